@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.fitting import cell_width
 from tui.labels import distinct_labels, distinct_symbols
+from tui.text_width import cell_width
 
 ELEMENTWISE = (
     "void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >()",

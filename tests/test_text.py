@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.fitting import cell_width
 from tui.text import MARK, plain, to_ascii
+from tui.text_width import cell_width
 
 
 @pytest.mark.parametrize(

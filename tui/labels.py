@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import compress, takewhile
 from typing import Final
 
-from tui.fitting import (
+from tui.model.names import short_name
+from tui.text_width import (
     ELLIPSIS,
     cell_width,
     clip,
@@ -20,7 +21,6 @@ from tui.fitting import (
     template_arguments,
     without_prefix,
 )
-from tui.model.names import short_name
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*|[0-9]+")
 _BREAKS: Final = "_:<, /"

@@ -117,7 +117,7 @@ def _validate_user_files(profile: Profile) -> None:
         (user_phases_path(), phase_rules),
         (tensor_cores.tensor_core_rules_path(), tensor_cores.tensor_core_rules),
         (classes.classes_path(), classes.kernel_classes),
-        (rule.user_limits_path(), lambda: rule.limits(rule.stamp())),
+        (rule.user_limits_path(), lambda: rule.limits(rule.user_limits_stamp())),
     ):
         if stamp(path) is not None:
             read()

@@ -52,10 +52,10 @@ class OpenOptions:
     """Capture the mouse."""
 
 
-def user_path(text: str) -> Path:
+def expand_user_path(text: str) -> Path:
     """The path that a user typed; ``~`` stands for a home directory.
 
-    >>> user_path("~nobody-of-this-name/x"), user_path("a/b")
+    >>> expand_user_path("~nobody-of-this-name/x"), expand_user_path("a/b")
     (PosixPath('~nobody-of-this-name/x'), PosixPath('a/b'))
     """
     try:
@@ -71,6 +71,6 @@ def path_exists(text: str) -> bool:
     (True, False, False)
     """
     try:
-        return user_path(text).exists()
+        return expand_user_path(text).exists()
     except (OSError, ValueError):
         return False

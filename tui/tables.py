@@ -230,7 +230,7 @@ TABLES: Final = (
     # NVTX ranges and annotations.
     Table("ranges_by_name", "ranges:ranges_by_name", "ranges:RANGES", ("ranges",), needs="RANGES"),
     Table("range_instances", "ranges:range_instances"),
-    Table("gpus", "gpus:gpus", "gpus:GPUS", ("gpus",), needs="DEVICES", takes_gpu=True),
+    Table("gpus", "gpus:gpu_summary", "gpus:GPUS", ("gpus",), needs="DEVICES", takes_gpu=True),
     # Layers: measured and predicted times.
     Table("layer_times", "layers:layers", "layers:LAYERS", ("layers",), needs="LAYERS"),
     Table("layer_totals", "layers:layer_totals", "layers:LAYER_TOTALS", ("layers",)),

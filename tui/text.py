@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from tui.fitting import cell_width
+from tui.text_width import cell_width
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import profile
 from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.gpu_time.idle_gaps import busy_time, gaps, idle_time
-from tui.analysis.gpus import gpus, streams
+from tui.analysis.gpus import gpu_summary, streams
 from tui.analysis.kernels import kernels
 
 ROW = st.fixed_dictionaries(
@@ -84,7 +84,7 @@ def test_times_are_those_counted_nanosecond_by_nanosecond(work: list[dict[str, A
         assert row["busy_ns"] == len(_instants(mine))
         assert row["beside_ns"] == len(_instants(mine) & _instants(others))
 
-    for row in gpus(made).iter_rows(named=True):
+    for row in gpu_summary(made).iter_rows(named=True):
         whole = [one for one in work if (one["session"], one["device"]) == (row["session"], row["device"])]
         known = [one["duration_ns"] for one in whole if one["duration_ns"] is not None]
         assert row["gpu_ns"] == (sum(known) if known else None)

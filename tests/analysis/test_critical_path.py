@@ -24,8 +24,8 @@ from tui.analysis.critical_path import (
     median_iteration,
     missing_launches_note,
     path_segments,
+    path_segments_frame,
     paths_by_iteration,
-    segments_frame,
     walk_back,
     why_no_path,
 )
@@ -388,7 +388,7 @@ def path_between(name: str, begin: int, end: int) -> list[tuple[int, str]]:
     (trace,) = traces(whole).values()
     last = trace.end.index(end * US)
     segments = walk_back({0: trace}, 0, begin * US, end * US, last, US)[::-1]
-    rows = segments_frame(whole, [(IterationPeriod(0, 0, begin * US, end * US, last), segments)])
+    rows = path_segments_frame(whole, [(IterationPeriod(0, 0, begin * US, end * US, last), segments)])
     return [(start // US - begin, kind) for start, kind in rows.select("start_ns", "path_kind").iter_rows()]
 
 

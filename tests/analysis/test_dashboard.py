@@ -16,7 +16,7 @@ from tests.profiles import SAMPLES, load_one
 from tui.analysis.copies import copies
 from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, advice, dashboard
 from tui.analysis.gpu_time.idle_gaps import busy_time
-from tui.analysis.gpus import gpus
+from tui.analysis.gpus import gpu_summary
 from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ def test_whole_graphs_are_counted_separately_from_kernels() -> None:
     read = load_one(str(SAMPLES / "gpt_cudagraph.nsys.sqlite.gz"))
     board = dashboard(read)
     assert (value(board, "launches"), value(board, "graph_launches"), value(board, "kernels")) == (205, 120, 14)
-    assert gpus(read)["kernels_launched"].to_list() == [205 + 120]
+    assert gpu_summary(read)["kernels_launched"].to_list() == [205 + 120]
     other = dashboard(profile(activities=[kernel("k", 1)]))
     assert "graph_launches" not in {known.name for known in other.performance}
 

@@ -9,7 +9,7 @@ from tui.analysis.capabilities import OK, how_to_record, missing_needs, recordab
 from tui.analysis.copies import copies, transfers
 from tui.analysis.dashboard import dashboard
 from tui.analysis.devices import tools_to_record
-from tui.analysis.gpus import gpus
+from tui.analysis.gpus import gpu_summary
 from tui.analysis.needs import (
     API_TRACE,
     API_WORK,
@@ -198,14 +198,14 @@ def test_ops_without_gpu_work_have_a_view_for_their_cpu_times() -> None:
 
 
 def test_sums_of_gpus_are_unknown_where_all_durations_are() -> None:
-    found = gpus(profile(activities=[kernel("k", None, device=0), kernel("k", None, device=0)]))
+    found = gpu_summary(profile(activities=[kernel("k", None, device=0), kernel("k", None, device=0)]))
     assert found.select("kernels_launched", "gpu_ns", "kernel_ns", "copy_ns").rows() == [(2, None, None, 0)]
-    partly = gpus(profile(activities=[kernel("k", None, device=0), kernel("k", 3, device=0)]))
+    partly = gpu_summary(profile(activities=[kernel("k", None, device=0), kernel("k", 3, device=0)]))
     assert partly.select("gpu_ns", "kernel_ns", "copy_ns").rows() == [(3, 3, 0)]
 
 
 def test_copies_are_unknown_where_the_tool_records_kernels_alone() -> None:
-    found = gpus(profile(sessions=[{"session": 0, "format": "ncu"}], activities=[kernel("k", 3, device=0)]))
+    found = gpu_summary(profile(sessions=[{"session": 0, "format": "ncu"}], activities=[kernel("k", 3, device=0)]))
     assert found.select("gpu_ns", "kernel_ns", "copy_ns").rows() == [(3, 3, None)]
 
 

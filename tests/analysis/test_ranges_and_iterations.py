@@ -11,7 +11,7 @@ from tests.analysis.frames import copy, kernel, printed, profile
 from tests.corpus import recording_file
 from tests.profiles import load_one
 from tui.analysis.gpu_time.breakdown import utilization
-from tui.analysis.gpus import gpus
+from tui.analysis.gpus import gpu_summary
 from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import OUTSIDE_WORDS, iterations
 from tui.analysis.iterations.times import iteration_times
@@ -318,16 +318,16 @@ def test_gpus_have_recorded_properties_and_utilization() -> None:
             copy("HtoD", 25, start_ns=75, device=0),
         ],
     )
-    first, second = gpus(made).iter_rows(named=True)
+    first, second = gpu_summary(made).iter_rows(named=True)
     assert (first["rank"], first["host"], first["sm_count"], first["compute_capability"]) == (1, "node7", 66, "9.0")
     assert (first["gpu_ns"], first["kernel_ns"], first["copy_ns"], first["kernels_launched"]) == (125, 100, 25, 2)
     assert (first["busy_ns"], first["idle_ns"], first["busy_pct"]) == (100, 0, 100.0)
     # The second is named and nothing ran there: that is no utilization of 0%.
     assert (first["gpu_activity"], second["gpu_activity"]) == ("recorded", "none recorded")
     assert (second["gpu_ns"], second["busy_ns"], second["busy_pct"], second["sm_count"]) == (None, None, None, 15)
-    assert gpus(profile(devices=[{"device": 0, "name": "Tesla K40c"}]))["gpu_ns"].to_list() == [None]
-    assert gpus(made)["gpu_ns"].sum() == kernels(made)["total_ns"].sum()
-    assert gpus(profile()).schema["gpu_ns"] == pl.Int64
+    assert gpu_summary(profile(devices=[{"device": 0, "name": "Tesla K40c"}]))["gpu_ns"].to_list() == [None]
+    assert gpu_summary(made)["gpu_ns"].sum() == kernels(made)["total_ns"].sum()
+    assert gpu_summary(profile()).schema["gpu_ns"] == pl.Int64
 
 
 def test_an_iteration_lasts_until_its_gpu_work_ends_where_the_cpu_runs_ahead() -> None:

@@ -13,7 +13,7 @@ from tests.corpus import recording_file
 from tests.profiles import load
 from tui.analysis.collectives import collectives, matched_collectives, matched_times, stragglers
 from tui.analysis.expert.findings import findings
-from tui.analysis.gpus import gpus
+from tui.analysis.gpus import gpu_summary
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.rank_summary import RANKS, rank_iterations, ranks, straggler_verdict, why_no_ranks
 from tui.screens.gpus import no_ranks
@@ -213,6 +213,6 @@ def test_a_gpu_that_another_rank_uses_has_one_row() -> None:
         devices=[{"session": s, "device": device, **h200} for s in (0, 1) for device in (0, 1, 2)],
         activities=[kernel("k", 5, start_ns=0, device=0), kernel("k", 5, start_ns=0, session=1, device=1)],
     )
-    assert gpus(made).select("session", "device", "gpu_activity").rows() == [
+    assert gpu_summary(made).select("session", "device", "gpu_activity").rows() == [
         (0, 0, "recorded"), (1, 1, "recorded"), (0, 2, "none recorded"),
     ]  # fmt: skip

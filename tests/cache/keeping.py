@@ -54,7 +54,7 @@ def same(one: Profile, other: Profile) -> None:
 
 def entries() -> list[Path]:
     """The folders of what is kept, and of what is half written."""
-    return sorted(secure_files.folder().iterdir()) if secure_files.folder().exists() else []
+    return sorted(secure_files.cache_folder().iterdir()) if secure_files.cache_folder().exists() else []
 
 
 def only_entry() -> Path:

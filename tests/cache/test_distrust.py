@@ -99,7 +99,7 @@ def test_a_touched_loader_is_another_version(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o644])
 def test_what_others_may_touch_is_not_believed(log: str, what: str, mode: int) -> None:
     keep(log)
-    path = {"folder": secure_files.folder(), "entry": only_entry(), "file": only_entry() / "entry.json"}[what]
+    path = {"folder": secure_files.cache_folder(), "entry": only_entry(), "file": only_entry() / "entry.json"}[what]
     path.chmod(mode)
     assert not believed(log)
 
@@ -107,7 +107,7 @@ def test_what_others_may_touch_is_not_believed(log: str, what: str, mode: int) -
 @pytest.mark.parametrize("what", ["folder", "entry", "file"])
 def test_what_belongs_to_somebody_else_is_not_believed(log: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(log)
-    path = {"folder": secure_files.folder(), "entry": only_entry(), "file": only_entry() / "sessions.arrow"}[what]
+    path = {"folder": secure_files.cache_folder(), "entry": only_entry(), "file": only_entry() / "sessions.arrow"}[what]
     real, inode = os.fstat, path.stat().st_ino
 
     def fstat(descriptor: int) -> os.stat_result:
@@ -122,7 +122,7 @@ def test_what_belongs_to_somebody_else_is_not_believed(log: str, what: str, monk
 @pytest.mark.parametrize("what", ["folder", "entry", "file"])
 def test_a_link_is_not_followed(log: str, what: str, tmp_path: Path) -> None:
     keep(log)
-    path = {"folder": secure_files.folder(), "entry": only_entry(), "file": only_entry() / "sessions.arrow"}[what]
+    path = {"folder": secure_files.cache_folder(), "entry": only_entry(), "file": only_entry() / "sessions.arrow"}[what]
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
     assert not believed(log)

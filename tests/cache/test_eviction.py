@@ -43,7 +43,7 @@ def kept_of(path: str) -> bool:
 
 def test_folders_and_files_are_the_users_alone(log: str) -> None:
     keep(log)
-    assert secure_files.folder().stat().st_mode & 0o777 == 0o700
+    assert secure_files.cache_folder().stat().st_mode & 0o777 == 0o700
     assert only_entry().stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in only_entry().iterdir()} == {0o600}
 
@@ -268,7 +268,7 @@ def test_list_and_clear(log: str, capfd: pytest.CaptureFixture[str]) -> None:
     shown = capfd.readouterr()
     assert log in shown.out
     assert "good" in shown.out
-    assert str(secure_files.folder()) in shown.err
+    assert str(secure_files.cache_folder()) in shown.err
     Path(log).touch()
     assert main(["cache", "list", "--format", "json"]) == 0
     assert '"state": "stale"' in capfd.readouterr().out
@@ -284,7 +284,7 @@ def test_list_and_clear(log: str, capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_a_folder_that_others_can_write_to_is_reported_of(log: str, capfd: pytest.CaptureFixture[str]) -> None:
     keep(log)
-    secure_files.folder().chmod(0o777)
+    secure_files.cache_folder().chmod(0o777)
     for action in ("list", "clear"):
         assert main(["cache", action]) == 2
         assert "writable by other users" in capfd.readouterr().err

@@ -125,7 +125,7 @@ def test_columns_on_the_disk_hold_what_was_added_part_by_part(parts: list[list[i
         file.flush()
         assert (written is None) == (added.null_count() == len(added))
         if written is not None:
-            found = mapped_column(secure_files.mapped(file.fileno()), written, len(added), dtype())
+            found = mapped_column(secure_files.map_file(file.fileno()), written, len(added), dtype())
             assert found.equals(added, null_equal=True)
 
 

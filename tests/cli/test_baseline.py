@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.running import run
 from tests.profiles import SAMPLES
-from tui.dataset.baselines import packed, read
+from tui.dataset.baselines import packed, read_baseline
 from tui.model.errors import ProftuiError
 
 TRACE = str(SAMPLES / "mlp_modules.pt.trace.json.gz")
@@ -45,7 +45,7 @@ def test_a_baseline_is_saved_listed_compared_and_removed(
     assert "| Baseline | Candidate | Change | 90% interval |" in markdown
 
     # Everything twice as fast before: it fails by all GPU work, and says by how much.
-    times = read("proftui-baselines", "main").with_columns(pl.col("time_ns") // 2)
+    times = read_baseline("proftui-baselines", "main").with_columns(pl.col("time_ns") // 2)
     path.write_bytes(packed(times))
     status, out, err = run(capfd, "diff", "--baseline", "main", TRACE, "--format", "json", "--fail-on-regression", "5%")
     assert status == 1
@@ -76,18 +76,18 @@ def test_what_cannot_be_compared_is_refused_in_a_line(
     folder.mkdir()
     pl.DataFrame({"run": ["x\x1b[31m"]}).write_parquet(folder / "a.parquet")
     with pytest.raises(ProftuiError, match="not a baseline of this version"):
-        read(str(folder), "a")
+        read_baseline(str(folder), "a")
     (folder / "b.parquet").write_bytes(b"PAR1")
     with pytest.raises(ProftuiError, match="cannot be read"):
-        read(str(folder), "b")
+        read_baseline(str(folder), "b")
     monkeypatch.setenv("COLUMNS", "160")
     assert run(capfd, "baseline", "save", "good", SUMMARY)[0] == 0
     status, out, err = run(capfd, "baseline", "list")
     assert (status, out.startswith("good  1 run, ")) == (2, True), "the others are listed all the same"
     assert err.startswith("proftui: proftui-baselines/a.parquet: not a baseline of this version\n")
     assert err.endswith("proftui: 1 baseline in proftui-baselines\n")
-    read("proftui-baselines", "good").with_columns(pl.lit(-1, pl.Int64).alias("time_ns")).write_parquet(
+    read_baseline("proftui-baselines", "good").with_columns(pl.lit(-1, pl.Int64).alias("time_ns")).write_parquet(
         folder / "good.parquet"
     )
     with pytest.raises(ProftuiError, match="not a baseline of this version"):
-        read("proftui-baselines", "good")
+        read_baseline("proftui-baselines", "good")

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from tui.fitting import cell_width
 from tui.keys import ACTIONS
 from tui.loaders.base import Format
 from tui.loaders.registry import formats
 from tui.output.listing import formats_markdown, formats_text, inspect_text, keys_markdown, keys_text, shown_keys
+from tui.text_width import cell_width
 
 PIPED = Format("toy", "Toy traces", "the line 'a|b'", ("activities", "issues"), "toy record | tee run.log")
 

@@ -11,11 +11,11 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from tui.analysis.rank_summary import ONE_RANK
 from tui.cli.main import main
-from tui.fitting import cell_width
 from tui.loaders.registry import load_one
 from tui.output.report import Style, as_json, as_markdown, as_text
 from tui.output.report_dashboard import DashboardReport
 from tui.tables import ALL_REPORTS, REPORTS, SCREEN_OF_REPORT, report_of_screen, screen_of_report
+from tui.text_width import cell_width
 from tui.views import VIEWS
 
 if TYPE_CHECKING:

@@ -18,7 +18,15 @@ from tui.cli.arguments import BINARY_FORMATS, EXPORT_FORMATS
 from tui.model.errors import ProftuiError
 from tui.output import documents, export
 from tui.output.documents import missing_package
-from tui.output.export import About, for_clipboard, for_terminal, format_of, formula_warning, markdown_table, write
+from tui.output.export import (
+    About,
+    for_clipboard,
+    for_terminal,
+    format_of,
+    formula_warning,
+    markdown_table,
+    write_frame,
+)
 from tui.output.json_document import JsonTable
 
 NAMES = ['void f<float, 4>(int, "x")', "=SUM(A1)", "+a|b", "line\nend", "\x1b[31mred", None, "http://x"]
@@ -38,7 +46,7 @@ def frame() -> pl.DataFrame:
 
 def written(frame: pl.DataFrame, format_name: str) -> bytes:
     stream = io.BytesIO()
-    write(frame, stream, format_name)
+    write_frame(frame, stream, format_name)
     return stream.getvalue()
 
 
@@ -152,7 +160,7 @@ def test_a_file_is_whole_or_absent(tmp_path: Path, frame: pl.DataFrame, monkeypa
 
     monkeypatch.setitem(export.FORMATS, "csv", fails)
     with pytest.raises(ProftuiError, match=r"out\.csv cannot be written: No space left on device"):
-        write(frame, target, "csv")
+        write_frame(frame, target, "csv")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -160,9 +168,9 @@ def test_a_file_is_replaced_only_on_request(tmp_path: Path, frame: pl.DataFrame)
     target = tmp_path / "out.tsv"
     target.write_text("mine")
     with pytest.raises(ProftuiError, match=r"out\.tsv exists; .*--overwrite"):
-        write(frame, target, "tsv")
+        write_frame(frame, target, "tsv")
     assert target.read_text() == "mine"
-    write(frame, target, "tsv", overwrite=True)
+    write_frame(frame, target, "tsv", overwrite=True)
     assert target.read_bytes() == written(frame, "tsv")
     assert list(tmp_path.iterdir()) == [target]
 
@@ -170,22 +178,22 @@ def test_a_file_is_replaced_only_on_request(tmp_path: Path, frame: pl.DataFrame)
 def test_a_link_stays_a_link_and_a_device_a_device(tmp_path: Path, frame: pl.DataFrame) -> None:
     (tmp_path / "real.csv").write_text("old")
     (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
-    write(frame, tmp_path / "link.csv", "csv", overwrite=True)
+    write_frame(frame, tmp_path / "link.csv", "csv", overwrite=True)
     assert (tmp_path / "link.csv").is_symlink()
     assert (tmp_path / "real.csv").read_bytes() == written(frame, "csv")
-    write(frame, Path("/dev/null"), "csv")
+    write_frame(frame, Path("/dev/null"), "csv")
     assert Path("/dev/null").is_char_device()
 
 
 @pytest.mark.parametrize("place", ["", "missing/out.csv"])
 def test_a_place_that_cannot_be_written(tmp_path: Path, frame: pl.DataFrame, place: str) -> None:
     with pytest.raises(ProftuiError, match=r"is a directory|cannot be written: No such file"):
-        write(frame, tmp_path / place, "csv")
+        write_frame(frame, tmp_path / place, "csv")
 
 
 def test_an_unknown_format_lists_the_known() -> None:
     with pytest.raises(ProftuiError, match=r"cannot export docx; formats: csv, tsv"):
-        write(pl.DataFrame(), io.BytesIO(), "docx")
+        write_frame(pl.DataFrame(), io.BytesIO(), "docx")
 
 
 def test_the_ending_of_a_path_gives_the_format() -> None:
@@ -219,7 +227,7 @@ WHICH = "session 1, iterations 3:7, 5 of 7 rows, filter x|y"
 
 def exported(frame: pl.DataFrame, format_name: str) -> bytes:
     stream = io.BytesIO()
-    write(frame, stream, format_name, about=ABOUT)
+    write_frame(frame, stream, format_name, about=ABOUT)
     return stream.getvalue()
 
 
@@ -242,7 +250,7 @@ def test_json_of_a_view_has_metadata_and_rows(frame: pl.DataFrame) -> None:
     }
     hostile = replace(ABOUT, profile='a"}\x1b]52;c;eA==\x07\n.log')
     stream = io.BytesIO()
-    write(frame.head(0), stream, "json", about=hostile)
+    write_frame(frame.head(0), stream, "json", about=hostile)
     assert b"\x1b" not in stream.getvalue()
     assert json.loads(stream.getvalue()) | {"exported": ""} == {**hostile.facts(), "rows": [], "exported": ""}
 

@@ -15,7 +15,7 @@ from tests.idle import PATIENCE_S
 from tests.profiles import SAMPLES, load_one
 from tui.analysis.roofline import op_work_by_shape
 from tui.cli.main import main
-from tui.output.html_page import MAX_ROWS, table, text
+from tui.output.html_page import MAX_ROWS, escape_text, html_table
 from tui.output.html_report import HtmlDashboard, findings_html, roofline_plot, view_html
 from tui.output.report import as_json, written_columns
 from tui.output.report_dashboard import DashboardReport
@@ -118,7 +118,7 @@ def test_a_hostile_name_is_text(tmp_path: Path) -> None:
         assert not any(sign in page for sign in "\x1b\x07\u202e")
         assert "<b>&" in "".join(next(root.iter("h1")).itertext())
     assert "</td><script>alert(1)</script><img src=http://x onerror=a>&\"'·" in "".join(root.itertext())
-    assert text("a\ufffe\0") == "a··"
+    assert escape_text("a\ufffe\0") == "a··"
 
 
 def test_the_roofline_is_a_picture_with_every_op_and_shape() -> None:
@@ -139,7 +139,7 @@ def test_a_table_carries_values_and_marks_what_is_unknown() -> None:
     spec = next(one for one in TABLES if one.name == "kernels").table_spec()
     rows = next(one for one in TABLES if one.name == "kernels").rows(load_one(SAMPLE)).head(2)
     rows = rows.with_columns(pl.Series("total_ns", [1_500_000, None], dtype=pl.Int64))
-    root = ElementTree.fromstring(table(written_columns(spec, rows), rows, pinned=spec.pinned))
+    root = ElementTree.fromstring(html_table(written_columns(spec, rows), rows, pinned=spec.pinned))
     assert values(root, "Total") == [1_500_000, None]
     assert next(root.iter("td")).find("div") is not None, "the name comes first"
 

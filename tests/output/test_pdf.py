@@ -15,7 +15,7 @@ from tui.model.columns import columns
 from tui.model.errors import ProftuiError
 from tui.output import documents
 from tui.output.documents import GAP, LINE_LETTERS, PAGE_LINES, lay_out_pages, letters
-from tui.output.export import About, write
+from tui.output.export import About, write_frame
 from tui.output.text_table import write_columns
 
 ABOUT = About(
@@ -51,7 +51,7 @@ def texts_of(content: bytes) -> str:
 
 def exported(frame: pl.DataFrame) -> str:
     stream = io.BytesIO()
-    write(frame, stream, "pdf", about=ABOUT)
+    write_frame(frame, stream, "pdf", about=ABOUT)
     assert stream.getvalue().startswith(b"%PDF-")
     return texts_of(stream.getvalue()).replace("\\(", "(").replace("\\)", ")")
 

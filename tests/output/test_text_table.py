@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
 from tui.analysis.ops.op_types import OP_TYPE_SUMMARY, op_type_summary
-from tui.fitting import cell_width
 from tui.model.columns import columns
 from tui.model.table_spec import TableState
 from tui.output.report import Style, table_lines
 from tui.output.text_table import lay_out_table, write_columns
 from tui.query.facts import ColumnFacts
 from tui.text import to_ascii
+from tui.text_width import cell_width
 from tui.widgets.table.cells import CellWriter
 
 COLUMNS = columns("name", "total_ns", "time_pct", "calls", "avg_ns", "max_ns", "kind")

@@ -12,7 +12,7 @@ from tui.model.columns import Column, ColumnKind
 from tui.model.table_spec import TableState
 from tui.query.apply import apply
 from tui.query.compile import compile_query
-from tui.query.parse import equals_filter, narrowed, parse, plain_pattern, query_text, quoted
+from tui.query.parse import equals_filter, narrowed, parse, plain_pattern, query_text, quote
 from tui.query.values import Both, Compare, Contains, Either, Everything, Fuzzy, Node, Not, Operator, Regex
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
@@ -58,8 +58,8 @@ def test_the_empty_query() -> None:
 
 @given(TEXT | AWKWARD)
 def test_quotes_hold_any_text_on_one_line(text: str) -> None:
-    assert parse(quoted(text)) == Contains(text)
-    assert len(quoted(text).splitlines()) == 1
+    assert parse(quote(text)) == Contains(text)
+    assert len(quote(text).splitlines()) == 1
 
 
 @pytest.mark.parametrize("dtype", [pl.String(), pl.Categorical()])

@@ -253,7 +253,7 @@ async def test_what_no_run_has_written_is_not_used(state_directory: Path, place:
     folder = state_directory / "left-off"
     folder.mkdir(parents=True)
     (folder / f"{known.name}.json").write_text(json.dumps(content))
-    assert workspace.read(known) == (None, "")
+    assert workspace.read_workspace(known) == (None, "")
 
 
 async def test_hostile_values_that_could_have_been_written_do_no_harm() -> None:

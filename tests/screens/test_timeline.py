@@ -16,12 +16,12 @@ from tests.snapshots import assert_screen, screen_text
 from tui.analysis.timeline.lookup import find_name, item_name, longest_lane_gaps, names_around
 from tui.analysis.timeline.shown import lane_title
 from tui.analysis.timeline.window import exact_time
-from tui.fitting import cell_width
 from tui.opening import open_profiles
 from tui.options import OpenOptions
 from tui.output.report import Style, as_text
 from tui.screens import timeline
 from tui.screens.timeline import GAPS_LISTED, TimelineScreen
+from tui.text_width import cell_width
 from tui.widgets.details import DetailPane
 
 if TYPE_CHECKING:

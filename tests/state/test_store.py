@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.state.store import Store, files, folder
+from tui.state.store import Store, files, state_folder
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_the_place_is_the_users_state_directory(state_directory: Path) -> None:
-    assert folder() == state_directory
+    assert state_folder() == state_directory
 
 
 def test_nothing_is_there_at_first_and_reading_makes_nothing(store: Store) -> None:

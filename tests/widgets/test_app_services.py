@@ -9,7 +9,7 @@ from textual import _time
 from textual.app import App
 
 from tests.screens.opening import app_of, opened, press
-from tui.widgets.app_services import later
+from tui.widgets.app_services import call_after
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 async def test_it_is_done_unless_it_is_taken_back() -> None:
     done: list[str] = []
     async with App[None]().run_test() as pilot:
-        later(pilot.app, 0.001, lambda: done.append("a"))
-        later(pilot.app, 0.001, lambda: done.append("b")).cancel()
+        call_after(pilot.app, 0.001, lambda: done.append("a"))
+        call_after(pilot.app, 0.001, lambda: done.append("b")).cancel()
         await pilot.pause()
         assert done == ["a"]
 

@@ -9,8 +9,8 @@ from textual.app import App
 from textual.color import Color
 
 from tests.snapshots import screen_text
-from tui.fitting import cell_width
 from tui.text import to_ascii
+from tui.text_width import cell_width
 from tui.theme import theme_variables
 from tui.widgets.charts.bar_list import BarList
 from tui.widgets.charts.bars import (

@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 
 from tests.widgets.tables import DGRAD, HOSTILE, KERNELS, SPEC, WIDE
-from tui.fitting import cell_width
 from tui.model.columns import COLUMNS, ColumnKind, columns
 from tui.model.table_spec import TableState
 from tui.query.facts import ColumnFacts
+from tui.text_width import cell_width
 from tui.widgets.table.cells import CellWriter, units_of, writers
 
 

@@ -10,9 +10,9 @@ from textual.widgets import Input
 from tests.idle import until
 from tests.snapshots import screen_text
 from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp
-from tui.fitting import cell_width
 from tui.screens.compare import CompareDialog
 from tui.screens.iterations import KeyPicker
+from tui.text_width import cell_width
 from tui.widgets.dialogs import export
 from tui.widgets.dialogs.export import ExportDialog
 from tui.widgets.table.columns import ColumnChooser

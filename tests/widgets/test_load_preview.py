@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tui.fitting import cell_width
 from tui.loaders.base import LoadPreview, PreviewRow
 from tui.screens.loading import load_preview_lines
+from tui.text_width import cell_width
 
 READ = LoadPreview(
     names=(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.durations import FIGURES, figures, figures_by, share, total
+from tui.analysis.durations import CALL_STATISTICS, call_statistics, call_statistics_by, share, total
 from tui.analysis.kernels import BY_NAME, FIGURES_SHOWN, KERNEL_EXPORT, summary_rows
 from tui.analysis.memo import once_per_profile
 from tui.cache.spill import filter_rows
@@ -49,9 +49,9 @@ def api(profile: Profile) -> pl.DataFrame:
     """
     calls = profile["api_calls"]
     single = (
-        figures_by(calls, ("session", "name"))
+        call_statistics_by(calls, ("session", "name"))
         .with_columns(pl.lit(None, pl.Boolean).alias("uses_tensor_core"), share())
-        .select("session", "name", *FIGURES, "timed_calls", "uses_tensor_core", "line", "time_pct")
+        .select("session", "name", *CALL_STATISTICS, "timed_calls", "uses_tensor_core", "line", "time_pct")
     )
     recorded = summary_rows(profile, "api", without=calls["session"]).drop("kind")
     rows = pl.concat([single, recorded])
@@ -201,15 +201,18 @@ def is_of_thread(pid: int | None, tid: int | None) -> pl.Expr:
 
 
 def thread_functions(profile: Profile, *, session: int, pid: int | None, tid: int | None) -> pl.DataFrame:
-    """The calls of one thread by function, most time first: session, name, `FIGURES`, time_pct (of it), line."""
+    """Return the calls of one thread by function, most time first.
+
+    Columns: session, name, `CALL_STATISTICS`, time_pct (share of the thread), line.
+    """
     return (
         profile["api_calls"]
         .lazy()
         .filter(pl.col("session") == session, is_of_thread(pid, tid))
         .group_by("session", "name")
-        .agg(*figures(), pl.col("line").min())
+        .agg(*call_statistics(), pl.col("line").min())
         .with_columns(share(of=None))
         .collect()
-        .select("session", "name", *FIGURES, "time_pct", "line")
+        .select("session", "name", *CALL_STATISTICS, "time_pct", "line")
         .sort("total_ns", "name", descending=[True, False], nulls_last=True)
     )

@@ -16,7 +16,7 @@ from tui.analysis.ops.op_attribution import classified_work, op_classes
 from tui.analysis.ops.op_costs import RECORDED, op_instances, recorded_ops
 from tui.analysis.tensor_core_efficiency import eligible_ops
 from tui.cache.spill import low_memory
-from tui.data.user_files import user_path
+from tui.data.user_files import user_file_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -75,7 +75,7 @@ def deferred_results(shown: Profile) -> tuple[Callable[[], object], ...]:
 
 def _rules() -> str:
     """What identifies the user's own rules: names, sizes and times of their files."""
-    folder = user_path("")
+    folder = user_file_path("")
     files: list[Path] = []
     # The home can be that of another user: `tui.data.user_files.stamp`.
     with suppress(PermissionError):

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.collectives import COLLECTIVES, TURN, collectives, matched_collectives, wait_and_transfer_times
-from tui.analysis.critical_path import IterationPeriod, Segment, segments_frame, walk_back
+from tui.analysis.critical_path import IterationPeriod, Segment, path_segments_frame, walk_back
 from tui.analysis.critical_path_trace import base_profile, traces
 from tui.analysis.devices import peaks_by_device
 from tui.analysis.memo import once_per_profile
-from tui.fitting import shorten_symbol
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
 from tui.text import number_in
+from tui.text_width import shorten_symbol
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -198,7 +198,7 @@ def _causes(profile: Profile) -> pl.DataFrame:
         window = IterationPeriod(trace.session, len(parts), trace.start[at] - row["arrival_ns"], trace.start[at], at)
         parts.append((window, walk_back(found, window.session, window.begin, window.end, at, 1)[::-1]))
         keys.append(tuple(row[name] for name in TURN))
-    segments = segments_frame(whole, parts)
+    segments = path_segments_frame(whole, parts)
     cause = (
         segments.group_by("iteration", "path_kind", "name")
         .agg(pl.col("duration_ns").sum().alias("late_cause_ns"))

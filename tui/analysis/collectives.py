@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.gpu_time.timelines import WorkKind, work_kinds
 from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.memo import once_per_profile
-from tui.analysis.sessions import named
+from tui.analysis.sessions import session_name_column
 from tui.fmt import brief_duration, count
 from tui.model.columns import COLUMNS, columns
 from tui.model.table_spec import TableSpec
@@ -387,7 +387,7 @@ def collective_ranks(profile: Profile, *, of: Mapping[str, Any] | None = None) -
     if of is not None:
         rows = rows.filter(pl.col(name) == of[name] for name in TURN)
     return (
-        rows.with_columns(named(profile, "session", "who"))
+        rows.with_columns(session_name_column(profile, "session", "who"))
         .sort(*TURN, "arrival_ns", "duration_ns", "session", descending=[False] * 3 + [True, False, False])
         .select(column.name for column in COLLECTIVE_RANKS.columns)
     )
@@ -490,7 +490,7 @@ def matched_collectives(
     whole = pl.col("comm_wait_ns") + pl.col("comm_transfer_ns")
     return (
         found.with_columns(
-            named(profile, "last", "last_rank"),
+            session_name_column(profile, "last", "last_rank"),
             pl.when(whole > 0).then(100 * pl.col("comm_wait_ns") / whole).alias("comm_wait_pct"),
             (pl.col("longest_ns") - pl.col("shortest_ns")).alias("apart"),
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.devices import device_facts
-from tui.analysis.durations import share, total, whole
+from tui.analysis.durations import complete_sum, share, total
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.kernels import kernels, summary_rows
 from tui.analysis.memo import once_per_profile
@@ -271,7 +271,7 @@ def copy_sums(profile: Profile) -> pl.DataFrame:
         .with_columns(direction_of_name().alias("copy_kind"))
         .group_by("session", "kind", "copy_kind")
         .agg(
-            whole("calls").alias("calls"),
+            complete_sum("calls").alias("calls"),
             total("total_ns").alias("total_ns"),
             *(pl.lit(None, pl.Int64).alias(name) for name in ("size_bytes", "moved_bytes", "moving_ns")),
         )
@@ -432,7 +432,7 @@ def transfers(profile: Profile) -> pl.DataFrame:
             pl.when(pl.col("kind") == "memset").then(pl.lit(SET)).otherwise(direction_of_name()).alias("copy_kind")
         )
         .group_by("session", "kind", "copy_kind")
-        .agg(whole("calls").alias("calls"), total("total_ns").alias("total_ns"))
+        .agg(complete_sum("calls").alias("calls"), total("total_ns").alias("total_ns"))
     )
     direction, limit = pl.col("copy_kind"), pl.col("limit")
     within = direction == "DtoD"

@@ -208,7 +208,7 @@ def paths_by_iteration(profile: Profile) -> dict[tuple[int, int], tuple[Iteratio
     return made
 
 
-def segments_frame(profile: Profile, parts: Sequence[tuple[IterationPeriod, Sequence[Segment]]]) -> pl.DataFrame:
+def path_segments_frame(profile: Profile, parts: Sequence[tuple[IterationPeriod, Sequence[Segment]]]) -> pl.DataFrame:
     """Segments with names, as `path_segments`; those of the CPU are cut where ops and calls begin and end."""
     flat = [segment for _, path in parts for segment in path]
     if not flat:
@@ -297,14 +297,14 @@ def path_segments(profile: Profile) -> pl.DataFrame:
     on_session), duration_ns, on_session (where it ran: another rank's where a collective waited for it), activity,
     op, is_inferred.
     """
-    return segments_frame(base_profile(profile), shown_paths(profile))
+    return path_segments_frame(base_profile(profile), shown_paths(profile))
 
 
 def segments_of_iteration(profile: Profile, session: int, iteration: int) -> pl.DataFrame:
     """`path_segments` of one iteration."""
     whole = base_profile(profile)
     found = paths_by_iteration(whole).get((session, iteration))
-    return segments_frame(whole, [found] if found is not None else [])
+    return path_segments_frame(whole, [found] if found is not None else [])
 
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")

@@ -15,7 +15,7 @@ from tui.analysis.capabilities import recordable_needs
 from tui.analysis.copies import copy_sums, throughput
 from tui.analysis.dashboard_facts import WHOLE_RUN, performance, system
 from tui.analysis.devices import device_facts
-from tui.analysis.durations import average, share, timed_calls, total, whole
+from tui.analysis.durations import average, complete_sum, share, timed_calls, total
 from tui.analysis.expert.findings import HOT_KERNEL, counts, findings, findings_summary, leads
 from tui.analysis.expert.rule import Severity, State
 from tui.analysis.gpu_time.breakdown import breakdown, busy_intervals, utilization
@@ -80,7 +80,7 @@ def gpu_uses_of(rows: pl.DataFrame, kernel_time: pl.DataFrame) -> pl.DataFrame:
         "total_ns",
     )
     others = rows.filter(kind.is_in(list(_KINDS))).select(kind.replace_strict(_KINDS).alias("use"), "calls", "total_ns")
-    found = pl.concat([of_kernels, others]).group_by("use").agg(whole("calls"), pl.col("total_ns").sum())
+    found = pl.concat([of_kernels, others]).group_by("use").agg(complete_sum("calls"), pl.col("total_ns").sum())
     in_order = pl.DataFrame({"use": [str(use) for use in GpuTimeUse]})
     shown = in_order.join(found, on="use", how="left", maintain_order="left").filter(pl.col("total_ns") > 0)
     return shown.with_columns(share(of=None))
@@ -113,7 +113,7 @@ def sum_over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = No
         rows.group_by(by)
         .agg(
             *counted,
-            whole("calls").alias("calls"),
+            complete_sum("calls").alias("calls"),
             total("total_ns").alias("total_ns"),
             mean.alias("avg_ns"),
             *answers,
@@ -148,7 +148,9 @@ def largest_groups(kinds: pl.DataFrame) -> pl.DataFrame:
         kinds.with_columns(pl.col("group").cast(pl.String))
         .group_by("group")
         .agg(
-            whole("calls").alias("calls"), total("total_ns").alias("total_ns"), pl.len().cast(pl.Int64).alias("members")
+            complete_sum("calls").alias("calls"),
+            total("total_ns").alias("total_ns"),
+            pl.len().cast(pl.Int64).alias("members"),
         )
         .sort("total_ns", "group", descending=[True, False], nulls_last=True)
     )
@@ -161,7 +163,7 @@ def largest_groups(kinds: pl.DataFrame) -> pl.DataFrame:
         return shown.with_columns(share(of=None))
     rest = left.select(
         pl.lit(REST).alias("group"),
-        whole("calls").alias("calls"),
+        complete_sum("calls").alias("calls"),
         total("total_ns").alias("total_ns"),
         pl.col("members").sum(),
     )
@@ -174,7 +176,7 @@ def copies_over_sessions(profile: Profile) -> pl.DataFrame:
         copy_sums(profile)
         .group_by("kind", "copy_kind")
         .agg(
-            whole("calls").alias("calls"),
+            complete_sum("calls").alias("calls"),
             *(total(name).alias(name) for name in ("total_ns", "size_bytes", "moved_bytes", "moving_ns")),
         )
         .select("kind", "copy_kind", "calls", "total_ns", "size_bytes", throughput())

@@ -14,7 +14,7 @@ import polars as pl
 from tui.analysis.grouping import distinct_rows
 from tui.analysis.memo import once_per_profile
 from tui.analysis.needs import Tool, tool_of, tools_of
-from tui.data.user_files import HINT, Stamp, parsed, shipped, stamp, tables, user_path, user_text
+from tui.data.user_files import HINT, Stamp, parse_user_file, read_shipped, stamp, tables, user_file_path, user_text
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Gpu:
 @cache
 def known_gpus() -> tuple[Gpu, ...]:
     """The GPUs of ``gpus.toml``."""
-    table = tomllib.loads(shipped(FILE))
+    table = tomllib.loads(read_shipped(FILE))
     return tuple(Gpu(**row) for row in table["gpus"])
 
 
@@ -383,16 +383,16 @@ def find_peaks(name: str) -> Peaks | None:
     >>> find_peaks("NVIDIA H100") is None
     True
     """
-    return longest_name(name, _known(stamp(user_path(FILE))))
+    return longest_name(name, _known(stamp(user_file_path(FILE))))
 
 
 @cache
 def _known(own: Stamp | None) -> dict[str, Peaks]:
     """Peaks by normalized name."""
-    rows = [(row, f"{FILE}: {row.get('name')}") for row in tomllib.loads(shipped(FILE))["peaks"]]
+    rows = [(row, f"{FILE}: {row.get('name')}") for row in tomllib.loads(read_shipped(FILE))["peaks"]]
     known = [_peaks(row, where) for row, where in rows]
     if own is not None:
-        of_user = tables(parsed(user_text(own), own[0]), "peaks", own[0])
+        of_user = tables(parse_user_file(user_text(own), own[0]), "peaks", own[0])
         known += [replace(_peaks(row, where), is_users=True) for row, where in of_user]
     return {normalized_name(one.name): one for one in known}
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 
-FIGURES: Final = pl.Schema(
+CALL_STATISTICS: Final = pl.Schema(
     {
         "calls": pl.Int64,
         "total_ns": pl.Int64,
@@ -49,28 +49,28 @@ def total(column: str = "duration_ns") -> pl.Expr:
     return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum())
 
 
-def whole(column: str) -> pl.Expr:
+def complete_sum(column: str) -> pl.Expr:
     """Sum of a column; null where a value of it is not known.
 
-    >>> pl.DataFrame({"calls": [3, None]}).select(whole("calls")).item() is None
+    >>> pl.DataFrame({"calls": [3, None]}).select(complete_sum("calls")).item() is None
     True
     """
     return pl.when(pl.col(column).null_count() == 0).then(pl.col(column).sum())
 
 
-def total_of_parts(column: str) -> pl.Expr:
+def sum_of_parts(column: str) -> pl.Expr:
     """Sum of the known values of a column where 0 is that there is none; null where nothing more is known of others.
 
     >>> parts = pl.DataFrame({"one": [0, 5, None], "other": [0, 0, None], "none": [0, 0, 0]})
-    >>> parts.select(total_of_parts(name).alias(name) for name in parts.columns).row(0)
+    >>> parts.select(sum_of_parts(name).alias(name) for name in parts.columns).row(0)
     (5, None, 0)
     """
     values = pl.col(column)
     return pl.when((values.sum() != 0) | (values.null_count() == 0)).then(values.sum())
 
 
-def figures(column: str = "duration_ns") -> list[pl.Expr]:
-    """Aggregations of the durations of a group of calls, as `FIGURES`.
+def call_statistics(column: str = "duration_ns") -> list[pl.Expr]:
+    """Aggregations of the durations of a group of calls, as `CALL_STATISTICS`.
 
     ``calls`` counts all rows; the rest is of the rows with a known duration, and null where there are none. Average,
     percentiles and deviation are rounded to whole nanoseconds. Percentiles are interpolated linearly between the two
@@ -90,12 +90,12 @@ def figures(column: str = "duration_ns") -> list[pl.Expr]:
     ]
 
 
-def timed(column: str = "duration_ns") -> pl.Expr:
+def timed_count(column: str = "duration_ns") -> pl.Expr:
     """How many calls of a group have a known duration: ``timed_calls``."""
     return pl.col(column).count().cast(pl.Int64).alias("timed_calls")
 
 
-def merged_figures() -> list[pl.Expr]:
+def merged_call_statistics() -> list[pl.Expr]:
     """The same columns where rows are already aggregated (columns of ``summary``) and one name has several rows.
 
     A single row keeps the average, median and deviation that were printed; several get total divided by the calls that
@@ -104,7 +104,7 @@ def merged_figures() -> list[pl.Expr]:
     """
     alone = pl.len() == 1
     return [
-        whole("calls").alias("calls"),
+        complete_sum("calls").alias("calls"),
         total("total_ns").alias("total_ns"),
         pl.when(alone)
         .then(pl.col("avg_ns").first())
@@ -163,10 +163,10 @@ _SMALL, _LARGE = 1 << 32, 1 << 62
 _QUANTILES: Final = {"median_ns": 0.50, "p90_ns": 0.90, "p99_ns": 0.99}
 
 
-def figures_by(rows: pl.DataFrame, keys: Sequence[str], *first: str, many: int = MANY) -> pl.DataFrame:
-    """What `group_rows` gives of `tui.analysis.durations.figures`, in no particular order.
+def call_statistics_by(rows: pl.DataFrame, keys: Sequence[str], *first: str, many: int = MANY) -> pl.DataFrame:
+    """What `group_rows` gives of `tui.analysis.durations.call_statistics`, in no particular order.
 
-    Columns: ``keys``, `FIGURES`, timed_calls, line (the lowest), and ``first``: those of the first row of each group.
+    Columns: ``keys``, `CALL_STATISTICS`, timed_calls, line (the lowest), and ``first`` (of the first row of each group).
 
     Args:
         rows: With ``duration_ns`` and ``line``.
@@ -178,7 +178,7 @@ def figures_by(rows: pl.DataFrame, keys: Sequence[str], *first: str, many: int =
     if found is not None:
         return found
     return group_rows(
-        rows, keys, [*figures(), timed(), pl.col("line").min(), *(pl.col(name).first() for name in first)]
+        rows, keys, [*call_statistics(), timed_count(), pl.col("line").min(), *(pl.col(name).first() for name in first)]
     )
 
 
@@ -204,7 +204,7 @@ def _sorted(rows: pl.DataFrame, keys: Sequence[str], first: Sequence[str]) -> pl
     return (
         _figures(ordered, codes * (high + 1), ends)
         .hstack(described)
-        .select(*keys, *FIGURES, pl.col("calls").alias("timed_calls"), "line", *first)
+        .select(*keys, *CALL_STATISTICS, pl.col("calls").alias("timed_calls"), "line", *first)
     )
 
 
@@ -246,7 +246,7 @@ def _packed(
 
 
 def _figures(ordered: npt.NDArray[np.integer], bases: Ints, ends: Ints) -> pl.DataFrame:
-    """`FIGURES` of groups that follow each other.
+    """`CALL_STATISTICS` of groups that follow each other.
 
     Args:
         ordered: The durations, on top of the number of their group.
@@ -280,7 +280,7 @@ def _figures(ordered: npt.NDArray[np.integer], bases: Ints, ends: Ints) -> pl.Da
         pl.DataFrame(columns)
         .with_columns(pl.col(*rounded).round().cast(pl.Int64))
         .with_columns(pl.when(pl.col("calls") > 1).then("std_ns").alias("std_ns"))
-        .select(pl.col(name).cast(dtype) for name, dtype in FIGURES.items())
+        .select(pl.col(name).cast(dtype) for name, dtype in CALL_STATISTICS.items())
     )
 
 
@@ -288,9 +288,9 @@ def _figures(ordered: npt.NDArray[np.integer], bases: Ints, ends: Ints) -> pl.Da
 def activities_by_name(profile: Profile) -> pl.DataFrame:
     """Single activities by session, kind and name, in no particular order.
 
-    Columns: those, `tui.analysis.durations.figures`, line (the first one), short_name.
+    Columns: those, `tui.analysis.durations.call_statistics`, line (the first one), short_name.
     """
-    return figures_by(profile["activities"], ("session", "kind", "name"), "short_name")
+    return call_statistics_by(profile["activities"], ("session", "kind", "name"), "short_name")
 
 
 SLOW: Final = 1.5
@@ -367,7 +367,7 @@ def log_bins(durations_ns: pl.Series, bins: int) -> tuple[DurationBin, ...]:
 def duration_spread(launches: pl.DataFrame) -> DurationSpread | None:
     """The spread of the durations of launches; None where no duration is known.
 
-    Median, p90 and p99 are those of `tui.analysis.durations.figures`.
+    Median, p90 and p99 are those of `tui.analysis.durations.call_statistics`.
 
     Args:
         launches: Rows of ``activities``, of one kernel.
@@ -375,7 +375,7 @@ def duration_spread(launches: pl.DataFrame) -> DurationSpread | None:
     known = launches.select("duration_ns", "iteration", "stream").drop_nulls("duration_ns")
     if known.is_empty():
         return None
-    statistics = known.select(figures()).row(0, named=True)
+    statistics = known.select(call_statistics()).row(0, named=True)
     median = statistics["median_ns"]
     slow = pl.col("duration_ns") > SLOW * median
     late = known.filter(slow)
@@ -408,7 +408,7 @@ def variants(profile: Profile, launches: pl.DataFrame) -> pl.DataFrame:
     """The launches of a kernel by what they were launched with, most time first.
 
     Columns: those of `VARIANT` (null where it is not recorded), calls, total_ns and the other figures of
-    `tui.analysis.durations.figures`.
+    `tui.analysis.durations.call_statistics`.
 
     Args:
         profile: Whose launches they are.
@@ -425,6 +425,6 @@ def variants(profile: Profile, launches: pl.DataFrame) -> pl.DataFrame:
     return (
         with_shapes(rows)
         .group_by(VARIANT)
-        .agg(*figures())
+        .agg(*call_statistics())
         .sort("total_ns", *VARIANT, descending=[True, False, False, False], nulls_last=True)
     )

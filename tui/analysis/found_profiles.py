@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.cached_results import CACHED_SCHEMAS
-from tui.analysis.expert.words import counted
+from tui.analysis.expert.finding_text import plural
 from tui.analysis.gpu_time.breakdown import wall_bounds
 from tui.analysis.kernels import kernels
 from tui.cache import entry as cache_entry
 from tui.cache.entry import fingerprint_of, name_of
-from tui.fitting import clip, clip_middle, pad, shorten_symbol
 from tui.fmt import brief_duration, size
 from tui.loaders import registry
 from tui.loaders.dataset_loader import is_dataset
@@ -29,11 +28,12 @@ from tui.loaders.nsys import is_parquetdir
 from tui.model.columns import Column, ColumnKind
 from tui.model.errors import NoProfileError, ProftuiError
 from tui.model.table_spec import TableSpec
-from tui.options import user_path
+from tui.options import expand_user_path
 from tui.state.notes import Notes
 from tui.state.store import files
 from tui.state.workspace import MOST_KERNELS, FirstFigures, KernelTotal, opened_files
 from tui.text import plain
+from tui.text_width import clip, clip_middle, pad, shorten_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -243,7 +243,7 @@ def are_unrelated(paths: Sequence[str]) -> bool:
         return False
     if are_numbered_parts(paths) or _are_of_one_trace_handler(paths):
         return False
-    heads = [registry.head_of(path) for path in paths]
+    heads = [registry.read_head(path) for path in paths]
     ranks = [found[1] if (found := _RANK_IN_HEAD.search(head)) else b"" for head in heads]
     if all(ranks) and len(set(ranks)) > 1:
         return False
@@ -334,7 +334,7 @@ def quick_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True)
         return found.figures
     fingerprint = fingerprint_of(found.path)
     if fingerprint is not None:
-        cached = cache_entry.read(name_of(found.path, None), found.path, fingerprint, CACHED_SCHEMAS)
+        cached = cache_entry.read_entry(name_of(found.path, None), found.path, fingerprint, CACHED_SCHEMAS)
         if cached is not None:
             return first_figures(cached.profile)
     if found.size > QUICK_BYTES or Path(found.path).is_dir() or found.format == "nsys-report":
@@ -455,7 +455,7 @@ def complete_path(text: str, folder: str) -> str | None:
         return None
     typed_folder, name = os.path.split(text)
     try:
-        with os.scandir(user_path(os.path.join(folder, typed_folder or "."))) as entries:  # noqa: PTH118
+        with os.scandir(expand_user_path(os.path.join(folder, typed_folder or "."))) as entries:  # noqa: PTH118
             found = [
                 (entry.name, entry.is_dir())
                 for entry, _ in zip(entries, range(MOST_LISTED), strict=False)
@@ -496,9 +496,9 @@ def profile_preview(found: FoundProfile, width: int, height: int, *, is_looked: 
         return [clip(line, width) for line in lines[:height]]
     counts = [
         f"{figures.sessions} sessions" if figures.sessions > 1 else "",
-        counted(figures.launches, "launch", "launches") if figures.launches is not None else "",
-        counted(figures.ops, "op") if figures.ops else "",
-        counted(figures.api_calls, "API call") if figures.api_calls else "",
+        plural(figures.launches, "launch", "launches") if figures.launches is not None else "",
+        plural(figures.ops, "op") if figures.ops else "",
+        plural(figures.api_calls, "API call") if figures.api_calls else "",
     ]
     duration = "not recorded" if figures.duration_ns is None else brief_duration(figures.duration_ns)
     lines += [

@@ -51,7 +51,7 @@ RECORDED: Final = "recorded"
 NONE_RECORDED: Final = "none recorded"
 
 
-def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
+def gpu_summary(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     """One row per GPU of each session that the session names or uses; those with work first.
 
     A GPU without work that several ranks name has one row.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.activities import with_shapes
-from tui.analysis.durations import FIGURES, activities_by_name, merged_figures, share, timed_calls
+from tui.analysis.durations import CALL_STATISTICS, activities_by_name, merged_call_statistics, share, timed_calls
 from tui.analysis.grouping import unique_values
 from tui.analysis.launch_calls import with_launched_by
 from tui.analysis.memo import once_per_profile
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-BY_NAME: Final = (*FIGURES, "time_pct", "uses_tensor_core")
+BY_NAME: Final = (*CALL_STATISTICS, "time_pct", "uses_tensor_core")
 """The columns of the calls of one name."""
 
 KERNEL_EXPORT: Final = ("session", "kind", "name", *BY_NAME)
@@ -101,7 +101,7 @@ def kernels(profile: Profile) -> pl.DataFrame:
     log's own, with null for what it does not record.
 
     Columns: session, kind, name, short_name, calls, total_ns, avg_ns, min_ns, max_ns, median_ns, p90_ns, p99_ns, std_ns
-    (`tui.analysis.durations.figures`), time_pct, uses_tensor_core and tensor_core_reason
+    (`tui.analysis.durations.call_statistics`), time_pct, uses_tensor_core and tensor_core_reason
     (`tui.analysis.tensor_core_use.verdicts_by_name`), timed_calls (those whose duration is known; null where
     totals do not tell), line (first one in the input).
     ``time_pct`` is the share of the session's GPU time: the summed durations of its kernels, copies, memsets, unified
@@ -145,7 +145,7 @@ def summary_rows(profile: Profile, section: str, *, without: pl.Series) -> pl.Da
     return (
         rows.group_by("session", "name")
         .agg(
-            *merged_figures(),
+            *merged_call_statistics(),
             timed_calls().alias("timed_calls"),
             pl.col("time_pct").sum().alias("printed"),
             pl.col("line").min(),
@@ -157,7 +157,7 @@ def summary_rows(profile: Profile, section: str, *, without: pl.Series) -> pl.Da
             .otherwise(share())
             .alias("time_pct")
         )
-        .select("session", "kind", "name", *FIGURES, "timed_calls", "uses_tensor_core", "line", "time_pct")
+        .select("session", "kind", "name", *CALL_STATISTICS, "timed_calls", "uses_tensor_core", "line", "time_pct")
     )
 
 

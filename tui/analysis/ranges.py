@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.activities import activities_of_calls, activities_where
-from tui.analysis.durations import FIGURES, figures, merged_figures, total
+from tui.analysis.durations import CALL_STATISTICS, call_statistics, merged_call_statistics, total
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.iterations.segments import iteration_between
@@ -274,7 +274,7 @@ def ranges_by_name(profile: Profile) -> pl.DataFrame:
     table.
     """
     ranges = profile["ranges"]
-    by_name = ranges.group_by(OF_A_NAME, maintain_order=True).agg(*figures(), pl.col("line").min())
+    by_name = ranges.group_by(OF_A_NAME, maintain_order=True).agg(*call_statistics(), pl.col("line").min())
     within = work_while_open(ranges, OF_A_NAME, profile)
     single = by_name.join(within, on=OF_A_NAME, how="left", nulls_equal=True, maintain_order="left")
     return pl.concat([single, _printed(profile)], how="diagonal_relaxed").sort(
@@ -289,9 +289,13 @@ def _printed(profile: Profile) -> pl.DataFrame:
         profile["summary"]
         .filter(pl.col("section") == "nvtx", pl.col("range").is_null(), ~pl.col("session").is_in(own))
         .group_by("session", "name", maintain_order=True)
-        .agg(*merged_figures(), pl.col("line").min())
+        .agg(*merged_call_statistics(), pl.col("line").min())
         .select(
-            "session", pl.lit(None).cast(profile["ranges"].schema["domain"]).alias("domain"), "name", *FIGURES, "line"
+            "session",
+            pl.lit(None).cast(profile["ranges"].schema["domain"]).alias("domain"),
+            "name",
+            *CALL_STATISTICS,
+            "line",
         )
     )
 
@@ -398,7 +402,7 @@ def names_at_depth(profile: Profile, *, session: int, depth: int | None) -> pl.D
     rows = profile["ranges"].filter(pl.col("session") == session, is_at_depth(depth))
     return (
         rows.group_by(OF_A_NAME, maintain_order=True)
-        .agg(*figures())
+        .agg(*call_statistics())
         .join(work_while_open(rows, OF_A_NAME, profile), on=OF_A_NAME, how="left", nulls_equal=True)
         .sort("total_ns", "name", descending=[True, False], nulls_last=True)
     )

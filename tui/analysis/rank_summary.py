@@ -27,8 +27,8 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import classified_work
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.analysis.ops.ops_by_name import inferred_ops
-from tui.analysis.sessions import named
 from tui.analysis.sessions import session_labels as session_labels
+from tui.analysis.sessions import session_name_column
 from tui.fmt import brief_duration, count
 from tui.model.columns import COLUMNS, columns
 from tui.model.table_spec import TableSpec
@@ -111,9 +111,9 @@ def slowest_ranks(profile: Profile) -> pl.DataFrame:
         found.join(last_ranks(profile), on="iteration", how="left", maintain_order="left")
         .with_columns(
             (pl.col("longest_ns") - pl.col("rank_median_ns")).alias("above_median_ns"),
-            named(profile, "longest", "longest_rank"),
-            named(profile, "shortest", "fastest_rank"),
-            named(profile, "last", "last_rank"),
+            session_name_column(profile, "longest", "longest_rank"),
+            session_name_column(profile, "shortest", "fastest_rank"),
+            session_name_column(profile, "last", "last_rank"),
         )
         .sort("above_median_ns", "iteration", descending=[True, False])
         .select(column.name for column in SLOWEST_RANKS.columns)
@@ -205,7 +205,7 @@ def ranks_of_op(profile: Profile, *, op: str | None = None, op_type: str | None 
     if op is not None:
         rows = rows.filter(pl.col("op") == op, pl.col("op_type") == op_type)
     return (
-        rows.with_columns(named(profile, "session", "who"))
+        rows.with_columns(session_name_column(profile, "session", "who"))
         .sort("op_type", "op", "rank_op_ns", "session", descending=[False, False, True, False], nulls_last=True)
         .select(column.name for column in RANKS_OF_OP.columns)
     )
@@ -231,7 +231,9 @@ def _spread(profile: Profile, rows: pl.DataFrame, by: tuple[str, ...]) -> pl.Dat
             pl.len().cast(pl.Int64).alias("ranks"),
             total("rank_gpu_ns").alias("ranks_total_ns"),
         )
-        .with_columns(named(profile, "most", "most_rank"), named(profile, "least", "least_rank"))
+        .with_columns(
+            session_name_column(profile, "most", "most_rank"), session_name_column(profile, "least", "least_rank")
+        )
         .sort("apart_ns", *by, descending=[True, *(False for _ in by)], nulls_last=True)
     )
 
@@ -285,7 +287,7 @@ def iteration_ranks(profile: Profile, *, iteration: int) -> pl.DataFrame:
     """`rank_iterations` of one iteration by rank, the one that takes longest first."""
     rows = rank_iterations(profile).filter(pl.col("iteration") == iteration)
     return (
-        rows.with_columns(named(profile, "session", "who"))
+        rows.with_columns(session_name_column(profile, "session", "who"))
         .sort("duration_ns", "session", descending=[True, False])
         .select(column.name for column in ITERATION_RANKS.columns)
     )
@@ -350,7 +352,7 @@ def ranks(profile: Profile) -> pl.DataFrame:
             how="left",
             maintain_order="left",
         )
-        .with_columns(named(profile, "session", "who"))
+        .with_columns(session_name_column(profile, "session", "who"))
         .select(column.name for column in RANKS.columns)
         .sort("came_last", "iteration_avg_ns", "session", descending=[True, True, False], nulls_last=True)
     )
@@ -409,8 +411,8 @@ def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataF
             pl.when(pl.col("mean_ns") > 0)
             .then(100 * (pl.col("longest_ns") - pl.col("shortest_ns")) / pl.col("mean_ns"))
             .alias("spread_pct"),
-            named(profile, "longest", "longest_rank"),
-            named(profile, "last", "last_rank"),
+            session_name_column(profile, "longest", "longest_rank"),
+            session_name_column(profile, "last", "last_rank"),
         )
         .select(column.name for column in RANK_ITERATIONS.columns)
         .sort("session", "iteration")

@@ -128,6 +128,6 @@ def session_labels(profile: Profile) -> dict[int, str]:
     }
 
 
-def named(profile: Profile, session: str, name: str) -> pl.Expr:
+def session_name_column(profile: Profile, session: str, name: str) -> pl.Expr:
     """A column of numbers of sessions as one of what they are called."""
     return pl.col(session).replace_strict(session_labels(profile), default=None, return_dtype=pl.String).alias(name)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.devices import device_facts
-from tui.analysis.durations import activities_by_name, total, whole
+from tui.analysis.durations import activities_by_name, complete_sum, total
 from tui.analysis.grouping import group_rows, is_constant, unique_values
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_type_rules import NAME_LIMIT, classify, first_matches
-from tui.data.user_files import HINT, checked_pattern, parsed, rules_with_users, tables, user_path
+from tui.data.user_files import HINT, checked_pattern, parse_user_file, rules_with_users, tables, user_file_path
 from tui.model.errors import ProftuiError
 from tui.model.names import kind_by_name
 from tui.model.profile import column_view
@@ -64,7 +64,7 @@ class TensorCoreRules:
 
 def tensor_core_rules_path() -> Path:
     """Where a user's own rules are looked for."""
-    return user_path(SHIPPED)
+    return user_file_path(SHIPPED)
 
 
 def tensor_core_rules() -> TensorCoreRules:
@@ -97,7 +97,7 @@ def parse_tensor_core_rules(text: str, source: str) -> TensorCoreRules:
     Raises:
         ProftuiError: It is not TOML, or a rule has a wrong verdict or a pattern that is no regular expression.
     """
-    document = parsed(text, source)
+    document = parse_user_file(text, source)
     for key in _LISTS:
         values = document.get(key, [])
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
@@ -308,7 +308,7 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
             ~pl.col("session").is_in(unique_values(column_view(activities, "session")).implode()),
         )
         .group_by("session", "name")
-        .agg(whole("calls").alias("launches"), total("total_ns").alias("total_ns"))
+        .agg(complete_sum("calls").alias("launches"), total("total_ns").alias("total_ns"))
         .join(devices, on="session", how="left")
         .with_columns(
             kind_by_name().cast(NAME),

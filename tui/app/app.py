@@ -22,7 +22,7 @@ from tui.commands import CommandPaletteProvider, command_words, run_command
 from tui.keys import Scope, bindings_for, key_elsewhere, keys_of_some_places
 from tui.model.aggregation import Aggregation
 from tui.model.errors import CommandError, ProftuiError
-from tui.options import path_exists, user_path
+from tui.options import expand_user_path, path_exists
 from tui.text import plain
 from tui.textual_patches import TooSmallScreen, use_escape_parser
 from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK, SIXTEEN_LIGHT, theme_name, theme_variables
@@ -266,7 +266,7 @@ class ProftuiApp(App[None]):
         if not path_exists(path):
             raise CommandError(f"No such file: {plain(path)}")
 
-        self.open_files((str(user_path(path).absolute()),))
+        self.open_files((str(expand_user_path(path).absolute()),))
 
     def open_files(self, paths: tuple[str, ...]) -> None:
         """Read other files together, then end, so that they are shown in place of what is open."""

@@ -11,7 +11,7 @@ from textual.worker import get_current_worker
 
 from tui.model.aggregation import aggregation
 from tui.model.errors import CommandError, ProftuiError
-from tui.options import path_exists, user_path
+from tui.options import expand_user_path, path_exists
 from tui.text import whole_number
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Comparison:
         check_form(words)
         if words.partition(" ")[0] not in OF_THIS_INPUT and "://" not in words:
             # Whoever comes back to it may be in another folder.
-            words = str(user_path(words).absolute())
+            words = str(expand_user_path(words).absolute())
         make = self._comparison(words)
         self._wanted = (words, self._session.profile)
         self._make_comparison(make)

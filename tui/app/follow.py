@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui.options import user_path
+from tui.options import expand_user_path
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -49,7 +49,7 @@ class FileChange(Enum):
 def stamps(paths: Sequence[str]) -> Stamps:
     """The stamps of files, and of all files in folders and below; a file that is not there has none."""
     found: dict[str, tuple[int, int]] = {}
-    for path in map(user_path, paths):
+    for path in map(expand_user_path, paths):
         if not path.is_dir():
             _add(found, path)
             continue

@@ -14,7 +14,7 @@ from tui.model.history import History, Place
 from tui.runtime import GarbageCollection
 from tui.textual_patches import TooSmallScreen, is_too_small
 from tui.views import VIEWS, view
-from tui.widgets.app_services import later
+from tui.widgets.app_services import call_after
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -84,7 +84,7 @@ class IdleWork:
 
     def _look_in(self, seconds: float) -> None:
         self._cancel()
-        self._next_look = later(self._app, seconds, self._look)
+        self._next_look = call_after(self._app, seconds, self._look)
 
     def _cancel(self) -> None:
         if self._next_look is not None:
@@ -293,7 +293,7 @@ class Navigator:
         if self.view_screen is not screen:
             return
         if self._session.is_choosing or screen.is_filling:
-            later(self._app, LOOK_AGAIN_AFTER_S, partial(self.once_filled, screen, do))
+            call_after(self._app, LOOK_AGAIN_AFTER_S, partial(self.once_filled, screen, do))
         else:
             do()
 

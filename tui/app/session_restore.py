@@ -68,7 +68,7 @@ class SessionRestore:
             if self._options.resume:
                 self._say(NO_FILE, severity="warning")
             return
-        self.left, warning = workspace.read(self.files)
+        self.left, warning = workspace.read_workspace(self.files)
         if warning:
             self._say(warning, severity="warning")
         if self._options.resume:

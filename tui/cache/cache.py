@@ -19,17 +19,17 @@ from tui.cache.entry import (
     FileFingerprint,
     add_results,
     can_cache,
-    clear_abandoned,
     evict,
     fingerprint_of,
     limit,
     name_of,
-    read,
+    read_entry,
+    remove_abandoned_entries,
     sign,
-    write,
+    write_entry,
 )
 from tui.cache.frame_files import spooled
-from tui.cache.secure_files import DamagedError, EntryFile, StoppedError, StoredFrame, opened_folder, remove
+from tui.cache.secure_files import DamagedError, EntryFile, StoppedError, StoredFrame, opened_folder, remove_entry
 from tui.cache.spill import set_low_memory
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile
@@ -97,7 +97,7 @@ class Cache:
         if before is None or before.size < self._least_bytes:
             return load()
         name = name_of(path, format_in)
-        if not self._renew and (cached := read(name, path, before, self._results)) is not None:
+        if not self._renew and (cached := read_entry(name, path, before, self._results)) is not None:
             self.used[path] = cached
             return cached.profile
         began, began_ns = time.monotonic(), time.time_ns()
@@ -123,7 +123,7 @@ class Cache:
             OSError: The disk is full.
         """
         name = name_of(path, None)
-        if not self._renew and (cached := read(name, path, fingerprint, self._results)) is not None:
+        if not self._renew and (cached := read_entry(name, path, fingerprint, self._results)) is not None:
             self.used[path] = cached
             set_low_memory()
             return cached.profile.frames
@@ -136,7 +136,7 @@ class Cache:
                 size = sign(entry, path, fingerprint, frames, names)
                 if size <= (most := limit()):
                     evict(most=most - size)
-                    remove(folder, name)
+                    remove_entry(folder, name)
                     os.rename(making, name, src_dir_fd=folder, dst_dir_fd=folder)
                     is_kept = True
 
@@ -171,11 +171,11 @@ class Cache:
                 if size <= most:
                     # Also before writing: otherwise the disk would have to hold both.
                     evict(most=most - size)
-                    write(name, content, self._stop.is_set)
+                    write_entry(name, content, self._stop.is_set)
                     evict(most=most, keep=name)
 
     def write_behind(self, *before: Callable[[], object]) -> None:
-        """Like `write`, in a low-priority thread; it also removes unfinished entries of killed runs.
+        """Like `write_entry`, in a low-priority thread; it also removes unfinished entries of killed runs.
 
         Args:
             before: Functions that the thread calls first, in order.
@@ -193,7 +193,7 @@ class Cache:
         if sys.platform == "linux":
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
-        clear_abandoned()
+        remove_abandoned_entries()
         for do in before:
             # The view that needs the result reports its error.
             with suppress(ProftuiError, pl.exceptions.PolarsError, MemoryError):

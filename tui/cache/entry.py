@@ -24,17 +24,17 @@ from tui.cache.secure_files import (
     EntryFile,
     StoppedError,
     StoredFrame,
+    cache_folder,
     checked,
-    folder,
+    entry_names,
     is_abandoned,
-    names,
     new_file,
     opened_entry,
     opened_file,
     opened_folder,
-    remove,
+    read_all,
+    remove_entry,
     seal,
-    whole,
 )
 from tui.loaders.text.stored_text import LineRange, StoredText
 from tui.model.profile import Profile
@@ -187,7 +187,7 @@ class Content:
     """Results computed from it."""
 
 
-def write(name: str, content: Content, stopped: Callable[[], bool]) -> int:
+def write_entry(name: str, content: Content, stopped: Callable[[], bool]) -> int:
     """Write an entry: all of it or nothing.
 
     Args:
@@ -209,10 +209,10 @@ def write(name: str, content: Content, stopped: Callable[[], bool]) -> int:
         try:
             with opened_entry(folder, making) as entry:
                 size = _write(entry, content, stopped)
-            remove(folder, name)
+            remove_entry(folder, name)
             os.rename(making, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
-            remove(folder, making)
+            remove_entry(folder, making)
             raise
         return size
 
@@ -267,7 +267,7 @@ def add_results(name: str, results: Mapping[str, pl.DataFrame], stopped: Callabl
         StoppedError: It was stopped.
     """
     with opened_folder() as folder, opened_entry(folder, name) as entry:
-        manifest, writer = manifest_of(entry), FrameWriter(entry, stopped)
+        manifest, writer = entry_manifest(entry), FrameWriter(entry, stopped)
         # Unfinished files of another process must not collide.
         own = f"{os.getpid()}.{os.urandom(4).hex()}"
         files = {result: writer.whole(f"results.{result}.{own}", data) for result, data in results.items()}
@@ -299,7 +299,7 @@ def can_cache(profile: Profile) -> bool:
     )
 
 
-def read(name: str, path: str, fingerprint: FileFingerprint, results: Mapping[str, pl.Schema]) -> Content | None:
+def read_entry(name: str, path: str, fingerprint: FileFingerprint, results: Mapping[str, pl.Schema]) -> Content | None:
     """The cached content of a file; None if there is no valid entry.
 
     Args:
@@ -310,7 +310,7 @@ def read(name: str, path: str, fingerprint: FileFingerprint, results: Mapping[st
     """
     try:
         with opened_folder() as folder, opened_entry(folder, name) as entry:
-            manifest = manifest_of(entry)
+            manifest = entry_manifest(entry)
             if manifest.layout != LAYOUT or manifest.program != program() or manifest.source != path:
                 return None
             if manifest.fingerprint != fingerprint:
@@ -326,7 +326,7 @@ def read(name: str, path: str, fingerprint: FileFingerprint, results: Mapping[st
         return None
 
 
-def manifest_of(entry: int) -> EntryManifest:
+def entry_manifest(entry: int) -> EntryManifest:
     """The manifest of an entry.
 
     Raises:
@@ -337,7 +337,7 @@ def manifest_of(entry: int) -> EntryManifest:
     with opened_file(entry, MANIFEST) as descriptor:
         if os.fstat(descriptor).st_size > _MOST_BYTES:
             raise DamagedError("the manifest is too large")
-        digest, _, body = whole(descriptor).partition(b"\n")
+        digest, _, body = read_all(descriptor).partition(b"\n")
     if digest != xxhash.xxh3_128(body).hexdigest().encode():
         raise DamagedError("the manifest differs from what was written")
     return msgspec.json.decode(body, type=EntryManifest)
@@ -391,7 +391,7 @@ class CachedEntry:
 def entries() -> list[CachedEntry]:
     """All entries, most recently used first, invalid ones included."""
     with suppress(OSError), opened_folder() as within:
-        found = [_entry(within, name) for name in names(within) if not name.endswith(PART)]
+        found = [_entry(within, name) for name in entry_names(within) if not name.endswith(PART)]
         return sorted(found, key=lambda stored: (-stored.used_s, stored.name))
     return []
 
@@ -401,12 +401,12 @@ def _entry(within: int, name: str) -> CachedEntry:
     manifest = None
     try:
         with opened_entry(within, name) as entry:
-            for file in names(entry):
+            for file in entry_names(entry):
                 status = os.stat(file, dir_fd=entry, follow_symlinks=False)
                 size += status.st_size
                 used = max(used, status.st_mtime)
             used = os.stat(MANIFEST, dir_fd=entry, follow_symlinks=False).st_mtime
-            manifest = manifest_of(entry)
+            manifest = entry_manifest(entry)
     except (OSError, DamagedError, msgspec.MsgspecError):
         pass
     return CachedEntry(name, size, used, manifest)
@@ -435,18 +435,18 @@ def evict(*, most: int, keep: str = "") -> None:
         for stored in sorted(entries(), key=lambda stored: stored.name != keep):
             size += stored.bytes
             if size > most:
-                remove(within, stored.name)
+                remove_entry(within, stored.name)
                 size -= stored.bytes
-        clear_abandoned()
+        remove_abandoned_entries()
 
 
-def clear_abandoned() -> None:
+def remove_abandoned_entries() -> None:
     """Remove unfinished entries of processes that have ended."""
     with suppress(OSError), opened_folder() as within:
-        for name in names(within):
+        for name in entry_names(within):
             with suppress(OSError):
                 if name.endswith(PART) and is_abandoned(within, name):
-                    remove(within, name)
+                    remove_entry(within, name)
 
 
 def clear() -> tuple[int, int]:
@@ -459,9 +459,9 @@ def clear() -> tuple[int, int]:
         OSError: Other users can write to the folder.
     """
     before = entries()
-    if not folder().is_symlink() and not folder().exists():
+    if not cache_folder().is_symlink() and not cache_folder().exists():
         return 0, 0
     with opened_folder() as within:
-        for name in names(within):
-            remove(within, name)
+        for name in entry_names(within):
+            remove_entry(within, name)
     return len(before), sum(stored.bytes for stored in entries())

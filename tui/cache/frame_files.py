@@ -19,14 +19,14 @@ from tui.cache.secure_files import (
     StoppedError,
     StoredFrame,
     checked,
-    mapped,
+    map_file,
     new_file,
     opened_entry,
     opened_file,
     opened_folder,
-    remove,
+    read_all,
+    remove_entry,
     seal,
-    whole,
 )
 from tui.cache.spill import (
     ColumnWriter,
@@ -173,7 +173,7 @@ class FrameReader:
     def whole(self, file: EntryFile, schema: pl.Schema) -> pl.DataFrame:
         """Read a frame with exactly this schema."""
         with self._opened(self._entry, file) as descriptor:
-            data = pl.read_ipc(whole(descriptor)).rechunk()
+            data = pl.read_ipc(read_all(descriptor)).rechunk()
         if data.schema != schema:
             raise DamagedError(f"{file.name} has other columns")
         return data
@@ -186,7 +186,7 @@ class FrameReader:
         if stored.read is not None:
             others = {column.name for piece in stored.mapped for column in piece.columns}
             with self._opened(self._entry, stored.read) as descriptor:
-                columns |= {s.name: s for s in pl.read_ipc(whole(descriptor)).rechunk()}
+                columns |= {s.name: s for s in pl.read_ipc(read_all(descriptor)).rechunk()}
             if others & set(columns):
                 raise DamagedError("a column appears twice")
         for piece in stored.mapped:
@@ -207,7 +207,7 @@ class FrameReader:
 
     def _columns(self, piece: MappedFile, rows: int, schema: pl.Schema) -> dict[str, pl.Series]:
         with self._opened(self._entry, piece.file) as descriptor:
-            data = mapped(descriptor)
+            data = map_file(descriptor)
         return {column.name: self._column(data, column, rows, schema.get(column.name)) for column in piece.columns}
 
     def _column(self, data: mmap.mmap, stored: MappedColumn, rows: int, dtype: pl.DataType | None) -> pl.Series:
@@ -342,7 +342,7 @@ def spooled(
         folder = stack.enter_context(_some_folder())
         making = f"spool.{os.getpid()}.{os.urandom(4).hex()}{PART}"
         os.mkdir(making, 0o700, dir_fd=folder)
-        stack.callback(remove, folder, making)
+        stack.callback(remove_entry, folder, making)
         entry = stack.enter_context(opened_entry(folder, making))
         set_low_memory()
         spool = FrameSpool(entry, rows)

@@ -37,7 +37,7 @@ class InsecureFileError(OSError):
     """Another user could have written the file."""
 
 
-def folder() -> Path:
+def cache_folder() -> Path:
     """The folder of all entries; it may not exist yet."""
     return platformdirs.user_cache_path("proftui", appauthor=False) / "frames"
 
@@ -50,10 +50,10 @@ def opened_folder(*, make: bool = False) -> Iterator[int]:
         OSError: It does not exist, cannot be made, or other users can write to it.
     """
     if make:
-        folder().parent.mkdir(parents=True, exist_ok=True)
+        cache_folder().parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
-            folder().mkdir(mode=0o700)
-    descriptor = os.open(folder(), _FOLDER_FLAGS)
+            cache_folder().mkdir(mode=0o700)
+    descriptor = os.open(cache_folder(), _FOLDER_FLAGS)
     try:
         yield _owned(descriptor)
     finally:
@@ -104,7 +104,7 @@ def new_file(entry: int, name: str) -> int:
     return os.open(name, _NEW_FLAGS, 0o600, dir_fd=entry)
 
 
-def names(descriptor: int) -> list[str]:
+def entry_names(descriptor: int) -> list[str]:
     """The names in a folder.
 
     Raises:
@@ -113,7 +113,7 @@ def names(descriptor: int) -> list[str]:
     return os.listdir(descriptor)
 
 
-def remove(within: int, name: str) -> bool:
+def remove_entry(within: int, name: str) -> bool:
     """Remove an entry, renaming it first so that no process opens it; False on failure."""
     gone = name
     if not name.endswith(PART):
@@ -164,7 +164,7 @@ def unnamed_file() -> IO[bytes]:
         OSError: It cannot be made.
     """
     try:
-        return tempfile.TemporaryFile(dir=folder())
+        return tempfile.TemporaryFile(dir=cache_folder())
     except OSError:
         return tempfile.TemporaryFile()
 
@@ -279,12 +279,12 @@ def digest_of(descriptor: int, stopped: Callable[[], bool] = lambda: False) -> s
     return digest.hexdigest()
 
 
-def mapped(descriptor: int) -> mmap.mmap:
+def map_file(descriptor: int) -> mmap.mmap:
     """A file's bytes, mapped."""
     return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
 
 
-def whole(descriptor: int) -> bytes:
+def read_all(descriptor: int) -> bytes:
     """A file's bytes, read."""
     parts: list[bytes] = []
     offset = 0

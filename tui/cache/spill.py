@@ -16,7 +16,7 @@ import nanoarrow  # type: ignore[import-untyped]
 import numpy as np
 import polars as pl
 
-from tui.cache.secure_files import DamagedError, MappedColumn, mapped, unnamed_file
+from tui.cache.secure_files import DamagedError, MappedColumn, map_file, unnamed_file
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def translate_codes(numbers: pl.Series, table: np.ndarray[Any, Any], rows: int) 
         file.flush()
         if written is None:
             return null_column(numbers.name, rows, pl.UInt32())
-        data = mapped(file.fileno())
+        data = map_file(file.fileno())
     return mapped_column(data, written, rows, pl.UInt32())
 
 
@@ -343,7 +343,7 @@ def _array(values: np.ndarray) -> np.ndarray:
         for first in range(0, len(values), at_once):
             file.write(np.ascontiguousarray(values[first : first + at_once]).data)
         file.flush()
-        return np.frombuffer(mapped(file.fileno()), values.dtype).reshape(values.shape)
+        return np.frombuffer(map_file(file.fileno()), values.dtype).reshape(values.shape)
 
 
 def _columns(columns: list[pl.Series]) -> list[pl.Series]:
@@ -359,7 +359,7 @@ def _columns(columns: list[pl.Series]) -> list[pl.Series]:
             if not _is_all_null(series)
         }
         file.flush()
-        data = mapped(file.fileno()) if lying else None
+        data = map_file(file.fileno()) if lying else None
     for position, series in large.items():
         if data is None or position not in lying:
             found[position] = null_column(series.name, len(series), series.dtype)

@@ -28,12 +28,12 @@ def baseline(options: Namespace) -> int:
     if options.action == "list":
         return _list(options.dir, options.format)
     if options.action == "rm":
-        baselines.remove(options.dir, options.name)
+        baselines.remove_baseline(options.dir, options.name)
         console.info(f"removed {options.name} from {options.dir}")
         return 0
     from tui.loaders.dataset_loader import is_address
 
-    path = baselines.path_of(options.dir, options.name)
+    path = baselines.baseline_path(options.dir, options.name)
     times = _times(options)
     data = baselines.packed(times)
     if is_address(path):
@@ -57,7 +57,7 @@ def _list(folder: str, format_name: str) -> int:
     from tui.dataset import baselines
 
     status, found = 0, []
-    for name in baselines.names(folder):
+    for name in baselines.baseline_names(folder):
         try:
             found.append(baselines.described(folder, name))
         except ProftuiError as error:
@@ -120,7 +120,7 @@ def _times(options: Namespace) -> pl.DataFrame:
 def diff_with_baseline(options: Namespace) -> int:
     """Print what changed since a baseline."""
     from tui.analysis.compare.run_times import compare_runs
-    from tui.dataset.baselines import read
+    from tui.dataset.baselines import read_baseline
     from tui.output.baseline_diff import BaselineDiff
 
     format_name = options.format or "text"
@@ -129,7 +129,7 @@ def diff_with_baseline(options: Namespace) -> int:
     if not selection_of(options).is_all:
         raise ProftuiError("--filter, --sort and --columns do not apply to --baseline", "--limit, --max-bytes for JSON")
     bounds = bounds_of(options, format_name)
-    saved = read(options.dir, options.baseline)
+    saved = read_baseline(options.dir, options.baseline)
     comparison = compare_runs(saved, _times(options))
     if comparison is None:
         raise ProftuiError(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui.dataset.dask_jobs import ConversionProgress
-    from tui.loaders.dataset_loader import Manifest, Part
+    from tui.loaders.dataset_loader import DatasetPart, Manifest
 
 
 _INTERRUPTED: Final = 130
@@ -40,7 +40,7 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
     Raises:
         ProftuiError: The cluster cannot do it, or nothing can be read.
     """
-    from tui.dataset.dask_jobs import DaskConversion, SchedulerLostError, check, connected
+    from tui.dataset.dask_jobs import DaskConversion, SchedulerLostError, check_cluster, connected
     from tui.dataset.write_dataset import finish, prepare
     from tui.loaders.dataset_loader import is_address
 
@@ -59,7 +59,7 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
     with connected(options.scheduler) as client:
         existing = [file for file in whole if os.path.exists(file)]  # noqa: PTH110
         os.makedirs(out_dir, exist_ok=True)  # noqa: PTH103
-        workers = check(client, sorted({os.path.dirname(file) for file in existing}), out_dir)  # noqa: PTH120
+        workers = check_cluster(client, sorted({os.path.dirname(file) for file in existing}), out_dir)  # noqa: PTH120
         # An existing dataset stays intact until the cluster is known to work.
         prepare(out_dir, whole, format_in=options.format_in, overwrite=options.overwrite)
         console.info(f"{_files(len(existing))} for {_workers(workers)} of {options.scheduler}")
@@ -184,7 +184,7 @@ def convert(options: argparse.Namespace) -> int:
     if options.scheduler is not None:
         return convert_on_cluster(options, files)
     prepare(options.output, files, format_in=options.format_in, overwrite=options.overwrite)
-    parts: list[Part] = []
+    parts: list[DatasetPart] = []
     errors: list[ProftuiError] = []
     for number, file in enumerate(files, 1):
         try:

@@ -78,9 +78,9 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _write(text: str) -> Path:
-    from tui.state.store import folder, make_private
+    from tui.state.store import make_private, state_folder
 
-    reports = folder() / "crashes"
+    reports = state_folder() / "crashes"
     make_private(reports)
     path = reports / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

@@ -125,10 +125,10 @@ def _use_own_keys() -> tuple[str, ...]:
         return ()
     except (OSError, UnicodeDecodeError) as error:
         raise ProftuiError(f"{path}: cannot be read: {error}", KEYS_HINT) from error
-    from tui.data.user_files import parsed
+    from tui.data.user_files import parse_user_file
 
     try:
-        chosen = _chosen_keys(parsed(text, str(path)))
+        chosen = _chosen_keys(parse_user_file(text, str(path)))
         use_keys(chosen)
     except ValueError as error:
         raise ProftuiError(f"{path}: {error}", KEYS_HINT) from error

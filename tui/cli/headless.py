@@ -17,12 +17,12 @@ from tui.cli.console import BAD_INPUT, terminal_of, width, write_data, write_tex
 from tui.cli.selected_tables import (
     bounds_of,
     exported_key,
-    head_of,
     numbered_selection,
     profiles_report,
     requested_selection,
     selected_table,
     selection_of,
+    table_document_head,
     table_report,
     wants_one_table,
 )
@@ -192,7 +192,7 @@ def _saved_workspace(options: argparse.Namespace) -> tuple[Workspace | None, str
     from tui.state.store import files
 
     known = files(options.files)
-    return (None, "") if known is None else (workspace.read(known)[0], known.stamp)
+    return (None, "") if known is None else (workspace.read_workspace(known)[0], known.stamp)
 
 
 def style_of(color: str) -> Style:
@@ -235,7 +235,7 @@ def export(options: argparse.Namespace) -> int:
     format_name = table_format(options) or "csv"
     profile, errors = load_files(options)
     data = _notes(options).rows() if options.frame == "notes" else frame(profile, options.frame, gpu=options.gpu)
-    fields = head_of("export", profile, options, options.frame)
+    fields = table_document_head("export", profile, options, options.frame)
     write_table(data, options, format_name, options.frame, exported_key(options.frame, data), fields)
     return status_of(errors)
 
@@ -296,7 +296,7 @@ def write_table(
     """
     import polars as pl
 
-    from tui.output.export import About, for_terminal, formula_warning, profile_name, write
+    from tui.output.export import About, for_terminal, formula_warning, profile_name, write_frame
     from tui.output.json_document import document_before_rows
 
     bounds = bounds_of(options, format_name)
@@ -308,10 +308,10 @@ def write_table(
     about = None if format_name in ("markdown", "json") else About(profile_name(options.files), what)
     if options.output == "-":
         shown = for_terminal(data) if sys.stdout.isatty() else data
-        write(shown, sys.stdout.buffer, format_name, about=about, before_rows=before)
+        write_frame(shown, sys.stdout.buffer, format_name, about=about, before_rows=before)
     else:
         path = Path(options.output)
-        write(data, path, format_name, overwrite=options.overwrite, about=about, before_rows=before)
+        write_frame(data, path, format_name, overwrite=options.overwrite, about=about, before_rows=before)
         console.info(f"wrote {data.height:,} rows of {what} to {options.output}")
         if formulas := formula_warning(data, format_name):
             console.info(formulas)
@@ -331,7 +331,7 @@ def sql(options: argparse.Namespace) -> int:
         lines = table_lines(result_spec(rows), rows, style_of(options.color)) if rows.height else []
         write_text("\n".join([*lines, f"({rows.height:,} row{'' if rows.height == 1 else 's'})"]) + "\n")
     else:
-        fields = {**head_of("sql", profile, options), "query": options.query}
+        fields = {**table_document_head("sql", profile, options), "query": options.query}
         write_table(found, options, format_name, "the result", (), fields)
     return status_of(errors)
 
@@ -424,17 +424,17 @@ def status_of(errors: Sequence[ProftuiError]) -> int:
 def cache(options: argparse.Namespace) -> int:
     """List or clear the cache."""
     from tui.cache.entry import clear, entries
-    from tui.cache.secure_files import InsecureFileError, folder, opened_folder
+    from tui.cache.secure_files import InsecureFileError, cache_folder, opened_folder
     from tui.loaders.input_issues import size_text
 
     try:
         with suppress(FileNotFoundError), opened_folder():
             pass
     except InsecureFileError as error:
-        raise ProftuiError(f"{folder()}: not used: it is writable by other users", "remove it") from error
+        raise ProftuiError(f"{cache_folder()}: not used: it is writable by other users", "remove it") from error
     if options.action == "clear":
         number, left = clear()
-        words = f"cleared {number} file{'' if number == 1 else 's'} from {folder()}"
+        words = f"cleared {number} file{'' if number == 1 else 's'} from {cache_folder()}"
         console.info(words if not left else f"{words}; {size_text(left)} cannot be removed")
         return 0 if not left else 2
     cached = entries()
@@ -445,7 +445,7 @@ def cache(options: argparse.Namespace) -> int:
 
         schema = {"file": pl.String, "bytes": pl.Int64, "used": pl.String, "state": pl.String, "entry": pl.String}
         rows = pl.DataFrame([{**_as_json(one), "entry": one.name} for one in cached], schema)
-        fields = {**schema_of("cache"), "folder": str(folder())}
+        fields = {**schema_of("cache"), "folder": str(cache_folder())}
         write_data(document(fields, {"rows": JsonTable(rows, ("entry",))}))
         return 0
     for one in cached:
@@ -454,7 +454,7 @@ def cache(options: argparse.Namespace) -> int:
             f"{size_text(one.bytes):>9}  {content['used']}  {content['state']:<7}  {content['file'] or one.name}\n"
         )
     total = sum(one.bytes for one in cached)
-    console.info(f"{len(cached)} file{'' if len(cached) == 1 else 's'}, {size_text(total)}, in {folder()}")
+    console.info(f"{len(cached)} file{'' if len(cached) == 1 else 's'}, {size_text(total)}, in {cache_folder()}")
     return 0
 
 

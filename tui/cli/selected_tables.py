@@ -214,7 +214,9 @@ def table_document(
     )
 
 
-def head_of(name: str, profile: Profile, options: argparse.Namespace, frame: str | None = None) -> dict[str, Any]:
+def table_document_head(
+    name: str, profile: Profile, options: argparse.Namespace, frame: str | None = None
+) -> dict[str, Any]:
     """What the JSON of a table says before its rows."""
     from tui.output.json_document import document_head
 

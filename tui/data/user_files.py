@@ -22,12 +22,12 @@ Stamp = tuple[str, int]
 """A file and when it was written: what was read from it holds as long as that is the same."""
 
 
-def shipped(name: str) -> str:
+def read_shipped(name: str) -> str:
     """The text of a data file that comes with the program."""
     return files("tui.data").joinpath(name).read_text("utf-8")
 
 
-def user_path(name: str) -> Path:
+def user_file_path(name: str) -> Path:
     """Where a user's own file of that name is looked for."""
     return Path(user_config_dir("proftui", appauthor=False)) / name
 
@@ -79,11 +79,11 @@ def rules_with_users(
 def _rules_with_users(
     name: str, user: Stamp | None, parse: Callable[[str, str], Any], merge: Callable[[Any, Any], Any]
 ) -> Any:
-    of_program = parse(shipped(name), name)
+    of_program = parse(read_shipped(name), name)
     return of_program if user is None else merge(parse(user_text(user), user[0]), of_program)
 
 
-def parsed(text: str, source: str) -> dict[str, Any]:
+def parse_user_file(text: str, source: str) -> dict[str, Any]:
     """A TOML document.
 
     Args:

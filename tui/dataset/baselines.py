@@ -33,7 +33,7 @@ class Baseline:
     files: tuple[str, ...]
 
 
-def path_of(folder: str, name: str) -> str:
+def baseline_path(folder: str, name: str) -> str:
     """The path or address of a baseline.
 
     Raises:
@@ -51,13 +51,13 @@ def packed(times: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def read(folder: str, name: str) -> pl.DataFrame:
+def read_baseline(folder: str, name: str) -> pl.DataFrame:
     """The times of a baseline, as `tui.analysis.compare.run_times.SCHEMA`.
 
     Raises:
         ProftuiError: There is none, or it cannot be read.
     """
-    path = path_of(folder, name)
+    path = baseline_path(folder, name)
     try:
         if is_address(path):
             # Without a region Polars determines it, with a warning that contains code.
@@ -68,7 +68,7 @@ def read(folder: str, name: str) -> pl.DataFrame:
                 raise ProftuiError(f"{path}: too large to be a baseline")
             times = pl.read_parquet(Path(path).read_bytes())
     except FileNotFoundError:
-        known = "" if is_address(folder) else ", ".join(names(folder))
+        known = "" if is_address(folder) else ", ".join(baseline_names(folder))
         hint = f"there are: {known}" if known else f"proftui baseline save {name} FILE... --dir {folder}"
         raise ProftuiError(f"{path}: no such baseline", hint) from None
     except (OSError, *UNREADABLE) as error:
@@ -86,7 +86,7 @@ def upload(folder: str, name: str, times: pl.DataFrame, *, overwrite: bool) -> N
     Raises:
         ProftuiError: It is there already, or the store cannot be written to.
     """
-    path = path_of(folder, name)
+    path = baseline_path(folder, name)
     if not overwrite and _is_there(folder, name):
         raise ProftuiError(f"{path} exists", "choose another name, or use --overwrite")
     try:
@@ -97,11 +97,11 @@ def upload(folder: str, name: str, times: pl.DataFrame, *, overwrite: bool) -> N
 
 def _is_there(folder: str, name: str) -> bool:
     with suppress(ProftuiError):
-        return not read(folder, name).is_empty()
+        return not read_baseline(folder, name).is_empty()
     return False
 
 
-def names(folder: str) -> list[str]:
+def baseline_names(folder: str) -> list[str]:
     """The names of the baselines in a folder or an object store.
 
     Raises:
@@ -132,22 +132,22 @@ def described(folder: str, name: str) -> Baseline:
     Raises:
         ProftuiError: It cannot be read.
     """
-    times = read(folder, name)
+    times = read_baseline(folder, name)
     of_iterations = times.filter(pl.col("what") == "iteration").height
     gpus = times["gpu"].drop_nulls().unique().sort().to_list()
     files = times.select("run", "file").unique().sort("run")["file"].to_list()
     return Baseline(name, times["run"].n_unique(), of_iterations, ", ".join(gpus), tuple(files))
 
 
-def remove(folder: str, name: str) -> None:
+def remove_baseline(folder: str, name: str) -> None:
     """Delete a baseline; in an object store an empty one remains, because Polars deletes nothing there.
 
     Raises:
         ProftuiError: There is none.
     """
-    path = path_of(folder, name)
+    path = baseline_path(folder, name)
     if is_address(path):
-        read(folder, name)
+        read_baseline(folder, name)
         upload(folder, name, pl.DataFrame(schema=SCHEMA), overwrite=True)
         return
     try:

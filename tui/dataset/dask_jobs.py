@@ -31,7 +31,7 @@ import polars as pl
 
 import tui
 from tui.dataset.write_dataset import MAKING, part_name, write_part
-from tui.loaders.dataset_loader import LAYOUT, MANIFEST, PARTS, Part
+from tui.loaders.dataset_loader import LAYOUT, MANIFEST, PARTS, DatasetPart
 from tui.model.errors import ProftuiError
 from tui.runtime import share_cores
 
@@ -57,7 +57,7 @@ class ConversionProgress:
     """The progress of a conversion."""
 
     files: int
-    parts: dict[str, Part] = field(default_factory=dict)
+    parts: dict[str, DatasetPart] = field(default_factory=dict)
     """By file."""
     left_out: dict[str, str] = field(default_factory=dict)
     """By file, with the reason."""
@@ -287,7 +287,7 @@ def _hint(address: str) -> str:
     return "use the address that dask scheduler prints: tcp://HOST:8786"
 
 
-def check(client: Client, folders: Sequence[str], out_dir: str) -> int:
+def check_cluster(client: Client, folders: Sequence[str], out_dir: str) -> int:
     """Check that scheduler and workers run the same versions and see the same files.
 
     Args:
@@ -381,7 +381,7 @@ class Versions:
 class Converted:
     """A file that has a part in the dataset."""
 
-    part: Part
+    part: DatasetPart
     was_there: bool
     """Whether it had been converted before."""
 

@@ -27,11 +27,11 @@ from tui.loaders.dataset_loader import (
     RANK_NAME,
     ROW_GROUP_ROWS,
     UNDECODABLE,
+    DatasetPart,
     Manifest,
-    Part,
     PartFile,
+    part_file_path,
     part_problems,
-    path_of,
 )
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.registry import load_one
@@ -59,14 +59,14 @@ def remove_all(folder: Path) -> None:
     _remove_empty(folder)
 
 
-def remove_others(folder: Path, parts: Sequence[Part]) -> None:
+def remove_others(folder: Path, parts: Sequence[DatasetPart]) -> None:
     """Remove files of parts that are no longer in the dataset, and unfinished files.
 
     Raises:
         OSError: A file cannot be removed.
     """
     keep = {f"{PARTS}/{part.name}.json" for part in parts}
-    keep |= {path_of(part, file) for part in parts for file in part.files}
+    keep |= {part_file_path(part, file) for part in parts for file in part.files}
     for path in _own(folder):
         if path.relative_to(folder).as_posix() not in keep:
             path.unlink(missing_ok=True)
@@ -146,7 +146,7 @@ def prepare(out_dir: str, inputs: Sequence[str], *, format_in: str | None = None
     (folder / PARTS).mkdir(exist_ok=True)
 
 
-def write_part(path: str, out_dir: str, *, format_in: str | None = None) -> Part:
+def write_part(path: str, out_dir: str, *, format_in: str | None = None) -> DatasetPart:
     """Read an input and write its part; an existing part is replaced.
 
     The frames are sorted by session and time and split by rank (`tui.loaders.dataset_loader`); lines of a text are
@@ -177,7 +177,7 @@ def write_part(path: str, out_dir: str, *, format_in: str | None = None) -> Part
     return part
 
 
-def written(profile: Profile, path: str, out_dir: str) -> Part:
+def written(profile: Profile, path: str, out_dir: str) -> DatasetPart:
     """Write the frames of a profile.
 
     Args:
@@ -193,7 +193,7 @@ def written(profile: Profile, path: str, out_dir: str) -> Part:
     """
     folder, name = Path(out_dir), part_name(path)
     (folder / PARTS).mkdir(parents=True, exist_ok=True)
-    return Part(
+    return DatasetPart(
         name=name,
         source=path_text(path),
         size=None,
@@ -209,7 +209,7 @@ def written(profile: Profile, path: str, out_dir: str) -> Part:
     )
 
 
-def finish(out_dir: str, parts: Sequence[Part]) -> Manifest:
+def finish(out_dir: str, parts: Sequence[DatasetPart]) -> Manifest:
     """Write the manifest, and remove files that do not belong to the dataset.
 
     Args:
@@ -253,18 +253,18 @@ def part_name(path: str) -> str:
     return f"{path_text}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
 
 
-def _current(folder: Path, path: str, format_in: str | None) -> Part | None:
+def _current(folder: Path, path: str, format_in: str | None) -> DatasetPart | None:
     """The existing part of an input, if it is complete and the input is unchanged."""
     size, modified_ns, digest = _identity(path)
     if digest is None:
         return None
     name = part_name(path)
     try:
-        part = msgspec.json.decode((folder / PARTS / f"{name}.json").read_bytes(), type=Part)
+        part = msgspec.json.decode((folder / PARTS / f"{name}.json").read_bytes(), type=DatasetPart)
         if part.name != name or part_problems(part):
             return None
         same = (part.size, part.modified_ns, part.digest) == (size, modified_ns, digest)
-        whole = all((folder / path_of(part, file)).stat().st_size == file.size for file in part.files)
+        whole = all((folder / part_file_path(part, file)).stat().st_size == file.size for file in part.files)
     except (OSError, *UNDECODABLE):
         return None
     return part if same and whole and (part.format_in, part.program) == (format_in, tui.__version__) else None
@@ -315,8 +315,8 @@ def _write_file(folder: Path, name: str, frame: str, run: int, rank: int | None,
     def file_of(size: int, digest: str) -> PartFile:
         return PartFile(frame, rank, run, data.height, size, digest)
 
-    empty = Part(name, "", None, None, None, None, "", (), 0, {}, False, ())
-    path = folder / path_of(empty, file_of(0, ""))
+    empty = DatasetPart(name, "", None, None, None, None, "", (), 0, {}, False, ())
+    path = folder / part_file_path(empty, file_of(0, ""))
     path.parent.mkdir(parents=True, exist_ok=True)
     making = _beside(path)
     try:

@@ -67,7 +67,7 @@ class PartFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The 128-bit XXH3 of its bytes."""
 
 
-class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DatasetPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The part of a dataset that was made from one input."""
 
     name: str
@@ -101,7 +101,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     formats: tuple[str, ...]
     rows: dict[str, int]
     """The number of rows of each frame that is not empty, in all parts."""
-    parts: tuple[Part, ...]
+    parts: tuple[DatasetPart, ...]
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -111,18 +111,18 @@ class Layout(msgspec.Struct, frozen=True):
     program: str
 
 
-def path_of(part: Part, file: PartFile) -> str:
+def part_file_path(part: DatasetPart, file: PartFile) -> str:
     """The path of a file of a part within the dataset.
 
     >>> file = PartFile("ops", 3, 0, 10, 100, "")
-    >>> path_of(Part("a-1", "a", 1, 1, "", None, "1", (), 1, {}, False, (file,)), file)
+    >>> part_file_path(DatasetPart("a-1", "a", 1, 1, "", None, "1", (), 1, {}, False, (file,)), file)
     'ops/rank=3/part-a-1.0.parquet'
     """
     rank = WITHOUT_RANK if file.rank is None else file.rank
     return f"{file.frame}/rank={rank}/part-{part.name}.{file.run}.parquet"
 
 
-def part_problems(part: Part) -> str:
+def part_problems(part: DatasetPart) -> str:
     """Why a part of a manifest is invalid; empty if it is valid: its paths stay in the folder, its row counts agree."""
     if not PART_NAME.fullmatch(part.name):
         return "has an invalid name"
@@ -263,7 +263,7 @@ def is_dataset(path: Path) -> bool:
     return os.path.isfile(path / MANIFEST) or os.path.isdir(path / PARTS)  # noqa: PTH112, PTH113
 
 
-def manifest_of(store: Store) -> tuple[Manifest, bytes]:
+def dataset_manifest(store: Store) -> tuple[Manifest, bytes]:
     """The manifest of a dataset, and its bytes.
 
     Raises:
@@ -313,7 +313,7 @@ class DamagedPartError(Exception):
         self.why = why
 
 
-def files_in_order(part: Part) -> list[PartFile]:
+def files_in_order(part: DatasetPart) -> list[PartFile]:
     """The files of a part: frames that others refer to first, runs in order."""
     first = ("sessions", "devices", "ops", "activities")
     positions = {
@@ -322,7 +322,7 @@ def files_in_order(part: Part) -> list[PartFile]:
     return sorted(part.files, key=lambda file: (positions[file.frame], file.run))
 
 
-def check(store: Store, part: Part) -> None:
+def check_part(store: Store, part: DatasetPart) -> None:
     """Check that the files of a part exist and are those that were written.
 
     Raises:
@@ -331,7 +331,7 @@ def check(store: Store, part: Part) -> None:
     if problem := part_problems(part):
         raise DamagedPartError(part.name, problem)
     for file in part.files:
-        name = path_of(part, file)
+        name = part_file_path(part, file)
         if problem := store.problem(name, file):
             raise DamagedPartError(part.name, f"{name} {problem}")
         if file.rows > max(_FEW_ROWS, _ROWS_A_BYTE * file.size):
@@ -342,7 +342,7 @@ Starts = dict[int, tuple[int, int]]
 """The first and the last start of each session, by its number in the part."""
 
 
-def batches(store: Store, part: Part, file: PartFile, starts: Starts) -> Iterator[pl.DataFrame]:
+def batches(store: Store, part: DatasetPart, file: PartFile, starts: Starts) -> Iterator[pl.DataFrame]:
     """The rows of a file in order, about one row group at a time.
 
     Args:
@@ -354,7 +354,7 @@ def batches(store: Store, part: Part, file: PartFile, starts: Starts) -> Iterato
     Raises:
         DamagedPartError: The file does not match the manifest, or has invalid values.
     """
-    name = path_of(part, file)
+    name = part_file_path(part, file)
     try:
         # Paths are literal: no glob patterns, no columns from ``key=value`` folders.
         scan = pl.scan_parquet(store.address(name), glob=False, hive_partitioning=False)
@@ -382,7 +382,7 @@ _MOST_START_NS: Final = 1 << 62
 class _Validation:
     """Checks the values of a file, batch by batch."""
 
-    def __init__(self, part: Part, file: PartFile, starts: Starts) -> None:
+    def __init__(self, part: DatasetPart, file: PartFile, starts: Starts) -> None:
         self._part = part
         self._frame = file.frame
         # Only times that have durations are held together when a file is read.
@@ -474,7 +474,7 @@ class DatasetLoader:
             ProftuiError: It cannot be read, or no part of it can.
         """
         store = Cloud(path) if is_address(path) else Folder(path)
-        manifest, body = manifest_of(store)
+        manifest, body = dataset_manifest(store)
         fingerprint = fingerprint_of(store.address(MANIFEST))
         if fingerprint is None:
             # An address has no inode or times: only the manifest's content identifies it.
@@ -490,12 +490,12 @@ class _DatasetReader:
         self._store = store
         self._report = report
         self._damaged: list[DamagedPartError] = []
-        self._parts: list[Part] = []
+        self._parts: list[DatasetPart] = []
         self._stopped = 0
         self._is_whole = True
         for part in manifest.parts:
             try:
-                check(store, part)
+                check_part(store, part)
                 self._parts.append(part)
             except DamagedPartError as error:
                 self._damaged.append(error)

@@ -31,6 +31,7 @@ from tui.loaders.text.lines import (
     Encoding,
     as_utf8,
     clean_line,
+    decode_notebook,
     encoding_of,
     has_bare_returns,
     has_markup,
@@ -38,7 +39,6 @@ from tui.loaders.text.lines import (
     later_tag,
     lines_of_others,
     tag_of,
-    unquoted,
     whole_lines,
     with_newlines,
     without_markup,
@@ -419,7 +419,7 @@ class InputFile(RawInput):
 
         for piece in whole_lines(chunks, piece_size=block_size, line_limit=line_limit, is_late=is_late):
             made = time.monotonic()
-            data = unquoted(piece.data) if quoted else piece.data
+            data = decode_notebook(piece.data) if quoted else piece.data
             data = without_markup(data) if marked_up else data
             tag = tag or later_tag(data)
             others += lines_of_others(tag, data) if tag is not None else []

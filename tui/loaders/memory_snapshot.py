@@ -1,7 +1,7 @@
 """Reads a memory snapshot of PyTorch (``torch.cuda.memory._dump_snapshot``): the allocator's state and its trace.
 
-A pickle is a program: it can import modules and call functions. `check` first walks its opcodes without running them,
-and allows only those that build numbers, strings, lists, tuples, dicts and sets. The unpickler then refuses every
+A pickle is a program: it can import modules and call functions. `check_opcodes` first walks its opcodes without running
+them, and allows only those that build numbers, strings, lists, tuples, dicts and sets. The unpickler then refuses every
 import again. Memo indices, for which the unpickler would allocate memory, are checked against the size of the pickle.
 """
 
@@ -110,14 +110,14 @@ def load_pickle(data: bytes) -> Any:
         UnsafePickleError: It imports something, or builds other values.
         DamagedPickleError: It ends early or is damaged.
     """
-    check(data)
+    check_opcodes(data)
     try:
         return _BuiltinUnpickler(io.BytesIO(data)).load()
     except _UNPICKLING_ERRORS as error:
         raise DamagedPickleError(str(error) or type(error).__name__, len(data)) from error
 
 
-def check(data: bytes) -> None:
+def check_opcodes(data: bytes) -> None:
     """Check the opcodes of a pickle without running them.
 
     Raises:
@@ -165,7 +165,7 @@ def _refuse(data: bytes, at: int, code: bytes) -> NoReturn:
 def load_truncated(data: bytes, end: int) -> Any:
     """The value in the first ``end`` bytes of a damaged pickle; open containers are closed there.
 
-    Only bytes that `check` has allowed are run. None if nothing was built.
+    Only bytes that `check_opcodes` has allowed are run. None if nothing was built.
     """
     reader = _PythonBuiltinUnpickler(io.BytesIO(data[:end]))
     try:
@@ -197,12 +197,12 @@ ACTIVE: Final = ("active_allocated", "active_awaiting_free", "active_pending_fre
 """States of blocks that hold memory; all but the first are released and wait for other streams."""
 
 
-def whole(value: object) -> int | None:
+def int_or_none(value: object) -> int | None:
     """The value as a 64-bit integer; None if it is none."""
     return value if type(value) is int and value in _WORD else None
 
 
-def text(value: object) -> str | None:
+def text_or_none(value: object) -> str | None:
     """The value as a string; None if it is none."""
     return value[:_LONGEST_TEXT] if isinstance(value, str) else None
 
@@ -248,9 +248,9 @@ class Stacks:
         known = self._frames.get(id(frame))
         if known is None:
             file, name, line = (
-                text(frame.get("filename")) or "",
-                text(frame.get("name")) or "",
-                whole(frame.get("line")),
+                text_or_none(frame.get("filename")) or "",
+                text_or_none(frame.get("name")) or "",
+                int_or_none(frame.get("line")),
             )
             line_text = f"{file}({line or '?'}): {name}" if file not in _UNKNOWN else ""
             is_users = file.endswith(".py") and not any(part in file for part in _IN_TORCH)
@@ -258,7 +258,7 @@ class Stacks:
         return known
 
 
-def _column(rows: Iterable[Mapping[str, Any]], key: str, take: Callable[[object], Any] = whole) -> list[Any]:
+def _column(rows: Iterable[Mapping[str, Any]], key: str, take: Callable[[object], Any] = int_or_none) -> list[Any]:
     return [take(row.get(key)) for row in rows]
 
 
@@ -271,7 +271,7 @@ def segments_frame(segments: Sequence[Mapping[str, Any]], stacks: Stacks) -> pl.
             "segment": pl.Series(range(len(segments)), dtype=pl.UInt32),
             **{name: pl.Series(_column(segments, name), dtype=pl.Int64) for name in ("device", "address", "stream")},
             **{name: pl.Series(_column(segments, key), dtype=pl.Int64) for name, key in sizes.items()},
-            "segment_type": pl.Series(_column(segments, "segment_type", text), dtype=pl.String),
+            "segment_type": pl.Series(_column(segments, "segment_type", text_or_none), dtype=pl.String),
             "pool": pl.Series([_pool(row.get("segment_pool_id")) for row in segments], dtype=pl.String),
             "is_expandable": pl.Series([_flag(row.get("is_expandable")) for row in segments], dtype=pl.Boolean),
             "stack": stack,
@@ -288,7 +288,7 @@ def _flag(value: object) -> bool | None:
 
 def _pool(value: object) -> str | None:
     """The id of a private pool; None for the default pool."""
-    if not isinstance(value, tuple | list) or len(value) != 2 or any(whole(part) is None for part in value):
+    if not isinstance(value, tuple | list) or len(value) != 2 or any(int_or_none(part) is None for part in value):
         return None
     return None if not any(value) else f"{value[0]}.{value[1]}"
 
@@ -305,22 +305,22 @@ def blocks_frame(segments: Sequence[Mapping[str, Any]], stacks: Stacks, limit: i
     states: list[str | None] = []
     numbers: list[int] = []
     for number, segment in enumerate(segments):
-        next_address = whole(segment.get("address"))
-        device = whole(segment.get("device"))
+        next_address = int_or_none(segment.get("address"))
+        device = int_or_none(segment.get("device"))
         for block in items(segment.get("blocks")):
             if len(rows) >= limit:
                 break
             history = next(iter(items(block.get("history"))), {})
-            size = whole(block.get("size"))
-            address = whole(block.get("address"))
-            address = whole(history.get("addr")) if address is None else address
+            size = int_or_none(block.get("size"))
+            address = int_or_none(block.get("address"))
+            address = int_or_none(history.get("addr")) if address is None else address
             # Blocks follow each other without gaps.
             address = next_address if address is None else address
             next_address = None if address is None or size is None else address + size
-            requested = whole(block.get("requested_size"))
-            requested = whole(history.get("real_size")) if requested is None else requested
-            rows.append((number, device, whole(address), size, requested))
-            states.append(text(block.get("state")))
+            requested = int_or_none(block.get("requested_size"))
+            requested = int_or_none(history.get("real_size")) if requested is None else requested
+            rows.append((number, device, int_or_none(address), size, requested))
+            states.append(text_or_none(block.get("state")))
             numbers.append(stacks.number(block.get("frames", history.get("frames"))))
     stack, site = stacks.columns(numbers)
     names = ("segment", "device", "address", "size_bytes", "requested_bytes")
@@ -346,7 +346,7 @@ def events_frame(traces: Sequence[object], stacks: Stacks, limit: int) -> pl.Dat
             pl.DataFrame(
                 {
                     "device": pl.Series([device] * len(events), dtype=pl.Int64),
-                    "action": pl.Series(_column(events, "action", text), dtype=pl.String),
+                    "action": pl.Series(_column(events, "action", text_or_none), dtype=pl.String),
                     **{name: pl.Series(_column(events, key), dtype=pl.Int64) for name, key in keys.items()},
                     "free_bytes": pl.Series(_column(events, "device_free"), dtype=pl.Int64),
                     "call_site": site,
@@ -372,8 +372,8 @@ def annotations_frame(annotations: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     open_: dict[tuple[str | None, int | None], list[int]] = {}
     rows: list[list[Any]] = []
     for annotation in annotations:
-        key = (text(annotation.get("name")), whole(annotation.get("device")))
-        time_us = whole(annotation.get("time_us"))
+        key = (text_or_none(annotation.get("name")), int_or_none(annotation.get("device")))
+        time_us = int_or_none(annotation.get("time_us"))
         if annotation.get("stage") == "START" and time_us is not None:
             open_.setdefault(key, []).append(len(rows))
             rows.append([*key, time_us, None])

@@ -318,7 +318,7 @@ def is_profile(path: str) -> bool:
     return file_kind(source.head) is None and max(_confidences(source))[0] >= _LIKELY
 
 
-def head_of(path: str) -> bytes:
+def read_head(path: str) -> bytes:
     """The first 64 KiB of a file, decompressed.
 
     Raises:

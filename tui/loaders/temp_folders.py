@@ -67,7 +67,7 @@ class Scratch:
 
     def __init__(self, within: Path | None = None) -> None:
         parent = Path(tempfile.gettempdir()) if within is None else within
-        clear_abandoned(parent)
+        remove_abandoned_folders(parent)
         self.path = _made(parent)
         """Its path."""
         self._end = weakref.finalize(self, _remove, self.path)
@@ -113,10 +113,10 @@ def clear_temp_folders() -> None:
 def clear_abandoned_temp_folders() -> None:
     """Remove folders of killed runs, in all parent folders."""
     for parent in (Path(tempfile.gettempdir()), exports_folder()):
-        clear_abandoned(parent)
+        remove_abandoned_folders(parent)
 
 
-def clear_abandoned(parent: Path) -> None:
+def remove_abandoned_folders(parent: Path) -> None:
     """Remove the user's temporary folders that no process has locked."""
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:

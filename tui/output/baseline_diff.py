@@ -17,11 +17,11 @@ from tui.analysis.compare.run_times import (
     ConfidenceInterval,
     RunComparison,
 )
-from tui.fitting import cell_width, pad, shorten_symbol
 from tui.fmt import brief_duration, brief_percent, count
 from tui.output.export import markdown_cell, markdown_table
 from tui.output.json_document import Bounds, JsonTable, document, schema_of, source_facts
 from tui.text import plain
+from tui.text_width import cell_width, pad, shorten_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,6 +12,7 @@ import polars as pl
 
 from tui import __version__
 from tui.analysis.critical_path_slack import critical_path, half_as_long
+from tui.analysis.expert.finding_text import percent as brief_percent
 from tui.analysis.expert.findings import (
     OURS,
     RULES,
@@ -24,14 +25,13 @@ from tui.analysis.expert.findings import (
     names_in_evidence,
 )
 from tui.analysis.expert.rule import Severity, State
-from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.iterations.chosen_iterations import iterations_in_words
-from tui.fitting import clip_middle
 from tui.fmt import brief_duration, duration
 from tui.model.names import short_name
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.output.json_document import Bounds, JsonTable, document, document_head
 from tui.text import plain
+from tui.text_width import clip_middle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

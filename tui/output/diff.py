@@ -34,7 +34,6 @@ from tui.analysis.compare.headline import (
     verdict_sentence,
 )
 from tui.analysis.ops.op_type_rules import UNKNOWN
-from tui.fitting import cell_width, pad, shorten_symbol
 from tui.fmt import brief_duration, count, duration, format_value, signed
 from tui.labels import distinct_symbols
 from tui.model.columns import ColumnKind
@@ -44,6 +43,7 @@ from tui.output.json_document import Bounds, JsonTable, document, document_head,
 from tui.output.report import table_lines, table_markdown
 from tui.output.text_table import GAP
 from tui.text import plain
+from tui.text_width import cell_width, pad, shorten_symbol
 
 if TYPE_CHECKING:
     from tui.analysis.compare.headline import Figure

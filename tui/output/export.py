@@ -131,7 +131,7 @@ _FORMULA: Final = r"^[=+@-]."
 _UNPRINTABLE: Final = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]"
 
 
-def write(
+def write_frame(
     frame: pl.DataFrame,
     target: Path | IO[bytes],
     format_name: str,
@@ -193,7 +193,7 @@ def formula_warning(frame: pl.DataFrame, format_name: str) -> str:
 def for_clipboard(frame: pl.DataFrame, about: About) -> str:
     """What is pasted into a spreadsheet or a mail: what the rows are of, a blank line, tab-separated values."""
     stream = io.BytesIO()
-    write(frame, stream, "tsv")
+    write_frame(frame, stream, "tsv")
     return f"{about.line}\n\n{stream.getvalue().decode('utf-8', 'replace')}"
 
 

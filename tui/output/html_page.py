@@ -112,10 +112,10 @@ _POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sh
 """A browser loads nothing from anywhere, and runs no script but ours, whatever a profile holds."""
 
 
-def text(words: str) -> str:
+def escape_text(words: str) -> str:
     """A text as part of the page: nothing in it is markup or a control character.
 
-    >>> text('gemm<float> & "x"')
+    >>> escape_text('gemm<float> & "x"')
     'gemm&lt;float&gt; &amp; &quot;x&quot;'
     """
     return html.escape(plain(words).translate(_NO_CHARACTERS))
@@ -127,7 +127,7 @@ def prose(words: str) -> str:
     >>> prose("mostly `gemm<float>`")
     'mostly <code>gemm&lt;float&gt;</code>'
     """
-    return _NAME.sub(r"<code>\1</code>", text(words))
+    return _NAME.sub(r"<code>\1</code>", escape_text(words))
 
 
 _NAME: Final = re.compile("`([^`]+)`")
@@ -145,18 +145,18 @@ def page(title: str, sections: Iterable[tuple[str, str]], *, lead: str = "", foo
         footer: When it was written, as a text.
     """
     filled = [(f"s{place}", heading, body) for place, (heading, body) in enumerate(sections) if body]
-    links = " ".join(f'<a href="#{name}">{text(heading.partition(" (")[0])}</a>' for name, heading, _ in filled)
+    links = " ".join(f'<a href="#{name}">{escape_text(heading.partition(" (")[0])}</a>' for name, heading, _ in filled)
     bodies = "\n".join(
-        f'<section id="{name}">\n<h2>{text(heading)}</h2>\n{body}\n</section>' for name, heading, body in filled
+        f'<section id="{name}">\n<h2>{escape_text(heading)}</h2>\n{body}\n</section>' for name, heading, body in filled
     )
     nav = f"\n<nav>{links}</nav>" if len(filled) > 1 else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8" />\n'
         f'<meta http-equiv="Content-Security-Policy" content="{html.escape(_POLICY)}" />\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1" />\n'
-        f"<title>{text(title)} – proftui</title>\n<style>{_HEAD_STYLE}</style>\n</head>\n<body>\n"
-        f"<header>\n<h1>{text(title)}</h1>\n{lead}{nav}\n</header>\n<main>\n{bodies}\n</main>\n"
-        f"<footer>{text(', '.join(filter(None, (f'Written by proftui {__version__}', footer))))}.</footer>\n"
+        f"<title>{escape_text(title)} – proftui</title>\n<style>{_HEAD_STYLE}</style>\n</head>\n<body>\n"
+        f"<header>\n<h1>{escape_text(title)}</h1>\n{lead}{nav}\n</header>\n<main>\n{bodies}\n</main>\n"
+        f"<footer>{escape_text(', '.join(filter(None, (f'Written by proftui {__version__}', footer))))}.</footer>\n"
         f"<script>{_SCRIPT}</script>\n</body>\n</html>\n"
     )
 
@@ -167,7 +167,7 @@ def paragraph(words: str, *, muted: bool = False) -> str:
     return f"<p{look}>{prose(words)}</p>\n" if words else ""
 
 
-def table(columns: Sequence[WrittenColumn], rows: pl.DataFrame, *, pinned: str = "") -> str:
+def html_table(columns: Sequence[WrittenColumn], rows: pl.DataFrame, *, pinned: str = "") -> str:
     """A table that sorts; every number carries its value in base units.
 
     Args:
@@ -177,8 +177,9 @@ def table(columns: Sequence[WrittenColumn], rows: pl.DataFrame, *, pinned: str =
     """
     ordered = sorted(columns, key=lambda one: one.column.name != pinned)
     heads = "".join(
-        f'<th class="{"" if one.is_text else "num"}" title="{text(one.column.help)}">{text(one.heading)}</th>'
-        for one in ordered
+        f'<th class="{"" if written.is_text else "num"}" title="{escape_text(written.column.help)}">'
+        f"{escape_text(written.heading)}</th>"
+        for written in ordered
     )
     cells = zip(*(_cells(one, rows) for one in ordered), strict=True)
     body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in cells)
@@ -192,11 +193,11 @@ def _cells(one: WrittenColumn, rows: pl.DataFrame) -> Iterable[str]:
     if one.is_text:
         is_long = any(len(cell) > _LONG for cell in one.cells)
         look = "symbol" if one.column.kind is ColumnKind.SYMBOL else "long" if is_long else ""
-        return (f'<td><div class="{look}">{text(cell)}</div></td>' for cell in one.cells)
+        return (f'<td><div class="{look}">{escape_text(cell)}</div></td>' for cell in one.cells)
     is_share = one.column.kind is ColumnKind.PERCENT and not one.column.is_signed
     return (
         f'<td class="{"num share" if is_share else "num"}" data-v="{_value(value)}"{_share(value) if is_share else ""}>'
-        f"{text(cell)}</td>"
+        f"{escape_text(cell)}</td>"
         for cell, value in zip(one.cells, rows[one.column.name].to_list(), strict=True)
     )
 
@@ -213,8 +214,8 @@ def _share(value: float | None) -> str:
 
 def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of texts that does not sort; no headings where they are empty."""
-    heads = "".join(f"<th>{text(heading)}</th>" for heading in headings)
-    written = ("".join(f"<td><div>{text(cell)}</div></td>" for cell in row) for row in rows)
+    heads = "".join(f"<th>{escape_text(heading)}</th>" for heading in headings)
+    written = ("".join(f"<td><div>{escape_text(cell)}</div></td>" for cell in row) for row in rows)
     body = "\n".join(f"<tr>{cells}</tr>" for cells in written)
     head = f"<thead><tr>{heads}</tr></thead>\n" if heads else ""
     return f'<div class="scroll"><table>\n{head}<tbody>\n{body}\n</tbody>\n</table></div>\n'
@@ -228,7 +229,7 @@ def first_rows(rows: pl.DataFrame) -> tuple[pl.DataFrame, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BarPart:
     """A part of a bar."""
 
     label: str
@@ -240,7 +241,7 @@ class Part:
     """The name of a color in `tui.colors`."""
 
 
-def stacked_bar(parts: Sequence[Part], title: str) -> str:
+def stacked_bar(parts: Sequence[BarPart], title: str) -> str:
     """Parts of a whole as one bar, with a legend that has their values."""
     whole = sum(part.value for part in parts)
     if whole <= 0:
@@ -251,13 +252,13 @@ def stacked_bar(parts: Sequence[Part], title: str) -> str:
         if width > 0:
             shapes.append(
                 f'<rect x="{at:.2f}" y="0" width="{width:.2f}" height="10" fill="var(--{part.color})">'
-                f"<title>{text(f'{part.label}: {part.words}')}</title></rect>"
+                f"<title>{escape_text(f'{part.label}: {part.words}')}</title></rect>"
             )
         at += width
-    return _figure(shapes, title, height=28, box="0 0 1000 10", below=legend(parts))
+    return _figure(shapes, title, height=28, box="0 0 1000 10", below=color_legend(parts))
 
 
-def bars(rows: Sequence[Sequence[Part]], title: str, *, scale: float, line: float | None = None) -> str:
+def bars(rows: Sequence[Sequence[BarPart]], title: str, *, scale: float, line: float | None = None) -> str:
     """Stacked columns side by side, from below.
 
     Args:
@@ -282,7 +283,7 @@ def bars(rows: Sequence[Sequence[Part]], title: str, *, scale: float, line: floa
                     f'<rect x="{place * step + step * 0.06:.2f}" y="{top:.2f}" width="{step * 0.88:.2f}" '
                     f'height="{height:.2f}" fill="var(--{part.color})" />'
                 )
-        shapes.append(f"<g><title>{text(words)}</title>{''.join(drawn)}</g>")
+        shapes.append(f"<g><title>{escape_text(words)}</title>{''.join(drawn)}</g>")
     if line is not None and line < scale:
         y = 100 - 100 * line / scale
         shapes.append(
@@ -292,7 +293,7 @@ def bars(rows: Sequence[Sequence[Part]], title: str, *, scale: float, line: floa
     return _figure(shapes, title, height=150, box="0 0 1000 100")
 
 
-def area(shares: Sequence[float], title: str, color: str) -> str:
+def area_svg(shares: Sequence[float], title: str, color: str) -> str:
     """Shares from 0 to 1 over time as a filled area."""
     if not shares:
         return ""
@@ -361,15 +362,15 @@ def log_plot(dots: Sequence[Dot], lines: Sequence[tuple[str, Sequence[tuple[floa
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*corner) for corner in line))
         x, y = at(*line[-1])
         shapes.append(f'<polyline points="{points}" fill="none" stroke="var(--foreground)" />')
-        shapes.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="end" {letters}>{text(label)}</text>')
+        shapes.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="end" {letters}>{escape_text(label)}</text>')
     for dot in sorted(dots, key=lambda one: -one.share):
         x, y = at(dot.x, dot.y)
         shapes.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{3 + 17 * math.sqrt(dot.share):.1f}" fill="var(--{dot.color})" '
-            f'fill-opacity="0.75"><title>{text(dot.words)}</title></circle>'
+            f'fill-opacity="0.75"><title>{escape_text(dot.words)}</title></circle>'
         )
     return (
-        f'<figure><svg viewBox="0 0 {width} {height}" role="img" aria-label="{text(title)}">\n'
+        f'<figure><svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape_text(title)}">\n'
         f"{''.join(shapes)}\n</svg></figure>\n"
     )
 
@@ -381,11 +382,11 @@ def _decades(values: Sequence[float]) -> tuple[int, int]:
     return low, max(high, low + 1)
 
 
-def legend(parts: Sequence[Part]) -> str:
+def color_legend(parts: Sequence[BarPart]) -> str:
     """What each color stands for."""
     entries = "".join(
-        f'<li><i style="background: var(--{part.color})"></i>{text(part.label)} '
-        f'<span class="muted">{text(part.words)}</span></li>'
+        f'<li><i style="background: var(--{part.color})"></i>{escape_text(part.label)} '
+        f'<span class="muted">{escape_text(part.words)}</span></li>'
         for part in parts
     )
     return f'<ul class="legend">{entries}</ul>'
@@ -393,11 +394,11 @@ def legend(parts: Sequence[Part]) -> str:
 
 def axis(*labels: str) -> str:
     """Texts below a chart, from its left end to its right one."""
-    return f'<div class="axis">{"".join(f"<span>{text(label)}</span>" for label in labels)}</div>'
+    return f'<div class="axis">{"".join(f"<span>{escape_text(label)}</span>" for label in labels)}</div>'
 
 
 def _figure(shapes: Iterable[str], title: str, *, height: int, box: str, below: str = "") -> str:
     return (
         f'<figure><svg viewBox="{box}" height="{height}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{text(title)}">\n{"".join(shapes)}\n</svg>{below}</figure>\n'
+        f'aria-label="{escape_text(title)}">\n{"".join(shapes)}\n</svg>{below}</figure>\n'
     )

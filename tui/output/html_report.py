@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from tui.analysis.dashboard import GpuTimeUse, iteration_courses_with_uses
 from tui.analysis.dashboard_facts import definition
 from tui.analysis.devices import peaks_by_device
+from tui.analysis.expert.finding_text import percent as brief_percent
 from tui.analysis.expert.findings import clean_rules, expert_rows, findings, findings_summary, leads
 from tui.analysis.expert.rule import State
-from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.gpu_time.breakdown import Category, busy_over_time
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.iterations.times import BarRows, scale_ns
@@ -21,21 +21,21 @@ from tui.model.columns import ColumnKind
 from tui.output.check import IfFaster
 from tui.output.export import About, profile_name
 from tui.output.html_page import (
+    BarPart,
     Dot,
-    Part,
-    area,
+    area_svg,
     axis,
     bars,
+    color_legend,
+    escape_text,
     first_rows,
-    legend,
+    html_table,
     log_plot,
     page,
     paragraph,
     plain_table,
     prose,
     stacked_bar,
-    table,
-    text,
 )
 from tui.output.report import (
     PICTURES,
@@ -45,7 +45,7 @@ from tui.output.report import (
     tables_for,
     tables_with_rows,
     view_notes,
-    why_empty,
+    why_report_empty,
     written_columns,
 )
 from tui.output.report_annotations import marked_title
@@ -131,8 +131,8 @@ class HtmlDashboard(DashboardReport):
         """The guidance, the figures that are known as tiles, and why others are not."""
         known = [fact for fact in self._figures.performance if fact.value is not None]
         tiles = "".join(
-            f'<div title="{text(f"{fact.written()}. {definition(fact.name).means}")}"><dt>{text(fact.label)}</dt>'
-            f"<dd>{text(_brief(fact))}</dd></div>"
+            f'<div title="{escape_text(f"{fact.written()}. {definition(fact.name).means}")}">'
+            f"<dt>{escape_text(fact.label)}</dt><dd>{escape_text(_brief(fact))}</dd></div>"
             for fact in known
         )
         unknown: dict[str, list[str]] = {}
@@ -142,14 +142,14 @@ class HtmlDashboard(DashboardReport):
         reasons = "".join(
             paragraph(f"Unknown: {', '.join(labels)} ({reason}).", muted=True) for reason, labels in unknown.items()
         )
-        start = f'<p class="start">{text(self._advice.guidance)}</p>\n' if self._advice.guidance else ""
+        start = f'<p class="start">{escape_text(self._advice.guidance)}</p>\n' if self._advice.guidance else ""
         return f'{start}<dl class="figures">{tiles}</dl>\n{reasons}'
 
     # --- charts ------------------------------------------------------------------------------------------------------
 
     def _charts(self) -> str:
         return "".join(
-            f"<h3>{text(heading)}</h3>\n{markup}"
+            f"<h3>{escape_text(heading)}</h3>\n{markup}"
             for heading, markup in (
                 *(*self._wall_time(), *self._utilization(), *self._iteration_charts(), *self._work()),
                 ("Roofline", roofline_plot(self._profile)),
@@ -166,7 +166,7 @@ class HtmlDashboard(DashboardReport):
                 yield "", paragraph("The table of the wall time has the other sessions.", muted=True)
                 return
             parts = [
-                Part(
+                BarPart(
                     row["category"],
                     row["time_ns"],
                     f"{brief_duration(row['time_ns'])}, {brief_percent(row['wall_pct'])}",
@@ -188,7 +188,7 @@ class HtmlDashboard(DashboardReport):
             )
             gpu = "GPU" if line.device is None else f"GPU {line.device}"
             words = f"{gpu} utilization over time{self._of_session(line.session)}"
-            markup = area(shares.tolist(), words, "bar")
+            markup = area_svg(shares.tolist(), words, "bar")
             yield words, markup + axis("0", f"{brief_duration(last - first)} (first start to last end)")
         if len(lines) > MAX_CHARTS:
             yield "", paragraph(f"{count(len(lines) - MAX_CHARTS)} more GPUs are not drawn.", muted=True)
@@ -199,21 +199,21 @@ class HtmlDashboard(DashboardReport):
             times = course.times
             drawn = BarRows(times).bars(0, times.height, MAX_BARS)
             numbers = times["iteration"].to_list()
-            columns: list[list[Part]] = []
-            used: dict[str, Part] = {}
+            columns: list[list[BarPart]] = []
+            used: dict[str, BarPart] = {}
             for bar in drawn:
                 name = f"iteration {numbers[bar.first]}" + (
                     f" to {numbers[bar.last]} (mean)" if bar.last > bar.first else ""
                 )
                 mean = bar.mean_ns or 0.0
-                parts = [Part(f"{name}:", 0.0, brief_duration(mean), "kind-whole")]
+                parts = [BarPart(f"{name}:", 0.0, brief_duration(mean), "kind-whole")]
                 if bar.parts_ns:
                     for part_ns, (category, color) in zip(bar.parts_ns, CATEGORY_COLORS.items(), strict=True):
                         if part_ns > 0:
-                            parts.append(Part(str(category), part_ns, brief_duration(part_ns), color))
-                            used[color] = Part(str(category), 0.0, "", color)
+                            parts.append(BarPart(str(category), part_ns, brief_duration(part_ns), color))
+                            used[color] = BarPart(str(category), 0.0, "", color)
                 else:
-                    parts.append(Part("", mean, "", "kind-whole"))
+                    parts.append(BarPart("", mean, "", "kind-whole"))
                 columns.append(parts)
             spread: dict[str, Any] = course.spread
             scale = 1.05 * scale_ns(drawn)
@@ -221,7 +221,7 @@ class HtmlDashboard(DashboardReport):
             markup = bars(columns, words, scale=scale, line=spread["median_ns"])
             ends = (f"iteration {numbers[0]}", f"full height {brief_duration(scale)}", f"iteration {numbers[-1]}")
             in_order = [used[color] for color in CATEGORY_COLORS.values() if color in used]
-            yield words, markup + axis(*ends) + legend(in_order)
+            yield words, markup + axis(*ends) + color_legend(in_order)
         if len(courses) > MAX_CHARTS:
             yield "", paragraph(f"{count(len(courses) - MAX_CHARTS)} more sessions are not drawn.", muted=True)
 
@@ -235,7 +235,7 @@ class HtmlDashboard(DashboardReport):
             (SPLIT_HEADING, split["group"].to_list(), split, groups),
         ):
             parts = [
-                Part(name, total or 0, f"{brief_duration(total)}, {brief_percent(share or 0)}", color)
+                BarPart(name, total or 0, f"{brief_duration(total)}, {brief_percent(share or 0)}", color)
                 for name, total, share, color in zip(
                     names, rows["total_ns"].to_list(), rows["time_pct"].to_list(), of, strict=True
                 )
@@ -284,9 +284,9 @@ def roofline_plot(profile: Profile) -> str:
         lines.append((f"{name} {peak:g} TFLOP/s, {bandwidth:g} TB/s", corners))
     words = "TFLOP/s over FLOP/byte by op and shape; larger marks took more GPU time"
     used = {one.color for one in dots}
-    entries = [Part(label, 0.0, "", color) for label, color in _BOUND_LABELS.items() if color in used]
+    entries = [BarPart(label, 0.0, "", color) for label, color in _BOUND_LABELS.items() if color in used]
     note = f"{words}. Inferred from shapes and types; " + (f"peaks: {gpu.source}." if gpu else "peaks not known.")
-    return log_plot(dots, lines, words) + legend(entries) + paragraph(note, muted=True)
+    return log_plot(dots, lines, words) + color_legend(entries) + paragraph(note, muted=True)
 
 
 def _dot_words(row: dict[str, Any]) -> str:
@@ -307,7 +307,7 @@ def findings_markup(profile: Profile, rows: pl.DataFrame) -> str:
             cost = f"Costs at most {brief_duration(row['cost_ns'])}{share}: {row['cost_basis']}. "
         cause = f"Cause: {row['cause']} ({row['all_rules'].replace(' ', ', ')})." if row["cause"] else ""
         found.append(
-            f'<div class="finding {text(severity)}"><b>{text(severity or row["tool"])}</b> '
+            f'<div class="finding {escape_text(severity)}"><b>{escape_text(severity or row["tool"])}</b> '
             f"{prose(where + (row['problem'] or ''))}\n{paragraph(row['recommendation'] or '')}"
             f"{paragraph(cost + cause, muted=True)}{paragraph(if_faster.sentence(row), muted=True)}</div>\n"
         )
@@ -334,7 +334,7 @@ def view_html(profile: Profile, report: str, *, gpu: str | None = None, annotati
     """
     main, *others = tables_for(profile, report)
     rows = main.rows(profile, gpu=gpu)
-    body = paragraph(why_empty(profile, report))
+    body = paragraph(why_report_empty(profile, report))
     if rows.height:
         picture = PICTURES[report](profile, Style(PICTURE_CELLS)) if report in PICTURES else []
         body = _preformatted(picture) + markup_of_table(main.table_spec(profile), rows)
@@ -372,7 +372,7 @@ def markup_of_table(spec: TableSpec, rows: pl.DataFrame) -> str:
     if rows.is_empty():
         return ""
     shown, more = first_rows(rows)
-    return table(written_columns(spec, shown), shown, pinned=spec.pinned) + paragraph(more, muted=True)
+    return html_table(written_columns(spec, shown), shown, pinned=spec.pinned) + paragraph(more, muted=True)
 
 
 def _page(profile: Profile, sections: Iterable[Section], notes: Iterable[str]) -> str:
@@ -405,5 +405,5 @@ def _facts_table(facts: Iterable[tuple[str, str]]) -> str:
 
 
 def _preformatted(lines: Sequence[str]) -> str:
-    shown = "\n".join(text(line) for line in lines)
+    shown = "\n".join(escape_text(line) for line in lines)
     return f"<pre>{shown}</pre>\n" if shown else ""

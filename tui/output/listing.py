@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tui.analysis.capabilities import OK
-from tui.fitting import pad
 from tui.fmt import count, duration
 from tui.keys import ACTIONS, VIEW_ACTIONS, Action
 from tui.text import plain
+from tui.text_width import pad
 
 if TYPE_CHECKING:
     from tui.loaders.base import Format

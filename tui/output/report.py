@@ -18,7 +18,6 @@ from tui.analysis.iterations import iteration_table as iterations
 from tui.analysis.iterations.chosen_iterations import iterations_in_words
 from tui.analysis.ops import ops_by_name
 from tui.analysis.sessions import replayed_sessions
-from tui.fitting import cell_width, pad
 from tui.fmt import count, duration, metric
 from tui.model.columns import ColumnKind
 from tui.output.export import markdown_cell, markdown_table
@@ -27,6 +26,7 @@ from tui.output.text_table import WrittenColumn, lay_out_table, write_columns
 from tui.query.facts import informative_columns, prioritized
 from tui.tables import Table, screen_of_report, tables_of_report
 from tui.text import plain
+from tui.text_width import cell_width, pad
 
 if TYPE_CHECKING:
     from tui.analysis.timeline.shown import ShownLanes
@@ -166,7 +166,7 @@ def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = No
     for note in view_notes(profile, report):
         lines += [*style.wrapped(note), ""]
     if rows.is_empty():
-        lines += style.wrapped(why_empty(profile, report))
+        lines += style.wrapped(why_report_empty(profile, report))
     elif report == "issues":
         lines += issue_lines(rows, style)
     else:
@@ -187,7 +187,7 @@ def as_markdown(profile: Profile, report: str, *, gpu: str | None = None) -> str
     if report in PICTURES and rows.height:
         text += "\n".join(["```text", *PICTURES[report](profile, Style(MARKDOWN_WIDTH)), "```", "", ""])
     if rows.is_empty():
-        text += f"{why_empty(profile, report)}\n"
+        text += f"{why_report_empty(profile, report)}\n"
     else:
         text += table_markdown(main.table_spec(profile), rows)
     for spec, found in tables_with_rows(profile, others, gpu):
@@ -339,7 +339,7 @@ def _grouping_note(profile: Profile) -> str:
     return f"{grouped} Other {words}: {', '.join(others)} (. in Group Ops)."
 
 
-def why_empty(profile: Profile, report: str) -> str:
+def why_report_empty(profile: Profile, report: str) -> str:
     """Why a report has no rows."""
     reason = capabilities(profile).get(screen_of_report(report), OK)
     if reason != OK:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 from tui.analysis.allocator import MEMORY_DEVICES, MEMORY_PEAK, memory_devices, memory_peak
 from tui.analysis.dashboard import REST, TOP, Dashboard, advice, dashboard, idle_gaps, iteration_spreads, wall_time
 from tui.analysis.dashboard_facts import Fact, definition
-from tui.analysis.expert.words import percent as brief_percent
+from tui.analysis.expert.finding_text import percent as brief_percent
 from tui.analysis.gpu_time.breakdown import BREAKDOWN
 from tui.analysis.gpu_time.idle_gaps import GAPS
 from tui.analysis.issues import issues
 from tui.analysis.iterations.chosen_iterations import iterations_in_words
 from tui.analysis.layers import LAYER_TOTALS, layer_totals
-from tui.fitting import bar, cell_width, pad
 from tui.fmt import brief_duration, count, duration, percent
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.table_spec import TableSpec
@@ -23,6 +22,7 @@ from tui.output.export import markdown_cell, markdown_table
 from tui.output.json_document import Bounds, JsonTable, document, document_head
 from tui.output.report import Style, issue_lines, table_lines, table_markdown
 from tui.text import plain
+from tui.text_width import bar, cell_width, pad
 
 if TYPE_CHECKING:
     import polars as pl

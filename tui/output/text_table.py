@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui.fitting import cell_width, pad
 from tui.fmt import format_column, heading, signed
 from tui.labels import Cutter
 from tui.model.columns import Column, ColumnKind, columns_by_priority
 from tui.query.facts import magnitude
 from tui.text import plain
+from tui.text_width import cell_width, pad
 
 if TYPE_CHECKING:
     import polars as pl

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.fitting import clip
 from tui.model.columns import Column, ColumnKind
 from tui.query import texts
 from tui.query.facts import total_of
@@ -42,6 +41,7 @@ from tui.query.values import (
     unit_of,
     unknown,
 )
+from tui.text_width import clip
 
 if TYPE_CHECKING:
     from tui.model.table_spec import TableSpec

@@ -14,7 +14,7 @@ import polars as pl
 from tui.model.columns import Column, ColumnKind
 from tui.query.compile import find_column, spellings
 from tui.query.facts import ColumnFacts, facts_of
-from tui.query.parse import parse_tolerant, plain_or_quoted, quoted, unquoted
+from tui.query.parse import parse_tolerant, plain_or_quoted, quote, unquote
 from tui.query.texts import is_text
 
 if TYPE_CHECKING:
@@ -182,16 +182,16 @@ def _words(prefix: str, end: int, columns: Sequence[Column], frame: pl.DataFrame
 def _values(
     column_token: Token, typed: str, end: int, columns: Sequence[Column], frame: pl.DataFrame
 ) -> Iterator[Completion]:
-    name = unquoted(column_token) if column_token.type == "QUOTED_COLUMN" else str(column_token)
+    name = unquote(column_token) if column_token.type == "QUOTED_COLUMN" else str(column_token)
     column = find_column(name, columns)
     if column is None:
         return
     start = end - len(typed)
     values = frame[column.name]
     if is_text(values.dtype):
-        prefix = unquoted(typed + '"') if typed.startswith('"') else typed
+        prefix = unquote(typed + '"') if typed.startswith('"') else typed
         for value, count in _text_values(facts_of(frame)[column.name], prefix, anywhere=True):
-            text = quoted(value) if typed.startswith('"') else plain_or_quoted(value)
+            text = quote(value) if typed.startswith('"') else plain_or_quoted(value)
             yield Completion(text, start, end, Offer.VALUE, _rows(count))
     elif values.dtype == pl.Boolean:
         yield from (Completion(flag, start, end, Offer.VALUE) for flag in _FLAGS if flag.startswith(typed.lower()))

@@ -91,10 +91,10 @@ def parse_tolerant(text: str) -> tuple[list[Token], Node, QueryError | None]:
     return tokens, node, None
 
 
-def unquoted(quoted: str) -> str:
+def unquote(quoted: str) -> str:
     r"""The text of a lexeme in quotes. A backslash before any other character is a backslash.
 
-    >>> unquoted('"a \\"b\\" \\\\d"')
+    >>> unquote('"a \\"b\\" \\\\d"')
     'a "b" \\d'
     """
     return _ESCAPE.sub(_unescaped, quoted[1:-1])
@@ -166,13 +166,13 @@ class _Builder(Transformer[Token, Node]):
         return node
 
     def column(self, token: Token) -> tuple[str, Span]:
-        return unquoted(token) if token.type == "QUOTED_COLUMN" else str(token), _span(token)
+        return unquote(token) if token.type == "QUOTED_COLUMN" else str(token), _span(token)
 
     def word(self, token: Token) -> Node:
         return Contains(str(token), _span(token))
 
     def phrase(self, token: Token) -> Node:
-        return Contains(unquoted(token), _span(token))
+        return Contains(unquote(token), _span(token))
 
     def regex(self, token: Token) -> Node:
         return Regex(plain_pattern(token[1:-1]), "", _inside(token))
@@ -181,13 +181,13 @@ class _Builder(Transformer[Token, Node]):
         return Fuzzy(str(token), _span(token))
 
     def fuzzy_phrase(self, token: Token) -> Node:
-        return Fuzzy(unquoted(token), _span(token))
+        return Fuzzy(unquote(token), _span(token))
 
     def compared(self, column: tuple[str, Span], operator: Token, value: Token) -> Node:
         return Compare(column[0], _operator(operator), str(value), False, _span(value), column[1])
 
     def compared_quoted(self, column: tuple[str, Span], operator: Token, value: Token) -> Node:
-        return Compare(column[0], _operator(operator), unquoted(value), True, _span(value), column[1])
+        return Compare(column[0], _operator(operator), unquote(value), True, _span(value), column[1])
 
     def matched(self, column: tuple[str, Span], pattern: Token) -> Node:
         return Regex(plain_pattern(pattern[1:-1]), column[0], _inside(pattern), column[1])
@@ -300,7 +300,7 @@ def query_text(node: Node) -> str:
             pattern = re.sub(r"(?s)(\\.)|/", lambda found: found[1] or "\\/", node.pattern)
             return f"{_column(node.column)}~/{pattern}/" if node.column else f"/{pattern}/"
         case Compare():
-            value = quoted(node.value) if node.quoted else node.value
+            value = quote(node.value) if node.quoted else node.value
             # Without the blank, the value would lengthen the operator.
             blank = " " if value[:1] in ("=", ":") else ""
             return f"{_column(node.column)}{node.operator}{blank}{value}"
@@ -312,10 +312,10 @@ def query_text(node: Node) -> str:
             return " | ".join(_grouped(term, (Either,)) for term in node.terms)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     r"""Text in quotes, on one line, that is read back as it is.
 
-    >>> print(quoted('a "b"\n'))
+    >>> print(quote('a "b"\n'))
     "a \"b\"\n"
     """
     return f'"{"".join(_escaped(character) for character in text)}"'
@@ -355,7 +355,7 @@ def narrowed(text: str, term: str) -> str:
 
 def plain_or_quoted(text: str) -> str:
     """Text as a value of a query: in quotes only where it needs them."""
-    return text if _PLAIN.fullmatch(text) and text.lower() not in _UNITS else quoted(text)
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _UNITS else quote(text)
 
 
 def _exact(value: object, kind: ColumnKind) -> str:
@@ -367,11 +367,11 @@ def _exact(value: object, kind: ColumnKind) -> str:
         return str(value)
     if isinstance(value, (int, float)):
         return f"{value!r}{BASE_UNIT.get(kind, '')}"
-    return quoted(str(value))
+    return quote(str(value))
 
 
 def _column(name: str) -> str:
-    return name if _PLAIN_COLUMN.fullmatch(name) else quoted(name)
+    return name if _PLAIN_COLUMN.fullmatch(name) else quote(name)
 
 
 def _grouped(node: Node, grouped: tuple[type, ...]) -> str:

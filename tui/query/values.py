@@ -13,9 +13,9 @@ from typing import Final
 
 import polars as pl
 
-from tui.fitting import clip
 from tui.model.columns import ColumnKind
 from tui.model.errors import ProftuiError
+from tui.text_width import clip
 
 Span = tuple[int, int]
 """Start and end in the text, in characters from 0."""

@@ -12,16 +12,16 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 from textual.worker import get_current_worker
 
-from tui.analysis.expert.words import counted
+from tui.analysis.expert.finding_text import plural
 from tui.analysis.issues import NO_LINE, issue_counts, source_of_row
 from tui.analysis.iterations.chosen_iterations import iterations_in_words, range_words
 from tui.analysis.memo import once_per_profile
 from tui.analysis.sessions import rank_words
 from tui.cache.spill import low_memory
-from tui.fitting import clip_middle
 from tui.model.errors import ADVICE, CommandError
 from tui.model.history import Place
 from tui.runtime import release_freed_memory
+from tui.text_width import clip_middle
 from tui.textual_patches import SparingCompositor, skip_small_layouts
 from tui.views import view
 from tui.widgets.details import DetailPane, Details, below_note, row_details, sections
@@ -60,7 +60,7 @@ KEY_CELLS: Final = 24
 def issue_summary(whole: Profile) -> str:
     """How many issues are more than information, the worst first; empty where none is."""
     numbers = issue_counts(whole)
-    counts = ", ".join(counted(number, name) for name, number in numbers.items() if number and name != "info")
+    counts = ", ".join(plural(number, name) for name, number in numbers.items() if number and name != "info")
     return f"issues: {counts}" if counts else ""
 
 

@@ -25,12 +25,12 @@ from tui.analysis.compare.changes import (
 from tui.analysis.compare.changes import PARTS as TABLES
 from tui.analysis.compare.headline import HEADLINE, headline, headline_rows, verdict_sentence
 from tui.analysis.sessions import session_times
-from tui.fitting import cell_width
 from tui.fmt import NULL, brief_duration
 from tui.keys import Scope, bindings_for
-from tui.options import user_path
+from tui.options import expand_user_path
 from tui.screens.base import ViewScreen
 from tui.text import plain
+from tui.text_width import cell_width
 from tui.widgets.dialogs.base import Dialog, MenuLines
 from tui.widgets.header_footer import TabBar
 from tui.widgets.input_bars import PlainLine
@@ -74,7 +74,7 @@ def _completed_path(value: str) -> str | None:
     if not begun:
         return None
     try:
-        found = [path for path in user_path(folder + slash or ".").iterdir() if path.name.startswith(begun)]
+        found = [path for path in expand_user_path(folder + slash or ".").iterdir() if path.name.startswith(begun)]
         names = sorted(path.name + "/" * path.is_dir() for path in found if path.name.isprintable())
     except (OSError, ValueError):
         return None

@@ -21,11 +21,11 @@ from tui.analysis.critical_path import (
 )
 from tui.analysis.critical_path_slack import CRITICAL_PATH, critical_path
 from tui.analysis.critical_path_trace import COLUMN_OF_KIND, TITLES, PathKind
-from tui.fitting import cell_width, clip, clip_middle
 from tui.fmt import brief_duration, brief_percent
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
 from tui.screens.linked_tables import Level, LinkedTables, Row, registered_level
+from tui.text_width import cell_width, clip, clip_middle
 from tui.widgets.charts.bars import shared_cells
 from tui.widgets.details import with_blocks
 from tui.widgets.table.pane import TablePane

@@ -14,6 +14,8 @@ from textual.widgets import Static
 
 from tui.analysis.critical_path import critical_paths
 from tui.analysis.critical_path_slack import critical_path, half_as_long
+from tui.analysis.expert.finding_text import duration as brief_duration
+from tui.analysis.expert.finding_text import percent as brief_percent
 from tui.analysis.expert.findings import (
     EVERY_FINDING,
     EXPERT,
@@ -30,9 +32,6 @@ from tui.analysis.expert.findings import (
     spec_for,
 )
 from tui.analysis.expert.rule import State
-from tui.analysis.expert.words import duration as brief_duration
-from tui.analysis.expert.words import percent as brief_percent
-from tui.fitting import clip_middle
 from tui.fmt import duration, percent, rate, size
 from tui.keys import Scope, bindings_for
 from tui.model.columns import COLUMNS
@@ -42,6 +41,7 @@ from tui.screens.critical_path import sentence_of
 from tui.screens.dashboard.entries import Link
 from tui.screens.tabs import TabbedTables
 from tui.text import plain
+from tui.text_width import clip_middle
 from tui.views import view
 from tui.widgets.details import DetailPane, Details, sections, whole_value
 from tui.widgets.table.pane import TablePane

@@ -12,7 +12,6 @@ from textual.worker import get_current_worker
 
 from tui.analysis.ops.flame import GROUPINGS, KERNEL, flame_by, matching_nodes, with_growth
 from tui.analysis.ops.op_attribution import training_sessions
-from tui.fitting import clip
 from tui.fmt import brief_duration, brief_percent
 from tui.model.columns import ColumnKind
 from tui.query.parse import equals_filter
@@ -21,6 +20,7 @@ from tui.screens.group_ops import GroupingChoice
 from tui.screens.help import LEGEND
 from tui.screens.kernels import no_kernels
 from tui.text import plain
+from tui.text_width import clip
 from tui.widgets.app_services import services_of
 from tui.widgets.charts.bars import look_of
 from tui.widgets.charts.flame import FlameChart

@@ -41,7 +41,6 @@ from tui.analysis.rank_summary import (
     straggler_verdict,
     why_no_ranks,
 )
-from tui.fitting import cell_width, clip, pad
 from tui.fmt import brief_duration, brief_percent
 from tui.keys import Scope, bindings_for
 from tui.model.columns import COLUMNS
@@ -50,6 +49,7 @@ from tui.screens.kernels import launch_crumb, work_details
 from tui.screens.linked_tables import Level, Row, registered_level
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.text import plain
+from tui.text_width import cell_width, clip, pad
 from tui.widgets.charts.bars import look_of, stacked_bar
 from tui.widgets.details import row_details, whole_value, with_blocks
 from tui.widgets.panel import sentence_lines

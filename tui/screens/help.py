@@ -10,10 +10,10 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from tui.fitting import cell_width
 from tui.keys import ACTIONS, Action, Scope
 from tui.keys.action import MOVE
 from tui.text import plain
+from tui.text_width import cell_width
 from tui.views import VIEWS, view
 from tui.widgets.charts.bars import look_of
 from tui.widgets.dialogs.base import Dialog

@@ -30,12 +30,12 @@ from tui.analysis.found_profiles import (
     profiles_frame,
     with_figures,
 )
-from tui.fitting import clip_middle
 from tui.keys import Scope, bindings_for
 from tui.model.columns import Column, ColumnKind
 from tui.model.errors import CommandError
-from tui.options import path_exists, user_path
+from tui.options import expand_user_path, path_exists
 from tui.text import plain
+from tui.text_width import clip_middle
 from tui.textual_patches import skip_small_layouts
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.dialogs.texts import CellDialog
@@ -375,7 +375,7 @@ class HomeScreen(Screen[None]):
         if not text:
             self.query_one(PathLine).action_close()
             return
-        path = user_path(text)
+        path = expand_user_path(text)
         path = path if path.is_absolute() or "://" in text else Path(self._folder) / path
         self.query_one(PathLine).action_close()
         if "://" in text:

@@ -17,12 +17,12 @@ from tui.analysis.launch_config import launch_config, profiling_command
 from tui.analysis.needs import GPU_WORK, START_TIMES
 from tui.analysis.occupancy import advice_for
 from tui.analysis.roofline import has_rates, kernels_with_rates_spec, why_no_rates
-from tui.fitting import clip, shorten_symbol
 from tui.fmt import count, duration, metric, percent, rate, size
 from tui.model.columns import ColumnKind
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
 from tui.screens.linked_tables import Level, LinkedTables, Row, registered_level
+from tui.text_width import clip, shorten_symbol
 from tui.widgets.charts.bars import histogram_line
 from tui.widgets.details import (
     Details,

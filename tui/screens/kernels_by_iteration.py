@@ -16,10 +16,10 @@ from tui.analysis.iterations.work import (
 )
 from tui.analysis.needs import START_TIMES
 from tui.analysis.ops.ops_by_name import has_recorded_ops
-from tui.fitting import clip_middle
 from tui.screens.base import ViewScreen
 from tui.screens.kernels import launch_crumb, work_details
 from tui.screens.linked_tables import Level, LinkedTables, Row, registered_level
+from tui.text_width import clip_middle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,10 +12,10 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import ProgressBar, Static
 
-from tui.fitting import bar, cell_width, clip, clip_middle, clip_parts, pad
 from tui.fmt import brief_duration, brief_size, count
 from tui.labels import Cutter
 from tui.text import plain
+from tui.text_width import bar, cell_width, clip, clip_middle, clip_parts, pad
 from tui.textual_patches import skip_small_layouts
 
 if TYPE_CHECKING:

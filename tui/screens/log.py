@@ -18,14 +18,14 @@ from textual.strip import Strip
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from tui.analysis.expert.words import counted
-from tui.fitting import ELLIPSIS, cell_width, clip_parts
+from tui.analysis.expert.finding_text import plural
 from tui.keys import Scope, bindings_for
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.model.history import Place
 from tui.model.schema import FRAMES
 from tui.screens.base import ViewScreen
 from tui.text import plain
+from tui.text_width import ELLIPSIS, cell_width, clip_parts
 from tui.widgets.app_services import copy_text
 from tui.widgets.details import DetailPane, Details, Line, sections, whole_value
 from tui.widgets.input_bars import FindBar
@@ -358,7 +358,7 @@ class LogScreen(ViewScreen):
     def _marked_in_words(self) -> str:
         """How many lines were parsed, the keys that go through those that are marked, and those that go sideways."""
         read = len(self.log_view.parsed_lines)
-        words = f"{counted(read, 'line')} parsed" if read else "nothing parsed from this text"
+        words = f"{plural(read, 'line')} parsed" if read else "nothing parsed from this text"
         if read:
             words += "  p: next block" if len(self._blocks) > 1 else "  p: first of them"
         if len(self.log_view.issue_lines):

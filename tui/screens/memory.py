@@ -45,7 +45,6 @@ from tui.analysis.copies import (
     unified_memory,
 )
 from tui.analysis.needs import ALLOCATIONS, COPIES, SNAPSHOT, START_TIMES, UNIFIED_MEMORY
-from tui.fitting import cell_width, pad
 from tui.fmt import brief_duration, brief_percent, count, size
 from tui.keys import Scope, bindings_for
 from tui.screens.base import NOTHING_ABOVE, ViewScreen
@@ -53,7 +52,8 @@ from tui.screens.kernels import details_of_launch, work_details
 from tui.screens.linked_tables import Level, Row
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.text import plain
-from tui.widgets.charts.bars import area
+from tui.text_width import cell_width, pad
+from tui.widgets.charts.bars import area_lines
 from tui.widgets.panel import sentence_lines
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def memory_lines(curves: Sequence[MemoryCurve], width: int) -> list[Content]:
     drawn: list[Content] = []
     for curve, head in zip(shown, texts, strict=True):
         held = curve.most(room) / max(1, curve.peak_bytes)
-        for place, line in enumerate(area(held.tolist(), lines)):
+        for place, line in enumerate(area_lines(held.tolist(), lines)):
             text = pad(head[place] if place < len(head) else "", label)
             drawn.append(Content.assemble((text, "$text-muted"), " ", (line, "$kind-memory")))
     if len(shown) == 1:

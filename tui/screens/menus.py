@@ -13,10 +13,10 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.analysis.sessions import session_times
-from tui.fitting import clip_middle
 from tui.fmt import brief_duration, count
 from tui.model.aggregation import Aggregation
 from tui.text import plain
+from tui.text_width import clip_middle
 from tui.textual_patches import dimmed_background, skip_small_layouts
 from tui.views import GROUPS, VIEWS, View
 from tui.widgets.dialogs.base import Dialog, MenuLines

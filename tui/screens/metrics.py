@@ -18,7 +18,6 @@ from tui.analysis.hardware_metrics import (
 )
 from tui.analysis.needs import METRICS as NEEDED
 from tui.analysis.needs import START_TIMES
-from tui.fitting import shorten_symbol
 from tui.fmt import metric
 from tui.keys import Scope, bindings_for
 from tui.model.names import short_name
@@ -26,6 +25,7 @@ from tui.screens.base import ViewScreen
 from tui.screens.kernels import launch_crumb, work_details
 from tui.screens.linked_tables import Level, Row, registered_level
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
+from tui.text_width import shorten_symbol
 from tui.widgets.details import with_blocks
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.analysis.ops.op_types import FOLDS, OP_TYPE_SUMMARY, op_type_summary
 from tui.analysis.ops.ops_by_name import coverage_note, kernels_with_ops, sessions_of_printed_ops
-from tui.fitting import shorten_symbol
 from tui.fmt import brief_duration, count
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
@@ -23,6 +22,7 @@ from tui.query.parse import equals_filter
 from tui.screens.base import WORKING, RowsInBackground, ViewScreen
 from tui.screens.kernels import no_kernels
 from tui.screens.table_screen import SingleTable
+from tui.text_width import shorten_symbol
 from tui.widgets.details import TALL, Details, row_details, sections
 from tui.widgets.panel import NoteLine
 from tui.widgets.table.pane import TablePane

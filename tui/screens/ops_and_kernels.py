@@ -25,7 +25,6 @@ from tui.analysis.ops.op_instances import (
 from tui.analysis.ops.ops_by_name import OP_KERNELS, has_recorded_ops, kernels_in_scopes, kernels_of_op
 from tui.analysis.ops.work_groups import KERNELS_OF_GROUP, NO_GROUP, kernels_in
 from tui.analysis.roofline import RATES, has_rates, ops_with_rates_spec, spec_with_rates
-from tui.fitting import clip_middle
 from tui.keys import Scope, bindings_for
 from tui.model.table_spec import TableState
 from tui.screens.base import WORKING, RowsInBackground, ViewScreen
@@ -40,6 +39,7 @@ from tui.screens.kernels import (
     work_details,
 )
 from tui.screens.linked_tables import Level, LinkedTables, Row, registered_level
+from tui.text_width import clip_middle
 from tui.widgets.details import gain_lines, op_details, with_blocks
 from tui.widgets.header_footer import TabBar
 

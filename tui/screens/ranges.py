@@ -23,7 +23,6 @@ from tui.analysis.ranges import (
     ranges_by_other_threads,
     work_in_range,
 )
-from tui.fitting import clip_middle
 from tui.fmt import count, duration
 from tui.keys import Scope, bindings_for
 from tui.model.names import short_name
@@ -31,6 +30,7 @@ from tui.screens.base import ViewScreen
 from tui.screens.kernels import launch_crumb, work_details
 from tui.screens.linked_tables import Level, Row, registered_level
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
+from tui.text_width import clip_middle
 from tui.widgets.details import with_blocks
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from tui.analysis.roofline import (
     op_work_by_shape,
     rooflines,
 )
-from tui.fitting import cell_width, clip
 from tui.fmt import brief_duration, brief_percent
 from tui.screens.base import ViewScreen
 from tui.screens.linked_tables import Level, LinkedTables, Row, registered_level
+from tui.text_width import cell_width, clip
 from tui.widgets.details import with_blocks
 from tui.widgets.table.pane import TablePane
 

@@ -35,7 +35,7 @@ from tui.screens.base import ViewScreen
 from tui.screens.timeline_details import cursor_line, details_of_item, gaps_menu, window_line
 from tui.state.notes import RowPlace
 from tui.text import plain
-from tui.widgets.app_services import copy_text, later
+from tui.widgets.app_services import call_after, copy_text
 from tui.widgets.details import DetailPane, below_note
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.input_bars import FindBar
@@ -243,7 +243,7 @@ class TimelineScreen(ViewScreen):
         self._show_status()
         if self._settling is not None:
             self._settling.cancel()
-        self._settling = later(self, filtering.SETTLED_AFTER, self._settled)
+        self._settling = call_after(self, filtering.SETTLED_AFTER, self._settled)
 
     def _show_top_work(self) -> None:
         """What takes most of the GPU time on the screen, in the lines that the lanes do not need."""

@@ -13,7 +13,6 @@ from tui.analysis.timeline.lanes import TITLES, ItemKind
 from tui.analysis.timeline.lookup import gap_at, item_name, items_at, lane_activity, names_around, names_in_slice
 from tui.analysis.timeline.shown import lane_title
 from tui.analysis.timeline.window import distinct_times, exact_time, time_in_cell_precision
-from tui.fitting import cell_width, clip, shorten_symbol
 from tui.fmt import brief_duration, count, duration, step
 from tui.labels import Cutter
 from tui.model.columns import columns
@@ -21,6 +20,7 @@ from tui.model.table_spec import TableSpec
 from tui.screens.kernels import details_of_launch
 from tui.screens.menus import MenuScreen, menu_width
 from tui.text import plain
+from tui.text_width import cell_width, clip, shorten_symbol
 from tui.widgets.details import LABEL_GAP, Details, row_details, sections
 
 if TYPE_CHECKING:

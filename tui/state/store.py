@@ -35,7 +35,7 @@ class Document:
     """Another version of the program wrote it: it must not be replaced."""
 
 
-def folder() -> Path:
+def state_folder() -> Path:
     """The directory of the user's state; it may not exist yet."""
     return platformdirs.user_state_path("proftui", appauthor=False)
 
@@ -139,7 +139,7 @@ def make_private(directory: Path) -> None:
     Raises:
         OSError: It cannot be made.
     """
-    top = folder()
+    top = state_folder()
     for each in [*(parent for parent in reversed(directory.parents) if parent.is_relative_to(top)), directory]:
         each.mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -181,7 +181,7 @@ class DocumentFolder:
     """Documents of one kind."""
 
     kind: str
-    """The name of the folder below `folder`."""
+    """The name of the folder below `state_folder`."""
     version: int
     """The version that is written, and the only one that is read."""
     most_entries: int
@@ -194,7 +194,7 @@ class DocumentFolder:
     @property
     def folder(self) -> Path:
         """The folder of the documents."""
-        return folder() / self.kind
+        return state_folder() / self.kind
 
     def _store(self, name: str) -> Store:
         return Store(self.folder / f"{name}.json", version=self.version, most=self.most_entries)

@@ -17,7 +17,7 @@ import msgspec
 
 from tui.fmt import UNITS
 from tui.model.aggregation import STEP_PHASES, Aggregation
-from tui.state.store import MOST_TEXT, DocumentFolder, Key, Store, folder, is_storable_key
+from tui.state.store import MOST_TEXT, DocumentFolder, Key, Store, is_storable_key, state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,7 +65,7 @@ class OpenedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def _store() -> Store:
-    return Store(folder() / "opened.json", version=1, most=MOST_OPENED)
+    return Store(state_folder() / "opened.json", version=1, most=MOST_OPENED)
 
 
 def opened_files() -> dict[str, OpenedFile]:
@@ -168,7 +168,9 @@ class Arrangements:
     """
 
     def __init__(self, store: Store | None = None) -> None:
-        self._store = store or Store(folder() / "tables.json", version=ARRANGEMENTS_VERSION, most=MOST_ARRANGEMENTS)
+        self._store = store or Store(
+            state_folder() / "tables.json", version=ARRANGEMENTS_VERSION, most=MOST_ARRANGEMENTS
+        )
         self._known: dict[str, Arrangement] | None = None
         self._changed: dict[str, object] = {}
         self._lock = threading.Lock()
@@ -243,7 +245,7 @@ class Queries:
     """
 
     def __init__(self, store: Store | None = None) -> None:
-        self._store = store or Store(folder() / "queries.json", version=1, most=MOST_QUERIES)
+        self._store = store or Store(state_folder() / "queries.json", version=1, most=MOST_QUERIES)
         self._writing = threading.Lock()
 
     def texts(self) -> list[str]:
@@ -461,7 +463,7 @@ def with_others(where: Workspace, others: tuple[SavedPlace, ...]) -> Workspace:
     return msgspec.structs.replace(where, places=(*others, *where.places)[-MOST_PLACES:])
 
 
-def read(files: Files) -> tuple[Workspace | None, str]:
+def read_workspace(files: Files) -> tuple[Workspace | None, str]:
     """The workspace of these files, or None; and a warning for the user, or an empty text."""
     document = WORKSPACES.read(files.name)
     try:

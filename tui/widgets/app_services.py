@@ -174,7 +174,7 @@ def copy_text(app: App[Any], text: str) -> str:
     return clipboard.copy(text)
 
 
-def later(pump: MessagePump, seconds: float, do: Callable[[], object]) -> asyncio.TimerHandle:
+def call_after(pump: MessagePump, seconds: float, do: Callable[[], object]) -> asyncio.TimerHandle:
     """Have a widget, a screen or the app do something after a while; ``cancel`` of what comes back prevents it.
 
     Textual's own timer is for what may as well not come about: where the process stands still for as long as the timer

@@ -12,10 +12,10 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tui.analysis.durations import SLOW
-from tui.fitting import cell_width
 from tui.fmt import column_unit, count, duration, format_value, metric, percent
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.text import plain
+from tui.text_width import cell_width
 from tui.widgets.table.view import FrameTable
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from textual.widget import Widget
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
-from tui.fitting import cell_width, clip
 from tui.keys import footer_keys
 from tui.text import plain
+from tui.text_width import cell_width, clip
 from tui.widgets.app_services import services_of
 
 if TYPE_CHECKING:

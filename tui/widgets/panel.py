@@ -14,8 +14,8 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tui.fitting import clip
 from tui.text import plain
+from tui.text_width import clip
 
 if TYPE_CHECKING:
     from textual.layout import ArrangeResult

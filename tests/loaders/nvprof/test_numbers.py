@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.render_summary import time_cell
-from tui.loaders.nvprof.numbers import count, percent, rate, size_bytes, time_ns
+from tui.loaders.nvprof.numbers import parse_count, parse_percent, parse_rate, size_bytes, time_ns
 from tui.loaders.nvprof.trace_bulk import Figures
 
 
@@ -66,12 +66,12 @@ def test_sizes_count_1024_by_default() -> None:
 
 
 def test_rates_percentages_and_counts() -> None:
-    assert rate("762.94KB/s") == 781_250.56
-    assert rate("0.00000B/s") == 0.0
-    assert rate("2", "GB/s", base=1000) == 2e9
-    assert percent("100.00%") == 100.0
-    assert percent("63.3%") == 63.3
-    assert count("3094192") == 3_094_192
-    for read, text in ((rate, "5GB"), (percent, "5 %"), (count, "1.5"), (count, "1" * 19)):
+    assert parse_rate("762.94KB/s") == 781_250.56
+    assert parse_rate("0.00000B/s") == 0.0
+    assert parse_rate("2", "GB/s", base=1000) == 2e9
+    assert parse_percent("100.00%") == 100.0
+    assert parse_percent("63.3%") == 63.3
+    assert parse_count("3094192") == 3_094_192
+    for read, text in ((parse_rate, "5GB"), (parse_percent, "5 %"), (parse_count, "1.5"), (parse_count, "1" * 19)):
         with pytest.raises(ValueError, match="expected"):
             read(text)

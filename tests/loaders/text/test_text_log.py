@@ -17,7 +17,7 @@ from tui.loaders.base import Format, LoadProgress, keep_going
 from tui.loaders.input_file import InputFile
 from tui.loaders.text.block import Block, Cues
 from tui.loaders.text.section import TextFormat
-from tui.loaders.text.text_log import TextLogLoader, is_text
+from tui.loaders.text.text_log import TextLogLoader, looks_like_text
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -329,9 +329,9 @@ def test_probe_by_content() -> None:
 
 
 def test_terminal_captures_and_foreign_letters_are_text() -> None:
-    assert is_text("\x1b[31mгрупа\x1b[0m\r 10%\r\b\b\a\tx\f\n".encode())
-    assert is_text("测试视频时长30s\n".encode("gbk"))
-    assert not is_text(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\0\x3e\0\x01\0\0\0")
+    assert looks_like_text("\x1b[31mгрупа\x1b[0m\r 10%\r\b\b\a\tx\f\n".encode())
+    assert looks_like_text("测试视频时长30s\n".encode("gbk"))
+    assert not looks_like_text(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\0\x3e\0\x01\0\0\0")
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import polars as pl
 from tui.analysis.allocator import ALLOCATED_BY, memory_peak
 from tui.analysis.api_calls import api
 from tui.analysis.compare.headline import why_absent
-from tui.analysis.durations import whole
+from tui.analysis.durations import complete_sum
+from tui.analysis.expert.finding_text import percent, size
 from tui.analysis.expert.findings import OURS, findings
 from tui.analysis.expert.rule import State
-from tui.analysis.expert.words import percent, size
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.op_types import op_types
 from tui.analysis.ops.ops_by_name import all_ops_by_name, has_recorded_ops, inferred_ops
@@ -387,7 +387,7 @@ def _matched(rows: pl.DataFrame, other: pl.DataFrame, by: tuple[str, ...], rule:
     more = pl.len() - 1
     largest = pl.col(name).sort_by("total_ns", descending=True, nulls_last=True).first()
     summed = found.group_by(keys, maintain_order=True).agg(
-        *(whole(one).alias(one) for one in ("total_ns", "calls", "timed")),
+        *(complete_sum(one).alias(one) for one in ("total_ns", "calls", "timed")),
         pl.lit(True).alias("there"),
         pl.lit(True).alias("similar"),
         pl.when(more > 0).then(pl.format("{} (and {} more)", largest, more)).otherwise(largest).alias("as"),

@@ -11,10 +11,10 @@ import polars as pl
 from tui.analysis.api_calls import api
 from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.dashboard_facts import MIN_UNKNOWN_PCT
+from tui.analysis.expert.finding_text import duration
+from tui.analysis.expert.finding_text import percent as brief_percent
 from tui.analysis.expert.findings import LARGE_PCT, OURS, findings, leads
 from tui.analysis.expert.rule import Cause
-from tui.analysis.expert.words import duration
-from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.kernels import kernels

@@ -13,8 +13,8 @@ import polars as pl
 from tui.analysis.api_calls import api
 from tui.analysis.capabilities import missing_needs
 from tui.analysis.devices import device_facts, session_vendor
+from tui.analysis.expert.finding_text import known_sum
 from tui.analysis.expert.in_use import InUse
-from tui.analysis.expert.words import total
 from tui.analysis.gpu_time.breakdown import wall_bounds
 from tui.analysis.gpu_time.host_calls import call_intervals
 from tui.analysis.gpu_time.idle_gaps import busy_sets, busy_time, device_gaps
@@ -319,7 +319,7 @@ class Case:
 
     def total_and_share(self, rows: pl.DataFrame) -> tuple[int, float]:
         """The summed durations of some work by name, and their share of the GPU time in percent."""
-        taken = total(rows["total_ns"])
+        taken = known_sum(rows["total_ns"])
         return taken, self.share(taken)
 
     def share(self, part_ns: float) -> float:
@@ -413,7 +413,7 @@ class Case:
 
     def overlap_ns(self, column: str) -> int:
         """A time of `tui.analysis.gpu_time.overlap.overlap`, of all GPUs together."""
-        return total(overlap(self.profile)[column])
+        return known_sum(overlap(self.profile)[column])
 
     @cached_property
     def busy(self) -> pl.DataFrame:

@@ -17,6 +17,7 @@ from tui.analysis.expert import rule as thresholds
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import rules
 from tui.analysis.expert.case import Case
+from tui.analysis.expert.finding_text import use_vendor_terms
 from tui.analysis.expert.rule import (
     EVIDENCE_ROWS,
     CannotTell,
@@ -28,7 +29,6 @@ from tui.analysis.expert.rule import (
     cause_of,
     declared_rules,
 )
-from tui.analysis.expert.words import in_terms_of
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.ops_by_name import classified_kernels
@@ -147,7 +147,7 @@ def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     Raises:
         ProftuiError: The user's thresholds cannot be read, or nothing is known of ``gpu``.
     """
-    return _memoized_findings(gpu, thresholds.stamp())(profile)
+    return _memoized_findings(gpu, thresholds.user_limits_stamp())(profile)
 
 
 @lru_cache(maxsize=4)
@@ -227,7 +227,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
     }  # fmt: skip
     note = case.iterations_are if needs.iterations in rule.needs else ""
     verdict = _unless_negligible(rule, verdict, case)
-    said = partial(in_terms_of, case.vendor)
+    said = partial(use_vendor_terms, case.vendor)
     match verdict:
         case Found():
             cost_pct = _cost_pct(verdict, case)

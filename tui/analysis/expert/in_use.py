@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.expert.words import total
+from tui.analysis.expert.finding_text import known_sum
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
@@ -100,7 +100,7 @@ class InUse:
             [pl.col(side).cast(pl.String).fill_null("") for side in ("src_memory", "dst_memory")]
         ).str.to_lowercase()
         pinned = copies.filter(memory.str.contains("pinned"))
-        return bool(pinned.height) and total(pinned["duration_ns"]) > _MOST * total(copies["duration_ns"])
+        return bool(pinned.height) and known_sum(pinned["duration_ns"]) > _MOST * known_sum(copies["duration_ns"])
 
     @cached_property
     def loader_workers(self) -> bool | None:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.data import user_files
-from tui.data.user_files import HINT, Stamp, parsed, shipped, user_path, user_text
+from tui.data.user_files import HINT, Stamp, parse_user_file, read_shipped, user_file_path, user_text
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ class Limits:
 
 def user_limits_path() -> Path:
     """Where a user's own thresholds are looked for."""
-    return user_path(SHIPPED)
+    return user_file_path(SHIPPED)
 
 
-def stamp() -> Stamp | None:
+def user_limits_stamp() -> Stamp | None:
     """The user's file and when it was written; None where there is none. Results hold as long as it is the same."""
     return user_files.stamp(user_limits_path())
 
@@ -84,19 +84,19 @@ def limits(user: Stamp | None = None) -> Limits:
     """The thresholds that come with the program, and the user's over them.
 
     Args:
-        user: The answer of `stamp`.
+        user: The answer of `user_limits_stamp`.
 
     Raises:
         ProftuiError: The user's file cannot be read, or names a rule or threshold that there is not.
     """
-    own = parse_shipped(shipped(SHIPPED))
+    own = parse_shipped(read_shipped(SHIPPED))
     return own if user is None else with_users(own, user_text(user), user[0])
 
 
 def parse_shipped(text: str) -> Limits:
     """Read the program's own file: for each rule, thresholds as ``name = { is, says, source }``."""
     rules: dict[str, dict[str, Limit]] = {}
-    for rule, entries in parsed(text, SHIPPED).items():
+    for rule, entries in parse_user_file(text, SHIPPED).items():
         if isinstance(entries, dict):
             rules[rule] = {
                 name: Limit(name, entry["is"], entry["says"], entry["source"]) for name, entry in entries.items()
@@ -115,7 +115,7 @@ def with_users(shipped: Limits, text: str, source: str) -> Limits:
     Raises:
         ProftuiError: It is no TOML, or names a rule or threshold that there is not.
     """
-    document = parsed(text, source)
+    document = parse_user_file(text, source)
     rules = {rule: dict(limits) for rule, limits in shipped.limits.items()}
     severities: dict[str, str] = {}
     for rule, entries in document.items():

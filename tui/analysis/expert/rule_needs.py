@@ -8,7 +8,7 @@ import polars as pl
 
 from tui.analysis import needs as held
 from tui.analysis.devices import is_beyond_nvprof
-from tui.analysis.expert.words import percent, total
+from tui.analysis.expert.finding_text import known_sum, percent
 from tui.analysis.needs import Tool
 from tui.fmt import step
 
@@ -120,8 +120,8 @@ def _configs_with_times(case: Case) -> str:
 
 def _is_settled(case: Case, figure: str) -> bool:
     """Whether a figure of launch configs is known for enough of the kernel time."""
-    known = total(case.configs.filter(pl.col(figure).is_not_null())["total_ns"])
-    return bool(known) and known >= SETTLED * total(case.configs["total_ns"])
+    known = known_sum(case.configs.filter(pl.col(figure).is_not_null())["total_ns"])
+    return bool(known) and known >= SETTLED * known_sum(case.configs["total_ns"])
 
 
 def occupancies(case: Case) -> str:

@@ -23,7 +23,7 @@ from tui.analysis.gpu_time.interval_sets import (
 from tui.analysis.gpu_time.timelines import classify_values, unions_by_class
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
-from tui.data.user_files import HINT, checked_pattern, parsed, rules_with_users, tables, user_path
+from tui.data.user_files import HINT, checked_pattern, parse_user_file, rules_with_users, tables, user_file_path
 from tui.model.errors import ProftuiError
 from tui.model.profile import rows_of_session
 from tui.model.schema import NAME
@@ -265,7 +265,7 @@ _PHASES: Final = {"dataloader": HostPhase.DATALOADER, "io": HostPhase.IO}
 
 def user_phases_path() -> Path:
     """Where a user's own phases are looked for."""
-    return user_path(SHIPPED)
+    return user_file_path(SHIPPED)
 
 
 def phase_rules() -> tuple[tuple[HostPhase, str], ...]:
@@ -288,7 +288,7 @@ def parse_phases(text: str, source: str) -> tuple[tuple[HostPhase, str], ...]:
         ProftuiError: It is not TOML, or a rule has no known phase or no pattern that is a regular expression.
     """
     found = []
-    for entry, where in tables(parsed(text, source), "rule", source):
+    for entry, where in tables(parse_user_file(text, source), "rule", source):
         phase, pattern = entry.get("phase"), entry.get("pattern")
         if phase not in _PHASES:
             raise ProftuiError(f"{where}: phase must be {' or '.join(_PHASES)}, not {phase}", HINT)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.activities import with_shapes
-from tui.analysis.durations import share, total, untimed_calls, whole
+from tui.analysis.durations import complete_sum, share, total, untimed_calls
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops import op_instances as instances
 from tui.analysis.ops.op_attribution import op_row_of_activities, recorded_sessions, rows_of_ops, unattributed_reason
@@ -25,11 +25,11 @@ from tui.analysis.ops.work_groups import (
     grouped_by,
     kernels_in,
     launches_in,
-    summed,
+    sum_work_groups,
     totals_only,
 )
 from tui.analysis.roofline import RATES, with_rates
-from tui.data.user_files import HINT, Stamp, checked_pattern, parsed, stamp, user_path, user_text
+from tui.data.user_files import HINT, Stamp, checked_pattern, parse_user_file, stamp, user_file_path, user_text
 from tui.fmt import size
 from tui.model.columns import COLUMNS, columns
 from tui.model.errors import ProftuiError
@@ -63,7 +63,7 @@ CLASSES: Final = TableSpec(
 
 def classes_path() -> Path:
     """Where the user's classes are looked for."""
-    return user_path("kernel_classes.toml")
+    return user_file_path("kernel_classes.toml")
 
 
 def kernel_classes() -> tuple[OpTypeRule, ...]:
@@ -97,7 +97,7 @@ def parse_classes(text: str, source: str) -> tuple[OpTypeRule, ...]:
     >>> [rule.op_type for rule in parse_classes('[[class]]\nname = "mine"\npattern = "^my_"', "classes")]
     ['mine']
     """
-    document = parsed(text, source)
+    document = parse_user_file(text, source)
     entries = document.get("class", [])
     if document.keys() - {"class"} or not isinstance(entries, list):
         raise ProftuiError(f"{source}: expected [[class]] tables and nothing else", HINT)
@@ -138,10 +138,10 @@ def _classified(names: pl.Series, rules: tuple[OpTypeRule, ...]) -> pl.DataFrame
 def by_class(profile: Profile) -> pl.DataFrame:
     """GPU time by the user's classes: one row per session and class, the largest first, what is in none last.
 
-    Columns: session, kernel_class and those of `tui.analysis.ops.work_groups.summed`. What is in no class has a row in
-    every session, of 0 where there is nothing.
+    Columns: session, kernel_class and those of `tui.analysis.ops.work_groups.sum_work_groups`. Work without a class has a row
+    in every session; its sums are 0 where there is none.
     """
-    rows = summed(profile, class_groups(profile))
+    rows = sum_work_groups(profile, class_groups(profile))
     is_other = pl.col("kernel_class").cast(pl.String) == OTHER
     without_other = rows.filter(~pl.col("session").is_in(rows.filter(is_other)["session"].implode())).unique("session")
     none = without_other.select(
@@ -203,9 +203,9 @@ def by_config(profile: Profile) -> pl.DataFrame:
     """GPU time by launch configuration: one row per session and configuration, the largest first.
 
     Columns: session, config (all of it in words; of work without one its kind), grid, block, registers,
-    static_shared_bytes, dynamic_shared_bytes, shared_bytes and those of `tui.analysis.ops.work_groups.summed`.
+    static_shared_bytes, dynamic_shared_bytes, shared_bytes and those of `tui.analysis.ops.work_groups.sum_work_groups`.
     """
-    rows = with_shapes(summed(profile, config_groups(profile)))
+    rows = with_shapes(sum_work_groups(profile, config_groups(profile)))
     shared = pl.coalesce(pl.col("static_shared_bytes") + pl.col("dynamic_shared_bytes"), "shared_bytes")
     amounts = rows.select(shared.alias("bytes"))["bytes"].unique().drop_nulls()
     words = pl.DataFrame(
@@ -312,7 +312,7 @@ def by_shapes(profile: Profile) -> pl.DataFrame:
         .agg(
             pl.lit(NOT_RECORDED).cast(NAME).alias("op"),
             total("total_ns").alias("gpu_self_ns"),
-            whole("calls").alias("launches"),
+            complete_sum("calls").alias("launches"),
             untimed_calls().alias("untimed_launches"),
             pl.col("line").min(),
         )

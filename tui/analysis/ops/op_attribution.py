@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.durations import timed, total
+from tui.analysis.durations import timed_count, total
 from tui.analysis.grouping import unique_values
 from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
@@ -131,7 +131,7 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
         .group_by("session", "op", "why_no_op", "kind", "name")
         .agg(
             pl.len().cast(pl.Int64).alias("launches"),
-            timed(),
+            timed_count(),
             total().alias("total_ns"),
             pl.col("duration_ns").min().alias("min_ns"),
             pl.col("duration_ns").max().alias("max_ns"),

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.activities import with_shapes
-from tui.analysis.durations import average, figures, share, total
+from tui.analysis.durations import average, call_statistics, share, total
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.occupancy import with_occupancy
@@ -24,7 +24,7 @@ from tui.analysis.ops.op_attribution import (
     unattributed_reason,
 )
 from tui.analysis.ops.op_costs import NO_OP, recorded_ops, self_times
-from tui.analysis.ops.work_groups import TOTALS_ONLY, WorkGroups, factorised, summed, totals_only
+from tui.analysis.ops.work_groups import TOTALS_ONLY, WorkGroups, factorize, sum_work_groups, totals_only
 from tui.analysis.roofline import RATES, rates_of_launches, rates_of_rows
 from tui.analysis.tensor_core_use import with_verdicts, with_verdicts_by_name
 from tui.model.columns import COLUMNS, columns
@@ -189,7 +189,7 @@ def instance_groups(profile: Profile) -> WorkGroups:
     reasons = activities.filter(left["open"]).select("session", left.filter(pl.col("open"))["why"].alias("label"))
     totals = printed.select("session", pl.lit(TOTALS_ONLY).alias("label"))
     keyed = pl.concat([named.select("session", "label"), reasons, totals], how="vertical_relaxed")
-    first, kinds = factorised(keyed)
+    first, kinds = factorize(keyed)
     codes = np.zeros(activities.height, np.int64)
     inferred = instance_of_activities(profile)
     codes[inferred != NO_INSTANCE] = kinds[inferred[inferred != NO_INSTANCE]]
@@ -211,7 +211,7 @@ def by_instance(profile: Profile) -> pl.DataFrame:
     each call launched the same kernels in the same order; null where it ran once, or where the op is recorded),
     uses_tensor_core, op_source, line. What is in no op has a row for each reason, without calls.
     """
-    sums = summed(profile, instance_groups(profile)).rename({"calls": "launches"})
+    sums = sum_work_groups(profile, instance_groups(profile)).rename({"calls": "launches"})
     sums = sums.drop("avg_ns", "min_ns", "max_ns", *RATES)
     named = _named(profile).filter(pl.col("row").is_not_null()).select("session", "row", pl.col("label").alias("op_id"))
     same = pl.col("kernels_code").n_unique() == 1
@@ -327,7 +327,7 @@ def kernels_of_recorded_op(
             work.lazy()
             .group_by("session", "op", "kind", "name")
             .agg(
-                *figures(),
+                *call_statistics(),
                 pl.col("uses_tensor_core").any(ignore_nulls=False),
                 pl.col("short_name").first(),
                 pl.col("line").min(),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 import numpy as np
 import polars as pl
 
-from tui.analysis.durations import total, total_of_parts
+from tui.analysis.durations import sum_of_parts, total
 from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.inferred_ops import inferred_instances, instance_of_activities
@@ -155,7 +155,7 @@ def _empty() -> pl.DataFrame:
 
 def _added_up(leaves: pl.DataFrame) -> pl.DataFrame:
     """The ops by session, place and name, with their level and path."""
-    sums = (total_of_parts(name).alias(name) for name in SUMMED)
+    sums = (sum_of_parts(name).alias(name) for name in SUMMED)
     parts = pl.col("place").str.split(SEPARATOR)
     too_deep = parts.list.len() > MAX_LEVELS
     cut = pl.concat_list(parts.list.head(MAX_LEVELS - 1), parts.list.slice(MAX_LEVELS - 1).list.join("/")).list.join(
@@ -320,7 +320,7 @@ def _by_place(ops: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
         ops.with_columns(place.alias("place"))
         .group_by("session", "place", "node", maintain_order=True)
         .agg(
-            *(total_of_parts(name).alias(name) for name in sums),
+            *(sum_of_parts(name).alias(name) for name in sums),
             one.filter(pl.col("eligible").fill_null(False)).n_unique().cast(pl.Int64).alias("eligible_ops"),
             one.filter("on_tc").n_unique().cast(pl.Int64).alias("tc_ops"),
             pl.col("node").first().alias("op"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.data.user_files import HINT, checked_pattern, parsed, rules_with_users, tables, user_path
+from tui.data.user_files import HINT, checked_pattern, parse_user_file, rules_with_users, tables, user_file_path
 from tui.model.errors import ProftuiError
 from tui.model.schema import NAME
 
@@ -64,7 +64,7 @@ class Rules:
 
 def op_type_rules_path() -> Path:
     """Where a user's own rules are looked for."""
-    return user_path(SHIPPED)
+    return user_file_path(SHIPPED)
 
 
 def op_rules() -> Rules:
@@ -92,7 +92,7 @@ def parse_op_type_rules(text: str, source: str) -> Rules:
         ProftuiError: It is not TOML, or a rule lacks a key, has a wrong value or a pattern that is no regular
             expression.
     """
-    document = parsed(text, source)
+    document = parse_user_file(text, source)
     rules = _rules_of(document, "rule", source)
     op_rules = _rules_of(document, "op_rule", source)
     groups = document.get("groups", {})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.durations import average, share, timed_calls, total, total_of_parts, untimed_calls, whole
+from tui.analysis.durations import average, complete_sum, share, sum_of_parts, timed_calls, total, untimed_calls
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.inferred_ops import inferred_instances
 from tui.analysis.ops.op_attribution import classified_work, op_classes
@@ -72,7 +72,7 @@ def kinds_of_work(profile: Profile) -> pl.DataFrame:
         .with_columns(pl.col("op_type", "group").cast(pl.String).fill_null(UNKNOWN).cast(NAME))
         .group_by("session", "op_type", "direction", "group")
         .agg(
-            whole("calls").alias("calls"),
+            complete_sum("calls").alias("calls"),
             timed_calls("timed_calls").alias("timed_calls"),
             total("total_ns").alias("total_ns"),
         )
@@ -124,7 +124,7 @@ def op_types(profile: Profile) -> pl.DataFrame:
             pl.col("group").first(),
             pl.when(pl.col("calls").count() > 0).then(pl.len().cast(pl.Int64)).alias("ops"),
             total("calls").alias("calls"),
-            total_of_parts("gpu_self_ns").alias("total_ns"),
+            sum_of_parts("gpu_self_ns").alias("total_ns"),
             average(total("gpu_self_ns"), total("timed_calls")).alias("avg_ns"),
             pl.col("gpu_min_ns").min().alias("min_ns"),
             pl.col("gpu_max_ns").max().alias("max_ns"),
@@ -244,7 +244,7 @@ def _type_sums() -> list[pl.Expr]:
     for name, stem in _STEMS.items():
         time = pl.col(name)
         expressions += [
-            total_of_parts(name).alias(name),
+            sum_of_parts(name).alias(name),
             time.mean().round().cast(pl.Int64).alias(f"{stem}_avg_ns"),
             time.min().alias(f"{stem}_min_ns"),
             time.max().alias(f"{stem}_max_ns"),
@@ -316,7 +316,7 @@ def _inferred_types(profile: Profile) -> pl.DataFrame:
         .group_by("session", "op_type")
         .agg(
             _direction(),
-            whole("calls").alias("launches"),
+            complete_sum("calls").alias("launches"),
             untimed_calls().alias("untimed_launches"),
             total("total_ns").alias("gpu_ns"),
             pl.col("op_source").first(),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.durations import average, share, timed_calls, total, whole
+from tui.analysis.durations import average, complete_sum, share, timed_calls, total
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import WITHOUT_OP, classified_work, recorded_sessions, work_by_op
@@ -296,7 +296,7 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
             pl.col("op").first(),
             pl.col("group").first(),
             pl.len().cast(pl.Int64).alias("kernels"),
-            whole("calls").alias("calls"),
+            complete_sum("calls").alias("calls"),
             total("total_ns").alias("total_ns"),
             # Of a single kernel what is printed, as among the kernels: a printed total is rounded.
             pl.when(pl.len() == 1)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.activities import with_shapes
-from tui.analysis.durations import average, figures, share, timed, timed_calls, total, whole
+from tui.analysis.durations import average, call_statistics, complete_sum, share, timed_calls, timed_count, total
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.launch_calls import with_launched_by
 from tui.analysis.occupancy import with_occupancy
@@ -63,14 +63,14 @@ def grouped_by(single: pl.DataFrame, printed: pl.DataFrame) -> WorkGroups:
         printed: The same columns for each row of `totals_only`.
     """
     rows = pl.concat([single, printed.select(single.columns)], how="vertical_relaxed")
-    first, codes = factorised(rows)
+    first, codes = factorize(rows)
     return WorkGroups(rows[first], codes[: single.height], codes[single.height :])
 
 
-def factorised(rows: pl.DataFrame) -> tuple[Ints, Ints]:
+def factorize(rows: pl.DataFrame) -> tuple[Ints, Ints]:
     """The first of each kind of equal rows, and for each row which kind it is of; unknown values are equal.
 
-    >>> first, kind = factorised(pl.DataFrame({"a": [7, 7, None, 7], "b": ["x", "y", "x", "x"]}))
+    >>> first, kind = factorize(pl.DataFrame({"a": [7, 7, None, 7], "b": ["x", "y", "x", "x"]}))
     >>> sorted(first.tolist()), bool(kind[0] == kind[3])
     ([0, 1, 2], True)
     """
@@ -106,7 +106,7 @@ def totals_only(profile: Profile) -> pl.DataFrame:
     return kernels(profile).filter(~pl.col("session").is_in(single.implode()))
 
 
-def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
+def sum_work_groups(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
     """The groups with what they sum: one row a row of ``groups.keys``, in its order.
 
     Columns: those of the keys, calls (launches), total_ns, avg_ns (of the launches whose duration is known), min_ns,
@@ -121,7 +121,7 @@ def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
         .group_by("group", "session", "kind", "name")
         .agg(
             pl.len().cast(pl.Int64).alias("calls"),
-            timed(),
+            timed_count(),
             total().alias("total_ns"),
             pl.col("duration_ns").min().alias("min_ns"),
             pl.col("duration_ns").max().alias("max_ns"),
@@ -134,7 +134,7 @@ def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
     printed = totals_only(profile).with_columns(pl.Series("group", groups.total_codes, dtype=pl.Int64))
     rows = pl.concat([single, printed.select(single.columns)])
     sums = rows.group_by("group").agg(
-        whole("calls").alias("calls"),
+        complete_sum("calls").alias("calls"),
         total("total_ns").alias("total_ns"),
         average(total("total_ns"), timed_calls("timed_calls")).alias("avg_ns"),
         pl.col("min_ns").min(),
@@ -167,8 +167,8 @@ def kernels_in(profile: Profile, groups: WorkGroups, group: int) -> pl.DataFrame
         work.lazy()
         .group_by("session", "kind", "name")
         .agg(
-            *figures(),
-            timed(),
+            *call_statistics(),
+            timed_count(),
             pl.col("uses_tensor_core").any(ignore_nulls=False),
             pl.col("short_name").first(),
             pl.col("line").min(),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui.analysis.timeline.lanes import TITLES, ItemKind
-from tui.fitting import cell_width, pad, shorten_symbol
 from tui.text import plain
+from tui.text_width import cell_width, pad, shorten_symbol
 
 if TYPE_CHECKING:
     import numpy.typing as npt

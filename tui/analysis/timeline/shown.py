@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.timeline.lanes import Lane, LaneKind, lanes
-from tui.fitting import ELLIPSIS, cell_width, clip
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.table_spec import TableSpec
+from tui.text_width import ELLIPSIS, cell_width, clip
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

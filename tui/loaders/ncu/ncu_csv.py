@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.base import Format
-from tui.loaders.ncu.ncu_launches import TOOL, add_launches, measured, shaped
+from tui.loaders.ncu.ncu_launches import TOOL, add_launches, shaped, with_base_units
 from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import LINE, TextFormat, split_cells, unique_names
 from tui.model.errors import ProftuiError
@@ -173,7 +173,7 @@ class _NcuReader:
             self._collector.resume_session(process.session)
             rows = pl.concat(process.parts)
             first = int(rows["line"][0])
-            rows = shaped(measured(rows, ("value",), self._collector, first))
+            rows = shaped(with_base_units(rows, ("value",), self._collector, first))
             add_launches(rows, self._collector)
             self._collector.issue("info", first, "", _TIMES)
 
@@ -232,7 +232,9 @@ class _NcuReader:
         rows = summary_rows(page, self._collector)
         for (pid,), part in rows.group_by(["pid"], maintain_order=True):
             self._open(page.line, pid if isinstance(pid, str) else None, part)
-            add_summary(shaped(measured(part, ("min", "max", "avg"), self._collector, page.line)), self._collector)
+            add_summary(
+                shaped(with_base_units(part, ("min", "max", "avg"), self._collector, page.line)), self._collector
+            )
             self._collector.issue("info", page.line, "", _TIMES)
 
 

@@ -197,7 +197,7 @@ _ARGUMENTS_LIMIT: Final = 8
 _SHAPE: Final = re.compile(r"\(?([0-9]{1,10}), *([0-9]{1,10}), *([0-9]{1,10})\)?")
 
 
-def measured(rows: pl.DataFrame, columns: tuple[str, ...], collector: Collector, line: int) -> pl.DataFrame:
+def with_base_units(rows: pl.DataFrame, columns: tuple[str, ...], collector: Collector, line: int) -> pl.DataFrame:
     """The rows with their values as numbers in base units (``<column>_number``) and with ``base_unit``."""
     texts = pl.concat([rows[column].drop_nulls() for column in columns])
     texts = texts.filter(looks_like_number(texts)).unique()
@@ -240,7 +240,7 @@ def shaped(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def add_launches(rows: pl.DataFrame, collector: Collector) -> None:
-    """Add activities, devices, metrics and findings from rows in long form (`shaped` and `measured`)."""
+    """Add activities, devices, metrics and findings from rows in long form (`shaped` and `with_base_units`)."""
     _report_unknown_units(rows, collector)
     launches = rows.group_by("id", maintain_order=True).agg(
         pl.col("kernel").first(),

@@ -90,7 +90,7 @@ class StringIds:
         return pl.DataFrame({"id": numbers}).join(table, on="id", how="left", maintain_order="left")["text"]
 
 
-def mapped(names: pl.Series, change: Callable[[str], str | None]) -> pl.Series:
+def map_names(names: pl.Series, change: Callable[[str], str | None]) -> pl.Series:
     """Apply a function to each distinct name of a categorical column."""
     distinct = names.unique().drop_nulls()
     texts = [change(text) for text in distinct.cast(pl.String)]

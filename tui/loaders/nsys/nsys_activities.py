@@ -26,7 +26,7 @@ from tui.loaders.nsys.export_tables import (
     StringIds,
     Tables,
     Types,
-    mapped,
+    map_names,
     process_of,
     tid_of,
     times,
@@ -137,7 +137,7 @@ def _kernels_of(rows: pl.DataFrame, strings: StringIds) -> pl.DataFrame:
     return rows.select(
         pl.lit("kernel").cast(NAME).alias("kind"),
         names.alias("name"),
-        mapped(names, short_name).alias("short_name"),
+        map_names(names, short_name).alias("short_name"),
         *_COMMON,
         *(pl.col(f"{of}{axis}").alias(f"{of}_{axis.lower()}") for of in ("grid", "block") for axis in _AXES),
         pl.col("registersPerThread").alias("registers"),

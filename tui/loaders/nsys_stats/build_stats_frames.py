@@ -48,7 +48,7 @@ FIGURES: Final = MappingProxyType(
 _ADDRESSES: Final = ("virtualaddress", "cpuinstructionaddress")
 
 
-def figures(report: str, header: StatsHeader, cells: CellValues) -> pl.DataFrame:
+def figures_frame(report: str, header: StatsHeader, cells: CellValues) -> pl.DataFrame:
     """Columns of ``tool_figures`` without the tool: sizes in bytes, faults as counts, by address if there is one."""
     address = next((column for column in _ADDRESSES if column in cells), None)
     parts = []
@@ -93,7 +93,7 @@ def copy_kind(name: str) -> str | None:
     return "to".join(_SIDE.get(side.lower(), side) for side in sides)
 
 
-def named(activities: pl.DataFrame) -> pl.DataFrame:
+def with_kinds(activities: pl.DataFrame) -> pl.DataFrame:
     """Add kind, short_name and copy_kind, from the names."""
     names = activities["name"]
     return activities.with_columns(
@@ -118,7 +118,7 @@ def activities_of(report: StatsReport, collector: Collector) -> pl.DataFrame:
         *(_lower(rows[column]) for column in ("src_memory", "dst_memory")),
     )
     collector.resolution(_step_ns(report.header.unit("start"), rows["decimals"]))
-    return named(_sizes(rows.drop("decimals"), report, collector))
+    return with_kinds(_sizes(rows.drop("decimals"), report, collector))
 
 
 def _step_ns(unit: str | None, decimals: pl.Series) -> int:
@@ -162,7 +162,7 @@ def kernels_of_launches(rows: pl.DataFrame) -> pl.DataFrame:
     wait = pl.format("Waited in the queue: {} ns", pl.col("queue_ns"))
     columns = ("name", "start_ns", "duration_ns", "device", "line")
     shapes = tuple(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz")
-    return named(
+    return with_kinds(
         rows.select(
             *columns,
             *shapes,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.base import Format
-from tui.loaders.nsys_stats.build_stats_frames import FIGURES, build_frames, figures
+from tui.loaders.nsys_stats.build_stats_frames import FIGURES, build_frames, figures_frame
 from tui.loaders.nsys_stats.stats_reports import (
     CUE,
     FIRST_CELL,
@@ -190,7 +190,7 @@ class _StatsSink:
     def add(self, cells: pl.DataFrame) -> None:
         self._state.collector.resume_session(self._run.session)
         values = CellValues(cells, self._state.collector)
-        read = figures if self._report.kind in FIGURES else read_rows
+        read = figures_frame if self._report.kind in FIGURES else read_rows
         self._report.rows.append(read(self._report.kind, self._report.header, values))
         self._run.session.last_line = max(self._run.session.last_line or 0, int(cells["line"][-1]))
 

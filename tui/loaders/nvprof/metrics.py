@@ -54,7 +54,7 @@ class MeasuredValue:
         return self.value is None
 
 
-def measured(text: str) -> MeasuredValue:
+def parse_metric_value(text: str) -> MeasuredValue:
     """A value in base units: bytes per second, percent from 0 to 100, the number of a level.
 
     Metrics are younger than nvprof's change from decimal to binary prefixes: KB, MB and GB are powers of 1024.
@@ -62,7 +62,7 @@ def measured(text: str) -> MeasuredValue:
     Raises:
         ValueError: It is no value.
 
-    >>> measured("7.5000KB/s"), measured("Low (2)")
+    >>> parse_metric_value("7.5000KB/s"), parse_metric_value("Low (2)")
     (MeasuredValue(value=7680.0, unit='B/s'), MeasuredValue(value=2.0, unit='level'))
     """
     match = _PARTS.fullmatch(text)
@@ -121,7 +121,7 @@ class MetricTable(ABC):
         values: dict[str, MeasuredValue] = {}
         for column, text in texts.items():
             try:
-                values[column] = measured(text)
+                values[column] = parse_metric_value(text)
             except ValueError as error:
                 self.warn(line, f"{error}; the value stays unknown")
         for text in dict.fromkeys(texts[column] for column, value in values.items() if value.unknown):

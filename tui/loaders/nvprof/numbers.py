@@ -82,10 +82,10 @@ def size_bytes(text: str, unit: str | None = None, base: int = 1024) -> int:
     return _whole(Decimal(match[1]) * base**power, text)
 
 
-def rate(text: str, unit: str | None = None, base: int = 1024) -> float:
+def parse_rate(text: str, unit: str | None = None, base: int = 1024) -> float:
     """A rate in bytes per second; arguments as those of `size_bytes`, with ``/s``.
 
-    >>> rate("1.0000KB/s"), rate("2.5", "GB/s", base=1000)
+    >>> parse_rate("1.0000KB/s"), parse_rate("2.5", "GB/s", base=1000)
     (1024.0, 2500000000.0)
     """
     match = _RATE.fullmatch(text)
@@ -95,10 +95,10 @@ def rate(text: str, unit: str | None = None, base: int = 1024) -> float:
     return float(Decimal(match[1]) * base**power)
 
 
-def percent(text: str) -> float:
+def parse_percent(text: str) -> float:
     """A percentage, with or without its sign.
 
-    >>> percent("52.28%"), percent("49.52")
+    >>> parse_percent("52.28%"), parse_percent("49.52")
     (52.28, 49.52)
     """
     match = _PERCENT.fullmatch(text)
@@ -107,10 +107,10 @@ def percent(text: str) -> float:
     return float(match[1])
 
 
-def count(text: str) -> int:
+def parse_count(text: str) -> int:
     """A whole number.
 
-    >>> count("1678")
+    >>> parse_count("1678")
     1678
     """
     if _COUNT.fullmatch(text) is None:

@@ -6,7 +6,7 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tui.loaders.nvprof.numbers import NS_PER_UNIT, count, csv_cells, percent, size_bytes, time_ns
+from tui.loaders.nvprof.numbers import NS_PER_UNIT, csv_cells, parse_count, parse_percent, size_bytes, time_ns
 from tui.loaders.nvprof.reader_state import NvprofState, is_lead, is_message
 from tui.loaders.nvprof.summary_figures import add_row
 
@@ -77,7 +77,7 @@ class UnifiedMemorySection:
             return True
         footer = _FOOTER.fullmatch(text)
         if footer is not None:
-            add_row(self._state, "um", line, footer["name"], calls=count(footer["count"]))
+            add_row(self._state, "um", line, footer["name"], calls=parse_count(footer["count"]))
             return True
         match = _ROW.fullmatch(text.strip())
         if match is None or len(_CELL.findall(match["name"])) >= _LEAST_CELLS:
@@ -86,7 +86,7 @@ class UnifiedMemorySection:
             for cell in match.group(2, 3, 4, 5):
                 if cell != "-":
                     size_bytes(cell)
-            calls = None if match["count"] == "-" else count(match["count"])
+            calls = None if match["count"] == "-" else parse_count(match["count"])
             total_ns = None if match["time"] == "-" else time_ns(match["time"])
         except ValueError:
             return _is_damaged(text, line, self._state)
@@ -126,7 +126,7 @@ class MemoryCsvSection:
         except ValueError:
             total_ns = None
             self._times_lost += 1
-        calls = count(cells[1]) if cells[1] else None
+        calls = parse_count(cells[1]) if cells[1] else None
         add_row(self._state, "um", line, cells[-1], calls=calls, total_ns=total_ns)
         return True
 
@@ -215,7 +215,7 @@ class ShareSection:
         if self._section == "cpu" and name[0] in " |":
             self._below += 1
             return
-        add_row(self._state, self._section, line, name.strip(), total_ns=total_ns, time_pct=percent(share))
+        add_row(self._state, self._section, line, name.strip(), total_ns=total_ns, time_pct=parse_percent(share))
 
     def _take_units(self, text: str) -> bool:
         """The units of the times, from a row of units."""

@@ -9,7 +9,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tui.loaders.nvprof.numbers import count, percent, time_ns, time_step_ns
+from tui.loaders.nvprof.numbers import parse_count, parse_percent, time_ns, time_step_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,8 +77,8 @@ class SummaryRow:
                 values[f"{column}_ns"] = time_ns(getattr(self, column), getattr(units, column))
             except ValueError as error:
                 raise ValueError(f"in column {column.title()}, {error}") from error
-        values["calls"] = count(self.calls)
-        values["time_pct"] = percent(self.time_pct)
+        values["calls"] = parse_count(self.calls)
+        values["time_pct"] = parse_percent(self.time_pct)
         return values
 
     def proven(self, units: Units) -> bool:
@@ -90,8 +90,8 @@ class SummaryRow:
         try:
             step = {name: time_step_ns(getattr(self, name), getattr(units, name)) for name in _TIMES}
             value = {name: Decimal(time_ns(getattr(self, name), getattr(units, name))) for name in _TIMES}
-            calls = count(self.calls)
-            share = percent(self.time_pct)
+            calls = parse_count(self.calls)
+            share = parse_percent(self.time_pct)
         except ValueError:
             return False
         step = {name: max(size, Decimal(1)) for name, size in step.items()}
@@ -199,9 +199,9 @@ def add_rows(
             state.collector.issue("info", row.line, row.name, reason)
             continue
         state.collector.add("summary", values)
-        shares[row.section] = shares.get(row.section, 0) + percent(row.time_pct)
+        shares[row.section] = shares.get(row.section, 0) + parse_percent(row.time_pct)
         if not in_range and row.section in _SHARED:
-            state.shares.setdefault((session.number, row.section), []).append((row.line, percent(row.time_pct)))
+            state.shares.setdefault((session.number, row.section), []).append((row.line, parse_percent(row.time_pct)))
         state.identifiers |= identifiers(row.name)
         if row.repairs:
             state.collector.issue("info", row.line, row.name, f"row {'; '.join(row.repairs)}")

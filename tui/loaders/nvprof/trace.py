@@ -22,9 +22,9 @@ from tui.loaders.nvprof.trace_bulk import (
     blank,
     cells_at,
     dimensions,
-    figures,
     final_ids,
     is_next_row,
+    read_numbers,
     strings,
 )
 from tui.loaders.nvprof.trace_cells import (
@@ -115,7 +115,7 @@ class TextBulk(TraceBulkReader):
         cells = cells_at(data, begins, duration_edge)
         units = self._layout.units
         columns = ((len(self._lead), start_edge), (start_edge, duration_edge))
-        read = figures(cells, columns, b"" if units else b"s")
+        read = read_numbers(cells, columns, b"" if units else b"s")
         start, duration = read.column(0), read.column(1)
         # Only the start may begin without a blank: it is the first column.
         good = start.good & duration.good & ~start.dash & (cells[:, start_edge] == ord(" "))
@@ -300,7 +300,7 @@ def read_cells(
             suffix = b"" if column in _WHOLE or column in layout.units else b"B/s" if column == "throughput" else b"B"
             together.setdefault(suffix, []).append(column)
     for suffix, names in together.items():
-        all_read = figures(cells, [positions[column] for column in names], suffix)
+        all_read = read_numbers(cells, [positions[column] for column in names], suffix)
         for position, column in enumerate(names):
             read = all_read.column(position)
             good &= read.good

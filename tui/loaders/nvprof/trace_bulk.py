@@ -419,7 +419,7 @@ _IS_OTHER: Final = ~(_BEFORE | _BEHIND | (np.arange(256, dtype=np.uint64) >> _SE
 _DECIMAL_COUNT: Final = _DECIMALS.astype(np.int8)
 
 
-def figures(cells: Bytes, columns: Sequence[tuple[int, int]], suffix: bytes) -> Figures:
+def read_numbers(cells: Bytes, columns: Sequence[tuple[int, int]], suffix: bytes) -> Figures:
     """Read columns of right-aligned numbers with a unit that ends as ``suffix`` says: ``s``, ``B``, ``B/s``, or none.
 
     Numbers of more than eight characters, including the unit, are not good.
@@ -521,7 +521,7 @@ def six_decimals(data: Bytes, begins: Positions, ends: Positions) -> tuple[Posit
 
 
 def dimensions(cells: Bytes, columns: Sequence[tuple[int, int]]) -> tuple[Positions, Mask]:
-    """Read columns of right-aligned ``(x y z)``, given as for `figures`.
+    """Read columns of right-aligned ``(x y z)``, given as for `read_numbers`.
 
     Returns:
         The figures by column, axis and row, -1 for ``-``; and which cells are valid, by column and row.

@@ -15,7 +15,15 @@ from tui.loaders.collector import Collector
 from tui.loaders.input_issues import FILE_CHANGED, InputIssue
 from tui.loaders.sqlite.open_readonly import DAMAGE, opened
 from tui.loaders.sqlite.open_readonly import MAGIC as MAGIC
-from tui.loaders.sqlite.read_rows import Salvaged, TableBulkReader, Types, quoted, ranges, read_part, read_whole
+from tui.loaders.sqlite.read_rows import (
+    Salvaged,
+    TableBulkReader,
+    Types,
+    quote_identifier,
+    ranges,
+    read_part,
+    read_whole,
+)
 from tui.model.errors import WHAT_OPENS, ProftuiError
 
 if TYPE_CHECKING:
@@ -156,7 +164,9 @@ class Database:
         if table not in self.tables or self._stopped:
             return 0
         try:
-            return int(self._connection.execute(f"SELECT count(*) FROM {quoted(table)} NOT INDEXED").fetchone()[0])
+            return int(
+                self._connection.execute(f"SELECT count(*) FROM {quote_identifier(table)} NOT INDEXED").fetchone()[0]
+            )
         except DAMAGE:
             return sum(data.height for data in self._parts(table, {self.tables[table][0]: pl.Binary}))
 
@@ -216,7 +226,7 @@ class Database:
 
     def _row_ids(self, table: str, rowid: str) -> tuple[int, int] | None:
         """The first and the last row id; None if there are none or they are unreadable."""
-        name = quoted(table)
+        name = quote_identifier(table)
         try:
             # Two queries: each reads only one end of the table.
             first = self._connection.execute(f"SELECT min({rowid}) FROM {name}").fetchone()[0]
@@ -290,7 +300,7 @@ class Database:
     def _columns(self, table: str) -> CaselessNames:
         """The stored columns, without generated ones."""
         try:
-            found = self._connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
+            found = self._connection.execute(f"PRAGMA table_xinfo({quote_identifier(table)})").fetchall()
         except DAMAGE:
             return CaselessNames()
         return CaselessNames(row[1] for row in found if not row[6])

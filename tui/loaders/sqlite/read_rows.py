@@ -33,7 +33,7 @@ _MOST_THREADS: Final = 4
 Types = Mapping[str, pl.DataType | type[pl.DataType]]
 
 
-def quoted(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """A name quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
@@ -129,7 +129,7 @@ class TableBulkReader:
         return connection
 
 
-def is_text(dtype: pl.DataType | type[pl.DataType]) -> bool:
+def is_text_column(dtype: pl.DataType | type[pl.DataType]) -> bool:
     """Whether a column is read as text."""
     return dtype == pl.String or dtype == pl.Categorical
 
@@ -137,7 +137,7 @@ def is_text(dtype: pl.DataType | type[pl.DataType]) -> bool:
 def _statement(table: str, rowid: str, types: Types) -> str:
     """The query, with placeholders for the first and the last row id."""
     columns = ", ".join(_asked_as(name, dtype) for name, dtype in types.items()).replace("{", "{{").replace("}", "}}")
-    name = quoted(table).replace("{", "{{").replace("}", "}}")
+    name = quote_identifier(table).replace("{", "{{").replace("}", "}}")
     # A damaged index may contradict the table.
     query = f"SELECT {columns} FROM {name} NOT INDEXED WHERE {rowid} BETWEEN {{}} AND {{}}"
     if all(_sample(dtype) == "0" for dtype in types.values()):
@@ -148,11 +148,15 @@ def _statement(table: str, rowid: str, types: Types) -> str:
 
 def _asked_as(name: str, dtype: pl.DataType | type[pl.DataType]) -> str:
     # As bytes, since the text may not be valid UTF-8.
-    return f"CAST({quoted(name)} AS BLOB)" if is_text(dtype) or dtype == pl.Binary else quoted(name)
+    return (
+        f"CAST({quote_identifier(name)} AS BLOB)"
+        if is_text_column(dtype) or dtype == pl.Binary
+        else quote_identifier(name)
+    )
 
 
 def _sample(dtype: pl.DataType | type[pl.DataType]) -> str:
-    if is_text(dtype) or dtype == pl.Binary:
+    if is_text_column(dtype) or dtype == pl.Binary:
         return "x'00'"
     return "0.5" if dtype.is_float() else "0"
 
@@ -171,7 +175,7 @@ def _typed(data: pl.DataFrame, types: Types) -> pl.DataFrame | None:
 
 
 def _cast(column: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
-    if not is_text(dtype):
+    if not is_text_column(dtype):
         return column.cast(dtype, strict=False)
     try:
         return column.cast(pl.String).cast(dtype)
@@ -223,7 +227,8 @@ def read_part(
         part: The first and last row id.
         keep_going: Gets the number of rows read; if it returns False, reading stops.
     """
-    query = f"SELECT {_columns(types)} FROM {quoted(table)} NOT INDEXED WHERE {rowid} BETWEEN ? AND ? ORDER BY {rowid}"
+    source = f"{quote_identifier(table)} NOT INDEXED"
+    query = f"SELECT {_columns(types)} FROM {source} WHERE {rowid} BETWEEN ? AND ? ORDER BY {rowid}"
     found: dict[int, pl.DataFrame] = {}
     result = Salvaged(pl.DataFrame(schema=dict(types)))
     parts = deque([part])
@@ -264,7 +269,7 @@ def read_whole(connection: sqlite3.Connection, table: str, types: Types, keep_go
     result = Salvaged(pl.DataFrame(schema=dict(types)))
     chunks: list[pl.DataFrame] = []
     try:
-        for rows in _chunks(connection.execute(f"SELECT {_columns(types)} FROM {quoted(table)} NOT INDEXED")):
+        for rows in _chunks(connection.execute(f"SELECT {_columns(types)} FROM {quote_identifier(table)} NOT INDEXED")):
             chunks.append(typed(rows, types, result.unfit))
             if not keep_going(len(rows)):
                 result.stopped = True
@@ -301,11 +306,11 @@ def _chunks(cursor: sqlite3.Cursor) -> Iterator[Rows]:
 
 
 def _columns(types: Types) -> str:
-    return ", ".join(map(quoted, types))
+    return ", ".join(map(quote_identifier, types))
 
 
 def _wide(dtype: pl.DataType | type[pl.DataType]) -> type[pl.DataType]:
-    if is_text(dtype):
+    if is_text_column(dtype):
         return pl.String
     if dtype == pl.Binary:
         return pl.Binary
@@ -313,7 +318,7 @@ def _wide(dtype: pl.DataType | type[pl.DataType]) -> type[pl.DataType]:
 
 
 def _fitting(values: Sequence[Any], dtype: pl.DataType | type[pl.DataType]) -> list[Any]:
-    if is_text(dtype):
+    if is_text_column(dtype):
         return [value if type(value) is str else _as_text(value) for value in values]
     if dtype == pl.Binary:
         return [value if type(value) is bytes else _as_bytes(value) for value in values]

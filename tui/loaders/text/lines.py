@@ -291,12 +291,12 @@ def is_notebook(head: bytes) -> bool:
     return _BEGINS.match(head) is not None or _QUOTED_LOG.search(head) is not None
 
 
-def unquoted(data: bytes) -> bytes:
+def decode_notebook(data: bytes) -> bytes:
     r"""Whole lines of a notebook; JSON strings that are alone on a line are decoded.
 
     The number of lines stays the same: a string of several lines is not decoded.
 
-    >>> unquoted(b'  "text": [\n   "==7== \\"a\\"\\n",\n   "  12%  f\\u003cint\\u003e"\n')
+    >>> decode_notebook(b'  "text": [\n   "==7== \\"a\\"\\n",\n   "  12%  f\\u003cint\\u003e"\n')
     b'  "text": [\n==7== "a"\n  12%  f<int>\n'
     """
     return _STRING.sub(_meaning, data)

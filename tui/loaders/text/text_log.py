@@ -125,7 +125,7 @@ class TextLogLoader:
 
     def probe(self, head: bytes, name: str) -> float:
         """High if the head contains a cue, low for other text, 0 for binary input."""
-        if not is_text(head):
+        if not looks_like_text(head):
             return 0.0
         if (tag := tag_of(head)) is not None:
             head = tag.sub(b"", head)
@@ -313,7 +313,7 @@ class _LogReader:
         )
 
 
-def is_text(head: bytes) -> bool:
+def looks_like_text(head: bytes) -> bool:
     """Whether an input that begins with ``head`` is likely text: few control characters besides those of terminals."""
     controls = head.translate(None, bytes(code for code in range(256) if code >= 32 or code in b"\0\a\b\t\n\f\r\x1b"))
     return len(controls) <= 0.01 * len(head)

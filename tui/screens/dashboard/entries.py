@@ -13,7 +13,7 @@ from textual.content import Content
 from tui.analysis.allocator import allocations, allocators, memory_devices, memory_of, memory_peak
 from tui.analysis.dashboard import GpuTimeUse
 from tui.analysis.dashboard_facts import KINDS, definition
-from tui.analysis.expert.words import counted, percent, size
+from tui.analysis.expert.finding_text import percent, plural, size
 from tui.analysis.gpu_time.breakdown import Category
 from tui.analysis.gpus import RECORDED
 from tui.analysis.issues import issues
@@ -23,7 +23,7 @@ from tui.analysis.timeline.lookup import Gap
 from tui.analysis.tool_report import other_summaries
 from tui.fmt import brief_duration, count, metric
 from tui.model.columns import COLUMNS, ColumnKind
-from tui.query.parse import equals_filter, quoted
+from tui.query.parse import equals_filter, quote
 from tui.text import plain
 from tui.widgets.charts.bars import BarRow
 from tui.widgets.details import Details, sections, whole_value
@@ -210,7 +210,7 @@ def link_of_op(row: Row) -> Link:
 
 def link_of_group(row: Row, *, rest: str) -> Link:
     """To the ops of a kind of work, among others that they do; of the rest to all."""
-    return Link("ops-and-kernels", "" if row["group"] == rest else f"group:{quoted(row['group'])}")
+    return Link("ops-and-kernels", "" if row["group"] == rest else f"group:{quote(row['group'])}")
 
 
 def link_of_name(view: str, row: Row) -> Link:
@@ -393,7 +393,7 @@ def memory_entries(profile: Profile) -> list[Entry]:
         entries.append(Entry(BarRow(f"stack {number}", plain(name), row["peak_pct"] / 100, figure), link, row))
     failed = profile["memory_events"].filter(pl.col("action").cast(pl.String) == "oom").height
     if failed:
-        entries.append(Entry(BarRow("oom", "Out of memory", None, counted(failed, "time")), link))
+        entries.append(Entry(BarRow("oom", "Out of memory", None, plural(failed, "time")), link))
     return entries
 
 
@@ -447,7 +447,7 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
     if board.left_out:
         entries.append(Entry(BarRow("left-out", "replayed kernels are left out", None, "see System"), Link("metrics")))
     found = [
-        counted(number, severity, "info" if severity == "info" else "")
+        plural(number, severity, "info" if severity == "info" else "")
         for severity, number in board.issues.items()
         if number
     ]

@@ -13,11 +13,11 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tui.analysis.dashboard_facts import definition
-from tui.fitting import cell_width, pad
 from tui.fmt import brief_value, format_value
 from tui.keys import Scope, bindings_for
 from tui.screens.dashboard.entries import Entry, entry_details, meaning_lines
 from tui.text import plain
+from tui.text_width import cell_width, pad
 from tui.widgets.charts.bar_list import BarList, SortableBarList, TextList
 from tui.widgets.charts.bars import StackedBar
 from tui.widgets.details import Details, sections

@@ -10,11 +10,11 @@ from textual.content import Content
 from textual.widget import Widget
 
 from tui.analysis.durations import log_bins
-from tui.fitting import bar, cell_width, clip_sentence, pad
 from tui.fmt import brief_duration, brief_percent
 from tui.labels import distinct_labels, distinct_symbols
 from tui.model.names import short_name
 from tui.text import plain
+from tui.text_width import bar, cell_width, clip_sentence, pad
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -380,7 +380,7 @@ class BusyChart(Widget):
         room = max(8, self.content_size.width - label - 1)
         drawn = []
         for lane, head in zip(lanes, heads, strict=True):
-            for place, line in enumerate(area(lane.shares(room), self._lines)):
+            for place, line in enumerate(area_lines(lane.shares(room), self._lines)):
                 text = pad(head[place] if place < len(head) else "", label)
                 drawn.append(Content.assemble((text, "$text-muted"), " ", (line, "$bar")))
         more = len(self._lanes) - len(lanes)
@@ -395,10 +395,10 @@ class BusyChart(Widget):
         return parts if self._lines > 1 else [" ".join(parts)]
 
 
-def area(shares: Sequence[float], lines: int) -> list[str]:
+def area_lines(shares: Sequence[float], lines: int) -> list[str]:
     """Columns of a few lines each, the top line first.
 
-    >>> area([0, 0.5, 1], 2)
+    >>> area_lines([0, 0.5, 1], 2)
     ['  █', ' ██']
     """
     steps = len(LEVELS)

@@ -10,11 +10,11 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.fitting import cell_width, clip, pad, shorten_symbol
 from tui.fmt import brief_duration, brief_percent
 from tui.keys import Scope, bindings_for
 from tui.model.forest import NONE
 from tui.text import plain
+from tui.text_width import cell_width, clip, pad, shorten_symbol
 from tui.widgets.app_services import services_of
 
 if TYPE_CHECKING:

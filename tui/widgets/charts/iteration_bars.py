@@ -12,10 +12,10 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tui.analysis.iterations.times import Bar, scale_ns
-from tui.fitting import clip, clip_parts
 from tui.fmt import brief_duration
 from tui.model.aggregation import STEP_PHASES
 from tui.text import plain
+from tui.text_width import clip, clip_parts
 from tui.widgets.charts.bars import LEVELS, LOOKS, shared_cells
 
 if TYPE_CHECKING:

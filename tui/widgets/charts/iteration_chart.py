@@ -15,10 +15,10 @@ from textual.widget import Widget
 
 from tui.analysis.iterations.iteration_table import sources
 from tui.analysis.iterations.times import USES, Bar, BarRows
-from tui.fitting import ELLIPSIS, cell_width
 from tui.fmt import brief_duration, brief_percent, count
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import STEP_PHASES
+from tui.text_width import ELLIPSIS, cell_width
 from tui.widgets.app_services import services_of
 from tui.widgets.charts.bars import LOOKS
 from tui.widgets.charts.iteration_bars import (

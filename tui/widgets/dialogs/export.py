@@ -12,9 +12,9 @@ from textual.widgets import Input, Static
 
 from tui.fmt import count
 from tui.model.errors import ProftuiError
-from tui.options import path_exists, user_path
+from tui.options import expand_user_path, path_exists
 from tui.output.documents import missing_package
-from tui.output.export import FORMATS, for_clipboard, format_of, formula_warning, write
+from tui.output.export import FORMATS, for_clipboard, format_of, formula_warning, write_frame
 from tui.text import plain
 from tui.widgets.app_services import copy_text
 from tui.widgets.dialogs.base import ChoiceLine, Dialog
@@ -169,7 +169,7 @@ class ExportDialog(Dialog[str]):
         if not text:
             self._say("! Name a file.", wrong=True)
             return
-        path = user_path(text)
+        path = expand_user_path(text)
         if path_exists(text) and not path.is_dir() and self._overwrites != text:
             self._overwrites = text
             self._path.focus()
@@ -187,7 +187,7 @@ class ExportDialog(Dialog[str]):
         # Putting millions of rows in order takes a while, too.
         frame = self._frame_of(rows, all_columns)
         try:
-            write(frame, path, format_name, overwrite=overwrite, about=self._about(rows))
+            write_frame(frame, path, format_name, overwrite=overwrite, about=self._about(rows))
         except ProftuiError as error:
             self.app.call_from_thread(self._say, f"! {error}", wrong=True)
             return

@@ -11,13 +11,13 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from tui.fitting import bar, cell_width, clip_middle, pad
 from tui.fmt import count, format_value
 from tui.labels import distinct_symbols
 from tui.model.columns import ColumnKind
 from tui.query.values import BASE_UNIT
 from tui.state.notes import too_much
 from tui.text import plain
+from tui.text_width import bar, cell_width, clip_middle, pad
 from tui.widgets.app_services import copy_text
 from tui.widgets.dialogs.base import Dialog, MenuLines
 from tui.widgets.input_bars import PlainEditor

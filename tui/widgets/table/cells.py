@@ -7,7 +7,6 @@ from weakref import WeakKeyDictionary
 
 import polars as pl
 
-from tui.fitting import cell_width
 from tui.fmt import PERCENT, column_unit, format_value, heading, metric, signed
 from tui.labels import CHARACTERS_COMPARED, NAMES_COMPARED, Cutter
 from tui.model.columns import Column, ColumnKind
@@ -15,6 +14,7 @@ from tui.model.names import short_name
 from tui.model.table_spec import TableState
 from tui.query.facts import CODED_FROM, ColumnFacts, facts_of, magnitude, prioritized
 from tui.text import plain
+from tui.text_width import cell_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

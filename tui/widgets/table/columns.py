@@ -9,10 +9,10 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.fitting import pad
 from tui.fmt import UNITS
 from tui.state.workspace import PLAIN, Arrangement, Arrangements
 from tui.text import plain
+from tui.text_width import pad
 from tui.widgets.app_services import HostsTables, services_of
 from tui.widgets.dialogs.base import Dialog, MenuLines, open_dialog
 

@@ -10,8 +10,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tui.fitting import bar, cell_width, clip, growth_bar, pad
 from tui.model.columns import ColumnKind
+from tui.text_width import bar, cell_width, clip, growth_bar, pad
 from tui.widgets.table.cells import UNIT_COLUMN
 from tui.widgets.table.layout import GAP, GUTTER, PlacedColumn, TableLayout
 

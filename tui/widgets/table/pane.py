@@ -19,7 +19,7 @@ from tui.output.export import About
 from tui.query.distribution import COUNTED, distribution, pivot
 from tui.text import plain
 from tui.views import VIEWS
-from tui.widgets.app_services import HostsTables, copy_text, later, services_of
+from tui.widgets.app_services import HostsTables, call_after, copy_text, services_of
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.dialogs.export import ExportDialog, file_name
 from tui.widgets.dialogs.texts import CellDialog, ColumnDialog, DistributionDialog, PivotDialog
@@ -402,7 +402,7 @@ class TablePane(Vertical):
         self.show_status()
         if self._settle_timer is not None:
             self._settle_timer.cancel()
-        self._settle_timer = later(self, filtering.SETTLED_AFTER, self.cursor_settled)
+        self._settle_timer = call_after(self, filtering.SETTLED_AFTER, self.cursor_settled)
 
     def cursor_settled(self) -> None:
         """Post the row that the cursor has come to rest on."""

@@ -16,7 +16,6 @@ from textual.message import Message
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
-from tui.fitting import cell_width
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import phase_of
 from tui.query.compile import as_global_filter
@@ -25,7 +24,8 @@ from tui.query.parse import equals_filter, narrowed, parse
 from tui.query.texts import smart_case
 from tui.query.values import Both, Compare, Contains, Either, Node, Operator, QueryError
 from tui.text import plain
-from tui.widgets.app_services import later, services_of
+from tui.text_width import cell_width
+from tui.widgets.app_services import call_after, services_of
 from tui.widgets.input_bars import EnteredLine
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class QueryBar(Horizontal):
     def _typing(self, event: Input.Changed) -> None:
         event.stop()
         self._stop_settle_timer()
-        self._settle_timer = later(self, SETTLE_S, self._settle)
+        self._settle_timer = call_after(self, SETTLE_S, self._settle)
 
     def _settle(self) -> None:
         if self.is_open:

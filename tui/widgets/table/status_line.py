@@ -10,11 +10,11 @@ import polars as pl
 from textual.content import Content
 from textual.widget import Widget
 
-from tui.fitting import cell_width, clip
 from tui.fmt import count, format_value, percent
 from tui.model.columns import ColumnKind
 from tui.query.facts import weight_pct
 from tui.text import plain
+from tui.text_width import cell_width, clip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

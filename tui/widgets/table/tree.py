@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 from textual.binding import Binding
 
-from tui.fitting import cell_width, clip, clip_middle, without_prefix
 from tui.keys import Scope, bindings_for
 from tui.model.forest import NONE, Forest, forest_of
 from tui.query.apply import apply_tree, tree_order
 from tui.query.facts import ColumnFacts, facts_of
+from tui.text_width import cell_width, clip, clip_middle, without_prefix
 from tui.widgets.table.cells import CellWriter
 from tui.widgets.table.model import TableModel, TableRows
 from tui.widgets.table.pane import TablePane

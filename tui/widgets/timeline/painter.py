@@ -15,9 +15,9 @@ from tui.analysis.timeline.drawing import NOTHING, Signs, glyph_range, legend, w
 from tui.analysis.timeline.lanes import ItemKind
 from tui.analysis.timeline.shown import fit_label
 from tui.analysis.timeline.window import exact_time, place_labels, ruler
-from tui.fitting import clip, pad
 from tui.text import plain
-from tui.widgets.charts.bars import area
+from tui.text_width import clip, pad
+from tui.widgets.charts.bars import area_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,7 +133,7 @@ class TimelinePainter:
         track, lines = view.tracks[number], view.track_lines
         shares = view.track_shares(number)
         color = "track" if track.look is None else track.look.name.lower()
-        drawn = area(shares.tolist(), lines)[line]
+        drawn = area_lines(shares.tolist(), lines)[line]
         label = plain(track.name) if line == (lines - 1) // 2 else ""
         head = pad(f" {clip(label, view.label_cells - 2)}", view.label_cells)
         return Strip([Segment(head, self._look_of("ruler")), Segment(drawn, self._look_of(color))], view.size.width)

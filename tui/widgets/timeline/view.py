@@ -15,10 +15,10 @@ from tui.analysis.timeline.lanes import ItemKind
 from tui.analysis.timeline.lookup import gap_at, item_name, items_at, main_item, next_gap
 from tui.analysis.timeline.shown import ShownLanes, fitting_lanes, lane_label
 from tui.analysis.timeline.window import Window, tracks, whole_window
-from tui.fitting import cell_width
 from tui.fmt import brief_duration, count
 from tui.keys import Scope, actions_of, bindings_for
 from tui.text import plain
+from tui.text_width import cell_width
 from tui.widgets.app_services import services_of
 from tui.widgets.charts.bars import BarRow, bar_columns, bar_lines
 from tui.widgets.output_filters import MANY_COLORS, direct_lines

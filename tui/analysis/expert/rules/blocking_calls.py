@@ -9,23 +9,23 @@ import numpy as np
 import polars as pl
 
 from tui.analysis import needs as held
+from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
-from tui.analysis.expert import words
+from tui.analysis.expert.finding_text import (
+    duration,
+    evidence_by_name,
+    int_or_zero,
+    known_sum,
+    label,
+    largest_rows,
+    name_filter,
+    percent,
+    plural,
+    sort_by_largest,
+    totals_by_name,
+)
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.launches import LAUNCH_CALLS
-from tui.analysis.expert.words import (
-    counted,
-    duration,
-    evidence_of,
-    label,
-    largest,
-    named,
-    percent,
-    ranked,
-    total,
-    totals_by_name,
-    whole,
-)
 from tui.analysis.gpu_time.interval_sets import EMPTY, RunningLatestEnd, blocks, intervals_of_rows
 from tui.analysis.gpu_time.timelines import classify_values
 from tui.correlation.launches import with_launch
@@ -43,8 +43,8 @@ ANY_WAIT: Final = "(?i)synchronize"
 COLLECTIONS: Final = r"(?i)^(?:python\s*)?gc(?:$|\W|\.collect)|garbage"
 
 
-@rule("A1", "sync-calls", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=words.ROOT_CAUSES)
-def waits(case: Case) -> Verdict:
+@rule("A1", "sync-calls", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=finding_text.ROOT_CAUSES)
+def synchronizing_calls(case: Case) -> Verdict:
     """The CPU waits for the GPU in synchronizing calls."""
     rows, longest = case.api_named(WAITS), EMPTY
     single = case.calls_named(WAITS, "pid", "tid", "line")
@@ -54,11 +54,11 @@ def waits(case: Case) -> Verdict:
             ((intervals_of_rows(part), part) for part in threads), key=lambda found: found[0].length_ns
         )
         by_name = totals_by_name(of_thread, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
-        rows = ranked(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
-    taken = longest.length_ns if threads else total(rows["total_ns"])
+        rows = sort_by_largest(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
+    taken = longest.length_ns if threads else known_sum(rows["total_ns"])
     share = case.share(taken)
     lost = _idle_after(case, longest) if threads and case.span_ns else None
-    numbers = {"wait_ns": taken, "share_pct": share, "calls": total(rows["calls"]), "idle_ns": lost}
+    numbers = {"wait_ns": taken, "share_pct": share, "calls": known_sum(rows["calls"]), "idle_ns": lost}
     if share > 100 and not threads:
         return CannotTell(
             f"the totals of several threads add up to {duration(taken)}, more than the GPU time: "
@@ -77,7 +77,7 @@ def waits(case: Case) -> Verdict:
     of = f"{percent(100 * taken / case.wall_ns)} of the wall time" if case.wall_ns else f"{percent(share)} of GPU time"
     return Found(
         f"The CPU waits {duration(taken)} ({of}) in synchronizing calls, mostly "
-        f"{label(first['name'])}, {counted(first['calls'] or 0, 'call')}.{after}",
+        f"{label(first['name'])}, {plural(first['calls'] or 0, 'call')}.{after}",
         "Wait only where results are read, not after every step."
         + (" .item(), .cpu() and print wait too: read results back later." if case.is_torch else "")
         + (" It costs nothing while the GPU is busy, which totals do not show." * (lost is None)),
@@ -86,7 +86,7 @@ def waits(case: Case) -> Verdict:
         "not estimated: work on the GPU goes on while the CPU waits"
         if lost is None
         else "the idle time of a GPU right after each wait, which is no longer than the wait itself",
-        *evidence_of(rows, "calls", "total_ns", "line", view="api-calls"),
+        *evidence_by_name(rows, "calls", "total_ns", "line", view="api-calls"),
         Severity.INFO if small else None,
     )
 
@@ -110,7 +110,7 @@ def _idle_after(case: Case, waits: IntervalSet) -> int:
     return max(lost)
 
 
-@rule("A13", "launch-blocking", Family.LAUNCHES, needs.api_trace, link=words.ADVISOR)
+@rule("A13", "launch-blocking", Family.LAUNCHES, needs.api_trace, link=finding_text.ADVISOR)
 def launch_blocking(case: Case) -> Verdict:
     """Nearly every launch is followed by a synchronizing call."""
     waiting = case.names("api_calls", ANY_WAIT)
@@ -127,20 +127,20 @@ def launch_blocking(case: Case) -> Verdict:
             else "calls that launch single kernels are not recorded"
         )
     if launches < case.limit("A13", "launches"):
-        return CannotTell(f"only {counted(launches, 'launch', 'launches')} recorded")
+        return CannotTell(f"only {plural(launches, 'launch', 'launches')} recorded")
     share, most = 100 * followed / launches, case.limit("A13", "launches_pct")
     numbers = {"launches": launches, "followed_pct": share}
     if share <= most:
         return Clean(f"{percent(share)} of launches are followed by a synchronizing call", numbers)
     return Found(
-        f"The CPU and the GPU take turns: {percent(share)} of {counted(launches, 'launch is', 'launches are')} "
+        f"The CPU and the GPU take turns: {percent(share)} of {plural(launches, 'launch is', 'launches are')} "
         "followed by a synchronizing call.",
         "Unset CUDA_LAUNCH_BLOCKING, and remove synchronize calls added for debugging.",
         numbers,
         _idle_after(case, intervals_of_rows(case.calls_named(ANY_WAIT))) if case.span_ns else None,
         "the idle time of a GPU right after these calls",
         view="api-calls",
-        filter=named(waiting),
+        filter=name_filter(waiting),
     )
 
 
@@ -188,7 +188,7 @@ def _followed(calls: pl.DataFrame) -> tuple[int, int]:
     return launches, followed
 
 
-@rule("A14", "garbage-collection", Family.LAUNCHES, needs.ops_or_ranges, link=words.ADVISOR)
+@rule("A14", "garbage-collection", Family.LAUNCHES, needs.ops_or_ranges, link=finding_text.ADVISOR)
 def garbage_collection(case: Case) -> Verdict:
     """Python collects garbage while the GPU waits."""
     shown = ("name", "start_ns", "duration_ns", "line")
@@ -198,9 +198,9 @@ def garbage_collection(case: Case) -> Verdict:
     long = rows.filter(pl.col("duration_ns") >= case.limit("A14", "least_ns"))
     if long.is_empty():
         return Clean(f"no collection takes {duration(case.limit('A14', 'least_ns'))} or more")
-    taken, worst = total(long["duration_ns"]), largest(long, "duration_ns", *shown)
+    taken, worst = known_sum(long["duration_ns"]), largest_rows(long, "duration_ns", *shown)
     return Found(
-        f"Python's garbage collector takes {duration(taken)} in {counted(long.height, 'collection')}; the longest "
+        f"Python's garbage collector takes {duration(taken)} in {plural(long.height, 'collection')}; the longest "
         f"takes {duration(worst['duration_ns'][0])}.",
         "Call gc.freeze() after set-up, and collect between steps (gc.disable, gc.collect).",
         {"collections": long.height, "collect_ns": taken},
@@ -208,11 +208,11 @@ def garbage_collection(case: Case) -> Verdict:
         "all of these collections",
         worst,
         "ranges",
-        named(long["name"].unique(maintain_order=True)),
+        name_filter(long["name"].unique(maintain_order=True)),
     )
 
 
-@rule("T7", "pageable-async", Family.TRANSFERS, needs.copies_recorded, needs.api_trace, link=words.NSIGHT)
+@rule("T7", "pageable-async", Family.TRANSFERS, needs.copies_recorded, needs.api_trace, link=finding_text.NSIGHT)
 def pageable_async(case: Case) -> Verdict:
     """Asynchronous copies of pageable memory block the CPU."""
     copies = case.copies
@@ -224,18 +224,18 @@ def pageable_async(case: Case) -> Verdict:
         pl.col(side).cast(pl.String).str.to_lowercase().eq("pageable") for side in ("src_memory", "dst_memory")
     )
     rows = _copy_calls(case, r"(?i)memcpy\w*async").filter(pageable)
-    taken = total(rows["duration_ns"])
+    taken = known_sum(rows["duration_ns"])
     numbers = {"copies": rows.height, "copy_ns": taken}
     if rows.is_empty():
         return Clean("no asynchronous copy has pageable memory", numbers)
-    by_name = ranked(rows.group_by("name").agg(pl.col("duration_ns").sum()), "duration_ns")
-    worst = largest(
+    by_name = sort_by_largest(rows.group_by("name").agg(pl.col("duration_ns").sum()), "duration_ns")
+    worst = largest_rows(
         rows, "duration_ns", "activity", "name", "call", "start_ns", "duration_ns", "size_bytes", "src_memory",
         "dst_memory", "line",
     )  # fmt: skip
     small = case.of_wall(taken) <= case.limit("T7", "span_pct")
     return Found(
-        f"{counted(rows.height, 'asynchronous copy', 'asynchronous copies')} of pageable memory "
+        f"{plural(rows.height, 'asynchronous copy', 'asynchronous copies')} of pageable memory "
         f"{'blocks' if rows.height == 1 else 'block'} the CPU for {duration(taken)}"
         f"{': ' if by_name.height == 1 else ', mostly '}{label(by_name['name'][0])}.",
         f"Use pinned memory: {'pin_memory=True of the DataLoader, or .pin_memory()' if case.is_torch else _PINNED}.",
@@ -244,7 +244,7 @@ def pageable_async(case: Case) -> Verdict:
         "all of these copies, which could overlap with other work",
         worst,
         "kernels",
-        named(by_name["name"]),
+        name_filter(by_name["name"]),
         Severity.INFO if small else None,
     )
 
@@ -261,11 +261,11 @@ def _copy_calls(case: Case, pattern: str) -> pl.DataFrame:
     )
 
 
-@rule("T8", "sync-copy", Family.TRANSFERS, needs.gpu_work, needs.api_work, link=words.NSIGHT)
+@rule("T8", "sync-copy", Family.TRANSFERS, needs.gpu_work, needs.api_work, link=finding_text.NSIGHT)
 def synchronous_copies(case: Case) -> Verdict:
     """Synchronous copies block the CPU."""
     rows = case.api_named("(?i)memcpy").filter(~pl.col("name").str.contains("(?i)async"))
-    taken, calls = total(rows["total_ns"]), total(rows["calls"])
+    taken, calls = known_sum(rows["total_ns"]), known_sum(rows["calls"])
     single = case.calls_named("(?i)memcpy", "pid", "tid")
     single = single.filter(~single["name"].cast(pl.String).str.contains("(?i)async"))
     threads = single.select("pid", "tid").n_unique() if single.height else 0
@@ -280,7 +280,7 @@ def synchronous_copies(case: Case) -> Verdict:
     first = rows.row(0, named=True)
     return Found(
         f"{label(first['name'])} blocks the CPU for {duration(taken)} ({percent(share)} of the {case.whole_words}) in "
-        f"{counted(calls, 'call')}" + (f" of {threads} threads." if threads > 1 else "."),
+        f"{plural(calls, 'call')}" + (f" of {threads} threads." if threads > 1 else "."),
         f"Copy asynchronously from pinned memory{_asynchronous(case, str(first['name']))}. "
         "Wait only where data is needed.",
         numbers,
@@ -288,7 +288,7 @@ def synchronous_copies(case: Case) -> Verdict:
         "all time in these calls, which can include waits for kernels launched before"
         if case.wall_ns
         else "all time in these calls, without the time of kernels, for which they can wait",
-        *evidence_of(rows, "calls", "total_ns", "line", view="api-calls"),
+        *evidence_by_name(rows, "calls", "total_ns", "line", view="api-calls"),
     )
 
 
@@ -301,11 +301,19 @@ def _asynchronous(case: Case, call: str) -> str:
 
 def _within_span(case: Case, blocked: IntervalSet) -> int:
     """How much of some time is between the first start and the last end of GPU work, ns."""
-    first, last = whole(case.busy["first_ns"].min()), whole(case.busy["last_ns"].max())
+    first, last = int_or_zero(case.busy["first_ns"].min()), int_or_zero(case.busy["last_ns"].max())
     return int(blocked.within(np.array([first]), np.array([last]))[0])
 
 
-@rule("T9", "sync-memset", Family.TRANSFERS, needs.gpu_work, needs.api_trace, severity=Severity.INFO, link=words.NSIGHT)
+@rule(
+    "T9",
+    "sync-memset",
+    Family.TRANSFERS,
+    needs.gpu_work,
+    needs.api_trace,
+    severity=Severity.INFO,
+    link=finding_text.NSIGHT,
+)
 def synchronous_sets(case: Case) -> Verdict:
     """Memsets of host memory block the CPU."""
     calls = case.calls_named(r"(?i)memset", "correlation")
@@ -320,24 +328,24 @@ def synchronous_sets(case: Case) -> Verdict:
     blocking = sets.filter(pl.col("memory").is_in(["pinned", "managed"])).join(
         calls.select("correlation").drop_nulls().unique(), on="correlation", how="semi", maintain_order="left"
     )
-    taken = total(blocking["duration_ns"])
+    taken = known_sum(blocking["duration_ns"])
     numbers = {"sets": blocking.height, "set_ns": taken}
     if blocking.is_empty():
         return Clean("no blocking memset is of pinned or managed memory", numbers)
     return Found(
-        f"{counted(blocking.height, 'memset')} of pinned or managed memory "
+        f"{plural(blocking.height, 'memset')} of pinned or managed memory "
         f"{'block' if blocking.height > 1 else 'blocks'} the CPU for {duration(taken)}.",
         "Use cudaMemsetAsync.",
         numbers,
         taken,
         "all of these sets",
-        largest(blocking, "duration_ns", "activity", "name", "start_ns", "duration_ns", "size_bytes", "memory"),
+        largest_rows(blocking, "duration_ns", "activity", "name", "start_ns", "duration_ns", "size_bytes", "memory"),
         "kernels",
         "kind=memset",
     )
 
 
-@rule("T11", "readback-stalls", Family.TRANSFERS, needs.sizes, needs.launches_linked, link=words.ROOT_CAUSES)
+@rule("T11", "readback-stalls", Family.TRANSFERS, needs.sizes, needs.launches_linked, link=finding_text.ROOT_CAUSES)
 def readbacks(case: Case) -> Verdict:
     """Small results are copied back and waited for."""
     copies = case.copies.filter(
@@ -346,7 +354,7 @@ def readbacks(case: Case) -> Verdict:
     )
     waits = case.calls_named(ANY_WAIT, "pid", "tid").select("pid", "tid", wait_ns="start_ns", wait_for_ns="duration_ns")
     if copies.is_empty() or waits.is_empty():
-        return Clean(f"{counted(copies.height, 'small read-back')}, {counted(waits.height, 'wait')}")
+        return Clean(f"{plural(copies.height, 'small read-back')}, {plural(waits.height, 'wait')}")
     numbers = copies["correlation"].drop_nulls().unique()
     calls = (
         case.profile["api_calls"]
@@ -373,21 +381,21 @@ def readbacks(case: Case) -> Verdict:
         return Clean("no small read-back is waited for")
     if case.iterations.is_empty():
         return CannotTell(needs.iterations(case))
-    taken = total(followed["wait_for_ns"])
+    taken = known_sum(followed["wait_for_ns"])
     each = followed.height / case.iterations.height
     figures = {"readbacks": followed.height, "per_iteration": each, "wait_ns": taken}
     if each < case.limit("T11", "per_iteration"):
-        return Clean(f"{counted(followed.height, 'small read-back')} waited for", figures)
+        return Clean(f"{plural(followed.height, 'small read-back')} waited for", figures)
     return Found(
-        f"The CPU waits {duration(taken)} for {counted(followed.height, 'small read-back')} "
+        f"The CPU waits {duration(taken)} for {plural(followed.height, 'small read-back')} "
         f"({f'{each:,.1f}'.removesuffix('.0')} per iteration).",
         ("Avoid .item(), .cpu() and print(loss) in every step. " if case.is_torch else "")
         + "Keep results on the device and read them every n steps.",
         figures,
         taken,
         "all of these waits",
-        largest(followed, "wait_for_ns", "activity", "name", "start_ns", "size_bytes", "wait_for_ns", "line"),
+        largest_rows(followed, "wait_for_ns", "activity", "name", "start_ns", "size_bytes", "wait_for_ns", "line"),
         "kernels",
-        named(followed["name"].unique(maintain_order=True)),
+        name_filter(followed["name"].unique(maintain_order=True)),
         Severity.INFO if case.of_wall(taken) <= case.limit("T11", "span_pct") else None,
     )

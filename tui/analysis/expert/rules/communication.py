@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.collectives import collectives, ongoing_ranks_note, stragglers, waits_of_ranks
+from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
-from tui.analysis.expert import words
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import (
-    counted,
+from tui.analysis.expert.finding_text import (
     duration,
-    evidence_of,
+    evidence_by_name,
+    float_or_zero,
+    int_or_zero,
+    known_sum,
     label,
-    named,
-    number_or_zero,
+    name_filter,
     percent,
-    ranked,
+    plural,
     rate,
     size,
-    total,
-    whole,
+    sort_by_largest,
 )
+from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, work_kinds
@@ -38,27 +38,27 @@ NONE: Final = "no NCCL, RCCL or NVSHMEM kernels"
 _LESS: Final = "communicate less often (gradient accumulation, larger batch) or less (compression, half precision)."
 
 
-def communication_of(case: Case) -> pl.DataFrame:
+def communication_kernels(case: Case) -> pl.DataFrame:
     """Kernels of communication by name, longest first."""
     return case.kernels.filter(pl.col("op_type") == COMMUNICATION)
 
 
-def communicates(case: Case) -> str:
+def needs_single_communication(case: Case) -> str:
     """Kernels of communication with their times, none of them hidden in a graph that is recorded whole."""
     return needs.start_times(case) or needs.kernels(case)
 
 
-@rule("C1", "comm-share", Family.COMMUNICATION, needs.gpu_work, needs.kernels, link=words.TENSORBOARD)
+@rule("C1", "comm-share", Family.COMMUNICATION, needs.gpu_work, needs.kernels, link=finding_text.TENSORBOARD)
 def much_communication(case: Case) -> Verdict:
     """Communication takes much of the time."""
-    rows = communication_of(case)
+    rows = communication_kernels(case)
     if rows.is_empty():
         return Clean(NONE)
     if case.span_ns:
         taken, of_what = case.overlap_ns("comm_ns"), case.wall_words
         share = case.of_wall(taken)
     else:
-        taken, of_what = total(rows["total_ns"]), "GPU time"
+        taken, of_what = known_sum(rows["total_ns"]), "GPU time"
         share = case.share(taken)
     numbers = {"comm_ns": taken, "comm_pct": share}
     if share <= case.limit("C1", "comm_pct"):
@@ -77,7 +77,7 @@ def much_communication(case: Case) -> Verdict:
 def less_communication(case: Case) -> str:
     """What to do about communication: first of all about ranks that are waited for, whether they are open or not."""
     own = waits_of_ranks(case.whole).filter(session=case.session)
-    if own.height and 2 * (waited := whole(own["comm_wait_ns"][0])) > own["all_comm_ns"][0]:
+    if own.height and 2 * (waited := int_or_zero(own["comm_wait_ns"][0])) > own["all_comm_ns"][0]:
         last = f"For {duration(waited)} of it this rank waits for the last one: look at that rank first (C5)"
         return f"{last}. Otherwise {_LESS}"
     ranks = case.session_row["world_size"]
@@ -88,13 +88,13 @@ def less_communication(case: Case) -> str:
 
 
 def _shown(case: Case) -> tuple[pl.DataFrame, str, str]:
-    return evidence_of(communication_of(case), "calls", "total_ns", "line")
+    return evidence_by_name(communication_kernels(case), "calls", "total_ns", "line")
 
 
-@rule("C2", "exposed-comm", Family.COMMUNICATION, communicates, link=words.TRACELENS)
+@rule("C2", "exposed-comm", Family.COMMUNICATION, needs_single_communication, link=finding_text.TRACELENS)
 def exposed_communication(case: Case) -> Verdict:
     """Exposed communication: no kernel overlaps with it."""
-    if communication_of(case).is_empty():
+    if communication_kernels(case).is_empty():
         return Clean(NONE)
     taken, exposed = case.overlap_ns("comm_ns"), case.overlap_ns("exposed_comm_ns")
     share, overlap = case.of_wall(exposed), 100 * (taken - exposed) / taken if taken else 0.0
@@ -116,10 +116,12 @@ def exposed_communication(case: Case) -> Verdict:
     )
 
 
-@rule("C3", "comm-stream", Family.COMMUNICATION, communicates, needs.streams, link=words.ROOT_CAUSES)
+@rule(
+    "C3", "comm-stream", Family.COMMUNICATION, needs_single_communication, needs.streams, link=finding_text.ROOT_CAUSES
+)
 def communication_on_compute_stream(case: Case) -> Verdict:
     """Communication shares a stream with compute kernels."""
-    if communication_of(case).is_empty():
+    if communication_kernels(case).is_empty():
         return Clean(NONE)
     streams = case.profile["activities"].select("device", "stream")
     mixed = pl.DataFrame(
@@ -149,10 +151,17 @@ def communication_on_compute_stream(case: Case) -> Verdict:
     )
 
 
-@rule("C4", "comm-ratio", Family.COMMUNICATION, communicates, severity=Severity.INFO, link=words.ROOT_CAUSES)
+@rule(
+    "C4",
+    "comm-ratio",
+    Family.COMMUNICATION,
+    needs_single_communication,
+    severity=Severity.INFO,
+    link=finding_text.ROOT_CAUSES,
+)
 def computing_per_communication(case: Case) -> Verdict:
     """Little computing per communication."""
-    if communication_of(case).is_empty():
+    if communication_kernels(case).is_empty():
         return Clean(NONE)
     talking, computing = case.overlap_ns("comm_ns"), case.overlap_ns("compute_ns")
     if not talking:
@@ -182,7 +191,7 @@ MIN_EACH: Final = 5
 """Collectives beside computing and alone that are needed to compare their rates."""
 
 
-def messages(case: Case) -> pl.DataFrame:
+def sized_collectives(case: Case) -> pl.DataFrame:
     """Collectives whose size is recorded: activity, name, device, start_ns, duration_ns, bytes, line."""
     rows = case.profile["activities"].filter(pl.col("arguments").is_not_null())
     distinct = rows["arguments"].unique().cast(pl.String)
@@ -202,51 +211,55 @@ def messages(case: Case) -> pl.DataFrame:
 
 def message_sizes(case: Case) -> str:
     """Sizes of messages, where anything communicates."""
-    missing = communicates(case)
-    if missing or communication_of(case).is_empty():
+    missing = needs_single_communication(case)
+    if missing or communication_kernels(case).is_empty():
         return missing
-    return "" if messages(case).height else "message sizes are not recorded"
+    return "" if sized_collectives(case).height else "message sizes are not recorded"
 
 
-@rule("C8", "tiny-messages", Family.COMMUNICATION, message_sizes, severity=Severity.INFO, link=words.ADVISOR)
+@rule("C8", "tiny-messages", Family.COMMUNICATION, message_sizes, severity=Severity.INFO, link=finding_text.ADVISOR)
 def tiny_messages(case: Case) -> Verdict:
     """Collectives move little at a time."""
-    if communication_of(case).is_empty():
+    if communication_kernels(case).is_empty():
         return Clean(NONE)
-    rows = messages(case)
+    rows = sized_collectives(case)
     small = rows.filter(pl.col("bytes") < case.limit("C8", "message_bytes"))
     share = 100 * small.height / rows.height
     numbers = {"small": small.height, "messages": rows.height, "small_pct": share}
     if share <= case.limit("C8", "messages_pct"):
-        return Clean(f"{percent(share)} of {counted(rows.height, 'message is', 'messages are')} small", numbers)
+        return Clean(f"{percent(share)} of {plural(rows.height, 'message is', 'messages are')} small", numbers)
     by_name = small.group_by("name").agg(
         pl.len().cast(pl.Int64).alias("messages"),
         pl.col("bytes").mean().alias("mean_bytes"),
         pl.col("duration_ns").sum(),
     )
-    by_name = ranked(by_name, "messages")
+    by_name = sort_by_largest(by_name, "messages")
     return Found(
-        f"{percent(share)} of {counted(rows.height, 'collective moves', 'collectives move')} less than "
+        f"{percent(share)} of {plural(rows.height, 'collective moves', 'collectives move')} less than "
         f"{size(int(case.limit('C8', 'message_bytes')))}, mostly {label(by_name['name'][0])} with "
         f"{size(int(by_name['mean_bytes'][0]))} on average.",
         "Use larger buckets (bucket_cap_mb of DDP), gradient accumulation, or coarser sharding.",
         numbers,
-        total(small["duration_ns"]),
+        known_sum(small["duration_ns"]),
         "all of these collectives, waits for other ranks included",
-        *evidence_of(by_name),
+        *evidence_by_name(by_name),
     )
 
 
-@rule("C9", "contention", Family.COMMUNICATION, message_sizes, severity=Severity.INFO, link=words.ADVISOR)
+@rule("C9", "contention", Family.COMMUNICATION, message_sizes, severity=Severity.INFO, link=finding_text.ADVISOR)
 def contention(case: Case) -> Verdict:
     """Communication is slower while kernels compute."""
-    if communication_of(case).is_empty():
+    if communication_kernels(case).is_empty():
         return Clean(NONE)
     parts = []
     for line in case.lines:
         computes = line.of(work_kinds(case.profile)) == WorkKind.COMPUTE
         compute = union_of(line.starts[computes], line.ends[computes])
-        rows = messages(case).filter(pl.col("device").eq_missing(pl.lit(line.device, pl.Int32))).drop_nulls("start_ns")
+        rows = (
+            sized_collectives(case)
+            .filter(pl.col("device").eq_missing(pl.lit(line.device, pl.Int32)))
+            .drop_nulls("start_ns")
+        )
         start = rows["start_ns"].to_numpy()
         beside = compute.within(start, start + rows["duration_ns"].to_numpy())
         parts.append(rows.with_columns(pl.Series("beside", 2 * beside > rows["duration_ns"].to_numpy(), pl.Boolean)))
@@ -280,7 +293,7 @@ def contention(case: Case) -> Verdict:
         "what these messages take longer than alone, waits for other ranks included",
         of_both,
         "kernels",
-        named([worst["name"]]),
+        name_filter([worst["name"]]),
     )
 
 
@@ -291,7 +304,7 @@ def several_ranks(case: Case) -> str:
     return ""
 
 
-@rule("C5", "straggler", Family.COMMUNICATION, several_ranks, needs.iterations, link=words.HTA, across=True)
+@rule("C5", "straggler", Family.COMMUNICATION, several_ranks, needs.iterations, link=finding_text.HTA, across=True)
 def straggler(case: Case) -> Verdict:
     """The other ranks wait for one of them."""
     answer = stragglers(case.profile, long_pct=case.limit("C5", "last_pct"))
@@ -302,7 +315,7 @@ def straggler(case: Case) -> Verdict:
     if answer.by_session.is_empty():
         least = f"{case.limit('C5', 'last_pct'):g}% of a mean iteration"
         return Clean(f"no rank waits for more than {least} in the collectives of any iteration")
-    first, steps = answer.by_session.row(0, named=True), counted(answer.iterations, "iteration")
+    first, steps = answer.by_session.row(0, named=True), plural(answer.iterations, "iteration")
     share = 100 * first["times"] / answer.iterations
     numbers = {
         "session": first["session"],
@@ -326,7 +339,7 @@ def straggler(case: Case) -> Verdict:
         "what the rank that waits longest spends in these collectives beyond the shortest time",
         answer.by_session.select("session", "times", "wait_ns"),
         "kernels",
-        named(names),
+        name_filter(names),
     )
 
 
@@ -343,7 +356,7 @@ def _what_it_does_longer(case: Case, session: int, who: str, wait_ns: int) -> st
     return f"Check what {who} does longer: its input, its share of the data, other work on its host, its clocks."
 
 
-@rule("C7", "rank-spread", Family.COMMUNICATION, several_ranks, link=words.ADVISOR, across=True)
+@rule("C7", "rank-spread", Family.COMMUNICATION, several_ranks, link=finding_text.ADVISOR, across=True)
 def rank_spread(case: Case) -> Verdict:
     """Ranks have unequal work."""
     talking = collectives(case.profile)["session"].unique()
@@ -354,8 +367,8 @@ def rank_spread(case: Case) -> Verdict:
         .agg(pl.col("compute_ns", "exposed_comm_ns", "idle_ns").sum(), pl.col("total_span_ns").max().alias("span_ns"))
         .sort("compute_ns", "session", descending=[True, False])
     )
-    computing, mean = table["compute_ns"], number_or_zero(table["compute_ns"].mean())
-    if not total(computing):
+    computing, mean = table["compute_ns"], float_or_zero(table["compute_ns"].mean())
+    if not known_sum(computing):
         return CannotTell("no rank computes")
     spread = 100 * (computing[0] - computing[-1]) / mean
     numbers = {"spread_pct": spread, "ranks": table.height}

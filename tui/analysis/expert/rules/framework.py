@@ -6,11 +6,20 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
-from tui.analysis.expert import words
+from tui.analysis.expert.finding_text import (
+    duration,
+    int_or_zero,
+    label,
+    name_filter,
+    percent,
+    plural,
+    sort_by_largest,
+    totals_by_name,
+)
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.rules.communication import communication_of
-from tui.analysis.expert.words import counted, duration, label, named, percent, ranked, totals_by_name, whole
+from tui.analysis.expert.rules.communication import communication_kernels
 from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, host_phases_of_names
 from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
 from tui.analysis.needs import Tool, tools_of
@@ -31,7 +40,7 @@ _DEBUG_FLAGS: Final = (
 )
 
 
-def config_known(case: Case) -> str:
+def needs_model_config(case: Case) -> str:
     """DLProf's model configuration."""
     if model_config(case):
         return ""
@@ -40,14 +49,16 @@ def config_known(case: Case) -> str:
     return "only DLProf records the configuration of the model"
 
 
-@rule("P6", "cudnn-benchmark", Family.PRECISION, config_known, link=words.DLPROF)
+@rule("P6", "cudnn-benchmark", Family.PRECISION, needs_model_config, link=finding_text.DLPROF)
 def benchmark_off(case: Case) -> Verdict:
     """CuDNN does not choose the fastest convolution."""
     config = model_config(case)
     disabled = config.get("cudnn_benchmark_disabled")
     if disabled is None:
         return CannotTell("DLProf does not tell whether cudnn.benchmark is on")
-    convolutions = case.names("ops", "(?i)conv").len() or whole(case.kernels["op_type"].str.contains("convol").sum())
+    convolutions = case.names("ops", "(?i)conv").len() or int_or_zero(
+        case.kernels["op_type"].str.contains("convol").sum()
+    )
     numbers = {"disabled": disabled, "convolutions": convolutions}
     if not disabled or not convolutions:
         return Clean("cudnn.benchmark is on" if not disabled else "there are no convolutions", numbers)
@@ -89,7 +100,7 @@ def debug_modes(case: Case) -> Verdict:
     )
 
 
-@rule("P13", "sync-batchnorm", Family.PRECISION, needs.ops, link=words.ADVISOR)
+@rule("P13", "sync-batchnorm", Family.PRECISION, needs.ops, link=finding_text.ADVISOR)
 def sync_batch_norm(case: Case) -> Verdict:
     """Many layers of SyncBatchNorm."""
     rows = case.rows_named("ops", r"(?i)^sync_?batch_?norm", "name", "iteration")
@@ -97,29 +108,29 @@ def sync_batch_norm(case: Case) -> Verdict:
         return Clean("there is no SyncBatchNorm")
     inside = rows.drop_nulls("iteration")
     if rows.height > case.limit("P13", "ops") and inside.is_empty():
-        return CannotTell(f"{counted(rows.height, 'call')} of SyncBatchNorm, but no iterations")
+        return CannotTell(f"{plural(rows.height, 'call')} of SyncBatchNorm, but no iterations")
     # Of those that are in none no one knows how many an iteration has.
     rows = inside if inside.height else rows
     each = rows.height / max(inside["iteration"].n_unique(), 1)
     numbers = {"ops": rows.height, "per_iteration": each}
     if each <= case.limit("P13", "ops"):
-        return Clean(f"{counted(each, 'SyncBatchNorm', 'SyncBatchNorm')} per iteration", numbers)
+        return Clean(f"{plural(each, 'SyncBatchNorm', 'SyncBatchNorm')} per iteration", numbers)
     return Found(
-        f"{counted(each, 'call')} of SyncBatchNorm per iteration; each waits for all ranks.",
+        f"{plural(each, 'call')} of SyncBatchNorm per iteration; each waits for all ranks.",
         "Use plain BatchNorm if the batch of one GPU is large enough, or synchronize fewer layers.",
         numbers,
         None,
         "not estimated: the waits are part of the communication",
-        ranked(rows.group_by("name").agg(pl.len().cast(pl.Int64).alias("calls")), "calls"),
+        sort_by_largest(rows.group_by("name").agg(pl.len().cast(pl.Int64).alias("calls")), "calls"),
         "ops-and-kernels",
-        named(rows["name"].unique(maintain_order=True), "op"),
+        name_filter(rows["name"].unique(maintain_order=True), "op"),
     )
 
 
 _LOADER_ADVICE: Final = {"num_workers": "num_workers to a few per GPU", "pin_memory": "pin_memory=True"}
 
 
-@rule("I6", "loader-config", Family.ITERATIONS, config_known, severity=Severity.INFO, link=words.DLPROF)
+@rule("I6", "loader-config", Family.ITERATIONS, needs_model_config, severity=Severity.INFO, link=finding_text.DLPROF)
 def loader_config(case: Case) -> Verdict:
     """The data loader has no workers or no pinned memory."""
     config = model_config(case)
@@ -140,7 +151,7 @@ def loader_config(case: Case) -> Verdict:
     )
 
 
-@rule("C6", "data-parallel", Family.COMMUNICATION, needs.gpu_work, needs.ops_or_ranges, link=words.TENSORBOARD)
+@rule("C6", "data-parallel", Family.COMMUNICATION, needs.gpu_work, needs.ops_or_ranges, link=finding_text.TENSORBOARD)
 def data_parallel(case: Case) -> Verdict:
     """Several GPUs run without DistributedDataParallel or NCCL."""
     plain, distributed = (
@@ -148,7 +159,7 @@ def data_parallel(case: Case) -> Verdict:
         for pattern in (r"(?:^|[^\w])DataParallel\b", "DistributedDataParallel")
     )
     devices = case.profile["activities"]["device"].drop_nulls().n_unique()
-    talks = communication_of(case).height
+    talks = communication_kernels(case).height
     numbers = {"gpus": devices}
     if plain and devices > 1:
         return Found(
@@ -193,7 +204,7 @@ def loading_within(case: Case, idle: IntervalSet) -> int:
     return (host_phases(case.profile, case.session or 0).get(HostPhase.DATALOADER, EMPTY) & idle).length_ns
 
 
-@rule("I5", "dataloader", Family.ITERATIONS, needs.start_times, needs.ops_or_ranges, link=words.TENSORBOARD)
+@rule("I5", "dataloader", Family.ITERATIONS, needs.start_times, needs.ops_or_ranges, link=finding_text.TENSORBOARD)
 def dataloader(case: Case) -> Verdict:
     """The GPU waits for input data."""
     loading = host_phases(case.profile, case.session or 0).get(HostPhase.DATALOADER)
@@ -225,6 +236,6 @@ def _loads(case: Case) -> tuple[pl.DataFrame, str, str]:
         loads = names.filter(pl.Series(host_phases_of_names(names) == HostPhase.DATALOADER))
         if loads.len():
             rows = case.profile[frame].filter(pl.col("name").is_in(loads.implode()))
-            by_name = ranked(totals_by_name(rows, "calls", "duration_ns"), "duration_ns")
-            found = by_name, view, named(by_name["name"], column)
+            by_name = sort_by_largest(totals_by_name(rows, "calls", "duration_ns"), "duration_ns")
+            found = by_name, view, name_filter(by_name["name"], column)
     return found

@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
-from tui.analysis.expert import words
+from tui.analysis.expert.finding_text import (
+    duration,
+    evidence_by_name,
+    float_or_zero,
+    gpu_label,
+    int_or_zero,
+    known_sum,
+    label,
+    name_filter,
+    percent,
+    plural,
+    share_text,
+)
 from tui.analysis.expert.in_use import fewer_launches, larger_kernels
 from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import less_communication
 from tui.analysis.expert.rules.framework import load_faster, loading_within
 from tui.analysis.expert.rules.one_time_costs import judge_what_repeats, longest_start_up_call, warm_start
-from tui.analysis.expert.words import (
-    counted,
-    duration,
-    evidence_of,
-    gpu_label,
-    label,
-    named,
-    number_or_zero,
-    percent,
-    share_of,
-    total,
-    whole,
-)
 from tui.analysis.gpu_time.breakdown import CHUNKS, low_utilization, utilization_in_chunks
 from tui.analysis.gpu_time.host_calls import NO_CALL
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _PAUSES: Final = pl.Schema({"device": pl.Int32, "start_ns": pl.Int64, "gap_ns": pl.Int64, "after": NAME})
 
 
-@rule("U2", "gpu-gaps", Family.UTILIZATION, needs.start_times, link=words.NSIGHT)
+@rule("U2", "gpu-gaps", Family.UTILIZATION, needs.start_times, link=finding_text.NSIGHT)
 def long_gaps(case: Case) -> Verdict:
     """Long gaps between GPU work."""
     least = case.limit("U2", "gap_ns")
@@ -54,7 +54,7 @@ def long_gaps(case: Case) -> Verdict:
     many = number >= case.limit("U2", "gaps") and share >= case.limit("U2", "idle_pct")
     if not many and longest < case.limit("U2", "one_ns") and of_one < case.limit("U2", "one_pct"):
         return Clean(
-            f"{counted(number, 'gap')} of {duration(least)} or more"
+            f"{plural(number, 'gap')} of {duration(least)} or more"
             + (f"; the longest is {duration(longest)}, {percent(of_one)} of the wall time" if number else ""),
             numbers,
         )
@@ -67,7 +67,7 @@ def long_gaps(case: Case) -> Verdict:
     )
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in "
-        f"{counted(number, 'gap')} of {duration(least)} or more. "
+        f"{plural(number, 'gap')} of {duration(least)} or more. "
         f"The longest, {duration(longest)}, is before {label(first['after'])}"
         f"{_meanwhile(case, first['cpu_in'], first['call'])}.",
         advice,
@@ -76,7 +76,7 @@ def long_gaps(case: Case) -> Verdict:
         f"all of these gaps{case.several_gpus_suffix}",
         evidence,
         "kernels",
-        named(evidence["after"]),
+        name_filter(evidence["after"]),
         cause=cause,
     )
 
@@ -120,13 +120,13 @@ def _with_lines(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@rule("U6", "host-bound", Family.UTILIZATION, needs.launches_linked, link=words.HTA)
+@rule("U6", "host-bound", Family.UTILIZATION, needs.launches_linked, link=finding_text.HTA)
 def host_bound(case: Case) -> Verdict:
     """A GPU waits for the CPU to launch."""
     by_name = _late_by_name(case).sort("gap_ns", "name", descending=[True, False])
-    idle, waits = min(total(by_name["gap_ns"]), case.span_of_all_ns), total(by_name["waits"])
+    idle, waits = min(known_sum(by_name["gap_ns"]), case.span_of_all_ns), known_sum(by_name["waits"])
     share = case.of_wall(idle)
-    long = min(total(by_name["long_ns"]), idle)
+    long = min(known_sum(by_name["long_ns"]), idle)
     numbers = {"host_wait_ns": idle, "host_wait_pct": share, "waits": waits, "long_ns": long}
     if share <= case.limit("U6", "host_wait_pct"):
         return Clean(f"{percent(share)} of the {case.wall_words} is idle before late launches", numbers)
@@ -135,13 +135,13 @@ def host_bound(case: Case) -> Verdict:
     in_long = 2 * long > idle
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) before late launches: "
-        f"{counted(waits, 'time')}, most often before {label(by_name['name'][0])}."
+        f"{plural(waits, 'time')}, most often before {label(by_name['name'][0])}."
         + (f" Gaps of {duration(case.limit('U2', 'gap_ns'))} or more are {duration(long)} of it." if long else ""),
         advice if in_long else fewer_launches(case),
         numbers,
         idle,
         f"all idle time before late launches{case.several_gpus_suffix}",
-        *evidence_of(by_name),
+        *evidence_by_name(by_name),
         cause=cause if in_long else "",
     )
 
@@ -185,7 +185,7 @@ def micro_gaps(case: Case) -> Verdict:
         return Clean(f"gaps below {duration(most)} are {percent(share)} of the {case.wall_words}", numbers)
     in_graphs = " Most kernels are replayed by CUDA graphs, which leave such gaps." if case.in_use.cuda_graphs else ""
     return Found(
-        f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in {counted(number, 'gap')} below "
+        f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in {plural(number, 'gap')} below "
         f"{duration(most)}.{in_graphs}",
         larger_kernels(case),
         numbers,
@@ -196,7 +196,7 @@ def micro_gaps(case: Case) -> Verdict:
     )
 
 
-@rule("U9", "host-silent", Family.UTILIZATION, needs.start_times, needs.api_trace, link=words.ADVISOR)
+@rule("U9", "host-silent", Family.UTILIZATION, needs.start_times, needs.api_trace, link=finding_text.ADVISOR)
 def silent_pauses(case: Case) -> Verdict:
     """Neither the GPU nor CUDA calls are active."""
     least = case.limit("U9", "gap_ns")
@@ -219,11 +219,11 @@ def silent_pauses(case: Case) -> Verdict:
     pauses = pl.concat(parts).sort("gap_ns", "start_ns", descending=[True, False])
     if pauses.is_empty():
         return Clean(f"no gap of {duration(least)} or more without API calls")
-    idle, longest = total(pauses["gap_ns"]), pauses.row(0, named=True)
+    idle, longest = known_sum(pauses["gap_ns"]), pauses.row(0, named=True)
     before = 0
     if (start := warm_start(case)) is not None:
         ends = pl.min_horizontal(pl.col("start_ns") + pl.col("gap_ns"), start[1])
-        before = whole(pauses.select((ends - pl.col("start_ns")).clip(0).sum()).item())
+        before = int_or_zero(pauses.select((ends - pl.col("start_ns")).clip(0).sum()).item())
     begun = pauses["start_ns"].to_numpy()
     loading = loading_within(case, union_of(begun, begun + pauses["gap_ns"].to_numpy()))
     cause, advice = "", "Check for garbage collection (gc.freeze), checkpoints, logging, locks or slow input."
@@ -234,7 +234,7 @@ def silent_pauses(case: Case) -> Verdict:
         advice = f"{load_faster(case)} Input loading takes {duration(loading)} of the idle time."
     return Found(
         f"The GPU and {case.api_name} calls were both idle for {duration(idle)} in "
-        f"{counted(pauses.height, 'pause')} of {duration(least)} or more. "
+        f"{plural(pauses.height, 'pause')} of {duration(least)} or more. "
         f"The longest, {duration(longest['gap_ns'])}, starts at {duration(longest['start_ns'])}.",
         advice,
         {"pauses": pauses.height, "idle_ns": idle},
@@ -242,7 +242,7 @@ def silent_pauses(case: Case) -> Verdict:
         f"all of these pauses{case.several_gpus_suffix}",
         pauses,
         "kernels",
-        named(pauses["after"].head(EVIDENCE_ROWS)),
+        name_filter(pauses["after"].head(EVIDENCE_ROWS)),
         cause=cause,
     )
 
@@ -252,7 +252,7 @@ FEW_GAPS: Final = 10
 """Where so many of the longest gaps are most of the idle time, launches are not what the GPU waits for."""
 
 
-@rule("U1", "gpu-low-util", Family.UTILIZATION, needs.start_times, link=words.TENSORBOARD)
+@rule("U1", "gpu-low-util", Family.UTILIZATION, needs.start_times, link=finding_text.TENSORBOARD)
 def low_gpu_utilization(case: Case) -> Verdict:
     """A GPU is busy for too little of the time."""
     begin, end = case.wall
@@ -270,7 +270,7 @@ def low_gpu_utilization(case: Case) -> Verdict:
     busy, gpu = worst["busy_pct"], gpu_label(worst["device"], rows.height)
     gpu = "GPU" if rows.height == 1 else f"{gpu[0].upper()}{gpu[1:]}"
     numbers = {"busy_pct": busy, "busy_ns": worst["busy_ns"], "wall_ns": wall, "device": worst["device"]}
-    busy_text = f"{gpu} busy {share_of(worst['busy_ns'], wall)}"
+    busy_text = f"{gpu} busy {share_text(worst['busy_ns'], wall)}"
     if busy >= case.limit("U1", "enough_pct"):
         return Clean(busy_text, numbers)
     why, advice, cause = _idle_cause(case, worst["device"])
@@ -325,7 +325,7 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
         where = "in" if 2 * in_calls > idle.length_ns else "outside"
         meanwhile = f" The CPU was mostly {where} {case.api_name} calls." if len(case.in_calls.starts) else ""
         return (
-            f"{duration(int(long.sum()))} of the idle time is in {counted(len(long), 'gap')} of "
+            f"{duration(int(long.sum()))} of the idle time is in {plural(len(long), 'gap')} of "
             f"{duration(least)} or more.{meanwhile}",
             "Look at the longest gaps first: waits, allocation and first launches of kernels take the CPU there."
             if where == "in"
@@ -355,7 +355,7 @@ def _too_short(case: Case, chunks: int) -> str:
     return f"the span of {duration(case.span_ns)} is too short to be cut into {chunks} parts"
 
 
-@rule("U3", "util-chunks", Family.UTILIZATION, needs.start_times, severity=Severity.INFO, link=words.NSIGHT)
+@rule("U3", "util-chunks", Family.UTILIZATION, needs.start_times, severity=Severity.INFO, link=finding_text.NSIGHT)
 def low_stretches(case: Case) -> Verdict:
     """A GPU is little used in parts of the run."""
     if reason := _too_short(case, CHUNKS):
@@ -368,10 +368,10 @@ def low_stretches(case: Case) -> Verdict:
     )
     if stretches.is_empty():
         return Clean(f"every GPU is busy {least:g}% or more in each of {CHUNKS} equal parts of the run")
-    worst, idle = stretches.row(0, named=True), total(stretches["idle_ns"])
+    worst, idle = stretches.row(0, named=True), known_sum(stretches["idle_ns"])
     numbers = {"stretches": stretches.height, "idle_ns": idle, "busy_pct": worst["busy_pct"]}
     cause = _cause_of_stretches(case)
-    if total(stretches["duration_ns"]) >= case.span_of_all_ns:
+    if known_sum(stretches["duration_ns"]) >= case.span_of_all_ns:
         gpus = "GPU" if case.busy.height == 1 else "Every GPU"
         return Found(
             f"{gpus} busy less than {least:g}% in each of {CHUNKS} equal parts of the run.",
@@ -384,7 +384,7 @@ def low_stretches(case: Case) -> Verdict:
             cause=cause,
         )
     return Found(
-        f"GPU busy less than {least:g}% in {counted(stretches.height, 'stretch', 'stretches')} of the run. "
+        f"GPU busy less than {least:g}% in {plural(stretches.height, 'stretch', 'stretches')} of the run. "
         f"In the longest idle one, {duration(worst['duration_ns'])} from {duration(worst['start_ns'])} on, it is busy "
         f"{percent(worst['busy_pct'])}.",
         "Leave start-up and shut-down out of what you compare. Check what the program does in the rest.",
@@ -407,7 +407,7 @@ def _cause_of_stretches(case: Case) -> str:
     return Cause.PAUSES if 2 * longest > int(lengths.sum()) else ""
 
 
-@rule("U8", "low-compute", Family.UTILIZATION, needs.gpu_work, link=words.VISUAL_PROFILER)
+@rule("U8", "low-compute", Family.UTILIZATION, needs.gpu_work, link=finding_text.VISUAL_PROFILER)
 def low_compute(case: Case) -> Verdict:
     """The GPU is busy, but not with computing."""
     if case.is_table_cut:
@@ -415,7 +415,7 @@ def low_compute(case: Case) -> Verdict:
     if case.span_ns:
         compute, busy, how = case.overlap_ns("compute_ns"), case.overlap_ns("busy_ns"), "of its busy time"
     else:
-        compute = total(case.computing["total_ns"]) + case.time_of("graph", "memset")
+        compute = known_sum(case.computing["total_ns"]) + case.time_of("graph", "memset")
         busy, how = case.gpu_ns, "of all GPU time"
     if not busy:
         return CannotTell("no GPU work took any time")
@@ -433,12 +433,12 @@ def low_compute(case: Case) -> Verdict:
         numbers,
         busy - compute,
         f"all busy time without a kernel that computes{case.several_gpus_suffix}",
-        *evidence_of(other, "calls", "total_ns"),
+        *evidence_by_name(other, "calls", "total_ns"),
         cause=Cause.COMMUNICATION if talks else "",
     )
 
 
-@rule("U10", "fluctuating", Family.UTILIZATION, needs.start_times, severity=Severity.INFO, link=words.SAGEMAKER)
+@rule("U10", "fluctuating", Family.UTILIZATION, needs.start_times, severity=Severity.INFO, link=finding_text.SAGEMAKER)
 def fluctuating(case: Case) -> Verdict:
     """GPU use comes in bursts."""
     if reason := _too_short(case, FINE_CHUNKS):
@@ -455,7 +455,7 @@ def fluctuating(case: Case) -> Verdict:
         .sort(pl.col("p5_pct") - pl.col("p95_pct"), "device")
     )
     worst = swings.row(0, named=True)
-    low, high = number_or_zero(worst["p5_pct"]), number_or_zero(worst["p95_pct"])
+    low, high = float_or_zero(worst["p5_pct"]), float_or_zero(worst["p95_pct"])
     gpu = gpu_label(worst["device"], swings.height)
     numbers = {name: worst[name] for name in ("p5_pct", "p50_pct", "p95_pct")}
     if high < case.limit("U10", "high_pct") or low >= case.limit("U10", "low_pct"):
@@ -504,7 +504,7 @@ def unused_gpus(case: Case) -> Verdict:
         return CannotTell("the GPU of the work is not recorded")
     numbers = {"gpus": seen["device"].n_unique(), "unused": idle["device"].n_unique()}
     if idle.is_empty():
-        return Clean(f"{counted(seen['device'].n_unique(), 'GPU')} seen, and used", numbers)
+        return Clean(f"{plural(seen['device'].n_unique(), 'GPU')} seen, and used", numbers)
     numbered = ", ".join(map(str, idle["device"].unique().sort()))
     return Found(
         f"{idle['device'].n_unique()} of {seen['device'].n_unique()} GPUs did nothing: {numbered}.",
@@ -535,7 +535,7 @@ def unequal_gpus(case: Case) -> Verdict:
         f"for {duration(most['busy_ns'])}: {percent(spread)} less.",
         "Divide batches or pipeline stages by the time that they take, not by their number.",
         numbers,
-        int(most["busy_ns"] - number_or_zero(ordered["busy_ns"].mean())),
+        int(most["busy_ns"] - float_or_zero(ordered["busy_ns"].mean())),
         "what the busiest GPU has more than the mean",
         ordered.select("device", "busy_ns", "busy_pct"),
         "gpus",

@@ -8,13 +8,21 @@ import numpy as np
 import polars as pl
 
 from tui.analysis import needs as held
+from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
-from tui.analysis.expert import words
+from tui.analysis.expert.finding_text import (
+    duration,
+    float_or_zero,
+    how_to_select_iterations,
+    int_or_zero,
+    known_sum,
+    percent,
+    plural,
+)
 from tui.analysis.expert.in_use import GRAPH_LAUNCHES
 from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.rules.communication import communication_of
+from tui.analysis.expert.rules.communication import communication_kernels
 from tui.analysis.expert.rules.one_time_costs import judge_what_repeats, warm_start
-from tui.analysis.expert.words import counted, duration, number_or_zero, percent, these_alone, total, whole
 from tui.analysis.iterations.segments import iteration_at
 from tui.analysis.iterations.serving import captured_tokens, steps_of_server
 from tui.analysis.ops.op_costs import op_instances
@@ -34,17 +42,17 @@ _RECORDED: Final = {"activities": "GPU work", "api_calls": "API call", "ops": "o
 """What a recording can begin with, in words."""
 
 
-@rule("I1", "no-iterations", Family.ITERATIONS, needs.start_times, severity=Severity.INFO, link=words.DLPROF)
+@rule("I1", "no-iterations", Family.ITERATIONS, needs.start_times, severity=Severity.INFO, link=finding_text.DLPROF)
 def no_iterations(case: Case) -> Verdict:
     """The run is not divided into iterations."""
     number = case.iterations.height
     if case.profile.aggregation.is_part:
         return Clean(f"{case.profile.aggregation.words} chosen")
     if number > 1:
-        return Clean(f"{counted(number, 'iteration')}, {case.session_row['iteration_source'] or 'as recorded'}")
-    launches = total(case.kernels["calls"])
+        return Clean(f"{plural(number, 'iteration')}, {case.session_row['iteration_source'] or 'as recorded'}")
+    launches = known_sum(case.kernels["calls"])
     if not number and launches < case.limit("I1", "launches"):
-        return CannotTell(f"{counted(launches, 'launch has', 'launches have')} no iterations")
+        return CannotTell(f"{plural(launches, 'launch has', 'launches have')} no iterations")
     missing = case.missing.get(held.ITERATIONS.name, "")
     return Found(
         "No iterations recorded or found: start-up and steady state are not separated."
@@ -63,10 +71,10 @@ def _ended(text: str) -> str:
     return text[:1].upper() + text[1:] + "." * (not text.endswith("."))
 
 
-@rule("I2", "uneven-range", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=words.DLPROF)
+@rule("I2", "uneven-range", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=finding_text.DLPROF)
 def uneven_range(case: Case) -> Verdict:
     """Iterations differ in length."""
-    values = durations(case)
+    values = iteration_durations(case)
     varies = varies_pct(values)
     numbers = {"varies_pct": varies, "iterations": len(values)}
     if len(values) < 2:
@@ -83,7 +91,7 @@ def uneven_range(case: Case) -> Verdict:
         numbers |= {"from": steady["steady_first"], "to": steady["steady_last"]}
         # Of all iterations the view proposes, not of those that were chosen.
         is_proposed = not case.profile.aggregation.is_part
-        how = these_alone(steady["steady_first"], steady["steady_last"], proposed=is_proposed)
+        how = how_to_select_iterations(steady["steady_first"], steady["steady_last"], proposed=is_proposed)
         advice = (
             f"Look at the steady ones ({steady['steady_iterations']} of {len(values)}, std "
             f"{percent(100 * steady['steady_cv'])} of the mean): {how}."
@@ -100,7 +108,7 @@ def uneven_range(case: Case) -> Verdict:
     )
 
 
-def durations(case: Case) -> npt.NDArray[np.float64]:
+def iteration_durations(case: Case) -> npt.NDArray[np.float64]:
     """How long each iteration took, in order."""
     return case.iterations["duration_ns"].to_numpy().astype(float)
 
@@ -111,10 +119,10 @@ def varies_pct(values: npt.NDArray[np.float64]) -> float:
     return 100 * float(values.std(ddof=1)) / mean if len(values) > 1 and mean else 0.0
 
 
-@rule("I3", "slow-iterations", Family.ITERATIONS, needs.iterations, link=words.ROOT_CAUSES)
+@rule("I3", "slow-iterations", Family.ITERATIONS, needs.iterations, link=finding_text.ROOT_CAUSES)
 def slow_iterations(case: Case) -> Verdict:
     """Some iterations take much longer than the others."""
-    values = durations(case)
+    values = iteration_durations(case)
     if len(values) < 2:
         return CannotTell("only one iteration")
     median = float(np.median(values))
@@ -137,7 +145,7 @@ def slow_iterations(case: Case) -> Verdict:
     return Found(
         f"Iteration {first['iteration']} takes {duration(first['duration_ns'])}, the median is {duration(median)}"
         f"{note}. "
-        f"{slow.height} of {counted(len(values), 'iteration')} {'takes' if slow.height == 1 else 'take'} longer than "
+        f"{slow.height} of {plural(len(values), 'iteration')} {'takes' if slow.height == 1 else 'take'} longer than "
         f"{duration(bound)}.",
         judge_what_repeats(case, warm[0], warm[2])
         if in_start_up and warm is not None
@@ -157,15 +165,15 @@ def _what_grew(slow: Mapping[str, Any], others: pl.DataFrame) -> str:
     known = others.select("busy_ns", "idle_ns").drop_nulls()
     if known.is_empty():
         return ""
-    more_busy = slow["busy_ns"] - number_or_zero(known["busy_ns"].median())
-    more_idle = slow["idle_ns"] - number_or_zero(known["idle_ns"].median())
+    more_busy = slow["busy_ns"] - float_or_zero(known["busy_ns"].median())
+    more_idle = slow["idle_ns"] - float_or_zero(known["idle_ns"].median())
     return " (the GPU is idle longer)" if more_idle > more_busy else " (its GPU work takes longer)"
 
 
 @rule("I4", "drift", Family.ITERATIONS, needs.iterations)
 def drift(case: Case) -> Verdict:
     """Iterations get slower over the run."""
-    values = durations(case)
+    values = iteration_durations(case)
     if len(values) < 2 * FEW:
         return CannotTell(f"not enough data: a trend needs {2 * FEW} iterations, there are {len(values)}")
     half = len(values) // 2
@@ -190,7 +198,7 @@ def drift(case: Case) -> Verdict:
     )
 
 
-@rule("I10", "long-start-up", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=words.SAGEMAKER)
+@rule("I10", "long-start-up", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=finding_text.SAGEMAKER)
 def long_start(case: Case) -> Verdict:
     """Start-up takes long."""
     if case.profile.aggregation.is_part:
@@ -204,10 +212,10 @@ def long_start(case: Case) -> Verdict:
         )
         begins.append((first, what))
         ends.append(last)
-    first_event, first_what = min((whole(value), what) for value, what in begins if value is not None)
-    last_event = max(whole(value) for value in ends if value is not None)
+    first_event, first_what = min((int_or_zero(value), what) for value, what in begins if value is not None)
+    last_event = max(int_or_zero(value) for value in ends if value is not None)
     lead, length = int(steps["start_ns"][0]) - first_event, last_event - first_event
-    values = durations(case)
+    values = iteration_durations(case)
     others = float(np.median(values[1:])) if len(values) > 1 else None
     ratio = float(values[0]) / others if others else None
     share = 100 * lead / length if length > 0 else 0.0
@@ -242,7 +250,7 @@ FEW_STEPS: Final = 3
 _LOOK: Final = ("iteration", "phase", "requests", "query_tokens", "duration_ns", "busy_pct")
 
 
-def server_steps(case: Case) -> str:
+def needs_server_steps(case: Case) -> str:
     """Steps of an inference server, whose phases are known."""
     return "" if _steps(case).height else "no steps of an inference server (annotations of vLLM or SGLang)"
 
@@ -255,13 +263,20 @@ def _steps(case: Case, *phases: str) -> pl.DataFrame:
     return rows.filter(pl.col("phase").is_in(phases)) if phases else rows
 
 
-@rule("I11", "decode-launch-bound", Family.ITERATIONS, needs.start_times, server_steps, link=words.ROOT_CAUSES)
+@rule(
+    "I11",
+    "decode-launch-bound",
+    Family.ITERATIONS,
+    needs.start_times,
+    needs_server_steps,
+    link=finding_text.ROOT_CAUSES,
+)
 def decode_launch_bound(case: Case) -> Verdict:
     """Decode steps wait for kernel launches that a CUDA graph would make at once."""
     steps = _steps(case, DECODE).drop_nulls("busy_ns")
     if steps.is_empty():
         return CannotTell("no decode steps")
-    took, idle = whole(steps["duration_ns"].sum()), whole(steps["idle_ns"].sum())
+    took, idle = int_or_zero(steps["duration_ns"].sum()), int_or_zero(steps["idle_ns"].sum())
     idle_pct = 100 * idle / took if took else 0.0
     calls = case.calls_named(GRAPH_LAUNCHES, "session")
     numbers: dict[str, float] = {"steps": steps.height, "idle_pct": idle_pct, "idle_ns": idle}
@@ -269,11 +284,11 @@ def decode_launch_bound(case: Case) -> Verdict:
         of = iteration_at(case.profile.steps, calls["session"], calls["start_ns"]).drop_nulls().unique()
         replayed = steps.filter(pl.col("iteration").is_in(of.implode())).height
         if replayed:
-            return Clean(f"{replayed} of {counted(steps.height, 'decode step')} replay CUDA graphs", numbers)
+            return Clean(f"{replayed} of {plural(steps.height, 'decode step')} replay CUDA graphs", numbers)
     if idle_pct < case.limit("I11", "idle_pct"):
         return Clean(f"GPU idle {percent(idle_pct)} of the time of decode steps", numbers)
     return Found(
-        f"{counted(steps.height, 'decode step')} replay no CUDA graph: GPU idle {percent(idle_pct)} of their time.",
+        f"{plural(steps.height, 'decode step')} replay no CUDA graph: GPU idle {percent(idle_pct)} of their time.",
         "Let the server capture CUDA graphs for decode (vLLM: without --enforce-eager; SGLang: without "
         "--disable-cuda-graph).",
         numbers,
@@ -284,31 +299,38 @@ def decode_launch_bound(case: Case) -> Verdict:
     )
 
 
-@rule("I12", "prefill-delays-decode", Family.ITERATIONS, needs.start_times, server_steps, link=words.ROOT_CAUSES)
+@rule(
+    "I12",
+    "prefill-delays-decode",
+    Family.ITERATIONS,
+    needs.start_times,
+    needs_server_steps,
+    link=finding_text.ROOT_CAUSES,
+)
 def prefill_delays_decode(case: Case) -> Verdict:
     """Steps that read prompts make requests wait that generate tokens."""
     steps = _steps(case)
     decode = steps.filter(pl.col("phase") == DECODE)
     if decode.height < FEW_STEPS:
         return CannotTell(f"fewer than {FEW_STEPS} decode steps")
-    usual = whole(decode["duration_ns"].median())
+    usual = int_or_zero(decode["duration_ns"].median())
     # A step of prompts alone delays those that are decoded before and after it.
-    first, last = whole(decode["start_ns"].min()), whole(decode["start_ns"].max())
+    first, last = int_or_zero(decode["start_ns"].min()), int_or_zero(decode["start_ns"].max())
     within = (pl.col("start_ns") > first) & (pl.col("start_ns") < last)
     slow = steps.filter(
         (pl.col("phase") == MIXED) | ((pl.col("phase") == PREFILL) & within),
         pl.col("duration_ns") > case.limit("I12", "median") * usual,
     )
-    lost = whole(slow["duration_ns"].sum()) - usual * slow.height
-    took = whole(steps["duration_ns"].sum())
+    lost = int_or_zero(slow["duration_ns"].sum()) - usual * slow.height
+    took = int_or_zero(steps["duration_ns"].sum())
     share = 100 * lost / took if took else 0.0
     numbers = {"steps": slow.height, "median_ns": usual, "delay_ns": lost, "delay_pct": share}
     if share < case.limit("I12", "delay_pct"):
         return Clean(f"prefill delays decode for {percent(share)} of the time of steps", numbers)
     longest = slow.sort("duration_ns", descending=True)
     return Found(
-        f"Prefill delays decode: {counted(slow.height, 'step')} with prompts take up to "
-        f"{duration(whole(longest['duration_ns'][0]))}; a decode step takes {duration(usual)}.",
+        f"Prefill delays decode: {plural(slow.height, 'step')} with prompts take up to "
+        f"{duration(int_or_zero(longest['duration_ns'][0]))}; a decode step takes {duration(usual)}.",
         "Make the chunks of prefill smaller (vLLM: --max-num-batched-tokens; SGLang: --chunked-prefill-size), or "
         "prefill on other GPUs.",
         numbers,
@@ -319,7 +341,9 @@ def prefill_delays_decode(case: Case) -> Verdict:
     )
 
 
-@rule("I13", "gaps-between-steps", Family.ITERATIONS, needs.start_times, server_steps, link=words.ROOT_CAUSES)
+@rule(
+    "I13", "gaps-between-steps", Family.ITERATIONS, needs.start_times, needs_server_steps, link=finding_text.ROOT_CAUSES
+)
 def gaps_between_steps(case: Case) -> Verdict:
     """The GPU idles while the server prepares the next step."""
     end = pl.col("start_ns") + pl.col("duration_ns")
@@ -327,15 +351,15 @@ def gaps_between_steps(case: Case) -> Verdict:
     if steps.height < 2:
         return CannotTell("only one step of the server")
     gaps = steps.filter(pl.col("gap_ns").is_between(1, case.limit("I13", "wait_ns")))
-    lost = whole(gaps["gap_ns"].sum())
-    span = whole((steps["start_ns"] + steps["duration_ns"]).max()) - whole(steps["start_ns"].min())
+    lost = int_or_zero(gaps["gap_ns"].sum())
+    span = int_or_zero((steps["start_ns"] + steps["duration_ns"]).max()) - int_or_zero(steps["start_ns"].min())
     share = 100 * lost / span if span else 0.0
     numbers = {"gaps": gaps.height, "gap_ns": lost, "gap_pct": share}
     if share < case.limit("I13", "gap_pct"):
         return Clean(f"gaps between steps take {percent(share)} of the time", numbers)
     return Found(
-        f"Between steps the GPU waits for the CPU: {counted(gaps.height, 'gap')} take {percent(share)} of the time, "
-        f"{duration(whole(gaps['gap_ns'].median()))} at the median.",
+        f"Between steps the GPU waits for the CPU: {plural(gaps.height, 'gap')} take {percent(share)} of the time, "
+        f"{duration(int_or_zero(gaps['gap_ns'].median()))} at the median.",
         "Schedule the next step while this one runs (vLLM: --async-scheduling; SGLang: the overlap scheduler), and "
         "keep detokenization and sampling off the server's main thread.",
         numbers,
@@ -351,26 +375,26 @@ def gaps_between_steps(case: Case) -> Verdict:
     "decode-communication",
     Family.ITERATIONS,
     needs.kernels,
-    server_steps,
+    needs_server_steps,
     severity=Severity.INFO,
-    link=words.HTA,
+    link=finding_text.HTA,
 )
 def decode_communication(case: Case) -> Verdict:
     """Collectives take much of the GPU time of decode steps."""
     steps = _steps(case, DECODE)
     if steps.is_empty():
         return CannotTell("no decode steps")
-    names = communication_of(case)["name"].cast(pl.String)
+    names = communication_kernels(case)["name"].cast(pl.String)
     of_steps = case.profile["activities"].filter(pl.col("iteration").is_in(steps["iteration"].implode()))
     work = of_steps.select(pl.col("name").cast(pl.String), "duration_ns").drop_nulls()
     talking = work.filter(pl.col("name").is_in(names.implode()))
-    total, comm = whole(work["duration_ns"].sum()), whole(talking["duration_ns"].sum())
+    total, comm = int_or_zero(work["duration_ns"].sum()), int_or_zero(talking["duration_ns"].sum())
     share = 100 * comm / total if total else 0.0
     numbers = {"comm_ns": comm, "comm_pct": share, "steps": steps.height}
     if share < case.limit("I14", "comm_pct"):
         return Clean(f"communication takes {percent(share)} of the GPU time of decode steps", numbers)
     return Found(
-        f"Collectives take {percent(share)} of the GPU time of {counted(steps.height, 'decode step')}.",
+        f"Collectives take {percent(share)} of the GPU time of {plural(steps.height, 'decode step')}.",
         "Messages of decode are small: use a custom or one-shot all-reduce, fuse it with the norm after it, or split "
         "the model over fewer GPUs.",
         numbers,
@@ -384,7 +408,7 @@ def decode_communication(case: Case) -> Verdict:
     )
 
 
-@rule("I15", "graph-padding", Family.ITERATIONS, needs.shapes, server_steps, severity=Severity.INFO)
+@rule("I15", "graph-padding", Family.ITERATIONS, needs.shapes, needs_server_steps, severity=Severity.INFO)
 def graph_padding(case: Case) -> Verdict:
     """Graphs are captured for larger batches than the steps that replay them have."""
     steps = _steps(case).drop_nulls("query_tokens").filter(pl.col("query_tokens") > 0)
@@ -395,14 +419,14 @@ def graph_padding(case: Case) -> Verdict:
     if rows.is_empty():
         return CannotTell("the size that replayed graphs are captured for is not known: open the capture trace too")
     wide = rows.filter(pl.col("padding_pct") >= case.limit("I15", "padding_pct"))
-    took, all_ns = whole(wide["duration_ns"].sum()), whole(rows["duration_ns"].sum())
+    took, all_ns = int_or_zero(wide["duration_ns"].sum()), int_or_zero(rows["duration_ns"].sum())
     share = 100 * took / all_ns if all_ns else 0.0
     numbers = {"steps": wide.height, "steps_pct": share, "replaying": rows.height}
     if share < case.limit("I15", "steps_pct"):
         return Clean(f"steps whose graph is padded by much take {percent(share)} of the time of steps", numbers)
     worst = wide.sort("padding_pct", descending=True).row(0, named=True)
     return Found(
-        f"{counted(wide.height, 'step')} replay graphs for larger batches: {worst['query_tokens']} tokens in a graph "
+        f"{plural(wide.height, 'step')} replay graphs for larger batches: {worst['query_tokens']} tokens in a graph "
         f"for {worst['captured']}.",
         "Capture sizes between (vLLM: --cuda-graph-sizes; SGLang: --cuda-graph-bs).",
         numbers,
@@ -413,7 +437,7 @@ def graph_padding(case: Case) -> Verdict:
     )
 
 
-@rule("I16", "kv-bandwidth", Family.ITERATIONS, needs.shapes, server_steps)
+@rule("I16", "kv-bandwidth", Family.ITERATIONS, needs.shapes, needs_server_steps)
 def kv_bandwidth(case: Case) -> Verdict:
     """Attention of decode steps reads the cache of keys and values far below the memory bandwidth."""
     decode = _steps(case, DECODE).select("session", "iteration").unique()
@@ -425,10 +449,10 @@ def kv_bandwidth(case: Case) -> Verdict:
         return CannotTell("bytes of attention not known: that needs shapes, and steps that sum up their requests")
     if calls["roof_ns"].null_count():
         return CannotTell("the peaks of this GPU are not known")
-    took, roof = whole(calls["gpu_ns"].sum()), number_or_zero(calls["roof_ns"].sum())
+    took, roof = int_or_zero(calls["gpu_ns"].sum()), float_or_zero(calls["roof_ns"].sum())
     of_steps = case.profile["activities"].join(decode, on=["session", "iteration"], how="semi")
-    share = 100 * took / max(whole(of_steps["duration_ns"].sum()), 1)
-    rate = number_or_zero(calls["bytes"].sum()) / took / 1e3
+    share = 100 * took / max(int_or_zero(of_steps["duration_ns"].sum()), 1)
+    rate = float_or_zero(calls["bytes"].sum()) / took / 1e3
     numbers = {"roof_pct": 100 * roof / took, "attention_pct": share, "tb_per_s": rate}
     if numbers["roof_pct"] >= case.limit("I16", "roof_pct") or share < case.limit("I16", "attention_pct"):
         return Clean(
@@ -455,7 +479,7 @@ _SAMPLING: Final = r"^aten::(?:multinomial|exponential_|argmax|topk|sort|argsort
 """Ops with which tokens are chosen."""
 
 
-@rule("I17", "cpu-sampling", Family.ITERATIONS, needs.launches_linked, needs.ops, server_steps)
+@rule("I17", "cpu-sampling", Family.ITERATIONS, needs.launches_linked, needs.ops, needs_server_steps)
 def cpu_sampling(case: Case) -> Verdict:
     """Tokens are sampled on the CPU in and between steps."""
     steps = _steps(case)
@@ -463,7 +487,7 @@ def cpu_sampling(case: Case) -> Verdict:
     ops = case.profile["ops"].with_columns(
         costs["launches"].alias("launched"), costs["gpu_total_ns"].fill_null(0).alias("on_gpu_ns")
     )
-    first, last = whole(steps["start_ns"].min()), whole((steps["start_ns"] + steps["duration_ns"]).max())
+    first, last = int_or_zero(steps["start_ns"].min()), int_or_zero((steps["start_ns"] + steps["duration_ns"]).max())
     name = pl.col("name").cast(pl.String)
     sampling = ops.filter(
         name.str.contains(_SAMPLING),
@@ -472,13 +496,13 @@ def cpu_sampling(case: Case) -> Verdict:
         pl.col("on_gpu_ns") == 0,
         pl.col("duration_ns") >= case.limit("I17", "op_ns"),
     )
-    took = whole(sampling["duration_ns"].sum())
+    took = int_or_zero(sampling["duration_ns"].sum())
     share = 100 * took / max(last - first, 1)
     numbers = {"ops": sampling.height, "cpu_ns": took, "cpu_pct": share}
     if share < case.limit("I17", "cpu_pct"):
         return Clean(f"sampling on the CPU takes {percent(share)} of the time of steps", numbers)
     return Found(
-        f"Tokens are sampled on the CPU: {counted(sampling.height, 'op')} without GPU work take {percent(share)} of "
+        f"Tokens are sampled on the CPU: {plural(sampling.height, 'op')} without GPU work take {percent(share)} of "
         "the time of steps.",
         "Keep logits on the GPU and sample there (FlashInfer's sampling, or torch on the GPU); copy only the chosen "
         "tokens.",

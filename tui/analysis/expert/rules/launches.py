@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
-from tui.analysis.expert import words
+from tui.analysis.expert.finding_text import (
+    NAMES_IN_FILTER,
+    duration,
+    evidence_by_name,
+    known_sum,
+    label,
+    largest_rows,
+    most_frequent_name,
+    name_filter,
+    percent,
+    plural,
+)
 from tui.analysis.expert.in_use import fewer_launches
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.occupancy import filled_pct
-from tui.analysis.expert.words import (
-    NAMES_IN_FILTER,
-    counted,
-    duration,
-    evidence_of,
-    label,
-    largest,
-    most_often,
-    named,
-    percent,
-    total,
-)
 from tui.analysis.gpu_time.interval_sets import RunningLatestEnd, blocks, max_concurrent
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.launch_calls import launch_calls
@@ -45,7 +45,7 @@ LAUNCH_CALLS: Final = (
 """
 
 
-@rule("A3", "launch-bound", Family.LAUNCHES, needs.launches_linked, link=words.HTA)
+@rule("A3", "launch-bound", Family.LAUNCHES, needs.launches_linked, link=finding_text.HTA)
 def launch_bound(case: Case) -> Verdict:
     """Launching kernels takes longer than running them."""
     launches, bound = _bound(case)
@@ -69,15 +69,15 @@ def launch_bound(case: Case) -> Verdict:
         return Clean(f"{percent(share)} of launches take longer than their kernels, but the GPU does not wait", numbers)
     waits = case.found("U6")
     return Found(
-        f"{percent(share)} of {counted(launches, 'launch', 'launches')} take the CPU longer than the kernel "
-        f"runs{most_often(by_name, 'launches')}.",
+        f"{percent(share)} of {plural(launches, 'launch', 'launches')} take the CPU longer than the kernel "
+        f"runs{most_frequent_name(by_name, 'launches')}.",
         fewer_launches(case),
         numbers,
-        total(bound["call_ns"] - bound["duration_ns"]) if waits else None,
+        known_sum(bound["call_ns"] - bound["duration_ns"]) if waits else None,
         "what these calls take longer than their kernels" if waits else "not estimated",
         by_name.drop("kernel").head(NAMES_IN_FILTER),
         "kernels",
-        named(by_name["kernel"].head(NAMES_IN_FILTER)),
+        name_filter(by_name["kernel"].head(NAMES_IN_FILTER)),
         None if waits else Severity.INFO,
     )
 
@@ -132,22 +132,22 @@ def _named_by_calls(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@rule("A4", "slow-launches", Family.LAUNCHES, needs.api_trace, link=words.HTA)
+@rule("A4", "slow-launches", Family.LAUNCHES, needs.api_trace, link=finding_text.HTA)
 def slow_launches(case: Case) -> Verdict:
     """Some launch calls take long."""
     least = case.limit("A4", "call_ns")
     calls, slow = case.calls_taking(LAUNCH_CALLS, least, "tid", "line")
     if not calls:
         return CannotTell("calls that launch single kernels are not recorded")
-    share, taken = 100 * slow.height / calls, total(slow["duration_ns"])
+    share, taken = 100 * slow.height / calls, known_sum(slow["duration_ns"])
     numbers = {"slow": slow.height, "calls": calls, "slow_pct": share, "slow_ns": taken}
     if share <= case.limit("A4", "calls_pct"):
-        return Clean(f"{percent(share)} of {counted(calls, 'launch call')} take longer than {duration(least)}", numbers)
-    worst = largest(slow, "duration_ns", "name", "start_ns", "duration_ns", "tid", "line")
+        return Clean(f"{percent(share)} of {plural(calls, 'launch call')} take longer than {duration(least)}", numbers)
+    worst = largest_rows(slow, "duration_ns", "name", "start_ns", "duration_ns", "tid", "line")
     if not case.found("U6") and not case.inapplicable("U6"):
         return Clean(f"{percent(share)} of launch calls are slow, but the GPU does not wait for them", numbers)
     return Found(
-        f"{slow.height:,} of {counted(calls, 'launch call')} ({percent(share)}) "
+        f"{slow.height:,} of {plural(calls, 'launch call')} ({percent(share)}) "
         f"{'takes' if slow.height == 1 else 'take'} longer than "
         f"{duration(least)}; the longest takes {duration(worst['duration_ns'][0])}.",
         "The first launch of a kernel loads it: warm up. Otherwise check for a full queue, locks, or little memory.",
@@ -156,11 +156,11 @@ def slow_launches(case: Case) -> Verdict:
         "all of these calls",
         worst,
         "api-calls",
-        named(slow["name"].unique(maintain_order=True)),
+        name_filter(slow["name"].unique(maintain_order=True)),
     )
 
 
-@rule("A5", "launch-delay", Family.LAUNCHES, needs.launches_linked, link=words.HTA)
+@rule("A5", "launch-delay", Family.LAUNCHES, needs.launches_linked, link=finding_text.HTA)
 def launch_delay(case: Case) -> Verdict:
     """Kernels start late on an idle GPU."""
     least = case.limit("A5", "delay_ns")
@@ -177,20 +177,20 @@ def launch_delay(case: Case) -> Verdict:
         rows = activities.select(pl.all().gather(pl.Series(line.rows_at(late))))
         parts.append(rows.with_columns(pl.Series("late_ns", late_ns, pl.Int64)))
     late_rows = pl.concat(parts)
-    share, taken = 100 * late_rows.height / launches, total(late_rows["late_ns"])
+    share, taken = 100 * late_rows.height / launches, known_sum(late_rows["late_ns"])
     numbers = {"late": late_rows.height, "launches": launches, "late_pct": share, "late_ns": taken}
     if share <= case.limit("A5", "launches_pct"):
         what = "after both their call and the work before them"
         return Clean(f"{percent(share)} of kernels start more than {duration(least)} {what}", numbers)
-    worst = largest(late_rows, "late_ns", "name", "activity", "start_ns", "late_ns", "stream", "line")
+    worst = largest_rows(late_rows, "late_ns", "name", "activity", "start_ns", "late_ns", "stream", "line")
     return Found(
-        f"{percent(share)} of {counted(launches, 'kernel')} start more than {duration(least)} after their launch call, "
+        f"{percent(share)} of {plural(launches, 'kernel')} start more than {duration(least)} after their launch call, "
         f"on an idle GPU. The latest is {label(worst['name'][0])}, by {duration(worst['late_ns'][0])}.",
         "Check what they wait for: another stream or process, an event, or a lower priority.",
         numbers,
         taken,
         f"all of these delays{case.several_gpus_suffix}",
-        *evidence_of(worst),
+        *evidence_by_name(worst),
     )
 
 
@@ -217,7 +217,15 @@ def _late(line: Timeline, called_until: Ints, known: Flags, least: float) -> tup
     return np.concatenate(places), np.concatenate(times)
 
 
-@rule("A6", "queue-full", Family.LAUNCHES, needs.launches_linked, needs.streams, severity=Severity.INFO, link=words.HTA)
+@rule(
+    "A6",
+    "queue-full",
+    Family.LAUNCHES,
+    needs.launches_linked,
+    needs.streams,
+    severity=Severity.INFO,
+    link=finding_text.HTA,
+)
 def full_queue(case: Case) -> Verdict:
     """The queue of a stream is full."""
     calls = launch_calls(case.profile)
@@ -238,7 +246,7 @@ def full_queue(case: Case) -> Verdict:
             most, stream = waiting, case.profile["activities"]["stream"][sequence.first_row]
     numbers = {"waiting": most}
     if most < case.limit("A6", "waiting"):
-        return Clean(f"at most {counted(most, 'launch waits', 'launches wait')} in one stream", numbers)
+        return Clean(f"at most {plural(most, 'launch waits', 'launches wait')} in one stream", numbers)
     return Found(
         f"The CPU runs far ahead of the GPU: up to {most:,} launches wait in stream {stream}.",
         "The GPU is the bottleneck: shorten its kernels.",
@@ -246,7 +254,7 @@ def full_queue(case: Case) -> Verdict:
         None,
         "none: the GPU is busy meanwhile",
         view="api-calls",
-        filter=named(case.names("api_calls", LAUNCH_CALLS)),
+        filter=name_filter(case.names("api_calls", LAUNCH_CALLS)),
     )
 
 
@@ -257,7 +265,7 @@ def full_queue(case: Case) -> Verdict:
     needs.streams,
     needs.single_kernels,
     severity=Severity.INFO,
-    link=words.VISUAL_PROFILER,
+    link=finding_text.VISUAL_PROFILER,
 )
 def one_stream(case: Case) -> Verdict:
     """All work is in one stream."""
@@ -292,7 +300,7 @@ def one_stream(case: Case) -> Verdict:
     needs.streams,
     needs.sm_counts,
     severity=Severity.INFO,
-    link=words.VISUAL_PROFILER,
+    link=finding_text.VISUAL_PROFILER,
 )
 def no_concurrency(case: Case) -> Verdict:
     """Kernels of several streams never run together."""

@@ -8,9 +8,9 @@ import polars as pl
 
 from tui.analysis.allocator import allocator_iterations, allocators
 from tui.analysis.capabilities import why_none
-from tui.analysis.expert import words
+from tui.analysis.expert import finding_text
+from tui.analysis.expert.finding_text import percent, plural, size
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import counted, percent, size
 from tui.analysis.needs import ALLOCATIONS
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _MAX_BATCH_FACTOR: Final = 4
 _FULL: Final = 0.9
 
 
-def memory_known(case: Case) -> str:
+def needs_memory_use(case: Case) -> str:
     """How much memory was used, and of how much."""
     if memory_use(case).height:
         return ""
@@ -30,7 +30,7 @@ def memory_known(case: Case) -> str:
     return "GPU memory use is not recorded"
 
 
-@rule("I7", "memory-underused", Family.ITERATIONS, memory_known, severity=Severity.INFO, link=words.DLPROF)
+@rule("I7", "memory-underused", Family.ITERATIONS, needs_memory_use, severity=Severity.INFO, link=finding_text.DLPROF)
 def memory_underused(case: Case) -> Verdict:
     """Most of the GPU's memory is free."""
     most = memory_use(case).row(0, named=True)
@@ -97,7 +97,7 @@ def _shown(case: Case) -> tuple[pl.DataFrame, str, str, Severity | None, str]:
     return rows, "memory", "", None, "allocator"
 
 
-@rule("I8", "memory-full", Family.ITERATIONS, memory_known, link=words.TENSORBOARD)
+@rule("I8", "memory-full", Family.ITERATIONS, needs_memory_use, link=finding_text.TENSORBOARD)
 def memory_full(case: Case) -> Verdict:
     """GPU memory is nearly full."""
     most = memory_use(case).row(0, named=True)
@@ -117,13 +117,13 @@ def memory_full(case: Case) -> Verdict:
     )
 
 
-def allocations(case: Case) -> str:
+def needs_allocations(case: Case) -> str:
     """What the framework's allocator gave out of a GPU's memory."""
     of_gpus = case.profile["memory_events"].filter(pl.col("place") == "GPU", pl.col("allocated_bytes").is_not_null())
     return "" if of_gpus.height else why_none(case.profile, ALLOCATIONS)
 
 
-@rule("I9", "memory-grows", Family.ITERATIONS, allocations, link=words.SAGEMAKER)
+@rule("I9", "memory-grows", Family.ITERATIONS, needs_allocations, link=finding_text.SAGEMAKER)
 def memory_grows(case: Case) -> Verdict:
     """Allocated memory grows."""
     window = int(case.limit("I9", "iterations"))
@@ -140,7 +140,7 @@ def memory_grows(case: Case) -> Verdict:
     )
     most = max(steps.group_by("device").len()["len"].to_list(), default=0)
     if most < 2 * window:
-        return CannotTell(f"not enough data: memory of {counted(most, 'iteration')} recorded, {2 * window} needed")
+        return CannotTell(f"not enough data: memory of {plural(most, 'iteration')} recorded, {2 * window} needed")
     if not sizes["memory_bytes"].count():
         return CannotTell("unknown GPU memory size")
     rising = steps.drop_nulls("rise_pct").sort("rise_pct", "iteration", descending=[True, False])
@@ -151,7 +151,7 @@ def memory_grows(case: Case) -> Verdict:
     if first["rise_pct"] < case.limit("I9", "rise_pct"):
         return Clean(f"allocated memory rises by {percent(max(0.0, first['rise_pct']))} of the capacity", numbers)
     return Found(
-        f"Allocated memory grows by {size(growth)} in {counted(whole.height, 'iteration')}; by "
+        f"Allocated memory grows by {size(growth)} in {plural(whole.height, 'iteration')}; by "
         f"{percent(first['rise_pct'])} of the GPU's memory within {window} iterations up to {first['iteration']}.",
         "Find what is kept: losses without .detach(), growing caches, hidden states. "
         "torch.cuda.memory._record_memory_history() names the lines.",

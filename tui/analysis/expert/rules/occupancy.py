@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
-from tui.analysis.expert import words
+from tui.analysis.expert.finding_text import evidence_by_name, float_or_zero, known_sum, label, percent, plural
 from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import counted, evidence_of, label, number_or_zero, percent, total
 from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.occupancy import WARP, capabilities
 
@@ -23,13 +23,13 @@ SHOWN: Final = ("grid", "block", "registers", "calls", "total_ns", "occupancy_pc
 """What of a configuration stands among the rows behind a finding."""
 
 
-def known(case: Case) -> pl.DataFrame:
+def known_occupancies(case: Case) -> pl.DataFrame:
     """Launch configurations whose occupancy is known, the most time first, with ``share_pct`` of the GPU time."""
     return with_share(case, case.configs.filter(pl.col("occupancy_pct").is_not_null(), pl.col("total_ns") > 0))
 
 
-def kernel_time(case: Case) -> str:
-    """What the times of `known` are parts of, in words: kernels that communicate are not among them."""
+def kernel_time_description(case: Case) -> str:
+    """What the times of `known_occupancies` are parts of, in words: kernels that communicate are not among them."""
     talks = (case.kernels["op_type"] == COMMUNICATION).any()
     return "the time of compute kernels" if talks else "kernel time"
 
@@ -39,15 +39,15 @@ def with_share(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns((100 * pl.col("total_ns") / max(case.gpu_ns, 1)).alias("share_pct"))
 
 
-def weighted(rows: pl.DataFrame, column: str) -> float:
+def time_weighted_mean(rows: pl.DataFrame, column: str) -> float:
     """The mean of a column over the time of kernels; 0 where there is none."""
-    taken = total(rows["total_ns"])
-    return number_or_zero(rows.select((pl.col(column) * pl.col("total_ns")).sum()).item()) / taken if taken else 0.0
+    taken = known_sum(rows["total_ns"])
+    return float_or_zero(rows.select((pl.col(column) * pl.col("total_ns")).sum()).item()) / taken if taken else 0.0
 
 
 def filled_pct(case: Case) -> float:
     """SMs that the grids of kernels reach, by kernel time, as a share of all SMs."""
-    return weighted(case.configs.drop_nulls("sm_efficiency_pct"), "sm_efficiency_pct")
+    return time_weighted_mean(case.configs.drop_nulls("sm_efficiency_pct"), "sm_efficiency_pct")
 
 
 _LIMITER_ADVICE: Final = {
@@ -58,41 +58,43 @@ _LIMITER_ADVICE: Final = {
 }
 
 
-@rule("L1", "low-occupancy", Family.CONFIGURATION, needs.occupancies, link=words.NSIGHT_COMPUTE)
+@rule("L1", "low-occupancy", Family.CONFIGURATION, needs.occupancies, link=finding_text.NSIGHT_COMPUTE)
 def low_occupancy(case: Case) -> Verdict:
     """Theoretical occupancy is low."""
-    rows = known(case)
-    mean, low_pct = weighted(rows, "occupancy_pct"), case.limit("L1", "low_pct")
+    rows = known_occupancies(case)
+    mean, low_pct = time_weighted_mean(rows, "occupancy_pct"), case.limit("L1", "low_pct")
     low = rows.filter(pl.col("occupancy_pct") < low_pct)
-    share = 100 * total(low["total_ns"]) / total(rows["total_ns"])
+    share = 100 * known_sum(low["total_ns"]) / known_sum(rows["total_ns"])
     below = rows.filter(pl.col("occupancy_pct") < case.limit("L1", "occupancy_pct"))
     heavy = low.filter(pl.col("share_pct") >= case.limit("L1", "kernel_pct"))
     numbers = {"mean_pct": mean, "low_time_pct": share, "low_kernels": low["name"].n_unique()}
     if mean >= case.limit("L1", "mean_pct") and heavy.is_empty():
-        return Clean(f"theoretical occupancy is {percent(mean)} on average over {kernel_time(case)}", numbers)
+        return Clean(
+            f"theoretical occupancy is {percent(mean)} on average over {kernel_time_description(case)}", numbers
+        )
     first = (heavy if heavy.height else low if low.height else below).row(0, named=True)
     tensor = low.filter(pl.col("name").is_in(_on_tensor_cores(case).implode()))
-    mostly_tensor = 2 * total(tensor["total_ns"]) > total(low["total_ns"])
+    mostly_tensor = 2 * known_sum(tensor["total_ns"]) > known_sum(low["total_ns"])
     return Found(
-        f"{percent(share)} of {kernel_time(case)} runs below {low_pct:g}% theoretical occupancy. "
+        f"{percent(share)} of {kernel_time_description(case)} runs below {low_pct:g}% theoretical occupancy. "
         f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) has {percent(first['occupancy_pct'])}, "
         f"limited by {first['limiter']}.",
-        f"In kernels of your own, {by_limiter(first['limiter'])}."
+        f"In kernels of your own, {limiter_advice(first['limiter'])}."
         + (" Most of these use tensor cores, and are fast at low occupancy." if mostly_tensor else ""),
         numbers,
         None,
         "not estimated: more warps help only where latency is not hidden",
-        *evidence_of(low if low.height else below, *SHOWN),
+        *evidence_by_name(low if low.height else below, *SHOWN),
         Severity.INFO if mostly_tensor or _is_little(case, low) else None,
     )
 
 
 def _is_little(case: Case, rows: pl.DataFrame) -> bool:
     """Whether kernels take so little of the wall time that changing them gains nothing."""
-    return bool(case.wall_ns) and case.of_wall(total(rows["total_ns"])) < LITTLE_PCT
+    return bool(case.wall_ns) and case.of_wall(known_sum(rows["total_ns"])) < LITTLE_PCT
 
 
-def by_limiter(limiter: object) -> str:
+def limiter_advice(limiter: object) -> str:
     """What to do about what limits the occupancy."""
     parts = [advice for name, advice in _LIMITER_ADVICE.items() if name in str(limiter)]
     return " and ".join(parts) or "change the block size"
@@ -102,10 +104,10 @@ def _on_tensor_cores(case: Case) -> pl.Series:
     return case.kernels.filter(pl.col("uses_tensor_core").fill_null(False))["name"]
 
 
-@rule("L6", "tiny-block", Family.CONFIGURATION, needs.occupancies, link=words.NSIGHT_COMPUTE)
+@rule("L6", "tiny-block", Family.CONFIGURATION, needs.occupancies, link=finding_text.NSIGHT_COMPUTE)
 def tiny_blocks(case: Case) -> Verdict:
     """Blocks are so small that their number limits occupancy."""
-    rows = known(case).filter(
+    rows = known_occupancies(case).filter(
         pl.col("share_pct") >= case.limit("L6", "kernel_pct"),
         (pl.col("threads_per_block") <= WARP)
         | ((pl.col("limiter") == "blocks") & (pl.col("occupancy_pct") < case.limit("L6", "occupancy_pct"))),
@@ -116,13 +118,13 @@ def tiny_blocks(case: Case) -> Verdict:
     first = rows.row(0, named=True)
     return Found(
         f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) has blocks of "
-        f"{counted(first['threads_per_block'], 'thread')}. {first['blocks_per_sm']} fit on an SM: "
+        f"{plural(first['threads_per_block'], 'thread')}. {first['blocks_per_sm']} fit on an SM: "
         f"{percent(first['occupancy_pct'])} occupancy.",
         "Use larger blocks, 128 to 256 threads.",
         numbers,
         None,
         "not estimated: more warps help only where latency is not hidden",
-        *evidence_of(rows, *SHOWN),
+        *evidence_by_name(rows, *SHOWN),
         Severity.INFO if _is_little(case, rows) else None,
     )
 
@@ -153,7 +155,7 @@ def register_ceiling(case: Case) -> Verdict:
         numbers,
         None,
         "not estimated: the profile does not show spills",
-        *evidence_of(at_most, "grid", "block", "registers", "calls", "total_ns"),
+        *evidence_by_name(at_most, "grid", "block", "registers", "calls", "total_ns"),
     )
 
 
@@ -164,30 +166,32 @@ def register_ceiling(case: Case) -> Verdict:
     needs.occupancies,
     needs.sm_counts,
     severity=Severity.INFO,
-    link=words.TENSORBOARD,
+    link=finding_text.TENSORBOARD,
 )
 def achieved_occupancy(case: Case) -> Verdict:
     """Estimated achieved occupancy is low."""
-    rows = known(case).drop_nulls("achieved_pct")
-    mean = weighted(rows, "achieved_pct")
+    rows = known_occupancies(case).drop_nulls("achieved_pct")
+    mean = time_weighted_mean(rows, "achieved_pct")
     numbers = {"achieved_pct": mean}
     if rows.is_empty() or mean >= case.limit("L9", "occupancy_pct"):
-        return Clean(f"estimated achieved occupancy is {percent(mean)} on average over {kernel_time(case)}", numbers)
+        return Clean(
+            f"estimated achieved occupancy is {percent(mean)} on average over {kernel_time_description(case)}", numbers
+        )
     low = rows.filter(pl.col("achieved_pct") < case.limit("L9", "occupancy_pct"))
     first = low.row(0, named=True)
     return Found(
-        f"Estimated achieved occupancy is {percent(mean)} on average over {kernel_time(case)}. "
+        f"Estimated achieved occupancy is {percent(mean)} on average over {kernel_time_description(case)}. "
         f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) reaches "
         f"{percent(first['achieved_pct'])}.",
         "L1 says what limits a kernel, L2 and L3 which grids are too small.",
         numbers,
         None,
         "not estimated: more warps help only where latency is not hidden",
-        *evidence_of(low, *SHOWN, "achieved_pct"),
+        *evidence_by_name(low, *SHOWN, "achieved_pct"),
     )
 
 
-@rule("L2", "grid-below-sms", Family.CONFIGURATION, needs.sm_counts, link=words.NSIGHT_COMPUTE)
+@rule("L2", "grid-below-sms", Family.CONFIGURATION, needs.sm_counts, link=finding_text.NSIGHT_COMPUTE)
 def small_grids(case: Case) -> Verdict:
     """Grids have fewer blocks than the GPU has SMs."""
     rows = with_share(case, case.configs.filter(pl.col("blocks") < pl.col("sm_count")))
@@ -195,19 +199,19 @@ def small_grids(case: Case) -> Verdict:
     heavy = by_name.filter(pl.col("share_pct") >= case.limit("L2", "kernel_pct"))
     empty = pl.col("total_ns") * (1 - pl.col("blocks") / pl.col("sm_count"))
     small = _dearest(rows.join(heavy.select("name"), on="name", how="semi", maintain_order="left"), empty)
-    numbers = {"kernels": heavy.height, "time_pct": number_or_zero(heavy["share_pct"].sum())}
+    numbers = {"kernels": heavy.height, "time_pct": float_or_zero(heavy["share_pct"].sum())}
     if small.is_empty():
         return Clean("no significant kernel has fewer blocks than there are SMs", numbers)
     first = small.row(0, named=True)
     return Found(
-        f"{counted(heavy.height, 'significant kernel has', 'significant kernels have')} fewer blocks than the GPU has "
+        f"{plural(heavy.height, 'significant kernel has', 'significant kernels have')} fewer blocks than the GPU has "
         f"SMs. {label(first['name'])} ({percent(first['share_pct'])} of GPU time) launches "
-        f"{counted(first['blocks'], 'block')} on {first['sm_count']} SMs.",
+        f"{plural(first['blocks'], 'block')} on {first['sm_count']} SMs.",
         "Launch more blocks (larger batch, smaller tiles, split-K), or overlap other kernels.",
         numbers,
-        int(number_or_zero(small["gain_ns"].sum())),
+        int(float_or_zero(small["gain_ns"].sum())),
         "the share of the SMs left free, over the time of these kernels",
-        *evidence_of(small, *SHOWN),
+        *evidence_by_name(small, *SHOWN),
     )
 
 
@@ -216,25 +220,29 @@ def _dearest(rows: pl.DataFrame, gain_ns: pl.Expr) -> pl.DataFrame:
     return rows.with_columns(gain_ns=gain_ns).sort("gain_ns", descending=True, maintain_order=True)
 
 
-@rule("L3", "under-one-wave", Family.CONFIGURATION, needs.occupancies, needs.sm_counts, link=words.NSIGHT_COMPUTE)
+@rule(
+    "L3", "under-one-wave", Family.CONFIGURATION, needs.occupancies, needs.sm_counts, link=finding_text.NSIGHT_COMPUTE
+)
 def under_one_wave(case: Case) -> Verdict:
     """Launches are smaller than one wave."""
-    rows = known(case).filter(pl.col("waves").is_not_null())
+    rows = known_occupancies(case).filter(pl.col("waves").is_not_null())
     small = _dearest(rows.filter(pl.col("waves") < 1), pl.col("total_ns") * (1 - pl.col("waves")))
-    share = 100 * total(small["total_ns"]) / max(total(rows["total_ns"]), 1)
+    share = 100 * known_sum(small["total_ns"]) / max(known_sum(rows["total_ns"]), 1)
     numbers = {"time_pct": share, "kernels": small["name"].n_unique()}
     if share <= case.limit("L3", "time_pct"):
-        return Clean(f"{percent(share)} of {kernel_time(case)} is in launches smaller than one wave", numbers)
+        return Clean(
+            f"{percent(share)} of {kernel_time_description(case)} is in launches smaller than one wave", numbers
+        )
     first = small.row(0, named=True)
     return Found(
-        f"{percent(share)} of {kernel_time(case)} is in launches smaller than one wave. "
+        f"{percent(share)} of {kernel_time_description(case)} is in launches smaller than one wave. "
         f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) "
         f"fills {percent(100 * first['waves'])} of one.",
         "Give each launch more work (larger batch, more blocks), or overlap other kernels.",
         numbers,
-        int(number_or_zero(small["gain_ns"].sum())),
+        int(float_or_zero(small["gain_ns"].sum())),
         "the part of one wave that stays empty, over the time of these kernels",
-        *evidence_of(small, *SHOWN),
+        *evidence_by_name(small, *SHOWN),
     )
 
 
@@ -245,12 +253,12 @@ def under_one_wave(case: Case) -> Verdict:
     needs.occupancies,
     needs.sm_counts,
     severity=Severity.INFO,
-    link=words.TAIL,
+    link=finding_text.TAIL,
 )
 def tail_effect(case: Case) -> Verdict:
     """The last wave of a launch is nearly empty."""
     least = case.limit("L4", "tail_pct")
-    rows = known(case).filter(pl.col("share_pct") >= case.limit("L4", "kernel_pct"))
+    rows = known_occupancies(case).filter(pl.col("share_pct") >= case.limit("L4", "kernel_pct"))
     filled = pl.col("waves") - pl.col("full_waves")
     low = rows.filter(
         pl.col("tail_pct") > 0, pl.col("tail_pct") >= least, 100 * filled < case.limit("L4", "filled_pct")
@@ -265,15 +273,15 @@ def tail_effect(case: Case) -> Verdict:
         f"{label(first['name'])} takes {first['waves']:.2f} waves; the last fills "
         f"{percent(100 * (first['waves'] % 1))} of the GPU."
         + (
-            f" {counted(others, 'more significant kernel has', 'more significant kernels have')} a tail."
+            f" {plural(others, 'more significant kernel has', 'more significant kernels have')} a tail."
             if others
             else ""
         ),
         "Choose a grid that is a multiple of blocks per SM x SMs, smaller blocks, or a persistent kernel.",
         numbers,
-        total(tails["gain_ns"].cast(pl.Int64)),
+        known_sum(tails["gain_ns"].cast(pl.Int64)),
         "the empty part of the last wave, if all blocks take the same time",
-        *evidence_of(tails, *SHOWN),
+        *evidence_by_name(tails, *SHOWN),
     )
 
 
@@ -284,7 +292,7 @@ def tail_effect(case: Case) -> Verdict:
     needs.any_gpu_work,
     needs.launch_configs,
     severity=Severity.INFO,
-    link=words.NSIGHT_COMPUTE,
+    link=finding_text.NSIGHT_COMPUTE,
 )
 def ragged_blocks(case: Case) -> Verdict:
     """Block sizes are not multiples of a warp."""
@@ -298,13 +306,13 @@ def ragged_blocks(case: Case) -> Verdict:
     lost = pl.col("total_ns") * (1 - pl.col("threads_per_block") / (warps * WARP))
     first = rows.row(0, named=True)
     return Found(
-        f"{label(first['name'])} has blocks of {counted(first['threads_per_block'], 'thread')} "
+        f"{label(first['name'])} has blocks of {plural(first['threads_per_block'], 'thread')} "
         f"({percent(first['share_pct'])} of GPU time). Part of the last warp does nothing.",
         f"Round the block size up to a multiple of {WARP}; 128 to 256 threads suit most kernels.",
         numbers,
-        int(number_or_zero(rows.select(lost.sum()).item())),
+        int(float_or_zero(rows.select(lost.sum()).item())),
         "the share of unused lanes, over the time of these kernels",
-        *evidence_of(rows, "grid", "block", "threads_per_block", "calls", "total_ns"),
+        *evidence_by_name(rows, "grid", "block", "threads_per_block", "calls", "total_ns"),
     )
 
 
@@ -315,7 +323,7 @@ def ragged_blocks(case: Case) -> Verdict:
     needs.start_times,
     needs.sm_counts,
     severity=Severity.INFO,
-    link=words.TENSORBOARD,
+    link=finding_text.TENSORBOARD,
 )
 def sm_efficiency(case: Case) -> Verdict:
     """Estimated SM efficiency is low."""
@@ -332,7 +340,7 @@ def sm_efficiency(case: Case) -> Verdict:
         numbers,
         int(busy * (1 - fill / 100)),
         f"SM time without a block while kernels run{case.several_gpus_suffix}; idle time is counted by U1",
-        known(case).sort("waves", "name", nulls_last=True).select("name", *SHOWN).head(EVIDENCE_ROWS),
+        known_occupancies(case).sort("waves", "name", nulls_last=True).select("name", *SHOWN).head(EVIDENCE_ROWS),
         "kernels",
         "kind=kernel",
     )

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
-from tui.analysis.expert import words
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import (
-    counted,
+from tui.analysis.expert.finding_text import (
     duration,
-    evidence_of,
+    evidence_by_name,
+    float_or_zero,
+    how_to_select_iterations,
+    int_or_zero,
+    known_sum,
     label,
-    named,
-    number_or_zero,
+    name_filter,
     percent,
-    ranked,
-    these_alone,
-    total,
+    plural,
+    sort_by_largest,
     totals_by_name,
-    whole,
 )
+from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
@@ -39,7 +39,7 @@ _CONFIG: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _LAUNCH: Final = ("session", "device", "stream", "start_ns", "name", "op")
 
 
-@rule("A8", "malloc-in-loop", Family.LAUNCHES, needs.api_trace, needs.iterations, link=words.HTA)
+@rule("A8", "malloc-in-loop", Family.LAUNCHES, needs.api_trace, needs.iterations, link=finding_text.HTA)
 def allocation_in_loop(case: Case) -> Verdict:
     """GPU memory is allocated in the loop."""
     # The first iteration may allocate: where others were chosen, none of them is the first.
@@ -47,30 +47,30 @@ def allocation_in_loop(case: Case) -> Verdict:
     steps = case.iterations if later else case.iterations.slice(1)
     if steps.is_empty():
         return CannotTell("only one iteration, and the first one may allocate")
-    begin, end = steps["start_ns"][0], whole((steps["start_ns"] + steps["duration_ns"]).max())
+    begin, end = steps["start_ns"][0], int_or_zero((steps["start_ns"] + steps["duration_ns"]).max())
     calls = case.calls_named(ALLOCATIONS, "line").filter(pl.col("start_ns").is_between(begin, end))
-    taken, span = total(calls["duration_ns"]), end - begin
+    taken, span = known_sum(calls["duration_ns"]), end - begin
     share = 100 * taken / span if span else 0.0
     each = calls.height / steps.height
     where = "in these iterations" if later else "after the first iteration"
     numbers = {"calls": calls.height, "per_iteration": each, "call_ns": taken, "share_pct": share}
     too_long = share > case.limit("A8", "span_pct") or taken > case.limit("A8", "total_ns")
     if each < 1 or not too_long:
-        return Clean(f"{counted(calls.height, 'call')} {where}, {percent(share)} of their time", numbers)
-    by_name = ranked(totals_by_name(calls, "calls", "duration_ns"), "duration_ns")
+        return Clean(f"{plural(calls.height, 'call')} {where}, {percent(share)} of their time", numbers)
+    by_name = sort_by_largest(totals_by_name(calls, "calls", "duration_ns"), "duration_ns")
     return Found(
         f"Allocating and freeing GPU memory takes {duration(taken)} {where} ({percent(share)} of their time): "
-        f"{counted(each, 'call')} per iteration, mostly {label(by_name['name'][0])}.",
+        f"{plural(each, 'call')} per iteration, mostly {label(by_name['name'][0])}.",
         "Allocate once before the loop, or use a caching allocator: "
         + ("PyTorch has one." if case.is_torch else "cudaMallocAsync."),
         numbers,
         taken,
         "all of these calls",
-        *evidence_of(by_name, view="api-calls"),
+        *evidence_by_name(by_name, view="api-calls"),
     )
 
 
-@rule("A9", "module-load", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=words.ROOT_CAUSES)
+@rule("A9", "module-load", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=finding_text.ROOT_CAUSES)
 def loading(case: Case) -> Verdict:
     """Kernels are loaded or compiled during the run."""
     rows, of_what = case.api_named(LOADING).select("name", "calls", "total_ns", "line"), case.whole_words
@@ -78,8 +78,8 @@ def loading(case: Case) -> Verdict:
         first, last = case.busy["first_ns"].min(), case.busy["last_ns"].max()
         within = case.calls_named(LOADING, "line").filter(pl.col("start_ns").is_between(first, last))
         by_name = totals_by_name(within, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
-        rows = ranked(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
-    taken = total(rows["total_ns"])
+        rows = sort_by_largest(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
+    taken = known_sum(rows["total_ns"])
     share = 100 * taken / case.whole_ns
     numbers = {"load_ns": taken, "share_pct": share}
     if share <= case.limit("A9", "span_pct"):
@@ -91,7 +91,7 @@ def loading(case: Case) -> Verdict:
         numbers,
         taken,
         "all of these calls",
-        *evidence_of(rows, view="api-calls"),
+        *evidence_by_name(rows, view="api-calls"),
     )
 
 
@@ -104,17 +104,17 @@ def start_up(case: Case) -> Verdict:
     if heavy.is_empty():
         return Clean("no call made once at the start takes much of the API time")
     first, others = heavy.row(0, named=True), [label(name) for name in heavy["name"][1:]]
-    taken = min(total(heavy["total_ns"]), case.wall_ns or total(heavy["total_ns"]))
+    taken = min(known_sum(heavy["total_ns"]), case.wall_ns or known_sum(heavy["total_ns"]))
     return Found(
         f"CUDA start-up: {label(first['name'])} takes {duration(first['total_ns'])} in "
-        f"{counted(first['calls'], 'call')}, {percent(first['api_pct'])} of the API time. "
+        f"{plural(first['calls'], 'call')}, {percent(first['api_pct'])} of the API time. "
         f"The longest takes {duration(first['max_ns'])}."
         + (f" {' and '.join(others)} {'belongs' if len(others) == 1 else 'belong'} to it." if others else ""),
         "CUDA starts once. Profile more iterations, or leave start-up out of what you compare.",
         {"api_pct": first["api_pct"], "calls": first["calls"], "max_ns": first["max_ns"]},
         taken,
         "these calls, which a longer run pays only once",
-        *evidence_of(heavy, "calls", "total_ns", "max_ns", "api_pct", "line", view="api-calls"),
+        *evidence_by_name(heavy, "calls", "total_ns", "max_ns", "api_pct", "line", view="api-calls"),
     )
 
 
@@ -158,15 +158,15 @@ def autotuning(case: Case) -> Verdict:
         return Clean("no op tries several algorithms")
     shown = checkers["name"].to_list() + names
     tried_rows = case.kernels.filter(pl.col("name").is_in(shown))
-    taken = total(tried_rows["total_ns"])
+    taken = known_sum(tried_rows["total_ns"])
     return Found(
-        f"Autotuning runs during the profile: {counted(len(shown), 'kernel')}, {duration(taken)}"
+        f"Autotuning runs during the profile: {plural(len(shown), 'kernel')}, {duration(taken)}"
         + (f", among them {label(shown[0])}." if checkers.height else "."),
         "Warm up before you measure. With fixed shapes each algorithm is tried only once.",
         {"kernels": len(shown), "time_ns": taken},
         taken,
         "all of these kernels",
-        *evidence_of(tried_rows, "calls", "total_ns", "line"),
+        *evidence_by_name(tried_rows, "calls", "total_ns", "line"),
     )
 
 
@@ -184,7 +184,7 @@ def _adjacent(rows: pl.DataFrame, single: pl.Series, least: int) -> list[str]:
     return [str(name) for name in long["name"].explode().unique().sort()] if long.height else []
 
 
-@rule("P12", "dynamic-shapes", Family.PRECISION, needs.gpu_work, needs.several_launches, link=words.ADVISOR)
+@rule("P12", "dynamic-shapes", Family.PRECISION, needs.gpu_work, needs.several_launches, link=finding_text.ADVISOR)
 def dynamic_shapes(case: Case) -> Verdict:
     """Changing shapes make kernels load or tune again."""
     cause = [rule for rule in ("P5", "A9") if case.found(rule)]
@@ -199,12 +199,12 @@ def dynamic_shapes(case: Case) -> Verdict:
         by = rows.group_by("name").agg(pl.struct("grid", "block").n_unique().alias("shapes"), pl.col("calls").sum())
         what, view = "launch configurations", "kernels"
     many = by.filter(pl.col("shapes") >= case.limit("P12", "shapes"))
-    numbers = {"names": many.height, "shapes": whole(by["shapes"].max())}
+    numbers = {"names": many.height, "shapes": int_or_zero(by["shapes"].max())}
     if many.height and not cause and (reason := case.inapplicable("P5", "A9")):
         return CannotTell(reason)
     if many.is_empty() or not cause:
         return Clean(
-            f"at most {counted(numbers['shapes'], what[:-1], what)} of one {'op' if ops.height else 'kernel'}"
+            f"at most {plural(numbers['shapes'], what[:-1], what)} of one {'op' if ops.height else 'kernel'}"
             + ("" if cause else ", and nothing is tuned or loaded during the run"),
             numbers,
         )
@@ -212,10 +212,10 @@ def dynamic_shapes(case: Case) -> Verdict:
     if changing is None:
         of_what = "ops" if ops.height else "kernels"
         return CannotTell(needs.iterations(case) or f"{of_what} are recorded in fewer than three iterations")
-    many = ranked(changing.filter(pl.col("shapes") >= case.limit("P12", "shapes")), "shapes")
-    numbers["names"], numbers["shapes"] = many.height, whole(changing["shapes"].max())
+    many = sort_by_largest(changing.filter(pl.col("shapes") >= case.limit("P12", "shapes")), "shapes")
+    numbers["names"], numbers["shapes"] = many.height, int_or_zero(changing["shapes"].max())
     if many.is_empty():
-        return Clean(f"all but {counted(numbers['shapes'], what[:-1], what)} of each are in every iteration", numbers)
+        return Clean(f"all but {plural(numbers['shapes'], what[:-1], what)} of each are in every iteration", numbers)
     first = many.row(0, named=True)
     return Found(
         f"{label(first['name'])} has {first['shapes']} {what} that differ between iterations. "
@@ -226,7 +226,7 @@ def dynamic_shapes(case: Case) -> Verdict:
         f"counted by {' and '.join(cause)}",
         many.head(10),
         view,
-        named(many["name"].head(10).to_list(), "op" if ops.height else "name"),
+        name_filter(many["name"].head(10).to_list(), "op" if ops.height else "name"),
     )
 
 
@@ -264,7 +264,7 @@ def warm_start(case: Case) -> tuple[int, int, int] | None:
     if case.profile.aggregation.is_part or steps.height < 2:
         return None
     took = steps["duration_ns"]
-    warms_up = took[0] > case.limit("I10", "median") * number_or_zero(took[1:].median())
+    warms_up = took[0] > case.limit("I10", "median") * float_or_zero(took[1:].median())
     if steps.height - warms_up < 2:
         return None
     first = steps.row(int(warms_up), named=True)
@@ -281,7 +281,10 @@ def judge_what_repeats(case: Case, first: int, last: int) -> str:
     """
     steady = case.steady
     if steady is not None and steady["steady_first"] >= first:
-        which, how = "the steady iterations", these_alone(steady["steady_first"], steady["steady_last"], proposed=True)
+        which, how = (
+            "the steady iterations",
+            how_to_select_iterations(steady["steady_first"], steady["steady_last"], proposed=True),
+        )
     else:
-        which, how = "the iterations after start-up", these_alone(first, last)
+        which, how = "the iterations after start-up", how_to_select_iterations(first, last)
     return f"Start-up is paid once. Look at {which}: {how}."

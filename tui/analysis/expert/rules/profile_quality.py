@@ -8,19 +8,19 @@ import polars as pl
 
 from tui.analysis import needs as held
 from tui.analysis.expert import rule_needs as needs
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import (
-    counted,
+from tui.analysis.expert.finding_text import (
     duration,
+    float_or_zero,
+    known_sum,
     label,
-    largest,
-    named,
-    number_or_zero,
+    largest_rows,
+    name_filter,
     percent,
+    plural,
     rate,
     size,
-    total,
 )
+from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.gpu_time.interval_sets import intervals_of_rows
 from tui.analysis.needs import Tool
 from tui.loaders.cupti import ALL, DURING_WORK
@@ -33,7 +33,7 @@ _OVERHEAD: Final = r"(?i)profiler[ _]?overhead|cupti|activity buffer|instrumenta
 
 
 @rule("Q1", "impossible-rate", Family.QUALITY, needs.sizes)
-def impossible_rates(case: Case) -> Verdict:
+def impossible_copy_rates(case: Case) -> Verdict:
     """Copies are faster than the memory allows."""
     rows = (
         case.profile["activities"]
@@ -54,28 +54,30 @@ def impossible_rates(case: Case) -> Verdict:
     reached = known.with_columns((1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"))
     # A copy within the device reads and writes: its bytes count once here, so nothing possible is called impossible.
     wrong = reached.filter(pl.col("rate") > slack * pl.col("memory_bandwidth"))
-    numbers = {"rows": wrong.height, "checked": known.height, "largest_rate": number_or_zero(reached["rate"].max())}
+    numbers = {"rows": wrong.height, "checked": known.height, "largest_rate": float_or_zero(reached["rate"].max())}
     if wrong.is_empty():
-        return Clean(f"{counted(known.height, 'transfer', 'transfers')} stay below the memory's bandwidth", numbers)
-    shown = largest(wrong, "rate", "activity", "name", "size_bytes", "duration_ns", "rate", "memory_bandwidth", "line")
+        return Clean(f"{plural(known.height, 'transfer', 'transfers')} stay below the memory's bandwidth", numbers)
+    shown = largest_rows(
+        wrong, "rate", "activity", "name", "size_bytes", "duration_ns", "rate", "memory_bandwidth", "line"
+    )
     worst = shown.row(0, named=True)
     return Found(
         f"{label(worst['name'])} moves {size(worst['size_bytes'])} in {duration(worst['duration_ns'])}: "
         f"{rate(worst['rate'])}, above the peak of {rate(worst['memory_bandwidth'])}."
-        + (f" {counted(wrong.height - 1, 'more row is', 'more rows are')} as impossible." if wrong.height > 1 else ""),
+        + (f" {plural(wrong.height - 1, 'more row is', 'more rows are')} as impossible." if wrong.height > 1 else ""),
         "The times or sizes of these rows are wrong. Ignore their rates.",
         numbers,
         None,
         "none: a fault of the profile, not of the program",
         shown,
         "kernels",
-        named(wrong["name"].unique(maintain_order=True)),
-        Severity.INFO if case.share(total(wrong["duration_ns"])) < case.limit("Q1", "time_pct") else None,
+        name_filter(wrong["name"].unique(maintain_order=True)),
+        Severity.INFO if case.share(known_sum(wrong["duration_ns"])) < case.limit("Q1", "time_pct") else None,
     )
 
 
 @rule("Q2", "truncated", Family.QUALITY, across=True)
-def damaged(case: Case) -> Verdict:
+def damaged_input(case: Case) -> Verdict:
     """The input is truncated, damaged or incomplete."""
     issues = case.profile["issues"].filter(pl.col("severity").is_in(["warning", "error"]))
     partial = case.profile.partial
@@ -89,7 +91,7 @@ def damaged(case: Case) -> Verdict:
         reason = first["reason"].rstrip(".")
         if reason.startswith("reported by"):
             reason += f": {first['text'] or ''}".rstrip(".: ")
-        parts.append(f"{counted(issues.height, 'issue')} while reading; the first: {reason}")
+        parts.append(f"{plural(issues.height, 'issue')} while reading; the first: {reason}")
     return Found(
         ". ".join(parts)[:400] + ".",
         "Read the issues: totals leave out what was lost. Record again where it matters.",
@@ -109,8 +111,8 @@ def no_wall_time(case: Case) -> Verdict:
     missing = case.missing.get(held.START_TIMES.name)
     if missing is None:
         return Clean("GPU work has start times")
-    calls = total(case.work["calls"])
-    of = f" of {counted(calls, 'launch or copy', 'launches and copies')}" if calls else ""
+    calls = known_sum(case.work["calls"])
+    of = f" of {plural(calls, 'launch or copy', 'launches and copies')}" if calls else ""
     return Found(
         f"Only totals{of} are recorded: utilization, gaps and overlap are unknown.",
         missing.partition(": ")[2][:1].upper() + missing.partition(": ")[2][1:] + ".",
@@ -127,7 +129,7 @@ def profiler_overhead(case: Case) -> Verdict:
     measured = case.profile["metrics"] if "metrics" in case.profile.frames else pl.DataFrame()
     if measured.height and case.session_row["format"] and "nvprof" in case.session_row["format"]:
         return Found(
-            f"nvprof ran each kernel several times to measure hardware metrics ({counted(measured.height, 'row')}).",
+            f"nvprof ran each kernel several times to measure hardware metrics ({plural(measured.height, 'row')}).",
             "Record without --metrics and --events to get the times of a run.",
             {"metrics": measured.height},
             None,
@@ -164,7 +166,7 @@ def profiler_overhead(case: Case) -> Verdict:
         numbers,
         taken,
         "what the profiler records of its own work",
-        largest(overhead, "duration_ns", *shown)
+        largest_rows(overhead, "duration_ns", *shown)
         if overhead.height
         else by_tool.select("name", pl.col("value").cast(pl.Int64).alias("duration_ns"), "line"),
         "ranges" if overhead.height else "tool-report",
@@ -222,11 +224,11 @@ def rolled_up_graphs(case: Case) -> Verdict:
     graphs = case.work.filter(pl.col("kind") == "graph")
     if graphs.is_empty():
         return Clean("no CUDA graph is recorded as a whole")
-    graph_ns, calls = total(graphs["total_ns"]), total(graphs["calls"])
+    graph_ns, calls = known_sum(graphs["total_ns"]), known_sum(graphs["calls"])
     share = 100 * graph_ns / case.kernel_ns if case.kernel_ns else 0.0
     are, they, count = ("is", "it", "counts") if calls == 1 else ("are", "they", "count")
     return Found(
-        f"{counted(calls, 'CUDA graph replay')} {are} recorded without {'its' if calls == 1 else 'their'} kernels: "
+        f"{plural(calls, 'CUDA graph replay')} {are} recorded without {'its' if calls == 1 else 'their'} kernels: "
         f"{duration(graph_ns)}, {percent(share)} of kernel time. {they.capitalize()} {count} as busy time.",
         "Record with nsys profile --cuda-graph-trace=node.",
         {"replays": calls, "graph_ns": graph_ns, "graph_pct": share},

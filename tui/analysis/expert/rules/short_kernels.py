@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
-from tui.analysis.expert import words
-from tui.analysis.expert.in_use import larger_kernels
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import (
-    counted,
+from tui.analysis.expert.finding_text import (
     duration,
-    evidence_of,
+    evidence_by_name,
+    known_sum,
     label,
-    most_often,
-    named,
+    most_frequent_name,
+    name_filter,
     percent,
-    ranked,
-    total,
+    plural,
+    sort_by_largest,
     totals_by_name,
 )
+from tui.analysis.expert.in_use import larger_kernels
+from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.gpu_time.interval_sets import blocks
 from tui.analysis.grouping import group_rows
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 
-@rule("A2", "short-kernels", Family.LAUNCHES, needs.gpu_work, needs.kernels, link=words.TRACELENS)
+@rule("A2", "short-kernels", Family.LAUNCHES, needs.gpu_work, needs.kernels, link=finding_text.TRACELENS)
 def short_kernels(case: Case) -> Verdict:
     """Most kernels are short."""
     short = case.limit("A2", "short_ns")
@@ -50,24 +50,24 @@ def short_kernels(case: Case) -> Verdict:
         brief = work.filter(took < short, is_kernel).select("name", "duration_ns").collect()
         sums = [pl.len().cast(pl.Int64).alias("launches"), pl.col("duration_ns").sum().alias("total_ns")]
         by_name = group_rows(brief, ("name",), sums)
-        number, taken, how = total(by_name["launches"]), total(by_name["total_ns"]), ""
+        number, taken, how = known_sum(by_name["launches"]), known_sum(by_name["total_ns"]), ""
     else:
         rows = case.kernels.drop_nulls("calls")
-        launches = total(rows["calls"])
+        launches = known_sum(rows["calls"])
         few = rows.filter(pl.col("avg_ns") < short)
-        number, taken, how = total(few["calls"]), total(few["total_ns"]), " on average"
+        number, taken, how = known_sum(few["calls"]), known_sum(few["total_ns"]), " on average"
         by_name = few.select("name", pl.col("calls").alias("launches"), "total_ns")
     if not launches:
         return CannotTell("numbers of launches are not recorded")
     if launches < case.limit("A2", "launches"):
-        return CannotTell(f"not enough data: {counted(launches, 'launch', 'launches')}")
+        return CannotTell(f"not enough data: {plural(launches, 'launch', 'launches')}")
     share, of_time = 100 * number / launches, case.share(taken)
-    idle = case.of_wall(total(case.busy["idle_ns"])) if case.span_ns else None
+    idle = case.of_wall(known_sum(case.busy["idle_ns"])) if case.span_ns else None
     numbers = {"short": number, "launches": launches, "short_pct": share, "time_pct": of_time, "idle_pct": idle}
     matters = case.limit("A2", "time_pct")
     if share <= case.limit("A2", "launches_pct") or (of_time <= matters and (idle is None or idle <= matters)):
         return Clean(
-            f"{percent(share)} of {counted(launches, 'launch', 'launches')} take less than {duration(short)}{how}: "
+            f"{percent(share)} of {plural(launches, 'launch', 'launches')} take less than {duration(short)}{how}: "
             f"{percent(of_time)} of GPU time",
             numbers,
         )
@@ -76,14 +76,14 @@ def short_kernels(case: Case) -> Verdict:
     before = _idle_before(case, short) if case.span_ns else None
     if before is not None and case.of_wall(before) < case.limit("A2", "idle_pct"):
         return Clean(
-            f"{percent(share)} of {counted(launches, 'launch', 'launches')} take less than {duration(short)}, "
+            f"{percent(share)} of {plural(launches, 'launch', 'launches')} take less than {duration(short)}, "
             f"but the GPU idles for {percent(case.of_wall(before))} of the {case.wall_words} before them",
             numbers,
         )
-    by_name = ranked(by_name, "launches", "total_ns")
+    by_name = sort_by_largest(by_name, "launches", "total_ns")
     return Found(
-        f"{percent(share)} of {counted(launches, 'launch', 'launches')} take less than {duration(short)}{how}: "
-        f"{percent(of_time)} of GPU time{most_often(by_name, 'launches')}.",
+        f"{percent(share)} of {plural(launches, 'launch', 'launches')} take less than {duration(short)}{how}: "
+        f"{percent(of_time)} of GPU time{most_frequent_name(by_name, 'launches')}.",
         larger_kernels(case),
         numbers,
         before,
@@ -91,7 +91,7 @@ def short_kernels(case: Case) -> Verdict:
         f"{case.several_gpus_suffix}"
         if case.span_ns
         else "not estimated: start times are not recorded",
-        *evidence_of(by_name),
+        *evidence_by_name(by_name),
     )
 
 
@@ -110,7 +110,13 @@ def _idle_before(case: Case, short: float) -> int | None:
 
 
 @rule(
-    "A7", "mergeable", Family.LAUNCHES, needs.start_times, needs.kernels, severity=Severity.INFO, link=words.RATELPROF
+    "A7",
+    "mergeable",
+    Family.LAUNCHES,
+    needs.start_times,
+    needs.kernels,
+    severity=Severity.INFO,
+    link=finding_text.RATELPROF,
 )
 def mergeable(case: Case) -> Verdict:
     """One short kernel runs many times in a row."""
@@ -119,23 +125,23 @@ def mergeable(case: Case) -> Verdict:
     short, least = case.limit("A7", "short_ns"), int(case.limit("A7", "run"))
     work = case.profile["activities"].select("name", "line")
     runs = pl.concat([_runs(sequence, case.working(sequence.line), work, short, least) for sequence in case.sequences])
-    taken = total(runs["duration_ns"])
+    taken = known_sum(runs["duration_ns"])
     share = case.share(taken)
-    numbers = {"runs": runs.height, "launches": total(runs["launches"]), "time_ns": taken, "time_pct": share}
+    numbers = {"runs": runs.height, "launches": known_sum(runs["launches"]), "time_ns": taken, "time_pct": share}
     if share <= case.limit("A7", "time_pct"):
         return Clean(f"runs of one short kernel take {percent(share)} of GPU time", numbers)
-    by_name = ranked(totals_by_name(runs, "runs", "launches", "duration_ns"), "duration_ns")
+    by_name = sort_by_largest(totals_by_name(runs, "runs", "launches", "duration_ns"), "duration_ns")
     first = by_name.row(0, named=True)
     if _FOREACH in str(first["name"]) and case.in_use.fused_optimizer:
         return Clean("the runs are launches of a fused optimizer", numbers)
     return Found(
         f"{label(first['name'])} runs {first['launches'] / first['runs']:.0f} times in a row "
-        f"({counted(first['runs'], 'such run')}). All runs of one short kernel take {percent(share)} of GPU time.",
+        f"({plural(first['runs'], 'such run')}). All runs of one short kernel take {percent(share)} of GPU time.",
         _one_launch(case, str(first["name"])),
         numbers,
-        total(runs["idle_ns"]),
+        known_sum(runs["idle_ns"]),
         f"the idle time of the GPU between the launches of these runs{case.several_gpus_suffix}",
-        *evidence_of(by_name),
+        *evidence_by_name(by_name),
     )
 
 
@@ -219,7 +225,7 @@ class Chain:
         return self.taken_ns - self.busy_ns
 
 
-@rule("P11", "fusible-chain", Family.PRECISION, needs.start_times, needs.kernels, link=words.ADVISOR)
+@rule("P11", "fusible-chain", Family.PRECISION, needs.start_times, needs.kernels, link=finding_text.ADVISOR)
 def fusible_chain(case: Case) -> Verdict:
     """The same short chain of kernels repeats, and the GPU is idle inside it."""
     busy, repeats, gap = (
@@ -253,7 +259,7 @@ def fusible_chain(case: Case) -> Verdict:
         f"the idle time within the chain{where}",
         pl.DataFrame({"name": names}),
         "kernels",
-        named(names),
+        name_filter(names),
     )
 
 
@@ -366,11 +372,11 @@ ELEMENTWISE: Final = (
 _OPTIMIZER_OPS: Final = r"(?i)addcdiv|addcmul|lerp_|_foreach|fused_?(?:adam|sgd)|adam|\bsgd|momentum|multi_tensor"
 
 
-@rule("P7", "not-fused", Family.PRECISION, needs.gpu_work, needs.kernels, link=words.DLPROF)
+@rule("P7", "not-fused", Family.PRECISION, needs.gpu_work, needs.kernels, link=finding_text.DLPROF)
 def not_fused(case: Case) -> Verdict:
     """Elementwise and normalization work runs as many small kernels."""
     rows = case.kernels.filter(pl.col("op_type").is_in(ELEMENTWISE))
-    taken, launches = total(rows["total_ns"]), total(rows["calls"])
+    taken, launches = known_sum(rows["total_ns"]), known_sum(rows["calls"])
     share, mean = case.share(taken), taken / launches if launches else 0.0
     numbers = {"time_ns": taken, "time_pct": share, "launches": launches, "mean_ns": mean}
     few = launches < case.limit("P7", "launches")
@@ -378,12 +384,12 @@ def not_fused(case: Case) -> Verdict:
         return Clean(f"elementwise and normalization kernels take {percent(share)} of GPU time", numbers)
     return Found(
         f"Elementwise and normalization kernels take {percent(share)} of GPU time: "
-        f"{counted(launches, 'launch', 'launches')} of {duration(mean)} on average, mostly {label(rows['name'][0])}.",
+        f"{plural(launches, 'launch', 'launches')} of {duration(mean)} on average, mostly {label(rows['name'][0])}.",
         _fuse(case),
         numbers,
         taken // 2,
         "half of that time: fused kernels read and write the data once instead of each time",
-        *evidence_of(rows, "calls", "total_ns", "avg_ns", "line"),
+        *evidence_by_name(rows, "calls", "total_ns", "avg_ns", "line"),
     )
 
 
@@ -411,19 +417,19 @@ def unfused_optimizer(case: Case) -> Verdict:
     if inside.is_empty():
         return CannotTell("iterations of the optimizer's kernels are not recorded")
     steps = inside["iteration"].n_unique()
-    each, mean = inside.height / steps, total(inside["duration_ns"]) / inside.height
+    each, mean = inside.height / steps, known_sum(inside["duration_ns"]) / inside.height
     numbers = {"per_iteration": each, "mean_ns": mean, "iterations": steps}
     if each <= case.limit("P8", "launches") or mean >= case.limit("P8", "mean_ns"):
-        return Clean(f"{counted(each, 'launch', 'launches')} per iteration, {duration(mean)} on average", numbers)
-    by_name = ranked(totals_by_name(inside, "launches", "duration_ns"), "launches")
+        return Clean(f"{plural(each, 'launch', 'launches')} per iteration, {duration(mean)} on average", numbers)
+    by_name = sort_by_largest(totals_by_name(inside, "launches", "duration_ns"), "launches")
     return Found(
-        f"The optimizer launches {counted(each, 'kernel')} per iteration, {duration(mean)} on average, mostly "
+        f"The optimizer launches {plural(each, 'kernel')} per iteration, {duration(mean)} on average, mostly "
         f"{label(by_name['name'][0])}.",
         "foreach is already in use. Set fused=True, or use a fused optimizer (Apex, DeepSpeed)."
         if case.in_use.foreach_optimizer
         else "Set fused=True or foreach=True of torch.optim, or use a fused optimizer (Apex, DeepSpeed).",
         numbers,
-        total(inside["duration_ns"]),
+        known_sum(inside["duration_ns"]),
         "all of these kernels; launching them costs CPU time as well",
-        *evidence_of(by_name),
+        *evidence_by_name(by_name),
     )

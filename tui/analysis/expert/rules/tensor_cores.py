@@ -6,11 +6,20 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
-from tui.analysis.expert import words
+from tui.analysis.expert.finding_text import (
+    duration,
+    evidence_by_name,
+    float_or_zero,
+    known_sum,
+    label,
+    percent,
+    plural,
+    sort_by_largest,
+)
 from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.short_kernels import COPY_LESS_OFTEN, RUNTIME_COPIES
-from tui.analysis.expert.words import counted, duration, evidence_of, label, number_or_zero, percent, ranked, total
 from tui.analysis.roofline import ROOF_SHARE, op_work_by_shape
 from tui.analysis.tensor_core_efficiency import (
     TensorCoreUse,
@@ -29,7 +38,7 @@ _DOUBLE: Final = r"(?i)(?:^|[_:\s<])[dz](?:gemm|gemv|trsm|syrk|symm)|<\s*(?:cons
 _COMPLEX: Final = r"(?i)complex\s*<|cu(?:float|double)?complex|(?:^|_)[cz]gemm"
 
 
-@rule("P1", "no-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=words.DLPROF)
+@rule("P1", "no-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=finding_text.DLPROF)
 def no_tensor_cores(case: Case) -> Verdict:
     """No kernel uses tensor cores."""
     rows, use = _use(case)
@@ -51,9 +60,9 @@ def no_tensor_cores(case: Case) -> Verdict:
         f"time) could use them, mostly {label(could['name'][0])}.",
         _use_tensor_cores(case),
         numbers,
-        total(could.filter("may")["total_ns"]) // 2,
+        known_sum(could.filter("may")["total_ns"]) // 2,
         _HALF,
-        *evidence_of(could, "launches", "total_ns", "tensor_core_reason"),
+        *evidence_by_name(could, "launches", "total_ns", "tensor_core_reason"),
     )
 
 
@@ -108,7 +117,7 @@ def _unsettled(case: Case, use: TensorCoreUse) -> str:
     return ""
 
 
-@rule("P2", "low-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=words.LAYOUT)
+@rule("P2", "low-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=finding_text.LAYOUT)
 def few_tensor_cores(case: Case) -> Verdict:
     """Few of the eligible kernels use tensor cores."""
     rows, use = _use(case)
@@ -128,7 +137,7 @@ def few_tensor_cores(case: Case) -> Verdict:
     if efficiency >= case.limit("P2", "info_pct"):
         return Clean(f"{percent(efficiency)} of the eligible kernel time uses tensor cores", numbers)
     could = _not_on_them(rows)
-    left, may = total(could["total_ns"]), total(could.filter("may")["total_ns"])
+    left, may = known_sum(could["total_ns"]), known_sum(could.filter("may")["total_ns"])
     if not may:
         return Clean(
             f"all eligible kernels use them; {duration(left)} around them is layout changes and the like", numbers
@@ -142,7 +151,7 @@ def few_tensor_cores(case: Case) -> Verdict:
         {**numbers, "could_ns": may, "around_ns": left - may},
         may // 2,
         _HALF,
-        *evidence_of(could, "launches", "total_ns", "tensor_core_reason"),
+        *evidence_by_name(could, "launches", "total_ns", "tensor_core_reason"),
         Severity.INFO if efficiency >= case.limit("P2", "warn_pct") else None,
     )
 
@@ -166,11 +175,11 @@ def double_precision(case: Case) -> Verdict:
         numbers,
         taken // 2,
         "half of that time: single precision is at least twice as fast",
-        *evidence_of(wide, "calls", "total_ns", "line"),
+        *evidence_by_name(wide, "calls", "total_ns", "line"),
     )
 
 
-@rule("P4", "layout", Family.PRECISION, needs.gpu_work, needs.kernels, link=words.LAYOUT)
+@rule("P4", "layout", Family.PRECISION, needs.gpu_work, needs.kernels, link=finding_text.LAYOUT)
 def layout(case: Case) -> Verdict:
     """Kernels only change the layout of data."""
     rows = case.kernels.filter(pl.col("op_type") == "layout")
@@ -180,8 +189,8 @@ def layout(case: Case) -> Verdict:
         return Clean(f"layout changes take {percent(share)} of GPU time", numbers)
     first = rows.row(0, named=True)
     return Found(
-        f"Layout changes take {percent(share)} of GPU time in {counted(total(rows['calls']), 'launch', 'launches')}, "
-        f"mostly {label(first['name'])}.",
+        f"Layout changes take {percent(share)} of GPU time in "
+        f"{plural(known_sum(rows['calls']), 'launch', 'launches')}, mostly {label(first['name'])}.",
         "channels_last is already in use: find the ops that change back (contiguous, custom layers)."
         if case.in_use.channels_last
         else "Keep one layout: model and input .to(memory_format=torch.channels_last), with half precision."
@@ -192,7 +201,7 @@ def layout(case: Case) -> Verdict:
         numbers,
         taken,
         "all of these kernels",
-        *evidence_of(rows, "calls", "total_ns", "line"),
+        *evidence_by_name(rows, "calls", "total_ns", "line"),
     )
 
 
@@ -210,7 +219,15 @@ def _what_limits(case: Case) -> str:
     return _KERNEL_PROFILERS.get(case.vendor, "A kernel profiler shows what limits it.")
 
 
-@rule("P10", "hotspot", Family.PRECISION, needs.gpu_work, needs.kernels, severity=Severity.INFO, link=words.ROOT_CAUSES)
+@rule(
+    "P10",
+    "hotspot",
+    Family.PRECISION,
+    needs.gpu_work,
+    needs.kernels,
+    severity=Severity.INFO,
+    link=finding_text.ROOT_CAUSES,
+)
 def hotspot(case: Case) -> Verdict:
     """One kernel takes most of the time."""
     if case.computing.is_empty():
@@ -220,7 +237,7 @@ def hotspot(case: Case) -> Verdict:
     numbers = {"time_pct": share, "total_ns": first["total_ns"], "calls": first["calls"]}
     if share <= case.limit("P10", "time_pct"):
         return Clean(f"the longest kernel, {label(first['name'])}, takes {percent(share)} of GPU time", numbers)
-    calls = f" in {counted(first['calls'], 'launch', 'launches')}" if first["calls"] else ""
+    calls = f" in {plural(first['calls'], 'launch', 'launches')}" if first["calls"] else ""
     return Found(
         f"{label(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
         COPY_LESS_OFTEN
@@ -229,7 +246,7 @@ def hotspot(case: Case) -> Verdict:
         numbers,
         None,
         "not estimated: it depends on what limits the kernel",
-        *evidence_of(case.computing.head(1), "calls", "total_ns", "line"),
+        *evidence_by_name(case.computing.head(1), "calls", "total_ns", "line"),
     )
 
 
@@ -269,11 +286,11 @@ def uneven_kernels(case: Case) -> Verdict:
         .filter(pl.col("max_ns") > case.limit("L10", "times") * pl.col("median_ns"), pl.col("excess_ns") > least_ns)
         .collect()
     )
-    uneven = ranked(spread, "excess_ns")
+    uneven = sort_by_largest(spread, "excess_ns")
     numbers = {"kernels": uneven.height}
     if uneven.is_empty():
         return Clean("launches of one kernel in one configuration take about the same time", numbers)
-    first, excess = uneven.row(0, named=True), int(number_or_zero(uneven["excess_ns"].sum()))
+    first, excess = uneven.row(0, named=True), int(float_or_zero(uneven["excess_ns"].sum()))
     return Found(
         f"{label(first['name'])} takes {duration(first['median_ns'])} (median) to {duration(first['max_ns'])} in one "
         f"configuration: {duration(first['excess_ns'])} beyond the median in all.",
@@ -281,7 +298,7 @@ def uneven_kernels(case: Case) -> Verdict:
         numbers,
         excess,
         "what these launches take beyond their median",
-        *evidence_of(uneven, "launches", "median_ns", "max_ns", "total_ns", "excess_ns", "line"),
+        *evidence_by_name(uneven, "launches", "median_ns", "max_ns", "total_ns", "excess_ns", "line"),
     )
 
 
@@ -298,11 +315,11 @@ def below_roof(case: Case) -> Verdict:
     gains = long.with_columns(
         (pl.col("gpu_ns") - roof_ns / ROOF_SHARE).clip(0).round().cast(pl.Int64).alias("saved_ns")
     ).sort("saved_ns", descending=True)
-    saved = total(gains["saved_ns"])
+    saved = known_sum(gains["saved_ns"])
     numbers = {
         "saved_ns": saved,
         "saved_pct": case.share(saved),
-        "covered_pct": case.share(total(known["gpu_ns"])),
+        "covered_pct": case.share(known_sum(known["gpu_ns"])),
     }
     if case.share(saved) < case.limit("P14", "saved_pct"):
         return Clean(f"at 70% of the roof, ops would take {percent(case.share(saved))} less GPU time", numbers)

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis import needs as held
+from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
-from tui.analysis.expert import words
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import (
-    counted,
+from tui.analysis.expert.finding_text import (
     duration,
-    evidence_of,
+    evidence_by_name,
+    float_or_zero,
+    known_sum,
     label,
-    named,
-    number_or_zero,
+    name_filter,
     percent,
-    ranked,
+    plural,
     rate,
     size,
-    total,
+    sort_by_largest,
     totals_by_name,
 )
+from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ def _overlap(case: Case) -> str:
     return f"Copy the next batch{pinned} in a stream of its own (non_blocking=True) while this one computes."
 
 
-@rule("T1", "memcpy-dominates", Family.TRANSFERS, needs.copies_recorded, link=words.VISUAL_PROFILER)
+@rule("T1", "memcpy-dominates", Family.TRANSFERS, needs.copies_recorded, link=finding_text.VISUAL_PROFILER)
 def copies_dominate(case: Case) -> Verdict:
     """Copies take much of the GPU time."""
     copies = copies_by_name(case)
@@ -59,7 +59,7 @@ def copies_dominate(case: Case) -> Verdict:
     if copies.height > 1:
         share_text += f", {label(first['name'])} alone {percent(case.share(first['total_ns']))}"
     if first["calls"]:
-        share_text += f": {counted(first['calls'], 'copy', 'copies')} of {duration(first['total_ns'] / first['calls'])}"
+        share_text += f": {plural(first['calls'], 'copy', 'copies')} of {duration(first['total_ns'] / first['calls'])}"
         share_text += " on average" if first["calls"] > 1 else ""
     return Found(
         f"{share_text}.",
@@ -89,7 +89,7 @@ def _all_copies(case: Case) -> tuple[pl.DataFrame, str, str]:
     return copies_by_name(case).select("name", "calls", "total_ns", "line"), "kernels", "kind=memcpy"
 
 
-@rule("T2", "exposed-memcpy", Family.TRANSFERS, needs.timed_copies, link=words.TRACELENS)
+@rule("T2", "exposed-memcpy", Family.TRANSFERS, needs.timed_copies, link=finding_text.TRACELENS)
 def exposed_copies(case: Case) -> Verdict:
     """Exposed copies: no kernel overlaps with them."""
     if not case.kernel_ns:
@@ -110,7 +110,7 @@ def exposed_copies(case: Case) -> Verdict:
     )
 
 
-@rule("T3", "no-copy-overlap", Family.TRANSFERS, needs.timed_copies, link=words.VISUAL_PROFILER)
+@rule("T3", "no-copy-overlap", Family.TRANSFERS, needs.timed_copies, link=finding_text.VISUAL_PROFILER)
 def no_overlap(case: Case) -> Verdict:
     """Copies and kernels hardly overlap."""
     both, copying = case.overlap_ns("copies_hidden_ns"), case.overlap_ns("copies_ns")
@@ -135,7 +135,12 @@ def no_overlap(case: Case) -> Verdict:
 
 
 @rule(
-    "T4", "no-two-way-copies", Family.TRANSFERS, needs.timed_copies, severity=Severity.INFO, link=words.VISUAL_PROFILER
+    "T4",
+    "no-two-way-copies",
+    Family.TRANSFERS,
+    needs.timed_copies,
+    severity=Severity.INFO,
+    link=finding_text.VISUAL_PROFILER,
 )
 def no_two_way_copies(case: Case) -> Verdict:
     """Copies to and from the device do not overlap."""
@@ -175,7 +180,7 @@ def peer_copies(case: Case) -> Verdict:
     first = between.row(0, named=True)
     return Found(
         f"Device-to-device copies take {percent(share)} of GPU time, mostly {label(first['name'])}"
-        + (f" in {counted(first['calls'], 'copy', 'copies')}." if first["calls"] else "."),
+        + (f" in {plural(first['calls'], 'copy', 'copies')}." if first["calls"] else "."),
         " ".join(
             (
                 "Avoid .clone() and .contiguous() where a view works."
@@ -187,7 +192,7 @@ def peer_copies(case: Case) -> Verdict:
         numbers,
         taken,
         "all of these copies",
-        *evidence_of(between, "calls", "total_ns", "line"),
+        *evidence_by_name(between, "calls", "total_ns", "line"),
     )
 
 
@@ -198,7 +203,7 @@ KEPLER_PCIE_3: Final = re.compile(r"(?i)\b(?:gtx|titan|grid|k10|k40[a-z]*|k5200|
 """Boards with PCIe 3 among those of compute capability 3.0 and 3.5."""
 
 
-@rule("T5", "slow-copies", Family.TRANSFERS, needs.sizes, link=words.VISUAL_PROFILER)
+@rule("T5", "slow-copies", Family.TRANSFERS, needs.sizes, link=finding_text.VISUAL_PROFILER)
 def slow_copies(case: Case) -> Verdict:
     """Copies between host and device are slow."""
     rows = case.copies.filter(
@@ -239,7 +244,7 @@ def slow_copies(case: Case) -> Verdict:
         numbers,
         gain,
         "the same bytes at the speed of the link",
-        *evidence_of(slow),
+        *evidence_by_name(slow),
     )
 
 
@@ -267,26 +272,26 @@ def _generation(capability: float, board: str) -> int:
     return 3 if capability >= 3.7 or (capability >= 3 and KEPLER_PCIE_3.search(board)) else 2
 
 
-@rule("T6", "tiny-copies", Family.TRANSFERS, needs.sizes, link=words.RATELPROF)
+@rule("T6", "tiny-copies", Family.TRANSFERS, needs.sizes, link=finding_text.RATELPROF)
 def tiny_copies(case: Case) -> Verdict:
     """Many small copies."""
     rows = case.copies.filter(pl.col("size_bytes").is_not_null())
     tiny = rows.filter(pl.col("size_bytes") < case.limit("T6", "tiny_bytes"))
     share = 100 * tiny.height / rows.height if rows.height else 0.0
-    taken = total(tiny["duration_ns"])
+    taken = known_sum(tiny["duration_ns"])
     numbers = {"tiny": tiny.height, "copies": rows.height, "tiny_pct": share, "tiny_ns": taken}
     if share <= case.limit("T6", "tiny_pct") or tiny.height < case.limit("T6", "copies"):
         small = size(int(case.limit("T6", "tiny_bytes")))
-        return Clean(f"{tiny.height:,} of {counted(rows.height, 'copy is', 'copies are')} below {small}", numbers)
-    by_name = ranked(totals_by_name(tiny, "copies", "size_bytes", "duration_ns"), "copies")
+        return Clean(f"{tiny.height:,} of {plural(rows.height, 'copy is', 'copies are')} below {small}", numbers)
+    by_name = sort_by_largest(totals_by_name(tiny, "copies", "size_bytes", "duration_ns"), "copies")
     return Found(
-        f"{percent(share)} of {counted(rows.height, 'copy moves', 'copies move')} less than "
+        f"{percent(share)} of {plural(rows.height, 'copy moves', 'copies move')} less than "
         f"{size(int(case.limit('T6', 'tiny_bytes')))}, mostly {label(by_name['name'][0])}.",
         "Pack small copies into one buffer. Keep scalars on the device.",
         numbers,
         taken,
         "the time of these copies on the GPU, without what each costs the CPU",
-        *evidence_of(by_name),
+        *evidence_by_name(by_name),
     )
 
 
@@ -297,7 +302,7 @@ def tiny_copies(case: Case) -> Verdict:
     needs.sizes,
     needs.iterations,
     severity=Severity.INFO,
-    link=words.ROOT_CAUSES,
+    link=finding_text.ROOT_CAUSES,
 )
 def same_upload(case: Case) -> Verdict:
     """The same bytes are uploaded in every iteration."""
@@ -305,29 +310,29 @@ def same_upload(case: Case) -> Verdict:
     if not copies["iteration"].count() and copies.height:
         if not case.profile["activities"]["iteration"].count():
             return CannotTell("iterations of copies are not recorded")
-        return Clean(f"no iteration uploads anything: {counted(copies.height, 'upload')} outside of them")
+        return Clean(f"no iteration uploads anything: {plural(copies.height, 'upload')} outside of them")
     steps = _per_iteration(copies)
     least = int(case.limit("T10", "iterations"))
     if steps.height < least:
-        return Clean(f"{counted(steps.height, 'iteration uploads', 'iterations upload')} anything")
-    mean = number_or_zero(steps["bytes"].mean())
-    varies = 100 * number_or_zero(steps["bytes"].std()) / mean if mean else 0.0
+        return Clean(f"{plural(steps.height, 'iteration uploads', 'iterations upload')} anything")
+    mean = float_or_zero(steps["bytes"].mean())
+    varies = 100 * float_or_zero(steps["bytes"].std()) / mean if mean else 0.0
     numbers = {"bytes": mean, "varies_pct": varies, "iterations": steps.height}
     if mean <= case.limit("T10", "least_bytes") or varies >= case.limit("T10", "varies_pct"):
         return Clean(f"{size(int(mean))} a step, varying by {percent(varies)}", numbers)
     if steps["sizes"].n_unique() > 1:
         return Clean("the sizes of the uploads differ from step to step", numbers)
-    taken = total(steps["duration_ns"])
+    taken = known_sum(steps["duration_ns"])
     return Found(
         f"Each of {steps.height} iterations uploads {size(int(mean))} in "
-        f"{counted(steps['copies'][0], 'copy', 'copies')} of the same sizes: {duration(taken)} in all.",
+        f"{plural(steps['copies'][0], 'copy', 'copies')} of the same sizes: {duration(taken)} in all.",
         "Keep what does not change (weights, masks, tables) on the device. Input batches have to be uploaded.",
         numbers,
         taken,
         "all of these uploads, if none is needed",
         steps.drop("sizes"),
         "kernels",
-        named(copies["name"].unique(maintain_order=True)),
+        name_filter(copies["name"].unique(maintain_order=True)),
     )
 
 
@@ -346,8 +351,8 @@ def _per_iteration(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@rule("T13", "unified-memory", Family.TRANSFERS, needs.gpu_work, link=words.NSIGHT)
-def unified_memory(case: Case) -> Verdict:
+@rule("T13", "unified-memory", Family.TRANSFERS, needs.gpu_work, link=finding_text.NSIGHT)
+def unified_memory_migrations(case: Case) -> Verdict:
     """Pages of unified memory migrate."""
     single = case.profile["activities"].filter(pl.col("kind") == "um").select(
         "name", calls=pl.lit(1, pl.Int64), total_ns="duration_ns"
@@ -363,8 +368,8 @@ def unified_memory(case: Case) -> Verdict:
         .agg(pl.col("calls", "total_ns").sum())
         .sort("total_ns", "name", descending=[True, False])
     )
-    fault_ns = total(by_name.filter(pl.col("name").cast(pl.String).str.contains("(?i)fault"))["total_ns"])
-    moved_ns = total(by_name["total_ns"]) - fault_ns
+    fault_ns = known_sum(by_name.filter(pl.col("name").cast(pl.String).str.contains("(?i)fault"))["total_ns"])
+    moved_ns = known_sum(by_name["total_ns"]) - fault_ns
     most, whole = max(fault_ns, moved_ns), case.whole_ns * max(case.busy.height, 1)
     share = 100 * most / whole
     numbers = {"fault_ns": fault_ns, "moved_ns": moved_ns, "share_pct": share}

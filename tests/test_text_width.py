@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tui.fitting import bar, cell_width, clip, clip_middle, clip_sentence, shorten_symbol
+from tui.text_width import bar, cell_width, clip, clip_middle, clip_sentence, shorten_symbol
 
 
 @given(st.text("aZ_<>ßéµ–…×█▏行列ｆ한й", max_size=30))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui import fmt
-from tui.fitting import shorten_symbol
 from tui.model.names import short_name
+from tui.text_width import shorten_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,12 +101,12 @@ _TERMS: Final = {
 """What NVIDIA's terms are called by other manufacturers."""
 
 
-def in_terms_of(vendor: str, text: str) -> str:
+def use_vendor_terms(vendor: str, text: str) -> str:
     """A sentence with the terms of a manufacturer; names of the profile, which are quoted, stay as they are.
 
-    >>> in_terms_of("AMD", "`cudaMalloc` waits: replay a CUDA graph, use cudaMallocAsync.")
+    >>> use_vendor_terms("AMD", "`cudaMalloc` waits: replay a CUDA graph, use cudaMallocAsync.")
     '`cudaMalloc` waits: replay a HIP graph, use hipMallocAsync.'
-    >>> in_terms_of("NVIDIA", "Replay a CUDA graph.")
+    >>> use_vendor_terms("NVIDIA", "Replay a CUDA graph.")
     'Replay a CUDA graph.'
     """
     parts = text.split("`")
@@ -115,10 +115,10 @@ def in_terms_of(vendor: str, text: str) -> str:
     return "`".join(parts)
 
 
-def share_of(part_ns: float, whole_ns: float) -> str:
+def share_text(part_ns: float, whole_ns: float) -> str:
     """A part and the whole in one unit, after their share.
 
-    >>> share_of(80_010_000, 212_280_000)
+    >>> share_text(80_010_000, 212_280_000)
     '38% (80 of 212 ms)'
     """
     part, whole = duration(part_ns), duration(whole_ns)
@@ -138,10 +138,10 @@ def label(name: object) -> str:
     return f"`{shorten_symbol(short_name(str(name)), NAME_CELLS)}`"
 
 
-def counted(number: float, one: str, many: str = "") -> str:
+def plural(number: float, one: str, many: str = "") -> str:
     """A number of things.
 
-    >>> counted(1, "copy", "copies"), counted(1678, "gap")
+    >>> plural(1, "copy", "copies"), plural(1678, "gap")
     ('1 copy', '1,678 gaps')
     """
     return f"{number:,.0f} {one if number == 1 else many or one + 's'}"
@@ -152,17 +152,17 @@ def gpu_label(device: int | None, of: int) -> str:
     return "the GPU" if of == 1 else "an unnamed GPU" if device is None else f"GPU {device}"
 
 
-def named(names: Iterable[Any], column: str = "name") -> str:
+def name_filter(names: Iterable[Any], column: str = "name") -> str:
     r"""A filter for the rows of some names.
 
-    >>> print(named(["f<1>", 'a "b"']))
+    >>> print(name_filter(["f<1>", 'a "b"']))
     name="f<1>" | name="a \"b\""
     """
     distinct = list(dict.fromkeys(str(name) for name in names))[:NAMES_IN_FILTER]
-    return " | ".join(f"{column}={quoted(name)}" for name in distinct)
+    return " | ".join(f"{column}={quote_for_filter(name)}" for name in distinct)
 
 
-def most_often(by_name: pl.DataFrame, count: str) -> str:
+def most_frequent_name(by_name: pl.DataFrame, count: str) -> str:
     """The name that comes most often, as the end of a sentence; nothing where several come equally often.
 
     Args:
@@ -173,7 +173,7 @@ def most_often(by_name: pl.DataFrame, count: str) -> str:
     return "" if first in others else f"; most often {label(by_name['name'][0])}"
 
 
-def evidence_of(rows: pl.DataFrame, *columns: str, view: str = "kernels") -> tuple[pl.DataFrame, str, str]:
+def evidence_by_name(rows: pl.DataFrame, *columns: str, view: str = "kernels") -> tuple[pl.DataFrame, str, str]:
     """Evidence, view and filter of a finding: the first rows by name, and the view that shows work of these names.
 
     Args:
@@ -182,10 +182,14 @@ def evidence_of(rows: pl.DataFrame, *columns: str, view: str = "kernels") -> tup
         view: Where the rows behind them are.
     """
     shown = rows.select("name", *columns) if columns else rows
-    return shown.head(NAMES_IN_FILTER), view, named(rows["name"].unique(maintain_order=True).head(NAMES_IN_FILTER))
+    return (
+        shown.head(NAMES_IN_FILTER),
+        view,
+        name_filter(rows["name"].unique(maintain_order=True).head(NAMES_IN_FILTER)),
+    )
 
 
-def these_alone(first: int, last: int, *, proposed: bool = False) -> str:
+def how_to_select_iterations(first: int, last: int, *, proposed: bool = False) -> str:
     """How to look at some iterations alone, from the command line and within the program.
 
     Args:
@@ -193,13 +197,13 @@ def these_alone(first: int, last: int, *, proposed: bool = False) -> str:
         last: Number of the last.
         proposed: They are the steady ones that view Iterations proposes.
 
-    >>> these_alone(1, 5), these_alone(1, 3, proposed=True)
+    >>> how_to_select_iterations(1, 5), how_to_select_iterations(1, 3, proposed=True)
     ('--iterations 1:5, or :aggregate 1:5', '--iterations 1:3, or p in Iterations')
     """
     return f"--iterations {first}:{last}, or {'p in Iterations' if proposed else f':aggregate {first}:{last}'}"
 
 
-def quoted(text: str) -> str:
+def quote_for_filter(text: str) -> str:
     """Text in quotes that the filter language reads back as it is."""
     return f'"{"".join(map(_escaped, text))}"'
 
@@ -211,7 +215,7 @@ def _escaped(character: str) -> str:
     return f"\\u{{{ord(character):x}}}" if unseen else character
 
 
-def largest(rows: pl.DataFrame, by: str, *columns: str) -> pl.DataFrame:
+def largest_rows(rows: pl.DataFrame, by: str, *columns: str) -> pl.DataFrame:
     """The rows with most of something, for evidence."""
     least = rows[by].top_k(NAMES_IN_FILTER).min()
     most = rows.filter(pl.col(by) >= least) if least is not None else rows
@@ -223,29 +227,29 @@ def totals_by_name(rows: pl.DataFrame, count: str, *sums: str) -> pl.DataFrame:
     return rows.group_by("name").agg(pl.len().cast(pl.Int64).alias(count), pl.col(sums).sum(), pl.col("line").min())
 
 
-def ranked(by_name: pl.DataFrame, *by: str) -> pl.DataFrame:
+def sort_by_largest(by_name: pl.DataFrame, *by: str) -> pl.DataFrame:
     """Rows of names, those with most of something first; of equal ones by name."""
     return by_name.sort(*by, "name", descending=[*(True for _ in by), False], nulls_last=True)
 
 
-def whole(value: Any) -> int:
+def int_or_zero(value: Any) -> int:
     """A sum or extreme of a column of whole numbers; 0 where there is none.
 
     >>> import polars as pl
-    >>> whole(pl.Series([1, None]).sum()), whole(pl.Series([], dtype=pl.Int64).max())
+    >>> int_or_zero(pl.Series([1, None]).sum()), int_or_zero(pl.Series([], dtype=pl.Int64).max())
     (1, 0)
     """
     return 0 if value is None else int(value)
 
 
-def number_or_zero(value: Any) -> float:
+def float_or_zero(value: Any) -> float:
     """A figure of a column as a number; 0 where there is none."""
     return 0.0 if value is None else float(value)
 
 
-def total(column: pl.Series) -> int:
+def known_sum(column: pl.Series) -> int:
     """The sum of the known values of a column."""
-    return whole(column.sum())
+    return int_or_zero(column.sum())
 
 
 TENSORBOARD: Final = "https://github.com/pytorch/kineto/blob/main/tb_plugin/torch_tb_profiler/profiler/data.py"

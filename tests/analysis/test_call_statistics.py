@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from tui.analysis.durations import MANY, figures, figures_by, timed
+from tui.analysis.durations import MANY, call_statistics, call_statistics_by, timed_count
 from tui.analysis.grouping import group_rows
 
 _KEYS = ("session", "kind", "name")
@@ -20,11 +20,13 @@ def _rows(given: list[tuple[int, str, str, int | None]], lines: list[int | None]
 
 
 def _by_group(rows: pl.DataFrame) -> pl.DataFrame:
-    return group_rows(rows, _KEYS, [*figures(), timed(), pl.col("line").min(), pl.col("short_name").first()])
+    return group_rows(
+        rows, _KEYS, [*call_statistics(), timed_count(), pl.col("line").min(), pl.col("short_name").first()]
+    )
 
 
 def _same(rows: pl.DataFrame) -> None:
-    found = figures_by(rows, _KEYS, "short_name", many=0)
+    found = call_statistics_by(rows, _KEYS, "short_name", many=0)
     assert_frame_equal(found.sort(_KEYS), _by_group(rows).sort(_KEYS), check_exact=True)
 
 
@@ -43,7 +45,7 @@ def test_sorted_numbers_give_the_same_as_groups(given: list[tuple[int, str, str,
 
 def test_quantiles_lie_between_two_calls() -> None:
     rows = _rows([(0, "kernel", "a", taken) for taken in (40, 10, 20, 30)] + [(0, "kernel", "b", 7)])
-    found = figures_by(rows, _KEYS, many=0).sort("name")
+    found = call_statistics_by(rows, _KEYS, many=0).sort("name")
     assert found.select("calls", "total_ns", "min_ns", "max_ns", "median_ns", "p90_ns", "p99_ns", "line").rows() == [
         (4, 100, 10, 40, 25, 37, 40, 1),
         (1, 7, 7, 7, 7, 7, 7, 5),
@@ -70,4 +72,6 @@ def test_what_cannot_be_one_number_is_grouped(rows: pl.DataFrame) -> None:
 def test_so_many_rows_are_sorted() -> None:
     names = [("kernel", "abcde"[at * at % 5], at * 7919 % 1013) for at in range(MANY)]
     rows = _rows([(0, *result) for result in names])
-    assert_frame_equal(figures_by(rows, _KEYS, "short_name").sort(_KEYS), _by_group(rows).sort(_KEYS), check_exact=True)
+    assert_frame_equal(
+        call_statistics_by(rows, _KEYS, "short_name").sort(_KEYS), _by_group(rows).sort(_KEYS), check_exact=True
+    )
