@@ -166,7 +166,7 @@ _QUANTILES: Final = {"median_ns": 0.50, "p90_ns": 0.90, "p99_ns": 0.99}
 def call_statistics_by(rows: pl.DataFrame, keys: Sequence[str], *first: str, many: int = MANY) -> pl.DataFrame:
     """What `group_rows` gives of `tui.analysis.durations.call_statistics`, in no particular order.
 
-    Columns: ``keys``, `CALL_STATISTICS`, timed_calls, line (the lowest), and ``first`` (of the first row of each group).
+    Columns: ``keys``, `CALL_STATISTICS`, timed_calls, line (the lowest), and ``first`` of each group's first row.
 
     Args:
         rows: With ``duration_ns`` and ``line``.

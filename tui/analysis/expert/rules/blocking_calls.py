@@ -9,9 +9,11 @@ import numpy as np
 import polars as pl
 
 from tui.analysis import needs as held
-from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
+    ADVISOR,
+    NSIGHT,
+    ROOT_CAUSES,
     duration,
     evidence_by_name,
     int_or_zero,
@@ -43,7 +45,7 @@ ANY_WAIT: Final = "(?i)synchronize"
 COLLECTIONS: Final = r"(?i)^(?:python\s*)?gc(?:$|\W|\.collect)|garbage"
 
 
-@rule("A1", "sync-calls", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=finding_text.ROOT_CAUSES)
+@rule("A1", "sync-calls", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=ROOT_CAUSES)
 def synchronizing_calls(case: Case) -> Verdict:
     """The CPU waits for the GPU in synchronizing calls."""
     rows, longest = case.api_named(WAITS), EMPTY
@@ -110,7 +112,7 @@ def _idle_after(case: Case, waits: IntervalSet) -> int:
     return max(lost)
 
 
-@rule("A13", "launch-blocking", Family.LAUNCHES, needs.api_trace, link=finding_text.ADVISOR)
+@rule("A13", "launch-blocking", Family.LAUNCHES, needs.api_trace, link=ADVISOR)
 def launch_blocking(case: Case) -> Verdict:
     """Nearly every launch is followed by a synchronizing call."""
     waiting = case.names("api_calls", ANY_WAIT)
@@ -188,7 +190,7 @@ def _followed(calls: pl.DataFrame) -> tuple[int, int]:
     return launches, followed
 
 
-@rule("A14", "garbage-collection", Family.LAUNCHES, needs.ops_or_ranges, link=finding_text.ADVISOR)
+@rule("A14", "garbage-collection", Family.LAUNCHES, needs.ops_or_ranges, link=ADVISOR)
 def garbage_collection(case: Case) -> Verdict:
     """Python collects garbage while the GPU waits."""
     shown = ("name", "start_ns", "duration_ns", "line")
@@ -212,7 +214,7 @@ def garbage_collection(case: Case) -> Verdict:
     )
 
 
-@rule("T7", "pageable-async", Family.TRANSFERS, needs.copies_recorded, needs.api_trace, link=finding_text.NSIGHT)
+@rule("T7", "pageable-async", Family.TRANSFERS, needs.copies_recorded, needs.api_trace, link=NSIGHT)
 def pageable_async(case: Case) -> Verdict:
     """Asynchronous copies of pageable memory block the CPU."""
     copies = case.copies
@@ -261,7 +263,7 @@ def _copy_calls(case: Case, pattern: str) -> pl.DataFrame:
     )
 
 
-@rule("T8", "sync-copy", Family.TRANSFERS, needs.gpu_work, needs.api_work, link=finding_text.NSIGHT)
+@rule("T8", "sync-copy", Family.TRANSFERS, needs.gpu_work, needs.api_work, link=NSIGHT)
 def synchronous_copies(case: Case) -> Verdict:
     """Synchronous copies block the CPU."""
     rows = case.api_named("(?i)memcpy").filter(~pl.col("name").str.contains("(?i)async"))
@@ -312,7 +314,7 @@ def _within_span(case: Case, blocked: IntervalSet) -> int:
     needs.gpu_work,
     needs.api_trace,
     severity=Severity.INFO,
-    link=finding_text.NSIGHT,
+    link=NSIGHT,
 )
 def synchronous_sets(case: Case) -> Verdict:
     """Memsets of host memory block the CPU."""
@@ -345,7 +347,7 @@ def synchronous_sets(case: Case) -> Verdict:
     )
 
 
-@rule("T11", "readback-stalls", Family.TRANSFERS, needs.sizes, needs.launches_linked, link=finding_text.ROOT_CAUSES)
+@rule("T11", "readback-stalls", Family.TRANSFERS, needs.sizes, needs.launches_linked, link=ROOT_CAUSES)
 def readbacks(case: Case) -> Verdict:
     """Small results are copied back and waited for."""
     copies = case.copies.filter(

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.collectives import collectives, ongoing_ranks_note, stragglers, waits_of_ranks
-from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
+    ADVISOR,
+    HTA,
+    ROOT_CAUSES,
+    TENSORBOARD,
+    TRACELENS,
     duration,
     evidence_by_name,
     float_or_zero,
@@ -48,7 +52,7 @@ def needs_single_communication(case: Case) -> str:
     return needs.start_times(case) or needs.kernels(case)
 
 
-@rule("C1", "comm-share", Family.COMMUNICATION, needs.gpu_work, needs.kernels, link=finding_text.TENSORBOARD)
+@rule("C1", "comm-share", Family.COMMUNICATION, needs.gpu_work, needs.kernels, link=TENSORBOARD)
 def much_communication(case: Case) -> Verdict:
     """Communication takes much of the time."""
     rows = communication_kernels(case)
@@ -91,7 +95,7 @@ def _shown(case: Case) -> tuple[pl.DataFrame, str, str]:
     return evidence_by_name(communication_kernels(case), "calls", "total_ns", "line")
 
 
-@rule("C2", "exposed-comm", Family.COMMUNICATION, needs_single_communication, link=finding_text.TRACELENS)
+@rule("C2", "exposed-comm", Family.COMMUNICATION, needs_single_communication, link=TRACELENS)
 def exposed_communication(case: Case) -> Verdict:
     """Exposed communication: no kernel overlaps with it."""
     if communication_kernels(case).is_empty():
@@ -116,9 +120,7 @@ def exposed_communication(case: Case) -> Verdict:
     )
 
 
-@rule(
-    "C3", "comm-stream", Family.COMMUNICATION, needs_single_communication, needs.streams, link=finding_text.ROOT_CAUSES
-)
+@rule("C3", "comm-stream", Family.COMMUNICATION, needs_single_communication, needs.streams, link=ROOT_CAUSES)
 def communication_on_compute_stream(case: Case) -> Verdict:
     """Communication shares a stream with compute kernels."""
     if communication_kernels(case).is_empty():
@@ -157,7 +159,7 @@ def communication_on_compute_stream(case: Case) -> Verdict:
     Family.COMMUNICATION,
     needs_single_communication,
     severity=Severity.INFO,
-    link=finding_text.ROOT_CAUSES,
+    link=ROOT_CAUSES,
 )
 def computing_per_communication(case: Case) -> Verdict:
     """Little computing per communication."""
@@ -217,7 +219,7 @@ def message_sizes(case: Case) -> str:
     return "" if sized_collectives(case).height else "message sizes are not recorded"
 
 
-@rule("C8", "tiny-messages", Family.COMMUNICATION, message_sizes, severity=Severity.INFO, link=finding_text.ADVISOR)
+@rule("C8", "tiny-messages", Family.COMMUNICATION, message_sizes, severity=Severity.INFO, link=ADVISOR)
 def tiny_messages(case: Case) -> Verdict:
     """Collectives move little at a time."""
     if communication_kernels(case).is_empty():
@@ -246,7 +248,7 @@ def tiny_messages(case: Case) -> Verdict:
     )
 
 
-@rule("C9", "contention", Family.COMMUNICATION, message_sizes, severity=Severity.INFO, link=finding_text.ADVISOR)
+@rule("C9", "contention", Family.COMMUNICATION, message_sizes, severity=Severity.INFO, link=ADVISOR)
 def contention(case: Case) -> Verdict:
     """Communication is slower while kernels compute."""
     if communication_kernels(case).is_empty():
@@ -304,7 +306,7 @@ def several_ranks(case: Case) -> str:
     return ""
 
 
-@rule("C5", "straggler", Family.COMMUNICATION, several_ranks, needs.iterations, link=finding_text.HTA, across=True)
+@rule("C5", "straggler", Family.COMMUNICATION, several_ranks, needs.iterations, link=HTA, across=True)
 def straggler(case: Case) -> Verdict:
     """The other ranks wait for one of them."""
     answer = stragglers(case.profile, long_pct=case.limit("C5", "last_pct"))
@@ -356,7 +358,7 @@ def _what_it_does_longer(case: Case, session: int, who: str, wait_ns: int) -> st
     return f"Check what {who} does longer: its input, its share of the data, other work on its host, its clocks."
 
 
-@rule("C7", "rank-spread", Family.COMMUNICATION, several_ranks, link=finding_text.ADVISOR, across=True)
+@rule("C7", "rank-spread", Family.COMMUNICATION, several_ranks, link=ADVISOR, across=True)
 def rank_spread(case: Case) -> Verdict:
     """Ranks have unequal work."""
     talking = collectives(case.profile)["session"].unique()

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
+    ADVISOR,
+    DLPROF,
+    TENSORBOARD,
     duration,
     int_or_zero,
     label,
@@ -49,7 +51,7 @@ def needs_model_config(case: Case) -> str:
     return "only DLProf records the configuration of the model"
 
 
-@rule("P6", "cudnn-benchmark", Family.PRECISION, needs_model_config, link=finding_text.DLPROF)
+@rule("P6", "cudnn-benchmark", Family.PRECISION, needs_model_config, link=DLPROF)
 def benchmark_off(case: Case) -> Verdict:
     """CuDNN does not choose the fastest convolution."""
     config = model_config(case)
@@ -100,7 +102,7 @@ def debug_modes(case: Case) -> Verdict:
     )
 
 
-@rule("P13", "sync-batchnorm", Family.PRECISION, needs.ops, link=finding_text.ADVISOR)
+@rule("P13", "sync-batchnorm", Family.PRECISION, needs.ops, link=ADVISOR)
 def sync_batch_norm(case: Case) -> Verdict:
     """Many layers of SyncBatchNorm."""
     rows = case.rows_named("ops", r"(?i)^sync_?batch_?norm", "name", "iteration")
@@ -130,7 +132,7 @@ def sync_batch_norm(case: Case) -> Verdict:
 _LOADER_ADVICE: Final = {"num_workers": "num_workers to a few per GPU", "pin_memory": "pin_memory=True"}
 
 
-@rule("I6", "loader-config", Family.ITERATIONS, needs_model_config, severity=Severity.INFO, link=finding_text.DLPROF)
+@rule("I6", "loader-config", Family.ITERATIONS, needs_model_config, severity=Severity.INFO, link=DLPROF)
 def loader_config(case: Case) -> Verdict:
     """The data loader has no workers or no pinned memory."""
     config = model_config(case)
@@ -151,7 +153,7 @@ def loader_config(case: Case) -> Verdict:
     )
 
 
-@rule("C6", "data-parallel", Family.COMMUNICATION, needs.gpu_work, needs.ops_or_ranges, link=finding_text.TENSORBOARD)
+@rule("C6", "data-parallel", Family.COMMUNICATION, needs.gpu_work, needs.ops_or_ranges, link=TENSORBOARD)
 def data_parallel(case: Case) -> Verdict:
     """Several GPUs run without DistributedDataParallel or NCCL."""
     plain, distributed = (
@@ -204,7 +206,7 @@ def loading_within(case: Case, idle: IntervalSet) -> int:
     return (host_phases(case.profile, case.session or 0).get(HostPhase.DATALOADER, EMPTY) & idle).length_ns
 
 
-@rule("I5", "dataloader", Family.ITERATIONS, needs.start_times, needs.ops_or_ranges, link=finding_text.TENSORBOARD)
+@rule("I5", "dataloader", Family.ITERATIONS, needs.start_times, needs.ops_or_ranges, link=TENSORBOARD)
 def dataloader(case: Case) -> Verdict:
     """The GPU waits for input data."""
     loading = host_phases(case.profile, case.session or 0).get(HostPhase.DATALOADER)

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
+    ADVISOR,
+    HTA,
+    NSIGHT,
+    SAGEMAKER,
+    TENSORBOARD,
+    VISUAL_PROFILER,
     duration,
     evidence_by_name,
     float_or_zero,
@@ -42,7 +47,7 @@ if TYPE_CHECKING:
 _PAUSES: Final = pl.Schema({"device": pl.Int32, "start_ns": pl.Int64, "gap_ns": pl.Int64, "after": NAME})
 
 
-@rule("U2", "gpu-gaps", Family.UTILIZATION, needs.start_times, link=finding_text.NSIGHT)
+@rule("U2", "gpu-gaps", Family.UTILIZATION, needs.start_times, link=NSIGHT)
 def long_gaps(case: Case) -> Verdict:
     """Long gaps between GPU work."""
     least = case.limit("U2", "gap_ns")
@@ -120,7 +125,7 @@ def _with_lines(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@rule("U6", "host-bound", Family.UTILIZATION, needs.launches_linked, link=finding_text.HTA)
+@rule("U6", "host-bound", Family.UTILIZATION, needs.launches_linked, link=HTA)
 def host_bound(case: Case) -> Verdict:
     """A GPU waits for the CPU to launch."""
     by_name = _late_by_name(case).sort("gap_ns", "name", descending=[True, False])
@@ -196,7 +201,7 @@ def micro_gaps(case: Case) -> Verdict:
     )
 
 
-@rule("U9", "host-silent", Family.UTILIZATION, needs.start_times, needs.api_trace, link=finding_text.ADVISOR)
+@rule("U9", "host-silent", Family.UTILIZATION, needs.start_times, needs.api_trace, link=ADVISOR)
 def silent_pauses(case: Case) -> Verdict:
     """Neither the GPU nor CUDA calls are active."""
     least = case.limit("U9", "gap_ns")
@@ -252,7 +257,7 @@ FEW_GAPS: Final = 10
 """Where so many of the longest gaps are most of the idle time, launches are not what the GPU waits for."""
 
 
-@rule("U1", "gpu-low-util", Family.UTILIZATION, needs.start_times, link=finding_text.TENSORBOARD)
+@rule("U1", "gpu-low-util", Family.UTILIZATION, needs.start_times, link=TENSORBOARD)
 def low_gpu_utilization(case: Case) -> Verdict:
     """A GPU is busy for too little of the time."""
     begin, end = case.wall
@@ -355,7 +360,7 @@ def _too_short(case: Case, chunks: int) -> str:
     return f"the span of {duration(case.span_ns)} is too short to be cut into {chunks} parts"
 
 
-@rule("U3", "util-chunks", Family.UTILIZATION, needs.start_times, severity=Severity.INFO, link=finding_text.NSIGHT)
+@rule("U3", "util-chunks", Family.UTILIZATION, needs.start_times, severity=Severity.INFO, link=NSIGHT)
 def low_stretches(case: Case) -> Verdict:
     """A GPU is little used in parts of the run."""
     if reason := _too_short(case, CHUNKS):
@@ -407,7 +412,7 @@ def _cause_of_stretches(case: Case) -> str:
     return Cause.PAUSES if 2 * longest > int(lengths.sum()) else ""
 
 
-@rule("U8", "low-compute", Family.UTILIZATION, needs.gpu_work, link=finding_text.VISUAL_PROFILER)
+@rule("U8", "low-compute", Family.UTILIZATION, needs.gpu_work, link=VISUAL_PROFILER)
 def low_compute(case: Case) -> Verdict:
     """The GPU is busy, but not with computing."""
     if case.is_table_cut:
@@ -438,7 +443,7 @@ def low_compute(case: Case) -> Verdict:
     )
 
 
-@rule("U10", "fluctuating", Family.UTILIZATION, needs.start_times, severity=Severity.INFO, link=finding_text.SAGEMAKER)
+@rule("U10", "fluctuating", Family.UTILIZATION, needs.start_times, severity=Severity.INFO, link=SAGEMAKER)
 def fluctuating(case: Case) -> Verdict:
     """GPU use comes in bursts."""
     if reason := _too_short(case, FINE_CHUNKS):

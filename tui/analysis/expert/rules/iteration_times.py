@@ -8,9 +8,12 @@ import numpy as np
 import polars as pl
 
 from tui.analysis import needs as held
-from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
+    DLPROF,
+    HTA,
+    ROOT_CAUSES,
+    SAGEMAKER,
     duration,
     float_or_zero,
     how_to_select_iterations,
@@ -42,7 +45,7 @@ _RECORDED: Final = {"activities": "GPU work", "api_calls": "API call", "ops": "o
 """What a recording can begin with, in words."""
 
 
-@rule("I1", "no-iterations", Family.ITERATIONS, needs.start_times, severity=Severity.INFO, link=finding_text.DLPROF)
+@rule("I1", "no-iterations", Family.ITERATIONS, needs.start_times, severity=Severity.INFO, link=DLPROF)
 def no_iterations(case: Case) -> Verdict:
     """The run is not divided into iterations."""
     number = case.iterations.height
@@ -71,7 +74,7 @@ def _ended(text: str) -> str:
     return text[:1].upper() + text[1:] + "." * (not text.endswith("."))
 
 
-@rule("I2", "uneven-range", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=finding_text.DLPROF)
+@rule("I2", "uneven-range", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=DLPROF)
 def uneven_range(case: Case) -> Verdict:
     """Iterations differ in length."""
     values = iteration_durations(case)
@@ -119,7 +122,7 @@ def varies_pct(values: npt.NDArray[np.float64]) -> float:
     return 100 * float(values.std(ddof=1)) / mean if len(values) > 1 and mean else 0.0
 
 
-@rule("I3", "slow-iterations", Family.ITERATIONS, needs.iterations, link=finding_text.ROOT_CAUSES)
+@rule("I3", "slow-iterations", Family.ITERATIONS, needs.iterations, link=ROOT_CAUSES)
 def slow_iterations(case: Case) -> Verdict:
     """Some iterations take much longer than the others."""
     values = iteration_durations(case)
@@ -198,7 +201,7 @@ def drift(case: Case) -> Verdict:
     )
 
 
-@rule("I10", "long-start-up", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=finding_text.SAGEMAKER)
+@rule("I10", "long-start-up", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=SAGEMAKER)
 def long_start(case: Case) -> Verdict:
     """Start-up takes long."""
     if case.profile.aggregation.is_part:
@@ -269,7 +272,7 @@ def _steps(case: Case, *phases: str) -> pl.DataFrame:
     Family.ITERATIONS,
     needs.start_times,
     needs_server_steps,
-    link=finding_text.ROOT_CAUSES,
+    link=ROOT_CAUSES,
 )
 def decode_launch_bound(case: Case) -> Verdict:
     """Decode steps wait for kernel launches that a CUDA graph would make at once."""
@@ -305,7 +308,7 @@ def decode_launch_bound(case: Case) -> Verdict:
     Family.ITERATIONS,
     needs.start_times,
     needs_server_steps,
-    link=finding_text.ROOT_CAUSES,
+    link=ROOT_CAUSES,
 )
 def prefill_delays_decode(case: Case) -> Verdict:
     """Steps that read prompts make requests wait that generate tokens."""
@@ -341,9 +344,7 @@ def prefill_delays_decode(case: Case) -> Verdict:
     )
 
 
-@rule(
-    "I13", "gaps-between-steps", Family.ITERATIONS, needs.start_times, needs_server_steps, link=finding_text.ROOT_CAUSES
-)
+@rule("I13", "gaps-between-steps", Family.ITERATIONS, needs.start_times, needs_server_steps, link=ROOT_CAUSES)
 def gaps_between_steps(case: Case) -> Verdict:
     """The GPU idles while the server prepares the next step."""
     end = pl.col("start_ns") + pl.col("duration_ns")
@@ -377,7 +378,7 @@ def gaps_between_steps(case: Case) -> Verdict:
     needs.kernels,
     needs_server_steps,
     severity=Severity.INFO,
-    link=finding_text.HTA,
+    link=HTA,
 )
 def decode_communication(case: Case) -> Verdict:
     """Collectives take much of the GPU time of decode steps."""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
+    HTA,
     NAMES_IN_FILTER,
+    VISUAL_PROFILER,
     duration,
     evidence_by_name,
     known_sum,
@@ -45,7 +46,7 @@ LAUNCH_CALLS: Final = (
 """
 
 
-@rule("A3", "launch-bound", Family.LAUNCHES, needs.launches_linked, link=finding_text.HTA)
+@rule("A3", "launch-bound", Family.LAUNCHES, needs.launches_linked, link=HTA)
 def launch_bound(case: Case) -> Verdict:
     """Launching kernels takes longer than running them."""
     launches, bound = _bound(case)
@@ -132,7 +133,7 @@ def _named_by_calls(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@rule("A4", "slow-launches", Family.LAUNCHES, needs.api_trace, link=finding_text.HTA)
+@rule("A4", "slow-launches", Family.LAUNCHES, needs.api_trace, link=HTA)
 def slow_launches(case: Case) -> Verdict:
     """Some launch calls take long."""
     least = case.limit("A4", "call_ns")
@@ -160,7 +161,7 @@ def slow_launches(case: Case) -> Verdict:
     )
 
 
-@rule("A5", "launch-delay", Family.LAUNCHES, needs.launches_linked, link=finding_text.HTA)
+@rule("A5", "launch-delay", Family.LAUNCHES, needs.launches_linked, link=HTA)
 def launch_delay(case: Case) -> Verdict:
     """Kernels start late on an idle GPU."""
     least = case.limit("A5", "delay_ns")
@@ -224,7 +225,7 @@ def _late(line: Timeline, called_until: Ints, known: Flags, least: float) -> tup
     needs.launches_linked,
     needs.streams,
     severity=Severity.INFO,
-    link=finding_text.HTA,
+    link=HTA,
 )
 def full_queue(case: Case) -> Verdict:
     """The queue of a stream is full."""
@@ -265,7 +266,7 @@ def full_queue(case: Case) -> Verdict:
     needs.streams,
     needs.single_kernels,
     severity=Severity.INFO,
-    link=finding_text.VISUAL_PROFILER,
+    link=VISUAL_PROFILER,
 )
 def one_stream(case: Case) -> Verdict:
     """All work is in one stream."""
@@ -300,7 +301,7 @@ def one_stream(case: Case) -> Verdict:
     needs.streams,
     needs.sm_counts,
     severity=Severity.INFO,
-    link=finding_text.VISUAL_PROFILER,
+    link=VISUAL_PROFILER,
 )
 def no_concurrency(case: Case) -> Verdict:
     """Kernels of several streams never run together."""

@@ -8,8 +8,7 @@ import polars as pl
 
 from tui.analysis.allocator import allocator_iterations, allocators
 from tui.analysis.capabilities import why_none
-from tui.analysis.expert import finding_text
-from tui.analysis.expert.finding_text import percent, plural, size
+from tui.analysis.expert.finding_text import DLPROF, SAGEMAKER, TENSORBOARD, percent, plural, size
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.needs import ALLOCATIONS
 
@@ -30,7 +29,7 @@ def needs_memory_use(case: Case) -> str:
     return "GPU memory use is not recorded"
 
 
-@rule("I7", "memory-underused", Family.ITERATIONS, needs_memory_use, severity=Severity.INFO, link=finding_text.DLPROF)
+@rule("I7", "memory-underused", Family.ITERATIONS, needs_memory_use, severity=Severity.INFO, link=DLPROF)
 def memory_underused(case: Case) -> Verdict:
     """Most of the GPU's memory is free."""
     most = memory_use(case).row(0, named=True)
@@ -97,7 +96,7 @@ def _shown(case: Case) -> tuple[pl.DataFrame, str, str, Severity | None, str]:
     return rows, "memory", "", None, "allocator"
 
 
-@rule("I8", "memory-full", Family.ITERATIONS, needs_memory_use, link=finding_text.TENSORBOARD)
+@rule("I8", "memory-full", Family.ITERATIONS, needs_memory_use, link=TENSORBOARD)
 def memory_full(case: Case) -> Verdict:
     """GPU memory is nearly full."""
     most = memory_use(case).row(0, named=True)
@@ -123,7 +122,7 @@ def needs_allocations(case: Case) -> str:
     return "" if of_gpus.height else why_none(case.profile, ALLOCATIONS)
 
 
-@rule("I9", "memory-grows", Family.ITERATIONS, needs_allocations, link=finding_text.SAGEMAKER)
+@rule("I9", "memory-grows", Family.ITERATIONS, needs_allocations, link=SAGEMAKER)
 def memory_grows(case: Case) -> Verdict:
     """Allocated memory grows."""
     window = int(case.limit("I9", "iterations"))

@@ -6,9 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
-from tui.analysis.expert.finding_text import evidence_by_name, float_or_zero, known_sum, label, percent, plural
+from tui.analysis.expert.finding_text import (
+    NSIGHT_COMPUTE,
+    TAIL,
+    TENSORBOARD,
+    evidence_by_name,
+    float_or_zero,
+    known_sum,
+    label,
+    percent,
+    plural,
+)
 from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.occupancy import WARP, capabilities
@@ -58,7 +67,7 @@ _LIMITER_ADVICE: Final = {
 }
 
 
-@rule("L1", "low-occupancy", Family.CONFIGURATION, needs.occupancies, link=finding_text.NSIGHT_COMPUTE)
+@rule("L1", "low-occupancy", Family.CONFIGURATION, needs.occupancies, link=NSIGHT_COMPUTE)
 def low_occupancy(case: Case) -> Verdict:
     """Theoretical occupancy is low."""
     rows = known_occupancies(case)
@@ -104,7 +113,7 @@ def _on_tensor_cores(case: Case) -> pl.Series:
     return case.kernels.filter(pl.col("uses_tensor_core").fill_null(False))["name"]
 
 
-@rule("L6", "tiny-block", Family.CONFIGURATION, needs.occupancies, link=finding_text.NSIGHT_COMPUTE)
+@rule("L6", "tiny-block", Family.CONFIGURATION, needs.occupancies, link=NSIGHT_COMPUTE)
 def tiny_blocks(case: Case) -> Verdict:
     """Blocks are so small that their number limits occupancy."""
     rows = known_occupancies(case).filter(
@@ -166,7 +175,7 @@ def register_ceiling(case: Case) -> Verdict:
     needs.occupancies,
     needs.sm_counts,
     severity=Severity.INFO,
-    link=finding_text.TENSORBOARD,
+    link=TENSORBOARD,
 )
 def achieved_occupancy(case: Case) -> Verdict:
     """Estimated achieved occupancy is low."""
@@ -191,7 +200,7 @@ def achieved_occupancy(case: Case) -> Verdict:
     )
 
 
-@rule("L2", "grid-below-sms", Family.CONFIGURATION, needs.sm_counts, link=finding_text.NSIGHT_COMPUTE)
+@rule("L2", "grid-below-sms", Family.CONFIGURATION, needs.sm_counts, link=NSIGHT_COMPUTE)
 def small_grids(case: Case) -> Verdict:
     """Grids have fewer blocks than the GPU has SMs."""
     rows = with_share(case, case.configs.filter(pl.col("blocks") < pl.col("sm_count")))
@@ -220,9 +229,7 @@ def _dearest(rows: pl.DataFrame, gain_ns: pl.Expr) -> pl.DataFrame:
     return rows.with_columns(gain_ns=gain_ns).sort("gain_ns", descending=True, maintain_order=True)
 
 
-@rule(
-    "L3", "under-one-wave", Family.CONFIGURATION, needs.occupancies, needs.sm_counts, link=finding_text.NSIGHT_COMPUTE
-)
+@rule("L3", "under-one-wave", Family.CONFIGURATION, needs.occupancies, needs.sm_counts, link=NSIGHT_COMPUTE)
 def under_one_wave(case: Case) -> Verdict:
     """Launches are smaller than one wave."""
     rows = known_occupancies(case).filter(pl.col("waves").is_not_null())
@@ -253,7 +260,7 @@ def under_one_wave(case: Case) -> Verdict:
     needs.occupancies,
     needs.sm_counts,
     severity=Severity.INFO,
-    link=finding_text.TAIL,
+    link=TAIL,
 )
 def tail_effect(case: Case) -> Verdict:
     """The last wave of a launch is nearly empty."""
@@ -292,7 +299,7 @@ def tail_effect(case: Case) -> Verdict:
     needs.any_gpu_work,
     needs.launch_configs,
     severity=Severity.INFO,
-    link=finding_text.NSIGHT_COMPUTE,
+    link=NSIGHT_COMPUTE,
 )
 def ragged_blocks(case: Case) -> Verdict:
     """Block sizes are not multiples of a warp."""
@@ -323,7 +330,7 @@ def ragged_blocks(case: Case) -> Verdict:
     needs.start_times,
     needs.sm_counts,
     severity=Severity.INFO,
-    link=finding_text.TENSORBOARD,
+    link=TENSORBOARD,
 )
 def sm_efficiency(case: Case) -> Verdict:
     """Estimated SM efficiency is low."""

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
+    ADVISOR,
+    HTA,
+    ROOT_CAUSES,
     duration,
     evidence_by_name,
     float_or_zero,
@@ -39,7 +41,7 @@ _CONFIG: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _LAUNCH: Final = ("session", "device", "stream", "start_ns", "name", "op")
 
 
-@rule("A8", "malloc-in-loop", Family.LAUNCHES, needs.api_trace, needs.iterations, link=finding_text.HTA)
+@rule("A8", "malloc-in-loop", Family.LAUNCHES, needs.api_trace, needs.iterations, link=HTA)
 def allocation_in_loop(case: Case) -> Verdict:
     """GPU memory is allocated in the loop."""
     # The first iteration may allocate: where others were chosen, none of them is the first.
@@ -70,7 +72,7 @@ def allocation_in_loop(case: Case) -> Verdict:
     )
 
 
-@rule("A9", "module-load", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=finding_text.ROOT_CAUSES)
+@rule("A9", "module-load", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=ROOT_CAUSES)
 def loading(case: Case) -> Verdict:
     """Kernels are loaded or compiled during the run."""
     rows, of_what = case.api_named(LOADING).select("name", "calls", "total_ns", "line"), case.whole_words
@@ -184,7 +186,7 @@ def _adjacent(rows: pl.DataFrame, single: pl.Series, least: int) -> list[str]:
     return [str(name) for name in long["name"].explode().unique().sort()] if long.height else []
 
 
-@rule("P12", "dynamic-shapes", Family.PRECISION, needs.gpu_work, needs.several_launches, link=finding_text.ADVISOR)
+@rule("P12", "dynamic-shapes", Family.PRECISION, needs.gpu_work, needs.several_launches, link=ADVISOR)
 def dynamic_shapes(case: Case) -> Verdict:
     """Changing shapes make kernels load or tune again."""
     cause = [rule for rule in ("P5", "A9") if case.found(rule)]

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
+    ADVISOR,
+    DLPROF,
+    RATELPROF,
+    TRACELENS,
     duration,
     evidence_by_name,
     known_sum,
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 
-@rule("A2", "short-kernels", Family.LAUNCHES, needs.gpu_work, needs.kernels, link=finding_text.TRACELENS)
+@rule("A2", "short-kernels", Family.LAUNCHES, needs.gpu_work, needs.kernels, link=TRACELENS)
 def short_kernels(case: Case) -> Verdict:
     """Most kernels are short."""
     short = case.limit("A2", "short_ns")
@@ -116,7 +119,7 @@ def _idle_before(case: Case, short: float) -> int | None:
     needs.start_times,
     needs.kernels,
     severity=Severity.INFO,
-    link=finding_text.RATELPROF,
+    link=RATELPROF,
 )
 def mergeable(case: Case) -> Verdict:
     """One short kernel runs many times in a row."""
@@ -225,7 +228,7 @@ class Chain:
         return self.taken_ns - self.busy_ns
 
 
-@rule("P11", "fusible-chain", Family.PRECISION, needs.start_times, needs.kernels, link=finding_text.ADVISOR)
+@rule("P11", "fusible-chain", Family.PRECISION, needs.start_times, needs.kernels, link=ADVISOR)
 def fusible_chain(case: Case) -> Verdict:
     """The same short chain of kernels repeats, and the GPU is idle inside it."""
     busy, repeats, gap = (
@@ -372,7 +375,7 @@ ELEMENTWISE: Final = (
 _OPTIMIZER_OPS: Final = r"(?i)addcdiv|addcmul|lerp_|_foreach|fused_?(?:adam|sgd)|adam|\bsgd|momentum|multi_tensor"
 
 
-@rule("P7", "not-fused", Family.PRECISION, needs.gpu_work, needs.kernels, link=finding_text.DLPROF)
+@rule("P7", "not-fused", Family.PRECISION, needs.gpu_work, needs.kernels, link=DLPROF)
 def not_fused(case: Case) -> Verdict:
     """Elementwise and normalization work runs as many small kernels."""
     rows = case.kernels.filter(pl.col("op_type").is_in(ELEMENTWISE))

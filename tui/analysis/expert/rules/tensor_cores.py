@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
+    DLPROF,
+    LAYOUT,
+    ROOT_CAUSES,
     duration,
     evidence_by_name,
     float_or_zero,
@@ -38,7 +40,7 @@ _DOUBLE: Final = r"(?i)(?:^|[_:\s<])[dz](?:gemm|gemv|trsm|syrk|symm)|<\s*(?:cons
 _COMPLEX: Final = r"(?i)complex\s*<|cu(?:float|double)?complex|(?:^|_)[cz]gemm"
 
 
-@rule("P1", "no-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=finding_text.DLPROF)
+@rule("P1", "no-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=DLPROF)
 def no_tensor_cores(case: Case) -> Verdict:
     """No kernel uses tensor cores."""
     rows, use = _use(case)
@@ -117,7 +119,7 @@ def _unsettled(case: Case, use: TensorCoreUse) -> str:
     return ""
 
 
-@rule("P2", "low-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=finding_text.LAYOUT)
+@rule("P2", "low-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=LAYOUT)
 def few_tensor_cores(case: Case) -> Verdict:
     """Few of the eligible kernels use tensor cores."""
     rows, use = _use(case)
@@ -179,7 +181,7 @@ def double_precision(case: Case) -> Verdict:
     )
 
 
-@rule("P4", "layout", Family.PRECISION, needs.gpu_work, needs.kernels, link=finding_text.LAYOUT)
+@rule("P4", "layout", Family.PRECISION, needs.gpu_work, needs.kernels, link=LAYOUT)
 def layout(case: Case) -> Verdict:
     """Kernels only change the layout of data."""
     rows = case.kernels.filter(pl.col("op_type") == "layout")
@@ -226,7 +228,7 @@ def _what_limits(case: Case) -> str:
     needs.gpu_work,
     needs.kernels,
     severity=Severity.INFO,
-    link=finding_text.ROOT_CAUSES,
+    link=ROOT_CAUSES,
 )
 def hotspot(case: Case) -> Verdict:
     """One kernel takes most of the time."""

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis import needs as held
-from tui.analysis.expert import finding_text
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
+    NSIGHT,
+    RATELPROF,
+    ROOT_CAUSES,
+    TRACELENS,
+    VISUAL_PROFILER,
     duration,
     evidence_by_name,
     float_or_zero,
@@ -40,7 +44,7 @@ def _overlap(case: Case) -> str:
     return f"Copy the next batch{pinned} in a stream of its own (non_blocking=True) while this one computes."
 
 
-@rule("T1", "memcpy-dominates", Family.TRANSFERS, needs.copies_recorded, link=finding_text.VISUAL_PROFILER)
+@rule("T1", "memcpy-dominates", Family.TRANSFERS, needs.copies_recorded, link=VISUAL_PROFILER)
 def copies_dominate(case: Case) -> Verdict:
     """Copies take much of the GPU time."""
     copies = copies_by_name(case)
@@ -89,7 +93,7 @@ def _all_copies(case: Case) -> tuple[pl.DataFrame, str, str]:
     return copies_by_name(case).select("name", "calls", "total_ns", "line"), "kernels", "kind=memcpy"
 
 
-@rule("T2", "exposed-memcpy", Family.TRANSFERS, needs.timed_copies, link=finding_text.TRACELENS)
+@rule("T2", "exposed-memcpy", Family.TRANSFERS, needs.timed_copies, link=TRACELENS)
 def exposed_copies(case: Case) -> Verdict:
     """Exposed copies: no kernel overlaps with them."""
     if not case.kernel_ns:
@@ -110,7 +114,7 @@ def exposed_copies(case: Case) -> Verdict:
     )
 
 
-@rule("T3", "no-copy-overlap", Family.TRANSFERS, needs.timed_copies, link=finding_text.VISUAL_PROFILER)
+@rule("T3", "no-copy-overlap", Family.TRANSFERS, needs.timed_copies, link=VISUAL_PROFILER)
 def no_overlap(case: Case) -> Verdict:
     """Copies and kernels hardly overlap."""
     both, copying = case.overlap_ns("copies_hidden_ns"), case.overlap_ns("copies_ns")
@@ -140,7 +144,7 @@ def no_overlap(case: Case) -> Verdict:
     Family.TRANSFERS,
     needs.timed_copies,
     severity=Severity.INFO,
-    link=finding_text.VISUAL_PROFILER,
+    link=VISUAL_PROFILER,
 )
 def no_two_way_copies(case: Case) -> Verdict:
     """Copies to and from the device do not overlap."""
@@ -203,7 +207,7 @@ KEPLER_PCIE_3: Final = re.compile(r"(?i)\b(?:gtx|titan|grid|k10|k40[a-z]*|k5200|
 """Boards with PCIe 3 among those of compute capability 3.0 and 3.5."""
 
 
-@rule("T5", "slow-copies", Family.TRANSFERS, needs.sizes, link=finding_text.VISUAL_PROFILER)
+@rule("T5", "slow-copies", Family.TRANSFERS, needs.sizes, link=VISUAL_PROFILER)
 def slow_copies(case: Case) -> Verdict:
     """Copies between host and device are slow."""
     rows = case.copies.filter(
@@ -272,7 +276,7 @@ def _generation(capability: float, board: str) -> int:
     return 3 if capability >= 3.7 or (capability >= 3 and KEPLER_PCIE_3.search(board)) else 2
 
 
-@rule("T6", "tiny-copies", Family.TRANSFERS, needs.sizes, link=finding_text.RATELPROF)
+@rule("T6", "tiny-copies", Family.TRANSFERS, needs.sizes, link=RATELPROF)
 def tiny_copies(case: Case) -> Verdict:
     """Many small copies."""
     rows = case.copies.filter(pl.col("size_bytes").is_not_null())
@@ -302,7 +306,7 @@ def tiny_copies(case: Case) -> Verdict:
     needs.sizes,
     needs.iterations,
     severity=Severity.INFO,
-    link=finding_text.ROOT_CAUSES,
+    link=ROOT_CAUSES,
 )
 def same_upload(case: Case) -> Verdict:
     """The same bytes are uploaded in every iteration."""
@@ -351,7 +355,7 @@ def _per_iteration(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@rule("T13", "unified-memory", Family.TRANSFERS, needs.gpu_work, link=finding_text.NSIGHT)
+@rule("T13", "unified-memory", Family.TRANSFERS, needs.gpu_work, link=NSIGHT)
 def unified_memory_migrations(case: Case) -> Verdict:
     """Pages of unified memory migrate."""
     single = case.profile["activities"].filter(pl.col("kind") == "um").select(
