@@ -267,7 +267,7 @@ def locked_folder(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_home_that_cannot_be_looked_into_has_no_rules(locked_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(op_rules, "op_type_rules_path", lambda: locked_folder / "op_types.toml")
-    monkeypatch.setattr(cached_results, "user_path", lambda name: locked_folder / "proftui" / name)
+    monkeypatch.setattr(cached_results, "user_file_path", lambda name: locked_folder / "proftui" / name)
     assert user_files.stamp(locked_folder / "op_types.toml") is None
     made = profile(activities=[kernel("volta_sgemm_32x32_nn", 5)], ops=[{"op": 0, "name": "aten::mm"}])
     assert ops(made)["op"].to_list() == ["(unattributed: reason not recorded)", "aten::mm"]

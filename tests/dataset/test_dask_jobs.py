@@ -378,7 +378,7 @@ class TestClustersThatCannot:
         own = DaskCluster(tmp_path)
         try:
             own.add_workers(1, python_path=str(tmp_path))
-            monkeypatch.setattr(tui.dataset.dask_jobs, "check", lambda *_: 1)
+            monkeypatch.setattr(tui.dataset.dask_jobs, "check_cluster", lambda *_: 1)
             assert convert(own, traces[:1], tmp_path / "run") == 2
         finally:
             own.close()
@@ -413,7 +413,7 @@ class TestClustersThatCannot:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         file = Path(shutil.copy(traces[0], tmp_path))
-        monkeypatch.setattr(tui.dataset.dask_jobs, "check", lambda *_: file.unlink())
+        monkeypatch.setattr(tui.dataset.dask_jobs, "check_cluster", lambda *_: file.unlink())
         assert convert(cluster, [str(file)], tmp_path / "run") == 2
         assert f"does not see {file}" in said(capsys)
 

@@ -138,8 +138,8 @@ def _classified(names: pl.Series, rules: tuple[OpTypeRule, ...]) -> pl.DataFrame
 def by_class(profile: Profile) -> pl.DataFrame:
     """GPU time by the user's classes: one row per session and class, the largest first, what is in none last.
 
-    Columns: session, kernel_class and those of `tui.analysis.ops.work_groups.sum_work_groups`. Work without a class has a
-    row in every session; its sums are 0 where there is none.
+    Columns: session, kernel_class and those of `tui.analysis.ops.work_groups.sum_work_groups`. Work without a class
+    has a row in every session; its sums are 0 where there is none.
     """
     rows = sum_work_groups(profile, class_groups(profile))
     is_other = pl.col("kernel_class").cast(pl.String) == OTHER
