@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tui"
 
 LAYERS = (
-    ("model", "fitting", "fmt", "labels", "options", "runtime", "terminal", "tables", "text"),
+    ("model", "text_width", "fmt", "labels", "options", "runtime", "terminal", "tables", "text"),
     ("correlation",),
     ("cache", "data", "loaders", "state"),
     ("analysis", "dataset"),
