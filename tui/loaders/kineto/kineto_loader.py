@@ -156,12 +156,14 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: s
     marks = steps.ranges.filter(pl.col("iteration").is_not_null())
     flows = trace.flows.with_columns(pl.col("start_ns") - events.begin_ns)
     marked = steps.ranges["iteration"].is_not_null()
-    ops, work = run_together(
+    ops, work, iterations = run_together(
         lambda: ops_of(events, flows, marked),
         lambda: activities_of(events, is_of_cuda=is_of_cuda(trace.metadata, events.calls)),
+        lambda: iteration_at(marks, events.ops["start_ns"]),
     )
     assert isinstance(ops, Ops)
     assert isinstance(work, pl.DataFrame)
+    assert isinstance(iterations, pl.Series)
     activities = _with_ops(work, ops, events.era)
     devices = devices_of(trace.metadata)
     if numbers_agents(trace.metadata):
@@ -174,7 +176,7 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: s
                 events.calls.select("name", "start_ns", "duration_ns", "pid", "tid", "correlation", "kernel", "line"),
                 events.waits,
             ),
-            "ops": ops.frame.with_columns(iteration_at(marks, ops.frame["start_ns"])),
+            "ops": ops.frame.with_columns(iterations),
             "ranges": steps.ranges,
             "memory_events": memory_events(trace.instants, events.begin_ns),
         }

@@ -362,11 +362,13 @@ def _passes(rows: pl.DataFrame, flows: pl.DataFrame) -> _Passes:
     release_freed_memory()
     nesting = nest(rows)
     release_freed_memory()
-    is_backward, knows_forward = run_together(
+    is_backward, knows_forward, pairs = run_together(
         lambda: _is_backward(rows, nesting),
         lambda: inherited(nesting, np.where(_has_sequence(rows), 1, NONE)) != NONE,
+        lambda: _flow_pairs(rows, nesting, flows),
     )
-    forward = _forward(rows, nesting, is_backward, flows)
+    assert isinstance(pairs, pl.DataFrame)
+    forward = _forward(rows, nesting, is_backward, pairs)
     directions = pl.Series(["bprop", "fprop", None], dtype=NAME)
     return _Passes(nesting, directions.gather(np.where(is_backward, 0, np.where(knows_forward, 1, 2))), forward)
 
@@ -388,7 +390,7 @@ def _is_backward(rows: pl.DataFrame, nesting: Nesting) -> npt.NDArray[np.bool_]:
 
 
 def _forward(
-    rows: pl.DataFrame, nesting: Nesting, is_backward: npt.NDArray[np.bool_], flows: pl.DataFrame
+    rows: pl.DataFrame, nesting: Nesting, is_backward: npt.NDArray[np.bool_], flow_pairs: pl.DataFrame
 ) -> pl.Series:
     """The row of the forward op of each backward op: by flow events, otherwise by sequence number.
 
@@ -401,9 +403,7 @@ def _forward(
         return pl.repeat(None, rows.height, dtype=pl.UInt32, eager=True)
     makers = _numbered(rows.select("pid", "tid", "sequence"), has_sequence & ~is_backward)
     key = ("pid", "forward_thread", "sequence")
-    by_flow = (
-        _flow_pairs(rows, nesting, flows).join(backward, on="row").select(*key, "forward").unique(key, keep="first")
-    )
+    by_flow = flow_pairs.join(backward, on="row").select(*key, "forward").unique(key, keep="first")
     # A number that two threads have used is ambiguous.
     by_number = (
         makers.group_by("pid", "sequence")
