@@ -16,7 +16,7 @@ from tui.fmt import brief_duration, brief_percent
 from tui.model.columns import ColumnKind
 from tui.query.parse import equals_filter
 from tui.screens.base import WORKING, ViewScreen
-from tui.screens.group_ops import GroupingChoice
+from tui.screens.group_ops import GroupedView, GroupingChoice
 from tui.screens.help import LEGEND
 from tui.screens.kernels import no_kernels
 from tui.text import plain
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 BACKWARD: Final = "Backward ops stand under the name of their forward op."
 
 
-class FlameScreen(ViewScreen):
+class FlameScreen(GroupedView["FlameGrouping"], ViewScreen):
     """The flame chart, what is under the cursor, and a line to find names."""
 
     VIEW = "flame"
@@ -166,26 +166,6 @@ class FlameScreen(ViewScreen):
         self._groupings.choose(name)
         self.populate()
         self.show_crumbs()
-
-    def choose_grouping(self, text: str) -> None:
-        """Group by what a person names.
-
-        Raises:
-            CommandError: Nothing is called so, or this input cannot be grouped by it.
-        """
-        self.group_by(self._groupings.find(text))
-
-    def action_next_grouping(self) -> None:
-        """Go to the next grouping."""
-        self.group_by(self._groupings.after(1))
-
-    def action_previous_grouping(self) -> None:
-        """Group by the thing before."""
-        self.group_by(self._groupings.after(-1))
-
-    @on(TabBar.Chosen)
-    def _grouping_clicked(self, event: TabBar.Chosen) -> None:
-        self._groupings.click(event.place)
 
     def action_color_growth(self) -> None:
         """Color growth against the comparison, or kinds of work."""

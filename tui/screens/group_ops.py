@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import polars as pl
-from textual import on
 
 from tui.analysis.ops.op_trees import OP_FOREST, TREES, GroupingT, find_grouping, first_tree
 from tui.analysis.ops.ops_by_name import coverage_note
@@ -110,6 +109,36 @@ class GroupingChoice(Generic[GroupingT]):
         return next(one for one in self._groupings if one.name == name)
 
 
+class GroupedView(Generic[GroupingT]):
+    """Changes the grouping of a view, which implements `group_by`, by key, command and click."""
+
+    _groupings: GroupingChoice[GroupingT]
+
+    def group_by(self, name: str) -> None:
+        """Group by the grouping of a name."""
+        raise NotImplementedError
+
+    def choose_grouping(self, text: str) -> None:
+        """Group by the grouping that a text is the beginning of.
+
+        Raises:
+            CommandError: There is none, or it does not apply to the profile.
+        """
+        self.group_by(self._groupings.find(text))
+
+    def action_next_grouping(self) -> None:
+        """Go to the next grouping."""
+        self.group_by(self._groupings.after(1))
+
+    def action_previous_grouping(self) -> None:
+        """Go to the grouping before."""
+        self.group_by(self._groupings.after(-1))
+
+    def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
+        """Group by the tab that was clicked."""
+        self._groupings.click(event.place)
+
+
 def chosen_tree(profile: Profile, chosen: TreeGrouping | None) -> pl.DataFrame:
     """The tree that the user chose where it applies, else the one that the profile begins with."""
     return (chosen if chosen is not None and not chosen.why_not(profile) else first_tree(profile)).tree(profile)
@@ -126,7 +155,7 @@ def place_message(gpu_ns: pl.Series) -> str:
     return f"{len(gpu_ns)} places in the tree: this {'one has most GPU time' if gpu_ns[0] else 'is the first of them'}"
 
 
-class GroupOpsScreen(ViewScreen):
+class GroupOpsScreen(GroupedView["TreeGrouping"], ViewScreen):
     """The tree; ``enter`` unfolds a group and goes from an op to its kernels."""
 
     VIEW = "group-ops"
@@ -185,26 +214,6 @@ class GroupOpsScreen(ViewScreen):
             self.populate()
             self.show_crumbs()
             self.explorer.navigator.visit(self.place())
-
-    def choose_grouping(self, text: str) -> None:
-        """Group by what a person names.
-
-        Raises:
-            CommandError: Nothing is called so, or this input cannot be grouped by it.
-        """
-        self.group_by(self._groupings.find(text))
-
-    def action_next_grouping(self) -> None:
-        """Go to the next grouping."""
-        self.group_by(self._groupings.after(1))
-
-    def action_previous_grouping(self) -> None:
-        """Go to the grouping before."""
-        self.group_by(self._groupings.after(-1))
-
-    @on(TabBar.Chosen)
-    def _grouping_clicked(self, event: TabBar.Chosen) -> None:
-        self._groupings.click(event.place)
 
     # --- to a place and from it --------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import polars as pl
-from textual import on
 
 from tui.analysis.capabilities import missing_needs, why_none
 from tui.analysis.durations import average
@@ -28,7 +27,7 @@ from tui.analysis.roofline import RATES, has_rates, ops_with_rates_spec, spec_wi
 from tui.keys import Scope, bindings_for
 from tui.model.table_spec import TableState
 from tui.screens.base import WORKING, RowsInBackground, ViewScreen
-from tui.screens.group_ops import GroupingChoice, GroupOpsScreen
+from tui.screens.group_ops import GroupedView, GroupingChoice, GroupOpsScreen
 from tui.screens.kernels import (
     kernel_crumb,
     kernel_details,
@@ -205,7 +204,7 @@ def _reveal(screen: ViewScreen, session: int, op: str, group: str | None) -> Non
     screen.reveal(session=session, op=op, group=group)
 
 
-class OpsAndKernelsScreen(ViewScreen):
+class OpsAndKernelsScreen(GroupedView["ByName | Grouping"], ViewScreen):
     """Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor.
 
     The first table can be grouped otherwise than by name; each grouping keeps its own filter and order.
@@ -285,26 +284,6 @@ class OpsAndKernelsScreen(ViewScreen):
             self.tables.current = 0
             self.populate()
             self.explorer.navigator.visit(self.place())
-
-    def choose_grouping(self, text: str) -> None:
-        """Group by what a person names.
-
-        Raises:
-            CommandError: Nothing is called so, or this input cannot be grouped by it.
-        """
-        self.group_by(self._groupings.find(text))
-
-    def action_next_grouping(self) -> None:
-        """Go to the next grouping."""
-        self.group_by(self._groupings.after(1))
-
-    def action_previous_grouping(self) -> None:
-        """Go to the grouping before."""
-        self.group_by(self._groupings.after(-1))
-
-    @on(TabBar.Chosen)
-    def _grouping_clicked(self, event: TabBar.Chosen) -> None:
-        self._groupings.click(event.place)
 
     def action_show_in_tree(self) -> None:
         """Go to the place of the op in the tree of groups; of a launch, to that of the op that launched it."""
