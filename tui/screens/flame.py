@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from tui.analysis.ops.flame import GROUPINGS, KERNEL, flame_by, matching_nodes, with_growth
+from tui.analysis.ops.flame import GROUPINGS, KERNEL, FlameGrouping, flame_by, matching_nodes, with_growth
 from tui.analysis.ops.op_attribution import training_sessions
 from tui.fmt import brief_duration, brief_percent
 from tui.model.columns import ColumnKind
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 BACKWARD: Final = "Backward ops stand under the name of their forward op."
 
 
-class FlameScreen(GroupedView["FlameGrouping"], ViewScreen):
+class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
     """The flame chart, what is under the cursor, and a line to find names."""
 
     VIEW = "flame"

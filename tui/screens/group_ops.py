@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import polars as pl
 
-from tui.analysis.ops.op_trees import OP_FOREST, TREES, GroupingT, find_grouping, first_tree
+from tui.analysis.ops.op_trees import OP_FOREST, TREES, GroupingT, TreeGrouping, find_grouping, first_tree
 from tui.analysis.ops.ops_by_name import coverage_note
 from tui.analysis.sessions import replayed_sessions
 from tui.keys import Scope, bindings_for
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from textual.widget import Widget
 
-    from tui.analysis.ops.op_trees import NamedGrouping, TreeGrouping
+    from tui.analysis.ops.op_trees import NamedGrouping
     from tui.model.history import Place
     from tui.model.profile import Profile
     from tui.widgets.table.pane import TablePane
@@ -155,7 +155,7 @@ def place_message(gpu_ns: pl.Series) -> str:
     return f"{len(gpu_ns)} places in the tree: this {'one has most GPU time' if gpu_ns[0] else 'is the first of them'}"
 
 
-class GroupOpsScreen(GroupedView["TreeGrouping"], ViewScreen):
+class GroupOpsScreen(GroupedView[TreeGrouping], ViewScreen):
     """The tree; ``enter`` unfolds a group and goes from an op to its kernels."""
 
     VIEW = "group-ops"

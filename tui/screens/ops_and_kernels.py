@@ -204,7 +204,7 @@ def _reveal(screen: ViewScreen, session: int, op: str, group: str | None) -> Non
     screen.reveal(session=session, op=op, group=group)
 
 
-class OpsAndKernelsScreen(GroupedView["ByName | Grouping"], ViewScreen):
+class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
     """Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor.
 
     The first table can be grouped otherwise than by name; each grouping keeps its own filter and order.
