@@ -146,3 +146,13 @@ def test_the_kernels_of_two_runs_stay_apart(tmp_path: Path) -> None:
     profile, _ = load([str(tmp_path)])
     assert profile is not None
     assert profile["sessions"].height == 2
+
+
+def test_steps_of_a_cluster_are_named_by_rank() -> None:
+    rows = ',rank,0,80.5,1,0,1,2\n,stage,"(0, 1)",80.5,1,0,1,2\n'
+    figures = read(f"Step,Type,Index,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n{rows}")[
+        "tool_figures"
+    ]
+    assert figures["name"].to_list()[:2] == ["rank 0: Computing", "stage (0, 1): Computing"]
+    assert figures["value"].to_list()[:2] == [80_500.0, 80_500.0]
+    assert read(STEPS)["tool_figures"]["name"][0] == "step 50: Computing"

@@ -513,7 +513,7 @@ def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
     numbers = counts(rows)
     first = leads(rows).head(TOP_FINDINGS)
     reasons = rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)["reason"].drop_nulls()
-    return Advice(numbers, first, _guidance(rows, first, numbers), findings_summary(rows), frozenset(reasons))
+    return Advice(numbers, first, guidance(rows), findings_summary(rows), frozenset(reasons))
 
 
 def _how_busy(rows: pl.DataFrame) -> str:
@@ -523,7 +523,22 @@ def _how_busy(rows: pl.DataFrame) -> str:
     return f" {busy['reason'][0]}." if is_clean else ""
 
 
-def _guidance(rows: pl.DataFrame, first: pl.DataFrame, numbers: Mapping[str, int]) -> str:
+def _main_reason(rows: pl.DataFrame) -> str:
+    """Why most rules do not apply, with what to record, as a sentence; empty where most apply."""
+    reasons = rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)["reason"].drop_nulls()
+    if 2 * reasons.len() < rows.height:
+        return ""
+    reason = str(reasons.mode().sort()[0])
+    return f" It has {reason}." if reason.startswith("no ") else f" {reason}."
+
+
+def guidance(rows: pl.DataFrame) -> str:
+    """What to do first, about the most expensive cause; or why there is none.
+
+    Args:
+        rows: Of `tui.analysis.expert.findings.findings`.
+    """
+    first, numbers = leads(rows), counts(rows)
     clean, not_applicable = numbers[State.CLEAN.value], numbers[State.NOT_APPLICABLE.value]
     if first.height:
         row = first.row(0, named=True)
@@ -532,5 +547,5 @@ def _guidance(rows: pl.DataFrame, first: pl.DataFrame, numbers: Mapping[str, int
         return f"Start here: {row['recommendation'] or row['problem']}"
     if clean:
         found_nothing = f"{count(clean)} rule{'s' if clean != 1 else ''} found nothing"
-        return f"{found_nothing}; {count(not_applicable)} do not apply to this profile."
+        return f"{found_nothing}; {count(not_applicable)} do not apply to this profile.{_main_reason(rows)}"
     return "No rule applies to this profile." if not_applicable else ""

@@ -192,12 +192,15 @@ def _operator_memory(cells: CellValues, rows: _Rows, _collector: Collector) -> N
 def _step_trace(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
     """step_trace_time.csv: the breakdown of each step's time, as computed by the tool."""
     parts = [column for column in cells.cells.columns if column not in ("Step", "Type", "Index", "Device_id", "line")]
-    steps = cells.text("Step")
+    # In a file of a cluster each row is of a rank or a stage, and of all steps where no step is named.
+    step, kind, number = (pl.lit(cells.text(column)) for column in ("Step", "Type", "Index"))
+    of_what = (pl.format("step {}", step), pl.format("{} {}", kind, number))
+    rows = pl.select(pl.concat_str(of_what, separator=", ", ignore_nulls=True)).to_series()
     for part in parts:
         values = cells.number(part)
         frame = pl.DataFrame(
             {
-                "name": pl.select(pl.format("step {}: {}", pl.lit(steps), pl.lit(part.strip()))).to_series(),
+                "name": pl.select(pl.format("{}: {}", pl.lit(rows), pl.lit(part.strip()))).to_series(),
                 "value": 1000 * values,
                 "line": cells.line,
             }

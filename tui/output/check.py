@@ -12,6 +12,7 @@ import polars as pl
 
 from tui import __version__
 from tui.analysis.critical_path_slack import critical_path, half_as_long
+from tui.analysis.dashboard import guidance
 from tui.analysis.expert.finding_text import percent as brief_percent
 from tui.analysis.expert.findings import (
     OURS,
@@ -235,6 +236,8 @@ class Check:
     def as_text(self, style: Style) -> str:
         """A finding per cause with what to do, then rules that do not apply and why, then the clean rules."""
         lines = [style.heading(f"Findings{self._of} ({findings_summary(self.findings)})"), ""]
+        if not leads(self.findings).height:
+            lines += [*style.wrapped(guidance(self.findings)), ""]
         for row in leads(self.findings).iter_rows(named=True):
             lines += self._finding_lines(row, style)
         not_applicable = self._reasons()

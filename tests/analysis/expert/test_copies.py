@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from tests.analysis.expert.judging import as_shown, ask
-from tests.analysis.expert.profiles import MS, call, launched, moved, run, traced, with_calls
+from tests.analysis.expert.profiles import MS, call, launched, moved, run, step, traced, with_calls
 from tests.analysis.frames import printed, profile
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.rule import CannotTell, Clean, Found
@@ -39,19 +39,46 @@ def test_copies_are_held_to_the_generation_of_their_link(name: str, capability: 
     assert (text.numbers["rate"], text.numbers["ceiling"]) == (5e9, ceiling)
 
 
-def test_blocking_copies_of_several_threads_count_once() -> None:
-    """Two threads are in cudaMemcpy from 1 to 9 and from 3 to 11 ms, while the GPU works from 2 to 12 ms."""
-    work = launched(2 * MS, 10 * MS, 0, 9, 1)
+def test_blocking_copies_of_several_threads_count_once_and_without_waits_for_kernels() -> None:
+    """Two threads are in cudaMemcpy from 1 to 9 and from 3 to 11 ms; kernels run from 2 to 5 and from 11 to 12 ms."""
+    work = (launched(2 * MS, 3 * MS, 0, 9, 1), launched(11 * MS, MS, 9, 9, 2))
     first, second = (call(at * MS, 8 * MS, "cudaMemcpy", tid=tid) for at, tid in ((1, 1), (3, 2)))
     within = call(1 * MS, 7 * MS, "cuMemcpyHtoD_v2")
-    both = ask("T8", with_calls(work, calls=(first, second, within)))
+    both = ask("T8", with_calls(*work, calls=(first, second, within)))
     assert isinstance(both, Found)
     assert both.numbers == {"calls": 3, "call_ns": 9 * MS, "share_pct": 75.0}
-    assert both.problem == ("`cudaMemcpy` blocks the CPU for 9 ms (75% of the wall time) in 3 calls of 2 threads.")
-    assert (both.cost_ns, (both.basis or "")[:35]) == (9 * MS, "all time in these calls, which can ")
-    alone = ask("T8", with_calls(work, calls=(first,)))
+    assert both.problem == (
+        "`cudaMemcpy` blocks the CPU for 9 ms (75% of the wall time) in 3 calls of 2 threads; kernels run during 3 ms "
+        "of it."
+    )
+    assert (both.cost_ns, both.basis) == (6 * MS, "the time in these calls in which no kernel ran")
+    alone = ask("T8", with_calls(*work, calls=(first,)))
     assert isinstance(alone, Found)
-    assert alone.problem == "`cudaMemcpy` blocks the CPU for 7 ms (58% of the wall time) in 1 call."
+    assert alone.problem == (
+        "`cudaMemcpy` blocks the CPU for 7 ms (58% of the wall time) in 1 call; kernels run during 3 ms of it."
+    )
+
+
+def test_a_blocking_copy_that_only_waits_for_a_kernel_is_clean() -> None:
+    waits = ask("T8", with_calls(launched(0, 10 * MS, 0, 9, 1), calls=(call(1 * MS, 9 * MS, "cudaMemcpy"),)))
+    assert isinstance(waits, Clean)
+    assert waits.why == "blocking copies wait for kernels: 0 ns without any"
+
+
+def test_copies_before_the_first_iteration_are_start_up() -> None:
+    """30 ms of uploads before four steps of 10 ms each with 1 ms of a kernel; else the copies are in the steps."""
+    steps = [step(n, (40 + n * 10) * MS, 10 * MS) for n in range(4)]
+    kernels = [run((41 + n * 10) * MS, MS, iteration=n) for n in range(4)]
+    early = ask("T1", traced(moved(0, 30 * MS), *kernels, ranges=steps))
+    assert isinstance(early, Found)
+    assert early.cause == "start-up"
+    assert early.problem.endswith("1 copy of 30 ms. 30 ms of it is before iteration 0.")
+    assert early.advice.startswith("Start-up is paid once.")
+    late = ask(
+        "T1", traced(*(moved((43 + n * 10) * MS, 5 * MS, iteration=n) for n in range(4)), *kernels, ranges=steps)
+    )
+    assert isinstance(late, Found)
+    assert (late.cause, late.advice.startswith("Keep data")) == ("", True)
 
 
 def test_copies_that_a_recording_of_jax_calls_asynchronous_block_nobody() -> None:

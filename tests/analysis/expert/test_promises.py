@@ -294,7 +294,7 @@ def test_a_call_that_launched_a_graph_is_named_itself() -> None:
     verdict = ask("A3", traced(*graph(MS, 1), *graph(2 * MS, 2), api_calls=calls))
     assert isinstance(verdict, Found)
     assert verdict.problem.startswith(
-        "100% of 2 launches take the CPU longer than the kernel runs; most often `cudaGraphLaunch`."
+        "100% of 2 launches take longer on the CPU than their kernel on the GPU; most often `cudaGraphLaunch`."
     )
     assert verdict.evidence is not None
     assert verdict.evidence.rows() == [("cudaGraphLaunch", 2, 5 * US, 9 * US)]
@@ -442,3 +442,19 @@ def test_a_dlprof_database_without_configuration_is_still_dlprof() -> None:
     own = ask("P6", traced(run(0, MS), sessions=[{"session": 0, "format": "dlprof-database"}]))
     assert isinstance(own, CannotTell)
     assert own.reason == "what DLProf wrote here holds no configuration of the model"
+
+
+def test_collectives_that_are_ranges_explain_idle_time() -> None:
+    """Two kernels of 10 ms, from 0 and from 90 ms, and a collective of Huawei's from 5 to 85 ms."""
+    collective = {"name": "hcom_allReduce", "domain": "HCCL", "start_ns": 5 * MS, "duration_ns": 80 * MS}
+    case = traced(run(0, 10 * MS), run(90 * MS, 10 * MS), ranges=[collective])
+    share, idle, overlap = (ask(rule, case) for rule in ("C1", "U1", "C2"))
+    assert isinstance(share, Found)
+    assert share.problem == "Communication takes 80 ms (80% of the wall time), mostly `hcom_allReduce`."
+    assert share.cost_ns == 75 * MS
+    assert isinstance(idle, Found)
+    assert (idle.cause, idle.problem) == (
+        "communication",
+        "GPU busy 20% (20 of 100 ms). For 75 ms of the idle time collectives ran, which are no kernels here.",
+    )
+    assert isinstance(overlap, CannotTell)

@@ -25,6 +25,7 @@ from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.iterations.segments import NOT_REPEATED
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.launch_calls import launch_calls
+from tui.analysis.layers import layers
 from tui.analysis.needs import Tool, tool_of
 from tui.analysis.occupancy import occupancy
 from tui.analysis.ops.ops_by_name import classified_kernels
@@ -126,6 +127,8 @@ def _by_stream(line: Timeline, streams: pl.Series, chosen: npt.NDArray[np.bool_]
     return [part["place"].to_numpy() for part in parts]
 
 
+STEP_TRACE: Final = "Step trace"
+"""The section of ``tool_figures`` with the parts of each step, of Ascend's profilers."""
 WHOLE_TABLE_PCT: Final = 95.0
 """The shares of a printed table add up to this or more, or rows are missing."""
 COPY: Final = (
@@ -443,13 +446,40 @@ class Case:
 
     @cached_property
     def whole_ns(self) -> float:
-        """What costs are shares of: the wall time; where only totals are known, the longer of GPU and API time."""
-        return self.wall_ns or max(self.all_gpu_ns, self.api_ns)
+        """What costs are shares of: the wall time; where only totals are known, the longer of GPU and API time.
+
+        Where neither is recorded, the time of the steps or layers that the file breaks down.
+        """
+        known = self.wall_ns or max(self.all_gpu_ns, self.api_ns)
+        return known or known_sum(self.steps["total_ns"]) or known_sum(self.layers["measured_ns"])
 
     @cached_property
     def whole_words(self) -> str:
         """What `whole_ns` is, in words."""
         return "wall time" if self.wall_ns else "GPU time" if self.all_gpu_ns >= self.api_ns else "API time"
+
+    @cached_property
+    def steps(self) -> pl.DataFrame:
+        """What the profiler says of steps or, for a cluster, of ranks: a row each, in the order of the file.
+
+        Columns: name, line, compute_ns, exposed_comm_ns, free_ns (neither computes nor communicates), total_ns.
+        """
+        figures = self.profile["tool_figures"].filter(pl.col("section") == STEP_TRACE).drop_nulls(["name", "value"])
+        parts = figures.select(
+            "line",
+            pl.col("name").cast(pl.String).str.extract(r"^(.*): ").alias("name"),
+            pl.col("name").cast(pl.String).str.extract(r": ([^:]*)$").alias("part"),
+            pl.col("value").round().cast(pl.Int64),
+        ).filter(~pl.col("name").str.contains("stage "))
+        of = {"Computing": "compute_ns", "Communication(Not Overlapped)": "exposed_comm_ns", "Free": "free_ns"}
+        sums = [pl.col("value").filter(pl.col("part") == part).sum().alias(name) for part, name in of.items()]
+        rows = parts.drop_nulls().group_by("line", "name", maintain_order=True).agg(sums)
+        return rows.with_columns(pl.sum_horizontal(*of.values()).alias("total_ns")).filter(pl.col("total_ns") > 0)
+
+    @cached_property
+    def layers(self) -> pl.DataFrame:
+        """`tui.analysis.layers.layers` that were measured."""
+        return layers(self.profile).filter(pl.col("measured_ns") > 0)
 
     def of_wall(self, part_ns: float) -> float:
         """A time of all GPUs together as a share of their wall time, in percent; 0 where that is unknown."""

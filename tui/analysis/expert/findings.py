@@ -100,6 +100,7 @@ _FRAMES: Final = (
     "memory_events",
     "metrics",
     "summary",
+    "layers",
     "tool_figures",
     "tool_findings",
     "issues",

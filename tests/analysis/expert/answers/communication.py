@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -11,11 +11,31 @@ from tests.analysis.expert.profiles import (
     HEALTHY,
     MS,
     NCCL,
+    SESSION,
     US,
     run,
     traced,
 )
+from tests.analysis.frames import profile
 from tui.analysis.expert.rule import Severity
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+
+def steps_of(*ranks: tuple[int, int], of: int = 200) -> Profile:
+    """What Ascend says of the steps of ranks: ms of computing and of exposed communication; the rest is free."""
+    parts = ("Computing", "Communication(Not Overlapped)", "Free")
+    figures = [
+        {"section": "Step trace", "name": f"rank {rank}: {part}", "value": value * 1e6, "unit": "ns", "line": rank + 2}
+        for rank, (computes, talks) in enumerate(ranks)
+        for part, value in zip(parts, (computes, talks, of - computes - talks), strict=True)
+    ]
+    return profile(sessions=[{**SESSION, "format": "ascend-csv", "tool": "Ascend"}], tool_figures=figures)
+
+
+CLUSTER = steps_of((40, 90), (40, 10))
+"""Two ranks; the first waits 80 ms for the other."""
 
 ANSWERS: Final = (
     Answer("C1", TALKING, {"comm_ns": 10 * MS, "comm_pct": pytest.approx(100 / 3)}, HEALTHY, CALLS_ONLY),
@@ -71,5 +91,27 @@ ANSWERS: Final = (
             *(message(50 * MS + n * 5 * MS, MS, 1000) for n in range(5)),
         ),
         TALKING,
+    ),
+    Answer(
+        "C10",
+        CLUSTER,
+        {"exposed_ns": 100 * MS, "exposed_pct": 25.0, "compute_ns": 80 * MS},
+        steps_of((95, 5)),
+        says="Exposed communication takes 25% of the step time of 2 ranks (100 of 400 ms), computing 20%.",
+        lacks="only Ascend's step_trace_time.csv",
+        more={
+            "advice": "Look at rank 1 first: the others wait for it (C11). Otherwise communicate less often "
+            "(gradient accumulation, larger batch) or less (compression, half precision)."
+        },
+    ),
+    Answer(
+        "C11",
+        CLUSTER,
+        {"wait_ns": 80 * MS, "least_ns": 10 * MS, "most_ns": 90 * MS},
+        steps_of((40, 90), (40, 92)),
+        steps_of((40, 90)),
+        says="The other ranks wait for rank 1: its exposed communication takes 10 ms, theirs up to 90 ms. It computes "
+        "as long as they do, but neither computes nor communicates for 150 ms.",
+        lacks="the steps of one rank",
     ),
 )

@@ -40,6 +40,15 @@ def multiplied(took_ns: int) -> Profile:
     return traced(run(0, took_ns, op=0, op_join="launch"), ops=[op])
 
 
+def inferred(**layers_us: int) -> Profile:
+    """Layers of TensorRT with these times."""
+    rows = [
+        {"layer": name, "phase": "forward", "executor": "tensorrt", "time_ns": time * US, "measured": True}
+        for name, time in layers_us.items()
+    ]
+    return profile(sessions=[{**SESSION, "format": "tensorrt-json", "tool": "trtexec"}], layers=rows)
+
+
 ANSWERS: Final = (
     Answer(
         "P1",
@@ -163,5 +172,21 @@ ANSWERS: Final = (
         {"saved_pct": pytest.approx(87.4, abs=0.1), "covered_pct": 100.0},
         multiplied(500 * US),
         says="At 70% of the roof, ops would take 4.",
+    ),
+    Answer(
+        "P15",
+        inferred(conv=90, **{"Reformatting CopyNode for Input Tensor 0 to conv": 10}),
+        {"layers": 1, "reformat_ns": 10 * US, "reformat_pct": 10.0},
+        inferred(conv=96, **{"Reformatting CopyNode for Input Tensor 0 to conv": 4}),
+        says="1 reformat layer takes 10% (10 of 100 µs) of the inference time, to convert the type or layout",
+        lacks="no measured times of layers",
+    ),
+    Answer(
+        "P16",
+        inferred(conv=40, pool=30, fc=20, softmax=10),
+        {"layers": 4, "slowest_pct": 40.0, "slowest_ns": 40 * US},
+        inferred(**{f"conv{n}": 10 for n in range(10)}),
+        says="`conv` takes 40% (40 of 100 µs) of all layers; the slowest 3 take 90%.",
+        lacks="no measured times of layers",
     ),
 )

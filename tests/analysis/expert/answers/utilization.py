@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.analysis.expert.answers.communication import CLUSTER, steps_of
 from tests.analysis.expert.answers.made import AMONG_COPIES, CALLS_ONLY, NO_DEVICE, QUIET, SPARSE, Answer
 from tests.analysis.expert.profiles import (
     A100,
@@ -69,4 +70,12 @@ ANSWERS: Final = (
         "U9", QUIET, {"pauses": 1, "idle_ns": 80 * MS}, HEALTHY, SPARSE, says="The longest, 80 ms, starts at 10 ms."
     ),
     Answer("U10", SPARSE, {"p5_pct": 0.0, "p50_pct": 0.0, "p95_pct": 100.0}, HEALTHY, traced(run(0, 10), run(15, 5))),
+    Answer(
+        "U11",
+        CLUSTER,
+        {"free_ns": 220 * MS, "free_pct": 55.0},
+        steps_of((95, 5), of=110),
+        says="Devices neither compute nor communicate for 55% of the step time of 2 ranks (220 of 400 ms).",
+        lacks="only Ascend's step_trace_time.csv",
+    ),
 )

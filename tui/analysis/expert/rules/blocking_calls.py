@@ -28,6 +28,7 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.launches import LAUNCH_CALLS
+from tui.analysis.expert.rules.one_time_costs import of_start_up
 from tui.analysis.gpu_time.interval_sets import EMPTY, RunningLatestEnd, blocks, intervals_of_rows
 from tui.analysis.gpu_time.timelines import classify_values
 from tui.correlation.launches import with_launch
@@ -236,7 +237,7 @@ def pageable_async(case: Case) -> Verdict:
         "dst_memory", "line",
     )  # fmt: skip
     small = case.of_wall(taken) <= case.limit("T7", "span_pct")
-    return Found(
+    found = Found(
         f"{plural(rows.height, 'asynchronous copy', 'asynchronous copies')} of pageable memory "
         f"{'blocks' if rows.height == 1 else 'block'} the CPU for {duration(taken)}"
         f"{': ' if by_name.height == 1 else ', mostly '}{label(by_name['name'][0])}.",
@@ -249,6 +250,7 @@ def pageable_async(case: Case) -> Verdict:
         name_filter(by_name["name"]),
         Severity.INFO if small else None,
     )
+    return of_start_up(case, found, rows)
 
 
 def _copy_calls(case: Case, pattern: str) -> pl.DataFrame:
@@ -271,24 +273,32 @@ def synchronous_copies(case: Case) -> Verdict:
     single = case.calls_named("(?i)memcpy", "pid", "tid")
     single = single.filter(~single["name"].cast(pl.String).str.contains("(?i)async"))
     threads = single.select("pid", "tid").n_unique() if single.height else 0
+    waits = 0
     if threads:
         # Calls of several threads, and driver calls within runtime calls, are on at the same time.
         blocked = intervals_of_rows(single)
         taken = _within_span(case, blocked) if case.span_ns else blocked.length_ns
+        # A call waits for kernels launched before it: that time is theirs.
+        waits = (blocked & _computing(case)).length_ns
     share = 100 * taken / case.whole_ns
     numbers = {"calls": calls, "call_ns": taken, "share_pct": share}
     if share <= case.limit("T8", "span_pct"):
         return Clean(f"blocking copies take {percent(share)} of the {case.whole_words}", numbers)
+    cost = max(0, taken - waits) if threads else min(taken, max(0, int(case.whole_ns) - case.kernel_ns))
+    if threads and 100 * cost / case.whole_ns <= case.limit("T8", "span_pct"):
+        return Clean(f"blocking copies wait for kernels: {duration(cost)} without any", numbers)
     first = rows.row(0, named=True)
     return Found(
         f"{label(first['name'])} blocks the CPU for {duration(taken)} ({percent(share)} of the {case.whole_words}) in "
-        f"{plural(calls, 'call')}" + (f" of {threads} threads." if threads > 1 else "."),
+        f"{plural(calls, 'call')}"
+        + (f" of {threads} threads" if threads > 1 else "")
+        + (f"; kernels run during {duration(waits)} of it." if waits else "."),
         f"Copy asynchronously from pinned memory{_asynchronous(case, str(first['name']))}. "
         "Wait only where data is needed.",
         numbers,
-        taken if case.wall_ns else min(taken, max(0, int(case.whole_ns) - case.kernel_ns)),
-        "all time in these calls, which can include waits for kernels launched before"
-        if case.wall_ns
+        cost,
+        "the time in these calls in which no kernel ran"
+        if threads
         else "all time in these calls, without the time of kernels, for which they can wait",
         *evidence_by_name(rows, "calls", "total_ns", "line", view="api-calls"),
     )
@@ -299,6 +309,13 @@ def _asynchronous(case: Case, call: str) -> str:
     if case.is_torch:
         return " (non_blocking=True)"
     return f" ({call.removesuffix('_v2')}Async)" if re.match("(?:cuda|cu|hip)Memcpy", call) else ""
+
+
+def _computing(case: Case) -> IntervalSet:
+    """When a kernel ran on any GPU."""
+    rows = case.profile["activities"]
+    kernels = rows.select("start_ns", "duration_ns").filter(pl.Series(case.is_kernel_timed))
+    return intervals_of_rows(kernels)
 
 
 def _within_span(case: Case, blocked: IntervalSet) -> int:

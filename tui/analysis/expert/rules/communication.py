@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -24,11 +24,13 @@ from tui.analysis.expert.finding_text import (
     percent,
     plural,
     rate,
+    share_text,
     size,
     sort_by_largest,
+    totals_by_name,
 )
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.interval_sets import intervals_of_rows, union_of
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, work_kinds
 from tui.analysis.rank_summary import session_labels
@@ -36,8 +38,11 @@ from tui.text import number_in
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
+    from tui.analysis.gpu_time.interval_sets import IntervalSet
 
 
+HCCL: Final = "HCCL"
+"""The domain of ranges that are Huawei's collectives."""
 NONE: Final = "no NCCL, RCCL or NVSHMEM kernels"
 _LESS: Final = "communicate less often (gradient accumulation, larger batch) or less (compression, half precision)."
 
@@ -45,6 +50,31 @@ _LESS: Final = "communicate less often (gradient accumulation, larger batch) or 
 def communication_kernels(case: Case) -> pl.DataFrame:
     """Kernels of communication by name, longest first."""
     return case.kernels.filter(pl.col("op_type") == COMMUNICATION)
+
+
+def communication_ranges(case: Case) -> IntervalSet:
+    """When collectives ran that are recorded as ranges: Huawei's HCCL, which overlaps the kernels."""
+    return intervals_of_rows(case.profile["ranges"].filter(pl.col("domain").cast(pl.String) == HCCL))
+
+
+def _communication_in_ranges(case: Case, during: IntervalSet) -> Verdict:
+    """C1 of collectives that are recorded as ranges."""
+    exposed = max(0, during.length_ns - sum((during & case.working(line)).length_ns for line in case.lines))
+    share = case.of_wall(during.length_ns)
+    numbers = {"comm_ns": during.length_ns, "comm_pct": share, "exposed_ns": exposed}
+    if share <= case.limit("C1", "comm_pct"):
+        return Clean(f"communication takes {percent(share)} of the {case.wall_words}", numbers)
+    own = case.profile["ranges"].filter(pl.col("domain").cast(pl.String) == HCCL)
+    by_name = sort_by_largest(totals_by_name(own, "calls", "duration_ns"), "duration_ns")
+    return Found(
+        f"Communication takes {duration(during.length_ns)} ({percent(share)} of the {case.wall_words}), mostly "
+        f"{label(by_name['name'][0])}.",
+        less_communication(case),
+        numbers,
+        exposed,
+        "the exposed part, waits for other ranks included",
+        *evidence_by_name(by_name, view="ranges"),
+    )
 
 
 def needs_single_communication(case: Case) -> str:
@@ -56,6 +86,8 @@ def needs_single_communication(case: Case) -> str:
 def much_communication(case: Case) -> Verdict:
     """Communication takes much of the time."""
     rows = communication_kernels(case)
+    if rows.is_empty() and (during := communication_ranges(case)).length_ns:
+        return _communication_in_ranges(case, during)
     if rows.is_empty():
         return Clean(NONE)
     if case.span_ns:
@@ -99,7 +131,8 @@ def _shown(case: Case) -> tuple[pl.DataFrame, str, str]:
 def exposed_communication(case: Case) -> Verdict:
     """Exposed communication: no kernel overlaps with it."""
     if communication_kernels(case).is_empty():
-        return Clean(NONE)
+        ranges = communication_ranges(case).length_ns
+        return CannotTell("collectives are recorded as ranges: see C1") if ranges else Clean(NONE)
     taken, exposed = case.overlap_ns("comm_ns"), case.overlap_ns("exposed_comm_ns")
     share, overlap = case.of_wall(exposed), 100 * (taken - exposed) / taken if taken else 0.0
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "overlap_pct": overlap}
@@ -110,9 +143,11 @@ def exposed_communication(case: Case) -> Verdict:
             numbers,
         )
     return Found(
-        f"Exposed communication takes {duration(exposed)} ({percent(share)} of the {case.wall_words}). Kernels hide "
-        f"{percent(overlap)} of it.",
-        "Start communication during the backward pass (DDP bucket size), in a stream of its own.",
+        f"Exposed communication takes {duration(exposed)} ({percent(share)} of the {case.wall_words}). "
+        + (f"Kernels hide {percent(overlap)} of it." if overlap else "No kernel overlaps with it."),
+        "Send and receive in a stream of their own while other kernels compute."
+        if "sendrecv" in str(communication_kernels(case)["name"][0]).lower()
+        else "Start communication during the backward pass (DDP bucket size), in a stream of its own.",
         numbers,
         exposed,
         f"all of the time in which only communication ran{case.several_gpus_suffix}",
@@ -386,4 +421,110 @@ def rank_spread(case: Case) -> Verdict:
         "what the rank with most work computes beyond the mean",
         table,
         "gpus",
+    )
+
+
+def step_parts(case: Case) -> str:
+    """The parts of steps as the profiler adds them up, of a run whose kernels have no times here."""
+    if case.steps.is_empty():
+        return "only Ascend's step_trace_time.csv breaks steps down"
+    return "start times are recorded: C1 and U1 use them" if case.span_ns else ""
+
+
+def _of_steps(case: Case, part_ns: float) -> str:
+    """A part of the steps in words: its share, and how long it and all of them are."""
+    ranks = _ranks(case).height
+    share, _, times = share_text(part_ns, known_sum(case.steps["total_ns"])).partition(" ")
+    return f"{share} of the step time {f'of {ranks} ranks ' if ranks > 1 else ''}{times}"
+
+
+def _ranks(case: Case) -> pl.DataFrame:
+    """Of `Case.steps` those that are of a rank."""
+    return case.steps.filter(pl.col("name").str.contains("rank "))
+
+
+@rule("C10", "step-communication", Family.COMMUNICATION, step_parts, link=ADVISOR)
+def communication_of_steps(case: Case) -> Verdict:
+    """Exposed communication takes much of the steps."""
+    steps, whole_ns = case.steps, known_sum(case.steps["total_ns"])
+    exposed, computing = known_sum(steps["exposed_comm_ns"]), known_sum(steps["compute_ns"])
+    share = 100 * exposed / whole_ns
+    numbers = {"exposed_ns": exposed, "exposed_pct": share, "compute_ns": computing}
+    if share <= case.limit("C10", "exposed_pct"):
+        return Clean(f"exposed communication takes {_of_steps(case, exposed)}", numbers)
+    waited = _waited_for(case)
+    return Found(
+        f"Exposed communication takes {_of_steps(case, exposed)}, computing {percent(100 * computing / whole_ns)}.",
+        f"Look at {waited['name']} first: the others wait for it (C11). Otherwise {_LESS}"
+        if waited
+        else _LESS[0].upper() + _LESS[1:],
+        numbers,
+        exposed,
+        "all exposed communication, waits for other ranks included",
+        steps.sort("exposed_comm_ns", descending=True, maintain_order=True),
+        view="tool-report",
+    )
+
+
+def _waited_for(case: Case) -> dict[str, Any] | None:
+    """The rank that waits least for others, where the others wait much longer: it is what they wait for."""
+    ranks = _ranks(case)
+    if ranks.height < 2:
+        return None
+    least = ranks.sort("exposed_comm_ns", maintain_order=True).row(0, named=True)
+    spread = int_or_zero(ranks["exposed_comm_ns"].max()) - least["exposed_comm_ns"]
+    far = 100 * spread > case.limit("C11", "spread_pct") * float_or_zero(ranks["total_ns"].mean())
+    return least if far else None
+
+
+@rule("C11", "step-straggler", Family.COMMUNICATION, step_parts, link=ADVISOR)
+def straggler_of_steps(case: Case) -> Verdict:
+    """The others wait for one rank."""
+    ranks = _ranks(case)
+    if ranks.height < 2:
+        return CannotTell("the steps of one rank: open cluster_step_trace_time.csv")
+    waited = _waited_for(case)
+    if waited is None:
+        return Clean("all ranks communicate about as long")
+    others = ranks.filter(pl.col("name") != waited["name"])["exposed_comm_ns"]
+    lost = known_sum(others - waited["exposed_comm_ns"])
+    numbers = {"wait_ns": lost, "least_ns": waited["exposed_comm_ns"], "most_ns": int_or_zero(others.max())}
+    mean = float_or_zero(ranks["compute_ns"].mean())
+    name = str(waited["name"]).removeprefix("step ")
+    slow = waited["compute_ns"] > mean * (1 + case.limit("C11", "spread_pct") / 100)
+    why = (
+        f"It computes for {duration(waited['compute_ns'])}, the mean is {duration(mean)}."
+        if slow
+        else f"It computes as long as they do, but neither computes nor communicates for {duration(waited['free_ns'])}."
+    )
+    return Found(
+        f"The other ranks wait for {name}: its exposed communication takes {duration(waited['exposed_comm_ns'])}, "
+        f"theirs up to {duration(int_or_zero(others.max()))}. {why}",
+        f"Check {name}: its share of the data, its device."
+        if slow
+        else f"Record {name} with CPU activities and check its input, its launches and its host.",
+        numbers,
+        lost,
+        "what the others communicate longer than this rank",
+        ranks.sort("exposed_comm_ns", maintain_order=True),
+        view="tool-report",
+    )
+
+
+@rule("U11", "step-idle", Family.UTILIZATION, step_parts, link=ADVISOR)
+def idle_steps(case: Case) -> Verdict:
+    """The device neither computes nor communicates for much of the steps."""
+    whole_ns, free = known_sum(case.steps["total_ns"]), known_sum(case.steps["free_ns"])
+    share = 100 * free / whole_ns
+    numbers = {"free_ns": free, "free_pct": share}
+    if share <= case.limit("U11", "free_pct"):
+        return Clean(f"free for {_of_steps(case, free)}", numbers)
+    return Found(
+        f"Devices neither compute nor communicate for {_of_steps(case, free)}.",
+        "Launch more work at a time (larger batch) and load input ahead. Record the timeline to see what the CPU does.",
+        numbers,
+        free,
+        "all of this time",
+        case.steps.sort("free_ns", descending=True, maintain_order=True),
+        view="tool-report",
     )

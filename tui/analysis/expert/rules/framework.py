@@ -1,4 +1,4 @@
-"""Settings of the framework: debug modes, the data loader, data parallelism."""
+"""The framework: its settings, debug modes, the data loader, data parallelism, the layers of a model."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
     ADVISOR,
     DLPROF,
+    NAME_CELLS,
     TENSORBOARD,
     duration,
     int_or_zero,
+    known_sum,
     label,
     name_filter,
     percent,
     plural,
+    share_text,
     sort_by_largest,
     totals_by_name,
 )
@@ -25,6 +28,7 @@ from tui.analysis.expert.rules.communication import communication_kernels
 from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, host_phases_of_names
 from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
 from tui.analysis.needs import Tool, tools_of
+from tui.text_width import clip_middle
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
@@ -241,3 +245,80 @@ def _loads(case: Case) -> tuple[pl.DataFrame, str, str]:
             by_name = sort_by_largest(totals_by_name(rows, "calls", "duration_ns"), "duration_ns")
             found = by_name, view, name_filter(by_name["name"], column)
     return found
+
+
+_REFORMAT: Final = r"(?i)^Reformatting CopyNode|^Reformat\b|reformat(?:ted)?_copy"
+
+
+def layer_times(case: Case) -> str:
+    """Measured times of layers, of a run whose GPU work is not recorded."""
+    if case.layers.is_empty():
+        return "no measured times of layers"
+    return "GPU work is recorded: its rules say more than layers" if case.gpu_ns else ""
+
+
+def _layer(name: object) -> str:
+    """The name of a layer within a sentence: it is no symbol of C++."""
+    return f"`{clip_middle(str(name), NAME_CELLS)}`"
+
+
+@rule("P15", "reformat-layers", Family.PRECISION, layer_times)
+def reformat_layers(case: Case) -> Verdict:
+    """TensorRT converts formats between layers."""
+    layers = case.layers
+    if not layers["executor"].cast(pl.String).eq("tensorrt").any():
+        return CannotTell("the layers are not TensorRT's")
+    rows = layers.filter(pl.col("layer").cast(pl.String).str.contains(_REFORMAT))
+    taken, whole_ns = known_sum(rows["measured_ns"]), known_sum(layers["measured_ns"])
+    share = 100 * taken / whole_ns
+    numbers = {"layers": rows.height, "reformat_ns": taken, "reformat_pct": share}
+    if share <= case.limit("P15", "reformat_pct"):
+        return Clean(f"reformat layers take {percent(share)} of the inference", numbers)
+    slowest = rows.sort("measured_ns", descending=True, maintain_order=True)
+    number = plural(rows.height, "reformat layer takes", "reformat layers take")
+    return Found(
+        f"{number} {share_text(taken, whole_ns)} of the inference time, to convert the type or layout of tensors. "
+        f"The slowest is {_layer(slowest['layer'][0])}.",
+        "Give inputs and outputs the format that the first and last layer want (--inputIOFormats, --outputIOFormats). "
+        "Keep neighboring layers in one precision.",
+        numbers,
+        taken,
+        "all of these layers",
+        slowest.select("layer", "measured_ns", "line"),
+        "layers",
+        name_filter(slowest["layer"], "layer"),
+    )
+
+
+@rule("P16", "slow-layers", Family.PRECISION, layer_times, severity=Severity.INFO)
+def slow_layers(case: Case) -> Verdict:
+    """A few layers take most of the time."""
+    by_name = (
+        case.layers.group_by("executor", "layer", maintain_order=True)
+        .agg(pl.col("measured_ns").sum(), pl.col("line").min())
+        .with_columns(share_pct=100 * pl.col("measured_ns") / pl.col("measured_ns").sum().over("executor"))
+        .sort("share_pct", descending=True, maintain_order=True)
+    )
+    first = by_name.row(0, named=True)
+    own = by_name.filter(by_name["executor"].eq_missing(first["executor"]))
+    share, whole_ns, top = first["share_pct"], known_sum(own["measured_ns"]), own.head(3)
+    numbers = {"layers": own.height, "slowest_pct": share, "slowest_ns": first["measured_ns"]}
+    if share <= case.limit("P16", "layer_pct"):
+        return Clean(f"the slowest of {plural(own.height, 'layer')} takes {percent(share)} of the time", numbers)
+    others = f"; the slowest 3 take {percent(known_sum(top['measured_ns']) / whole_ns * 100)}" if own.height > 3 else ""
+    of_what = f"the layers of {first['executor']}" if own.height < by_name.height else "all layers"
+    advice = {
+        "tensorrt": "Try a lower precision for them (--fp16, --int8 or --best). "
+        "--dumpLayerInfo --profilingVerbosity=detailed shows their tactics.",
+        "caffe": "Try another implementation of them (cuDNN, engine: CUDNN). nvprof shows their kernels.",
+    }
+    return Found(
+        f"{_layer(first['layer'])} takes {share_text(first['measured_ns'], whole_ns)} of {of_what}{others}.",
+        advice.get(str(first["executor"]), "Optimize these layers first. nsys profile shows their kernels."),
+        numbers,
+        None,
+        "not estimated: it depends on how fast they can be",
+        top.select("layer", "measured_ns", "line"),
+        "layers",
+        name_filter(top["layer"], "layer"),
+    )

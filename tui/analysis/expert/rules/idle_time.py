@@ -29,9 +29,14 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.in_use import fewer_launches, larger_kernels
 from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.rules.communication import less_communication
+from tui.analysis.expert.rules.communication import communication_ranges, less_communication
 from tui.analysis.expert.rules.framework import load_faster, loading_within
-from tui.analysis.expert.rules.one_time_costs import judge_what_repeats, longest_start_up_call, warm_start
+from tui.analysis.expert.rules.one_time_costs import (
+    judge_what_repeats,
+    longest_start_up_call,
+    of_start_up,
+    warm_start,
+)
 from tui.analysis.gpu_time.breakdown import CHUNKS, low_utilization, utilization_in_chunks
 from tui.analysis.gpu_time.host_calls import NO_CALL
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
@@ -97,6 +102,9 @@ def _long_gap_cause(case: Case, otherwise: str) -> tuple[str, str]:
         first, begins, last = start
         if 2 * sum(int(part.until(np.array([begins]))[0]) for part in parts) > lengths:
             return Cause.START_UP, judge_what_repeats(case, first, last)
+    communicating = sum((communication_ranges(case) & part).length_ns for part in parts)
+    if 2 * communicating > lengths:
+        return Cause.COMMUNICATION, less_communication(case)
     loading = sum(loading_within(case, part) for part in parts)
     if 2 * loading > lengths:
         return Cause.INPUT, f"{load_faster(case)} Input loading takes {duration(loading)} of the idle time."
@@ -319,6 +327,10 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
             "Shut-down is paid once. Leave it out of what you compare.",
             Cause.START_UP,
         )
+    communicating = (communication_ranges(case) & idle).length_ns
+    if 2 * communicating > idle.length_ns:
+        what = f"For {duration(communicating)} of the idle time collectives ran, which are no kernels here."
+        return what, less_communication(case), Cause.COMMUNICATION
     loading = loading_within(case, idle)
     if 2 * loading > idle.length_ns:
         return f"For {duration(loading)} of the idle time it waited for input data.", load_faster(case), Cause.INPUT
@@ -431,7 +443,7 @@ def low_compute(case: Case) -> Verdict:
     other = case.work.filter(pl.col("kind").is_in(["memcpy", "um"]) | (pl.col("op_type") == COMMUNICATION))
     first = other.row(0, named=True) if other.height else None
     talks = first is not None and first["op_type"] == COMMUNICATION
-    return Found(
+    found = Found(
         f"The GPU computes for only {percent(share)} {how}"
         + (f". {label(first['name'])} takes {duration(first['total_ns'])}." if first else "."),
         less_communication(case) if talks else "Keep data on the device, and overlap copies with kernels.",
@@ -441,6 +453,7 @@ def low_compute(case: Case) -> Verdict:
         *evidence_by_name(other, "calls", "total_ns"),
         cause=Cause.COMMUNICATION if talks else "",
     )
+    return found if talks else of_start_up(case, found, case.copies)
 
 
 @rule("U10", "fluctuating", Family.UTILIZATION, needs.start_times, severity=Severity.INFO, link=SAGEMAKER)

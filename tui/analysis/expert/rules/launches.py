@@ -25,6 +25,7 @@ from tui.analysis.expert.finding_text import (
 from tui.analysis.expert.in_use import fewer_launches
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.occupancy import filled_pct
+from tui.analysis.expert.rules.one_time_costs import of_start_up
 from tui.analysis.gpu_time.interval_sets import RunningLatestEnd, blocks, max_concurrent
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.launch_calls import launch_calls
@@ -55,7 +56,7 @@ def launch_bound(case: Case) -> Verdict:
     share = 100 * bound.height / launches
     numbers = {"launches": launches, "bound": bound.height, "bound_pct": share}
     if share <= case.limit("A3", "launches_pct"):
-        return Clean(f"{percent(share)} of launches take the CPU longer than the kernel runs", numbers)
+        return Clean(f"{percent(share)} of launches take longer on the CPU than their kernel", numbers)
     by_name = (
         bound.group_by("name")
         .agg(
@@ -69,9 +70,9 @@ def launch_bound(case: Case) -> Verdict:
     if not case.found("U6") and not case.inapplicable("U6"):
         return Clean(f"{percent(share)} of launches take longer than their kernels, but the GPU does not wait", numbers)
     waits = case.found("U6")
-    return Found(
-        f"{percent(share)} of {plural(launches, 'launch', 'launches')} take the CPU longer than the kernel "
-        f"runs{most_frequent_name(by_name, 'launches')}.",
+    found = Found(
+        f"{percent(share)} of {plural(launches, 'launch', 'launches')} take longer on the CPU than their kernel on "
+        f"the GPU{most_frequent_name(by_name, 'launches')}.",
         fewer_launches(case),
         numbers,
         known_sum(bound["call_ns"] - bound["duration_ns"]) if waits else None,
@@ -81,6 +82,8 @@ def launch_bound(case: Case) -> Verdict:
         name_filter(by_name["kernel"].head(NAMES_IN_FILTER)),
         None if waits else Severity.INFO,
     )
+    beyond = bound.select(start_ns="launch_ns", duration_ns=pl.col("call_ns") - pl.col("duration_ns"))
+    return of_start_up(case, found, beyond) if waits else found
 
 
 def _bound(case: Case) -> tuple[int, pl.DataFrame]:
@@ -89,7 +92,7 @@ def _bound(case: Case) -> tuple[int, pl.DataFrame]:
     The kernels of a graph have one call, to be compared with all of them.
 
     Columns: name (of the kernel, or of the call that launched several), kernel (the first that it launched),
-    duration_ns, call_ns.
+    duration_ns, call_ns, launch_ns.
     """
     calls = launch_calls(case.profile)
     if calls.select(pl.col("launched_with").max()).item():
@@ -112,7 +115,9 @@ def _bound(case: Case) -> tuple[int, pl.DataFrame]:
     at = np.concatenate(places)
     rows = case.profile["activities"].select(pl.col("name", "duration_ns").gather(pl.Series(at)))
     return int(known.sum()), rows.with_columns(
-        pl.Series("call_ns", ended[at] - begun[at], pl.Int64), pl.col("name").alias("kernel")
+        pl.Series("call_ns", ended[at] - begun[at], pl.Int64),
+        pl.Series("launch_ns", begun[at], pl.Int64),
+        pl.col("name").alias("kernel"),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -24,7 +25,7 @@ from tui.analysis.expert.finding_text import (
     sort_by_largest,
     totals_by_name,
 )
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
@@ -63,8 +64,9 @@ def allocation_in_loop(case: Case) -> Verdict:
     return Found(
         f"Allocating and freeing GPU memory takes {duration(taken)} {where} ({percent(share)} of their time): "
         f"{plural(each, 'call')} per iteration, mostly {label(by_name['name'][0])}.",
-        "Allocate once before the loop, or use a caching allocator: "
-        + ("PyTorch has one." if case.is_torch else "cudaMallocAsync."),
+        "PyTorch's allocator keeps memory: find what still allocates (growing shapes, empty_cache, other libraries)."
+        if case.is_torch
+        else "Allocate once before the loop, or use a caching allocator: cudaMallocAsync.",
         numbers,
         taken,
         "all of these calls",
@@ -107,10 +109,10 @@ def start_up(case: Case) -> Verdict:
         return Clean("no call made once at the start takes much of the API time")
     first, others = heavy.row(0, named=True), [label(name) for name in heavy["name"][1:]]
     taken = min(known_sum(heavy["total_ns"]), case.wall_ns or known_sum(heavy["total_ns"]))
+    longest = f" The longest takes {duration(first['max_ns'])}." if first["calls"] > 1 else ""
     return Found(
         f"CUDA start-up: {label(first['name'])} takes {duration(first['total_ns'])} in "
-        f"{plural(first['calls'], 'call')}, {percent(first['api_pct'])} of the API time. "
-        f"The longest takes {duration(first['max_ns'])}."
+        f"{plural(first['calls'], 'call')}, {percent(first['api_pct'])} of the API time.{longest}"
         + (f" {' and '.join(others)} {'belongs' if len(others) == 1 else 'belong'} to it." if others else ""),
         "CUDA starts once. Profile more iterations, or leave start-up out of what you compare.",
         {"api_pct": first["api_pct"], "calls": first["calls"], "max_ns": first["max_ns"]},
@@ -290,3 +292,21 @@ def judge_what_repeats(case: Case, first: int, last: int) -> str:
     else:
         which, how = "the iterations after start-up", how_to_select_iterations(first, last)
     return f"Start-up is paid once. Look at {which}: {how}."
+
+
+def of_start_up(case: Case, found: Found, rows: pl.DataFrame) -> Found:
+    """A finding as one of start-up, where most of the time that it is about lies before the first warm iteration.
+
+    Args:
+        case: The run.
+        found: What a rule found.
+        rows: The work that it is about, with start_ns and duration_ns.
+    """
+    if (start := warm_start(case)) is None:
+        return found
+    first, begins, last = start
+    before = known_sum(rows.filter(pl.col("start_ns") < begins)["duration_ns"])
+    if 2 * before <= known_sum(rows["duration_ns"]):
+        return found
+    problem = f"{found.problem} {duration(before)} of it is before iteration {first}."
+    return replace(found, problem=problem, advice=judge_what_repeats(case, first, last), cause=Cause.START_UP)

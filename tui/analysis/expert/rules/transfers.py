@@ -29,6 +29,7 @@ from tui.analysis.expert.finding_text import (
     totals_by_name,
 )
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rules.one_time_costs import of_start_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +66,7 @@ def copies_dominate(case: Case) -> Verdict:
     if first["calls"]:
         share_text += f": {plural(first['calls'], 'copy', 'copies')} of {duration(first['total_ns'] / first['calls'])}"
         share_text += " on average" if first["calls"] > 1 else ""
-    return Found(
+    found = Found(
         f"{share_text}.",
         _copy_less(case, first),
         numbers,
@@ -73,6 +74,7 @@ def copies_dominate(case: Case) -> Verdict:
         "all copies; some data has to move",
         *_all_copies(case),
     )
+    return of_start_up(case, found, case.copies)
 
 
 def _copy_less(case: Case, first: Mapping[str, Any]) -> str:
@@ -103,7 +105,7 @@ def exposed_copies(case: Case) -> Verdict:
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "copy_ns": copying}
     if share <= case.limit("T2", "exposed_pct"):
         return Clean(f"exposed copies take {percent(share)} of the {case.wall_words}", numbers)
-    return Found(
+    found = Found(
         f"Exposed copies take {duration(exposed)} ({percent(share)} of the {case.wall_words}): no kernel overlaps with "
         + ("them." if exposed == copying else f"{percent(100 * exposed / copying)} of the copy time."),
         _overlap(case),
@@ -112,6 +114,7 @@ def exposed_copies(case: Case) -> Verdict:
         f"all of the time in which only copies ran{case.several_gpus_suffix}",
         *_all_copies(case),
     )
+    return of_start_up(case, found, case.copies)
 
 
 @rule("T3", "no-copy-overlap", Family.TRANSFERS, needs.timed_copies, link=VISUAL_PROFILER)
@@ -127,7 +130,7 @@ def no_overlap(case: Case) -> Verdict:
         return Clean("no kernels that copies could overlap with", numbers)
     if share >= case.limit("T3", "overlap_pct"):
         return Clean(f"{percent(share)} of what could overlap does", numbers)
-    return Found(
+    found = Found(
         f"Copies take {percent(of_span)} of the {case.wall_words} and overlap with kernels for {duration(both)}, "
         f"{percent(share)} of what could overlap.",
         _overlap(case),
@@ -136,6 +139,7 @@ def no_overlap(case: Case) -> Verdict:
         f"what could overlap and does not{case.several_gpus_suffix}",
         *_all_copies(case),
     )
+    return of_start_up(case, found, case.copies)
 
 
 @rule(
@@ -240,7 +244,7 @@ def slow_copies(case: Case) -> Verdict:
         return Clean(f"the slowest direction reaches {rate(worst['rate'])} of about {rate(worst['ceiling'])}", numbers)
     slow = by.filter(pl.col("of_ceiling_pct") < case.limit("T5", "of_ceiling_pct"))
     gain = int((slow["duration_ns"] - slow["could_ns"]).sum())
-    return Found(
+    found = Found(
         f"Large copies are slow: {label(worst['name'])} reaches {rate(worst['rate'])}, "
         f"{percent(worst['of_ceiling_pct'])} of the {rate(worst['ceiling'])} typical for this GPU's link.",
         ("" if case.in_use.pinned_memory else "Copy from pinned memory (pin_memory=True, cudaHostAlloc). ")
@@ -250,6 +254,7 @@ def slow_copies(case: Case) -> Verdict:
         "the same bytes at the speed of the link",
         *evidence_by_name(slow),
     )
+    return of_start_up(case, found, rows)
 
 
 def _ceilings(case: Case) -> pl.DataFrame:
