@@ -29,6 +29,7 @@ from tui.loaders.temp_folders import Scratch
 from tui.loaders.text.block import Block as Block
 from tui.loaders.text.lines import (
     Encoding,
+    JsonText,
     as_utf8,
     clean_line,
     decode_notebook,
@@ -298,6 +299,9 @@ class InputFile(RawInput):
         self._has_bare_returns = has_bare_returns(self.head)
         if self._has_bare_returns:
             self.head = b"".join(with_newlines([self.head]))
+        self._json = JsonText.of(self.head)
+        if self._json is not None:
+            self.head = b"".join(self._json.text([self.head]))[:HEAD_SIZE] or b"\n"
         self._text = self._new_text()
 
     @classmethod
@@ -335,6 +339,7 @@ class InputFile(RawInput):
         the file was replaced.
         """
         is_text = self.compression is None and self.encoding == "utf-8" and not self._pushed_back
+        is_text &= self._json is None
         if self._status is None or not is_text or self.name == STANDARD_INPUT or is_replaced(self.name, self._status):
             return None
         return self._begin_at + self.bytes_read
@@ -409,7 +414,9 @@ class InputFile(RawInput):
         offset = self._begin_at + self._encoding.mark_size
         chunks = as_utf8(self._encoding, self.chunks())
         chunks = with_newlines(chunks) if self._has_bare_returns else chunks
-        quoted, tag = is_notebook(self.head), tag_of(self.head)
+        chunks = chunks if self._json is None else self._json.text(chunks)
+        quoted = is_notebook(self.head)
+        tag = tag_of(decode_notebook(self.head) if quoted else self.head)
         marked_up = has_markup(self.head) and (self.size or 0) <= _LARGEST_PAGE
         others: list[bytes] = []
         made = time.monotonic()
@@ -513,7 +520,7 @@ class InputFile(RawInput):
 
     def _new_text(self) -> StoredText:
         is_plain = self._status is not None and self.compression is None and self.encoding == "utf-8"
-        is_plain &= not self._has_bare_returns
+        is_plain &= not self._has_bare_returns and self._json is None
         return StoredText(self.called, os.dup(self._fd) if is_plain and self._fd is not None else None)
 
     def note_change(self) -> None:

@@ -44,7 +44,7 @@ _MAX_MS: Final = 10**12
 _LONGEST: Final = 20_000
 """The longest row in characters."""
 
-_PREFIX: Final = r"\s*(?:\[[0-9/: -]{6,30}\] )?(?:\[[A-Z]\] )?(?:\[TRT\] )?"
+_PREFIX: Final = r"\s*(?:\[[0-9/: -]{6,30}\]\s)?(?:\[[A-Z]\]\s)?(?:\[TRT\]\s)?"
 _TITLE: Final = re.compile(_PREFIX + r"=== Profile \((?P<iterations>[0-9]{1,12}) iterations ?\) ===\s*")
 _MESSAGE: Final = re.compile(_PREFIX + r"(?P<text>.*\S)\s*")
 _NAME, _TOTAL, _AVERAGE, _MEDIAN, _SHARE = "Layer", "total", "average", "median", "share"

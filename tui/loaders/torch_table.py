@@ -37,13 +37,16 @@ _LONGEST: Final = 20_000
 _MOST_TABLES: Final = 64
 """The most tables of different processes that can alternate."""
 _LARGEST: Final = Decimal(1 << 62)
+_FEWEST_TABS: Final = 3
+"""Tabs in the header of a table that was copied from a spreadsheet."""
 
 _NS_PER_UNIT: Final = {"ns": 1, "us": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
 _BYTES_PER_UNIT: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _FLOPS_PER_UNIT: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 
 _TIME: Final = r"-?[0-9]{1,18}(?:\.[0-9]{1,9})?(?:ns|us|μs|ms|s)"
-_PERCENT: Final = r"-?(?:[0-9]{1,15}(?:\.[0-9]{1,9})?|nan|inf)%?"
+_PERCENT: Final = r"-?(?:[0-9]{1,15}(?:[.,][0-9]{1,9})?|nan|inf)%?"
+"""With a decimal comma when a spreadsheet was in between."""
 _SIZE: Final = r"-?[0-9]{1,15}(?:\.[0-9]{1,9})? ?[KMGTkmgt]?[Bb]"
 _COUNT: Final = r"-?[0-9]{1,18}"
 _FLOPS: Final = r"(?:[0-9]{1,18}(?:\.[0-9]{1,9})?(?:e\+?[0-9]{1,3})?|--)"
@@ -77,7 +80,7 @@ _TITLES: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
 """Titles of columns, their names here, and the pattern of their cells (empty: any text)."""
 
 _TEXTS: Final = frozenset({"overload", "input_shapes", "stack"})
-_NAME: Final = re.compile(r"(?<!\S)Name(?=\s{2,}\S)")
+_NAME: Final = re.compile(r"(?<!\S)Name(?=\s{2,}\S|\t\S)")
 _OF_DEVICE: Final = re.compile(rf"Self ({_DEVICE})")
 """The heading that names the device: CUDA for GPUs of NVIDIA and AMD, XPU for those of Intel, NPU for Huawei's."""
 _TOTAL: Final = re.compile(rf"(?P<self>Self )?(?P<device>CPU|{_DEVICE}) time total: +(?P<time>{_TIME})\s*", re.ASCII)
@@ -172,7 +175,7 @@ def _value(column: _Column, text: str) -> Value:
         unit = text[len(digits) :].strip().lower().removesuffix("b")
         return _whole(_number(digits), _BYTES_PER_UNIT[unit])
     if column.cell == _PERCENT:
-        share = _number(text.rstrip("%"))
+        share = _number(text.rstrip("%").replace(",", "."))
         return None if share is None else float(share)
     return _whole(_number(text), column.factor)
 
@@ -257,12 +260,19 @@ class _Tables:
         self._headers = [header]
         self._tables: list[_Table] = []
         self._stray = 0
+        self._begin_pasted(header)
+
+    def _begin_pasted(self, header: Line) -> None:
+        """Begin a table whose cells a spreadsheet separates by tabs: its lines of dashes may be missing."""
+        if header.text.count("\t") >= _FEWEST_TABS and (found := _NAME.search(header.text)):
+            self._ruled(header.text[: found.start()], header)
 
     def take(self, line: Line) -> bool:
         """Read a header, a line of dashes, a row, a total, or other output between them."""
         text = line.text
         if _columns(text) is not None:
             self._headers = [*self._headers, line][-_MOST_TABLES:]
+            self._begin_pasted(line)
             return True
         if (rule := _rule(text)) is not None and self._ruled(rule, line):
             return True
@@ -475,7 +485,10 @@ class _TorchTableReader:
 
 TORCH_TABLE: Final = TextFormat(
     FORMAT,
-    (rb"(?:^|\s)Name\s\s+(?:\S.*)?(?:Self [A-Za-z]|CPU total|CPU Mem|Source Location|[A-Z]+ total|[A-Z]+ time avg)"),
+    (
+        rb"(?:^|\s)Name(?:\s\s+|\t)(?:\S.*)?"
+        rb"(?:Self [A-Za-z]|CPU total|CPU Mem|Source Location|[A-Z]+ total|[A-Z]+ time avg)"
+    ),
     _TorchTableReader,
 )
 """The format, for the list of text formats.

@@ -54,9 +54,14 @@ def test_a_notebook_holds_a_line_as_a_json_string(whole: bool) -> None:
     assert profile["sessions"].select("pid", "command").rows() == [(5, "./a")]
 
 
-def test_a_notebook_in_one_line_is_reported_not_guessed() -> None:
-    profile = read(json.dumps({"cells": [{"outputs": [{"text": "\n".join(SUMMARY)}]}]}).encode())
-    assert (profile["summary"].height, issues(profile)) == (0, [(1, "warning")])
+def test_a_notebook_in_one_line_is_read_unless_it_comes_late_in_a_text() -> None:
+    joined = json.dumps({"cells": [{"outputs": [{"text": "\n".join(SUMMARY)}]}]})
+    profile = read(joined.encode())
+    assert summary(profile, "section", "calls", "line") == [("gpu", 5, 5), ("gpu", 1, 6), ("api", 3, 7)]
+    assert (profile["sessions"]["command"].to_list(), issues(profile)) == (["./a"], [])
+
+    profile = read(lines(*["loss 0.5 of many, step by step"] * 3000, joined))
+    assert (profile["summary"].height, issues(profile)) == (0, [(3001, "warning")])
     assert profile["sessions"]["command"].to_list() == ["./a"]
 
 

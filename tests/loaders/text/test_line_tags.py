@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.loaders import test_tensorrt, test_unitrace
 from tests.loaders.nsys_stats.test_sums import KERN_2023
 from tests.loaders.nsys_stats.test_text import KERNELS, OLD
 from tests.loaders.reading import read, reasons, rows
+from tests.loaders.text.test_json_text import figures
 
 SUMMARY = ("section", "name", "calls", "total_ns", "avg_ns", "line")
 TAGS = ("2024-05-03T10:11:12.{:09}Z ", "[1,0]<stdout>:", "0: ", "trainer-1  | ", "[rank0]: ", "> ")
@@ -31,3 +33,31 @@ def test_lines_of_another_process_between_are_left_out_and_reported() -> None:
     assert rows(profile, "summary", "total_ns") == [(3_000_000,), (1_000_000,)]
     (reported,) = reasons(profile, "warning")
     assert reported.startswith(f"{len(second)} lines of other processes (by their tags) were left out")
+
+
+OF_JOBS = (
+    *("2026-02-03T09:12:{:02}.123456789Z stdout F ", "2026-02-03T09:12:{:02}.1+02:00 stderr F ", "[pod/train-0/main] "),
+    *("Feb 03 09:12:{:02} gpu-7 python3[48123]: ", "2026-02-03T09:12:{:02}+0100 gpu-7 app[48123]: ", "[0] ", " 3: "),
+    *("[1,2]<stdout>: ", "trainer-1  | ", "(RayTrainWorker pid=3317, ip=10.0.0.7) ", "[rank0]: ", "[default0]:", "> "),
+    *("2026-02-03 09:12:44,{:03} - INFO - ", "INFO:root:", "+", "2026-02-03T09:12:{:02}.5Z ", "run.log:{}:", "# "),
+)
+"""What container runtimes, the journal, job runners, loggers, diffs and grep write in front of a line."""
+
+
+@pytest.mark.parametrize("tag", OF_JOBS)
+@pytest.mark.parametrize("output", [0, 3000])
+def test_tables_of_other_tools_behind_a_tag(tag: str, output: int) -> None:
+    for result in (test_unitrace.SUMMARY, test_unitrace.TIMELINE, test_tensorrt.NAME_LAST, test_tensorrt.NAME_FIRST):
+        lines = ["loss 0.5 of many, step by step"] * output + result.splitlines()
+        tagged = read("".join(f"{tag.format(10 + at % 50)}{line}\n" for at, line in enumerate(lines)))
+        assert figures(tagged) == figures(read("".join(f"{line}\n" for line in lines)))
+
+
+def test_of_two_ranks_of_unitrace_one_is_read_and_the_other_reported() -> None:
+    first, second = test_unitrace.SUMMARY, test_unitrace.SUMMARY.replace("9865200", "9999999")
+    pairs = zip(first.splitlines(), second.splitlines(), strict=True)
+    both = "".join(f"[{rank}] {line}\n" for pair in pairs for rank, line in enumerate(pair))
+    profile = read(both)
+    assert rows(profile, "summary", "total_ns") == [(4_706_560,), (9_865_200,), (19_911_548,)]
+    (reported,) = reasons(profile, "warning")
+    assert reported.startswith(f"{len(second.splitlines())} lines of other processes (by their tags) were left out")

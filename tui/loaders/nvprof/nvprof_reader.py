@@ -447,7 +447,7 @@ class NvprofReader:
         self._processes.resume(line.number, pid)
         reason = (
             "this line contains many lines of nvprof, joined by \\n: they were not read. Save the output as "
-            "text, or a notebook with one string a line (as Jupyter writes it)"
+            "text in a file of its own"
         )
         self.state.collector.issue("warning", line.number, line.text.strip(), reason)
         return text.partition("\\n")[0]

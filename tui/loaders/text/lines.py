@@ -240,7 +240,7 @@ def _last_state(found: re.Match[bytes]) -> bytes:
 
 
 _SIGNS: Final = re.compile(rb"&[lg]t;|</?(?:pre|code|br|span)[ />]|<html|<!doctype html", re.IGNORECASE)
-_MARKUP: Final = rb"(?:</?(?:pre|code|br|span)(?: [^<>\n]{0,200})?/?>)+"
+_MARKUP: Final = rb"(?:</?(?:pre|code|br|span|html|body|div|p)(?: [^<>\n]{0,200})?/?>)+"
 _AROUND: Final = re.compile(rb"^(?P<blanks>[ \t]*)%s|%s(?=[ \t\r]*$)" % (_MARKUP, _MARKUP), re.MULTILINE)
 _ENTITY: Final = re.compile(rb"&(?:lt|gt|amp|quot|nbsp|#39|#x27);")
 _MEANING: Final = {
@@ -279,7 +279,7 @@ _QUOTED_LOG: Final = re.compile(
 """A line of a profile as a JSON string, with or without the notebook around it."""
 
 _STRING: Final = re.compile(rb'^[ \t]*("(?:[^"\\\n]|\\.)*+")[ \t]*,?[ \t\r]*$', re.MULTILINE)
-_SEVERAL: Final = re.compile(rb'\\n(?!")')
+_SEVERAL_LINES: Final = re.compile(rb'(?<!\\)(?:\\\\)*\\n(?!")')
 
 
 def is_notebook(head: bytes) -> bool:
@@ -303,7 +303,7 @@ def decode_notebook(data: bytes) -> bytes:
 
 
 def _meaning(found: re.Match[bytes]) -> bytes:
-    if _SEVERAL.search(found[1]):
+    if _SEVERAL_LINES.search(found[1]):
         return found[0]
     try:
         text = json.loads(found[1].decode("utf-8", "surrogateescape"), strict=False)
@@ -311,6 +311,128 @@ def _meaning(found: re.Match[bytes]) -> bytes:
         return found[0]
     assert isinstance(text, str)
     return text.removesuffix("\n").encode("utf-8", "surrogateescape" if text.isprintable() else "replace")
+
+
+_LOGGED: Final = (
+    rb'"(?:log|message|msg|MESSAGE|textPayload|text|text/plain|line|data|output|stdout|stderr|body|content|source)"'
+)
+"""Keys of JSON whose strings are lines of text, also where they hold a single one."""
+_JSON_LINES: Final = re.compile(
+    rb'\s*\{\s*(?:"[^"\\\n]{1,200}+"\s*:\s*(?:"(?:[^"\\\n]|\\.)*+"|[-+.\w]++)\s*,\s*){0,40}?'
+    rb'"(?:log|message|msg|MESSAGE|textPayload)"\s*:\s*"'
+)
+"""The first record of a log with one JSON object a line, as Docker and structured loggers write it."""
+_TEXT_IN_JSON: Final = re.compile(
+    rb"\\n *(?:Name +Self [A-Z]|==\d+== |={8} |=== (?:Device|API) Timing|Thread \d+ Device "
+    rb"|(?:\[[^]\n]*\] )*=== Profile \()"
+)
+"""The first line of a table within a JSON string."""
+_JSON_STRING: Final = re.compile(rb'("(?:[^"\\\n]|\\[^\n])*+")(\s*:)?')
+_LONGEST_STRING: Final = 1 << 26
+"""Bytes of a JSON string, or of a record, that are held until it ends."""
+_SPLIT_RECORD: Final = 1 << 14
+"""Docker writes longer lines as several records of this many bytes."""
+_FEW: Final = 2
+"""Escaped newlines that a line of a plain text can have."""
+_REPR: Final = re.compile(rb"""b?(?P<quote>['"])(?P<text>[^\n]*\\n[^\n]*)(?P=quote)\n?""")
+_SHOWN_ESCAPES: Final = re.compile(rb"""\\([nt\\'"])""")
+
+
+class JsonText:
+    r"""Text that stands in strings: of a notebook in one line, or of a log with a JSON object a line.
+
+    >>> list(JsonText.of(b'{"log":"==7== a\\n"}').text([b'{"log":"==7==', b' a\\n"}\nplain\n']))
+    [b'==7== a\nplain\n']
+    >>> notebook = b'{"cells":[{"text":["a\\n","b"]}],"x":"y"}'
+    >>> b"".join(JsonText.of(notebook).text([notebook[:20], notebook[20:]]))
+    b'a\nb\n'
+    >>> JsonText.of(b'{"traceEvents": []}') is None
+    True
+    """
+
+    def __init__(self, *, is_lines: bool) -> None:
+        self._is_lines = is_lines
+        self._key = b""
+
+    @classmethod
+    def of(cls, head: bytes) -> JsonText | None:
+        """How to read an input that begins with ``head``; None if it holds no text in JSON strings."""
+        if b'"traceEvents"' in head:
+            return None
+        if head.lstrip()[:1] not in (b"{", b"[", b'"'):
+            return cls(is_lines=True) if _TEXT_IN_JSON.search(head) else None
+        if _JSON_LINES.match(head):
+            return cls(is_lines=True)
+        is_some = _TEXT_IN_JSON.search(head) or (_BEGINS.match(head) and _SEVERAL_LINES.search(head))
+        first_line = head.lstrip().partition(b"\n")[0]
+        return cls(is_lines=False) if is_some or (_BEGINS.match(head) and first_line.count(b'"') > 2) else None
+
+    def text(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """The text in the chunks of the input, as whole lines."""
+        held = self._key = b""
+        for chunk in chunks:
+            data = held + chunk
+            if self._is_lines:
+                end = data.rfind(b"\n", len(held)) + 1
+                whole = b"".join(self._record(line) for line in data[:end].splitlines(keepends=True))
+            else:
+                end = self._end_of_strings(data)
+                whole = self._strings(data[:end])
+            held = data[end:]
+            if len(held) > _LONGEST_STRING:
+                whole, held = whole + held, b""
+            if whole:
+                yield whole
+        if rest := self._record(held) if self._is_lines else self._strings(held):
+            yield rest
+
+    def _record(self, line: bytes) -> bytes:
+        """The text of a line that is a JSON object, or in which Python shows a text; any other line as it is."""
+        if not line.lstrip().startswith(b"{"):
+            return _SHOWN_ESCAPES.sub(_escaped, line) if line.count(b"\\n") > _FEW else line
+        self._key = b""
+        return self._strings(line) or line
+
+    @staticmethod
+    def _end_of_strings(data: bytes) -> int:
+        """The length of ``data`` up to a string that goes on, or that may be a key."""
+        end = 0
+        for found in _JSON_STRING.finditer(data):
+            if found.end() == len(data):
+                return found.start()
+            end = found.end()
+        begun = data.find(b'"', end)
+        return len(data) if begun < 0 else begun
+
+    def _strings(self, data: bytes) -> bytes:
+        lines = []
+        for found in _JSON_STRING.finditer(data):
+            string, colon = found.groups()
+            if colon:
+                self._key = string
+            elif b"\\n" in string or _LOGGED_KEY.fullmatch(self._key):
+                lines.append(_text_of(string))
+        return b"".join(lines)
+
+
+_LOGGED_KEY: Final = re.compile(_LOGGED)
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return {b"n": b"\n", b"t": b"\t"}.get(found[1], found[1])
+
+
+def _text_of(string: bytes) -> bytes:
+    """The lines of a JSON string, also where it is how Python shows a string."""
+    try:
+        text = json.loads(string.decode("utf-8", "surrogateescape"), strict=False)
+    except ValueError:
+        return string + b"\n"
+    assert isinstance(text, str)
+    data = text.encode("utf-8", "surrogateescape" if text.isprintable() else "replace")
+    if shown := _REPR.fullmatch(data):
+        data = _SHOWN_ESCAPES.sub(_escaped, shown["text"])
+    return data if data.endswith(b"\n") or len(data) == _SPLIT_RECORD else data + b"\n"
 
 
 _LINE_TAGS: Final = (
@@ -335,23 +457,49 @@ _LABELLED: Final = re.compile(rb"^(%s)%s" % (_LABEL, _OTHER_PROFILE), re.MULTILI
 _ANY_TAGGED: Final = re.compile(b"|".join(rb"^(%s)%s" % (tag, _PROFILE) for tag in _LINE_TAGS), re.MULTILINE)
 _EVERY: Final = tuple(re.compile(rb"^" + tag, re.MULTILINE) for tag in _LINE_TAGS)
 
-_RESULTS: Final = (b"= Profiling result:", b"Total Time (ns)", b"==PROF== ")
-_TITLE: Final = re.compile(rb"^([^\n]{1,120}?)(?:==\d+=|={7})= Profiling result:", re.MULTILINE)
+_RESULTS: Final = (b"= Profiling result:", b"Total Time (ns)", b"==PROF== ", b" ===", b"[ns] ")
+"""Texts in the first line of each result: of nvprof, nsys stats, ncu, unitrace and trtexec, and unitrace's timeline."""
 _HEADER: Final = (
     rb"[ \t]*(?:(?:Type[ \t]+)?Time\(%\)[ \t]|\"Time\(%\)\"|\"Type\"|Start[ \t]+Duration|\"Start\"|\"Device\""
     rb"|No (?:kernels|API activities|events/metrics) were)"
 )
-"""Headers below the title of a result."""
+"""Headers below the title of a result of nvprof."""
+_TIMELINE: Final = rb"(?:<PID:\d+> )?(?:Thread \d+ Device [^\n]{1,80}? : |Device Timeline \(queue: )"
+_TITLES: Final = {
+    "nvprof": (rb"(?:==\d+=|={7})= Profiling result:", _HEADER),
+    "timing": (
+        rb"=== (?:Device|API) Timing (?:Summary|Results:) ===",
+        rb"[ \t]*(?:Total [\w ]+ \(ns\): |== [\w ]+ Backend|== Backend |(?:Kernel|Function), )",
+    ),
+    "timeline": (_TIMELINE, _TIMELINE),
+    "trtexec": (
+        rb"(?:\[[\d/: -]{6,30}\] )?(?:\[[A-Z]\] )?=== Profile \(\d+ iterations ?\) ===",
+        rb"(?:\[[^\]\n]{1,30}\] )*[ \t]*(?:Layer|Time ?\(ms\))",
+    ),
+    "stats": (rb"[ \t]*\*\* [^\n]{1,80} \(\w+\):", rb"[ \t]*\"?(?:Time ?\(%\)|Start ?\([num]?s\))"),
+    "ncu": (rb"\"ID\",\"Process ID\",", rb"\"\d*\",\""),
+}
+"""What begins a result of each tool, and the next line of it that its tag must begin as well."""
+_TITLE: Final = re.compile(
+    rb"^(?P<tag>[^\n]{1,120}?)(?:%s)"
+    % b"|".join(rb"(?P<%s>%s)" % (name.encode(), title) for name, (title, _) in _TITLES.items()),
+    re.MULTILINE,
+)
 
 _PASTE: Final = rb"[ \t]*+(?:\d+,|[#*>|%]+|(?://)+)?[ \t]*+"
-_IN_A_PASTE: Final = re.compile(_PASTE)
-"""Prefixes of pasted text, which the readers of formats skip themselves."""
+_SKIPPED_BY_READER: Final = {"nvprof": re.compile(_PASTE), "ncu": None}
+"""Prefixes of pasted text, which the readers of formats skip themselves; those of others skip blanks."""
+_BLANKS: Final = re.compile(rb"[ \t]*")
 
-_WITHOUT_TAG: Final = re.compile(_PASTE + rb"(?:==\d+=|={7})")
+_WITHOUT_TAG: Final = re.compile(_PASTE + rb"(?:==\d+=|={7})|[ \t]*(?:=== |Thread \d|Device Timeline )[^\n]*|[ \t]*")
 _MOST_TRIED: Final = 16
 """The most titles with a prefix that are tried in a block."""
 
-_PARTS: Final = re.compile(rb"\d+|[ \t]+|[^\d \t]+")
+_NUMBER: Final = re.compile(rb"\d+")
+_TIME_OR_NUMBER: Final = re.compile(rb"\d+(?:[-:.,/T ]\d+){2,}Z?|\d{9,}(?:\.\d+)?")
+"""A time, or a count of seconds or more: it differs from line to line of one process."""
+_ANY_TIME: Final = rb"\d+(?:[-:.,/T ]\d+)*Z?"
+_WORDS: Final = re.compile(rb"[ \t]+|[^ \t]+")
 _NEAR: Final = 1 << 16
 """The table of a result begins within this many bytes after its title."""
 
@@ -380,11 +528,16 @@ def tag_of(data: bytes) -> re.Pattern[bytes] | None:
         of_one = re.escape(found[1].rstrip())
         return re.compile(rb"^(?:%s ?|(?P<other>%s)[^\n]*)" % (of_one, _LABEL), re.MULTILINE)
     for title in _TITLE.finditer(data):
-        if _IN_A_PASTE.fullmatch(title[1]):
+        tool = title.lastgroup or ""
+        skipped = _SKIPPED_BY_READER.get(tool, _BLANKS)
+        if skipped is not None and skipped.fullmatch(title["tag"]):
             continue
-        shape = _shape_of(title[1])
-        if re.compile(rb"^" + shape + _HEADER, re.MULTILINE).search(data, title.end()):
-            return re.compile(rb"^(?:" + shape + rb")", re.MULTILINE)
+        below = _TITLES[tool][1]
+        of_any, of_one = _shape_of(title["tag"]), _shape_of(title["tag"], _TIME_OR_NUMBER)
+        if tool != "nvprof" and re.compile(rb"^" + of_one + below, re.MULTILINE).search(data, title.end()):
+            return re.compile(rb"^(?:%s|(?P<other>%s)[^\n]*)" % (of_one, of_any), re.MULTILINE)
+        if re.compile(rb"^" + of_any + below, re.MULTILINE).search(data, title.end()):
+            return re.compile(rb"^(?:" + of_any + rb")", re.MULTILINE)
     return None
 
 
@@ -409,11 +562,16 @@ def lines_of_others(tag: re.Pattern[bytes], data: bytes) -> list[bytes]:
     return [found["other"] for found in tag.finditer(data) if found["other"] is not None]
 
 
-def _shape_of(tag: bytes) -> bytes:
-    """The pattern of a tag with any numbers; blanks at its end may be missing at the end of the line."""
-    parts = _PARTS.findall(tag)
-    blanks = parts.pop() if tag[-1:] in b" \t" else b""
-    shape = b"".join(rb"\d+" if part.isdigit() else rb"[ \t]+" if part.isspace() else re.escape(part) for part in parts)
+def _shape_of(tag: bytes, varying: re.Pattern[bytes] = _NUMBER) -> bytes:
+    """The pattern of a tag with any numbers, or any times; blanks at its end may be missing at the end of the line."""
+    bare = tag.rstrip(b" \t")
+    blanks = tag[len(bare) :]
+    shape, end = b"", 0
+    for found in (*varying.finditer(bare), None):
+        fixed = bare[end : found.start() if found else len(bare)]
+        shape += b"".join(rb"[ \t]+" if part.isspace() else re.escape(part) for part in _WORDS.findall(fixed))
+        if found:
+            shape, end = shape + (rb"\d+" if found[0].isdigit() else _ANY_TIME), found.end()
     if tag[:1] in b" \t":
         shape = shape.replace(rb"[ \t]+", rb"[ \t]*", 1)
     return shape + (rb"(?:%s|$)" % re.escape(blanks) if blanks else b"")

@@ -15,7 +15,7 @@ from tui.loaders.collector import Collector
 from tui.loaders.input_issues import size_text
 from tui.loaders.text.block import Cues
 from tui.loaders.text.csv_table import semicolons_in
-from tui.loaders.text.lines import tag_of
+from tui.loaders.text.lines import decode_notebook, is_notebook, tag_of
 from tui.loaders.text.section import BulkSection
 from tui.model.errors import WHAT_OPENS, NoProfileError, ProftuiError
 from tui.runtime import BLOCK_BYTES, keep_freed_memory
@@ -127,6 +127,7 @@ class TextLogLoader:
         """High if the head contains a cue, low for other text, 0 for binary input."""
         if not looks_like_text(head):
             return 0.0
+        head = decode_notebook(head) if is_notebook(head) else head
         if (tag := tag_of(head)) is not None:
             head = tag.sub(b"", head)
         return 0.9 if self._cues.are_in(head) or semicolons_in(head, self._cues) is not None else 0.1
