@@ -82,7 +82,7 @@ def test_so_many_are_on_at_once(intervals: list[tuple[int, int]], count: int) ->
 @given(INTERVALS, st.integers(-30, END), st.integers(-30, END))
 def test_parts_between_two_times(intervals: list[tuple[int, int]], x: int, y: int) -> None:
     first, last = sorted((x, y))
-    found = interval_set(intervals).clipped(first, last)
+    found = interval_set(intervals).clip_to(first, last)
     assert covered(found) == {moment for moment in instants(intervals) if first <= moment < last}
 
 

@@ -19,7 +19,7 @@ from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.timeline import lanes as lanes_module
 from tui.analysis.timeline.drawing import GLYPHS, NOTHING, Signs, bins, lane_cells
-from tui.analysis.timeline.lanes import BLOCK, FIRST, GAP_BLOCK, ItemKind, Lane, LaneKind, flattened, lanes
+from tui.analysis.timeline.lanes import BLOCK, FIRST, GAP_BLOCK, ItemKind, Lane, LaneKind, flatten, lanes
 from tui.analysis.timeline.lookup import (
     TimeInterval,
     find_name,
@@ -185,7 +185,7 @@ def test_sums_of_blocks_are_those_of_single_segments(parts: list[tuple[int, int]
     ends = np.cumsum([gap + length for gap, length in parts])
     starts = ends - np.array([length for _, length in parts])
     looks = np.array([length % 3 for _, length in parts], np.int8)
-    found = flattened(starts, ends, looks, resolution_ns=1)
+    found = flatten(starts, ends, looks, resolution_ns=1)
     for moment in range(0, int(ends[-1]) + 2, 7):
         before = np.clip(np.minimum(ends, moment) - starts, 0, None)
         expected = [int(before[looks == kind].sum()) for kind in found.kinds]
@@ -360,7 +360,7 @@ def test_zooming_keeps_the_moment_in_its_place_and_stays_within_the_time(
         window = closer
     for _ in range(40):
         window = window.zoomed_out(window.first_ns)
-    assert window == window.fitted()
+    assert window == window.fit()
 
 
 @given(st.integers(0, 10**13), st.integers(1, 10**9), st.integers(20, 300))
@@ -405,7 +405,7 @@ def test_cutting_in_parts_between_pauses_changes_nothing(items: list[tuple[int, 
     made = []
     for count in (len(items) + 1, at_once):
         with patch.object(lanes_module, "SEGMENTS_AT_ONCE", count):
-            found = flattened(starts, starts + lengths, looks.astype(np.int8), resolution_ns=1, before=FIRST)
+            found = flatten(starts, starts + lengths, looks.astype(np.int8), resolution_ns=1, before=FIRST)
         made.append((found.starts.tolist(), found.ends.tolist(), found.looks.tolist()))
     assert made[0] == made[1]
 

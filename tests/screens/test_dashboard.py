@@ -113,9 +113,7 @@ async def go_through(pilot: Pilot[None], link: Link) -> None:
     if link.whole:
         assert isinstance(screen, TimelineScreen)
         lanes = screen.lanes
-        await until(
-            pilot, lambda: lanes.window is not None and lanes.window == lanes.window.fitted(), "all of the time"
-        )
+        await until(pilot, lambda: lanes.window is not None and lanes.window == lanes.window.fit(), "all of the time")
         app.go("dashboard")
         return
     if screen.first_table is None:

@@ -97,7 +97,7 @@ async def test_it_opens_on_the_first_launch_and_shows_all_of_the_time() -> None:
     async with opened_profile(loop(), view="timeline") as pilot:
         assert here(pilot) == ("GPU 0", "[CUDA memcpy HtoD]")
         view = view_of(pilot)
-        assert view.window == view.window.fitted()
+        assert view.window == view.window.fit()
         assert view.has_focus
         text = screen_text(pilot.app)
         assert "at 1 ms · 50.000 µs" in text
@@ -305,7 +305,7 @@ async def test_beside_details_a_gap_stays_under_the_cursor() -> None:
         assert "gap of 2 µs from 10 µs" in text
         assert "Nothing in GPU 0" in text
         await press(pilot, "i")
-        assert view.window == view.window.fitted()
+        assert view.window == view.window.fit()
         assert view.item is None
 
 

@@ -43,7 +43,7 @@ ACTIVITY_TABLE: Final = TableSpec(
 
 
 def activities_where(profile: Profile, *which: pl.Expr) -> pl.DataFrame:
-    """The activities that some conditions hold for, in time order: the frame's own columns.
+    """Return the activities that meet all conditions, in time order, with the columns of the frame.
 
     Args:
         profile: Where to look.
@@ -55,13 +55,13 @@ def activities_where(profile: Profile, *which: pl.Expr) -> pl.DataFrame:
 
 
 def activities_of_calls(profile: Profile, *, session: int, correlations: Sequence[int]) -> pl.DataFrame:
-    """The activities that API calls of a session launched, by the numbers that link them."""
+    """Return the activities that API calls of a session launched, by the numbers that link them."""
     numbers = pl.Series(correlations, dtype=pl.Int64)
     return activities_where(profile, pl.col("session") == session, pl.col("correlation").is_in(numbers.implode()))
 
 
 def activity_rows(profile: Profile, activity: int) -> pl.DataFrame:
-    """The one row of ``activities`` that has a number, as a frame.
+    """Return the row of ``activities`` with a number, as a frame of one row.
 
     Args:
         profile: Where it is.
@@ -71,7 +71,7 @@ def activity_rows(profile: Profile, activity: int) -> pl.DataFrame:
         KeyError: There is no such activity.
     """
     activities = profile["activities"]
-    # Numbers count up, from another one than 0 where a session of many is examined: most stand where that puts them.
+    # Numbers are consecutive, but start above 0 in a profile of one session: try the computed row first.
     first = activities.head(1)["activity"]
     if len(first) and (place := activity - int(first[0])) >= 0:
         rows = activities.slice(place, 1)
@@ -84,7 +84,7 @@ def activity_rows(profile: Profile, activity: int) -> pl.DataFrame:
 
 
 def activity_row(profile: Profile, activity: int) -> dict[str, Any]:
-    """The same by the names of its columns."""
+    """Return the row of ``activities`` with a number, as values by column name."""
     return activity_rows(profile, activity).row(0, named=True)
 
 

@@ -73,7 +73,7 @@ _BY_PLACE: Final = ("session", "place", "device")
 
 @once_per_profile("memory_events", "ranges", "activities", "ops", "api_calls", "sessions")
 def allocations(profile: Profile) -> pl.DataFrame:
-    """Every event of the frame ``memory_events`` with ``number`` (its row) and ``iteration`` (null: in none)."""
+    """Return the frame ``memory_events`` with ``number`` (its row) and ``iteration`` (null outside of iterations)."""
     rows = profile["memory_events"].with_row_index("number")
     steps = with_iterations(profile).steps
     if rows.is_empty() or steps is None:
@@ -82,7 +82,7 @@ def allocations(profile: Profile) -> pl.DataFrame:
 
 
 def _figures() -> list[pl.Expr]:
-    """The columns of the events of one memory, in time order."""
+    """Return the aggregations of the events of one memory, in time order."""
     after, before = pl.col("allocated_bytes"), pl.col("allocated_bytes") - pl.col("delta_bytes")
     peak = after.arg_max()
     return [
@@ -101,7 +101,7 @@ def _figures() -> list[pl.Expr]:
 
 @once_per_profile("memory_events", "ranges", "activities", "ops", "api_calls", "sessions", "devices")
 def allocators(profile: Profile) -> pl.DataFrame:
-    """One row per memory (of a GPU, or of the CPU) of each session that the allocator worked on.
+    """Return one row per memory (of a GPU, or of the CPU) of each session that the allocator worked on.
 
     Columns: session, place, device, events, peak_bytes (the most allocated after any event), peak_at_ns (when first),
     peak_iteration, active_peak_bytes, reserved_peak_bytes, first_bytes (allocated before the first event), last_bytes
@@ -122,7 +122,7 @@ def allocators(profile: Profile) -> pl.DataFrame:
 def allocator_iterations(
     profile: Profile, *, session: int | None = None, place: str | None = None, device: int | None = None
 ) -> pl.DataFrame:
-    """The same for each iteration, in time order; the rows without one are of what lies before, between or after.
+    """Return the columns of `allocators` for each iteration, in time order, and for the time outside of iterations.
 
     ``number`` is that of the first event (`allocations`).
 
@@ -135,7 +135,7 @@ def allocator_iterations(
     rows = allocations(profile)
     if session is not None:
         rows = rows.filter(memory_of(session, place, device))
-    # What lies between two iterations is separate from what lies after the last.
+    # The time between two iterations is a row of its own, apart from the time after the last one.
     interval = pl.col("iteration").ne_missing(pl.col("iteration").shift(1)).fill_null(True).cum_sum().over(_BY_PLACE)
     return (
         rows.with_columns(interval.alias("interval"))
@@ -146,7 +146,7 @@ def allocator_iterations(
 
 
 def memory_of(session: int, place: str | None, device: int | None) -> pl.Expr:
-    """The rows of one memory."""
+    """Return the condition for the rows of one memory."""
     is_in_place = pl.col("place").cast(pl.String).eq_missing(pl.lit(place, pl.String))
     return (pl.col("session") == session) & is_in_place & pl.col("device").eq_missing(pl.lit(device, pl.Int32))
 
@@ -154,7 +154,7 @@ def memory_of(session: int, place: str | None, device: int | None) -> pl.Expr:
 def memory_curve(
     profile: Profile, *, session: int, place: str | None, device: int | None, steps: int
 ) -> npt.NDArray[np.float64]:
-    """The most that was allocated in each of so many equal steps of time, in bytes, from the first event to the last.
+    """Return the maximum of allocated bytes in each of ``steps`` equal steps, from the first event to the last.
 
     NaN where the input has no totals; empty where there are fewer than two events.
 
@@ -165,7 +165,7 @@ def memory_curve(
     [9.0, 9.0, 9.0, 9.0]
     """
     rows = profile["memory_events"].filter(memory_of(session, place, device))
-    # Where there are no times, events are as far from each other as they are in order.
+    # Without times, events are spaced evenly.
     at = (
         rows["start_ns"].drop_nulls().to_numpy()
         if rows["start_ns"].null_count() < rows.height
@@ -176,7 +176,7 @@ def memory_curve(
         return np.zeros(0)
     held = rows["allocated_bytes"].cast(pl.Float64).to_numpy()
     where = np.minimum(((at - at[0]) * (steps / (at[-1] - at[0]))).astype(np.int64), steps - 1)
-    # A step starts with what the one before it ended with.
+    # A step starts with the memory that the step before it ended with.
     most = np.full(steps, -1.0)
     np.maximum.at(most, where, held)
     last_before = np.searchsorted(where, np.arange(steps)) - 1
@@ -266,7 +266,7 @@ _INACTIVE: Final = "inactive"
 
 @once_per_profile(*_FRAMES)
 def memory_allocations(profile: Profile) -> pl.DataFrame:
-    """Single allocations of the sessions that have a memory snapshot, largest first.
+    """Return single allocations of the sessions that have a memory snapshot, largest first.
 
     Columns: session, device, allocation (a number), address, size_bytes (as requested), allocated_event and freed_event
     (places in the trace of the device, from 0; null: before the trace, or not by its end), start_ns, lived_ns (null
@@ -337,7 +337,7 @@ def memory_allocations(profile: Profile) -> pl.DataFrame:
 
 
 def largest_allocations(profile: Profile) -> pl.DataFrame:
-    """The first rows of `memory_allocations`, for a report."""
+    """Return the first rows of `memory_allocations`, for a report."""
     return memory_allocations(profile).head(_LARGEST)
 
 
@@ -355,7 +355,7 @@ def _active_blocks(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile(*_FRAMES)
 def memory_peak(profile: Profile) -> pl.DataFrame:
-    """What was alive when most was active, by the stack that allocated it, largest first.
+    """Return what was allocated when most memory was active, by the stack that allocated it, largest first.
 
     Columns: session, device, call_site, stack, size_bytes, peak_pct (of all that was alive), allocations,
     largest_bytes. Where there is no trace it is what the allocator holds at last.
@@ -374,7 +374,7 @@ def memory_peak(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile(*_FRAMES)
 def segments_held(profile: Profile) -> pl.DataFrame:
-    """The segments of the allocator with their free blocks, largest first.
+    """Return the segments of the allocator with their free blocks, largest first.
 
     ``free_bytes`` is reserved - active, ``largest_free_bytes`` the largest free block and ``fragmentation_pct`` the
     share of free bytes outside of it: 100 * (1 - largest / free).
@@ -402,7 +402,7 @@ def _fragmentation() -> pl.Expr:
 
 @once_per_profile(*_FRAMES)
 def memory_devices(profile: Profile) -> pl.DataFrame:
-    """What the allocator holds of each GPU at the end of the recording: sums of `segments_held`."""
+    """Return what the allocator holds of each GPU at the end of the recording: sums of `segments_held`."""
     sums = ("reserved_bytes", "allocated_bytes", "active_bytes", "requested_bytes", "free_bytes", "blocks")
     return (
         segments_held(profile)
@@ -419,6 +419,6 @@ def memory_devices(profile: Profile) -> pl.DataFrame:
 
 
 def segment_blocks(profile: Profile, session: int, segment: int) -> pl.DataFrame:
-    """The blocks of a segment, by address."""
+    """Return the blocks of a segment, by address."""
     rows = profile["memory_blocks"].filter(pl.col("session") == session, pl.col("segment") == segment)
     return rows.sort("address").select(column.name for column in MEMORY_BLOCKS.columns)

@@ -68,7 +68,7 @@ def exported_api(profile: Profile) -> pl.DataFrame:
 
 
 def api_instances(profile: Profile, *, session: int, name: str, which: pl.Expr | None = None) -> pl.DataFrame:
-    """The single calls of one API function of one session, as the log orders them; ``number`` is the row of each.
+    """Return the single calls of one API function of one session in log order; ``number`` is the row of each.
 
     Args:
         profile: Where to look.
@@ -97,19 +97,19 @@ def _codes() -> dict[str, Any]:
 
 
 def is_failed() -> pl.Expr:
-    """Whether a call returned an error; work that is not ready yet is none."""
+    """Return the condition for calls that returned an error; cudaErrorNotReady is not one."""
     return pl.col("result").is_not_null() & ~pl.col("result").is_in(_codes()["not_an_error"])
 
 
 def records_results(profile: Profile) -> bool:
-    """Whether the input records what calls returned."""
+    """Return whether the input records what calls returned."""
     results = profile["api_calls"]["result"]
     return results.len() > results.null_count()
 
 
 @once_per_profile("api_calls")
 def api_errors(profile: Profile) -> pl.DataFrame:
-    """Calls that returned an error: one row per session, function and code, most calls first.
+    """Return calls that returned an error: one row per session, function and code, most calls first.
 
     Columns: session, function, result (the code), result_name (what CUDA calls it; null where the number alone is
     sure), calls, start_ns and end_ns (begin of the first, end of the last).
@@ -160,7 +160,7 @@ THREAD_FUNCTIONS: Final = TableSpec(
 
 @once_per_profile("api_calls")
 def api_threads(profile: Profile) -> pl.DataFrame:
-    """One row per session, process and thread that made calls, most time first.
+    """Return one row per session, process and thread that made calls, most time first.
 
     Columns: session, pid, tid (null where the input does not name them), thread (both in words), calls, total_ns,
     time_pct (share of the session's API time), functions (distinct names), max_ns, start_ns and end_ns (first start and
@@ -196,7 +196,7 @@ def api_threads(profile: Profile) -> pl.DataFrame:
 
 
 def is_of_thread(pid: int | None, tid: int | None) -> pl.Expr:
-    """The calls of a thread."""
+    """Return the condition for the calls of a thread."""
     return pl.col("pid").eq_missing(pl.lit(pid, pl.Int64)) & pl.col("tid").eq_missing(pl.lit(tid, pl.Int64))
 
 

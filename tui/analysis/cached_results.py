@@ -31,7 +31,7 @@ CACHED_SCHEMAS: Final[Mapping[str, pl.Schema]] = MappingProxyType(
 
 
 def results_to_cache(profile: Profile, shown: Profile | None) -> dict[str, pl.DataFrame]:
-    """What was computed.
+    """Return the results that were computed while the input was opened, as frames to cache.
 
     Args:
         profile: What was read, as it was read.
@@ -44,13 +44,13 @@ def results_to_cache(profile: Profile, shown: Profile | None) -> dict[str, pl.Da
 
 
 def restore_iterations(profile: Profile, results: Mapping[str, pl.DataFrame]) -> None:
-    """Take the iterations of what was read."""
+    """Set the iterations of a profile from cached results."""
     if {"steps", "reasons"} <= set(results):
         iteration_table.store_iterations(profile, results)
 
 
 def restore_ops(shown: Profile, results: Mapping[str, pl.DataFrame]) -> bool:
-    """Take the table of ops of all that was read; False where it was made otherwise."""
+    """Set the table of ops from cached results; False if they were made with other rules."""
     same = (
         shown.gpu is None
         and "recorded_ops" in results
@@ -63,7 +63,7 @@ def restore_ops(shown: Profile, results: Mapping[str, pl.DataFrame]) -> bool:
 
 
 def deferred_results(shown: Profile) -> tuple[Callable[[], object], ...]:
-    """What the table of ops is made of, which details ask for: in the order in which one needs the other.
+    """Return the steps that compute the table of ops, in the order of their dependencies; details need them.
 
     Nothing of an input larger than memory: the views that are examined meanwhile need what there is.
     """
@@ -74,7 +74,7 @@ def deferred_results(shown: Profile) -> tuple[Callable[[], object], ...]:
 
 
 def _rules() -> str:
-    """What identifies the user's own rules: names, sizes and times of their files."""
+    """Return what identifies the user's own rules: names, sizes and times of their files."""
     folder = user_file_path("")
     files: list[Path] = []
     # The home can be that of another user: `tui.data.user_files.stamp`.

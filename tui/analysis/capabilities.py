@@ -64,7 +64,7 @@ _FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
 
 
 def views(profile: Profile) -> dict[str, str]:
-    """For every view of the program ``ok``, or why it cannot be shown and what to record."""
+    """Return ``ok`` for every view of the program, or why it cannot be shown and what to record."""
     lacks = {need: need for need in missing_needs(profile)}
     if profile["activities"].height:
         # A GPU whose name is not known has its utilization all the same; the dashboard still asks for the name.
@@ -93,7 +93,7 @@ def views(profile: Profile) -> dict[str, str]:
 
 
 def missing_needs(profile: Profile) -> list[Need]:
-    """What an input could hold and does not, in any of its sessions; each with the command of the input's own tool."""
+    """Return what an input could hold but does not, in any session, with the command of the input's own tool."""
     activities, summary = profile["activities"], profile["summary"]
     sections = set(summary["section"].unique().to_list())
     kinds = set(unique_values(activities["kind"]).to_list())
@@ -126,7 +126,7 @@ def missing_needs(profile: Profile) -> list[Need]:
 
 
 def recordable_needs(profile: Profile) -> list[Need]:
-    """What is missing and worth recording: what the input's own tool cannot hold at all is left out."""
+    """Return what is missing and worth recording, without what the input's own tool cannot record."""
     tools, lacks = tools_to_record(profile), missing_needs(profile)
     # Where no API calls are there at all, single ones need no asking for.
     left_out = {API_TRACE} if API_WORK in lacks else set()
@@ -136,22 +136,22 @@ def recordable_needs(profile: Profile) -> list[Need]:
         if need in RECORDABLE
         and need.record
         and need not in left_out
-        and (need not in BY_OTHER_TOOLS_ONLY or need.recordable(tools))
+        and (need not in BY_OTHER_TOOLS_ONLY or need.is_recordable(tools))
     ]
 
 
 def why_none(profile: Profile, need: Need) -> str:
-    """What an empty table says: what is not in the file, and the command that records it."""
+    """Return the text of an empty table: what the file does not hold, and the command that records it."""
     return _of_tools(profile, need).missing
 
 
 def how_to_record(profile: Profile, need: Need) -> str:
-    """The command alone, as ``record with ...``."""
+    """Return the command that records a need, as ``record with ...``."""
     return _of_tools(profile, need).how
 
 
 def _of_tools(profile: Profile, need: Need) -> Need:
-    """A need with the command of the tool that records it of these GPUs; tools of NVIDIA record none of AMD's."""
+    """Return a need with the command of a tool that records it on these GPUs; NVIDIA's tools do not on AMD's."""
     tools = tools_to_record(profile)
     found = need.with_tools(tools)
     if need in _OF_GPUS and tools == (Tool.XLA,) and _has_tpu(profile):
@@ -168,7 +168,7 @@ def _of_tools(profile: Profile, need: Need) -> Need:
 
 @once_per_profile("ranges")
 def _has_tpu(profile: Profile) -> bool:
-    """Whether it holds work of a TPU, which is no GPU work."""
+    """Return whether the profile holds work of a TPU, which does not count as GPU work."""
     lanes = unique_values(profile["ranges"]["domain"])
     return bool(lanes.cast(pl.String).str.starts_with("TPU").any())
 
@@ -182,7 +182,7 @@ _COUNTED: Final = ("metrics", "layers", "ops", "ranges", "memory_events", "memor
 
 
 def inspect(profile: Profile) -> dict[str, Any]:
-    """What a profile holds, session by session, in values that JSON can hold.
+    """Return what a profile holds, by session, as values that JSON can represent.
 
     Keys: source, sessions (session, format, pid, command, first_line, last_line, frames, memory), issues (number by
     severity), views (``ok`` or the reason, see `views`); ``partial`` where not all was read.

@@ -39,7 +39,7 @@ NVLINK_GPUS: Final = 8
 
 @once_per_profile("activities", "sessions", "devices")
 def collective_sizes(profile: Profile) -> pl.DataFrame:
-    """One row per kind of collective, process group and message size, the most time first.
+    """Return one row per kind of collective, process group and message size, the most time first.
 
     As nccl-tests define them: the message is all that one rank has in the end or the beginning, whichever is more;
     algorithm bandwidth is message / time, and bus bandwidth that times 2(n - 1) / n for all-reduce, (n - 1) / n for
@@ -105,13 +105,13 @@ def collective_sizes(profile: Profile) -> pl.DataFrame:
 
 
 def _link(profile: Profile) -> float | None:
-    """One direction of the NVLink of the GPUs, where all have the same; bytes per second."""
+    """Return the bytes per second of one direction of the GPUs' NVLink, where all have the same."""
     links = {peaks.link_bytes_per_s for peaks in peaks_by_device(profile).values()}
     return next(iter(links)) if len(links) == 1 else None
 
 
 def why_no_sizes(profile: Profile) -> str:
-    """Why no message sizes are known; empty where they are."""
+    """Return why no message sizes are known; empty where they are."""
     if collectives(profile).is_empty():
         return "no kernels of NCCL or RCCL"
     if collective_sizes(profile).is_empty():
@@ -179,7 +179,7 @@ COLLECTIVES_WITH_CAUSES: Final = TableSpec(
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
 def _causes(profile: Profile) -> pl.DataFrame:
-    """For each collective that a rank was late for what that rank did: `TURN`, late_cause, its kind and time."""
+    """Return what the late rank of each collective did meanwhile: `TURN`, late_cause, its kind and time."""
     schema = dict(wait_and_transfer_times(profile).select(TURN).schema)
     whole = base_profile(profile)
     found = traces(whole)

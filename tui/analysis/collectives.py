@@ -39,7 +39,7 @@ _LEAVE_TOGETHER: Final = "(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?a
 
 @once_per_profile("activities", "sessions")
 def collectives(profile: Profile) -> pl.DataFrame:
-    """Kernels of communication whose times are known, by session and start.
+    """Return kernels of communication whose times are known, by session and start.
 
     Columns: session, device, name, start_ns, duration_ns, iteration, arguments, collective (what the input records that
     it is, else what is inferred from the kernel's name), communicator (the process group with its ranks; empty where
@@ -82,13 +82,13 @@ def collectives(profile: Profile) -> pl.DataFrame:
 
 
 def is_synchronizing() -> pl.Expr:
-    """Whether no rank can leave a collective before all have come; a broadcast, or what one sends another, some can."""
+    """Return the condition for collectives that no rank leaves before all have joined: not broadcast or send."""
     return pl.col("collective").str.contains(_LEAVE_TOGETHER).fill_null(False)
 
 
 @once_per_profile("activities", "sessions")
 def matched_times(profile: Profile) -> pl.DataFrame:
-    """Collectives that every rank of their group took part in: how long each rank was in them.
+    """Return the collectives that every rank of their group took part in, with the time of each rank.
 
     Where all of a process group have sequence numbers, equal numbers match. Else the n-th collective of a process group
     in an iteration is the n-th on all its ranks; iterations in which their numbers differ, or which a rank of the group
@@ -101,7 +101,7 @@ def matched_times(profile: Profile) -> pl.DataFrame:
     members = collectives(profile).join(_ranks(profile), on="session", how="left")
     expected = members.group_by("communicator").agg(pl.col("who").n_unique().alias("expected"))
     of = ("iteration", "communicator")
-    # Of those that start at once on two streams the first to be recorded comes first, in every run.
+    # Collectives that start at once on two streams keep the order of recording, in every run.
     by_order = pl.int_range(pl.len()).over("session", *of)
     has_seq = pl.col("seq").is_not_null().all().over("communicator")
     numbered = rows.sort("session", "start_ns", "activity").with_columns(
@@ -143,7 +143,7 @@ def matched_times(profile: Profile) -> pl.DataFrame:
 
 
 def _ranks(profile: Profile) -> pl.DataFrame:
-    """session, who: the rank, or the session where it has none; a rank that was recorded twice is one."""
+    """Return session and who: the rank, or the session where it has none; a rank that was recorded twice is one."""
     session = pl.col("session").cast(pl.Int64)
     return profile["sessions"].select("session", pl.coalesce(pl.col("rank").cast(pl.Int64), -1 - session).alias("who"))
 
@@ -174,7 +174,7 @@ class Stragglers:
 
 
 def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
-    """Which ranks arrived last to collectives, iteration by iteration.
+    """Return which ranks arrived last at collectives, iteration by iteration.
 
     Args:
         profile: All sessions.
@@ -207,7 +207,7 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
 
 
 def ongoing_ranks_note(profile: Profile) -> str:
-    """How many ranks of a process group are open, where others of it are not; empty where all are, or none is known."""
+    """Return how many ranks of a process group are open if others are not; empty if all are or none is known."""
     rows = collectives(profile).join(_ranks(profile), on="session", how="left")
     sizes = profile["sessions"].select("session", world=pl.col("world_size").cast(pl.Int64))
     groups = (
@@ -248,7 +248,7 @@ class ClockAlignment:
 
 @once_per_profile("activities", "sessions")
 def clock_alignment(profile: Profile) -> ClockAlignment:
-    """Whether times of ranks can be compared.
+    """Return whether times of different ranks can be compared.
 
     Times of one file have one clock; those of several are Unix times, where the input records them. Whether two clocks
     agree the collectives show: their ends.
@@ -267,7 +267,7 @@ def clock_alignment(profile: Profile) -> ClockAlignment:
             "the wall-clock time of their time zero",
             frozenset(),
         )
-    # Of times since 1970 a float would keep a quarter of a microsecond: differences are taken before medians.
+    # A float keeps times since 1970 to a quarter of a microsecond only: subtract before taking medians.
     end = pl.col("begin_ns") + pl.col("duration_ns")
     left = end - end.min().over(TURN)
     together = rows.filter(is_synchronizing()).with_columns(left.alias("left_ns"))
@@ -304,7 +304,7 @@ def clock_alignment(profile: Profile) -> ClockAlignment:
 
 
 def matched_start_times(profile: Profile) -> pl.DataFrame:
-    """`matched_times` with begin_ns: the start by a clock that others may have, too; null where there is none."""
+    """Return `matched_times` with begin_ns: the start on a clock that ranks may share, or null."""
     rows = matched_times(profile)
     sessions = profile["sessions"].filter(pl.col("session").is_in(rows["session"].unique().implode()))
     shifts = sessions.select("session", pl.col("origin_ns").alias("shift_ns"))
@@ -357,7 +357,7 @@ COLLECTIVE_RANKS: Final = TableSpec(
 
 @once_per_profile("activities", "sessions")
 def wait_and_transfer_times(profile: Profile) -> pl.DataFrame:
-    """`matched_times` collectives, one row for each rank: how long it waited there, and how long it transferred.
+    """Return `matched_times` with the waiting and the transfer time of each rank.
 
     Columns: those of `matched_times`, arrival_ns (start after the first rank's), comm_wait_ns (from its start to that
     of the last rank, at most its duration), comm_transfer_ns (the rest of its duration). These are null where the
@@ -377,7 +377,7 @@ def wait_and_transfer_times(profile: Profile) -> pl.DataFrame:
 
 
 def collective_ranks(profile: Profile, *, of: Mapping[str, Any] | None = None) -> pl.DataFrame:
-    """`wait_and_transfer_times`, the last to arrive first, else the one that is in it shortest.
+    """Return `wait_and_transfer_times`, the last rank to arrive first; without clocks the shortest one first.
 
     Args:
         profile: All ranks.
@@ -394,7 +394,7 @@ def collective_ranks(profile: Profile, *, of: Mapping[str, Any] | None = None) -
 
 
 def collective_kinds(profile: Profile) -> pl.DataFrame:
-    """One row per kind of collective and process group, the one that cost most waiting first; empty for one rank alone.
+    """Return one row per kind of collective and process group, most waiting first; empty for a single rank.
 
     Columns: collective, communicator, collectives (matched ones, each counted once), ranks (that recorded any of it),
     group_size; all_comm_ns (summed over the ranks), comm_wait_ns, comm_transfer_ns and comm_unmatched_ns, which add up
@@ -425,7 +425,7 @@ def collective_kinds(profile: Profile) -> pl.DataFrame:
 
 
 def unmatched_note(profile: Profile) -> str:
-    """How much communication is matched with no other rank, and why; empty where all of it is, or for one rank."""
+    """Return how much communication matches no other rank, and why; empty if all matches, or for one rank."""
     rows = collectives(profile)
     if rows["session"].n_unique() < 2:
         return ""
@@ -459,7 +459,7 @@ def _shares() -> tuple[pl.Expr, pl.Expr]:
 def matched_collectives(
     profile: Profile, *, collective: str | None = None, communicator: str | None = None
 ) -> pl.DataFrame:
-    """One row per collective that was matched over ranks, the one that cost most waiting first.
+    """Return one row per collective that was matched over ranks, the one that cost most waiting first.
 
     Columns: iteration, communicator, turn, collective, ranks (that took part), group_size, late_ns (from the first
     arrival to the last), last_rank (who arrived last; where clocks cannot be compared, who was in it shortest; null of
@@ -500,7 +500,7 @@ def matched_collectives(
 
 
 def waits_of_ranks(profile: Profile) -> pl.DataFrame:
-    """One row per session with collectives: what its time in them went for.
+    """Return one row per session with collectives: how its communication time divides into wait and transfer.
 
     Columns: session, all_comm_ns (summed durations of its communication), comm_wait_ns, comm_transfer_ns and
     comm_unmatched_ns, which add up to it: what is matched and of which waiting

@@ -28,14 +28,14 @@ _LONG: Final = rf"{_PLACE}[-_]?(?:to|To|TO)[-_]?{_PLACE}\]?$"
 
 
 def direction_of_name() -> pl.Expr:
-    """The direction in the column ``name``, as ``HtoD``; null where there is none."""
+    """Return the direction in the column ``name``, as ``HtoD``; null where there is none."""
     name = pl.col("name").cast(pl.String)
     places = [name.str.extract(_LONG, place).str.slice(0, 1) for place in (1, 2)]
     return pl.coalesce(name.str.extract(_SHORT), pl.format("{}to{}", *places))
 
 
 def with_directions(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with ``copy_kind`` as text: where it is null, the direction in ``name``."""
+    """Return rows with ``copy_kind`` as text; where it is null, the direction in ``name``."""
     # Each name is examined once, however many rows have it.
     unnamed = rows.filter(pl.col("copy_kind").is_null())["name"].unique().to_frame()
     named = unnamed.with_columns(direction_of_name().alias("named"))
@@ -112,7 +112,7 @@ _OF_ACTIVITY: Final = (
 
 @once_per_profile("activities", "devices", "sessions", "api_calls")
 def transfer_activities(profile: Profile) -> pl.DataFrame:
-    """Every copy and memset, and every migration of unified memory whose direction is known, by session and start.
+    """Return every memcpy, memset and unified memory migration with a known direction, by session and start.
 
     Columns: those of ``activities``, copy_kind (`SET` for memsets), src_memory, dst_memory, known
     (both size and a duration above 0 are), limit (bandwidth of the GPU's memory), impossible (null: is unknown,
@@ -146,7 +146,7 @@ def transfer_activities(profile: Profile) -> pl.DataFrame:
 
 
 def single_transfers(profile: Profile, *which: pl.Expr, size_class: str | None = None) -> pl.DataFrame:
-    """Single copies and sets, in time order.
+    """Return single memcpy and memset activities, in time order.
 
     Columns: session, activity, kind, name, start_ns, duration_ns, device, stream, iteration, correlation, line,
     size_bytes, copy_kind (`SET` for memsets), src_memory, dst_memory, rate (bytes per second: size / duration, null
@@ -169,7 +169,7 @@ def single_transfers(profile: Profile, *which: pl.Expr, size_class: str | None =
 
 
 def _of_class(name: str) -> pl.Expr:
-    """Whether the size of a copy is in a class."""
+    """Return the condition for copies whose size is in a class."""
     size = pl.col("size_bytes")
     names = [own for _, own in SIZE_CLASSES]
     if name not in names:
@@ -180,7 +180,7 @@ def _of_class(name: str) -> pl.Expr:
 
 
 def impossible_rates(profile: Profile) -> pl.DataFrame:
-    """Memcpy and memset that moved faster than `IMPOSSIBLE` x the bandwidth of the GPU's memory, the fastest first.
+    """Return memcpy and memset that were faster than `IMPOSSIBLE` times the GPU's memory bandwidth, fastest first.
 
     Columns: session, activity, kind, name, copy_kind, device, start_ns, duration_ns, size_bytes, rate (bytes per
     second), limit (the bandwidth), factor (rate / limit).
@@ -209,7 +209,7 @@ def impossible_rates(profile: Profile) -> pl.DataFrame:
 
 
 def copies(profile: Profile) -> pl.DataFrame:
-    """Copies by direction, the longest first: one row per session, kind (memcpy or um) and copy_kind.
+    """Return copies by direction, the longest first: one row per session, kind (memcpy or um) and copy_kind.
 
     Columns: session, kind, copy_kind (HtoD, DtoH, ...; null where it is not recorded), calls, total_ns, time_pct
     (share of the session's copy time), size_bytes, throughput (size / duration over the copies of which both are known,
@@ -224,12 +224,12 @@ def copies(profile: Profile) -> pl.DataFrame:
 
 
 def throughput() -> pl.Expr:
-    """Bytes per second of the columns moved_bytes and moving_ns; null where no copy has both."""
+    """Return bytes per second of the columns moved_bytes and moving_ns; null where no copy has both."""
     return (1e9 * pl.col("moved_bytes") / pl.col("moving_ns")).alias("throughput")
 
 
 def copy_sums(profile: Profile) -> pl.DataFrame:
-    """What adds up over rows of `copies`: one row per session, kind and copy_kind, in no order.
+    """Return the additive columns of `copies`: one row per session, kind and copy_kind, in no order.
 
     Columns: those, calls, total_ns, size_bytes, moved_bytes and moving_ns (size and duration of the copies of which
     both are known; null where there are none).
@@ -303,7 +303,7 @@ TINY_RUNS: Final = TableSpec(
 
 @once_per_profile("activities", "sessions")
 def tiny_runs(profile: Profile) -> pl.DataFrame:
-    """Runs of `MIN_RUN` tiny copies or more back to back, the longest first: one larger copy could do.
+    """Return runs of at least `MIN_RUN` tiny copies back to back, the longest first; one copy could replace each.
 
     Of the work of one stream, copies of one direction follow each other with nothing else between, each smaller than
     `TINY_BYTES` and shorter than `TINY_NS`, less than `RUN_GAP_NS` apart.
@@ -394,7 +394,7 @@ TRANSFER_SIZES: Final = TableSpec(
 
 
 def _transfer_sums() -> list[pl.Expr]:
-    """calls, total_ns, size_bytes, achieved (without impossible rates), impossible."""
+    """Return the aggregations calls, total_ns, size_bytes, achieved (without impossible rates) and impossible."""
     counted = pl.col("known") & ~pl.col("impossible").fill_null(False)
     return [
         pl.len().cast(pl.Int64).alias("calls"),
@@ -411,7 +411,7 @@ def _transfer_sums() -> list[pl.Expr]:
 
 
 def transfers(profile: Profile) -> pl.DataFrame:
-    """Copies and sets by direction and kinds of memory, most time first.
+    """Return memcpy and memset by direction and kinds of memory, most time first.
 
     One row per session, device, kind (memcpy, memset or um), copy_kind (HtoD, ..., `SET`), src_memory and dst_memory.
     Columns: those, and calls, total_ns, time_pct (share of the session's copies and sets), size_bytes, achieved (bytes
@@ -472,7 +472,7 @@ def transfers(profile: Profile) -> pl.DataFrame:
 
 
 def transfer_sizes(profile: Profile) -> pl.DataFrame:
-    """Copies and sets by direction and size: one row per session, copy_kind and class of `SIZE_CLASSES`, by size.
+    """Return memcpy and memset by direction and size: one row per session, copy_kind and class of `SIZE_CLASSES`.
 
     Columns: session, copy_kind, size_class (`NO_SIZE` where the input does not record sizes), least_bytes (of the
     class), calls, calls_pct (share of those of this direction), total_ns, time_pct (share of the session's copies and
@@ -511,7 +511,7 @@ def transfer_sizes(profile: Profile) -> pl.DataFrame:
 
 
 def transfer_share(profile: Profile) -> pl.DataFrame:
-    """How much of its GPU time each session spends in copies: from single activities, or the log's own totals.
+    """Return the share of copies in the GPU time of each session, from single activities or the log's own totals.
 
     Columns: session, gpu_ns (summed durations of all GPU work), kernels_ns, copies_ns (memcpy), sets_ns, copies_pct (of
     gpu_ns).
@@ -549,7 +549,7 @@ UNIFIED: Final = TableSpec(
 
 
 def unified_memory(profile: Profile) -> pl.DataFrame:
-    """Unified memory by name, most time first: from single work, else as the input summed it up.
+    """Return unified memory activity by name, most time first: from single activities, else the input's own sums.
 
     Columns: session, device, name, calls, total_ns, size_bytes, avg_ns, min_ns, max_ns, line. A session that has single
     work of unified memory has its rows from that alone.

@@ -63,7 +63,7 @@ class Segment(NamedTuple):
 def walk_back(
     all_traces: Mapping[int, Trace], session: int, begin: int, end: int, last: int | None, resolution: int
 ) -> list[Segment]:
-    """The path of one iteration, its end first. Its segments cover the iteration without gap or overlap.
+    """Return the critical path of one iteration, last segment first, without gap or overlap.
 
     Args:
         all_traces: See `traces`.
@@ -150,7 +150,7 @@ class IterationPeriod(NamedTuple):
 
 
 def iteration_periods(profile: Profile) -> list[IterationPeriod]:
-    """The iterations of a profile of all of them, whose times are known."""
+    """Return the periods of all iterations whose times are known."""
     found = traces(profile)
     assert profile.steps is not None, "base_profile fills it"
     rows = profile.steps.drop_nulls(["iteration", "start_ns", "duration_ns"]).filter(pl.col("duration_ns") > 0)
@@ -194,7 +194,7 @@ _SEGMENTS: Final = pl.Schema(
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
 def paths_by_iteration(profile: Profile) -> dict[tuple[int, int], tuple[IterationPeriod, list[Segment]]]:
-    """The path of each iteration by time, by session and iteration; time of the CPU is not cut into ops yet.
+    """Return the critical path of each iteration; CPU time is not divided into ops yet.
 
     Args:
         profile: See `base_profile`.
@@ -209,7 +209,7 @@ def paths_by_iteration(profile: Profile) -> dict[tuple[int, int], tuple[Iteratio
 
 
 def path_segments_frame(profile: Profile, parts: Sequence[tuple[IterationPeriod, Sequence[Segment]]]) -> pl.DataFrame:
-    """Segments with names, as `path_segments`; those of the CPU are cut where ops and calls begin and end."""
+    """Return segments with names, as `path_segments`; CPU segments are split where ops and calls begin and end."""
     flat = [segment for _, path in parts for segment in path]
     if not flat:
         return pl.DataFrame(schema=_SEGMENTS)
@@ -280,7 +280,7 @@ def path_segments_frame(profile: Profile, parts: Sequence[tuple[IterationPeriod,
 
 
 def shown_paths(profile: Profile) -> list[tuple[IterationPeriod, list[Segment]]]:
-    """The paths of the iterations that are shown."""
+    """Return the paths of the iterations that are shown."""
     whole = base_profile(profile)
     found = paths_by_iteration(whole)
     if profile.steps is None or profile.all_iterations is None:
@@ -290,7 +290,7 @@ def shown_paths(profile: Profile) -> list[tuple[IterationPeriod, list[Segment]]]
 
 
 def path_segments(profile: Profile) -> pl.DataFrame:
-    """The segments of the path of each iteration shown, by session, iteration and time.
+    """Return the segments of the path of each iteration shown, by session, iteration and time.
 
     Columns: session, iteration, segment (from 1), path_kind (`TITLES`), name (of the kernel, copy, op or call; of a
     gap or delay of the work that came later; of a synchronization the call that waited), start_ns (by the clock of
@@ -301,7 +301,7 @@ def path_segments(profile: Profile) -> pl.DataFrame:
 
 
 def segments_of_iteration(profile: Profile, session: int, iteration: int) -> pl.DataFrame:
-    """`path_segments` of one iteration."""
+    """Return `path_segments` of one iteration."""
     whole = base_profile(profile)
     found = paths_by_iteration(whole).get((session, iteration))
     return path_segments_frame(whole, [found] if found is not None else [])
@@ -309,7 +309,7 @@ def segments_of_iteration(profile: Profile, session: int, iteration: int) -> pl.
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
 def critical_paths(profile: Profile) -> pl.DataFrame:
-    """One row per iteration: session, iteration, start_ns, duration_ns, and the time of each kind on its path.
+    """Return one row per iteration: session, iteration, start_ns, duration_ns, and the time of each kind on its path.
 
     The kinds add up to the duration of the iteration.
     """
@@ -352,13 +352,13 @@ def _covered(times: IntervalSet, begins: Sequence[int], ends: Sequence[int]) -> 
 
 
 def left_out_note(profile: Profile) -> str:
-    """Which iterations have no path because the profile is very large; empty where all have one."""
+    """Return which iterations have no path because the profile is very large; empty if all have one."""
     whole = profile.all_iterations or profile
     return part_basis(profile).left_out if whole["activities"].height > MOST_ACTIVITIES else ""
 
 
 def why_no_path(profile: Profile) -> str:
-    """Why there is no critical path; empty where there is one."""
+    """Return why there is no critical path; empty where there is one."""
     if left_out_note(profile) and base_profile(profile)["activities"].is_empty():
         return (
             f"{left_out_note(profile)}: proftui export --format chrome --iterations writes some iterations to a file "
@@ -372,14 +372,14 @@ def why_no_path(profile: Profile) -> str:
 
 
 def missing_launches_note(profile: Profile) -> str:
-    """What is missing where launches are not recorded; empty where they are."""
+    """Return what the path lacks if launches are not recorded; empty if they are."""
     if profile["api_calls"].height:
         return ""
     return f"launches are not recorded, so that the path stays on the GPU: {how_to_record(profile, API_TRACE)}"
 
 
 def median_iteration(profile: Profile, session: int | None = None) -> tuple[int, int] | None:
-    """The session and iteration whose duration is the median; None where there is none."""
+    """Return the session and iteration whose duration is the median; None where there is none."""
     rows = critical_paths(profile)
     if session is not None:
         rows = rows.filter(pl.col("session") == session)
@@ -399,13 +399,13 @@ MAIN_KINDS: Final = 3
 
 
 def critical_paths_spec(profile: Profile) -> TableSpec:
-    """`main_kinds_first`, whose title says which iterations are left out."""
+    """Return the table of `main_kinds_first`; its title names the iterations that are left out."""
     spec, others = main_kinds_first(profile), left_out_note(profile)
     return replace(spec, title=f"{spec.title} ({others})") if others else spec
 
 
 def main_kinds_first(profile: Profile) -> TableSpec:
-    """`CRITICAL_PATHS`; the `MAIN_KINDS` that take most of all paths stay longest on a narrow screen."""
+    """Return `CRITICAL_PATHS` with the `MAIN_KINDS` that take most time kept longest on a narrow screen."""
     sums = critical_paths(profile).select(COLUMN_OF_KIND.values()).sum()
     largest = sorted(sums.columns, key=lambda name: -sums[name][0])[:MAIN_KINDS]
     shown = (replace(one, priority=2) if one.name in largest else one for one in CRITICAL_PATHS.columns)

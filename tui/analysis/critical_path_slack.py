@@ -84,11 +84,11 @@ class Graph:
         return len(self.edges) - 1
 
     def _inside(self, trace: Trace) -> range:
-        """The activities that start before the end of the iteration; those that end before its begin are among them."""
+        """Return the activities that start before the end of the iteration, also those that end before its begin."""
         return range(bisect_left(trace.start, self.window.end))
 
     def _add_threads(self, trace: Trace) -> None:
-        """The moments of each thread at which it launches, waits or goes on, in order."""
+        """Add the moments of each thread at which it launches, waits or continues, in order."""
         begin, end = self.window.begin, self.window.end
         at: dict[int, set[int]] = {thread: set() for thread in trace.bursts}
         for activity in self._inside(trace):
@@ -134,7 +134,7 @@ class Graph:
                 self._ends[key] = self._moment(trace.end[activity])
 
     def _add_work(self, trace: Trace, involved: list[int]) -> None:
-        """What GPU work waits for, how long it takes, and what waits for it."""
+        """Add the edges of GPU work: what it waits for, how long it takes, and what waits for it."""
         begin, session = self.window.begin, trace.session
         for activity in self._inside(trace):
             key = (session, activity)
@@ -162,7 +162,7 @@ class Graph:
                 if is_it:
                     gap = PathKind.KERNEL_GAP if kind == Start.STREAM else PathKind.SYNCHRONIZATION
                     self.of_work.append((edge, session, activity, gap))
-            # What it waited for was before the iteration, or is not recorded.
+            # The work that it waited for ran before the iteration, or is not recorded.
             self._edge(0, start, since - begin if self._is_free(trace, activity) else 0)
         for thread, (finishes, _, works, _) in trace.blocked.items():
             for finish, work in zip(finishes, works, strict=True):
@@ -192,7 +192,7 @@ class Graph:
         self.of_work.append((edge, trace.session, activity, PathKind(trace.kind[activity])))
 
     def _add_end(self, trace: Trace) -> None:
-        """The end of the iteration: after all work of it, or after the CPU's last."""
+        """Add the end of the iteration: after all of its work, or after the last CPU work."""
         window = self.window
         self.sink = self._moment(window.end)
         for (session, activity), end in self._ends.items():
@@ -213,7 +213,7 @@ class Graph:
             self._edge(0, self.sink, window.end - window.begin)
 
     def order(self) -> list[int]:
-        """The moments, each after all that it depends on."""
+        """Return the moments in topological order."""
         waits = [0] * len(self.times)
         following: list[list[int]] = [[] for _ in self.times]
         for first, second, _ in self.edges:
@@ -232,7 +232,7 @@ class Graph:
 
 
 def earliest_times(graph: Graph, passes: Ints) -> Ints:
-    """When each moment comes at the earliest, where other times pass: a column for each case.
+    """Return the earliest time of each moment if edges take other times: a column for each case.
 
     Args:
         graph: The moments.
@@ -251,7 +251,7 @@ def earliest_times(graph: Graph, passes: Ints) -> Ints:
 
 
 def latest_times(graph: Graph) -> Ints:
-    """When each moment may come at the latest for the iteration to end as it did; `_FOREVER` where nothing waits."""
+    """Return the latest time of each moment that does not delay the iteration; `_FOREVER` if nothing waits for it."""
     at = [_FOREVER] * len(graph.times)
     at[graph.sink] = graph.times[graph.sink]
     out: list[list[tuple[int, int]]] = [[] for _ in graph.times]
@@ -265,7 +265,7 @@ def latest_times(graph: Graph) -> Ints:
 
 
 def critical_path(profile: Profile, session: int | None = None, iteration: int | None = None) -> pl.DataFrame:
-    """One row per kind and name of an iteration's work: what is on its path, and the slack of what is not.
+    """Return one row per kind and name of an iteration's work: what is on its path, and the slack of what is not.
 
     Columns: session, iteration, path_kind, name, path_ns and path_pct (its time on the path, which add up to the
     iteration), on_path (segments), work_count and work_ns (all of it that the iteration has), slack_ns (the least of
@@ -323,7 +323,7 @@ _WAITS: Final = tuple(TITLES[kind] for kind in (PathKind.KERNEL_GAP, PathKind.LA
 
 
 def half_as_long(work: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
-    """What the iteration would gain if all of its work of some names took half as long, the most gain first.
+    """Return what the iteration would gain if all work of each name took half as long, the largest gain first.
 
     Columns: session, iteration, name, work_ns, path_ns (its time on the path), half_saves_ns.
 
@@ -358,7 +358,7 @@ _SCHEMA: Final = pl.Schema(
 
 
 def _pieces(profile: Profile, graph: Graph) -> pl.DataFrame:
-    """What the edges are made of: edge, path_kind, name, piece_ns, slack_ns (null: unlimited), activity."""
+    """Return the time of the edges by work: edge, path_kind, name, piece_ns, slack_ns (null: unlimited), activity."""
     found = traces(profile)
     until = latest_times(graph)
     slack = np.array([until[second] - passes - graph.times[first] for first, second, passes in graph.edges], np.int64)
@@ -408,7 +408,7 @@ def _pieces(profile: Profile, graph: Graph) -> pl.DataFrame:
 
 
 def _saved(graph: Graph, pieces: pl.DataFrame, on_path: pl.DataFrame) -> pl.DataFrame:
-    """What the iteration would gain if everything of a kind and name took half as long."""
+    """Return what the iteration would gain if everything of a kind and name took half as long."""
     key = ["path_kind", "name"]
     tried = (
         on_path.sort("path_ns", *key, descending=[True, False, False])

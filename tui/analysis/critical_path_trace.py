@@ -164,7 +164,7 @@ class CpuItems:
     op_numbers: pl.Series
 
     def split(self, thread: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-        """Cut times of threads where ops and calls begin and end.
+        """Split times of threads where ops and calls begin and end.
 
         Returns:
             For each piece which of the times it is of, its begin and end, and the innermost op or call; `NONE`
@@ -191,7 +191,7 @@ class CpuItems:
         return of, starts, ends, self.nesting.innermost(thread[of], 2 * starts + 1)
 
     def described(self, item: Ints) -> tuple[pl.Series, ...]:
-        """Kind, name and op of the innermost item of each piece: columns piece_kind, piece_name and piece_op."""
+        """Return kind, name and op of the innermost item of each piece: piece_kind, piece_name and piece_op."""
         kind = np.where(item < self.ops, int(PathKind.CPU_OP), int(PathKind.API_CALL))
         kind = np.where(item == NONE, int(PathKind.CPU_OUTSIDE), kind)
         at = pl.Series(item).set(pl.Series(item == NONE), None).cast(pl.UInt32)
@@ -200,7 +200,7 @@ class CpuItems:
 
 
 def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
-    """The ops and calls of a session that are active from one moment to another, by the common clock."""
+    """Return the ops and calls of a session that are active in an interval of the common clock."""
     shift = trace.shift_ns
     since, until = begin - shift, end - shift
     active = (pl.col("start_ns") < until) & (pl.col("start_ns") + pl.col("duration_ns") > since)
@@ -237,7 +237,7 @@ class Basis:
 
 
 def base_profile(profile: Profile) -> Profile:
-    """What critical paths of a profile are computed from: see `Basis`."""
+    """Return the profile that critical paths are computed from (`Basis`)."""
     whole = profile.all_iterations or profile
     if whole["activities"].height <= MOST_ACTIVITIES:
         return whole if whole.steps is not None else with_iterations(whole)
@@ -246,7 +246,7 @@ def base_profile(profile: Profile) -> Profile:
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
 def part_basis(profile: Profile) -> Basis:
-    """Of a profile of more than `MOST_ACTIVITIES` what is around the iterations shown, or one of them."""
+    """Return the part of a very large profile around the iterations shown, or around one of them."""
     whole = profile.all_iterations or profile
     whole = whole if whole.steps is not None else with_iterations(whole)
     shown = profile.steps if profile.steps is not None else whole.steps
@@ -272,7 +272,7 @@ def part_basis(profile: Profile) -> Basis:
 
 
 def _part(whole: Profile, steps: pl.DataFrame) -> Profile:
-    """What runs in the time of some iterations, and of the one before them, in all sessions whose clock is known."""
+    """Return all work in the time of some iterations and of the ones before, in the sessions whose clock is known."""
     frames = dict(whole.frames)
     if steps.is_empty():
         frames |= {name: whole[name].clear() for name in ("activities", "api_calls", "ops")}
@@ -306,7 +306,7 @@ def _part(whole: Profile, steps: pl.DataFrame) -> Profile:
         ]
         chosen = pl.any_horizontal(inside)
         if name == "api_calls":
-            # What was launched before, and runs now.
+            # Work that was launched before, and runs now.
             launching = frames["activities"]["correlation"].drop_nulls().unique()
             chosen |= pl.col("correlation").is_in(launching.implode()) & pl.col("session").is_in(
                 span["session"].implode()
@@ -317,7 +317,7 @@ def _part(whole: Profile, steps: pl.DataFrame) -> Profile:
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
 def traces(profile: Profile) -> dict[int, Trace]:
-    """Every session whose GPU work has times, ready to be walked.
+    """Return the trace of every session whose GPU work has times.
 
     Args:
         profile: See `base_profile`.
@@ -403,7 +403,7 @@ def _starts(work: pl.DataFrame, calls: pl.DataFrame, shift: int) -> _Starts:
     call_start = np.append(calls["start_ns"].to_numpy() + shift, _EARLIEST)
     call_thread = np.append(thread_codes(calls["pid"], calls["tid"]), -1)
     launch, thread = call_start[call], call_thread[call]
-    # What started before its call began has clocks that differ: its launch says nothing.
+    # Work that starts before its call has a differing clock: ignore its launch.
     launch = np.where(launch <= start, launch, _EARLIEST)
     previous = _previous_on_stream(work)
     is_known = (launch > _EARLIEST) & (_turn_in_launch(call) == 0)
@@ -427,7 +427,7 @@ def _stream_codes(work: pl.DataFrame) -> Ints:
 
 
 def _previous_on_stream(work: pl.DataFrame) -> Ints:
-    """For each activity, by start, the one before it on its stream; -1 for the first and where no stream is known."""
+    """Return the index of the previous activity on the stream of each, by start; -1 if none or unknown."""
     before = pl.col("at").shift(1).over("device", "stream")
     found = (
         work.select("device", "stream", pl.int_range(pl.len(), dtype=pl.Int64).alias("at"))
@@ -438,7 +438,7 @@ def _previous_on_stream(work: pl.DataFrame) -> Ints:
 
 
 def _turn_in_launch(call: npt.NDArray[np.int32]) -> Ints:
-    """The turn of each activity among those of its call, by start: a graph's launch has many."""
+    """Return the position of each activity among those of its launch, by start: a graph's launch has many."""
     order = np.argsort(call, kind="stable")
     sorted_calls = call[order]
     first = np.concatenate(([True], sorted_calls[1:] != sorted_calls[:-1]))
@@ -461,13 +461,13 @@ class _ByLaunch:
         }
 
     def last_before(self, stream: int, at: int) -> int:
-        """The last activity that was launched into a stream before a moment; -1 for none."""
+        """Return the last activity that was launched into a stream before a moment; -1 for none."""
         first, launches = self._parts.get(stream, (0, np.zeros(0, np.int64)))
         place = int(np.searchsorted(launches, at, side="left")) - 1
         return int(self._order[first + place]) if place >= 0 and launches[place] > _EARLIEST else -1
 
     def first_after(self, stream: int, at: int) -> int:
-        """The first activity that was launched into a stream after a moment; -1 for none."""
+        """Return the first activity that was launched into a stream after a moment; -1 for none."""
         first, launches = self._parts.get(stream, (0, np.zeros(0, np.int64)))
         place = int(np.searchsorted(launches, at, side="right"))
         return int(self._order[first + place]) if place < len(launches) else -1
@@ -503,7 +503,7 @@ def _add_recorded_waits(one: _Starts, calls: pl.DataFrame, streams: Ints | None,
         if recorded < 0:
             continue
         activity, other = by_launch.first_after(stream, at), by_launch.last_before(other_stream, starts[recorded])
-        # Where times contradict, one of them is of something else.
+        # Contradicting times mean that the link is wrong.
         if activity < 0 or other < 0 or stream == other_stream or one.end[other] > one.start[activity]:
             continue
         one.waits.setdefault(activity, []).append(other)
@@ -560,7 +560,7 @@ def _infer_stream_waits(one: _Starts, calls: pl.DataFrame, shift: int) -> None:
 def _blocked_calls(
     one: _Starts, calls: pl.DataFrame, streams: Ints | None, shift: int
 ) -> dict[int, tuple[list[int], list[int], list[int], list[int]]]:
-    """Calls that returned when GPU work had ended: by thread, by end.
+    """Return the calls that returned when GPU work had ended: by thread, by end.
 
     Which work that was is recorded (a stream, an event, or the device), or it is what ended last before the return.
     """
@@ -575,7 +575,7 @@ def _blocked_calls(
     by_end = np.argsort(end, kind="stable")
     last_own[one.call[by_end][own[by_end]]] = by_end[own[by_end]]
     ends = end[by_end]
-    recorded = {} if streams is None else _awaited(one, calls, streams, shift)
+    recorded = {} if streams is None else _last_awaited_work(one, calls, streams, shift)
     found: list[tuple[int, int, int, int, int]] = []
     for at in np.flatnonzero((classes == ApiClass.SYNC) | ((classes == ApiClass.COPY) & (last_own >= 0))).tolist():
         begin, finish = int(begins[at]), int(finishes[at])
@@ -600,8 +600,8 @@ def _blocked_calls(
     return by_thread
 
 
-def _awaited(one: _Starts, calls: pl.DataFrame, streams: Ints, shift: int) -> dict[int, int]:
-    """For each call that waited for a stream or an event, as the input records it, the last work of that; -1 for none.
+def _last_awaited_work(one: _Starts, calls: pl.DataFrame, streams: Ints, shift: int) -> dict[int, int]:
+    """Return the last work of the stream or event that each call waited for, as recorded; -1 for none.
 
     What waits for all of a device is not among them: that is the work that ends last.
     """
@@ -623,7 +623,7 @@ def _awaited(one: _Starts, calls: pl.DataFrame, streams: Ints, shift: int) -> di
 
 
 def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int) -> dict[int, Bursts]:
-    """The CPU work of each thread with ops or launches."""
+    """Return the CPU work of each thread with ops or launches."""
     frames = [
         frame.select("start_ns", "duration_ns", "pid", "tid").drop_nulls(["start_ns", "duration_ns"])
         for frame in (ops, calls)
@@ -673,7 +673,7 @@ def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int)
 
 
 def _add_meetings(profile: Profile, made: Mapping[int, Trace], shifts: Mapping[int, int]) -> None:
-    """Which rank joined each collective last, where clocks agree."""
+    """Record which rank joined each collective last, if the clocks agree."""
     rows = matched_start_times(profile).filter(is_synchronizing(), pl.col("session").is_in(list(shifts)))
     zero = min((profile["sessions"].filter(pl.col("session").is_in(list(shifts)))["origin_ns"].fill_null(0)).to_list())
     rows = rows.with_columns((pl.col("begin_ns") - zero).alias("begin_ns")).filter(

@@ -46,7 +46,7 @@ _REPLAY: Final = ("session", "correlation")
 
 @once_per_profile("activities", "api_calls")
 def graph_replays(profile: Profile) -> pl.DataFrame:
-    """One row a replay, in order of start.
+    """Return one row per replay, in order of start.
 
     Columns: session, correlation (of the launch), cuda_graph (graphs of the same kernels in the same order are one;
     they are numbered by GPU time), iteration, start_ns, duration_ns (from the first start to the last end), gpu_ns
@@ -97,7 +97,7 @@ def graph_replays(profile: Profile) -> pl.DataFrame:
 
 
 def cuda_graphs(profile: Profile) -> pl.DataFrame:
-    """One row a graph, most GPU time first.
+    """Return one row per graph, most GPU time first.
 
     Columns: session, cuda_graph, replays, nodes (of a replay), gpu_ns (of all replays), time_pct (of the session's GPU
     time), replay_avg_ns (mean time from the first start to the last end of a replay), replay_gap_ns (mean time within a
@@ -128,7 +128,7 @@ def cuda_graphs(profile: Profile) -> pl.DataFrame:
 
 
 def replays_of(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
-    """The replays of a graph, in order of time.
+    """Return the replays of a graph, in order of time.
 
     Args:
         profile: What was read.
@@ -141,7 +141,7 @@ def replays_of(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
 
 
 def nodes_of(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
-    """The GPU work of a replay, as `activities_where` has it.
+    """Return the GPU work of a replay, as `activities_where` has it.
 
     Args:
         profile: What was read.
@@ -154,7 +154,7 @@ def nodes_of(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
 
 
 def no_graphs(profile: Profile) -> str:
-    """Why there are no graphs; empty where there are."""
+    """Return why there are no graphs; empty if there are."""
     if graph_replays(profile).height:
         return ""
     return "no launches of CUDA graphs whose kernels are recorded"

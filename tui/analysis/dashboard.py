@@ -96,7 +96,7 @@ _ANSWERS: Final = ("uses_tensor_core", "tc_eligible")
 
 
 def sum_over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Rows of the same name in several sessions as one, largest first; shares are of the sum of ``of``.
+    """Return one row per name over all sessions, largest first; shares are of the sum of ``of``.
 
     Columns: ``by``, kernels and launches (where the rows have them), calls (null where it is of any of the rows),
     total_ns, avg_ns (of the ``timed_calls`` of the rows), time_pct, and of uses_tensor_core and tc_eligible those that
@@ -124,7 +124,7 @@ def sum_over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = No
 
 
 def ops_over_sessions(profile: Profile) -> pl.DataFrame:
-    """Ops by GPU time over all sessions: `sum_over_sessions`, with op_type, direction, group and op_source.
+    """Return ops by GPU time over all sessions: `sum_over_sessions`, with op_type, direction, group and op_source.
 
     ``calls`` are of ops and null where none are recorded: there ``launches`` is how often the GPU did it, and
     ``avg_ns`` is of a launch where no op is recorded at all.
@@ -143,7 +143,7 @@ def ops_over_sessions(profile: Profile) -> pl.DataFrame:
 
 
 def largest_groups(kinds: pl.DataFrame) -> pl.DataFrame:
-    """The largest groups by name, and the rest as one row; what nothing claims is never in the rest."""
+    """Return the largest groups by name, and the rest as one row; unclassified work is never in the rest."""
     groups = (
         kinds.with_columns(pl.col("group").cast(pl.String))
         .group_by("group")
@@ -171,7 +171,7 @@ def largest_groups(kinds: pl.DataFrame) -> pl.DataFrame:
 
 
 def copies_over_sessions(profile: Profile) -> pl.DataFrame:
-    """Copies by direction over all sessions: kind, copy_kind, calls, total_ns, size_bytes, throughput, time_pct."""
+    """Return copies by direction over all sessions, with the columns of `Dashboard.copies`."""
     return (
         copy_sums(profile)
         .group_by("kind", "copy_kind")
@@ -277,7 +277,7 @@ class Dashboard:
 
 
 def top_rows(rows: pl.DataFrame, by: str = ORDERS[0]) -> pl.DataFrame:
-    """The `TOP` rows of ops or kernels.
+    """Return the `TOP` rows of ops or kernels.
 
     Args:
         rows: The largest total first.
@@ -287,7 +287,7 @@ def top_rows(rows: pl.DataFrame, by: str = ORDERS[0]) -> pl.DataFrame:
 
 
 def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
-    """All figures of the dashboard.
+    """Return all figures of the dashboard.
 
     Args:
         profile: What was read; several sessions are added up.
@@ -333,14 +333,14 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
 
 
 def in_two_threads(makers: Sequence[Callable[[], Any]]) -> Iterator[Any]:
-    """The results of functions in their order; each is started in its order, by whichever thread is free.
+    """Yield the results of functions in order, computed by two threads; closing the generator cancels the rest.
 
     Who stops asking stops those that have not started.
 
     >>> list(in_two_threads([lambda: "a", lambda: "b"]))
     ['a', 'b']
     """
-    # Two at once take the memory of two: not of an input that memory may not hold.
+    # Two results at once need the memory of both: compute one at a time for inputs larger than memory.
     pool = ThreadPoolExecutor(1 if low_memory() else 2, "analysis")
     try:
         futures: list[Future[Any]] = [pool.submit(make) for make in makers]
@@ -356,7 +356,7 @@ GAPS: Final = 5
 
 @once_per_profile("activities", "api_calls", "ops", "ranges", "sessions")
 def idle_gaps(profile: Profile) -> pl.DataFrame:
-    """The longest rows of `tui.analysis.gpu_time.idle_gaps.gaps`, with more columns.
+    """Return the longest rows of `tui.analysis.gpu_time.idle_gaps.gaps`, with more columns.
 
     after_kind (the kind of the work after each) and wall_pct (its share of the wall time).
     """
@@ -379,7 +379,7 @@ def idle_gaps(profile: Profile) -> pl.DataFrame:
 
 
 def wall_time(profile: Profile) -> pl.DataFrame:
-    """The rows of `tui.analysis.gpu_time.breakdown.breakdown` of the sessions with GPU work of known times."""
+    """Return the rows of `tui.analysis.gpu_time.breakdown.breakdown` of the sessions whose GPU work has times."""
     rows = breakdown(profile)
     activities = profile["activities"]
     with_work = unique_values(column_view(activities, "session").filter(activities["start_ns"].is_not_null()))
@@ -387,7 +387,7 @@ def wall_time(profile: Profile) -> pl.DataFrame:
 
 
 def iteration_spreads(profile: Profile) -> pl.DataFrame:
-    """The rows of `tui.analysis.iterations.times.iteration_times` of the sessions that have more than the whole run."""
+    """Return the rows of `iteration_times` of the sessions that are divided into iterations."""
     known = sources(profile)
     rows = iteration_times(profile)
     return rows.filter([known.get(session) != WHOLE_RUN for session in rows["session"]])
@@ -408,13 +408,13 @@ class IterationCourse:
 
 
 def iteration_courses(profile: Profile) -> list[IterationCourse]:
-    """The iterations of every session that has more than the whole run; what they were used for is left open."""
+    """Return the iterations of every session that is divided into iterations, without their uses."""
     unused = [pl.lit(None, pl.Int64).alias(use) for use in USES]
     return _courses(profile, iterations(profile).with_columns(pl.lit(None, pl.Boolean).alias("aggregated"), *unused))
 
 
 def iteration_courses_with_uses(profile: Profile) -> list[IterationCourse]:
-    """The same with what they were used for, where that is known."""
+    """Return `iteration_courses` with what the time of each iteration was used for, if known."""
     return _courses(profile, iterations_with_uses(profile))
 
 
@@ -450,7 +450,7 @@ class DashboardParts(NamedTuple):
 
 
 def dashboard_parts(profile: Profile, *, gpu: str | None = None) -> Iterator[Any]:
-    """The value of each of `DashboardParts`, one after another, computed in two threads.
+    """Return the value of each of `DashboardParts`, one after another, computed in two threads.
 
     Args:
         profile: What was read.
@@ -503,7 +503,7 @@ class Advice:
 
 
 def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
-    """The most expensive findings, at most one a cause, and where to start.
+    """Return the most expensive findings, at most one a cause, and where to start.
 
     Args:
         profile: What was read.
@@ -517,7 +517,7 @@ def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
 
 
 def _how_busy(rows: pl.DataFrame) -> str:
-    """How busy the GPU is, as a sentence, where the rule on that found it busy enough in the only session."""
+    """Return a sentence about how busy the GPU is, if the rule on that is clean in the only session."""
     busy = rows.filter(pl.col("rule") == "U1")
     is_clean = busy.height == 1 and busy["state"][0] == State.CLEAN.value
     return f" {busy['reason'][0]}." if is_clean else ""

@@ -49,13 +49,13 @@ class Definition:
 
 @cache
 def definitions() -> Mapping[str, Definition]:
-    """Every definition of ``definitions.toml`` by its name."""
+    """Return every definition of ``definitions.toml`` by its name."""
     table = tomllib.loads(files("tui.data").joinpath("definitions.toml").read_text("utf-8"))
     return {entry["name"]: Definition(**entry) for entry in table["metric"]}
 
 
 def definition(name: str) -> Definition:
-    """The definition of a figure.
+    """Return the definition of a figure.
 
     >>> definition("busy_pct").unit
     '%'
@@ -86,21 +86,21 @@ class Fact:
     """It is the step that times are known to."""
 
     def written(self) -> str:
-        """The value, for people."""
+        """Return the value as text."""
         if self.is_step and isinstance(self.value, int):
             return step(self.value)
         return format_value(self.kind, self.value)
 
 
 def fact_of(name: str, label: str, value: Value, kind: ColumnKind, source: str, need: Need) -> Fact:
-    """A fact, which is unknown because ``need`` is not recorded where it has no value."""
+    """Return a fact; without a value it is unknown because ``need`` is not recorded."""
     if value is None:
         return Fact(name, label, None, kind, f"no {need.name} recorded", need.record)
     return Fact(name, label, value, kind, source)
 
 
 def sum_fact(name: str, label: str, values: pl.Series, kind: ColumnKind, source: str, need: Need) -> Fact:
-    """The sum of what is known of some values; unknown where nothing is."""
+    """Return the sum of the known values; unknown if none is."""
     value = int(values.sum()) if values.len() > values.null_count() else None
     return fact_of(name, label, value, kind, source, need)
 
@@ -141,7 +141,7 @@ _ITERATION_FACTS: Final = (
 def performance(
     profile: Profile, rows: pl.DataFrame, calls: pl.DataFrame, busy: pl.DataFrame, use: TensorCoreUse
 ) -> tuple[Fact, ...]:
-    """All facts of the performance summary.
+    """Return all facts of the performance summary.
 
     Args:
         profile: What was read, without the sessions that are left out.
@@ -185,7 +185,7 @@ _PREFIXES: Final = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")
 
 
 def _flop(flops: float) -> str:
-    """FLOPs in three significant digits.
+    """Return FLOPs with three significant digits and a prefix.
 
     >>> _flop(36.7e12), _flop(13_800_000), _flop(0)
     ('36.7 TFLOP', '13.8 MFLOP', '0 FLOP')
@@ -195,7 +195,7 @@ def _flop(flops: float) -> str:
 
 
 def _roofline_facts(profile: Profile) -> list[Fact]:
-    """Model FLOPs and their utilization, where shapes are recorded; of one session, since they do not add up."""
+    """Return model FLOPs and their utilization, if shapes are recorded; of one session, since they do not add up."""
     whole = rooflines(profile)
     if len(whole) != 1 or not whole[0].flops:
         return []
@@ -217,7 +217,7 @@ def _roofline_facts(profile: Profile) -> list[Fact]:
 
 
 def _unlaunched_facts(profile: Profile) -> list[Fact]:
-    """The GPU time whose launches are not among the recorded ones, where it is more than a hundredth of all."""
+    """Return the GPU time whose launches are not among the recorded ones, where it is more than a hundredth of all."""
     with_calls = profile["api_calls"]["session"].unique()
     work = profile["activities"].filter(pl.col("session").is_in(with_calls.implode()))
     total = int(work["duration_ns"].sum())
@@ -232,7 +232,7 @@ def _unlaunched_facts(profile: Profile) -> list[Fact]:
 
 
 def _wall_fact(profile: Profile, need: Need) -> Fact:
-    """The wall time; sessions can overlap, so that their wall times do not add up."""
+    """Return the wall time; sessions can overlap, so that their wall times do not add up."""
     bounds = wall_bounds(profile)
     if len(bounds) > 1:
         return Fact("wall_ns", "Wall time", None, K.DURATION, OF_EACH)
@@ -242,7 +242,7 @@ def _wall_fact(profile: Profile, need: Need) -> Fact:
 
 
 def _outside_fact(profile: Profile) -> list[Fact]:
-    """API time before and after the wall time, where that is much of it: shares of the wall time leave it out."""
+    """Return the API time before and after the wall time if it is significant: shares of the wall time omit it."""
     bounds = wall_bounds(profile)
     calls = profile["api_calls"].select("session", "start_ns", "duration_ns").drop_nulls()
     if len(bounds) != 1 or calls.is_empty():
@@ -259,7 +259,7 @@ def _outside_fact(profile: Profile) -> list[Fact]:
 
 
 def _time_facts(busy: pl.DataFrame, need: Need, *, sessions: int) -> tuple[Fact, ...]:
-    """Utilization, span, busy and idle time; unknown where not every session with GPU work has start times.
+    """Return utilization, span, busy and idle time; unknown if a session with GPU work has no start times.
 
     Utilization and idle time are of the wall time, as DLProf's. Busy and idle time add up over GPUs, spans of sessions
     do not: they can have run at once.
@@ -297,7 +297,7 @@ def _time_facts(busy: pl.DataFrame, need: Need, *, sessions: int) -> tuple[Fact,
 
 
 def _iteration_facts(profile: Profile, need: Need) -> tuple[Fact, ...]:
-    """How many iterations there are and how long they take; of several sessions each has its own.
+    """Return how many iterations there are and how long they take, for each session.
 
     Where the CPU runs ahead of the GPU, also what an iteration takes on the CPU and how much GPU work it launches.
     """
@@ -325,7 +325,7 @@ def _iteration_facts(profile: Profile, need: Need) -> tuple[Fact, ...]:
 
 
 def _phase_facts(profile: Profile) -> list[Fact]:
-    """Of a server: the sums of its steps by phase."""
+    """Return the sums of the steps of a server by phase."""
     facts = []
     for row in phases(profile).iter_rows(named=True):
         steps = row["steps"]
@@ -339,7 +339,7 @@ def _phase_facts(profile: Profile) -> list[Fact]:
 
 
 def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
-    """The two figures that tools give similar names, each under its own name, and the unknown part."""
+    """Return the two figures that tools give similar names, each under its own name, and the unknown part."""
     if not use.kernel_ns:
         return []
     recorded = (
@@ -378,7 +378,7 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
 
 
 def _source(profile: Profile, frame: str, section: str) -> str:
-    """Where the figures of a kind of work come from, in words."""
+    """Return a text about where the figures of a kind of work come from."""
     single = profile[frame].height > 0
     own = set(unique_values(column_view(profile[frame], "session")))
     sessions = profile["summary"].filter(pl.col("section") == section)["session"].unique().to_list()
@@ -402,7 +402,7 @@ _SYSTEM: Final = (
 
 
 def system(profile: Profile) -> tuple[Fact, ...]:
-    """The system as the input records it: each value once, those of several sessions joined by commas."""
+    """Return the system as recorded: each value once, those of several sessions joined by commas."""
     facts = []
     for column, label in _SYSTEM:
         values = profile["sessions"][column].drop_nulls().unique(maintain_order=True).cast(pl.String).to_list()

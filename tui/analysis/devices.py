@@ -34,7 +34,7 @@ _AMD_SESSION: Final = re.compile(r"\b(?:rocm|hip|roctracer|rocprofiler|rocprof\w
 
 
 def is_amd_name(name: str | None) -> bool:
-    """Whether a device of this name, or of this compute capability, is one of AMD's.
+    """Return whether a device of this name, or of this compute capability, is one of AMD's.
 
     >>> [is_amd_name(name) for name in ("AMD Instinct MI300X", "gfx942", "Tesla K40c", "", None)]
     [True, True, False, False, False]
@@ -44,7 +44,7 @@ def is_amd_name(name: str | None) -> bool:
 
 @once_per_profile("sessions", "api_calls")
 def amd_sessions(profile: Profile) -> frozenset[int]:
-    """The sessions whose GPUs are AMD's, whatever their devices are called.
+    """Return the sessions whose GPUs are AMD's, whatever their devices are called.
 
     Known from the tool (rocprof), by the software that it names (ROCm, HIP), or by calls of HIP. A PyTorch trace gives
     an AMD GPU no name at times, and its architecture in the fields of a compute capability. PyTorch for ROCm keeps some
@@ -60,7 +60,7 @@ def amd_sessions(profile: Profile) -> frozenset[int]:
 
 @once_per_profile("sessions", "api_calls", "summary")
 def session_vendor(profile: Profile) -> str:
-    """Who made the GPUs by what the sessions name: AMD, Intel or Huawei; empty where they name none of these."""
+    """Return who made the GPUs, by names in the session: AMD, Intel or Huawei; empty if none is named."""
     if amd_sessions(profile):
         return AMD
     words = profile["sessions"].select("tool", "tool_version", "framework", "driver_version").cast(pl.String)
@@ -74,14 +74,14 @@ def session_vendor(profile: Profile) -> str:
 
 @once_per_profile("api_calls", "summary")
 def _names(profile: Profile) -> pl.DataFrame:
-    """The names of API calls and of what summaries list, with their session."""
+    """Return the names of API calls and of what summaries list, with their session."""
     calls = distinct_rows(profile["api_calls"], ("session", "name")).cast({"name": pl.String})
     listed = profile["summary"].select("session", pl.col("name").cast(pl.String))
     return pl.concat([calls, listed], how="vertical_relaxed")
 
 
 def _calling_hip(profile: Profile) -> pl.DataFrame:
-    """The sessions that call HIP, or list kernels of rocBLAS."""
+    """Return the sessions that call HIP, or list kernels of rocBLAS."""
     return _names(profile).filter(pl.col("name").str.contains(r"^(?:hip[A-Z]|Cijk_)")).select("session").unique()
 
 
@@ -118,13 +118,13 @@ class Gpu:
 
 @cache
 def known_gpus() -> tuple[Gpu, ...]:
-    """The GPUs of ``gpus.toml``."""
+    """Return the GPUs of ``gpus.toml``."""
     table = tomllib.loads(read_shipped(FILE))
     return tuple(Gpu(**row) for row in table["gpus"])
 
 
 def find_gpu(name: str) -> Gpu | None:
-    """What is known of a GPU of this name, or None.
+    """Return what is known of a GPU by its name, or None.
 
     A name of `CLIPPED_LENGTH` characters may be a longer one cut short: then only what is the same for all
     GPUs whose names start with it is reported.
@@ -150,7 +150,7 @@ def find_gpu(name: str) -> Gpu | None:
 
 
 def normalized_name(name: str) -> str:
-    """The name of a GPU as it is compared: lower case, without the vendor, product line and the device's number.
+    """Return the name of a GPU as it is compared: lower case, without the vendor, product line and the device's number.
 
     >>> normalized_name("NVIDIA GeForce RTX-4090 (0)"), normalized_name("Intel(R) Data Center GPU Max 1550")
     ('rtx 4090', 'max 1550')
@@ -159,7 +159,7 @@ def normalized_name(name: str) -> str:
 
 
 def longest_name(name: str, known: Mapping[str, T]) -> T | None:
-    """What belongs to the longest known name that a name starts with, if only its memory or form factor follows.
+    """Return the value of the longest known name that a name starts with, if only memory or form factor follows.
 
     Args:
         name: Of a GPU.
@@ -195,7 +195,7 @@ _BEYOND_NVPROF: Final = 8.0
 
 
 def tools_to_record(profile: Profile) -> tuple[Tool, ...]:
-    """The tools that recorded a profile, and could again: Nsight Systems in place of nvprof for GPUs beyond it."""
+    """Return the tools that recorded a profile; Nsight Systems replaces nvprof for GPUs that it does not support."""
     tools = tools_of(profile)
     if Tool.NVPROF not in tools or not is_beyond_nvprof(profile):
         return tools
@@ -204,7 +204,7 @@ def tools_to_record(profile: Profile) -> tuple[Tool, ...]:
 
 @once_per_profile("devices")
 def is_beyond_nvprof(profile: Profile) -> bool:
-    """Whether a GPU is known to be newer than nvprof supports."""
+    """Return whether a GPU is known to be newer than nvprof supports."""
     devices = profile["devices"].select("name", "compute_capability")
     named = [profile.gpu] if profile.gpu else devices.filter(pl.col("compute_capability").is_null())["name"].to_list()
     found = [gpu.compute_capability for name in named if name and (gpu := find_gpu(name))]
@@ -213,7 +213,7 @@ def is_beyond_nvprof(profile: Profile) -> bool:
 
 
 def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
-    """What is known of each GPU that a session names or uses.
+    """Return what is known of each GPU that a session names or uses.
 
     Columns: session, device, name, compute_capability, sm_count, memory_bandwidth (bytes per second), memory_bytes,
     max_threads_per_sm, registers_per_sm, shared_memory_per_sm_bytes, facts_source (where the compute capability is
@@ -234,12 +234,12 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 @once_per_profile("sessions", "devices", "activities", "summary", "api_calls")
 def _device_facts(profile: Profile) -> pl.DataFrame:
     chosen = named_gpu(profile.gpu) if profile.gpu else None
-    # Launches whose device cannot be read (a null) belong to some GPU: to the user's, or to one of unknown make.
+    # Launches whose device is unreadable (null) ran on the GPU that the user names, or on an unknown one.
     used = pl.concat(
         [distinct_rows(profile[frame], ("session", "device")) for frame in ("devices", "activities")]
     ).unique()
     if chosen is not None:
-        # So do totals, which name none.
+        # So did the work behind totals, which name no device.
         totals = profile["summary"].filter(pl.col("section") == "gpu").select("session").unique()
         used = pl.concat([used, totals.join(used, on="session", how="anti")], how="diagonal")
     rows = used.join(profile["devices"], on=["session", "device"], how="left", nulls_equal=True)
@@ -307,7 +307,7 @@ def _facts(name: str | None, chosen: Gpu | None) -> tuple[Gpu | None, str]:
 
 
 def named_gpu(name: str) -> Gpu:
-    """What is known of the GPU that the user names.
+    """Return what is known of the GPU that the user names.
 
     Raises:
         ProftuiError: Nothing is.
@@ -356,7 +356,7 @@ class Peaks:
     """The user gives them: measured ceilings, which go before what a file records."""
 
     def of(self, element_type: str, uses_tensor_core: bool | None) -> tuple[str, float] | None:
-        """The peak that counts for work on elements of a type, and its name in `TYPES`; None where it is not known.
+        """Return the peak for work on elements of a type, and its name in `TYPES`; None if unknown.
 
         Args:
             element_type: As in PyTorch, as ``bfloat16``.
@@ -375,7 +375,7 @@ class Peaks:
 
 
 def find_peaks(name: str) -> Peaks | None:
-    """The peaks of a GPU of this name, the user's own figures first; None where they are not known.
+    """Return the peaks of a GPU of this name, the user's own figures first; None where they are not known.
 
     >>> h200 = find_peaks("NVIDIA H200")
     >>> h200.flops_per_s["bf16"], h200.of("float32", True)
@@ -418,7 +418,7 @@ def _peaks(row: dict[str, Any], where: str) -> Peaks:
 
 
 def peaks_by_device(profile: Profile) -> dict[tuple[int, int | None], Peaks]:
-    """The peaks of each GPU of a profile, by session and device; GPUs whose peaks are not known are left out.
+    """Return the peaks of each GPU of a profile, by session and device; GPUs whose peaks are not known are left out.
 
     What the user gives goes first (``--peak``, then gpus.toml), then the memory bandwidth that the file itself records,
     then the table.
@@ -448,7 +448,7 @@ def peaks_by_device(profile: Profile) -> dict[tuple[int, int | None], Peaks]:
 
 
 def peak_option(text: str) -> tuple[str, float]:
-    """What ``--peak`` sets: one of `TYPES` in 10^12 operations per second, or the bandwidth in 10^9 bytes per second.
+    """Parse ``--peak``: one of `TYPES` in 10^12 operations per second, or the bandwidth in 10^9 bytes per second.
 
     >>> peak_option("bf16=750"), peak_option("bandwidth=3900")
     (('bf16', 750.0), ('bandwidth', 3900.0))

@@ -41,7 +41,7 @@ CALL_STATISTICS: Final = pl.Schema(
 
 
 def total(column: str = "duration_ns") -> pl.Expr:
-    """Sum of the known values of a column; null, not 0, where none is known.
+    """Return the sum of the known values of a column; null, not 0, if none is known.
 
     >>> pl.DataFrame({"duration_ns": [None, None]}, schema={"duration_ns": pl.Int64}).select(total()).item() is None
     True
@@ -50,7 +50,7 @@ def total(column: str = "duration_ns") -> pl.Expr:
 
 
 def complete_sum(column: str) -> pl.Expr:
-    """Sum of a column; null where a value of it is not known.
+    """Return the sum of a column; null if any value is unknown.
 
     >>> pl.DataFrame({"calls": [3, None]}).select(complete_sum("calls")).item() is None
     True
@@ -59,7 +59,7 @@ def complete_sum(column: str) -> pl.Expr:
 
 
 def sum_of_parts(column: str) -> pl.Expr:
-    """Sum of the known values of a column where 0 is that there is none; null where nothing more is known of others.
+    """Return the sum of the known values; null if all known values are 0 and others are unknown.
 
     >>> parts = pl.DataFrame({"one": [0, 5, None], "other": [0, 0, None], "none": [0, 0, 0]})
     >>> parts.select(sum_of_parts(name).alias(name) for name in parts.columns).row(0)
@@ -70,7 +70,7 @@ def sum_of_parts(column: str) -> pl.Expr:
 
 
 def call_statistics(column: str = "duration_ns") -> list[pl.Expr]:
-    """Aggregations of the durations of a group of calls, as `CALL_STATISTICS`.
+    """Return the aggregations of the durations of a group of calls, as `CALL_STATISTICS`.
 
     ``calls`` counts all rows; the rest is of the rows with a known duration, and null where there are none. Average,
     percentiles and deviation are rounded to whole nanoseconds. Percentiles are interpolated linearly between the two
@@ -91,12 +91,12 @@ def call_statistics(column: str = "duration_ns") -> list[pl.Expr]:
 
 
 def timed_count(column: str = "duration_ns") -> pl.Expr:
-    """How many calls of a group have a known duration: ``timed_calls``."""
+    """Return the number of calls of a group with a known duration, as ``timed_calls``."""
     return pl.col(column).count().cast(pl.Int64).alias("timed_calls")
 
 
 def merged_call_statistics() -> list[pl.Expr]:
-    """The same columns where rows are already aggregated (columns of ``summary``) and one name has several rows.
+    """Return the aggregations of `call_statistics` for rows of ``summary`` that are aggregated already.
 
     A single row keeps the average, median and deviation that were printed; several get total divided by the calls that
     it is of.
@@ -119,7 +119,7 @@ def merged_call_statistics() -> list[pl.Expr]:
 
 
 def timed_calls(calls: str = "calls") -> pl.Expr:
-    """Sum of the calls of aggregated rows whose ``total_ns`` is known; null where one of them has no number of calls.
+    """Return the number of calls in aggregated rows whose ``total_ns`` is known; null if a number is missing.
 
     >>> rows = pl.DataFrame({"calls": [3, 5], "total_ns": [30, None]})
     >>> rows.select(timed_calls()).item()
@@ -130,7 +130,7 @@ def timed_calls(calls: str = "calls") -> pl.Expr:
 
 
 def untimed_calls(calls: str = "calls") -> pl.Expr:
-    """How many calls of aggregated rows have no known duration; null where one of them has no number of calls.
+    """Return the number of calls in aggregated rows without a duration; null if a number is missing.
 
     >>> pl.DataFrame({"calls": [3, 5], "timed_calls": [3, 1]}).select(untimed_calls()).item()
     4
@@ -140,12 +140,12 @@ def untimed_calls(calls: str = "calls") -> pl.Expr:
 
 
 def average(total_ns: pl.Expr, calls: pl.Expr) -> pl.Expr:
-    """Total divided by calls, in whole nanoseconds; null where there were no calls."""
+    """Return total divided by calls, in whole nanoseconds; null if there were no calls."""
     return (total_ns / calls).round().cast(pl.Int64, strict=False)
 
 
 def share(column: str = "total_ns", *, of: str | None = "session") -> pl.Expr:
-    """Percentage of the sum of a column within each group, or in all rows (None); null where the sum is 0 or unknown.
+    """Return the percentage of a column's sum in each group, or in all rows (None); null if the sum is 0 or unknown.
 
     >>> pl.DataFrame({"session": [0, 0, 1], "total_ns": [30, 10, 0]}).select(share())["time_pct"].to_list()
     [75.0, 25.0, None]
@@ -164,7 +164,7 @@ _QUANTILES: Final = {"median_ns": 0.50, "p90_ns": 0.90, "p99_ns": 0.99}
 
 
 def call_statistics_by(rows: pl.DataFrame, keys: Sequence[str], *first: str, many: int = MANY) -> pl.DataFrame:
-    """What `group_rows` gives of `tui.analysis.durations.call_statistics`, in no particular order.
+    """Group rows and return `call_statistics` of each group, in no particular order.
 
     Columns: ``keys``, `CALL_STATISTICS`, timed_calls, line (the lowest), and ``first`` of each group's first row.
 
@@ -174,7 +174,7 @@ def call_statistics_by(rows: pl.DataFrame, keys: Sequence[str], *first: str, man
         first: Further columns.
         many: From so many rows on they are sorted.
     """
-    found = _sorted(rows, keys, first) if rows.height >= many else None
+    found = _statistics_by_sorting(rows, keys, first) if rows.height >= many else None
     if found is not None:
         return found
     return group_rows(
@@ -182,8 +182,8 @@ def call_statistics_by(rows: pl.DataFrame, keys: Sequence[str], *first: str, man
     )
 
 
-def _sorted(rows: pl.DataFrame, keys: Sequence[str], first: Sequence[str]) -> pl.DataFrame | None:
-    """None where rows cannot be distinguished by one small number each, or their lowest line is not their first one."""
+def _statistics_by_sorting(rows: pl.DataFrame, keys: Sequence[str], first: Sequence[str]) -> pl.DataFrame | None:
+    """Return the groups by sorting packed keys; None if keys cannot be packed or the lowest line is not the first."""
     durations, line = rows["duration_ns"], rows.select("line").to_series()
     if durations.null_count() or not (is_constant(line) or _rises(line)):
         return None
@@ -194,7 +194,7 @@ def _sorted(rows: pl.DataFrame, keys: Sequence[str], first: Sequence[str]) -> pl
     digits, count = _digits(rows, varying)
     if not count or count > _KEYS or count * (high + 1) > _LARGE:
         return None
-    ordered, firsts = _packed(digits, durations.to_numpy(), count, high + 1)
+    ordered, firsts = _packed_keys(digits, durations.to_numpy(), count, high + 1)
     codes = np.flatnonzero(firsts >= 0)
     ends = np.append(
         np.searchsorted(ordered, ordered.dtype.type(high + 1) * codes[1:].astype(ordered.dtype)), len(ordered)
@@ -202,7 +202,7 @@ def _sorted(rows: pl.DataFrame, keys: Sequence[str], first: Sequence[str]) -> pl
     at = pl.Series(firsts[codes])
     described = rows.select(pl.col(*keys, *first, "line").gather(at))
     return (
-        _figures(ordered, codes * (high + 1), ends)
+        _sorted_statistics(ordered, codes * (high + 1), ends)
         .hstack(described)
         .select(*keys, *CALL_STATISTICS, pl.col("calls").alias("timed_calls"), "line", *first)
     )
@@ -213,7 +213,7 @@ def _rises(line: pl.Series) -> bool:
 
 
 def _digits(rows: pl.DataFrame, keys: Sequence[str]) -> tuple[list[tuple[npt.NDArray[np.integer], int, int]], int]:
-    """Of each key its numbers, the lowest of them and what it counts in a joint number; how many there can be, or 0."""
+    """Return the numbers, minimum and place value of each key in a packed key; and the number of packed keys, or 0."""
     digits, count = [], 1
     for key in keys:
         column = rows[key].to_physical()
@@ -225,14 +225,14 @@ def _digits(rows: pl.DataFrame, keys: Sequence[str]) -> tuple[list[tuple[npt.NDA
     return digits, count
 
 
-def _packed(
+def _packed_keys(
     digits: Sequence[tuple[npt.NDArray[np.integer], int, int]], durations: Ints, count: int, scale: int
 ) -> tuple[npt.NDArray[np.integer], Ints]:
-    """Key and duration of each row as one number, in order; and the first row of each key, -1 of one that has none."""
+    """Return key and duration of each row packed into one number, sorted; and the first row of each key, or -1."""
     dtype = np.uint32 if count * scale <= _SMALL else np.int64
     packed: npt.NDArray[np.integer] = np.empty(len(durations), dtype)
     firsts = np.full(count, -1, np.int64)
-    # From the last row on, and each block backwards: what is written last stays.
+    # Backwards, so that the first row of each key is the last one written.
     for block in reversed(list(blocks(len(durations)))):
         code = np.zeros(block.stop - block.start, np.int64)
         for numbers, low, weight in digits:
@@ -245,8 +245,8 @@ def _packed(
     return packed, firsts
 
 
-def _figures(ordered: npt.NDArray[np.integer], bases: Ints, ends: Ints) -> pl.DataFrame:
-    """`CALL_STATISTICS` of groups that follow each other.
+def _sorted_statistics(ordered: npt.NDArray[np.integer], bases: Ints, ends: Ints) -> pl.DataFrame:
+    """Return `CALL_STATISTICS` of groups that follow each other.
 
     Args:
         ordered: The durations, on top of the number of their group.
@@ -286,7 +286,7 @@ def _figures(ordered: npt.NDArray[np.integer], bases: Ints, ends: Ints) -> pl.Da
 
 @once_per_profile("activities")
 def activities_by_name(profile: Profile) -> pl.DataFrame:
-    """Single activities by session, kind and name, in no particular order.
+    """Return single activities by session, kind and name, in no particular order.
 
     Columns: those, `tui.analysis.durations.call_statistics`, line (the first one), short_name.
     """
@@ -342,7 +342,7 @@ class DurationSpread:
 
 
 def log_bins(durations_ns: pl.Series, bins: int) -> tuple[DurationBin, ...]:
-    """How many durations fall into each of ``bins`` equal steps of a logarithmic scale.
+    """Count durations in ``bins`` equal steps of a logarithmic scale.
 
     The scale runs from the shortest to the longest; durations of 0 count as 1 ns. One bin where all are the same.
 
@@ -365,7 +365,7 @@ def log_bins(durations_ns: pl.Series, bins: int) -> tuple[DurationBin, ...]:
 
 
 def duration_spread(launches: pl.DataFrame) -> DurationSpread | None:
-    """The spread of the durations of launches; None where no duration is known.
+    """Return the spread of the durations of launches; None where no duration is known.
 
     Median, p90 and p99 are those of `tui.analysis.durations.call_statistics`.
 
@@ -405,7 +405,7 @@ def _parts(known: pl.DataFrame, slow: pl.Expr, column: str) -> tuple[SlowPart, .
 
 
 def variants(profile: Profile, launches: pl.DataFrame) -> pl.DataFrame:
-    """The launches of a kernel by what they were launched with, most time first.
+    """Group the launches of a kernel by launch configuration and shapes, most time first.
 
     Columns: those of `VARIANT` (null where it is not recorded), calls, total_ns and the other figures of
     `tui.analysis.durations.call_statistics`.

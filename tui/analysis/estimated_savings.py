@@ -51,7 +51,7 @@ class Saving:
 
 
 def estimated_savings(profile: Profile, activities: pl.Series) -> tuple[Saving, ...]:
-    """What each GPU would gain without these activities, and with them twice as fast; most gain first.
+    """Return what each GPU would gain without these activities, and with them twice as fast; largest gain first.
 
     Empty where no start times are known. ``alone_ns`` is the union of the intervals of all work on the GPU less the
     union of those of all other work. It is never more than the time of the work, nor than the GPU was busy; of several
@@ -67,14 +67,14 @@ def estimated_savings(profile: Profile, activities: pl.Series) -> tuple[Saving, 
     gains = (
         _saving(line, work, mask, busy_ns)
         for line, busy_ns in zip(adjusted_timelines(profile), _busy_ns(profile), strict=True)
-        if (mask := line.of(wanted)).any()
+        if (mask := line.take(wanted)).any()
     )
     return tuple(sorted(gains, key=lambda gain: -gain.alone_ns))
 
 
 @once_per_profile("activities", "sessions")
 def _busy_ns(profile: Profile) -> tuple[int, ...]:
-    """How long each GPU had any work, in the order of `adjusted_timelines`."""
+    """Return the busy time of each GPU, in the order of `adjusted_timelines`."""
     return tuple(union_of(line.starts, line.ends).length_ns for line in adjusted_timelines(profile))
 
 
@@ -84,7 +84,7 @@ def _saving(line: Timeline, work: pl.DataFrame, mask: Flags, busy_ns: int) -> Sa
     iterations = own["iteration"].drop_nulls().n_unique()
     alone_ns, half_ns = inside = _saved_ns(line, mask)
     if iterations and own["iteration"].null_count():
-        in_iterations = line.of(work["iteration"].is_not_null().to_numpy())
+        in_iterations = line.take(work["iteration"].is_not_null().to_numpy())
         inside = _saved_ns(line, mask & in_iterations)
     return Saving(
         session=line.session,
@@ -103,7 +103,7 @@ def _saving(line: Timeline, work: pl.DataFrame, mask: Flags, busy_ns: int) -> Sa
 
 
 def _saved_ns(line: Timeline, mask: Flags) -> tuple[int, int]:
-    """What is gained without some work, and with half of it: only what overlaps its time decides that."""
+    """Return the time saved without some work, and with half of it; only work that overlaps it matters."""
     first_ns, last_ns = line.starts[mask].min(), line.ends[mask].max()
     near = mask | ((line.starts < last_ns) & (line.ends > first_ns))
     starts, ends, chosen = line.starts[near], line.ends[near], mask[near]

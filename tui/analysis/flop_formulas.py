@@ -62,7 +62,7 @@ class Call:
     """Of an op over experts the calls in it that tell their sizes: `EXPERT_CALLS`."""
 
     def shape(self, index: int) -> Shape:
-        """The shape of a tensor argument.
+        """Return the shape of a tensor argument.
 
         Raises:
             UnknownWorkError: The argument is not recorded as a tensor.
@@ -75,11 +75,11 @@ class Call:
         return found
 
     def has(self, index: int) -> bool:
-        """Whether an argument is recorded as a tensor."""
+        """Return whether an argument is recorded as a tensor."""
         return index < len(self.shapes) and bool(self.shapes[index])
 
     def element_bytes(self, index: int) -> float:
-        """Bytes of one element of a tensor argument.
+        """Return bytes of one element of a tensor argument.
 
         Raises:
             UnknownWorkError: Its type is not recorded, or has no known size.
@@ -87,11 +87,11 @@ class Call:
         return bytes_of_type(self.types[index] if index < len(self.types) else "")
 
     def size_bytes(self, index: int) -> float:
-        """Bytes of a tensor argument; 0 where there is none."""
+        """Return bytes of a tensor argument; 0 where there is none."""
         return math.prod(self.shape(index)) * self.element_bytes(index) if self.has(index) else 0
 
     def value(self, index: int) -> str:
-        """The recorded value of an argument.
+        """Return the recorded value of an argument.
 
         Raises:
             UnknownWorkError: It is not recorded.
@@ -102,7 +102,7 @@ class Call:
         return found
 
     def numbers(self, index: int) -> list[int]:
-        """An argument that is a list of whole numbers, as ``[2, 2]``.
+        """Return an argument that is a list of integers, as ``[2, 2]``.
 
         Raises:
             UnknownWorkError: It is not recorded as one.
@@ -113,7 +113,7 @@ class Call:
         return [int(number) for number in re.findall(r"-?[0-9]+", text)]
 
     def is_true(self, index: int) -> bool:
-        """An argument that is a truth value.
+        """Return an argument that is a boolean.
 
         Raises:
             UnknownWorkError: It is not recorded as one.
@@ -144,7 +144,7 @@ Model = Callable[[Call], Work]
 
 
 def bytes_of_type(name: str) -> float:
-    """Bytes of one element.
+    """Return the bytes of one element of a type.
 
     Raises:
         UnknownWorkError: The type is not recorded, or has no known size.
@@ -155,7 +155,7 @@ def bytes_of_type(name: str) -> float:
 
 
 def broadcast(*shapes: Shape) -> Shape:
-    """The shape that tensors of these shapes have together.
+    """Return the shape that tensors of these shapes broadcast to.
 
     >>> broadcast((4, 1, 3), (5, 1))
     (4, 5, 3)
@@ -174,7 +174,7 @@ def broadcast(*shapes: Shape) -> Shape:
 def _product(
     call: Call, a: int, b: int, *, batch: int, m: int, n: int, k: int, bias: int | None = None, out_type: str = ""
 ) -> Work:
-    """A batch of products of an M x K by a K x N matrix, plus a bias where there is one."""
+    """Return the work of a batch of M x K by K x N products, plus a bias if there is one."""
     bias = bias if bias is not None and call.has(bias) else None
     k *= 2 if call.types[a] == _PACKED else 1
     flops = 2 * batch * m * n * k + (batch * m * n if bias is not None else 0)
@@ -220,7 +220,7 @@ def _scaled_mm(call: Call) -> Work:
 
 
 def _scalar_type(call: Call, index: int) -> str:
-    """The element type that an argument asks for; empty where it is not recorded."""
+    """Return the element type that an argument asks for; empty where it is not recorded."""
     text = call.values[index] if len(call.values) > index else ""
     return _SCALAR_TYPES.get(int(text), "") if re.fullmatch(r"[0-9]{1,3}", text) else ""
 
@@ -254,7 +254,7 @@ def _baddbmm(call: Call) -> Work:
 
 
 def _linear(call: Call) -> Work:
-    """``x @ weight.T + bias`` with the weight as N x K."""
+    """Return the work of ``x @ weight.T + bias`` with an N x K weight."""
     left, weight = call.shape(0), call.shape(1)
     if len(weight) != 2:
         raise UnknownWorkError("the weight is not a matrix")
@@ -408,7 +408,7 @@ def _plain_convolution(call: Call) -> Work:
 
 
 def _not_transposed(call: Call, *, stride: int, padding: int, dilation: int, groups: int) -> Work:
-    """A convolution whose settings are the arguments at these positions."""
+    """Return the work of a convolution whose settings are the arguments at these positions."""
     return _forward(
         call,
         _convolution_sizes(
@@ -459,7 +459,7 @@ def _convolution_backward(call: Call) -> Work:
 def _attention(
     call: Call, *, query: int, causal: int, heads_first: bool = True, backward: float = 0, mask: int | None = None
 ) -> Work:
-    """Scaled dot product attention; ``query`` is the argument with Q, K and V follow it.
+    """Return the work of scaled dot product attention; ``query`` is the argument with Q, K and V follow it.
 
     Args:
         call: The call.
@@ -552,7 +552,7 @@ def _no_window(call: Call, first: int) -> None:
 
 
 def _paged(call: Call) -> Work:
-    """Attention of a server step over its cache of keys and values; arguments: Q, K and V of tokens, heads, size.
+    """Return the work of attention of a server step over its KV cache; arguments: Q, K and V as tokens, heads, size.
 
     The requests of the step have lengths of their own: the annotation of the step sums up their products.
     """
@@ -581,7 +581,7 @@ def _paged(call: Call) -> Work:
 
 
 def _grouped(call: Call) -> Work:
-    """A product for each group of rows: ``_grouped_mm(self, mat2, offs, ...)``, ``_scaled_grouped_mm``.
+    """Return the work of one product per group of rows: ``_grouped_mm(self, mat2, offs, ...)``.
 
     Where groups are of rows (T x K by E x K x N) or of columns, their sizes add up to T, so that the sum is known
     without them.

@@ -46,8 +46,8 @@ MOST_FILES: Final = 2_000
 """The most files whose beginning is read, the newest ones."""
 DEEPEST: Final = 8
 """Folders further below are not looked into."""
-LOOKED_AT: Final = 30
-"""Of so many profiles, the newest, first figures are found unasked."""
+PREVIEWED: Final = 30
+"""The first figures of at most this number of profiles, the newest, are read in advance."""
 QUICK_BYTES: Final = 4 << 20
 """Smaller files are read for their first figures."""
 _OF_OTHERS: Final = frozenset({"node_modules", "__pycache__", "site-packages"})
@@ -55,7 +55,7 @@ _OF_OTHERS: Final = frozenset({"node_modules", "__pycache__", "site-packages"})
 _SOURCE_CODE: Final = re.compile(
     r"\.(c|cc|cpp|cu|cuh|cxx|go|h|hip|hpp|java|jl|js|lua|py|pyi|pyx|rs|sh|toml|ts|yaml|yml)", re.IGNORECASE
 )
-"""Suffixes of files that are no profiles, whatever tables stand in their texts."""
+"""Suffixes of files that are no profiles, whatever tables their texts contain."""
 _RANK_IN_HEAD: Final = re.compile(rb'"rank"\s*:\s*([0-9]+)')
 _COMMAND_IN_HEAD: Final = re.compile(rb"==([0-9]+)== NVPROF is profiling process [0-9]+, command: (.*)")
 _TRACE_HANDLER: Final = re.compile(r"(.+)_([0-9]+)\.([0-9]{13,19})\.pt\.trace\.json")
@@ -63,7 +63,7 @@ _TRACE_HANDLER: Final = re.compile(r"(.+)_([0-9]+)\.([0-9]{13,19})\.pt\.trace\.j
 SAME_TIME_S: Final = 60
 """The processes of a job write their profiles within so many seconds."""
 _PARTS_OF_A_RUN: Final = ("nsys-stats", "rocprof", "dlprof", "ascend", "caffe")
-"""Beginnings of formats with several files for one run."""
+"""Prefixes of the names of formats with several files for one run."""
 
 PROFILES: Final = TableSpec(
     "profiles",
@@ -121,7 +121,7 @@ class FoundProfiles:
     profiles: tuple[FoundProfile, ...]
     """The newest first."""
     left_out: str = ""
-    """What was not looked at, in words; empty where all was."""
+    """A sentence about what was not examined; empty if everything was."""
 
 
 def find_profiles(
@@ -131,7 +131,7 @@ def find_profiles(
     lists_opened: bool = True,
     may_read: Callable[[str], bool] = lambda _path: True,
 ) -> FoundProfiles:
-    """The profiles in a folder and below it, and those opened before wherever they are.
+    """Return the profiles in a folder and below it, and those opened before wherever they are.
 
     Args:
         folder: Where to look; empty: only those opened before.
@@ -164,7 +164,7 @@ def find_profiles(
 
 
 def _candidates(folder: str) -> tuple[list[tuple[str, int, int]], str]:
-    """The files that may be profiles (path, size, modified), the newest first, and what was left out."""
+    """Return the files that may be profiles (path, size, modified), the newest first, and what was left out."""
     found: list[tuple[str, int, int]] = []
     folders = 0
     left_out = ""
@@ -200,7 +200,7 @@ def _folders(top: str) -> Iterator[str]:
 
 
 def is_profile_folder(path: str) -> bool:
-    """Whether a folder is a profile itself, as datasets and folders of Parquet files are."""
+    """Return whether a folder is a profile itself, as datasets and folders of Parquet files are."""
     try:
         return is_parquetdir(Path(path)) or is_dataset(Path(path))
     except (OSError, ProftuiError):
@@ -208,7 +208,7 @@ def is_profile_folder(path: str) -> bool:
 
 
 def _stamp(path: str) -> tuple[int, int] | None:
-    """Size and time of modification; None where there is no file."""
+    """Return size and time of modification; None where there is no file."""
     try:
         status = os.stat(path)  # noqa: PTH116
     except (OSError, ValueError):
@@ -217,7 +217,7 @@ def _stamp(path: str) -> tuple[int, int] | None:
 
 
 def format_of_path(path: str) -> str:
-    """The format of a file by its content; empty where it is no profile.
+    """Return the format of a file by its content; empty where it is no profile.
 
     >>> format_of_path("/dev/null")
     ''
@@ -234,7 +234,7 @@ def _notes_on(path: str) -> int:
 
 
 def are_unrelated(paths: Sequence[str]) -> bool:
-    """Whether nothing says that several profiles of a folder are of one run, so that they are not opened together.
+    """Return whether several profiles of a folder are of different runs, so that they are not opened together.
 
     Args:
         paths: Files that hold profiles.
@@ -251,7 +251,7 @@ def are_unrelated(paths: Sequence[str]) -> bool:
 
 
 def _are_of_one_trace_handler(paths: Sequence[str]) -> bool:
-    """Whether traces are of one process, or of several at the same time, by the names PyTorch gave them."""
+    """Return whether traces are of one process, or of several at the same time, by the names PyTorch gave them."""
     names = [_TRACE_HANDLER.match(Path(path).name) for path in paths]
     found = [(name[1], name[2], int(name[3][:10])) for name in names if name is not None]
     if len(found) < len(paths):
@@ -262,7 +262,7 @@ def _are_of_one_trace_handler(paths: Sequence[str]) -> bool:
 
 
 def _are_of_one_command(paths: Sequence[str], heads: Sequence[bytes]) -> bool:
-    """Whether nvprof's logs are of several processes of one command that ended at the same time."""
+    """Return whether nvprof's logs are of several processes of one command that ended at the same time."""
     found = [_COMMAND_IN_HEAD.search(head) for head in heads]
     started = [(one[1], one[2].strip()) for one in found if one is not None]
     if len(started) < len(paths) or len({command for _process, command in started}) > 1:
@@ -273,7 +273,7 @@ def _are_of_one_command(paths: Sequence[str], heads: Sequence[bytes]) -> bool:
 
 
 def lists_profiles(path: str) -> bool:
-    """Whether a path is that of a folder to choose from: with profiles of different runs, or with profiles only below.
+    """Return whether a path is a folder to choose from: with profiles of different runs, or only in subfolders.
 
     >>> lists_profiles("/dev/null")
     False
@@ -294,7 +294,7 @@ def lists_profiles(path: str) -> bool:
 
 
 def first_figures(profile: Profile) -> FirstFigures:
-    """What the home screen shows of a profile."""
+    """Return the figures of a profile for the home screen."""
     rows = kernels(profile)
     by_name = (
         rows.group_by("name", maintain_order=True)
@@ -321,7 +321,7 @@ def first_figures(profile: Profile) -> FirstFigures:
 
 
 def quick_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True) -> FirstFigures | None:
-    """The first figures of a file as they are cached, else from reading it, where it is small; else None.
+    """Return the cached first figures of a file, else those of a small file, which is read; else None.
 
     Args:
         found: The file.
@@ -344,7 +344,7 @@ def quick_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True)
 
 
 def with_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True) -> FoundProfile | None:
-    """A profile with its first figures, where they can be had quickly, or with what is wrong with it; None: it is none.
+    """Return a profile with its first figures if they are quick to get, or with its error; None if it is no profile.
 
     A text that speaks of a profiler begins like its output.
     """
@@ -363,7 +363,7 @@ def with_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True) 
 
 
 def profiles_frame(found: Sequence[FoundProfile], folder: str, now: float | None = None) -> pl.DataFrame:
-    """The rows of `PROFILES`.
+    """Return the rows of `PROFILES`.
 
     Args:
         found: The profiles.
@@ -406,7 +406,7 @@ def _shown_path(path: str, top: str) -> str:
 
 
 def age_in_words(seconds: float) -> str:
-    """How long ago something was.
+    """Format a time span as ``3 days ago``.
 
     >>> [age_in_words(s) for s in (-1, 30, 90, 7_300, 200_000, 3_000_000, 70_000_000)]
     ['now', 'now', '1 min', '2 h', '2 d', '4 wk', '2 y']
@@ -435,7 +435,7 @@ FORMATS: Final = TableSpec(
 
 
 def formats_frame() -> pl.DataFrame:
-    """What can be opened, and the command that records each: the rows of `FORMATS`."""
+    """Return the formats that can be opened and the commands that record them, as rows of `FORMATS`."""
     rows = [(one.title, one.record_with, one.name, one.recognized_by) for one in registry.formats()]
     return pl.DataFrame(rows, schema=["title", "record_with", "format", "recognized_by"], orient="row")
 
@@ -445,7 +445,7 @@ MOST_LISTED: Final = 10_000
 
 
 def complete_path(text: str, folder: str) -> str | None:
-    """What a typed path can go on with: the first entry of its folder by name, with a slash behind a folder.
+    """Complete a typed path by the first matching entry of its folder; folders get a slash.
 
     Args:
         text: What was typed.
@@ -477,7 +477,7 @@ _FIGURE: Final = 10
 
 
 def profile_preview(found: FoundProfile, width: int, height: int, *, is_looked: bool) -> list[str]:
-    """The first figures of a profile, at most so many lines of so many cells.
+    """Return the first figures of a profile as lines of at most ``width`` cells.
 
     Args:
         found: The profile.

@@ -52,7 +52,7 @@ NONE_RECORDED: Final = "none recorded"
 
 
 def gpu_summary(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
-    """One row per GPU of each session that the session names or uses; those with work first.
+    """Return one row per GPU of each session that the session names or uses; those with work first.
 
     A GPU without work that several ranks name has one row.
 
@@ -107,13 +107,13 @@ def gpu_summary(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 
 
 def _is_named_again() -> pl.Expr:
-    """A GPU without work that a row above names too, for another rank; rows with work stand above those without."""
+    """Return the condition for a GPU without work that an earlier row names too, for another rank."""
     first = pl.struct("host", "device", "gpu_name").is_first_distinct()
     return ~first & pl.col("rank").is_not_null() & (pl.col("gpu_activity") == NONE_RECORDED).fill_null(value=False)
 
 
 def imbalance_pct(values: pl.Series) -> float | None:
-    """The spread of figures: 100 x (most - least) / mean; None where there are not two, or their mean is 0.
+    """Return 100 x (max - min) / mean of values; None for fewer than two, or if the mean is 0.
 
     >>> imbalance_pct(pl.Series([90, 110])), imbalance_pct(pl.Series([1])), imbalance_pct(pl.Series([0, 0]))
     (20.0, None, None)
@@ -125,7 +125,7 @@ def imbalance_pct(values: pl.Series) -> float | None:
 
 
 def _sum_of(chosen: pl.Expr) -> pl.Expr:
-    """Sum of the durations of some work: 0 where there is none of it, null where there is and no duration is known."""
+    """Return the sum of durations of some work: 0 if there is none, null if no duration is known."""
     durations = pl.col("duration_ns").filter(chosen)
     return pl.when((durations.count() > 0) | (durations.len() == 0)).then(durations.sum())
 
@@ -169,7 +169,7 @@ _SCHEMA: Final = pl.Schema(
 
 @once_per_profile("activities", "api_calls", "ops", "ranges", "sessions")
 def streams(profile: Profile) -> pl.DataFrame:
-    """One row per stream of each GPU of each session, of the work whose start and duration are known.
+    """Return one row per stream of each GPU of each session, of the work whose start and duration are known.
 
     Columns: session, device, stream (null: the input does not name it), stream_work (how much of any sort),
     kernels_launched, gpu_ns (summed durations), busy_ns (time in which the stream had work), busy_pct (of the
@@ -181,7 +181,7 @@ def streams(profile: Profile) -> pl.DataFrame:
     rounded, only longer overlaps count.
     """
     kinds, of_stream = work_kinds(profile), profile["activities"]["stream"]
-    rows = [row for line in timelines(profile) for row in _rows(line, line.of(kinds), of_stream)]
+    rows = [row for line in timelines(profile) for row in _rows(line, line.take(kinds), of_stream)]
     walls = utilization(profile).select("session", "wall_ns").unique("session")
     wall = pl.col("wall_ns")
     return (
@@ -197,11 +197,11 @@ def streams(profile: Profile) -> pl.DataFrame:
 
 
 def _rows(line: Timeline, kinds: np.ndarray, of_stream: pl.Series) -> list[tuple[object, ...]]:
-    named = line.gathered(of_stream)
+    named = line.gather_from(of_stream)
     of_each = pl.DataFrame({"stream": named}).with_row_index("at").group_by("stream", maintain_order=True).agg("at")
     parts = [part.to_numpy() for part in of_each["at"]]
     own = [union_of(line.starts[part], line.ends[part]) for part in parts]
-    shared = _shared(own, line.resolution_ns)
+    shared = _shared_stream_time(own, line.resolution_ns)
     span = int(line.ends.max() - line.starts[0])
     rows: list[tuple[object, ...]] = []
     for part, busy in zip(parts, own, strict=True):
@@ -228,8 +228,8 @@ def _rows(line: Timeline, kinds: np.ndarray, of_stream: pl.Series) -> list[tuple
     return rows
 
 
-def _shared(own: list[IntervalSet], resolution_ns: int) -> IntervalSet:
-    """The time in which two streams or more had work; what only rounding makes overlap does not."""
+def _shared_stream_time(own: list[IntervalSet], resolution_ns: int) -> IntervalSet:
+    """Return the time in which at least two streams had work, without overlaps that rounding may cause."""
     starts = np.concatenate([one.starts for one in own])
     ends = np.concatenate([one.ends for one in own])
     return covered_at_least(starts, np.maximum(starts, ends - (resolution_ns - 1)), 2)

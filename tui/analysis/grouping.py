@@ -15,11 +15,11 @@ from tui.model.profile import column_view
 
 
 def group_rows(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[pl.Expr]) -> pl.DataFrame:
-    """What ``group_by(keys).agg(aggregations)`` gives, in no particular order.
+    """Return the result of ``group_by(keys).agg(aggregations)``, in no particular order.
 
     Columns that hold one value only (a session, a device, a verdict that no row has) are left out of the grouping and
-    put back, and the others are packed into one number where they fit: each further key costs as much as all of the
-    sums.
+    added again, and the others are packed into one number if they fit: each further key costs as much as all
+    aggregations.
 
     >>> frame = pl.DataFrame({"session": [0, 0], "name": ["a", "a"], "calls": [2, 3]})
     >>> group_rows(frame, ["session", "name"], [pl.col("calls").sum()]).rows()
@@ -33,7 +33,7 @@ def group_rows(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[p
     if not varying:
         sums = rows.lazy().select(*aggregations).collect() if aggregations else pl.DataFrame(height=1)
         return pl.concat([values.select(keys), sums], how="horizontal")
-    packed = _packed(rows, varying) if len(varying) > 1 else None
+    packed = _pack_keys(rows, varying) if len(varying) > 1 else None
     by = varying if packed is None else [packed.expression()]
     found = rows.lazy().group_by(by).agg(*aggregations).collect()
     found = found if packed is None else packed.unpacked(found)
@@ -43,27 +43,27 @@ def group_rows(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[p
 
 
 def distinct_rows(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """The distinct values of some columns together, in no particular order, as cheaply as `group_rows`."""
+    """Return the distinct combinations of some columns, in no particular order, as fast as `group_rows`."""
     varying = [key for key in keys if not is_constant(column_view(rows, key))]
-    if len(varying) == 1 and (firsts := _one_of_each(rows[varying[0]])) is not None:
+    if len(varying) == 1 and (firsts := _first_of_each_value(rows[varying[0]])) is not None:
         return rows.select(pl.col(keys).gather(firsts))
     return group_rows(rows.select(keys), keys, ())
 
 
 def unique_values(column: pl.Series) -> pl.Series:
-    """What ``unique`` gives, faster where all values are equal, as the session of millions of rows usually is.
+    """Return the unique values of a column; fast for constant columns, such as the session of many rows.
 
     >>> unique_values(pl.Series([3, 3, 3])).to_list()
     [3]
     """
     if is_constant(column):
         return column.head(1)
-    firsts = _one_of_each(column)
+    firsts = _first_of_each_value(column)
     return column.unique() if firsts is None else column.gather(firsts)
 
 
-def _one_of_each(column: pl.Series) -> pl.Series | None:
-    """A row of each value of a long column of few whole numbers or categories; None of others."""
+def _first_of_each_value(column: pl.Series) -> pl.Series | None:
+    """Return a row for each distinct value of a long integer or categorical column with few values; else None."""
     if column.len() < _LONG or column.null_count() or not (column.dtype.is_integer() or column.dtype == pl.Categorical):
         return None
     low, high = _bounds(column)
@@ -76,7 +76,7 @@ def _one_of_each(column: pl.Series) -> pl.Series | None:
 
 
 def is_constant(column: pl.Series) -> bool:
-    """Whether a column has exactly one distinct value."""
+    """Return whether a column has exactly one distinct value."""
     missing = column.null_count()
     if missing:
         return missing == column.len()
@@ -112,12 +112,12 @@ class _Digit:
     scale: int
 
     def expression(self) -> pl.Expr:
-        """What it adds to the key."""
+        """Return the part of this column in the key."""
         number = pl.col(self.name).to_physical().cast(pl.Int64) - self.low
         return number.fill_null(self.values - 1) * self.scale
 
     def of(self, keys: pl.Expr) -> pl.Expr:
-        """Its values in keys."""
+        """Return the values of this column in keys."""
         digit = (keys // self.scale) % self.values
         number = pl.when(digit != self.values - 1).then(digit.cast(pl.Int64) + self.low)
         if self.dtype == pl.Categorical:
@@ -132,21 +132,21 @@ class _Packed:
     digits: Sequence[_Digit]
 
     def expression(self) -> pl.Expr:
-        """The key of each row."""
+        """Return the key of each row."""
         key = pl.sum_horizontal(digit.expression() for digit in self.digits)
         largest = self.digits[-1].scale * self.digits[-1].values
         return (key.cast(pl.UInt32) if largest <= _SMALL else key).alias(_KEY)
 
     def unpacked(self, found: pl.DataFrame) -> pl.DataFrame:
-        """Groups with the columns in place of the key."""
+        """Return groups with the original columns in place of the key."""
         return found.with_columns(digit.of(pl.col(_KEY)) for digit in self.digits).drop(_KEY)
 
 
 _KEY: Final = "packed key"
 
 
-def _packed(rows: pl.DataFrame, keys: Sequence[str]) -> _Packed | None:
-    """The columns as digits of one key; None where they are not whole numbers, or their range is too large."""
+def _pack_keys(rows: pl.DataFrame, keys: Sequence[str]) -> _Packed | None:
+    """Return the columns as digits of one key; None if they are not integers or categories, or exceed the range."""
     digits, scale = [], 1
     for key in keys:
         dtype = rows.schema[key]
@@ -164,7 +164,7 @@ def _packed(rows: pl.DataFrame, keys: Sequence[str]) -> _Packed | None:
 
 
 def partition_by_session(frame: pl.DataFrame) -> dict[int, pl.DataFrame]:
-    """The rows of each session that a frame has rows of, in the frame's order.
+    """Return the rows of each session of a frame, in the frame's order.
 
     To filter a frame for one session after another takes as many passes as there are sessions; this takes one.
 
@@ -178,7 +178,7 @@ def partition_by_session(frame: pl.DataFrame) -> dict[int, pl.DataFrame]:
     if is_constant(sessions):
         return {sessions[0]: frame}
     if not sessions.null_count() and sessions.is_sorted():
-        # Where the rows of each session lie together, they stay where they lie.
+        # Contiguous rows of a session are slices, not copies.
         numbers = sessions.unique(maintain_order=True)
         firsts = [*sessions.set_sorted().search_sorted(numbers, side="left"), frame.height]
         return {

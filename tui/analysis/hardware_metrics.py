@@ -44,7 +44,7 @@ METRICS: Final = TableSpec(
 
 
 def launches_measured(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
-    """The recorded launches of the kernel that a metric was measured on, of any session, in time order.
+    """Return the recorded launches of the kernel of a metric, in any session, in time order.
 
     By its full name; of a session in which no launch has that, by its name without template arguments and parameters:
     tools spell the same kernel in several ways. Of a metric that was measured launch by launch, those of the same grid
@@ -72,7 +72,7 @@ def launches_measured(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def metrics(profile: Profile) -> pl.DataFrame:
-    """Metrics and events in the order of the input: the frame ``metrics``, its ``device`` called device_name.
+    """Return the frame ``metrics`` in the order of the input; its column ``device`` is called device_name.
 
     Values are in base units, which ``unit`` names.
     """
@@ -210,7 +210,7 @@ KEY_METRICS: Final = TableSpec(
 
 
 def key_metrics(profile: Profile) -> pl.DataFrame:
-    """The metrics to look at first of every measured kernel, in sections; stall reasons by share.
+    """Return the metrics to look at first of every measured kernel, in sections; stall reasons by share.
 
     Columns: session, device_name, kernel, grid and block, invocations, part (the section), label, column, avg, min,
     max, unit, stall_pct (of stall reasons), metric.
@@ -223,7 +223,7 @@ def key_metrics(profile: Profile) -> pl.DataFrame:
     ]  # fmt: skip
     rows = metrics(profile).with_columns(pl.col("metric", "unit", "kernel").cast(pl.String))
     wanted = rows.join(pl.DataFrame(known), on="metric", how="inner", maintain_order="left")
-    # Of two metrics of one name (Memory Throughput in % and in bytes a second) the share is the one of the first page.
+    # Of two metrics of one name (Memory Throughput in % and in bytes per second) Speed of Light shows the percentage.
     is_share = pl.col("column").str.ends_with("_pct")
     shares = pl.when(pl.col("metric") == "achieved_occupancy").then(pl.lit("%")).otherwise("unit")
     scale = pl.when((pl.col("metric") == "achieved_occupancy") & (pl.col("avg") <= 1)).then(100.0).otherwise(1.0)
@@ -245,7 +245,7 @@ def key_metrics(profile: Profile) -> pl.DataFrame:
 
 
 def _stalls(rows: pl.DataFrame) -> pl.DataFrame:
-    """The stall reasons of each kernel by one way of counting, the most frequent first, with their share of all."""
+    """Return the stall reasons of each kernel by one way of counting, most frequent first, with their shares."""
     reason = pl.coalesce(
         pl.when(pl.col("metric").str.contains(pattern)).then(pl.col("metric").str.extract(pattern))
         for pattern in _STALL_NAMES
@@ -268,7 +268,7 @@ def _stalls(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def measured_kernels(profile: Profile) -> pl.DataFrame:
-    """One row per measured kernel, grid and block: how far it is from the GPU's peaks and what holds it back.
+    """Return one row per measured kernel, grid and block: how far it is from the GPU's peaks and what holds it back.
 
     Those that take longest come first, where durations are measured; kernels without a key metric are left out.
     Columns: those of `MEASURED_KERNELS`.
@@ -303,7 +303,7 @@ def measured_kernels(profile: Profile) -> pl.DataFrame:
 
 
 def key_metrics_of(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
-    """The key metrics of one of `measured_kernels`."""
+    """Return the key metrics of one of `measured_kernels`."""
     return key_metrics(profile).filter(pl.col(name).eq_missing(pl.lit(row[name])) for name in _KERNEL)
 
 
@@ -326,7 +326,7 @@ class MeasuredLaunch:
 
 
 def measured_metrics(profile: Profile, activity: int) -> MeasuredLaunch | None:
-    """What Nsight Compute measured of launches like this one; None where it measured none.
+    """Return what Nsight Compute measured for launches of this configuration; None if nothing.
 
     Raises:
         KeyError: There is no such activity.
@@ -345,7 +345,7 @@ def measured_metrics(profile: Profile, activity: int) -> MeasuredLaunch | None:
         found, exact = same_shape.filter(pl.col("kernel").cast(pl.String).is_in(same_kernel)), False
     if found.is_empty():
         return None
-    # One file is enough, and that of the launch itself is the best.
+    # One session is enough, preferably that of the launch itself.
     sessions = found["session"].unique(maintain_order=True).to_list()
     session = launch["session"] if launch["session"] in sessions else sessions[0]
     found = found.filter(pl.col("session") == session)
@@ -361,11 +361,11 @@ def measured_metrics(profile: Profile, activity: int) -> MeasuredLaunch | None:
 
 
 def _relevant(means: pl.DataFrame) -> Iterator[tuple[str, float, str | None]]:
-    """The key metrics that were measured; where none was, the first shares that were."""
+    """Yield the key metrics that were measured; if none was, the first percentages that were."""
     rows = list(means.select("metric", "avg", "unit").iter_rows())
     found = False
     for key in _KEY_METRICS:
-        # Of two metrics of one name (Memory Throughput in % and in bytes a second) the share is the key one.
+        # Of two metrics of one name (Memory Throughput in % and in bytes per second) the percentage is the key metric.
         values = [(value, unit) for metric, value, unit in rows if metric in key.names and unit in ("%", "ns")]
         if values and key.column:
             found = True

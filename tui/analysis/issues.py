@@ -29,10 +29,10 @@ ISSUES: Final = TableSpec(
 
 
 def issues(profile: Profile) -> pl.DataFrame:
-    """The frame ``issues``: errors first, then warnings, then what is only worth knowing; each by line.
+    """Return the frame ``issues``: errors, then warnings, then infos; each by line.
 
     ``text`` is null where an issue is of no line: what is empty in all rows takes room from the reasons.
-    Its blanks count for one each.
+    Runs of blanks are collapsed.
     """
     rank = pl.col("severity").replace_strict({name: rank for rank, name in enumerate(SEVERITIES)}, default=-1)
     return (
@@ -43,7 +43,7 @@ def issues(profile: Profile) -> pl.DataFrame:
 
 
 def issue_counts(profile: Profile) -> dict[str, int]:
-    """How many issues there are of each severity, the worst first.
+    """Count issues by severity, the most severe first.
 
     >>> from tui.model.profile import profile_of
     >>> issue_counts(profile_of({}, source="run.log"))
@@ -63,7 +63,7 @@ _PACKED: Final = {".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat", ".zst": "zstdc
 
 
 def why_no_text(profile: Profile) -> str:
-    """Why the Log view has nothing to show, and what there is instead; empty where there is a text."""
+    """Return why the Log view has nothing to show, and what there is instead; empty where there is a text."""
     if profile.texts:
         return ""
     lines = (
@@ -75,7 +75,7 @@ def why_no_text(profile: Profile) -> str:
 
 
 def source_of_row(profile: Profile, row: Mapping[str, Any]) -> str:
-    """Where a row comes from, in words; empty where the Log view can show its line.
+    """Return a text about where a row comes from; empty if the Log view can show its line.
 
     Args:
         profile: Everything that was read.
@@ -96,7 +96,7 @@ def source_of_row(profile: Profile, row: Mapping[str, Any]) -> str:
 
 
 def _source(profile: Profile, session: object) -> str | None:
-    """The file of a session, or of all sessions."""
+    """Return the file of a session, or of all sessions."""
     sessions = profile["sessions"]
     if isinstance(session, int):
         sessions = sessions.filter(pl.col("session") == session)

@@ -49,7 +49,7 @@ KERNELS: Final = TableSpec(
     key=("session", "kind", "name"),
     sort=(("total_ns", True),),
     weight="total_ns",
-    # Copies can take longer than any kernel: who asks for the slowest kernel has it here.
+    # Copies can take longer than any kernel; this filter leaves them out.
     cursor_on=("kind", "kernel"),
 )
 
@@ -95,7 +95,7 @@ LAUNCHES: Final = TableSpec(
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "summary")
 def kernels(profile: Profile) -> pl.DataFrame:
-    """GPU activities by name: one row per session, kind and name, largest total first.
+    """Return GPU activities by name: one row per session, kind and name, largest total first.
 
     A session with single activities is added up from them. Of a session that holds aggregates alone, the rows are the
     log's own, with null for what it does not record.
@@ -123,12 +123,12 @@ def kernels(profile: Profile) -> pl.DataFrame:
 
 
 def exported_kernels(profile: Profile) -> pl.DataFrame:
-    """`kernels` with the columns of the export."""
+    """Return `kernels` with the columns of the export."""
     return kernels(profile).select(KERNEL_EXPORT)
 
 
 def _short_names(names: pl.Series) -> pl.DataFrame:
-    """For each distinct name its short form: columns ``name`` and ``short_name``."""
+    """Return the short form of each distinct name: columns ``name`` and ``short_name``."""
     distinct = names.unique().drop_nulls()
     texts = [short_name(text) for text in distinct.cast(pl.String).to_list()]
     return pl.DataFrame(
@@ -138,7 +138,7 @@ def _short_names(names: pl.Series) -> pl.DataFrame:
 
 
 def summary_rows(profile: Profile, section: str, *, without: pl.Series) -> pl.DataFrame:
-    """The rows of a section of ``summary`` by session and name, for the sessions that are not in ``without``."""
+    """Return the rows of a section of ``summary`` by session and name, for the sessions that are not in ``without``."""
     rows = profile["summary"].filter(
         pl.col("section") == section, ~pl.col("session").is_in(unique_values(without).implode())
     )
@@ -164,7 +164,7 @@ def summary_rows(profile: Profile, section: str, *, without: pl.Series) -> pl.Da
 def launches(
     profile: Profile, *, session: int, name: str, kind: str | None = None, gpu: str | None = None
 ) -> pl.DataFrame:
-    """The activities of one name of one session, in time order.
+    """Return the activities of one name of one session, in time order.
 
     Their own columns, with the verdict on tensor cores completed (`tensor_core_use.with_verdicts`), ``grid``
     and ``block`` as text, as ``(27848 1 1)``, the occupancy of each launch

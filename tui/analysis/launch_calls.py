@@ -31,7 +31,7 @@ LATE_NS: Final = 100_000
 
 @once_per_profile("activities", "api_calls")
 def launch_calls(profile: Profile) -> pl.DataFrame:
-    """The call that launched each activity: one row per row of ``activities``.
+    """Return the launching call of each activity: one row per row of ``activities``.
 
     Columns: launch_ns and launch_end_ns (start and end of the call), launched_with (rank among the activities that the
     same call launched, by start: 0 for the first; a call launches many where it replays a CUDA graph). All null where
@@ -54,7 +54,7 @@ def launch_calls(profile: Profile) -> pl.DataFrame:
 
 
 def _launching(activities: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int32]:
-    """The row of the call that launched each activity, -1 where it is not known."""
+    """Return the row of the launching call of each activity, -1 if unknown."""
     known = calls.select("session", "correlation", "start_ns")
     parts, runs = partition_by_session(known), _runs(column_view(activities, "session"))
     if len(parts) == 1 and len(runs) == 1 and runs[0][0] in parts:
@@ -70,7 +70,7 @@ def _launching(activities: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.
 
 
 def _all_differ(calls: npt.NDArray[np.int32]) -> bool:
-    """Whether no call launched more than one activity; -1: it is not known which one did."""
+    """Return whether each call launched one activity at most; -1: unknown call."""
     if (calls[1:] > calls[:-1]).all():
         return True
     known = calls[calls >= 0]
@@ -78,7 +78,7 @@ def _all_differ(calls: npt.NDArray[np.int32]) -> bool:
 
 
 def _runs(sessions: pl.Series) -> list[tuple[int, int, int]]:
-    """Each session of a frame that is in order of sessions: number, first row, rows."""
+    """Return number, first row and number of rows of each session in a frame sorted by session."""
     if is_constant(sessions):
         return [(sessions[0], 0, len(sessions))]
     runs = sessions.rle().struct.unnest()
@@ -89,7 +89,7 @@ def _runs(sessions: pl.Series) -> list[tuple[int, int, int]]:
 
 @once_per_profile("activities", "api_calls", "sessions")
 def launch_delays(profile: Profile) -> pl.DataFrame:
-    """The delay of every GPU activity whose launching call is known and whose own time is.
+    """Return the launch delay of every GPU activity whose launching call and times are known.
 
     Columns: session, activity, kind, name, device, stream, launch_ns and launch_end_ns (the call's start and end),
     start_ns, queue_ns, queue_idle_ns, queue_depth.
@@ -115,7 +115,7 @@ def launch_delays(profile: Profile) -> pl.DataFrame:
             ],
             how="horizontal",
         )
-        parts.append(_delays(part, np.concatenate((line.starts[:1], line.reached()[:-1]))))
+        parts.append(_delays(part, np.concatenate((line.starts[:1], line.latest_ends()[:-1]))))
     if not parts:
         columns_alone = activities.select("session", "activity", "kind", "name", "device", "stream", "start_ns").clear()
         return _delays(pl.concat([columns_alone, calls.clear()], how="horizontal"), np.zeros(0, np.int64))
@@ -123,7 +123,7 @@ def launch_delays(profile: Profile) -> pl.DataFrame:
 
 
 def _delays(part: pl.DataFrame, before: Ints) -> pl.DataFrame:
-    """Rows of `launch_delays` from activities of one device by start, and the latest end before each."""
+    """Return rows of `launch_delays` from one device's activities by start, and the latest end before each."""
     part = part.with_columns(pl.Series("before_ns", before))
     known = part.filter(pl.col("launch_end_ns").is_not_null())
     begun, launch = known["start_ns"].to_numpy(), known["launch_ns"].to_numpy()
@@ -147,7 +147,7 @@ def _delays(part: pl.DataFrame, before: Ints) -> pl.DataFrame:
 
 
 def delays_by_name(profile: Profile) -> pl.DataFrame:
-    """How GPU work of each name waited: one row per session, kind and name, most launches first.
+    """Return how long GPU work of each name waited: one row per session, kind and name, most launches first.
 
     Columns: session, kind, name, launches (of which the delay is known), queue_median_ns, queue_p90_ns, queue_p99_ns,
     queue_max_ns (of the delays of `launch_delays`, those below 0 left out; null where there are no others), early (how
@@ -215,7 +215,7 @@ class LaunchOrigin:
 
 
 def launch_origin(profile: Profile, activity: int) -> LaunchOrigin:
-    """Where an activity came from.
+    """Return where an activity came from.
 
     Raises:
         KeyError: There is no such activity.
@@ -294,7 +294,7 @@ class Neighbor:
 
 
 def neighbors(profile: Profile, activity: int) -> tuple[Neighbor | None, Neighbor | None]:
-    """The activities before and after one on its session, device and stream; None at the ends, or without a stream.
+    """Return the previous and next activity on the session, device and stream of one; None if there is none.
 
     Raises:
         KeyError: There is no such activity.

@@ -128,7 +128,7 @@ class LaunchConfig:
 
 
 def launch_config(profile: Profile, activity: int, *, gpu: str | None = None) -> LaunchConfig:
-    """All that is known of one GPU activity.
+    """Return all known facts about one GPU activity.
 
     Args:
         profile: Where it is.
@@ -204,7 +204,7 @@ class ProfilingCommand:
 
 
 def profiling_command(profile: Profile, activity: int) -> ProfilingCommand:
-    """The command that profiles the same launch in the next run of the program.
+    """Return the command that profiles the same launch in the next run of the program.
 
     Launches are counted as Nsight Compute does: those of the same function, whatever its template arguments, of the
     process on the device, in the order in which they were launched.
@@ -257,7 +257,7 @@ def _note(session: Mapping[str, Any], ordered: str) -> str:
 
 
 def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str]:
-    """How many launches of the same function came before on the same device, and by which order."""
+    """Return how many launches of the same function preceded it on the device, and in which order."""
     on_device = pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32))
     work = rows_of_session(profile["activities"], row["session"])
     function = _function(str(row["name"]))
@@ -283,7 +283,7 @@ def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str
 
 @once_per_profile("activities")
 def _devices(profile: Profile) -> pl.DataFrame:
-    """The devices of each session: ``session``, ``device``, ``is_told_by_call``: no two kernels of it share a call."""
+    """Return session, device and is_told_by_call of each device: whether each call launched one kernel at most."""
     activities = profile["activities"]
     devices = activities.lazy().select("session", "device").unique().collect(engine="streaming")
 
@@ -300,7 +300,7 @@ def _devices(profile: Profile) -> pl.DataFrame:
 
 @lru_cache(maxsize=MAX_CACHED_NAMES)
 def _function(name: str) -> str:
-    """A regular expression that ends with the name of the function, as Nsight Compute has it without arguments.
+    """Return a regular expression for the name of the function, as Nsight Compute writes it without arguments.
 
     >>> _function("void at::native::vectorized_elementwise_kernel<4, float>(int, float)")
     'vectorized_elementwise_kernel$'
@@ -313,14 +313,14 @@ def _function(name: str) -> str:
 
 
 def _literal(character: str) -> str:
-    """A regular expression for one character of a name; what is not plain may be any, as may what a name can hide."""
+    """Return a regular expression for one character of a name; special characters match any character."""
     if not character.isascii() or not character.isprintable() or character in "^\\[] ":
         return "."
     return character if character.isalnum() or character == "_" else f"[{character}]"
 
 
 def _program(command: str | None) -> str:
-    """The program's command line with every word quoted again, so that nothing in it is the shell's to run."""
+    """Return the program's command line with every word quoted, so that the shell runs nothing in it."""
     if not command or len(command) > COMMAND_LIMIT or not command.isprintable():
         return PROGRAM
     try:

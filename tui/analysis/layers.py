@@ -25,7 +25,7 @@ LAYERS: Final = TableSpec(
     "Layers",
     (
         *columns("layer", "phase", "executor", "measured_ns", "predicted_ns", "ratio"),
-        # What ran the layer, and how well that was predicted, are more informative than its share.
+        # The executor and the prediction are more informative than the share.
         replace(COLUMNS["time_pct"], priority=6),
         *columns(
             "op_type",
@@ -67,7 +67,7 @@ _RUN: Final = ("session", "model", "phase", "executor")
 
 
 def layers(profile: Profile) -> pl.DataFrame:
-    """Layer times, measured and predicted side by side, in the order of the input.
+    """Return measured and predicted times of layers side by side, in the order of the input.
 
     One row per layer, phase and executor, with measured_ns, predicted_ns, ratio (predicted / measured; null unless both
     are known), time_pct (share of the time of its phase and executor, measured where that is known, else predicted) and
@@ -110,7 +110,7 @@ def layers(profile: Profile) -> pl.DataFrame:
 
 
 def layer_totals(profile: Profile) -> pl.DataFrame:
-    """Sums of `layers` by session, model, phase and executor, in the order of the input.
+    """Return sums of `layers` by session, model, phase and executor, in the order of the input.
 
     Columns: those four, layers (rows), measured_ns, predicted_ns, ratio. The ratio is over the layers that are both
     measured and predicted, so that like is compared with like.
@@ -130,7 +130,7 @@ def layer_totals(profile: Profile) -> pl.DataFrame:
 
 
 def layers_of_total(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
-    """The layers that a total is of.
+    """Return the layers that a total is of.
 
     Args:
         profile: Where to look.
@@ -140,7 +140,7 @@ def layers_of_total(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def work_of_layer(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
-    """The GPU work of a layer, in time order.
+    """Return the GPU work of a layer, in time order.
 
     A layer records no kernels. Where ops or NVTX ranges are recorded, it is what was launched in one that
     is named as the layer, or in one within it; else what its layer type implies

@@ -36,7 +36,7 @@ _RANKED_TYPES: Final = (
 
 
 def work_of_call(call: Call) -> Work:
-    """FLOPs and bytes of a call.
+    """Return FLOPs and bytes of a call.
 
     Raises:
         UnknownWorkError: There is no formula for the op, or an input of it is not recorded.
@@ -47,8 +47,8 @@ def work_of_call(call: Call) -> Work:
     return model(call)
 
 
-def _moved(call: Call, inputs: Sequence[int], out: Shape, out_type: str, formula: str) -> Work:
-    """Inputs read once, one output written once."""
+def _memory_work(call: Call, inputs: Sequence[int], out: Shape, out_type: str, formula: str) -> Work:
+    """Return work that reads inputs once and writes one output once."""
     read = sum(call.size_bytes(index) for index in inputs)
     written = math.prod(out) * bytes_of_type(out_type)
     return Work(0, round(read + written), formula, "")
@@ -83,57 +83,57 @@ def _elementwise(call: Call) -> Work:
         out_type = call.types[0]
     else:
         out_type = _promoted([call.types[index] for index in inputs])
-    return _moved(call, inputs, out, out_type, "inputs + output")
+    return _memory_work(call, inputs, out, out_type, "inputs + output")
 
 
 def _copy(call: Call) -> Work:
     # copy_(self, source): self is only written.
-    return _moved(call, [1], call.shape(0), call.types[0], "source + copy")
+    return _memory_work(call, [1], call.shape(0), call.types[0], "source + copy")
 
 
 def _fill(call: Call) -> Work:
-    return _moved(call, [], call.shape(0), call.types[0], "output")
+    return _memory_work(call, [], call.shape(0), call.types[0], "output")
 
 
 def _softmax(call: Call) -> Work:
-    return _moved(call, [0], call.shape(0), call.types[0], "input + output")
+    return _memory_work(call, [0], call.shape(0), call.types[0], "input + output")
 
 
 def _softmax_backward(call: Call) -> Work:
-    return _moved(call, [0, 1], call.shape(0), call.types[0], "gradient + output + result")
+    return _memory_work(call, [0, 1], call.shape(0), call.types[0], "gradient + output + result")
 
 
 def _reduction(call: Call) -> Work:
     source = call.shape(0)
     over = call.numbers(1) if len(call.values) > 1 and call.values[1] else list(range(len(source)))
     remaining = [size for place, size in enumerate(source) if place not in {axis % len(source) for axis in over}]
-    return _moved(call, [0], tuple(remaining), call.types[0], "input + output")
+    return _memory_work(call, [0], tuple(remaining), call.types[0], "input + output")
 
 
 def _layer_norm(call: Call) -> Work:
     # layer_norm(input, normalized_shape, weight, bias, ...)
-    return _moved(call, [0, 2, 3], call.shape(0), call.types[0], "input + weight + bias + output")
+    return _memory_work(call, [0, 2, 3], call.shape(0), call.types[0], "input + weight + bias + output")
 
 
 def _batch_norm(call: Call) -> Work:
     # batch_norm(input, weight, bias, running_mean, running_var, ...)
-    return _moved(call, [0, 1, 2, 3, 4], call.shape(0), call.types[0], "input + weights + statistics + output")
+    return _memory_work(call, [0, 1, 2, 3, 4], call.shape(0), call.types[0], "input + weights + statistics + output")
 
 
 def _group_norm(call: Call) -> Work:
     # group_norm(input, num_groups, weight, bias, ...)
-    return _moved(call, [0, 2, 3], call.shape(0), call.types[0], "input + weight + bias + output")
+    return _memory_work(call, [0, 2, 3], call.shape(0), call.types[0], "input + weight + bias + output")
 
 
 def _rms_norm(call: Call) -> Work:
     # rms_norm(input, normalized_shape, weight, eps)
-    return _moved(call, [0, 2], call.shape(0), call.types[0], "input + weight + output")
+    return _memory_work(call, [0, 2], call.shape(0), call.types[0], "input + weight + output")
 
 
 def _layer_norm_backward(call: Call) -> Work:
     # native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
     written = call.size_bytes(5) + call.size_bytes(6)
-    inputs = _moved(call, [0, 1, 3, 4, 5, 6], call.shape(1), call.types[1], "")
+    inputs = _memory_work(call, [0, 1, 3, 4, 5, 6], call.shape(1), call.types[1], "")
     return Work(0, inputs.bytes + round(written), "gradient + input + weights + their gradients", "")
 
 
@@ -157,24 +157,24 @@ def _triton(call: Call) -> Work:
 def _batch_norm_backward(call: Call) -> Work:
     # native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, ...);
     # cudnn's begins with input and grad_out
-    inputs = _moved(call, [0, 1, 2, 5, 6], call.shape(0), call.types[0], "")
+    inputs = _memory_work(call, [0, 1, 2, 5, 6], call.shape(0), call.types[0], "")
     written = 2 * call.size_bytes(2)
     return Work(0, inputs.bytes + round(written), "gradient + input + weight + statistics + their gradients", "")
 
 
 def _group_norm_backward(call: Call) -> Work:
     # native_group_norm_backward(grad_out, input, mean, rstd, weight, ...)
-    inputs = _moved(call, [0, 1, 2, 3, 4], call.shape(1), call.types[1], "")
+    inputs = _memory_work(call, [0, 1, 2, 3, 4], call.shape(1), call.types[1], "")
     return Work(0, inputs.bytes + round(2 * call.size_bytes(4)), "gradient + input + weights + their gradients", "")
 
 
 def _server_norm(call: Call) -> Work:
     # rms_norm(input, weight, epsilon, ...)
-    return _moved(call, [0, 1], call.shape(0), call.types[0], "input + weight + output")
+    return _memory_work(call, [0, 1], call.shape(0), call.types[0], "input + weight + output")
 
 
 def _norm_into(call: Call) -> Work:
-    """Kernels of servers that write into arguments: each is read or written once."""
+    """Return the work of server kernels that write into arguments: each is read or written once."""
     return Work(0, round(sum(call.size_bytes(index) for index in _tensors(call, 5))), "all arguments", "")
 
 
@@ -205,7 +205,7 @@ def _add_and_norm(call: Call) -> Work:
 
 
 def _pooled(call: Call, *, dilation: int | None, ceil_mode: int) -> Shape:
-    """The shape of the output of ``pool(input, kernel_size, stride, padding, ...)``."""
+    """Return the shape of the output of ``pool(input, kernel_size, stride, padding, ...)``."""
     source = call.shape(0)
     kernel = call.numbers(1)
     dimensions = len(kernel)
@@ -227,29 +227,29 @@ def _pooled(call: Call, *, dilation: int | None, ceil_mode: int) -> Shape:
 def _max_pool(call: Call) -> Work:
     # max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)
     out = _pooled(call, dilation=4, ceil_mode=5)
-    moved = _moved(call, [0], out, call.types[0], "").bytes + math.prod(out) * bytes_of_type("int64")
+    moved = _memory_work(call, [0], out, call.types[0], "").bytes + math.prod(out) * bytes_of_type("int64")
     return Work(0, round(moved), "input + output + indices", "")
 
 
 def _max_pool_backward(call: Call) -> Work:
     # max_pool2d_with_indices_backward(grad_output, self, kernel_size, ..., ceil_mode, indices)
-    return _moved(call, [0, 7], call.shape(1), call.types[1], "gradient + indices + result")
+    return _memory_work(call, [0, 7], call.shape(1), call.types[1], "gradient + indices + result")
 
 
 def _average_pool(call: Call) -> Work:
     # avg_pool2d(self, kernel_size, stride, padding, ceil_mode, ...)
-    return _moved(call, [0], _pooled(call, dilation=None, ceil_mode=4), call.types[0], "input + output")
+    return _memory_work(call, [0], _pooled(call, dilation=None, ceil_mode=4), call.types[0], "input + output")
 
 
 def _gradient_of_input(call: Call) -> Work:
     # ..._backward(grad_output, self, ...): the input gives its shape alone
-    return _moved(call, [0], call.shape(1), call.types[1], "gradient + result")
+    return _memory_work(call, [0], call.shape(1), call.types[1], "gradient + result")
 
 
 def _adaptive_pool(call: Call) -> Work:
     # _adaptive_avg_pool2d(self, output_size)
     source, out = call.shape(0), call.numbers(1)
-    return _moved(call, [0], (*source[: len(source) - len(out)], *out), call.types[0], "input + output")
+    return _memory_work(call, [0], (*source[: len(source) - len(out)], *out), call.types[0], "input + output")
 
 
 def _class_loss(call: Call) -> Work:
@@ -260,30 +260,30 @@ def _class_loss(call: Call) -> Work:
 
 def _class_loss_backward(call: Call) -> Work:
     # nll_loss_backward(grad_output, self, target, ...)
-    return _moved(call, [2], call.shape(1), call.types[1], "targets + result")
+    return _memory_work(call, [2], call.shape(1), call.types[1], "targets + result")
 
 
 def _loss(call: Call) -> Work:
     # mse_loss(self, target, reduction): 0 keeps all values
     out = broadcast(call.shape(0), call.shape(1)) if call.numbers(2) == [0] else ()
-    return _moved(call, [0, 1], out, call.types[0], "input + target + output")
+    return _memory_work(call, [0, 1], out, call.types[0], "input + target + output")
 
 
 def _loss_backward(call: Call) -> Work:
     # mse_loss_backward(grad_output, self, target, reduction)
-    return _moved(call, [0, 1, 2] if call.has(0) else [1, 2], call.shape(1), call.types[1], "inputs + result")
+    return _memory_work(call, [0, 1, 2] if call.has(0) else [1, 2], call.shape(1), call.types[1], "inputs + result")
 
 
 def _dropout(call: Call) -> Work:
     # native_dropout(input, p, train)
-    moved = _moved(call, [0], call.shape(0), call.types[0], "").bytes + math.prod(call.shape(0))
+    moved = _memory_work(call, [0], call.shape(0), call.types[0], "").bytes + math.prod(call.shape(0))
     return Work(0, moved, "input + output + mask", "")
 
 
 def _embedding_backward(call: Call) -> Work:
     # embedding_dense_backward(grad_output, indices, num_weights, ...)
     out = (call.numbers(2)[0], call.shape(0)[-1])
-    return _moved(call, [0, 1], out, call.types[0], "gradient + indices + result")
+    return _memory_work(call, [0, 1], out, call.types[0], "gradient + indices + result")
 
 
 def _index_select(call: Call) -> Work:
@@ -366,7 +366,7 @@ _KERNEL_OF_LISTS: Final = re.compile(
 
 
 def _elements(call: Call, index: int) -> int:
-    """Elements of a list of tensors whose shapes are recorded."""
+    """Return the number of elements of a list of tensors whose shapes are recorded."""
     shapes = call.shapes[index] if index < len(call.shapes) else ()
     is_list = index < len(call.types) and call.types[index] in ("TensorList", "GenericList")
     if not is_list or not isinstance(shapes, tuple) or not shapes:
@@ -379,8 +379,8 @@ def _elements(call: Call, index: int) -> int:
     return found
 
 
-def _lists(call: Call, reads: int, writes: int) -> Work:
-    """Lists of tensors: elements read and written, of the type that the kernel's name tells."""
+def _list_work(call: Call, reads: int, writes: int) -> Work:
+    """Return the work on lists of tensors: elements read and written, of the type in the kernel's name."""
     found = _KERNEL_OF_LISTS.search(call.kernel or "")
     name = found and (found[2] or found[3])
     size = int(found[1]) if found and found[1] else _ELEMENTS.get(name or "")
@@ -395,22 +395,22 @@ def _lists(call: Call, reads: int, writes: int) -> Work:
 
 def _cat(call: Call) -> Work:
     elements = _elements(call, 0)
-    return _lists(call, elements, elements)
+    return _list_work(call, elements, elements)
 
 
 def _foreach(call: Call) -> Work:
-    """Each list is read once; the result, as large as the first one, is written."""
+    """Return the work of reading each list once and writing a result of the size of the first one."""
     bare = call.name.removeprefix("aten::_foreach_").rstrip("_")
     lists = [index for index, kind in enumerate(call.types) if kind in ("TensorList", "GenericList")]
     written = 0 if bare == "norm" else _elements(call, 0)
     read = [] if bare == "zero" else lists[1:] if bare == "copy" else lists
-    return _lists(call, sum(_elements(call, index) for index in read), written)
+    return _list_work(call, sum(_elements(call, index) for index in read), written)
 
 
 def _unscale(call: Call) -> Work:
     # _amp_foreach_non_finite_check_and_unscale_(gradients, found_inf, inv_scale)
     elements = _elements(call, 0)
-    return _lists(call, elements, elements)
+    return _list_work(call, elements, elements)
 
 
 def _optimizer(call: Call) -> Work:
@@ -421,7 +421,7 @@ def _optimizer(call: Call) -> Work:
         raise UnknownWorkError(NO_LIST)
     # Lists of another size are the numbers of steps.
     whole = sum(size for size in sizes if size == sizes[0])
-    return _lists(call, whole, whole - sizes[1])
+    return _list_work(call, whole, whole - sizes[1])
 
 
 _COMPARISONS: Final = frozenset(
@@ -516,7 +516,7 @@ _TRITON: Final = re.compile(r"triton_(?:poi|red|per|tem|for)_")
 
 
 def formula_of(name: str) -> Model | None:
-    """The formula of an op; None where there is none.
+    """Return the formula of an op; None where there is none.
 
     >>> formula_of("aten::mm") is not None, formula_of("aten::unique") is None
     (True, True)
@@ -540,7 +540,7 @@ def work_of_texts(
     kernel: str | None,
     inner: str | None,
 ) -> Work | str:
-    """What a call has to do, or why that is not known.
+    """Return the work of a call, or why it is unknown.
 
     Args:
         op: The name of the op.
@@ -561,9 +561,9 @@ def work_of_texts(
     except UnknownWorkError as error:
         return str(error)
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
-        # A dataset may hold any text in their place, and numbers that no program computes with.
+        # A dataset may hold any text here, and unrealistic numbers.
         return NOT_READABLE
-    # Sizes come from the file: what no GPU can do is no work.
+    # Sizes come from the file: ignore work that no GPU can do.
     return work if 0 <= work.flops < 1 << 62 and 0 < work.bytes < 1 << 62 else NOT_READABLE
 
 

@@ -50,7 +50,7 @@ _OF_ALL_GPU_WORK: Final = frozenset({Tool.NVPROF, Tool.NSYS, Tool.PYTORCH, Tool.
 
 
 def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
-    """The tool that recorded a session.
+    """Return the tool that recorded a session.
 
     What is not known by name counts as nvprof: so do logs of Caffe and Paleo, whose GPU work nvprof can record.
 
@@ -59,7 +59,7 @@ def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
     >>> tool_of("perfetto"), tool_of("perfetto", "rocprofv3")
     (<Tool.PERFETTO: 'Perfetto'>, <Tool.ROCPROF: 'rocprof'>)
     """
-    # Many tools write traces of Perfetto: which one it was is told by its name.
+    # Many tools write Perfetto traces: their name identifies the tool.
     is_perfetto = format_name == "perfetto"
     for text in (tool,) if is_perfetto else (format_name, tool):
         lowered = (text or "").lower()
@@ -71,7 +71,7 @@ def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
 
 @once_per_profile("sessions")
 def tools_of(profile: Profile) -> tuple[Tool, ...]:
-    """The tools that recorded the sessions of a profile, each once, in their order; nvprof where there is no session.
+    """Return the tools that recorded a profile's sessions, each once, in order; nvprof if there is no session.
 
     Nsight Compute arrives last: it is run in addition to another tool.
     """
@@ -81,7 +81,7 @@ def tools_of(profile: Profile) -> tuple[Tool, ...]:
 
 
 def records_copies(profile: Profile) -> bool:
-    """Whether all its sessions are of tools that record copies and memsets wherever they record kernels.
+    """Return whether all sessions are of tools that record copies and memsets wherever they record kernels.
 
     With the others, that there are none in the input may only mean that no one asked for them.
     """
@@ -104,15 +104,15 @@ class Need:
     """What is unknown without it, where ``no`` and its name are not enough."""
 
     def with_tools(self, tools: tuple[Tool, ...]) -> Need:
-        """The same need with the command of the first of these tools that can record it."""
+        """Return the need with the command of the first of these tools that can record it."""
         fitting = [self.record if tool is Tool.NVPROF else self.commands.get(tool) for tool in tools]
-        # No command of nvprof helps whoever records with another tool.
+        # nvprof's command does not help users of other tools.
         other = self.record if not tools or self.record.startswith("open ") else ""
         command = next((known for known in fitting if known), "" if "" in fitting else other)
         return replace(self, record=command)
 
-    def recordable(self, tools: tuple[Tool, ...]) -> bool:
-        """Whether any of these tools can record it, by a command of its own."""
+    def is_recordable(self, tools: tuple[Tool, ...]) -> bool:
+        """Return whether one of these tools has a command that records it."""
         return any(self.commands.get(tool) for tool in tools)
 
     @property

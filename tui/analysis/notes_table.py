@@ -38,7 +38,7 @@ _SCHEMA: Final = {
 
 
 def notes_frame(notes: Mapping[str, Note], files: Files | None, view: str | None = None) -> pl.DataFrame:
-    """The frame ``notes``: one row a note, by view in the order of the menu, the oldest first.
+    """Return the frame ``notes``: one row per note, by view in the order of the menu, the oldest first.
 
     Columns: ``view`` (title), ``row`` (in words), ``note``, ``written`` (local time), ``written_of`` (the file as it is
     now, or before it changed), ``note_id``.
@@ -72,7 +72,7 @@ def written_at(note: Note) -> str:
 
 
 def note_title(spec: TableSpec, row: Mapping[str, Any], *, with_session: bool = False) -> str:
-    """What a row is called by itself: its name, and the numbers that distinguish it from others of that name.
+    """Return the title of a row by itself: its name, and the numbers that distinguish it from others of that name.
 
     >>> note_title(NOTES, {"note": "slow", "note_id": "x"})
     'slow'

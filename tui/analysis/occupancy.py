@@ -65,7 +65,7 @@ REGISTER_UNIT: Final = 256
 
 @cache
 def capabilities() -> pl.DataFrame:
-    """The limits of each compute capability: the rows of ``compute_capabilities.toml``."""
+    """Return the limits of each compute capability: the rows of ``compute_capabilities.toml``."""
     table = tomllib.loads(files("tui.data").joinpath("compute_capabilities.toml").read_text("utf-8"))
     return pl.DataFrame(table["capabilities"])
 
@@ -75,7 +75,7 @@ def _rounded_up(value: pl.Expr, unit: pl.Expr | int) -> pl.Expr:
 
 
 def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-    """Occupancy of launch configurations.
+    """Compute the occupancy of launch configurations.
 
     Args:
         configs: Rows with the columns of `SHAPE`.
@@ -159,13 +159,13 @@ def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _product(shape: str) -> pl.Expr:
-    """Of the sides of a grid or block; null where they are none, as damaged ones."""
+    """Return the product of the sides of a grid or block; null for invalid sides."""
     x, y, z = (pl.col(f"{shape}_{axis}").cast(pl.Int64) for axis in "xyz")
     return pl.when(pl.min_horizontal(x, y, z) > 0).then(x * y * z)
 
 
 def shared_memory() -> pl.Expr:
-    """Shared memory of a block, static and dynamic together, however the input has it; null where it is incomplete.
+    """Return the shared memory of a block, static plus dynamic; null if incomplete.
 
     >>> rows = {"shared_bytes": [None, 7], "static_shared_bytes": [1, None], "dynamic_shared_bytes": [2, None]}
     >>> pl.DataFrame(rows).select(shared_memory())["shared_bytes"].to_list()
@@ -175,7 +175,7 @@ def shared_memory() -> pl.Expr:
 
 
 def _reason() -> pl.Expr:
-    """Why the occupancy of a row is unknown, or null."""
+    """Return why the occupancy of a row is unknown, or null."""
     c = pl.col
     return (
         pl.when(c("vendor").is_not_null())
@@ -211,7 +211,7 @@ def with_occupancy(profile: Profile, activities: pl.DataFrame, *, gpu: str | Non
 
 
 def occupancy(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
-    """Occupancy of every launch configuration of every kernel, the one with most GPU time first.
+    """Return the occupancy of every launch configuration of every kernel, most GPU time first.
 
     One row per session, device, name and columns of `SHAPE`, with grid, block, calls, total_ns and `RESULTS`.
     """
@@ -242,7 +242,7 @@ class OccupancyAdvice:
 def occupancy_advice(
     compute_capability: str, threads_per_block: int, registers: int, shared_bytes: int
 ) -> tuple[OccupancyAdvice, ...]:
-    """What would raise the theoretical occupancy of a launch configuration; empty where nothing would.
+    """Return changes that would raise the theoretical occupancy of a launch configuration, if any.
 
     First what it takes to hold one more block on an SM with blocks of the same size (the next step), and what it takes
     to hold as many as the SM has warps and places for (where that is another step); then the block size that gives most
@@ -280,7 +280,7 @@ def occupancy_advice(
 
 
 def advice_for(config: LaunchConfig) -> tuple[OccupancyAdvice, ...]:
-    """`occupancy_advice` for a launch; empty where its occupancy is not known."""
+    """Return `occupancy_advice` for a launch; empty if its occupancy is unknown."""
     shared = config.shared_bytes
     if shared is None and config.static_shared_bytes is not None and config.dynamic_shared_bytes is not None:
         shared = config.static_shared_bytes + config.dynamic_shared_bytes
@@ -292,13 +292,13 @@ def advice_for(config: LaunchConfig) -> tuple[OccupancyAdvice, ...]:
 
 
 def _step(capability: str, threads: int, registers: int, shared: int, target: int) -> OccupancyAdvice | None:
-    """What holds so many blocks on an SM; None where no registers or shared memory would."""
-    # Never below 1: what needs less than a lot of registers is no advice.
+    """Return what fits ``target`` blocks on an SM; None if neither registers nor shared memory can."""
+    # At least 1: fewer registers than one allocation unit is no advice.
     fewer = [registers, *range(registers // REGISTER_STEP * REGISTER_STEP, 0, -REGISTER_STEP)]
     by_registers = _rows(capability, [(threads, count, 0) for count in fewer]).filter(pl.col("blocks_per_sm") >= target)
     if registers and by_registers.is_empty():
         return None
-    # They are in order, most registers first.
+    # Sorted by registers, descending.
     wanted = int(by_registers["registers"][0]) if registers else 0
     less = _most_shared(capability, target, shared)
     if less is None:
@@ -315,7 +315,7 @@ def _step(capability: str, threads: int, registers: int, shared: int, target: in
 
 
 def _most_shared(capability: str, target: int, shared: int) -> int | None:
-    """The most shared memory of a block, at most what it has, with which an SM holds so many; None where none does."""
+    """Return the largest shared memory of a block, at most ``shared``, that fits ``target`` blocks; else None."""
     limits = capabilities().filter(pl.col("compute_capability") == capability).row(0, named=True)
     each = limits["shared_kb"] * 1024 // target // limits["shared_unit"] * limits["shared_unit"]
     left = int(each) - int(limits["shared_reserved"])

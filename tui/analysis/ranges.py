@@ -50,20 +50,22 @@ _LAUNCHED_SCHEMA: Final = pl.Schema(
 
 @once_per_profile("activities", "api_calls")
 def launched_work(profile: Profile) -> pl.DataFrame:
-    """Every GPU activity whose launching call and thread are known, by thread and time of that call.
+    """Return every GPU activity whose launching call and thread are known, by thread and time of that call.
 
     Columns: session, pid, tid, launch_ns, duration_ns, is_kernel (a kernel, or a whole CUDA graph).
     """
     columns = profile["activities"].select("session", "kind", "duration_ns", "correlation")
-    # One after the other goes where there is room for all of them.
+    # One session at a time into preallocated columns.
     parts = [
-        spill_to_disk(_launched(work.drop_nulls("correlation"), rows_of_session(profile["api_calls"], session)))
+        spill_to_disk(
+            _launched_work_of_session(work.drop_nulls("correlation"), rows_of_session(profile["api_calls"], session))
+        )
         for session, work in sorted(partition_by_session(columns).items())
     ]
     return pl.concat(parts) if parts else pl.DataFrame(schema=_LAUNCHED_SCHEMA)
 
 
-def _launched(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+def _launched_work_of_session(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """`launched_work` of one session."""
     is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
     return (
@@ -83,7 +85,7 @@ def launched_work_by_process(profile: Profile) -> pl.DataFrame:
 
 
 def with_launched_within(intervals: pl.DataFrame, work: pl.DataFrame, of: Sequence[str] = THREAD) -> pl.DataFrame:
-    """Add ``gpu_ns`` and ``kernels``: the GPU work that was launched in each time interval, on its own thread.
+    """Add ``gpu_ns`` and ``kernels``: the GPU work launched in each interval, on its own thread.
 
     Both are null where the thread or the times of a interval are not known, and in sessions of which no launch is.
 
@@ -92,7 +94,7 @@ def with_launched_within(intervals: pl.DataFrame, work: pl.DataFrame, of: Sequen
         work: `launched_work` of the same profile, or `launched_work_by_process`.
         of: `THREAD`, or `PROCESS` for what any thread of the process launched.
     """
-    # Launches are in the order of threads: each has a number of its own for as long as its rows go on.
+    # Launches are sorted by thread: number the threads in that order.
     is_next = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in of)
     is_first = work.select(is_next.fill_null(True).alias("first"))["first"]
     own = (is_first.cum_sum() - 1).fill_null(0)
@@ -116,13 +118,13 @@ def with_launched_within(intervals: pl.DataFrame, work: pl.DataFrame, of: Sequen
 
 
 def _places(own: pl.Series, launch: Ints, code: pl.Series, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Where among launches, sorted by thread and time, the first and the one after the last of each interval lie."""
+    """Return the first launch and the one after the last of each interval; launches are sorted by thread and time."""
     threads, codes = own.to_numpy().astype(np.int64), code.to_numpy().astype(np.int64)
     moments = np.concatenate((launch, start, end))
     low, high = (int(moments.min()), int(moments.max())) if len(moments) else (0, 0)
     width = high - low + 1
     if width * (int(threads.max(initial=0)) + 1) >= 1 << 62:
-        # Times whose range is too large for one number with the thread: their order is enough.
+        # If times do not fit into one number with the thread, use their ranks.
         _, ranks = np.unique(moments, return_inverse=True)
         launch, start, end = np.split(ranks.astype(np.int64), (len(launch), len(launch) + len(start)))
         low, width = 0, len(moments)
@@ -153,7 +155,7 @@ def with_work(ranges: pl.DataFrame, profile: Profile) -> pl.DataFrame:
 
 
 def work_while_open(ranges: pl.DataFrame, by: Sequence[str], profile: Profile) -> pl.DataFrame:
-    """`WORK` of groups of ranges, each launch counts once, even where ranges of a group are nested.
+    """Return `WORK` of groups of ranges; each launch counts once, even if ranges of a group are nested.
 
     ``range_`` is what was launched while a range of the group was open on the launching thread, ``meanwhile_`` what was
     launched while one was open on another thread of the process and none on the launching one. Null as in `with_work`.
@@ -179,7 +181,7 @@ def work_while_open(ranges: pl.DataFrame, by: Sequence[str], profile: Profile) -
 
 
 def _intervals(ranges: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """The times in which a range of a group is open: intervals that do not overlap, as start_ns and duration_ns."""
+    """Return the disjoint intervals in which a range of a group is open, as start_ns and duration_ns."""
     return (
         ranges.select(*by, "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
         .sort("start_ns")
@@ -263,7 +265,7 @@ OF_A_NAME: Final = ("session", "domain", "name")
 
 @once_per_profile("ranges", "summary", "activities", "api_calls")
 def ranges_by_name(profile: Profile) -> pl.DataFrame:
-    """Ranges by name: one row per session, domain and name, largest total first.
+    """Return ranges by name: one row per session, domain and name, largest total first.
 
     Columns: session, domain, name, calls, total_ns, avg_ns, min_ns, max_ns, median_ns, p90_ns, p99_ns, std_ns,
     range_gpu_ns (summed durations of the GPU work launched while a range of the name was open on the launching
@@ -277,13 +279,13 @@ def ranges_by_name(profile: Profile) -> pl.DataFrame:
     by_name = ranges.group_by(OF_A_NAME, maintain_order=True).agg(*call_statistics(), pl.col("line").min())
     within = work_while_open(ranges, OF_A_NAME, profile)
     single = by_name.join(within, on=OF_A_NAME, how="left", nulls_equal=True, maintain_order="left")
-    return pl.concat([single, _printed(profile)], how="diagonal_relaxed").sort(
+    return pl.concat([single, _printed_ranges(profile)], how="diagonal_relaxed").sort(
         "total_ns", "name", descending=[True, False], nulls_last=True
     )
 
 
-def _printed(profile: Profile) -> pl.DataFrame:
-    """The ranges of sessions that hold them as totals alone."""
+def _printed_ranges(profile: Profile) -> pl.DataFrame:
+    """Return the ranges of sessions that hold them as totals."""
     own = profile["ranges"]["session"].unique().implode()
     return (
         profile["summary"]
@@ -302,7 +304,7 @@ def _printed(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile("sessions", "ranges", "activities", "ops", "api_calls")
 def range_instances(profile: Profile) -> pl.DataFrame:
-    """Every range with ``number`` (its row), the GPU work of `WORK`, and the iteration that it lies in.
+    """Return every range with ``number`` (its row), the GPU work of `WORK`, and its iteration.
 
     What was launched on its own thread between its start and its end counts for it, so the work of ranges inside it
     does as well. ``iteration`` is the one that it marks (``iteration_by``: recorded), else the one between whose start
@@ -326,7 +328,7 @@ def ranges_by_other_threads(profile: Profile) -> pl.DataFrame:
 
 
 def instances_of_range(profile: Profile, *, session: int, domain: str | None, name: str) -> pl.DataFrame:
-    """The ranges of one name, in time order."""
+    """Return the ranges of one name, in time order."""
     rows = range_instances(profile)
     return rows.filter(
         pl.col("session") == session,
@@ -355,7 +357,7 @@ NAMES_AT_DEPTH: Final = TableSpec(
 
 @once_per_profile("ranges", "activities", "api_calls")
 def ranges_by_depth(profile: Profile) -> pl.DataFrame:
-    """One row per session and depth (ranges of the same thread around a range): outermost first.
+    """Return one row per session and depth (ranges of the same thread around a range): outermost first.
 
     Columns: session, depth (null: not known), calls (ranges), names (distinct), total_ns, self_ns (total less that of
     the next depth: time in which no range lies within), avg_ns, max_ns, and the GPU work of
@@ -393,12 +395,12 @@ def ranges_by_depth(profile: Profile) -> pl.DataFrame:
 
 
 def is_at_depth(depth: int | None) -> pl.Expr:
-    """The ranges of a depth."""
+    """Return the condition for ranges of a depth."""
     return pl.col("depth").eq_missing(pl.lit(depth, pl.Int32))
 
 
 def names_at_depth(profile: Profile, *, session: int, depth: int | None) -> pl.DataFrame:
-    """The ranges of one depth by name, most time first: columns as `tui.analysis.ranges.ranges_by_name`, less line."""
+    """Return the ranges of one depth by name, most time first, with the columns of `ranges_by_name` but line."""
     rows = profile["ranges"].filter(pl.col("session") == session, is_at_depth(depth))
     return (
         rows.group_by(OF_A_NAME, maintain_order=True)
@@ -409,7 +411,7 @@ def names_at_depth(profile: Profile, *, session: int, depth: int | None) -> pl.D
 
 
 def work_in_range(profile: Profile, row: Mapping[str, Any], *, meanwhile: bool = False) -> pl.DataFrame:
-    """The GPU work that the thread of a range launched between its start and its end, whenever it ran.
+    """Return the GPU work that the thread of a range launched between its start and end, whenever it ran.
 
     Args:
         profile: Where to look.
@@ -430,7 +432,7 @@ def work_in_range(profile: Profile, row: Mapping[str, Any], *, meanwhile: bool =
 
 
 def ranges_around(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
-    """The ranges of the same thread that a range lies in, outermost first.
+    """Return the ranges of the same thread around a range, outermost first.
 
     Args:
         profile: Where to look.

@@ -85,7 +85,7 @@ RANKS_OF_OP: Final = TableSpec(
 
 
 def slowest_ranks(profile: Profile) -> pl.DataFrame:
-    """One row per iteration that several ranks have, the one in which a rank is furthest above the median first.
+    """Return one row per iteration of several ranks, the largest distance of a rank from the median first.
 
     Columns: iteration, longest_rank and longest_ns, above_median_ns (longest - median), rank_median_ns, spread_pct
     (100 x (longest - shortest) / mean), fastest_rank and shortest_ns, ranks (how many have it), last_rank and wait_ns
@@ -121,7 +121,7 @@ def slowest_ranks(profile: Profile) -> pl.DataFrame:
 
 
 def last_ranks(profile: Profile) -> pl.DataFrame:
-    """For each iteration with long collectives: iteration, last (the session that arrived last to them), wait_ns."""
+    """Return for each iteration with long collectives: iteration, last (the session that arrived last), wait_ns."""
     if collectives(profile)["session"].n_unique() < 2:
         return pl.DataFrame(schema={"iteration": pl.Int32, "last": pl.UInt32, "wait_ns": pl.Int64})
     return stragglers(profile).by_iteration.select("iteration", last="session", wait_ns="wait_ns")
@@ -165,7 +165,7 @@ def ops_of_ranks(profile: Profile) -> pl.DataFrame:
 
 
 def op_type_ranks(profile: Profile) -> pl.DataFrame:
-    """One row per op type: the spread between the ranks that have it, the largest difference first.
+    """Return one row per op type: the spread between the ranks that have it, the largest difference first.
 
     Columns: op_type, op_least_ns, op_middle_ns, op_most_ns (GPU time by iteration, over the ranks), apart_ns (most -
     least), op_spread_pct (100 x spread / mean), most_rank, least_rank, ranks (that have it), ranks_total_ns (GPU time
@@ -181,7 +181,7 @@ def op_type_ranks(profile: Profile) -> pl.DataFrame:
 
 
 def op_ranks(profile: Profile, *, op_type: str | None = None) -> pl.DataFrame:
-    """The same for each op.
+    """Return the columns of `op_type_ranks` for each op.
 
     Args:
         profile: All ranks.
@@ -194,7 +194,7 @@ def op_ranks(profile: Profile, *, op_type: str | None = None) -> pl.DataFrame:
 
 
 def ranks_of_op(profile: Profile, *, op: str | None = None, op_type: str | None = None) -> pl.DataFrame:
-    """What each rank takes for each op, the one that takes most first.
+    """Return the time of each rank for each op, the slowest rank first.
 
     Args:
         profile: All ranks.
@@ -294,12 +294,12 @@ def iteration_ranks(profile: Profile, *, iteration: int) -> pl.DataFrame:
 
 
 def has_several_ranks(profile: Profile) -> bool:
-    """Whether two sessions or more have GPU work with its times."""
+    """Return whether two sessions or more have GPU work with its times."""
     return profile["activities"].filter(pl.col("start_ns").is_not_null())["session"].n_unique() > 1
 
 
 def why_no_ranks(profile: Profile) -> str:
-    """Why there are no ranks to compare; empty where there are."""
+    """Return why there are no ranks to compare; empty where there are."""
     if has_several_ranks(profile):
         return ""
     shown = profile["sessions"].height
@@ -309,7 +309,7 @@ def why_no_ranks(profile: Profile) -> str:
 
 
 def ranks(profile: Profile) -> pl.DataFrame:
-    """One row per session that has GPU work with its times, where there are two or more; nothing compares clocks.
+    """Return one row per session with timed GPU work, if there are at least two; clocks are not compared.
 
     Columns: session, who (`session_labels`), host, gpus (how many it used), wall_ns (of all its GPUs together),
     compute_ns, exposed_comm_ns, exposed_copy_ns, busy_ns, idle_ns, comm_ns
@@ -341,7 +341,7 @@ def ranks(profile: Profile) -> pl.DataFrame:
         iteration_std_ns="std_ns",
         iteration_max_ns="max_ns",
     )
-    waited = _waited(profile)
+    waited = _collective_waits(profile)
     return (
         by_session.join(times, on="session", how="left", maintain_order="left")
         .join(waited, on="session", how="left", maintain_order="left")
@@ -359,12 +359,12 @@ def ranks(profile: Profile) -> pl.DataFrame:
 
 
 def _empty(spec: TableSpec) -> pl.DataFrame:
-    """No rows."""
+    """Return an empty table."""
     return pl.DataFrame(schema={column.name: pl.String for column in spec.columns} | {"session": pl.UInt32})
 
 
-def _waited(profile: Profile) -> pl.DataFrame:
-    """session, came_last, waited_ns: 0 for those that never arrived last, or waited; no rows where nothing is known."""
+def _collective_waits(profile: Profile) -> pl.DataFrame:
+    """Return session, came_last, waited_ns: 0 for ranks that never arrived last or waited; empty if unknown."""
     schema = {"session": pl.UInt32, "came_last": pl.Int64, "waited_ns": pl.Int64}
     if collectives(profile)["session"].n_unique() < 2:
         return pl.DataFrame(schema=schema)
@@ -383,7 +383,7 @@ def _waited(profile: Profile) -> pl.DataFrame:
 
 
 def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataFrame:
-    """Iterations that several ranks have, by number: the spread between ranks.
+    """Return iterations that several ranks have, by number: the spread between ranks.
 
     Columns: session, iteration, duration_ns (of the rank), mean_ns, shortest_ns, longest_ns (over the ranks), behind_ns
     (duration - mean), spread_pct (100 x (longest - shortest) / mean), ranks (how many have it), longest_rank (whose
@@ -433,7 +433,7 @@ class StragglerVerdict:
 
 
 def straggler_verdict(profile: Profile) -> StragglerVerdict:
-    """Which rank the others wait for, where one can be named.
+    """Return which rank the others wait for, if one stands out.
 
     A rank that arrives last in more than half of the iterations, and in two at least, is named; the rule C5 of the
     Expert Systems has thresholds of its own.

@@ -105,7 +105,7 @@ ROOFLINE_CALLS: Final = TableSpec(
 
 @once_per_profile(*FRAMES)
 def op_work(profile: Profile) -> pl.DataFrame:
-    """The calls of ops that have a formula and ran on the GPU, in the order of ``ops``: `OP_WORK`.
+    """Return the calls of ops that have a formula and ran on the GPU, in the order of ``ops``: `OP_WORK`.
 
     Every figure but ``gpu_ns`` is inferred from shapes and types. A call counts once: where an op with a formula runs
     in another one (a convolution in ``aten::convolution``), the outer call has the work and the time of both.
@@ -133,7 +133,7 @@ def _has_no_shapes(profile: Profile) -> bool:
 
 
 def _calls(profile: Profile, rows: Ints, owner: Ints) -> pl.DataFrame:
-    """The calls at these rows of ``ops`` that ran on the GPU: `OP_WORK`.
+    """Return the calls at these rows of ``ops`` that ran on the GPU: `OP_WORK`.
 
     Args:
         profile: What was read.
@@ -169,7 +169,7 @@ def _calls(profile: Profile, rows: Ints, owner: Ints) -> pl.DataFrame:
 
 
 def _rates() -> dict[str, pl.Expr]:
-    """What follows from flops, bytes, gpu_ns, peak_flops_per_s and bandwidth."""
+    """Return what follows from flops, bytes, gpu_ns, peak_flops_per_s and bandwidth."""
     seconds = pl.col("gpu_ns") / 1e9
     compute_s = pl.col("flops") / pl.col("peak_flops_per_s")
     memory_s = pl.col("bytes") / pl.col("bandwidth")
@@ -197,7 +197,7 @@ def _rates() -> dict[str, pl.Expr]:
 
 
 def _counted_calls(recorded: pl.DataFrame, work: pl.DataFrame) -> Ints:
-    """For each recorded op the row of the counted call that it is or runs in, `NONE` where there is none.
+    """Return for each recorded op the row of the counted call that it is or runs in, `NONE` where there is none.
 
     Counted are calls whose work is known, the outer one where one runs in another. An op that only wraps others counts
     where the work of none of those is known.
@@ -217,7 +217,7 @@ def _counted_calls(recorded: pl.DataFrame, work: pl.DataFrame) -> Ints:
 
 
 def _launched(profile: Profile, owner: Ints) -> pl.DataFrame:
-    """What the counted calls launched.
+    """Return what the counted calls launched.
 
     Columns: row, device, uses_tensor_core (whether any kernel does; null where that is not known), is_host_copy
     (whether all of it is copies from or to the host, which GPU memory does not bound), main_activity (the row of
@@ -254,7 +254,7 @@ def _launched(profile: Profile, owner: Ints) -> pl.DataFrame:
 
 
 def _nearly_all(name: str) -> pl.Expr:
-    """The value with `MAIN_SHARE` of the time; null where there is none."""
+    """Return the value with `MAIN_SHARE` of the time; null where there is none."""
     time = pl.col("duration_ns")
     most = pl.col(name).get(time.arg_max())
     return pl.when(time.max() >= MAIN_SHARE * time.sum()).then(most).alias(name)
@@ -376,7 +376,7 @@ def _by_shape(work: pl.DataFrame) -> pl.DataFrame:
 
 
 def calls_of_shape(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
-    """The calls behind a row of `op_work_by_shape`, the longest first; none where no row is given."""
+    """Return the calls behind a row of `op_work_by_shape`, the longest first; none where no row is given."""
     work = op_work(profile)
     if row is None:
         return work.clear()
@@ -430,7 +430,7 @@ UNKNOWN_WORK: Final = TableSpec(
 
 @once_per_profile(*FRAMES)
 def op_work_unknown(profile: Profile) -> pl.DataFrame:
-    """The GPU time that `op_work` leaves out, by op and reason, the most first.
+    """Return the GPU time that `op_work` leaves out, by op and reason, the most first.
 
     Columns: session, op, gpu_ns, time_pct (of the GPU time of the session), calls, work_unknown (the reason). Only of
     sessions whose ops are recorded; work without an op is `tui.analysis.ops.op_costs.NO_OP`.
@@ -489,7 +489,7 @@ def _summed_rates(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
 
 @once_per_profile(*FRAMES)
 def _work_by_row(profile: Profile) -> pl.DataFrame:
-    """The work of calls, by the row of the op; also for the op within it that launched nearly all of it.
+    """Return the work of calls, by the row of the op; also for the op within it that launched nearly all of it.
 
     Columns: those of ``ops`` with row, and flops, bytes, gpu_ns, roof_ns, bound.
     """
@@ -500,7 +500,7 @@ def _work_by_row(profile: Profile) -> pl.DataFrame:
 
 
 def with_rates(profile: Profile, rows: pl.DataFrame, *, by: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Rows of ops with `RATES`.
+    """Return rows of ops with `RATES`.
 
     Args:
         profile: What was read.
@@ -523,30 +523,30 @@ def ops_with_rates(profile: Profile) -> pl.DataFrame:
 
 
 def ops_by_name_with_rates(profile: Profile) -> pl.DataFrame:
-    """The same of all sessions, whether their ops are recorded or inferred."""
+    """Return the same of all sessions, whether their ops are recorded or inferred."""
     return with_rates(profile, all_ops_by_name(profile))
 
 
 def ops_with_rates_spec(profile: Profile) -> TableSpec:
-    """The table of `ops_with_rates`."""
+    """Return the table of `ops_with_rates`."""
     spec = ops_spec(profile)
     return spec_with_rates(spec) if has_rates(profile) else spec
 
 
 def has_rates(profile: Profile) -> bool:
-    """Whether the work of any call is known."""
+    """Return whether the work of any call is known."""
     return op_work(profile).height > 0
 
 
 def spec_with_rates(spec: TableSpec, after: str = "calls") -> TableSpec:
-    """A table with `RATES` behind a column."""
+    """Return a table with `RATES` behind a column."""
     place = [column.name for column in spec.columns].index(after) + 1
     rates = tuple(replace(column, priority=max(column.priority, 4)) for column in columns(*RATES))
     return replace(spec, columns=(*spec.columns[:place], *rates, *spec.columns[place:]))
 
 
 def kernels_with_rates_spec(profile: Profile) -> TableSpec:
-    """The table of `kernels_with_rates`."""
+    """Return the table of `kernels_with_rates`."""
     return spec_with_rates(KERNELS) if has_rates(profile) else KERNELS
 
 
@@ -557,7 +557,7 @@ def kernel_rates(profile: Profile) -> pl.DataFrame:
 
 
 def _main_launches(profile: Profile) -> pl.DataFrame:
-    """The launches that do the work of an op alone.
+    """Return the launches that do the work of an op alone.
 
     Columns: session, flops, bytes, roof_ns, bound, activity, kind, name, gpu_ns.
     """
@@ -567,7 +567,7 @@ def _main_launches(profile: Profile) -> pl.DataFrame:
 
 
 def kernel_rates_by_name(profile: Profile) -> pl.DataFrame:
-    """The same of all sessions together, by kind and name."""
+    """Return the same of all sessions together, by kind and name."""
     return _summed_rates(_main_launches(profile), "kind", "name")
 
 
@@ -596,7 +596,7 @@ def rates_of_launches(profile: Profile, work: pl.DataFrame, *keys: str) -> pl.Da
 
 
 def why_no_rates(profile: Profile, activity: int) -> str:
-    """Why the FLOPs and bytes of a launch are not known; empty where they are."""
+    """Return why the FLOPs and bytes of a launch are not known; empty where they are."""
     if (_main_launches(profile)["activity"] == activity).any():
         return ""
     place = profile["activities"]["activity"].index_of(activity)
@@ -652,7 +652,7 @@ class Roofline:
 
 @once_per_profile(*FRAMES)
 def rooflines(profile: Profile) -> list[Roofline]:
-    """The whole of each session that has calls with a formula.
+    """Return the whole of each session that has calls with a formula.
 
     The wall time is from the first to the last GPU work of the session. With several GPUs in a session it counts once
     for each. Source of MFU: Chowdhery et al., "PaLM" (2022), appendix B.

@@ -24,7 +24,7 @@ _HOLDS: Final = {"api_calls": "API call", "ops": "op", "ranges": "range", "metri
 
 
 def rank_words() -> pl.Expr:
-    """The rank of a session in words; null where it has none.
+    """Return the rank of a session in words; null where it has none.
 
     >>> pl.DataFrame({"rank": [1, 0, None], "world_size": [2, None, 2]}).select(rank_words())["rank_words"].to_list()
     ['rank 1 of 2', 'rank 0', None]
@@ -38,7 +38,7 @@ _FOLDERS: Final = r"(?:\B|\b[A-Za-z]:)[/\\](?:[^\s/\\]+[/\\])+"
 
 
 def session_times(profile: Profile) -> pl.DataFrame:
-    """One row per session, in order: session, label, short, pid, rank_words, host, first_line, last_line, gpu_ns.
+    """Return the labels, source lines and GPU time of each session, in order.
 
     ``label`` is the command that was profiled, else the file where there are several, else the process, else the
     format. ``short`` is the label without the folders of its paths, with the process where several are equal.
@@ -62,7 +62,7 @@ def session_times(profile: Profile) -> pl.DataFrame:
 
 
 def _content_summary(profile: Profile, session: int) -> str:
-    """What a session without GPU times holds, as ``no GPU work, 1 API call``."""
+    """Return a text about the content of a session without GPU times, as ``no GPU work, 1 API call``."""
     rows = {name: profile[name].filter(pl.col("session") == session) for name in ("activities", "summary", *_HOLDS)}
     in_summary = (rows["summary"]["section"].cast(pl.String) == "gpu").any()
     did_work = rows["activities"].height or rows["metrics"].height or in_summary
@@ -76,13 +76,13 @@ def _content_summary(profile: Profile, session: int) -> str:
 
 
 def sessions_of_kernels_alone(profile: Profile) -> set[int]:
-    """The sessions of Nsight Compute: they record only kernels."""
+    """Return the sessions of Nsight Compute: they record only kernels."""
     named = profile["sessions"].select("session", "format", "tool").iter_rows()
     return {session for session, format_name, tool in named if tool_of(format_name, tool) is Tool.NCU}
 
 
 def replayed_sessions(profile: Profile) -> tuple[int, ...]:
-    """The sessions of Nsight Compute, where another session holds GPU times of a real run; else none."""
+    """Return the sessions of Nsight Compute, where another session holds GPU times of a real run; else none."""
     replayed = sessions_of_kernels_alone(profile)
     if not replayed:
         return ()
@@ -92,7 +92,7 @@ def replayed_sessions(profile: Profile) -> tuple[int, ...]:
 
 
 def without_sessions(profile: Profile, sessions: Sequence[int]) -> Profile:
-    """The same profile without the rows of some sessions; numbers stay as they are."""
+    """Return the same profile without the rows of some sessions; numbers stay as they are."""
     if not sessions:
         return profile
     left = pl.col("session").is_in(list(sessions)).fill_null(False)
@@ -102,7 +102,7 @@ def without_sessions(profile: Profile, sessions: Sequence[int]) -> Profile:
 
 
 def why_left_out(sessions: Sequence[int]) -> str:
-    """The sentence about sessions that are not added up; empty where there are none.
+    """Return a sentence about sessions that are not summed; empty if there are none.
 
     >>> why_left_out([1])
     'session 1 is of Nsight Compute, which replays kernels: its times are not added to those of the run'
@@ -118,7 +118,7 @@ def why_left_out(sessions: Sequence[int]) -> str:
 
 
 def session_labels(profile: Profile) -> dict[int, str]:
-    """What each session is called: its rank, else its number and process."""
+    """Return the label of each session: its rank, else its number and process."""
     session = pl.col("session")
     process = pl.format("session {} (pid {})", session, "pid")
     known = profile["sessions"].select("session", rank_words(), process.alias("process"))
@@ -129,5 +129,5 @@ def session_labels(profile: Profile) -> dict[int, str]:
 
 
 def session_name_column(profile: Profile, session: str, name: str) -> pl.Expr:
-    """A column of numbers of sessions as one of what they are called."""
+    """Return the labels of the sessions in a column, as a column called ``name``."""
     return pl.col(session).replace_strict(session_labels(profile), default=None, return_dtype=pl.String).alias(name)

@@ -40,7 +40,7 @@ UNKNOWN: Final = 2
 
 
 def _first_verdict(text: pl.Expr, entries: Sequence[Eligible]) -> pl.Expr:
-    """The value of the first entry that matches; null where none does."""
+    """Return the value of the first entry that matches; null where none does."""
     return pl.coalesce(
         pl.lit(None, pl.Boolean),
         *(
@@ -51,7 +51,7 @@ def _first_verdict(text: pl.Expr, entries: Sequence[Eligible]) -> pl.Expr:
 
 
 def eligible_ops_by_name(names: pl.Series) -> pl.DataFrame:
-    """Whether ops of these names could use tensor cores: name, eligible (null: no entry knows it), a row a name.
+    """Return whether ops of these names could use tensor cores: name, eligible (null: no entry knows it), a row a name.
 
     >>> names = pl.Series(["aten::addmm", "aten::mm.out", "aten::relu"])
     >>> eligible_ops_by_name(names).sort("name")["eligible"].to_list()
@@ -65,7 +65,7 @@ def eligible_ops_by_name(names: pl.Series) -> pl.DataFrame:
 
 
 def eligible_kernels_by_name(names: pl.Series) -> pl.DataFrame:
-    """Whether kernels of these names could use tensor cores: name, eligible, one row a name.
+    """Return whether kernels of these names could use tensor cores: name, eligible, one row a name.
 
     True for what uses them and for the op types ``eligible_types`` but for the exceptions; null where neither the op
     type nor the verdict is known from the name.
@@ -95,7 +95,7 @@ def eligible_kernels_by_name(names: pl.Series) -> pl.DataFrame:
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops")
 def eligible_ops(profile: Profile) -> pl.DataFrame:
-    """Whether recorded ops could use tensor cores: one row per row of ``ops``, in its order.
+    """Return whether recorded ops could use tensor cores: one row per row of ``ops``, in its order.
 
     Columns: session, op, tc_eligible (itself, or an op that it called), named (whether the input records it, else
     whether its name or type does; null where neither is known), deepest (named, and no such op below it). Where nothing
@@ -133,7 +133,7 @@ def eligible_ops(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops")
 def eligible_activities(profile: Profile) -> pl.Series:
-    """Whether each GPU activity is work that could use tensor cores; null where it is unknown.
+    """Return whether each GPU activity is work that could use tensor cores; null where it is unknown.
 
     Everything that was launched in a deepest op that is eligible by its name is; of the rest, what is so by its own
     name, unless the input records that its op is not. An op that spans an NVTX range does not describe its kernels:
@@ -156,7 +156,7 @@ def eligible_activities(profile: Profile) -> pl.Series:
 
 
 def _eligible_kernels(profile: Profile) -> npt.NDArray[np.int8]:
-    """For each activity what is inferred from its name: `NO`, `YES` or `UNKNOWN`. What is no kernel is none."""
+    """Return for each activity the eligibility inferred from its name: `NO`, `YES` or `UNKNOWN`."""
     activities = profile["activities"]
     if activities.is_empty():
         return np.zeros(0, np.int8)
@@ -168,7 +168,7 @@ def _eligible_kernels(profile: Profile) -> npt.NDArray[np.int8]:
     lookup = np.full(int(codes.max(initial=0)) + 2, UNKNOWN, np.int8)
     recorded = table["eligible"]
     lookup[codes[recorded.is_not_null().to_numpy()]] = recorded.drop_nulls().to_numpy().astype(np.int8)
-    # A launch without a name is at the end, where nothing is known.
+    # Activities without a name use the last entry, which is unknown.
     place = names.to_physical().cast(pl.Int64).fill_null(len(lookup) - 1).to_numpy()
     found: npt.NDArray[np.int8] = lookup[place]
     found[~((kinds == "kernel") | (kinds == "graph")).to_numpy()] = NO
@@ -176,7 +176,7 @@ def _eligible_kernels(profile: Profile) -> npt.NDArray[np.int8]:
 
 
 def _sessions_without(profile: Profile) -> pl.DataFrame:
-    """Whether no GPU of a session has tensor cores: session, without."""
+    """Return whether no GPU of a session has tensor cores: session, without."""
     return (
         tensor_cores_by_device(profile)
         .group_by("session")
@@ -286,7 +286,7 @@ class TensorCoreUse:
 
 
 def tensor_core_use(rows: pl.DataFrame) -> TensorCoreUse:
-    """The sums of rows of `tensor_core_time`, of whichever sessions and kernels they are."""
+    """Return the sums of rows of `tensor_core_time`, of whichever sessions and kernels they are."""
     uses, eligible = pl.col("uses_tensor_core"), pl.col("eligible")
     unknown, using, perhaps = uses.is_null(), uses.fill_null(False), eligible.fill_null(True)
     could = eligible.fill_null(False)

@@ -58,25 +58,25 @@ class TensorCoreRules:
     """Op types of kernels that could."""
 
     def eligible_of(self, what: str) -> tuple[Eligible, ...]:
-        """The entries of ops, or of kernels."""
+        """Return the entries of ops, or of kernels."""
         return tuple(entry for entry in self.eligible if entry.of == what)
 
 
 def tensor_core_rules_path() -> Path:
-    """Where a user's own rules are looked for."""
+    """Return the path of the user's own rules."""
     return user_file_path(SHIPPED)
 
 
 def tensor_core_rules() -> TensorCoreRules:
-    """The user's rules, where there are any, then those that come with the program.
+    """Return the user's rules, if any, followed by the program's.
 
     Raises:
         ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
     """
-    return rules_with_users(SHIPPED, tensor_core_rules_path(), parse_tensor_core_rules, _merged)
+    return rules_with_users(SHIPPED, tensor_core_rules_path(), parse_tensor_core_rules, _merge_rules)
 
 
-def _merged(own: TensorCoreRules, shipped: TensorCoreRules) -> TensorCoreRules:
+def _merge_rules(own: TensorCoreRules, shipped: TensorCoreRules) -> TensorCoreRules:
     return TensorCoreRules(
         (*own.rules, *shipped.rules),
         own.without | shipped.without,
@@ -149,7 +149,7 @@ _NOT_SINGLE: Final = "CUDA graph recorded as a whole"
 
 
 def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None) -> pl.DataFrame:
-    """Tensor-core use inferred from kernel names: name, uses_tensor_core (null: unknown), tensor_core_reason.
+    """Return tensor-core use inferred from kernel names: name, uses_tensor_core (null: unknown), reason.
 
     One row per distinct name, in no particular order. The device, which may have no tensor cores, is not looked at.
 
@@ -180,7 +180,7 @@ def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None)
 
 
 def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
-    """Whether the GPUs of a profile have tensor cores: session, device, has_tensor_cores, device_reason.
+    """Return whether the GPUs of a profile have tensor cores: session, device, has_tensor_cores, device_reason.
 
     ``has_tensor_cores`` is null where nothing is known of the GPU. AMD's GPUs count as having them: names of their
     kernel names imply whether they use matrix cores. ``device_reason`` is why there are none, else it is null.
@@ -215,7 +215,7 @@ def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
 
 
 def with_verdicts(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
-    """The same activities with ``uses_tensor_core`` and ``tensor_core_reason`` completed.
+    """Return the same activities with ``uses_tensor_core`` and ``tensor_core_reason`` completed.
 
     What the input itself records (measured, or the verdict of its tool) is kept. Else a GPU without tensor cores
     decides, then the name; of a GPU of which nothing is known the verdict of the name is assumed. Memory operations use
@@ -271,7 +271,7 @@ def _inferred_from_names(names: pl.Series) -> pl.DataFrame:
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "summary")
 def kernel_verdicts(profile: Profile) -> pl.DataFrame:
-    """Whether the kernels use tensor cores: one row per session, device, kind and name, and verdict of the input.
+    """Return whether kernels use tensor cores: one row per session, device, kind, name and recorded verdict.
 
     Columns: session, device, kind, name, uses_tensor_core (null: it is unknown), tensor_core_reason, launches,
     total_ns (null where no duration is known). A name has several rows where it ran on several devices, or where the
@@ -340,7 +340,7 @@ def verdicts_by_name(profile: Profile) -> pl.DataFrame:
 
 
 def with_verdicts_by_name(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of several launches each with ``uses_tensor_core`` completed by `verdicts_by_name`, with the reason.
+    """Return rows of several launches each with ``uses_tensor_core`` completed by `verdicts_by_name`, with the reason.
 
     Args:
         profile: Whose kernels they are.

@@ -50,7 +50,7 @@ TOOL_REPORT: Final = TableSpec(
 
 
 def tool_report(profile: Profile) -> pl.DataFrame:
-    """The tool's findings, then its figures, those of `HEADLINE_SECTIONS` first; otherwise in the order of the input.
+    """Return the tool's findings, then its figures, `HEADLINE_SECTIONS` first, else in input order.
 
     Columns: session, number (of the row), tool, section (`FINDING`, or the part of the report that a figure is of),
     tool_name (the problem, or what the figure is called), tool_value and unit (of a figure; base units), text (the
@@ -83,7 +83,7 @@ def tool_report(profile: Profile) -> pl.DataFrame:
 
 
 def headlines(profile: Profile) -> pl.DataFrame:
-    """The rows of `tool_report` on the dashboard: its first figures, then its first findings."""
+    """Return the rows of `tool_report` for the dashboard: the first figures, then the first findings."""
     rows = tool_report(profile)
     # Times and shares; the number of counted iterations alone is not informative.
     is_time_or_share = pl.col("tool_value").is_not_null() & pl.col("unit").is_in(["%", "ns"])
@@ -121,7 +121,7 @@ OTHER_SUMMARIES: Final = TableSpec(
 
 
 def other_summaries(profile: Profile) -> pl.DataFrame:
-    """The rows of ``summary`` that are neither GPU work nor API calls, in the order of the input.
+    """Return the rows of ``summary`` that are neither GPU work nor API calls, in the order of the input.
 
     Rows of different sections overlap in time, as do those of nested NVTX ranges: their times are not to be added up.
     """

@@ -18,7 +18,7 @@ from tui.analysis.capabilities import OK, inspect
 from tui.analysis.expert.findings import RULES, leads
 from tui.analysis.expert.findings import findings as all_findings
 from tui.analysis.found_profiles import (
-    LOOKED_AT,
+    PREVIEWED,
     PROFILES,
     FoundProfiles,
     find_profiles,
@@ -189,8 +189,8 @@ def server(folders: list[str]) -> MCPServer:
     def list_profiles(folder: str = "") -> str:
         """The profiles in a folder and below, the newest first: path, format, GPU, duration, size."""
         found = profiles.listed(folder)
-        looked = [with_figures(one) for one in found.profiles[:LOOKED_AT]]
-        known = [one for one in (*looked, *found.profiles[LOOKED_AT:]) if one is not None]
+        looked = [with_figures(one) for one in found.profiles[:PREVIEWED]]
+        known = [one for one in (*looked, *found.profiles[PREVIEWED:]) if one is not None]
         rows = JsonTable(profiles_frame(known, ""), PROFILES.key, columns=_OF_PROFILE)
         fields = {**schema_of("report"), "view": "profiles", "left_out": found.left_out or None}
         return document(fields, {"rows": rows}, Bounds(None, MAX_BYTES))

@@ -162,7 +162,7 @@ def profiles_report(options: argparse.Namespace, style: Style) -> str:
     """
     from pathlib import Path
 
-    from tui.analysis.found_profiles import LOOKED_AT, PROFILES, find_profiles, profiles_frame, with_figures
+    from tui.analysis.found_profiles import PREVIEWED, PROFILES, find_profiles, profiles_frame, with_figures
     from tui.output.json_document import JsonTable, document, schema_of
     from tui.output.selection import select
 
@@ -170,8 +170,8 @@ def profiles_report(options: argparse.Namespace, style: Style) -> str:
     if len(options.files) > 1 or not Path(folder).is_dir():
         raise ProftuiError("--view profiles lists one folder", "for example: proftui report . --view profiles")
     found = find_profiles(folder, lists_opened=False)
-    looked = [with_figures(one) for one in found.profiles[:LOOKED_AT]]
-    profiles = [one for one in (*looked, *found.profiles[LOOKED_AT:]) if one is not None]
+    looked = [with_figures(one) for one in found.profiles[:PREVIEWED]]
+    profiles = [one for one in (*looked, *found.profiles[PREVIEWED:]) if one is not None]
     selected = select(profiles_frame(profiles, folder), PROFILES, selection_of(options))
     if options.format != "json":
         return _text(selected, style) if options.format == "text" else _markdown(selected)

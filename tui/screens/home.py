@@ -19,7 +19,7 @@ from textual.worker import get_current_worker
 
 from tui.analysis.found_profiles import FORMATS as FORMATS_SPEC
 from tui.analysis.found_profiles import (
-    LOOKED_AT,
+    PREVIEWED,
     PROFILES,
     FoundProfile,
     FoundProfiles,
@@ -276,7 +276,7 @@ class HomeScreen(Screen[None]):
             self.app.call_from_thread(self._show_list)
 
     def _next_to_look_at(self) -> FoundProfile | None:
-        for key in (self._current, *list(self._found)[:LOOKED_AT]):
+        for key in (self._current, *list(self._found)[:PREVIEWED]):
             one = self._found.get(key)
             if one is not None and one.figures is None and key not in self._looked:
                 return one

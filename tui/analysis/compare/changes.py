@@ -56,7 +56,7 @@ _INSTANCE: Final = re.compile(r"_[0-9]+(?=/|$)|(?<=\w)\.[0-9]+$|\[[0-9]+\]$")
 
 
 def kernel_family(name: str) -> str:
-    """A kernel's name without what an update of a library or another GPU changes in it.
+    """Return a kernel's name without the parts that differ between library versions and GPUs.
 
     Template arguments and parameters go (`short_name`), and architecture, version and build numbers become ``*``.
 
@@ -74,7 +74,7 @@ def kernel_family(name: str) -> str:
 
 
 def op_family(name: str) -> str:
-    """An op's name without what another version of its framework or another library changes in it.
+    """Return an op's name without the parts that differ between versions of its framework and libraries.
 
     The framework's prefix, the library, versions, the number of an overload or an instance and which gradient of a
     convolution it is go. Work without an op keeps the words that stand for it.
@@ -97,7 +97,7 @@ def op_family(name: str) -> str:
 
 
 def base_call(name: str) -> str:
-    """An API call's name without its version, and without what a default stream of each thread changes in it.
+    """Return an API call's name without its version and its suffix for per-thread default streams.
 
     >>> base_call("cudaMalloc_v3020"), base_call("cudaLaunchKernel_ptsz_v7000"), base_call("cuMemcpyHtoD_v2_ptds")
     ('cudaMalloc', 'cudaLaunchKernel', 'cuMemcpyHtoD')
@@ -108,7 +108,7 @@ def base_call(name: str) -> str:
 
 
 def without_variants(names: pl.Series, rule: Callable[[str], str]) -> pl.Series:
-    """What is left of each name by a rule (`kernel_family`, `op_family`, `base_call`)."""
+    """Return each name as a rule (`kernel_family`, `op_family`, `base_call`) reduces it."""
     distinct = names.unique().drop_nulls().cast(pl.String).to_list()
     return names.cast(pl.String).replace({name: rule(name) for name in distinct})
 
@@ -157,7 +157,7 @@ def _with_rates(spec: TableSpec) -> TableSpec:
     return replace(spec, columns=(*spec.columns, *rates))
 
 
-# What is left of two names that are similar can be the whole of a third.
+# Two similar names can be reduced to the full name of a third.
 CHANGED_KERNELS: Final = _with_rates(_spec("kernels", "Kernels", "kind", "name", key=("similar",)))
 CHANGED_OPS: Final = _with_rates(_spec("ops", "Ops", "op", key=("similar",), pinned="op"))
 CHANGED_OP_TYPES: Final = _spec("op_types", "Op types", "op", pinned="op")
@@ -165,13 +165,13 @@ CHANGED_API: Final = _spec("api", "API calls", "name", key=("similar",))
 
 
 def changed_kernels(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
-    """GPU work by kind and name on both sides: see `changes` for the columns after kind and name."""
+    """Return GPU work by kind and name on both sides; `changes` lists the columns after kind and name."""
     rows = changes(sides, kernels, ("kind", "name"), "total_ns", "calls", rule=kernel_family if tolerant else None)
     return _joined_rates(rows, sides, kernel_rates_by_name, ("kind", "name"))
 
 
 def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
-    """Ops by name, with the GPU time that each launched itself, or by type and direction where they are inferred.
+    """Return ops by name with their own GPU time; inferred ops by type and direction.
 
     Names of recorded ops are never taken for types that are inferred, however similar they are.
 
@@ -193,7 +193,7 @@ def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
 def _joined_rates(
     rows: pl.DataFrame, sides: Sides, rates: Callable[[Profile], pl.DataFrame], by: tuple[str, ...]
 ) -> pl.DataFrame:
-    """Rows of both sides with `_RATES` of each; of names that only resemble each other there are none."""
+    """Return rows of both sides with `_RATES` of each; null for names that are only similar."""
     keys = rows.select(pl.col(by).cast(pl.String))
     for prefix, side in (("a", sides.a), ("b", sides.b)):
         own = rates(side.profile).select(pl.col(by).cast(pl.String), pl.col(_RATES).name.prefix(f"{prefix}_"))
@@ -202,7 +202,7 @@ def _joined_rates(
 
 
 def ops_compared_separately(sides: Sides) -> str:
-    """A sentence where one side alone records ops, so that names of the two do not meet; else empty."""
+    """Return a sentence if only one side records ops, so that names cannot match; else empty."""
     recorded = [has_recorded_ops(side.profile) for side in (sides.a, sides.b)]
     if recorded[0] == recorded[1]:
         return ""
@@ -214,7 +214,7 @@ def ops_compared_separately(sides: Sides) -> str:
 
 
 def changed_op_types(sides: Sides) -> pl.DataFrame:
-    """Ops by type and direction: op, then the columns of `changes`; a_calls and b_calls count launches."""
+    """Return ops by type and direction: op, then the columns of `changes`; a_calls and b_calls count launches."""
 
     def of(profile: Profile) -> pl.DataFrame:
         return op_types(profile).with_columns(_TIMED_LAUNCHES.alias("timed_calls"))
@@ -223,7 +223,7 @@ def changed_op_types(sides: Sides) -> pl.DataFrame:
 
 
 def changed_api(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
-    """API calls by name: name, then the columns of `changes`."""
+    """Return API calls by name: name, then the columns of `changes`."""
     return changes(sides, api, ("name",), "total_ns", "calls", section="api", rule=base_call if tolerant else None)
 
 
@@ -237,7 +237,7 @@ def changes(
     section: str = "gpu",
     rule: Callable[[str], str] | None = None,
 ) -> pl.DataFrame:
-    """A table of both sides, what changed most first, and of what changed as much the longest.
+    """Return a table of both sides, the largest change first.
 
     Columns: those of ``by``; change (`NEW`, `REMOVED`, `SIMILAR` or `BOTH`), a_total_ns, b_total_ns, delta_ns (b - a;
     what is new or removed counts as 0 on the other side, but nothing is new or removed where the side without it has no
@@ -258,9 +258,9 @@ def changes(
         section: What the rows are of: gpu or api.
         rule: Of names that only one side has, the last of ``by``, those are one row of which it leaves the same.
     """
-    one, other = (_summed(side, table(side.profile), by, time, count) for side in (sides.a, sides.b))
+    one, other = (_sum_by_name(side, table(side.profile), by, time, count) for side in (sides.a, sides.b))
     if rule is not None:
-        one, other = _matched(one, other, by, rule), _matched(other, one, by, rule)
+        one, other = _match_names(one, other, by, rule), _match_names(other, one, by, rule)
     one, other = (
         rows.rename(
             {name: f"{prefix}_{name}" for name in ("total_ns", "calls", "timed", "there", "as", "unknown_reason")}
@@ -271,7 +271,7 @@ def changes(
     rows = one.join(other, on=names, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right")
     a_there, b_there = pl.col("a_there").fill_null(False), pl.col("b_there").fill_null(False)
     delta = pl.col("b_total_ns").fill_null(0) - pl.col("a_total_ns").fill_null(0)
-    # What holds no row at all need not have none: API calls may not have been recorded.
+    # A side without any row may still have had calls that were not recorded.
     a_absent, b_absent = (
         why_absent(side, by, section) if has_rows else pl.lit("")
         for side, has_rows in ((sides.a, one.height > 0), (sides.b, other.height > 0))
@@ -320,8 +320,8 @@ def changes(
     )
 
 
-def _summed(side: Side, rows: pl.DataFrame, by: tuple[str, ...], time: str, count: str) -> pl.DataFrame:
-    """Times and counts by name over all sessions, each per iteration of its own where sides are compared per iteration.
+def _sum_by_name(side: Side, rows: pl.DataFrame, by: tuple[str, ...], time: str, count: str) -> pl.DataFrame:
+    """Return times and counts by name over all sessions, per iteration if the sides are compared per iteration.
 
     Columns: those of ``by``, total_ns, calls, timed (calls whose time is known), there (true), similar (false), as
     (null), and unknown_reason, as in `changes`. A sum is unknown where a session does not record its part.
@@ -358,15 +358,17 @@ def _summed(side: Side, rows: pl.DataFrame, by: tuple[str, ...], time: str, coun
 
 
 def _unknown_reason(value: pl.Expr, what: str, *, several: bool) -> pl.Expr:
-    """A sentence about the sessions of a group that do not record a value."""
+    """Return a sentence about the sessions of a group that do not record a value."""
     if not several:
         return pl.lit(f"no {what}")
     sessions = pl.col("session").filter(value.is_null()).unique().sort().cast(pl.String).str.join(", ")
     return pl.format(f"no {what} of session {{}}", sessions)
 
 
-def _matched(rows: pl.DataFrame, other: pl.DataFrame, by: tuple[str, ...], rule: Callable[[str], str]) -> pl.DataFrame:
-    """The rows of one side; names that only this side has are summed where a rule makes them equal to one of the other.
+def _match_names(
+    rows: pl.DataFrame, other: pl.DataFrame, by: tuple[str, ...], rule: Callable[[str], str]
+) -> pl.DataFrame:
+    """Return the rows of one side; names that only it has are summed if a rule maps them to a name of the other side.
 
     Args:
         rows: The rows of the side.
@@ -420,7 +422,7 @@ CHANGED_FINDINGS: Final = TableSpec(
 
 
 def changed_findings(sides: Sides, *, gpu: str | None = None) -> pl.DataFrame:
-    """The rules that found something on either side: what is new first, then what is removed, then the rest.
+    """Return the rules that found something on either side: new ones first, then removed ones, then the rest.
 
     Columns: change (new, removed or empty), severity (of what the candidate has, else the baseline), rule, baseline
     and candidate: what it found there (of several sessions the first, and how many more), else
@@ -457,7 +459,7 @@ def changed_findings(sides: Sides, *, gpu: str | None = None) -> pl.DataFrame:
 
 
 def _by_rule(profile: Profile, gpu: str | None) -> pl.DataFrame:
-    """One row per rule of ours: rule, state (found where any session has it), severity, text."""
+    """Return one row per built-in rule: rule, state (found if any session has it), severity, text."""
     ours = findings(profile, gpu=gpu).filter(pl.col("tool") == OURS)
     first = ours.group_by("rule", maintain_order=True).agg(
         pl.col("state", "severity", "problem", "reason").first(),
@@ -496,7 +498,7 @@ CHANGED_MEMORY: Final = TableSpec(
 
 
 def changed_memory(sides: Sides) -> pl.DataFrame:
-    """What was alive at the peak of memory snapshots, by the stack that allocated it; what changed most first.
+    """Return the memory at the peak of both snapshots by the stack that allocated it, the largest change first.
 
     Columns: those of `CHANGED_MEMORY`. The sums are over sessions; what one side alone has is `NEW` or `REMOVED`.
     """
@@ -530,7 +532,7 @@ def changed_memory(sides: Sides) -> pl.DataFrame:
 
 
 def memory_sentence(sides: Sides) -> str:
-    """How much was allocated at the peak of both snapshots; empty where there are none."""
+    """Return how much was allocated at the peak of both snapshots; empty where there are none."""
     if not has_snapshots(sides):
         return ""
     before, after = (int(memory_peak(side.profile)["size_bytes"].sum()) for side in (sides.a, sides.b))
@@ -540,7 +542,7 @@ def memory_sentence(sides: Sides) -> str:
 
 
 def has_snapshots(sides: Sides) -> bool:
-    """Whether both sides have a snapshot of an allocator."""
+    """Return whether both sides have a snapshot of an allocator."""
     return all(side.profile["memory_segments"].height > 0 for side in (sides.a, sides.b))
 
 

@@ -37,7 +37,7 @@ KINDS: Final = {"kernel": "kernels", "memcpy": "copies", "memset": "memsets"}
 
 
 def why_absent(side: Side, by: tuple[str, ...], section: str) -> pl.Expr:
-    """Why it is unknown whether a side without rows of a name had none of it; null where it had none.
+    """Return why it is unknown whether a side without rows of a name had none of it; null where it had none.
 
     Args:
         side: It has rows of other names.
@@ -54,7 +54,7 @@ def why_absent(side: Side, by: tuple[str, ...], section: str) -> pl.Expr:
 
 
 def kinds_maybe_unrecorded(side: Side) -> tuple[str, ...]:
-    """The kinds of GPU work that are not there, though the run may have had some, where there is GPU work at all."""
+    """Return the kinds of GPU work that are absent though the run may have had them, if there is any GPU work."""
     kinds = kernels(side.profile)["kind"].cast(pl.String).unique().to_list()
     if not kinds or (records_copies(side.profile) and not _is_cut(side) and not lost_rows(side.profile, "gpu")):
         return ()
@@ -62,7 +62,7 @@ def kinds_maybe_unrecorded(side: Side) -> tuple[str, ...]:
 
 
 def lost_rows(profile: Profile, section: str) -> bool:
-    """Whether the percentages of a table that the input prints add up to less than all, so that rows are missing.
+    """Return whether the printed percentages of a table add up to less than 100, so that rows are missing.
 
     As in `tui.analysis.kernels.summary_rows`, which then takes shares as they are printed.
     """
@@ -74,7 +74,7 @@ def lost_rows(profile: Profile, section: str) -> bool:
 
 
 def _is_cut(side: Side) -> bool:
-    """Whether a part of the run is missing; iterations that were read are whole."""
+    """Return whether a part of the run is missing; a selection of iterations is not."""
     return bool(side.profile.partial) and not side.iterations
 
 
@@ -88,7 +88,7 @@ class SideFigure:
 
 
 def figures_of(side: Side) -> dict[str, SideFigure]:
-    """The figures of one side by the names of `tui.analysis.compare.headline.FIGURES`.
+    """Return the figures of one side by the names of `tui.analysis.compare.headline.FIGURES`.
 
     Times are nanoseconds, shares percent; sums are per iteration where the side is.
     """
@@ -96,7 +96,7 @@ def figures_of(side: Side) -> dict[str, SideFigure]:
 
 
 def _times(side: Side) -> dict[str, SideFigure]:
-    """Of iterations, else of the whole run: how long they took, and the share in which a GPU had work."""
+    """Return the duration and GPU busy share of the iterations, else of the whole run."""
     profile = side.profile
     if not side.iterations:
         return _times_of_run(profile)
@@ -144,7 +144,7 @@ def _no_times(profile: Profile) -> str:
 
 
 def _work(side: Side) -> dict[str, SideFigure]:
-    """Time and launches of GPU work, of all and by its kinds."""
+    """Return time and launches of GPU work, in all and by kind."""
     work = kernels(side.profile)
     if work.is_empty():
         nothing = SideFigure(None, why_none(side.profile, GPU_WORK))
@@ -164,7 +164,7 @@ def _work(side: Side) -> dict[str, SideFigure]:
 
 
 def _of_kind(side: Side, kind: str, rows: pl.DataFrame, column: str) -> SideFigure:
-    """A sum over the work of a kind: 0 where there is other work alone, and this would have been recorded with it."""
+    """Return a sum over the work of a kind: 0 if there is other work only and this kind would have been recorded."""
     if rows.height:
         return _sum(side, rows, column, GPU_WORK, "gpu")
     if kind not in kinds_maybe_unrecorded(side):
@@ -174,7 +174,7 @@ def _of_kind(side: Side, kind: str, rows: pl.DataFrame, column: str) -> SideFigu
 
 
 def _calls(side: Side) -> dict[str, SideFigure]:
-    """Time and number of API calls."""
+    """Return time and number of API calls."""
     rows = api(side.profile)
     if rows.is_empty():
         return dict.fromkeys(("api_ns", "api_calls"), SideFigure(None, why_none(side.profile, API_WORK)))
@@ -183,7 +183,7 @@ def _calls(side: Side) -> dict[str, SideFigure]:
 
 
 def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) -> SideFigure:
-    """A sum over sessions, each divided by its iterations; unknown where the part of any row is."""
+    """Return a sum over sessions, each divided by its iterations; unknown if the value of any row is."""
     is_time = column == "total_ns"
     if unknown := rows[column].null_count():
         what = "time" if is_time else "number of calls"
@@ -206,7 +206,7 @@ def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) 
 
 
 def _tensor_cores(profile: Profile) -> SideFigure:
-    """Kernel time on tensor cores, as a share of the kernel time whose tensor-core use is known."""
+    """Return the share of kernel time on tensor cores, of the kernel time whose tensor-core use is known."""
     use = tensor_core_use(tensor_core_time(profile))
     open_time = f"{percent(use.unknown_pct)} of the kernel time"
     if use.share_pct is not None:
@@ -344,7 +344,7 @@ def headline_rows(sides: Sides) -> pl.DataFrame:
 
 
 def headline(sides: Sides) -> tuple[Figure, ...]:
-    """The figures that summarize two profiles; sums are per iteration where the sides are, as `Sides.why` says.
+    """Return the figures that summarize two profiles; sums are per iteration where the sides are, as `Sides.why` says.
 
     Times of iterations are over the iterations of all sessions; spans of sessions do not add up, and are reported where
     each side has one. GPU busy is a share: of the time of the iterations, else of the spans. A kind of GPU work that
@@ -361,7 +361,7 @@ def headline(sides: Sides) -> tuple[Figure, ...]:
 
 
 def unknown_sentences(figures: Iterable[Figure]) -> tuple[str, ...]:
-    """A sentence for each reason for which figures are unknown, or leave something out.
+    """Return a sentence for each reason for which figures are unknown, or leave something out.
 
     >>> figure = Figure("span_ns", "Span", ColumnKind.DURATION, None, 5.0, ("no start times", ""))
     >>> unknown_sentences([figure])
@@ -382,11 +382,11 @@ def unknown_sentences(figures: Iterable[Figure]) -> tuple[str, ...]:
         for when, some in same:
             if some:
                 is_what = "" if not is_unknown else " are unknown" if len(some) > 1 else " is unknown"
-                sentences.append(f"{_listed(some)} of {when}{is_what}: {why}.")
+                sentences.append(f"{_join_with_and(some)} of {when}{is_what}: {why}.")
     return tuple(sentences)
 
 
-def _listed(figures: list[Figure]) -> str:
+def _join_with_and(figures: list[Figure]) -> str:
     *first, last = [figures[0].label, *(figure.words for figure in figures[1:])]
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -479,14 +479,14 @@ class IterationSpread:
     """The 75th."""
 
     def overlaps(self, other: IterationSpread) -> bool:
-        """Whether the middle halves of both have a duration in common."""
+        """Return whether the middle halves of both have a duration in common."""
         if self.low_ns is None or self.high_ns is None or other.low_ns is None or other.high_ns is None:
             return False
         return self.low_ns <= other.high_ns and other.low_ns <= self.high_ns
 
 
 def iteration_spread(side: Side) -> IterationSpread:
-    """The middle half of the iterations of a side that is compared per iteration; percentiles are interpolated."""
+    """Return the middle half of the iterations of a side; percentiles are interpolated."""
     taken = iterations(side.profile).drop_nulls(["iteration", "duration_ns"])["duration_ns"]
     if taken.len() < MIN_SPREAD:
         return IterationSpread(taken.len(), None, None)
@@ -494,7 +494,7 @@ def iteration_spread(side: Side) -> IterationSpread:
 
 
 def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None = None) -> str:
-    """What changed, as a sentence: by how much, in which work, and what limits the candidate now.
+    """Return a sentence about what changed: by how much, in which work, and what limits the candidate now.
 
     Such as ``REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37% (idle
     1.62 ms to 26.4 ms): now launch-bound.`` Empty where no time is known of both.
@@ -511,12 +511,12 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
     change = figure.delta_pct or 0.0
     what = "NO CHANGE" if abs(change) < UNCHANGED_PCT else "REGRESSION" if change > 0 else "IMPROVEMENT"
     times = f"{duration(figure.baseline or 0)} to {duration(figure.candidate or 0)}"
-    sentence = f"{what} {_signed(change)} ({figure.words}, {times})."
+    sentence = f"{what} {_signed_percent(change)} ({figure.words}, {times})."
     by_name = {one.name: one for one in figures}
     work, busy = by_name.get("gpu_ns"), by_name.get("busy_pct")
     parts = []
     if work is not None and work is not figure and abs(work.delta_pct or 0) >= UNCHANGED_PCT:
-        parts.append(f"GPU work {_signed(work.delta_pct or 0)}")
+        parts.append(f"GPU work {_signed_percent(work.delta_pct or 0)}")
     both = None if busy is None or busy.baseline is None or busy.candidate is None else (busy.baseline, busy.candidate)
     if both is not None and abs(both[1] - both[0]) >= _POINTS:
         idle = by_name["idle_ns"]
@@ -530,7 +530,7 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
 
 
 def _limit(sides: Sides, gpu: str | None) -> str:
-    """What limits the candidate and did not limit the baseline, as the end of a sentence; empty where nothing new."""
+    """Return what limits the candidate but not the baseline, as the end of a sentence; empty if nothing does."""
     baseline, candidate = (_first_cause(side, gpu) for side in (sides.a, sides.b))
     if not candidate or candidate == baseline:
         return ""
@@ -538,14 +538,14 @@ def _limit(sides: Sides, gpu: str | None) -> str:
 
 
 def _first_cause(side: Side, gpu: str | None) -> str:
-    """The most expensive cause that the rules find on a side, where it costs much of the time."""
+    """Return the most expensive cause that the rules find on a side, where it costs much of the time."""
     first = leads(findings(side.profile, gpu=gpu)).head(1)
     if first.is_empty() or first["tool"][0] != OURS or (first["cost_pct"][0] or 0) < LARGE_PCT:
         return ""
     return str(first["cause"][0])
 
 
-def _signed(change: float) -> str:
-    """A change in percent, with its sign; without one where it is too small to be written."""
+def _signed_percent(change: float) -> str:
+    """Return a change in percent with its sign; without a sign if it rounds to zero."""
     text = brief_percent(abs(change))
     return text if text.startswith("<") else f"{'+' if change > 0 else '-' if change < 0 else ''}{text}"

@@ -62,7 +62,7 @@ BATCH: Final = 250
 
 
 def run_times(profile: Profile, run: int, file: str) -> pl.DataFrame:
-    """The times of one run, as `SCHEMA`: its iterations, and the whole run, each with its GPU work by name.
+    """Return the times of one run, as `SCHEMA`: its iterations, and the whole run, each with its GPU work by name.
 
     Args:
         profile: What was read; sessions that Nsight Compute replayed take no part.
@@ -81,7 +81,7 @@ def run_times(profile: Profile, run: int, file: str) -> pl.DataFrame:
 
 
 def _iteration_times(profile: Profile) -> list[pl.DataFrame]:
-    """Nothing where a session has no iterations."""
+    """Return the times of iterations; no rows where a session has no iterations."""
     known = sources(profile)
     with_work = set(profile["activities"]["session"].unique().to_list())
     if not with_work or any(known.get(session, _WHOLE_RUN) == _WHOLE_RUN for session in with_work):
@@ -160,7 +160,7 @@ class RunComparison:
     """Names of at least `MIN_SHARE` that are on the baseline's side alone, and on the candidate's."""
 
     def slower(self, than_pct: float) -> tuple[Change, ...]:
-        """What is slower by more than a limit: its whole interval lies above.
+        """Return the changes that are slower than a limit: their whole interval is above it.
 
         A kernel counts unless all GPU work is shorter: there work may have moved to it.
         """
@@ -169,7 +169,7 @@ class RunComparison:
         return tuple(one for one in judged if one.change_pct.low > than_pct)
 
     def undecided(self, than_pct: float) -> tuple[Change, ...]:
-        """What seems to be slower by more than a limit, but of which these runs are too few or too unlike to tell."""
+        """Return the changes whose median is above a limit but whose interval is not: more runs would decide."""
         return tuple(
             one
             for one in (*self.totals, *self.work)
@@ -177,7 +177,7 @@ class RunComparison:
         )
 
     def outcome(self, than_pct: float) -> Outcome:
-        """What it comes to."""
+        """Return the outcome of the comparison."""
         if self.slower(than_pct):
             return Outcome.FAIL
         changed = [one for one in (*self.totals, *self.work) if not one.is_noise]
@@ -204,7 +204,7 @@ def compare_runs(baseline: pl.DataFrame, candidate: pl.DataFrame) -> RunComparis
     judged = {key for of in shares for key, share in of.items() if share >= MIN_SHARE}
     common = sorted(key for key in judged if all(key in of for of in shares))
     counts = [side.select("run", "session", "iteration").unique().height for side in both]
-    times, common_pct = _without_common_change([[_filled(side, *key) for key in common] for side in both])
+    times, common_pct = _without_common_change([[_times_with_zeros(side, *key) for key in common] for side in both])
     noises = [None] * len(common) if common_pct is None else _noises(*times)
     work = [
         _change(*key, times[0][place], times[1][place], max(of[key] for of in shares), noises[place])
@@ -225,7 +225,7 @@ def _runs(side: pl.DataFrame) -> list[int]:
 
 
 def _shares(side: pl.DataFrame) -> dict[tuple[str, str], float]:
-    """The share of each kind and name in the GPU time."""
+    """Return the share of each kind and name in the GPU time."""
     work = side.filter(pl.col("name").is_not_null())
     whole = work["time_ns"].sum() or 1
     sums = work.group_by("what", "name").agg(pl.col("time_ns").sum())
@@ -233,13 +233,13 @@ def _shares(side: pl.DataFrame) -> dict[tuple[str, str], float]:
 
 
 def _values(side: pl.DataFrame, what: str) -> list[Floats]:
-    """The times of each run."""
+    """Return the times of each run."""
     parts = side.filter(pl.col("what") == what).partition_by("run", maintain_order=True)
     return [part["time_ns"].sort().to_numpy().astype(np.float64) for part in parts]
 
 
-def _filled(side: pl.DataFrame, what: str, name: str) -> list[Floats]:
-    """The times of some work in each run; 0 in iterations without it."""
+def _times_with_zeros(side: pl.DataFrame, what: str, name: str) -> list[Floats]:
+    """Return the times of some work in each run; 0 in iterations without it."""
     keys = ["run", "session", "iteration"]
     own = side.filter(pl.col("what") == what, pl.col("name") == name).select(*keys, "time_ns")
     every = side.filter(pl.col("what") == GPU).select(keys)
@@ -248,7 +248,7 @@ def _filled(side: pl.DataFrame, what: str, name: str) -> list[Floats]:
 
 
 def _without_common_change(sides: list[list[list[Floats]]]) -> tuple[list[list[list[Floats]]], float | None]:
-    """Times of kernels without what all kernels of a run have in common, as clocks and temperature change them.
+    """Return the times of kernels without the change that is common to all kernels of a run (clocks, temperature).
 
     Args:
         sides: Of each side for each kernel the times of each run.
@@ -282,7 +282,7 @@ class _Noise:
 
 
 def _noises(baseline: Sequence[Sequence[Floats]], candidate: Sequence[Sequence[Floats]]) -> list[_Noise | None]:
-    """The noise of each kernel; None where that is not known.
+    """Return the noise of each kernel; None where that is not known.
 
     Three runs say little of the noise of one kernel, and much of that of all kernels: the variance of each is drawn
     towards that of all, the more the less they differ (moderated t, Smyth 2004).
@@ -305,7 +305,7 @@ def _noises(baseline: Sequence[Sequence[Floats]], candidate: Sequence[Sequence[F
 
 
 def _variance(*sides: Sequence[Floats]) -> float | None:
-    """The variance between runs of the logarithm of a time; None where no side has two runs, or it is 0 in one."""
+    """Return the variance between runs of a time's logarithm; None without two runs, or if a time is 0."""
     medians = [np.array([np.median(run) for run in runs]) for runs in sides]
     if any((side <= 0).any() for side in medians) or min(map(len, medians)) < 2:
         return None
@@ -314,7 +314,7 @@ def _variance(*sides: Sequence[Floats]) -> float | None:
 
 
 def _digamma(x: float) -> float:
-    """The derivative of the logarithm of the gamma function.
+    """Return the derivative of the logarithm of the gamma function.
 
     >>> round(_digamma(1), 6), round(_digamma(2.5), 6)
     (-0.577216, 0.703157)
@@ -326,7 +326,7 @@ def _digamma(x: float) -> float:
 
 
 def _trigamma(x: float) -> float:
-    """The derivative of `_digamma`.
+    """Return the derivative of `_digamma`.
 
     >>> round(_trigamma(1), 6), round(_trigamma(2.5), 6)
     (1.644934, 0.490358)
@@ -338,7 +338,7 @@ def _trigamma(x: float) -> float:
 
 
 def _inverse_trigamma(value: float) -> float:
-    """Where `_trigamma` has a value.
+    """Return the argument at which `_trigamma` has a value.
 
     >>> round(_inverse_trigamma(1.644934), 4)
     1.0
@@ -358,7 +358,7 @@ def _change(
     share: float,
     noise: _Noise | None = None,
 ) -> Change:
-    """A time on both sides, and by how much it changed.
+    """Return a time on both sides, and by how much it changed.
 
     Args:
         what: What it is of.
@@ -393,22 +393,22 @@ def _change(
 
 
 def _around(value: float, error: float) -> ConfidenceInterval:
-    """A value and its interval, of the same size as a share on both sides."""
+    """Return a value with an interval of the same relative size on both sides."""
     return ConfidenceInterval(value, float(value * np.exp(-error)), float(value * np.exp(error)))
 
 
 def _median(runs: Sequence[Floats]) -> float:
-    """The mean over runs of the median of each."""
+    """Return the mean over runs of the median of each."""
     return float(np.mean([np.median(run) for run in runs]))
 
 
 def _widening(freedom: int) -> float:
-    """How much wider the interval of few runs is than that of many; of single runs nothing is known of others."""
+    """Return the factor by which the interval of few runs is wider than that of many; infinite for single runs."""
     return 1.0 if freedom <= 0 else _quantile(freedom) / NORMAL
 
 
 def _quantile(freedom: float) -> float:
-    """The 95% quantile of Student's t."""
+    """Return the 95% quantile of Student's t."""
     whole = int(freedom)
     return STUDENT[whole - 1] if whole <= len(STUDENT) else NORMAL + 1.6 / freedom
 
@@ -424,7 +424,7 @@ def _interval(median: float, replicates: Floats, widening: float) -> ConfidenceI
 
 
 def _medians(runs: Sequence[Floats], seed: int) -> Floats:
-    """`_median` of each bootstrap replicate: runs are drawn, then as many iterations of each, with replacement."""
+    """Return `_median` of each bootstrap replicate: draws runs, then as many iterations of each, with replacement."""
     random = np.random.default_rng(seed)
     drawn = min(MAX_DRAWN, max(map(len, runs)))
     lengths = np.array([len(run) for run in runs])

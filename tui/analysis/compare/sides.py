@@ -83,7 +83,7 @@ class Sides:
 
 
 def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool = False) -> Sides:
-    """Make two profiles ready to be compared.
+    """Prepare two profiles for comparison.
 
     Where all sessions of both have iterations, sums are per iteration, and what lies in none is left out; else
     of the whole runs. Sessions whose kernels were replayed take no part: their times are of no run.
@@ -118,7 +118,7 @@ def _in_iterations(label: str, profile: Profile) -> Side:
 
 
 def _has_iterations(profile: Profile) -> bool:
-    """Whether all sessions with work are cut into iterations."""
+    """Return whether all sessions with work are divided into iterations."""
     known_sources = sources(profile)
     with_work = set(profile["activities"]["session"].unique().to_list())
     whole = {session for session, source in known_sources.items() if source == _WHOLE_RUN}
@@ -127,7 +127,7 @@ def _has_iterations(profile: Profile) -> bool:
 
 
 def _sessions(one: Profile, other: Profile) -> str:
-    """Over how many sessions the times of whole runs are summed; empty where each side has one."""
+    """Return a note about over how many sessions the times of whole runs are summed; empty if each side has one."""
     counts = [profile["sessions"].height for profile in (one, other)]
     return f", summed over the sessions (baseline {counts[0]:,}, candidate {counts[1]:,})" if max(counts) > 1 else ""
 
@@ -140,7 +140,7 @@ def _counts(side: Side) -> str:
 
 
 def two_sessions(profile: Profile, baseline: int, candidate: int, shown: Aggregation) -> Sides:
-    """Two sessions of a profile, called by their files where these differ; of each the iterations that are shown.
+    """Return two sessions of a profile as sides, labeled by their files where these differ.
 
     Raises:
         ProftuiError: It has no such session, or one of them no such iterations.
@@ -164,7 +164,7 @@ def _session(number: int, rank: int | None) -> str:
 
 
 def two_ranges(profile: Profile, baseline: Aggregation, candidate: Aggregation) -> Sides:
-    """Two ranges of iterations of a profile.
+    """Return two ranges of iterations of a profile as sides.
 
     Raises:
         ProftuiError: There are no such iterations.
@@ -177,7 +177,7 @@ def two_ranges(profile: Profile, baseline: Aggregation, candidate: Aggregation) 
 
 
 def two_inputs(baseline: Profile, candidate: Profile) -> Sides:
-    """Two profiles that were read, called by their files and by the iterations that are shown of them."""
+    """Return two profiles as sides, labeled by their files and the iterations shown."""
     labels = [
         f"{profile_label(side)}{f', {side.aggregation.words}' if side.aggregation.words else ''}"
         for side in (baseline, candidate)
@@ -186,7 +186,7 @@ def two_inputs(baseline: Profile, candidate: Profile) -> Sides:
 
 
 def profile_label(profile: Profile) -> str:
-    """What a profile is called: the name of its file, or how many there are."""
+    """Return the label of a profile: the name of its file, or the number of files."""
     if len(profile.sources) == 1:
         return "standard input" if profile.sources[0] == "-" else PurePath(profile.sources[0]).name
     return f"{len(profile.sources)} files"

@@ -63,7 +63,7 @@ class KernelSequence:
         return len(self.places)
 
     def part(self, places: slice) -> KernelSequence:
-        """Some of them that follow each other."""
+        """Return a slice of the sequence."""
         return replace(self, places=self.places[places])
 
     @property
@@ -79,8 +79,8 @@ class KernelSequence:
 
     @cached_property
     def names(self) -> npt.NDArray[np.uint32]:
-        """A number for each name; of kernels without a name the largest."""
-        return self.line.of(self.names_of_all)[self.places]
+        """Return the distinct names in a frame that match a regular expression."""
+        return self.line.take(self.names_of_all)[self.places]
 
     @cached_property
     def starts(self) -> Ints:
@@ -97,25 +97,25 @@ class KernelSequence:
     @cached_property
     def is_communication(self) -> npt.NDArray[np.bool_]:
         """Which of them communicate."""
-        found: npt.NDArray[np.bool_] = self.line.of(self.kinds_of_all)[self.places] == WorkKind.COMMUNICATION
+        found: npt.NDArray[np.bool_] = self.line.take(self.kinds_of_all)[self.places] == WorkKind.COMMUNICATION
         return found
 
 
 def kernel_sequences(profile: Profile) -> list[KernelSequence]:
-    """One for each stream of each GPU that ran kernels whose times are known."""
+    """Return a sequence for each stream of each GPU that ran kernels with known times."""
     activities, kinds = profile["activities"], work_kinds(profile)
     codes = activities["name"].to_physical().fill_null(np.iinfo(np.uint32).max).to_numpy()
     return [
         KernelSequence(line, places, codes, kinds)
         for line in timelines(profile)
-        for places in _by_stream(line, activities["stream"], line.of(kinds) <= WorkKind.COMMUNICATION)
+        for places in _by_stream(line, activities["stream"], line.take(kinds) <= WorkKind.COMMUNICATION)
     ]
 
 
 def _by_stream(line: Timeline, streams: pl.Series, chosen: npt.NDArray[np.bool_]) -> list[Ints]:
-    """The places of the chosen work, that of each stream together, in order; the stream that is first comes first."""
+    """Return the positions of the chosen work, grouped by stream; streams are in order of their first work."""
     if not streams.null_count():
-        own = line.of(streams.to_numpy())
+        own = line.take(streams.to_numpy())
         found = list(islice(distinct_values(own, chosen), FEW_STREAMS + 1))
         if len(found) <= FEW_STREAMS:
             return [np.flatnonzero(chosen & (own == stream)) for stream in found]
@@ -181,24 +181,24 @@ class Case:
     # --- thresholds and other rules -----------------------------------------------------------------------------------
 
     def limit(self, rule: str, name: str) -> float:
-        """A threshold."""
+        """Return the value of a threshold."""
         return self.limits(rule, name)
 
     def found(self, rule: str) -> bool:
-        """Whether a rule before this one was found."""
+        """Return whether an earlier rule found something."""
         from tui.analysis.expert.rule import Found
 
         return isinstance(self._verdict(rule), Found)
 
     def cause(self, rule: str) -> str:
-        """The cause that a rule before this one found; empty where it found nothing, or its usual cause."""
+        """Return the cause that an earlier rule found; empty if it found nothing, or its usual cause."""
         from tui.analysis.expert.rule import Found
 
         verdict = self._verdict(rule)
         return verdict.cause if isinstance(verdict, Found) else ""
 
     def inapplicable(self, *rules: str) -> str:
-        """Why one of the rules before this one does not apply; empty where all apply."""
+        """Return why one of several earlier rules does not apply; empty if all apply."""
         from tui.analysis.expert.rule import CannotTell
 
         verdicts = map(self._verdict, rules)
@@ -261,14 +261,14 @@ class Case:
     # --- rows of any frame by name ------------------------------------------------------------------------------------
 
     def names(self, frame: str, pattern: str) -> pl.Series:
-        """The names in a frame that a regular expression finds, each once."""
+        """Return the distinct names in a frame that match a regular expression."""
         if frame not in self._names:
             self._names[frame] = self.profile[frame]["name"].unique(maintain_order=True).drop_nulls()
         names = self._names[frame]
         return names.filter(names.cast(pl.String).str.contains(pattern))
 
     def rows_named(self, frame: str, pattern: str, *columns: str) -> pl.DataFrame:
-        """Some columns of the rows of a frame whose name a regular expression finds."""
+        """Return columns of the rows of a frame whose name matches a regular expression."""
         names, rows = self.names(frame, pattern), self.profile[frame].lazy()
         found = rows.filter(pl.col("name").is_in(names.implode())) if names.len() else rows.clear()
         return found.select(columns).collect()
@@ -317,16 +317,16 @@ class Case:
         return 100 * self.gpu_ns / self._printed_pct if self.is_table_cut else self.gpu_ns
 
     def time_of(self, *kinds: str) -> int:
-        """Summed durations of some kinds of work."""
+        """Return the summed durations of some kinds of work."""
         return int(self.work.filter(pl.col("kind").is_in(kinds))["total_ns"].sum())
 
     def total_and_share(self, rows: pl.DataFrame) -> tuple[int, float]:
-        """The summed durations of some work by name, and their share of the GPU time in percent."""
+        """Return the summed durations of some work by name, and their share of the GPU time in percent."""
         taken = known_sum(rows["total_ns"])
         return taken, self.share(taken)
 
     def share(self, part_ns: float) -> float:
-        """A part of the GPU time, in percent; 0 where there is none."""
+        """Return a part of the GPU time, in percent; 0 where there is none."""
         return 100 * part_ns / self.all_gpu_ns if self.all_gpu_ns else 0.0
 
     @cached_property
@@ -405,7 +405,7 @@ class Case:
         return list(zip(self.lines, device_gaps(self.profile), strict=True))
 
     def working(self, line: Timeline) -> IntervalSet:
-        """When the GPU of one of `lines` had work."""
+        """Return the intervals in which the GPU of one of `lines` was busy."""
         sets = zip(self.lines, busy_sets(self.profile), strict=True)
         return next(busy for own, busy in sets if (own.session, own.device) == (line.session, line.device))
 
@@ -415,7 +415,7 @@ class Case:
         return kernel_sequences(self.profile)
 
     def overlap_ns(self, column: str) -> int:
-        """A time of `tui.analysis.gpu_time.overlap.overlap`, of all GPUs together."""
+        """Return a time of `tui.analysis.gpu_time.overlap.overlap`, of all GPUs together."""
         return known_sum(overlap(self.profile)[column])
 
     @cached_property
@@ -482,7 +482,7 @@ class Case:
         return layers(self.profile).filter(pl.col("measured_ns") > 0)
 
     def of_wall(self, part_ns: float) -> float:
-        """A time of all GPUs together as a share of their wall time, in percent; 0 where that is unknown."""
+        """Return a time over all GPUs as a percentage of their wall time; 0 if that is unknown."""
         whole = self.wall_ns * max(self.busy.height, 1)
         return 100 * part_ns / whole if whole else 0.0
 
@@ -555,11 +555,11 @@ class Case:
         return int(self.api["total_ns"].sum())
 
     def api_named(self, pattern: str) -> pl.DataFrame:
-        """API functions whose name a regular expression finds."""
+        """Return the API functions whose name matches a regular expression."""
         return self.api.filter(pl.col("name").str.contains(pattern))
 
     def calls_named(self, pattern: str, *columns: str) -> pl.DataFrame:
-        """Single API calls whose name a regular expression finds, whose times are known.
+        """Return single API calls with known times whose name matches a regular expression.
 
         Args:
             pattern: The regular expression.
@@ -569,7 +569,7 @@ class Case:
         return self.rows_named("api_calls", pattern, *shown).drop_nulls(["start_ns", "duration_ns"])
 
     def calls_taking(self, pattern: str, least: float, *columns: str) -> tuple[int, pl.DataFrame]:
-        """How many rows `calls_named` has, and those of them that took longer than so many ns."""
+        """Return the number of rows of `calls_named`, and those that took longer than ``least`` ns."""
         names, rows = self.names("api_calls", pattern), self.profile["api_calls"].lazy()
         timed = pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
         wanted = timed & pl.col("name").is_in(names.implode()) if names.len() else pl.lit(False)

@@ -25,7 +25,7 @@ NAMES_IN_FILTER: Final = 10
 
 
 def duration(value_ns: float) -> str:
-    """A duration in a sentence.
+    """Format a duration with three significant digits.
 
     >>> duration(132_070_000), duration(2_130_000_000), duration(80_000_000), duration(1_205_500), duration(31)
     ('132 ms', '2.13 s', '80 ms', '1.21 ms', '31 ns')
@@ -34,7 +34,7 @@ def duration(value_ns: float) -> str:
 
 
 def percent(value: float) -> str:
-    """A share of 0 to 100 in a sentence; what is not exactly nothing or all is never written as 0 or 100.
+    """Format a percentage of 0 to 100; only exactly 0 and 100 are written as 0% and 100%.
 
     >>> percent(37.69), percent(4.06), percent(0.5), percent(0.0003), percent(99.97), percent(100), percent(0)
     ('38%', '4.1%', '0.5%', '<0.01%', '>99.9%', '100%', '0%')
@@ -50,7 +50,7 @@ def percent(value: float) -> str:
 
 
 def size(value_bytes: float) -> str:
-    """A size in a sentence.
+    """Format a size with three significant digits.
 
     >>> size(38_535), size(16_384)
     ('37.6 KiB', '16 KiB')
@@ -59,7 +59,7 @@ def size(value_bytes: float) -> str:
 
 
 def rate(bytes_per_second: float) -> str:
-    """A throughput in a sentence.
+    """Format a throughput with three significant digits.
 
     >>> rate(187.33 * 2**30)
     '187 GiB/s'
@@ -68,7 +68,7 @@ def rate(bytes_per_second: float) -> str:
 
 
 def _three(text: str) -> str:
-    """A written number and its unit, with three significant digits."""
+    """Round a number with its unit to three significant digits."""
     number, _, unit = text.partition(" ")
     value = float(number.replace(",", ""))
     digits = max(0, DIGITS - 1 - math.floor(math.log10(abs(value)))) if value else 0
@@ -102,7 +102,7 @@ _TERMS: Final = {
 
 
 def use_vendor_terms(vendor: str, text: str) -> str:
-    """A sentence with the terms of a manufacturer; names of the profile, which are quoted, stay as they are.
+    """Replace NVIDIA's terms in a sentence by those of a manufacturer, except in quoted names.
 
     >>> use_vendor_terms("AMD", "`cudaMalloc` waits: replay a CUDA graph, use cudaMallocAsync.")
     '`cudaMalloc` waits: replay a HIP graph, use hipMallocAsync.'
@@ -116,7 +116,7 @@ def use_vendor_terms(vendor: str, text: str) -> str:
 
 
 def share_text(part_ns: float, whole_ns: float) -> str:
-    """A part and the whole in one unit, after their share.
+    """Format a share with the part and the whole in one unit.
 
     >>> share_text(80_010_000, 212_280_000)
     '38% (80 of 212 ms)'
@@ -128,7 +128,7 @@ def share_text(part_ns: float, whole_ns: float) -> str:
 
 
 def label(name: object) -> str:
-    """A name within a sentence; without uninformative namespaces, of a long one with the inner ones.
+    """Format a name for a sentence: quoted and shortened, without uninformative namespaces.
 
     >>> label("void f<int>(float*)")
     '`f`'
@@ -139,7 +139,7 @@ def label(name: object) -> str:
 
 
 def plural(number: float, one: str, many: str = "") -> str:
-    """A number of things.
+    """Format a number of things.
 
     >>> plural(1, "copy", "copies"), plural(1678, "gap")
     ('1 copy', '1,678 gaps')
@@ -148,12 +148,12 @@ def plural(number: float, one: str, many: str = "") -> str:
 
 
 def gpu_label(device: int | None, of: int) -> str:
-    """A GPU within a sentence: by its number only where there are several."""
+    """Return the label of a GPU; with its number if there are several."""
     return "the GPU" if of == 1 else "an unnamed GPU" if device is None else f"GPU {device}"
 
 
 def name_filter(names: Iterable[Any], column: str = "name") -> str:
-    r"""A filter for the rows of some names.
+    r"""Return a filter that keeps the rows with these names.
 
     >>> print(name_filter(["f<1>", 'a "b"']))
     name="f<1>" | name="a \"b\""
@@ -163,7 +163,7 @@ def name_filter(names: Iterable[Any], column: str = "name") -> str:
 
 
 def most_frequent_name(by_name: pl.DataFrame, count: str) -> str:
-    """The name that comes most often, as the end of a sentence; nothing where several come equally often.
+    """Return the most frequent name as the end of a sentence; empty if several are equally frequent.
 
     Args:
         by_name: With ``name``, those that come most often first.
@@ -174,7 +174,7 @@ def most_frequent_name(by_name: pl.DataFrame, count: str) -> str:
 
 
 def evidence_by_name(rows: pl.DataFrame, *columns: str, view: str = "kernels") -> tuple[pl.DataFrame, str, str]:
-    """Evidence, view and filter of a finding: the first rows by name, and the view that shows work of these names.
+    """Return evidence, view and filter of a finding about rows by name.
 
     Args:
         rows: With ``name``, the most important first; a name can stand in several.
@@ -190,7 +190,7 @@ def evidence_by_name(rows: pl.DataFrame, *columns: str, view: str = "kernels") -
 
 
 def how_to_select_iterations(first: int, last: int, *, proposed: bool = False) -> str:
-    """How to look at some iterations alone, from the command line and within the program.
+    """Return how to select a range of iterations, on the command line and within the program.
 
     Args:
         first: Number of the first.
@@ -204,7 +204,7 @@ def how_to_select_iterations(first: int, last: int, *, proposed: bool = False) -
 
 
 def quote_for_filter(text: str) -> str:
-    """Text in quotes that the filter language reads back as it is."""
+    """Quote a text for the filter language."""
     return f'"{"".join(map(_escaped, text))}"'
 
 
@@ -216,24 +216,24 @@ def _escaped(character: str) -> str:
 
 
 def largest_rows(rows: pl.DataFrame, by: str, *columns: str) -> pl.DataFrame:
-    """The rows with most of something, for evidence."""
+    """Return the rows with the largest values of a column, as evidence."""
     least = rows[by].top_k(NAMES_IN_FILTER).min()
     most = rows.filter(pl.col(by) >= least) if least is not None else rows
     return most.sort(by, descending=True, nulls_last=True, maintain_order=True).head(NAMES_IN_FILTER).select(columns)
 
 
 def totals_by_name(rows: pl.DataFrame, count: str, *sums: str) -> pl.DataFrame:
-    """Rows by name: how many (a column called ``count``), sums of some columns, and the first line."""
+    """Group rows by name: their number (a column called ``count``), sums of some columns, and the first line."""
     return rows.group_by("name").agg(pl.len().cast(pl.Int64).alias(count), pl.col(sums).sum(), pl.col("line").min())
 
 
 def sort_by_largest(by_name: pl.DataFrame, *by: str) -> pl.DataFrame:
-    """Rows of names, those with most of something first; of equal ones by name."""
+    """Sort rows by some columns, the largest first, then by name."""
     return by_name.sort(*by, "name", descending=[*(True for _ in by), False], nulls_last=True)
 
 
 def int_or_zero(value: Any) -> int:
-    """A sum or extreme of a column of whole numbers; 0 where there is none.
+    """Return a sum or extreme of an integer column; 0 if the column has none.
 
     >>> import polars as pl
     >>> int_or_zero(pl.Series([1, None]).sum()), int_or_zero(pl.Series([], dtype=pl.Int64).max())
@@ -243,12 +243,12 @@ def int_or_zero(value: Any) -> int:
 
 
 def float_or_zero(value: Any) -> float:
-    """A figure of a column as a number; 0 where there is none."""
+    """Return a value as a float; 0 if it is None."""
     return 0.0 if value is None else float(value)
 
 
 def known_sum(column: pl.Series) -> int:
-    """The sum of the known values of a column."""
+    """Return the sum of the known values of a column."""
     return int_or_zero(column.sum())
 
 

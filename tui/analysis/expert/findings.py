@@ -125,7 +125,7 @@ _STATES: Final = {state: rank for rank, state in enumerate(State)}
 
 
 def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
-    """The answer of every rule for every session, and the findings of the recording tools.
+    """Judge every rule for every session, and add the findings of the recording tools.
 
     One row per rule and session; of rules that compare sessions one row in all (session null). Found ones come first,
     then rules that do not apply, then clean ones. Findings of one cause stand together: causes are in order of what
@@ -158,20 +158,20 @@ def _memoized_findings(gpu: str | None, stamp: tuple[str, int] | None) -> Callab
     @once_per_profile(*_FRAMES)
     def of_profile(profile: Profile) -> pl.DataFrame:
         limits = thresholds.limits(stamp)
-        classified_kernels(profile)  # all names at once: what is known of a name is kept for each session
+        classified_kernels(profile)  # All names at once: the results for a name serve every session.
         rows = [
             _row(rule, case, verdict, limits)
             for case, rules in _cases(profile, limits, gpu)
             for rule, verdict in zip(rules, _verdicts(rules, case), strict=True)
         ]
         ours = pl.DataFrame(rows, schema=FINDINGS, orient="row")
-        return _in_order(pl.concat([ours, _of_tools(profile)]))
+        return _sort_by_cause(pl.concat([ours, _of_tools(profile)]))
 
     return of_profile
 
 
 def _cases(profile: Profile, limits: Limits, gpu: str | None) -> Iterator[tuple[Case, list[Rule]]]:
-    """Every session with the rules that look at it, and all of them with those that compare."""
+    """Yield every session with its rules, and all sessions together with the rules that compare them."""
     partition_by_session = [rule for rule in RULES if not rule.across]
     for session, part in sessions_of(profile):
         yield Case(part, session, limits, gpu=gpu, whole=profile), partition_by_session
@@ -179,7 +179,7 @@ def _cases(profile: Profile, limits: Limits, gpu: str | None) -> Iterator[tuple[
 
 
 def sessions_of(profile: Profile) -> Iterator[tuple[int, Profile]]:
-    """Each session by its number, with its own rows; issues that belong to no session are in none."""
+    """Yield the number and the rows of each session; issues without a session are in none."""
     numbers = profile["sessions"]["session"].to_list()
     if len(numbers) == 1:
         yield numbers[0], profile
@@ -192,18 +192,18 @@ def sessions_of(profile: Profile) -> Iterator[tuple[int, Profile]]:
 
 
 def _verdicts(rules: Sequence[Rule], case: Case) -> list[Verdict]:
-    """The answers of some rules, in order; with very many launches, of two rules at a time."""
+    """Return the answers of some rules, in order; with very many launches, of two rules at a time."""
     if case.profile["activities"].height + case.profile["api_calls"].height < MANY:
-        return [_judged(rule, case) for rule in rules]
+        return [_judge(rule, case) for rule in rules]
     with ThreadPoolExecutor(1 if low_memory() else 2, "rules") as pool:
-        # A rule that builds on others stands after them: those it waits for are judged, or being judged.
+        # Rules follow the rules that they use, so those are judged already or being judged.
         for rule in rules:
-            case.judging[rule.id] = pool.submit(_judged, rule, case)
+            case.judging[rule.id] = pool.submit(_judge, rule, case)
         return [case.judging[rule.id].result() for rule in rules]
 
 
-def _judged(rule: Rule, case: Case) -> Verdict:
-    """The verdict of a rule; a rule that fails costs its own answer alone."""
+def _judge(rule: Rule, case: Case) -> Verdict:
+    """Return the verdict of a rule; a rule that raises loses only its own verdict."""
     try:
         verdict = rule.judge(case)
     except (ProftuiError, MemoryError):
@@ -262,7 +262,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
 
 
 def _unless_negligible(rule: Rule, verdict: Verdict, case: Case) -> Verdict:
-    """A verdict, but clean where what was found costs next to nothing of the wall time and of GPU time."""
+    """Return a verdict; clean if the finding costs a negligible share of the wall time and of GPU time."""
     if not isinstance(verdict, Found) or verdict.cost_ns is None or not case.wall_ns or not case.gpu_ns:
         return verdict
     cost_pct = _cost_pct(verdict, case) or 0.0
@@ -277,7 +277,7 @@ def _unless_negligible(rule: Rule, verdict: Verdict, case: Case) -> Verdict:
 
 
 def _cost_pct(verdict: Found, case: Case) -> float | None:
-    """The cost of a finding as a share of the wall time, else of `Case.whole_ns`; None where unknown.
+    """Return the cost of a finding as a share of the wall time, else of `Case.whole_ns`; None where unknown.
 
     A cost that is summed over several GPUs is compared with the wall time of all of them.
     """
@@ -290,7 +290,7 @@ def _cost_pct(verdict: Found, case: Case) -> float | None:
 
 
 def _severity(own: Severity, cost_pct: float | None) -> Severity:
-    """The severity of a finding by its share of `Case.whole_ns`: a large cost is never info, a small one no warning."""
+    """Return the severity by the share of `Case.whole_ns`: a large cost is at least a warning, a small one is info."""
     if own is Severity.ERROR or cost_pct is None:
         return own
     if cost_pct >= LARGE_PCT:
@@ -299,7 +299,7 @@ def _severity(own: Severity, cost_pct: float | None) -> Severity:
 
 
 def _of_session(verdict: Found, case: Case) -> str | None:
-    """The filter of a finding, for the rows of its session alone where there are several."""
+    """Return the filter of a finding, restricted to its session if there are several."""
     if not verdict.view or case.session is None or case.whole["sessions"].height == 1:
         return verdict.filter or None
     session = f"session={case.session}"
@@ -311,7 +311,7 @@ def _json(value: object) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """The same without NaN and infinity, which JSON does not have."""
+    """Return the same without NaN and infinity, which JSON does not have."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -322,12 +322,12 @@ def _finite(value: Any) -> Any:
 
 
 def names_in_evidence(row: Mapping[str, Any]) -> set[str]:
-    """The names of the work behind a finding."""
+    """Return the names of the work behind a finding."""
     return {str(one["name"]) for one in json.loads(row["evidence"] or "[]") if one.get("name")}
 
 
 def _of_tools(profile: Profile) -> pl.DataFrame:
-    """The findings of the recording tools, in their own words."""
+    """Return the findings of the recording tools, as the tools word them."""
     rows = profile["tool_findings"].select(
         pl.lit(State.FOUND.value).alias("state"),
         "severity",
@@ -348,8 +348,8 @@ _IN_ORDER_OF_TIME: Final = ("Nsight Compute",)
 """Tools whose findings come in the order of the time of their kernels."""
 
 
-def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
-    """Findings by cause, causes by what they cost of the wall time; then what does not apply, then what is clean."""
+def _sort_by_cause(rows: pl.DataFrame) -> pl.DataFrame:
+    """Sort findings by cause, causes by cost of the wall time; then inapplicable and clean rules."""
     state = pl.col("state").replace_strict({s.value: rank for s, rank in _STATES.items()}, return_dtype=pl.Int8)
     rank = pl.col("severity").replace_strict(
         {s.value: rank for s, rank in _RANK.items()}, default=len(_RANK), return_dtype=pl.Int8
@@ -360,7 +360,7 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     is_error = pl.col("severity") == Severity.ERROR.value
     is_found = pl.col("state") == State.FOUND.value
     with_ranks = rows.with_columns(
-        # A tool's own finding is a cause of its own.
+        # A finding of a tool is its own cause.
         pl.when(is_found).then(pl.coalesce("cause", pl.format("{}: {}", "tool", "problem"))).alias("_cause"),
         pl.when(is_error).then(_UNKNOWN_PCT["error"]).otherwise(pl.coalesce("cost_pct", unknown)).alias("_weight"),
         rank.alias("_rank"),
@@ -436,7 +436,7 @@ EXPERT: Final = TableSpec(
 
 
 def spec_for(profile: Profile) -> TableSpec:
-    """The table for a profile: with a session column where there are several sessions."""
+    """Return the table for a profile, with a session column if there are several sessions."""
     if profile["sessions"].height > 1:
         # The session takes its room from the message, not from the cost.
         return replace(EXPERT, pinned_least=EXPERT.pinned_least - SESSION_CELLS)
@@ -444,7 +444,7 @@ def spec_for(profile: Profile) -> TableSpec:
 
 
 def expert_rows(findings: pl.DataFrame, *, every_finding: bool = False, unfolded: bool = False) -> pl.DataFrame:
-    """The rows of the view: one per cause, then one for all other findings, for all inapplicable and all clean rules.
+    """Return the rows of the view: one per cause, then one each for other findings, inapplicable and clean rules.
 
     Args:
         findings: `tui.analysis.expert.findings.findings`.
@@ -535,7 +535,7 @@ def expert_rows(findings: pl.DataFrame, *, every_finding: bool = False, unfolded
 
 
 def leads(findings: pl.DataFrame) -> pl.DataFrame:
-    """The first finding of each cause, with all_rules: the rules that found the same cause, itself first.
+    """Return the first finding of each cause, with all_rules: the rules that found the same cause.
 
     Args:
         findings: `tui.analysis.expert.findings.findings`.
@@ -553,7 +553,7 @@ def leads(findings: pl.DataFrame) -> pl.DataFrame:
 
 
 def findings_summary(findings: pl.DataFrame) -> str:
-    """How many causes were found by severity, and how many rules do not apply or are clean, in words."""
+    """Return how many causes were found by severity, and how many rules do not apply or are clean, in words."""
     severities = leads(findings)["severity"].to_list()
     parts = [
         f"{number} {severity.value}{'s' if number > 1 and severity is not Severity.INFO else ''}"
@@ -577,7 +577,7 @@ IDLE_RULES: Final = ("U1", "U2", "U3", "U6", "U7", "U9", "U10")
 
 
 def gap_of(row: Mapping[str, Any]) -> Gap | None:
-    """The longest gap of a finding; None where it is not of gaps.
+    """Return the longest gap of a finding; None if the finding is not about gaps.
 
     Args:
         row: Of `findings` or `expert_rows`.
@@ -591,7 +591,7 @@ def gap_of(row: Mapping[str, Any]) -> Gap | None:
 
 
 def counts(findings: pl.DataFrame) -> Mapping[str, int]:
-    """How many findings there are of each severity, and how many rules do not apply or are clean.
+    """Count findings by severity, and rules that do not apply or are clean.
 
     Each rule counts once, for its answers in all sessions: clean where it found nothing in any and applies to one, not
     applicable where it applies to none, partly applicable where it applies to some.
@@ -611,13 +611,13 @@ def counts(findings: pl.DataFrame) -> Mapping[str, int]:
 
 
 def clean_rules(findings: pl.DataFrame) -> list[str]:
-    """The rules that found nothing in any session and apply to one."""
+    """Return the rules that apply to a session and found nothing in any."""
     found = _rules(findings, State.FOUND)
     clean = findings.filter(pl.col("state") == State.CLEAN.value)["rule"].unique(maintain_order=True)
     return [rule for rule in clean if rule not in found]
 
 
 def _rules(findings: pl.DataFrame, *states: State) -> set[str]:
-    """The rules that answer so for any session."""
+    """Return the rules that have one of these states in any session."""
     rows = findings.filter(pl.col("state").is_in([state.value for state in states]))
     return set(rows["rule"].drop_nulls())

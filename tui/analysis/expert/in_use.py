@@ -115,7 +115,7 @@ class InUse:
 
 
 def fewer_launches(case: Case) -> str:
-    """Advice for work that is launched too slowly, without what the program already does."""
+    """Return advice for slow launches, without what the program already does."""
     used = case.in_use
     ways = []
     if not used.cuda_graphs:
@@ -131,7 +131,7 @@ def fewer_launches(case: Case) -> str:
 
 
 def larger_kernels(case: Case) -> str:
-    """Advice for kernels that are too short, without what the program already does."""
+    """Return advice for short kernels, without what the program already does."""
     used = case.in_use
     ways = ["give each kernel more work (larger batch)"]
     if not used.compiler:
@@ -144,7 +144,7 @@ def larger_kernels(case: Case) -> str:
 
 
 def already(*used: str) -> str:
-    """What is in use already, as a sentence; empty where nothing is."""
+    """Return a sentence about what is in use already; empty if nothing is."""
     known = [name for name in used if name]
     if not known:
         return ""

@@ -48,7 +48,7 @@ class Limits:
     """The user's file, where there is one."""
 
     def __call__(self, rule: str, name: str) -> float:
-        """The value of a threshold.
+        """Return the value of a threshold.
 
         Raises:
             KeyError: The rule has no such threshold.
@@ -56,32 +56,32 @@ class Limits:
         return self.limits[rule][name].value
 
     def of(self, rule: str) -> tuple[Limit, ...]:
-        """The thresholds of a rule."""
+        """Return the thresholds of a rule."""
         return tuple(self.limits.get(rule, {}).values())
 
     def is_off(self, rule: str) -> bool:
-        """Whether the user switched a rule off."""
+        """Return whether the user switched a rule off."""
         return self.severities.get(rule) == OFF
 
     def severity(self, rule: str, own: Severity) -> Severity:
-        """The severity of a finding: from the user's file, else from the rule."""
+        """Return the severity of a finding: from the user's file, else from the rule."""
         given = self.severities.get(rule, OFF)
         return own if given == OFF else Severity(given)
 
 
 def user_limits_path() -> Path:
-    """Where a user's own thresholds are looked for."""
+    """Return the path of the user's own thresholds."""
     return user_file_path(SHIPPED)
 
 
 def user_limits_stamp() -> Stamp | None:
-    """The user's file and when it was written; None where there is none. Results hold as long as it is the same."""
+    """Return the path and modification time of the user's file, or None; results are valid while it is the same."""
     return user_files.stamp(user_limits_path())
 
 
 @cache
 def limits(user: Stamp | None = None) -> Limits:
-    """The thresholds that come with the program, and the user's over them.
+    """Return the thresholds of the program, overridden by the user's.
 
     Args:
         user: The answer of `user_limits_stamp`.
@@ -105,7 +105,7 @@ def parse_shipped(text: str) -> Limits:
 
 
 def with_users(shipped: Limits, text: str, source: str) -> Limits:
-    """Put a user's thresholds over the shipped ones.
+    """Override the program's thresholds by the user's.
 
     Args:
         shipped: What comes with the program.
@@ -125,7 +125,7 @@ def with_users(shipped: Limits, text: str, source: str) -> Limits:
             if name == "severity":
                 severities[rule] = _severity(value, f"{source}: {rule}")
             else:
-                rules[rule][name] = _changed(rules[rule], name, value, f"{source}: {rule}", source)
+                rules[rule][name] = _override(rules[rule], name, value, f"{source}: {rule}", source)
     return Limits(rules, severities, source)
 
 
@@ -136,7 +136,7 @@ def _severity(value: Any, where: str) -> str:
     return str(value)
 
 
-def _changed(limits: Mapping[str, Limit], name: str, value: Any, where: str, source: str) -> Limit:
+def _override(limits: Mapping[str, Limit], name: str, value: Any, where: str, source: str) -> Limit:
     if name not in limits:
         raise ProftuiError(
             f"{where} has no threshold {name}", f"it has {', '.join([*limits, 'severity'])}" if limits else HINT
@@ -278,7 +278,7 @@ def rule(
     link: str = "",
     across: bool = False,
 ) -> Callable[[Formula], Formula]:
-    """Make a function of a case the formula of a rule; the first line of its docstring is the rule's title."""
+    """Declare a function of a case as a rule; the first line of its docstring is the rule's title."""
 
     def declared(formula: Formula) -> Formula:
         title = (formula.__doc__ or "").strip().split("\n")[0].rstrip(".")
@@ -289,7 +289,7 @@ def rule(
 
 
 def declared_rules() -> Mapping[str, Rule]:
-    """The rules that have been declared, by id."""
+    """Return the rules that have been declared, by id."""
     return _DECLARED
 
 
@@ -340,7 +340,7 @@ _CAUSE_BY_RULE: Final = {rule: cause.value for cause, rules in _RULES_BY_CAUSE.i
 
 
 def cause_of(rule: str, name: str) -> str:
-    """The cause that a rule looks at, where its finding names no other; a rule that shares none is its own.
+    """Return the default cause of a rule; the rule's own name if no other rule shares its cause.
 
     >>> cause_of("A2", "short-kernels"), cause_of("Q1", "impossible-rate")
     ('launch-bound', 'impossible rate')

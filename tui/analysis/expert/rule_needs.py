@@ -24,7 +24,7 @@ SETTLED: Final = 0.5
 
 
 def gpu_work(case: Case) -> str:
-    """GPU work, of a run at its own speed."""
+    """Require GPU work of a run at its own speed, not replayed by a profiler."""
     if case.tool is Tool.NCU:
         return (
             "Nsight Compute replays each kernel: its times are of no run; record with nsys profile --trace=cuda ./app"
@@ -33,12 +33,12 @@ def gpu_work(case: Case) -> str:
 
 
 def any_gpu_work(case: Case) -> str:
-    """GPU work, replayed or not."""
+    """Require GPU work, replayed or not."""
     return case.missing.get(held.GPU_WORK.name, "")
 
 
 def start_times(case: Case) -> str:
-    """Start times of GPU work."""
+    """Require start times of GPU work."""
     if case.tool is Tool.NCU:
         return gpu_work(case)
     if case.tool is Tool.NVPROF and case.profile["metrics"].height:
@@ -48,17 +48,17 @@ def start_times(case: Case) -> str:
 
 
 def api_work(case: Case) -> str:
-    """API calls, single or summed."""
+    """Require API calls, single or summed."""
     return case.missing.get(held.API_WORK.name, "")
 
 
 def api_trace(case: Case) -> str:
-    """API calls with their times."""
+    """Require API calls with their times."""
     return api_work(case) or case.missing.get(held.API_TRACE.name, "")
 
 
 def launches_linked(case: Case) -> str:
-    """For most GPU work the call that launched it."""
+    """Require the launching call of most GPU work."""
     missing = api_trace(case) or start_times(case)
     if missing:
         return missing
@@ -74,12 +74,12 @@ def launches_linked(case: Case) -> str:
 
 
 def launch_configs(case: Case) -> str:
-    """Grids and blocks."""
+    """Require grids and blocks."""
     return case.missing.get(held.LAUNCH_CONFIGS.name, "") or single_kernels(case)
 
 
 def single_kernels(case: Case) -> str:
-    """Kernels one by one: not hidden in CUDA graphs that are recorded as a whole."""
+    """Require single kernels, not hidden in CUDA graphs that are recorded as a whole."""
     graphs = case.time_of("graph")
     if graphs * 100 > GRAPH_SHARE_PCT * case.kernel_ns:
         return (
@@ -90,19 +90,19 @@ def single_kernels(case: Case) -> str:
 
 
 def kernels(case: Case) -> str:
-    """Kernels that took time, one by one."""
+    """Require single kernels that took time."""
     missing = any_gpu_work(case) or single_kernels(case)
     return missing or ("" if case.kernels["total_ns"].sum() else "no kernels ran")
 
 
 def several_launches(case: Case) -> str:
-    """Single launches with their times."""
+    """Require several single launches with their times."""
     missing = kernels(case)
     return missing or ("" if case.profile["activities"].height else case.missing.get(held.START_TIMES.name, ""))
 
 
 def kernel_times(case: Case) -> str:
-    """Times of kernels that compute, to weigh them by."""
+    """Require times of compute kernels, as weights."""
     configs = case.configs
     if configs.is_empty():
         return "no compute kernels ran"
@@ -114,18 +114,18 @@ def kernel_times(case: Case) -> str:
 
 
 def _configs_with_times(case: Case) -> str:
-    """Grids and blocks of kernels that compute, and times to weigh them by."""
+    """Require grids and blocks of compute kernels, and their times as weights."""
     return any_gpu_work(case) or launch_configs(case) or kernel_times(case)
 
 
 def _is_settled(case: Case, figure: str) -> bool:
-    """Whether a figure of launch configs is known for enough of the kernel time."""
+    """Return whether a figure of launch configs is known for enough of the kernel time."""
     known = known_sum(case.configs.filter(pl.col(figure).is_not_null())["total_ns"])
     return bool(known) and known >= SETTLED * known_sum(case.configs["total_ns"])
 
 
 def occupancies(case: Case) -> str:
-    """The theoretical occupancy of most of the kernel time."""
+    """Require the theoretical occupancy of most of the kernel time."""
     missing = _configs_with_times(case)
     if missing or _is_settled(case, "occupancy_pct"):
         return missing
@@ -134,7 +134,7 @@ def occupancies(case: Case) -> str:
 
 
 def sm_counts(case: Case) -> str:
-    """The number of SMs of the GPU that did most of the work."""
+    """Require the number of SMs of the GPU that did most of the work."""
     missing = _configs_with_times(case)
     if missing or _is_settled(case, "sm_efficiency_pct"):
         return missing
@@ -142,7 +142,7 @@ def sm_counts(case: Case) -> str:
 
 
 def copies_recorded(case: Case) -> str:
-    """Copies, or the certainty that there were none."""
+    """Require copies, or the certainty that there were none."""
     missing = gpu_work(case)
     if not missing and case.tool is Tool.ROCPROF and not case.time_of("memcpy", "um"):
         return "no copies: record with rocprofv3 --memory-copy-trace"
@@ -150,12 +150,12 @@ def copies_recorded(case: Case) -> str:
 
 
 def timed_copies(case: Case) -> str:
-    """The same with start times."""
+    """Require copies with start times."""
     return start_times(case) or copies_recorded(case)
 
 
 def sizes(case: Case) -> str:
-    """Sizes of copies, where there are any."""
+    """Require sizes of copies, if there are any."""
     missing = copies_recorded(case)
     if missing:
         return missing
@@ -166,36 +166,36 @@ def sizes(case: Case) -> str:
 
 
 def streams(case: Case) -> str:
-    """Streams of GPU work."""
+    """Require the streams of GPU work."""
     missing = start_times(case)
     return missing or ("" if case.profile["activities"]["stream"].count() else "streams are not recorded")
 
 
 def iterations(case: Case) -> str:
-    """Iterations, recorded, found or by a key."""
+    """Require iterations: recorded, found or by a key."""
     if case.iterations.height:
         return ""
     return case.missing.get(held.ITERATIONS.name, "") or "times of iterations are not recorded"
 
 
 def ops(case: Case) -> str:
-    """Ops."""
+    """Require ops."""
     return case.missing.get(held.OPS.name, "")
 
 
 def shapes(case: Case) -> str:
-    """Input shapes of ops."""
+    """Require the input shapes of ops."""
     return ops(case) or case.missing.get(held.SHAPES.name, "")
 
 
 def ops_or_ranges(case: Case) -> str:
-    """Names that the program gives to its phases."""
+    """Require the names of ops or ranges."""
     missing = case.missing.get(held.OPS.name, "")
     return "" if not missing or case.profile["ranges"].height else case.missing.get(held.RANGES.name, "") or missing
 
 
 def fine_clock(case: Case) -> str:
-    """Start times to the microsecond or finer."""
+    """Require start times to the microsecond or finer."""
     missing = start_times(case)
     if not missing and case.resolution_ns > 1000:
         finer = "nsys profile" if is_beyond_nvprof(case.profile) else "nvprof --csv or nsys profile"

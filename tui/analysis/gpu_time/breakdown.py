@@ -89,7 +89,7 @@ class _Host:
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "ranges")
 def breakdown_by_device(profile: Profile) -> pl.DataFrame:
-    """Where the wall time of each GPU went: one row per session, device and `Category`.
+    """Divide the wall time of each GPU by category: one row per session, device and `Category`.
 
     Columns: session, device (null where no GPU work is recorded), category, time_ns, wall_ns, wall_pct, why.
 
@@ -127,7 +127,7 @@ def breakdown_by_device(profile: Profile) -> pl.DataFrame:
 
 
 def breakdown(profile: Profile) -> pl.DataFrame:
-    """Where the wall time went, as the mean over the GPUs of a session that had work: one row per session and category.
+    """Divide the wall time by category, as the mean over a session's GPUs with work: one row per session and category.
 
     Columns: session, category, time_ns, wall_ns, wall_pct, why (see `breakdown_by_device`). Times add up to the wall
     time, percentages to 100.
@@ -177,9 +177,9 @@ def _rows(
     if line is None:
         why |= dict.fromkeys((Category.TENSOR_CORES, Category.OTHER_KERNELS, Category.MEMORY), _NO_GPU_WORK)
     else:
-        classes = line.of(use)
+        classes = line.take(use)
         counts = np.bincount(classes, minlength=len(GpuUse))
-        # What is active with a category before it counts there; all of them together are the time that it was busy.
+        # Time that overlaps with an earlier category counts there; all categories together are the busy time.
         kinds = list(_GPU_CATEGORIES.values())
         lengths = [*lengths_by_class(line, classes, [range(kind + 1) for kind in kinds[:-1]]), busy.length_ns]
         for (category, kind), now in zip(_GPU_CATEGORIES.items(), lengths, strict=True):
@@ -226,13 +226,13 @@ _GPU_CATEGORIES: Final = {
 
 @once_per_profile("sessions", "activities", "api_calls", "ops", "ranges")
 def wall_bounds(profile: Profile) -> dict[int, tuple[int, int]]:
-    """For each session of which anything has a time, from when to when its wall time is (`breakdown_by_device`)."""
+    """Return the begin and end of the wall time of each session with known times (`breakdown_by_device`)."""
     marks = profile["ranges"].filter(pl.col("iteration").is_not_null())
     by_program = [*_bounds(profile["ops"]), *_bounds(marks)]
     recorded_sessions = {session for session, _, _ in by_program}
     by_calls = [bounds for bounds in _bounds(profile["api_calls"]) if bounds[0] not in recorded_sessions]
     by_gpu = [(line.session, int(line.starts[0]), int(line.ends.max())) for line in timelines(profile)]
-    # Of some iterations it is their periods: what the CPU did ahead of them is time of earlier ones.
+    # For a part of the iterations these are their periods: CPU work ahead of them belongs to earlier ones.
     by_period = _bounds(_periods(profile))
     divided = {session for session, _, _ in by_period}
     by_host = [bounds for bounds in (*by_program, *by_calls) if bounds[0] not in divided]
@@ -244,13 +244,13 @@ def wall_bounds(profile: Profile) -> dict[int, tuple[int, int]]:
     ended = {session: max(last for own, _, last in by_host if own == session) for session, _, _ in by_host}
     for session, first in begun.items():
         if first - ended.get(session, first) >= LATE_NS:
-            # Until then the GPU had work that was not recorded, for which all of this waited.
+            # Until then the GPU ran work that was not recorded, and everything here waited for it.
             found[session] = first, found[session][1]
     return found
 
 
 def _periods(profile: Profile) -> pl.DataFrame:
-    """The recorded iterations of a profile of some of its iterations; of others no rows."""
+    """Return the recorded iterations of a profile of a part of its iterations; for others no rows."""
     steps = profile.steps
     if steps is None or not profile.aggregation.is_part:
         return pl.DataFrame(schema={"session": pl.UInt32, "start_ns": pl.Int64, "duration_ns": pl.Int64})
@@ -258,7 +258,7 @@ def _periods(profile: Profile) -> pl.DataFrame:
 
 
 def _bounds(rows: pl.DataFrame) -> list[tuple[int, int, int]]:
-    """Each session with rows of known times, the first start and the last end of them."""
+    """Return the first start and the last end of each session with known times."""
     times = (
         rows.lazy()
         .select("session", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
@@ -271,7 +271,7 @@ def _bounds(rows: pl.DataFrame) -> list[tuple[int, int, int]]:
 
 @once_per_profile("sessions", "activities", "api_calls", "ops", "ranges")
 def host_times(profile: Profile) -> dict[int, dict[Category, IntervalSet]]:
-    """For each session with times when its host loaded data, read or wrote files, and was in ops or API calls.
+    """Return when the host of each session loaded data, read or wrote files, and was in ops or API calls.
 
     `HOST_CATEGORIES` in the order in which they count; without those that the input does not record.
     """
@@ -287,7 +287,7 @@ def host_times(profile: Profile) -> dict[int, dict[Category, IntervalSet]]:
 
 
 def _host(ops: pl.DataFrame, in_calls: IntervalSet, ranges: pl.DataFrame, bounds: tuple[int, int]) -> _Host:
-    """What the host of a session did, from its rows, within its wall time."""
+    """Return the intervals of the host categories of a session, within its wall time."""
     first, last = bounds
     in_ops = intervals_of_rows(ops)
     phases = phases_in(ops, ranges)
@@ -298,11 +298,11 @@ def _host(ops: pl.DataFrame, in_calls: IntervalSet, ranges: pl.DataFrame, bounds
     }
     if len(in_ops.starts) or len(in_calls.starts):
         sets[Category.CPU] = in_ops | in_calls
-    return _Host(first, last, {category: spans.clipped(first, last) for category, spans in sets.items()})
+    return _Host(first, last, {category: spans.clip_to(first, last) for category, spans in sets.items()})
 
 
 def records_memory(profile: Profile) -> frozenset[int]:
-    """The sessions in which a copy would be recorded if there were one: rocprof can leave them out."""
+    """Return the sessions in which copies would be recorded: rocprof can omit them."""
     kinds = distinct_rows(profile["activities"], ("session", "kind"))
     copying = kinds.filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset", "um"]))["session"].to_list()
     return frozenset(copying) | {
@@ -313,7 +313,7 @@ def records_memory(profile: Profile) -> frozenset[int]:
 
 
 def utilization(profile: Profile) -> pl.DataFrame:
-    """`busy_time` with the wall time of the session in place of the span of its GPU work.
+    """Return `busy_time` with the wall time of the session instead of the span of its GPU work.
 
     Columns: session, device, span_ns, busy_ns, wall_ns (`wall_bounds`: of ops, iterations and GPU work, else of API
     calls and GPU work; never shorter than the span), idle_ns (wall - busy), busy_pct (busy / wall). The mean of
@@ -358,7 +358,7 @@ _OVER_TIME_SCHEMA: Final = pl.Schema(
 
 
 def utilization_in_chunks(profile: Profile, chunks: int = CHUNKS) -> pl.DataFrame:
-    """How busy each GPU was in equal chunks of the time from its first start to its last end.
+    """Return the busy share of each GPU in equal chunks of the time from its first start to its last end.
 
     Columns: session, device, chunk (from 0), start_ns, duration_ns, busy_ns (union of its work), busy_pct (null in
     chunks without length). Chunks differ by 1 ns where the time cannot be divided.
@@ -385,7 +385,7 @@ def utilization_in_chunks(profile: Profile, chunks: int = CHUNKS) -> pl.DataFram
 
 
 def low_utilization(profile: Profile, chunks: int = CHUNKS, below_pct: float = LOW_PCT) -> pl.DataFrame:
-    """Neighboring chunks in which a GPU was busy for less than a share of the time, taken together, by time.
+    """Return runs of chunks in which a GPU was busy for less than a share of the time, in time order.
 
     Columns: session, device, start_ns, duration_ns, busy_ns, busy_pct.
     """
@@ -408,7 +408,7 @@ def _with_share(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def busy_intervals(profile: Profile) -> dict[tuple[int, int | None], IntervalSet]:
-    """For each session and GPU when it had work."""
+    """Return the busy intervals of each GPU, by session and device."""
     sets = zip(timelines(profile), busy_sets(profile), strict=True)
     return {(line.session, line.device): busy for line, busy in sets}
 
@@ -416,7 +416,7 @@ def busy_intervals(profile: Profile) -> dict[tuple[int, int | None], IntervalSet
 def busy_over_time(
     profile: Profile, *, session: int, device: int | None, first_ns: int, last_ns: int, bins: int
 ) -> npt.NDArray[np.float64]:
-    """The share of each of ``bins`` equal steps of time in which a GPU had work.
+    """Return the busy share of a GPU in each of ``bins`` equal steps of time.
 
     Args:
         profile: What was read.

@@ -85,7 +85,7 @@ _PATTERNS: Final = (
 
 
 def api_class(name: str) -> ApiClass:
-    """The class of a call of CUDA's or HIP's, runtime or driver, by its name.
+    """Return the class of a runtime or driver call of CUDA or HIP, by its name.
 
     >>> [api_class(name).name for name in ("cudaStreamSynchronize", "cuMemcpyHtoDAsync_v2", "cudaGraphLaunch_v10000")]
     ['SYNC', 'COPY', 'LAUNCH']
@@ -101,7 +101,7 @@ def api_class(name: str) -> ApiClass:
 
 
 def api_classes(names: pl.Series) -> npt.NDArray[np.int8]:
-    """The `ApiClass` of each of distinct names."""
+    """Return the `ApiClass` of each of distinct names."""
     return np.array([api_class(name) for name in names.to_list()], np.int8)
 
 
@@ -125,7 +125,7 @@ class HostCalls:
     """Of the most costly calls, the most costly first."""
 
     def in_intervals(self, intervals: IntervalSet) -> pl.DataFrame:
-        """The CPU's activity in each interval.
+        """Return the CPU's activity in each interval.
 
         Columns: cpu_in (title of the kind of call that was active longest, or `NO_CALL` where none was active for
         longer), call (of that kind; of any where there was none), call_ns, api_ns, api_calls_begun.
@@ -147,7 +147,7 @@ class HostCalls:
         )
 
     def _in_block(self, intervals: IntervalSet) -> tuple[npt.NDArray[np.int8], Ints, Ints, Ints, Ints]:
-        """By interval: class of call (-1: none), call as `_longest`, its time, time in any call, calls started."""
+        """Return for each interval: class of call (-1: none), its call and time, time in any call, and call starts."""
         starts, ends = intervals.starts, intervals.ends
         first, last = (int(starts[0]), int(ends[-1])) if len(starts) else (0, 0)
         on = self.any.around(first, last).within(starts, ends)
@@ -161,7 +161,7 @@ class HostCalls:
         return kind, call, call_ns, on, begun
 
     def _longest(self, intervals: IntervalSet, kind: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
-        """The index in `by_name` of the longest call in each interval (-1: none), and its time.
+        """Return the index in `by_name` of the longest call in each interval (-1: none), and its time.
 
         Args:
             intervals: The time intervals.
@@ -186,7 +186,7 @@ class HostCalls:
 
 
 def _on_during(starts: Ints, lengths: Ints, intervals: Sequence[tuple[int, int]]) -> Ints:
-    """The indices of the calls that overlap any of some time intervals, ascending."""
+    """Return the indices of the calls that overlap any of some time intervals, ascending."""
     found = [np.zeros(0, np.int64)]
     for block in blocks(len(starts)):
         begun = starts[block]
@@ -201,12 +201,12 @@ def _on_during(starts: Ints, lengths: Ints, intervals: Sequence[tuple[int, int]]
 
 @once_per_profile("api_calls")
 def call_intervals(profile: Profile) -> dict[int, IntervalSet]:
-    """For each session with API calls when any of its threads was in one, as far as their times are known."""
+    """Return when any thread of each session was in an API call, as far as times are known."""
     return {session: intervals_of_rows(rows) for session, rows in partition_by_session(profile["api_calls"]).items()}
 
 
 def calls_during(profile: Profile, *, session: int, start_ns: int, end_ns: int) -> dict[str, Any] | None:
-    """What the CPU did in one time interval: the columns of `HostCalls.in_intervals`; None where it is unknown."""
+    """Return the CPU's activity in one interval, as `HostCalls.in_intervals`; None if it is unknown."""
     calls = host_calls(rows_of_session(profile["api_calls"], session), [(start_ns, end_ns)])
     if calls is None:
         return None
@@ -214,7 +214,7 @@ def calls_during(profile: Profile, *, session: int, start_ns: int, end_ns: int) 
 
 
 def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]] | None = None) -> HostCalls | None:
-    """The API calls of a session, from its rows of ``api_calls``; None where there are none with their times.
+    """Return the API calls of a session, from its rows of ``api_calls``; None where there are none with their times.
 
     Args:
         api_calls: The rows.
@@ -264,12 +264,12 @@ _PHASES: Final = {"dataloader": HostPhase.DATALOADER, "io": HostPhase.IO}
 
 
 def user_phases_path() -> Path:
-    """Where a user's own phases are looked for."""
+    """Return the path of the user's own phases."""
     return user_file_path(SHIPPED)
 
 
 def phase_rules() -> tuple[tuple[HostPhase, str], ...]:
-    """The user's rules, where there are any, then those that come with the program: phase and pattern.
+    """Return the user's rules, where there are any, then those that come with the program: phase and pattern.
 
     Raises:
         ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
@@ -299,7 +299,7 @@ def parse_phases(text: str, source: str) -> tuple[tuple[HostPhase, str], ...]:
 
 
 def host_phases_of_names(names: pl.Series) -> npt.NDArray[np.int8]:
-    """The `HostPhase` of each name.
+    """Return the `HostPhase` of each name.
 
     >>> names = pl.Series(["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "aten::mm"])
     >>> host_phases_of_names(names).tolist()
@@ -318,12 +318,12 @@ def host_phases_of_names(names: pl.Series) -> npt.NDArray[np.int8]:
 
 
 def host_phases(profile: Profile, session: int) -> dict[HostPhase, IntervalSet]:
-    """When a session was in ops or ranges of each phase, on any thread; a phase without matching names is left out."""
+    """Return when a session was in ops or ranges of each phase, on any thread; without phases that no name matches."""
     return phases_in(*(profile[frame].filter(pl.col("session") == session) for frame in ("ops", "ranges")))
 
 
 def phases_in(*frames: pl.DataFrame) -> dict[HostPhase, IntervalSet]:
-    """The same of a session's rows of ``ops`` and of ``ranges``."""
+    """Return `host_phases` for a session's rows of ``ops`` and of ``ranges``."""
     found: dict[HostPhase, IntervalSet] = {}
     for frame in frames:
         rows = frame.select("name", "start_ns", "duration_ns").drop_nulls(["start_ns", "duration_ns"])

@@ -48,7 +48,7 @@ class IdleGaps:
         return from_disjoint(self.starts, self.ends)
 
     def take(self, indices: Ints) -> IdleGaps:
-        """The gaps at some indices."""
+        """Return the gaps at some indices."""
         return IdleGaps(self.starts[indices], self.ends[indices], self.after[indices])
 
 
@@ -76,7 +76,7 @@ def _edges_of(line: Timeline) -> _Edges:
 
 
 def device_gaps(profile: Profile) -> tuple[IdleGaps, ...]:
-    """The idle gaps of each of `timelines`, between its first and last work.
+    """Return the idle gaps of each of `timelines`, between its first and last work.
 
     A gap reaches from the latest end of all previous work to the next start. Gaps shorter than the resolution of the
     start times are unknown and left out.
@@ -86,7 +86,7 @@ def device_gaps(profile: Profile) -> tuple[IdleGaps, ...]:
 
 @once_per_profile("activities", "sessions")
 def busy_sets(profile: Profile) -> tuple[IntervalSet, ...]:
-    """The busy intervals of each of `timelines`; where starts are rounded, those of `adjusted_timelines`."""
+    """Return the busy intervals of each of `timelines`; where starts are rounded, those of `adjusted_timelines`."""
     return tuple(_busy(line, edges) for line, edges in zip(adjusted_timelines(profile), _edges(profile), strict=True))
 
 
@@ -111,7 +111,7 @@ _BUSY_SCHEMA: Final = pl.Schema(
 
 @once_per_profile("activities", "sessions")
 def busy_time(profile: Profile) -> pl.DataFrame:
-    """Busy and idle time of each GPU of each session, from the activities whose start and duration are known.
+    """Return busy and idle time of each GPU of each session, from the activities whose start and duration are known.
 
     Columns: session, device, activities (how many were counted), first_ns (first start on this device), last_ns (last
     end), span_ns (first start to last end on any device of the session), busy_ns (union of the intervals of kernels,
@@ -149,11 +149,11 @@ def busy_time(profile: Profile) -> pl.DataFrame:
 
 
 def busy_contributions(line: Timeline) -> tuple[Ints, Ints]:
-    """The interval that each activity adds to the busy time of its device: starts and ends.
+    """Return the interval that each activity adds to the busy time of its device: starts and ends.
 
     `busy_time` is the sum of these intervals. They are disjoint, except for overlaps shorter than the resolution.
     """
-    before = np.concatenate((line.starts[:1], line.reached()[:-1]))
+    before = np.concatenate((line.starts[:1], line.latest_ends()[:-1]))
     is_new = before - line.starts < line.resolution_ns
     starts = np.where(is_new, line.starts, np.maximum(line.starts, before))
     return starts, np.maximum(line.ends, starts)
@@ -210,16 +210,16 @@ _GAP_SCHEMA: Final = pl.Schema(
 
 
 def _before(line: Timeline, found: IdleGaps) -> Ints:
-    """The index in the timeline of the work that ended last before each gap."""
+    """Return the index in the timeline of the work that ended last before each gap."""
     if len(found.after) <= FEW:
         return np.array([_last_ended(line, *gap) for gap in zip(found.after, found.starts, strict=True)], np.int64)
-    ended = np.flatnonzero(line.ends == line.reached())
+    ended = np.flatnonzero(line.ends == line.latest_ends())
     latest: Ints = ended[np.searchsorted(ended, found.after) - 1]
     return latest
 
 
 def _last_ended(line: Timeline, after: int, moment: int) -> int:
-    """The last index before another one of work that ended at a time; there is one."""
+    """Return the last index before another one of work that ended at a given time, which exists."""
     back = FEW
     while True:
         first = max(0, after - back)
@@ -231,7 +231,7 @@ def _last_ended(line: Timeline, after: int, moment: int) -> int:
 
 @once_per_profile("activities", "api_calls", "sessions")
 def gaps(profile: Profile) -> pl.DataFrame:
-    """Every idle gap of every GPU, the longest first.
+    """Return every idle gap of every GPU, the longest first.
 
     Columns: session, device, start_ns, duration_ns (`device_gaps`), span_pct (its share of the time from the device's
     first start to its last end), before and after (the work around it), iteration (that the work after it was launched
@@ -260,7 +260,7 @@ def gaps(profile: Profile) -> pl.DataFrame:
 
 
 def longest_gaps(profile: Profile, most: int) -> pl.DataFrame:
-    """The first ``most`` rows of `gaps`, without the cost of the others."""
+    """Return the first ``most`` rows of `gaps`, without the cost of the others."""
     parts = []
     calls = partition_by_session(profile["api_calls"])
     launched = launch_calls(profile)["launch_ns"]
@@ -274,7 +274,7 @@ def longest_gaps(profile: Profile, most: int) -> pl.DataFrame:
 
 
 def _longest(lengths: Ints, most: int) -> Ints:
-    """The indices of the ``most`` longest, in time order; of equal ones the first."""
+    """Return the indices of the ``most`` longest, in time order; the first ones of equal length."""
     if len(lengths) > most:
         least = np.partition(lengths, len(lengths) - most)[-most]
         places = np.flatnonzero(lengths >= least)
@@ -322,7 +322,7 @@ def _gaps(
 
 
 def gap_summary(profile: Profile) -> pl.DataFrame:
-    """Gaps grouped by wait and CPU activity, the most time first.
+    """Group gaps by wait and CPU activity, the most time first.
 
     One row per session, device, size (macro, or micro: shorter than `MICRO_NS`), wait and cpu_in, see `gaps`. Columns:
     those, and gaps (how many), total_ns, span_pct, max_ns.
@@ -349,7 +349,7 @@ def gap_summary(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile("activities", "api_calls", "sessions")
 def idle_time(profile: Profile) -> pl.DataFrame:
-    """Components of the idle time of each GPU: one row per session and device.
+    """Return components of the idle time of each GPU: one row per session and device.
 
     Columns: session, device, span_ns (first start to last end on this device), busy_ns (as in
     `tui.analysis.gpu_time.idle_gaps.busy_time`), idle_ns (span - busy), gaps (how many), macro_ns and micro_ns (gaps of

@@ -26,7 +26,7 @@ FOREVER: Final = int(np.iinfo(np.int64).max)
 
 
 def blocks(length: int) -> Iterator[slice]:
-    """The places of so many rows, some at a time."""
+    """Return slices that divide ``length`` rows into blocks."""
     return (slice(first, min(first + BLOCK, length)) for first in range(0, length, BLOCK))
 
 
@@ -37,7 +37,7 @@ class RunningLatestEnd:
         self.latest = NEVER
 
     def before(self, ends: Ints) -> tuple[Ints, Ints]:
-        """For each interval of the next block the latest end of all before it, and of these and itself."""
+        """Return the latest end before each interval of the next block, and the latest end including it."""
         reached = np.empty(len(ends) + 1, np.int64)
         reached[0] = self.latest
         reached[1:] = ends
@@ -47,7 +47,7 @@ class RunningLatestEnd:
 
 
 def distinct_values(column: Ints, chosen: npt.NDArray[np.bool_]) -> Iterator[int]:
-    """The distinct values of the chosen rows of a column, as each is met first; quick where there are few."""
+    """Yield the distinct values of the chosen rows of a column, as each is met first; quick where there are few."""
     seen: set[int] = set()
     for block in blocks(len(column)):
         left = column[block][chosen[block]]
@@ -61,7 +61,7 @@ def distinct_values(column: Ints, chosen: npt.NDArray[np.bool_]) -> Iterator[int
 
 
 def find_gaps(starts: Ints, ends: Ints, least: int) -> tuple[Ints, Ints, int]:
-    """The gaps of at least a given length between intervals in order of their starts.
+    """Return the gaps of at least a given length between intervals in order of their starts.
 
     Args:
         starts: Of at least one interval.
@@ -72,7 +72,7 @@ def find_gaps(starts: Ints, ends: Ints, least: int) -> tuple[Ints, Ints, int]:
         The place of the first interval after each such gap, the latest end of all before it, and the end of all.
     """
     reached = RunningLatestEnd()
-    # Memory that is never written to costs nothing: to join parts at the end would take as much again.
+    # Memory that is never written costs nothing, while joining parts would take twice the memory.
     places, begun = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
     number = 0
     for block in blocks(len(starts)):
@@ -90,7 +90,7 @@ def find_gaps(starts: Ints, ends: Ints, least: int) -> tuple[Ints, Ints, int]:
 
 
 def is_nondecreasing(values: Ints) -> bool:
-    """Whether no value is below the one before it."""
+    """Return whether no value is below the one before it."""
     return not any(
         (values[block.start + 1 : block.stop + 1] < values[block]).any() for block in blocks(len(values) - 1)
     )
@@ -111,16 +111,16 @@ class IntervalSet:
         return int(self.before[-1] + self.ends[-1] - self.starts[-1]) if len(self.starts) else 0
 
     def part(self, places: slice) -> IntervalSet:
-        """Some of the intervals that follow each other."""
+        """Return a slice of the intervals."""
         return IntervalSet(self.starts[places], self.ends[places], self.before[places] - self.before[places][:1])
 
     def around(self, first: int, last: int) -> IntervalSet:
-        """The intervals that touch a time interval: enough for what lies `within` it, and quicker to look through."""
+        """Return the intervals that touch an interval: as good as all for `within`, and quicker to search."""
         low, high = np.searchsorted(self.ends, first, side="left"), np.searchsorted(self.starts, last, side="right")
         return IntervalSet(self.starts[low:high], self.ends[low:high], self.before[low:high])
 
     def until(self, moments: Ints) -> Ints:
-        """How much of the time up to each moment the intervals cover.
+        """Return how much of the time before each moment the set covers.
 
         >>> union_of(np.array([0, 5, 30]), np.array([10, 20, 40])).until(np.array([-3, 7, 25, 35, 99])).tolist()
         [0, 7, 20, 25, 30]
@@ -133,12 +133,12 @@ class IntervalSet:
         return covered
 
     def within(self, starts: Ints, ends: Ints) -> Ints:
-        """How much of each of the given intervals the intervals cover."""
+        """Return how much of each given interval the set covers."""
         covered: Ints = self.until(ends) - self.until(starts)
         return covered
 
     def __or__(self, other: IntervalSet) -> IntervalSet:
-        """The time that is in either.
+        """Return the time that is in either.
 
         >>> (union_of(np.array([0]), np.array([5])) | union_of(np.array([3, 9]), np.array([6, 10]))).length_ns
         7
@@ -150,7 +150,7 @@ class IntervalSet:
         return union_of(np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends)))
 
     def __and__(self, other: IntervalSet) -> IntervalSet:
-        """The time that is in both.
+        """Return the time that is in both.
 
         >>> (union_of(np.array([0]), np.array([5])) & union_of(np.array([3, 9]), np.array([6, 10]))).length_ns
         2
@@ -161,7 +161,7 @@ class IntervalSet:
         )
 
     def __sub__(self, other: IntervalSet) -> IntervalSet:
-        """The time that is in this one and not in the other.
+        """Return the time that is in this one and not in the other.
 
         >>> (union_of(np.array([0]), np.array([5])) - union_of(np.array([3, 9]), np.array([6, 10]))).length_ns
         3
@@ -170,10 +170,10 @@ class IntervalSet:
             return self
         return self & other.gaps(int(self.starts[0]), int(self.ends[-1]))
 
-    def clipped(self, first: int, last: int) -> IntervalSet:
-        """What of them lies between two moments.
+    def clip_to(self, first: int, last: int) -> IntervalSet:
+        """Return the part of the set between two moments.
 
-        >>> union_of(np.array([0, 8]), np.array([5, 20])).clipped(3, 10).length_ns
+        >>> union_of(np.array([0, 8]), np.array([5, 20])).clip_to(3, 10).length_ns
         4
         """
         if not len(self.starts) or (self.starts[0] >= first and self.ends[-1] <= last):
@@ -182,7 +182,7 @@ class IntervalSet:
         return from_disjoint(np.maximum(self.starts[inside], first), np.minimum(self.ends[inside], last))
 
     def gaps(self, first: int, last: int) -> IntervalSet:
-        """The time from ``first`` to ``last`` that the intervals do not cover.
+        """Return the time from ``first`` to ``last`` that the intervals do not cover.
 
         >>> union_of(np.array([2]), np.array([3])).gaps(0, 10).length_ns
         9
@@ -198,7 +198,7 @@ EMPTY = IntervalSet(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np
 
 
 def from_disjoint(starts: Ints, ends: Ints) -> IntervalSet:
-    """A set of intervals that are in order and do not overlap."""
+    """Return a set of intervals that are in order and do not overlap."""
     before, total = np.empty(len(starts), np.int64), 0
     for block in blocks(len(starts)):
         lengths = ends[block] - starts[block]
@@ -209,22 +209,22 @@ def from_disjoint(starts: Ints, ends: Ints) -> IntervalSet:
 
 
 def sorted_values(values: Ints) -> Ints:
-    """The values sorted; themselves where they are. A stable sort is quick with runs that are in order."""
+    """Return the values sorted, or themselves if they are in order."""
     return values if is_nondecreasing(values) else np.sort(values, kind="stable")
 
 
 def union_of(starts: Ints, ends: Ints) -> IntervalSet:
-    """The union of intervals, in any order; those without length count as moments and add none."""
+    """Return the union of intervals in any order; intervals without length are moments and add nothing."""
     if not len(starts):
         return EMPTY
     if not is_nondecreasing(starts):
-        # Which start an end belongs to is no matter: a interval opens at the i-th start if i ends are before it.
+        # An interval of the union opens at the i-th start if i ends precede it, whichever starts those belong to.
         starts, ends = sorted_values(starts), sorted_values(ends)
-    return _joined(starts, lambda block: ends[block])
+    return _union_of_sorted(starts, lambda block: ends[block])
 
 
-def _joined(starts: Ints, ends_of: Callable[[slice], Ints]) -> IntervalSet:
-    """The union of one interval or more in order of their starts.
+def _union_of_sorted(starts: Ints, ends_of: Callable[[slice], Ints]) -> IntervalSet:
+    """Return the union of one interval or more in order of their starts.
 
     Args:
         starts: When they begin.
@@ -237,7 +237,7 @@ def _joined(starts: Ints, ends_of: Callable[[slice], Ints]) -> IntervalSet:
         before, _ = reached.before(ends_of(block))
         opens = np.flatnonzero(begun > before)
         opened[number : number + len(opens)] = begun[opens]
-        # Where a interval opens the one before it has closed; before the first one there is none.
+        # An interval opens where the previous one has closed; there is none before the first.
         ended = before[opens] if number else before[opens[1:]]
         number += len(opens)
         closed[number - 1 - len(ended) : number - 1] = ended
@@ -246,7 +246,7 @@ def _joined(starts: Ints, ends_of: Callable[[slice], Ints]) -> IntervalSet:
 
 
 def intervals_of_rows(rows: pl.DataFrame) -> IntervalSet:
-    """When any of some rows was active: the union of their ``start_ns`` and ``duration_ns``, where both are known."""
+    """Return when any of some rows was active: the union of their intervals with known times."""
     timed = rows.select("start_ns", "duration_ns")
     if any(timed[name].null_count() for name in timed.columns):
         timed = timed.drop_nulls()
@@ -255,11 +255,11 @@ def intervals_of_rows(rows: pl.DataFrame) -> IntervalSet:
     starts, lengths = timed["start_ns"].to_numpy(), timed["duration_ns"].to_numpy()
     if not is_nondecreasing(starts):
         return union_of(starts, starts + lengths)
-    return _joined(starts, lambda block: starts[block] + lengths[block])
+    return _union_of_sorted(starts, lambda block: starts[block] + lengths[block])
 
 
 def union_length(starts: Ints, ends: Ints) -> int:
-    """How long the union of intervals is, without making it.
+    """Return the length of the union of intervals, without building it.
 
     >>> union_length(np.array([0, 5, 30]), np.array([10, 20, 40]))
     30
@@ -271,7 +271,7 @@ def union_length(starts: Ints, ends: Ints) -> int:
 
 
 def length_of_union(one: IntervalSet, other: IntervalSet) -> int:
-    """How long the time is that is in either of two sets, without making their union.
+    """Return the length of the union of two sets, without building it.
 
     >>> length_of_union(union_of(np.array([0]), np.array([5])), union_of(np.array([3, 9]), np.array([6, 10])))
     7
@@ -281,7 +281,7 @@ def length_of_union(one: IntervalSet, other: IntervalSet) -> int:
     found = 0
     edges = [NEVER, *one.starts[BLOCK::BLOCK].tolist(), FOREVER]
     for block, first, last in zip(blocks(len(one.starts)), edges, edges[1:], strict=False):
-        # No interval of the first set lies across the edge at which another one starts.
+        # No interval of the first set crosses the edge at which another one starts.
         low, high = np.searchsorted(other.ends, first, side="right"), np.searchsorted(other.starts, last, side="left")
         starts, ends = np.maximum(other.starts[low:high], first), np.minimum(other.ends[low:high], last)
         found += union_length(np.concatenate((one.starts[block], starts)), np.concatenate((one.ends[block], ends)))
@@ -289,7 +289,7 @@ def length_of_union(one: IntervalSet, other: IntervalSet) -> int:
 
 
 def overlapping_pairs(one: IntervalSet, other: IntervalSet) -> tuple[Ints, Ints]:
-    """Which intervals of two sets overlap: pairs of positions, by the first set and then by the second.
+    """Return the pairs of overlapping intervals of two sets, as positions, by the first set, then the second.
 
     There are at most as many pairs as the two have intervals.
     """
@@ -303,22 +303,22 @@ def overlapping_pairs(one: IntervalSet, other: IntervalSet) -> tuple[Ints, Ints]
 
 
 def covered_at_least(starts: Ints, ends: Ints, count: int) -> IntervalSet:
-    """The time in which so many intervals or more are active.
+    """Return the time in which at least ``count`` intervals are active.
 
     >>> covered_at_least(np.array([0, 5, 8]), np.array([10, 9, 12]), 2).length_ns
     5
     """
     if len(starts) < count:
         return EMPTY
-    # So many are active from the start that is count - 1 places after as many starts as there were ends, to the next
-    # end.
+    # ``count`` intervals are active from the start that is count - 1 places after the number of ends so far, to the
+    # next end.
     opened, closed = sorted_values(starts)[count - 1 :], sorted_values(ends)[: len(ends) - count + 1]
     overlaps = opened < closed
     return union_of(opened[overlaps], closed[overlaps])
 
 
 def max_concurrent(starts: Ints, ends: Ints) -> int:
-    """The most intervals that are active at the same time; one that ends as another starts is not on with it.
+    """Return the maximum number of concurrent intervals; one that ends as another starts does not overlap it.
 
     >>> max_concurrent(np.array([0, 5, 8]), np.array([10, 9, 12]))
     3

@@ -57,7 +57,7 @@ _DIRECTIONS: Final = {"HtoD": 1, "HtoA": 1, "DtoH": 2, "AtoH": 2}
 
 @once_per_profile("activities", "sessions")
 def overlap(profile: Profile) -> pl.DataFrame:
-    """What ran at the same time on each GPU of each session, of the work whose start and duration are known.
+    """Return what overlapped on each GPU of each session, of the work with known times.
 
     Each figure in ns is the length of a union. With K the kernels (whole CUDA graphs and memsets among them), C those
     of them that communicate (`tui.analysis.gpu_time.timelines`) and M the copies and unified memory work:
@@ -81,7 +81,7 @@ def overlap(profile: Profile) -> pl.DataFrame:
     directions = classify_values(profile["activities"]["copy_kind"], _direction)
     streams = profile["activities"]["stream"]
     rows = [
-        _row(line, busy.length_ns, line.of(kinds), line.of(directions), streams)
+        _row(line, busy.length_ns, line.take(kinds), line.take(directions), streams)
         for line, busy in zip(timelines(profile), busy_sets(profile), strict=True)
     ]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
@@ -109,7 +109,7 @@ def _row(line: Timeline, busy_ns: int, kinds: Classes, directions: Classes, stre
         (computing, {WorkKind.COMMUNICATION}, {*WorkKind} - {WorkKind.COPY}, {WorkKind.COPY}),
         resolution_ns=line.resolution_ns,
     )
-    # Of rounded starts a sum of parts can be longer than the whole, by less than what they are rounded to.
+    # With rounded starts a sum of parts can exceed the whole, by less than the resolution.
     compute = min(compute, busy_ns)
     kernels = min(max(kernels, compute), busy_ns)
     up, down, either = lengths_by_class(line, directions, ({1}, {2}, {1, 2}), resolution_ns=line.resolution_ns)
@@ -132,16 +132,16 @@ def _row(line: Timeline, busy_ns: int, kinds: Classes, directions: Classes, stre
         down,
         max(0, up + down - either),
         at_once.length_ns,
-        at_once.most,
+        at_once.max_concurrent,
         _streams(line, is_kernel, streams),
     )
 
 
 def _streams(line: Timeline, is_kernel: npt.NDArray[np.bool_], streams: pl.Series) -> int | None:
-    """In how many streams there are kernels; None where there are none, or some are unknown."""
+    """Return the number of streams with kernels; None if there are none, or some are unknown."""
     if streams.null_count():
         named = streams.gather(pl.Series(line.rows_at(np.flatnonzero(is_kernel))))
         return named.n_unique() if len(named) and not named.null_count() else None
-    own = line.of(streams.to_numpy())
+    own = line.take(streams.to_numpy())
     found = len(list(islice(distinct_values(own, is_kernel), FEW_STREAMS + 1)))
     return (found if found <= FEW_STREAMS else len(np.unique(own[is_kernel]))) or None

@@ -53,7 +53,7 @@ class WorkKind(IntEnum):
 
 @once_per_profile("activities")
 def work_kinds(profile: Profile) -> npt.NDArray[np.int8]:
-    """The `WorkKind` of each row of ``activities``."""
+    """Return the `WorkKind` of each row of ``activities``."""
     activities = profile["activities"]
     kind = classify_values(activities["kind"], _kind)
     by_name = classify_values(activities["name"], _by_name)
@@ -83,7 +83,7 @@ class GpuUse(IntEnum):
 
 @once_per_profile("activities", "devices", "sessions", "api_calls")
 def gpu_uses(profile: Profile) -> npt.NDArray[np.int8]:
-    """The `GpuUse` of each row of ``activities``.
+    """Return the `GpuUse` of each row of ``activities``.
 
     The verdicts are those of `tensor_core_use.with_verdicts`, found for millions of launches at once: what
     the input records is kept; else the GPU decides, else the kernel's name. Of a whole CUDA graph it is not known.
@@ -140,42 +140,46 @@ class Timeline:
     """None: the input does not name it."""
     resolution_ns: int
     """The coarsest step of its start times, at least 1: nothing shorter is known."""
-    held: Ints | int
+    row_index: Ints | int
     """The row of each in ``activities``; of rows that follow each other the first one."""
     starts: Ints
     ends: Ints
 
     @property
     def rows(self) -> Ints:
-        """The row of each in ``activities``: as long as the timeline, so rather `of` and `rows_at`."""
-        return np.arange(self.held, self.held + len(self.starts)) if isinstance(self.held, int) else self.held
+        """The row of each in ``activities``: as long as the timeline, so rather `take` and `rows_at`."""
+        return (
+            np.arange(self.row_index, self.row_index + len(self.starts))
+            if isinstance(self.row_index, int)
+            else self.row_index
+        )
 
     def rows_at(self, places: Ints) -> Ints:
-        """The row in ``activities`` of each of some places."""
-        found: Ints = places + self.held if isinstance(self.held, int) else self.held[places]
+        """Return the rows in ``activities`` of the activities at some positions."""
+        found: Ints = places + self.row_index if isinstance(self.row_index, int) else self.row_index[places]
         return found
 
-    def of(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-        """Of values for all rows of ``activities`` those of this device, in its order; of a run they are no copy."""
-        if isinstance(self.held, int):
-            return values[self.held : self.held + len(self.starts)]
-        return values[self.held]
+    def take(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Return the values of this device, from values of all rows of ``activities``; a view if possible."""
+        if isinstance(self.row_index, int):
+            return values[self.row_index : self.row_index + len(self.starts)]
+        return values[self.row_index]
 
-    def gathered(self, values: pl.Series) -> pl.Series:
-        """As `of`, of a column."""
-        if isinstance(self.held, int):
-            return values.slice(self.held, len(self.starts))
-        return values.gather(pl.Series(self.held))
+    def gather_from(self, values: pl.Series) -> pl.Series:
+        """Return the values of this device from a column of ``activities``."""
+        if isinstance(self.row_index, int):
+            return values.slice(self.row_index, len(self.starts))
+        return values.gather(pl.Series(self.row_index))
 
-    def reached(self) -> Ints:
-        """The latest end of each and all before it."""
+    def latest_ends(self) -> Ints:
+        """Return the latest end up to each activity, itself included."""
         ends: Ints = np.maximum.accumulate(self.ends)
         return ends
 
 
 @once_per_profile("activities", "sessions")
 def timelines(profile: Profile) -> tuple[Timeline, ...]:
-    """One for each device of each session that has work with known times, by session and device."""
+    """Return a timeline for each device of each session that has work with known times, by session and device."""
     resolutions = dict(profile["sessions"].select("session", "start_resolution_ns").iter_rows())
     found = []
     for (session, device), rows, part in _parts(profile["activities"]):
@@ -187,13 +191,13 @@ def timelines(profile: Profile) -> tuple[Timeline, ...]:
             follow = False
         else:
             follow = int(rows[-1]) - int(rows[0]) == len(rows) - 1
-        held = int(rows[0]) if follow else rows
-        found.append(Timeline(session, device, max(1, resolutions.get(session) or 1), held, starts, ends))
+        row_index = int(rows[0]) if follow else rows
+        found.append(Timeline(session, device, max(1, resolutions.get(session) or 1), row_index, starts, ends))
     return tuple(sorted(found, key=lambda line: (line.session, -1 if line.device is None else line.device)))
 
 
 def _parts(activities: pl.DataFrame) -> Iterator[tuple[tuple[int, int | None], Ints, pl.DataFrame]]:
-    """For each GPU the rows whose times are known: session and device, where they are, their times."""
+    """Yield session, device, rows and times of each GPU's activities with known times."""
     rows = activities.select("session", "device", "start_ns", "duration_ns", row=pl.int_range(pl.len()))
     for times in partition_by_session(rows).values():
         known = not times["start_ns"].null_count() and not times["duration_ns"].null_count()
@@ -209,7 +213,7 @@ def _parts(activities: pl.DataFrame) -> Iterator[tuple[tuple[int, int | None], I
 
 
 def classify_values(names: pl.Series, classify: Callable[[pl.Series], npt.NDArray[np.int8]]) -> npt.NDArray[np.int8]:
-    """A number for each name of a column, computed once for each distinct name.
+    """Return a number for each name of a column, computed once per distinct name.
 
     Args:
         names: A categorical column.
@@ -223,7 +227,7 @@ def classify_values(names: pl.Series, classify: Callable[[pl.Series], npt.NDArra
         return np.zeros(0, np.int8)
     is_used = np.zeros(last + 1, np.bool_)
     for block in blocks(len(places)):
-        # Places of 64 bits are looked up in a third of the time, and made for all at once would be large.
+        # Indices of 64 bits are looked up three times as fast, but would need much memory for all rows at once.
         is_used[places[block].astype(np.int64)] = True
     used = np.flatnonzero(is_used)
     texts = pl.Series(used, dtype=pl.UInt32).set(pl.Series(used == last), None).cat.to(names.dtype)
@@ -237,38 +241,38 @@ def classify_values(names: pl.Series, classify: Callable[[pl.Series], npt.NDArra
 
 @once_per_profile("activities", "sessions")
 def adjusted_timelines(profile: Profile) -> tuple[Timeline, ...]:
-    """`timelines` to ask how long some work was active, or any in a time interval; those of exact times as they are.
+    """Return `timelines` without overlaps caused by rounded starts, for lengths of unions.
 
     An overlap that is shorter than the resolution of the starts counts as none: the later work starts when the earlier
     one ends, and what follows without a gap moves with it. All of it stays between the first start and the last end,
     and the union of it is as long as in `tui.analysis.gpu_time.idle_gaps.busy_time`.
     """
-    return tuple(_adjusted(line) for line in timelines(profile))
+    return tuple(_adjust_rounded_starts(line) for line in timelines(profile))
 
 
-def _adjusted(line: Timeline) -> Timeline:
+def _adjust_rounded_starts(line: Timeline) -> Timeline:
     if line.resolution_ns == 1:
         return line
     starts, ends = line.starts, line.ends
-    before = np.concatenate((starts[:1], line.reached()[:-1]))
+    before = np.concatenate((starts[:1], line.latest_ends()[:-1]))
     overlap = before - starts
     rounded = overlap < line.resolution_ns
     if not (rounded & (overlap > 0)).any():
         return line
     first, last = int(starts[0]), int(ends.max())
-    # What each one adds to the time with work; these parts are laid in a row.
+    # The busy time that each activity adds, one after the other.
     begun = np.where(rounded, starts, before)
     ended = np.maximum(ends, begun)
     until = np.cumsum(ended - begun)
     closed = until + np.maximum.accumulate(ended - until)
-    # Those at the end make room before the last end.
+    # Activities at the end are moved before the last end.
     np.minimum(closed, last - (until[-1] - until), out=closed)
     closed -= ended
     starts, ends = np.maximum(starts + closed, first), np.maximum(ends + closed, first)
     if is_nondecreasing(starts):
         return replace(line, starts=starts, ends=ends)
     order = np.argsort(starts, kind="stable")
-    return replace(line, held=line.rows[order], starts=starts[order], ends=ends[order])
+    return replace(line, row_index=line.rows[order], starts=starts[order], ends=ends[order])
 
 
 class _Union:
@@ -284,7 +288,7 @@ class _Union:
         self.length_ns = 0
 
     def add(self, starts: Ints, ends: Ints) -> Ints:
-        """Count the next ones; the latest end before each of them."""
+        """Count the next intervals; return the latest end before each of them."""
         before, reached = self._reached.before(ends)
         if self._resolution_ns == 1:
             self.length_ns += int((reached - np.maximum(before, starts)).sum())
@@ -295,7 +299,7 @@ class _Union:
 
 
 def covered_time(starts: Ints, ends: Ints, resolution_ns: int) -> int:
-    """How long any of some intervals was active.
+    """Return the length of the union of some intervals.
 
     Args:
         starts: Of intervals in order of their starts.
@@ -311,7 +315,7 @@ def covered_time(starts: Ints, ends: Ints, resolution_ns: int) -> int:
 def lengths_by_class(
     line: Timeline, classes: Classes, sets: Sequence[Collection[int]], *, resolution_ns: int = 1
 ) -> list[int]:
-    """For each set of classes how long the union of the work of these classes is.
+    """Return the length of the union of the work of each set of classes.
 
     Args:
         line: The work.
@@ -323,22 +327,22 @@ def lengths_by_class(
     present = frozenset(
         found for found in all_of_them if any((classes[block] == found).any() for block in blocks(len(classes)))
     )
-    held = [present.intersection(wanted) for wanted in sets]
-    unions = {wanted: _Union(resolution_ns) for wanted in held if wanted}
+    present_sets = [present.intersection(wanted) for wanted in sets]
+    unions = {wanted: _Union(resolution_ns) for wanted in present_sets if wanted}
     for block in blocks(len(line.starts)):
         starts, ends, own = line.starts[block], line.ends[block], classes[block]
         for wanted, union in unions.items():
             if wanted == present:
                 union.add(starts, ends)
             else:
-                # To compare with each is quicker than to look up in a table.
+                # Comparing with each class is quicker than a table lookup.
                 on = np.logical_or.reduce([own == found for found in wanted])
                 union.add(starts[on], ends[on])
-    return [unions[wanted].length_ns if wanted else 0 for wanted in held]
+    return [unions[wanted].length_ns if wanted else 0 for wanted in present_sets]
 
 
 def unions_by_class(starts: Ints, ends: Ints, classes: Classes) -> dict[int, IntervalSet]:
-    """When any interval of each class was active; those of class -1 are left out.
+    """Return the union of the intervals of each class, without class -1.
 
     Args:
         starts: Of intervals in order of their starts.
@@ -372,12 +376,12 @@ class Concurrency:
 
     length_ns: int
     """How long two or more were active."""
-    most: int
+    max_concurrent: int
     """The most that were active at once; one that ends as another starts is not on with it."""
 
 
 def concurrency(line: Timeline, chosen: Flags) -> Concurrency:
-    """How much of the chosen work of a line was active at once; what only rounding makes overlap was not.
+    """Return how much of the chosen work ran concurrently, without overlaps that rounding may cause.
 
     Args:
         line: The work.
@@ -394,9 +398,9 @@ def concurrency(line: Timeline, chosen: Flags) -> Concurrency:
         starts, ends = starts[long], ends[long]
         before, _ = reached.before(ends)
         late = before > starts
-        # From its start on an activity overlaps with another until the latest end of those before.
+        # An activity overlaps with others from its start to the latest end before it.
         twice.add(starts[late], np.minimum(ends[late], before[late]))
-        # The last one waits for the next block: only that shows what overlaps with it.
+        # The last activity waits for the next block, which shows its overlaps.
         starts, ends, late = (np.concatenate(parts) for parts in zip(waiting, (starts, ends, late), strict=True))
         beside = late[:-1] | (starts[1:] < ends[:-1])
         crowd.append((starts[:-1][beside], ends[:-1][beside]))

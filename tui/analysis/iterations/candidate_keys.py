@@ -44,7 +44,7 @@ _SCHEMA: Final = pl.Schema(
 
 
 def candidate_keys(profile: Profile) -> pl.DataFrame:
-    """Names that could be a key, the best first within each session.
+    """Return names that could mark the end of iterations, the best first within each session.
 
     Columns: session, key_kind (op, range, kernel or API call; a copy is a kernel here), name, calls (in the stream or
     thread that it is most in, those within another of the same name left out: `iterations.keys.key_cut` counts
@@ -72,7 +72,7 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
             if frame in ("activities", "ops")
             else iteration_at(known.steps, rows["session"], rows["start_ns"])
         )
-        parts.append(_of_frame(rows, kind, lane, known.steps, spans))
+        parts.append(_candidates_in_frame(rows, kind, lane, known.steps, spans))
     if not parts:
         return pl.DataFrame(schema=_SCHEMA)
     even = pl.col("per_iteration")
@@ -93,7 +93,7 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
 
 
 def _spans(profile: Profile) -> pl.DataFrame:
-    """From the first start of a session to its last end, whatever it is: session, span_ns."""
+    """Return the time from the first start to the last end of anything in each session: session, span_ns."""
     return (
         pl.concat(
             profile[frame]
@@ -112,10 +112,10 @@ def _end() -> pl.Expr:
     return pl.col("start_ns") + pl.col("duration_ns").fill_null(0)
 
 
-def _of_frame(
+def _candidates_in_frame(
     rows: pl.DataFrame, kind: str, lane: tuple[str, str], steps: pl.DataFrame, spans: pl.DataFrame
 ) -> pl.DataFrame:
-    """The candidates of one frame."""
+    """Return the candidates of one frame."""
     whole = ("recorded", "whole")
     counted = steps.filter(pl.col("phase").is_in(whole)).group_by("session").agg(pl.len().alias("all_iterations"))
     timed = rows.lazy().filter(pl.col("start_ns").is_not_null()).with_columns(_end().alias("end_ns"))
@@ -186,7 +186,7 @@ _KINDS: Final = ("op", "range", "kernel", "API call")
 
 
 def key_choices(profile: Profile) -> pl.DataFrame:
-    """Loops of launches, the outermost first, and names that iterations could end with, best first.
+    """Return loops of launches, the outermost first, and names that iterations could end with, best first.
 
     Columns: session, key_kind, name, ended (how many iterations it makes), per_iteration, spacing_ns, spacing_cv_pct,
     coverage_pct, as in `candidate_keys`. A name that is several things is there once in a session: as what it would be
@@ -208,7 +208,7 @@ def key_choices(profile: Profile) -> pl.DataFrame:
 
 
 def _loops(profile: Profile) -> pl.DataFrame:
-    """The loops of each session, as rows of `key_choices`."""
+    """Return the loops of each session, as rows of `key_choices`."""
     rows = []
     activities = profile["activities"]
     for session in activities["session"].unique().sort().to_list():
@@ -248,7 +248,7 @@ def _loops(profile: Profile) -> pl.DataFrame:
 
 
 def holding(rows: pl.DataFrame, text: str) -> pl.DataFrame:
-    """The rows whose name or kind holds every word of a text, in any case."""
+    """Return the rows whose name or kind contains every word of a text, ignoring case."""
     wanted = pl.lit(True)
     for word in text.lower().split():
         in_name = pl.col("name").str.to_lowercase().str.contains(word, literal=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def select_iterations(profile: Profile, wanted: Aggregation) -> Profile:
-    """The profile of the iterations that were chosen.
+    """Return the profile of the iterations that were chosen.
 
     GPU work is of the iteration that it was launched in, as far as that is known; calls, ops, ranges and allocations
     of the one that they began in (a call that launched work: of the iteration of that work). Op numbers stay as they
@@ -42,22 +42,24 @@ def select_iterations(profile: Profile, wanted: Aggregation) -> Profile:
         return whole
     steps = _chosen_steps(whole, wanted)
     if steps.is_empty():
-        raise ProftuiError(f"there is no {_named(wanted)} here", _existing_range(whole.steps, whole["sessions"]))
+        raise ProftuiError(f"there is no {_request_text(wanted)} here", _existing_range(whole.steps, whole["sessions"]))
     # A run that is one iteration is kept as it is, with what was summed over it.
     uncut = steps.filter(pl.col("source") == "whole run")["session"]
     frames = dict(whole.frames)
     wanted_of = None if wanted.phase is None else steps
-    is_shown = _inside(wanted, "iteration", wanted_of) | pl.col("session").is_in(uncut.implode())
+    is_shown = _is_chosen(wanted, "iteration", wanted_of) | pl.col("session").is_in(uncut.implode())
     activities = whole["activities"]
     frames["activities"] = activities.filter(is_shown)
     frames["api_calls"] = _calls(whole, wanted, wanted_of)
     for name in ("ops", "ranges"):
         frame = whole[name]
         own = pl.coalesce("iteration", pl.lit(iteration_at(whole.steps, frame["session"], frame["start_ns"])))
-        frames[name] = frame.with_columns(own.alias("of")).filter(_inside(wanted, "of", wanted_of)).drop("of")
+        frames[name] = frame.with_columns(own.alias("of")).filter(_is_chosen(wanted, "of", wanted_of)).drop("of")
     memory = whole["memory_events"]
     began = iteration_at(whole.steps, memory["session"], memory["start_ns"])
-    frames["memory_events"] = memory.with_columns(began.alias("of")).filter(_inside(wanted, "of", wanted_of)).drop("of")
+    frames["memory_events"] = (
+        memory.with_columns(began.alias("of")).filter(_is_chosen(wanted, "of", wanted_of)).drop("of")
+    )
     frames["summary"] = whole["summary"].filter(pl.col("session").is_in(uncut.implode()))
     frames["issues"] = pl.concat([whole["issues"], _left_out(whole, steps, frames["summary"], wanted)])
     chosen = replace(wanted, key=whole.aggregation.key)
@@ -66,7 +68,7 @@ def select_iterations(profile: Profile, wanted: Aggregation) -> Profile:
 
 
 def iterations_in_words(profile: Profile) -> str:
-    """Which iterations a profile is of, for people; empty where all are, as recorded or found.
+    """Return a text about the iterations of a profile, as ``iterations 3:7``; empty for all of them.
 
     Such as ``iterations 3:7`` and ``iterations 3:7 by the key global_step``.
     """
@@ -76,7 +78,7 @@ def iterations_in_words(profile: Profile) -> str:
 
 
 def range_words(profile: Profile) -> str:
-    """The range that was chosen, for people, and which of its iterations there are where it reaches beyond them.
+    """Return a text about the chosen range, and which of its iterations exist if not all do.
 
     Such as ``iterations 3:7`` and ``iterations 3:7 (there are 3 to 4)``; empty for all.
     """
@@ -93,17 +95,17 @@ def range_words(profile: Profile) -> str:
 
 
 def _chosen_steps(whole: Profile, wanted: Aggregation) -> pl.DataFrame:
-    """The rows of `Profile.steps` that are chosen."""
+    """Return the rows of `Profile.steps` that are chosen."""
     assert whole.steps is not None, "with_iterations fills it"
-    steps = whole.steps.filter(_inside(wanted, "iteration"))
+    steps = whole.steps.filter(_is_chosen(wanted, "iteration"))
     if wanted.phase is None:
         return steps
     phases = with_phases(whole, steps.select("session", "iteration", "name"))["step_phase"]
     return steps.filter((phases == wanted.phase).fill_null(False))
 
 
-def _inside(wanted: Aggregation, column: str | pl.Expr, steps: pl.DataFrame | None = None) -> pl.Expr:
-    """Whether the number of an iteration is in the range and, where steps are given, one of theirs in its session."""
+def _is_chosen(wanted: Aggregation, column: str | pl.Expr, steps: pl.DataFrame | None = None) -> pl.Expr:
+    """Return the condition for iteration numbers in the range and, if steps are given, among those of the session."""
     number = pl.col(column) if isinstance(column, str) else column
     inside = number.is_not_null()
     if steps is not None:
@@ -116,38 +118,38 @@ def _inside(wanted: Aggregation, column: str | pl.Expr, steps: pl.DataFrame | No
 
 
 def _calls(whole: Profile, wanted: Aggregation, steps: pl.DataFrame | None) -> pl.DataFrame:
-    """The API calls of the iterations: those that began in them, as the work that they launched was cut by that.
+    """Return the API calls of the iterations: those that began in them, or whose work belongs to them.
 
     In sessions that could not be cut by their launches, calls that launched work follow the work.
     """
-    own = _inside(wanted, pl.lit(_first_of_calls(whole)), steps)
+    own = _is_chosen(wanted, pl.lit(_first_of_calls(whole)), steps)
     return whole["api_calls"].filter(own | _reaches_into(whole, wanted))
 
 
 def _reaches_into(whole: Profile, wanted: Aggregation) -> pl.Expr:
-    """Whether work of a call goes on into the iterations from an earlier one."""
+    """Return the condition for calls whose work continues from an earlier iteration into the chosen ones."""
     if wanted.first is None:
         return pl.lit(False)
     return (pl.lit(_first_of_calls(whole)) < wanted.first) & (pl.lit(_last_of_calls(whole)) >= wanted.first)
 
 
 def _first_of_calls(whole: Profile) -> pl.Series:
-    """The iteration that each call is of; of one whose work is in several the first."""
+    """Return the first iteration of each call."""
     return _iterations_of_calls(whole)[0]
 
 
 def _last_of_calls(whole: Profile) -> pl.Series:
-    """The same; of one whose work is in several the last."""
+    """Return the last iteration of each call."""
     return _iterations_of_calls(whole)[1]
 
 
 @once_per_profile("sessions", "activities", "api_calls", "ops", "ranges")
 def _iterations_of_calls(whole: Profile) -> tuple[pl.Series, pl.Series]:
-    """For each call the first and the last iteration that it is of: the same whichever of them are chosen."""
+    """Return the first and the last iteration of each call, of all iterations."""
     calls, known = whole["api_calls"], whole.steps
     assert known is not None, "with_iterations fills it"
     began = iteration_at(known, calls["session"], calls["start_ns"])
-    # What is recorded has times of the CPU, unless only its work is recorded; what was cut may have those of the GPU.
+    # Recorded iterations have CPU times, unless only their work is recorded; found ones may have GPU times.
     by_gpu = (pl.col("source") != "recorded") & (pl.col("cpu_start_ns") == pl.col("start_ns"))
     by_work = (pl.col("source") == "recorded") & pl.col("cpu_start_ns").is_null() & pl.col("iteration").is_not_null()
     follow = known.filter(by_gpu | by_work)["session"].unique()
@@ -170,7 +172,7 @@ def _iterations_of_calls(whole: Profile) -> tuple[pl.Series, pl.Series]:
 
 
 def _left_out(whole: Profile, steps: pl.DataFrame, summary: pl.DataFrame, wanted: Aggregation) -> pl.DataFrame:
-    """Issues about what the filter leaves out in addition to other iterations."""
+    """Return issues about data that the selection drops in addition to other iterations."""
     rows = []
     lost = whole["summary"].group_by("session").len().join(summary, on="session", how="anti").sort("session")
     for session, rows_lost in lost.iter_rows():
@@ -181,14 +183,14 @@ def _left_out(whole: Profile, steps: pl.DataFrame, summary: pl.DataFrame, wanted
         rows.append({"session": session, "severity": "info", "reason": reason})
     with_work = set(whole["activities"]["session"].unique().to_list()) - set(steps["session"].unique().to_list())
     rows += [
-        {"session": session, "severity": "info", "reason": f"no {_named(wanted)} in this session: left out"}
+        {"session": session, "severity": "info", "reason": f"no {_request_text(wanted)} in this session: left out"}
         for session in sorted(with_work)
     ]
     return conform("issues", pl.DataFrame(rows, schema_overrides={"session": pl.UInt32}))
 
 
-def _named(wanted: Aggregation) -> str:
-    """What was asked for, as after ``there is no``."""
+def _request_text(wanted: Aggregation) -> str:
+    """Return what was asked for, to follow ``there is no``."""
     if wanted.phase is not None:
         of_range = replace(wanted, phase=None).words
         return f"{wanted.phase} step in {of_range}" if of_range else f"{wanted.phase} step"
@@ -200,7 +202,7 @@ def _named(wanted: Aggregation) -> str:
 
 
 def _existing_range(steps: pl.DataFrame, sessions: pl.DataFrame) -> str:
-    """The iterations that there are, for a person; of several sessions with different ones the first few."""
+    """Return a text about the iterations that exist, of the first few sessions if they differ."""
     ranges = (
         steps.drop_nulls("iteration")
         .group_by("session")

@@ -38,7 +38,7 @@ KEYS: Final = ("session", "iteration")
 
 
 def recorded_iterations(profile: Profile) -> pl.DataFrame:
-    """One row per iteration, by session and number; a last row of each session for what lies in none.
+    """Return one row per iteration, by session and number, and a last row per session for work outside of them.
 
     An iteration lasts from the later of its start on the CPU and the end of the GPU work launched before it, to the
     later of its end on the CPU and the end of the GPU work launched in it. Where the CPU runs ahead, this is the
@@ -122,7 +122,7 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
 
 
 def _with_periods(rows: pl.DataFrame, activities: pl.DataFrame) -> pl.DataFrame:
-    """Iterations with start_ns and duration_ns of their period in place of those of the range that marks them.
+    """Return iterations with start_ns and duration_ns of their period instead of the marking range.
 
     Args:
         rows: With start_ns and duration_ns of that range, cpu_end_ns, gpu_start_ns and gpu_end_ns.
@@ -190,7 +190,7 @@ ITERATIONS: Final = TableSpec(
     "iterations",
     "Iterations",
     (
-        # The rows without a number are of what was launched before, between or after the iterations.
+        # Rows without a number hold the work launched before, between or after the iterations.
         replace(columns("iteration")[0], absent="outside"),
         *columns(
             "session",
@@ -268,7 +268,7 @@ class Iterations:
 
 
 def iterations(profile: Profile) -> pl.DataFrame:
-    """One row per iteration, in time order, and rows for what belongs to none.
+    """Return one row per iteration, in time order, and rows for work outside of them.
 
     Columns: session, rank, iteration (its number: as recorded, which can start anywhere, else from 0; null where it is
     not counted), phase (one of `segments.PHASES`), name (of the range that marks it or the key that it ends
@@ -282,7 +282,7 @@ def iterations(profile: Profile) -> pl.DataFrame:
     A session that records no iterations has those that are found (`repeating_pattern`), or its whole run as
     one; one without start times has none.
     """
-    known = profile.steps if profile.steps is not None else _all(profile).table
+    known = profile.steps if profile.steps is not None else _recorded_or_found(profile).table
     recorded = (pl.col("source") == "recorded") & pl.col("iteration").is_not_null()
     cpu_ns = pl.when(recorded).then(pl.col("cpu_end_ns") - pl.col("cpu_start_ns"))
     return (
@@ -310,34 +310,34 @@ def iterations(profile: Profile) -> pl.DataFrame:
 
 
 def cpu_leads(profile: Profile) -> pl.DataFrame:
-    """How far the CPU runs ahead of the GPU in each session that records iterations: session, cpu_lead_ns.
+    """Return how far the CPU runs ahead of the GPU in sessions with recorded iterations: session, cpu_lead_ns.
 
     The lead of an iteration is the time from its end on the CPU to the end of the GPU work launched in it; this is the
     median, and 0 where the CPU waits for the GPU.
     """
-    known = profile.steps if profile.steps is not None else _all(profile).table
+    known = profile.steps if profile.steps is not None else _recorded_or_found(profile).table
     lead = pl.col("start_ns") + pl.col("duration_ns") - pl.col("cpu_end_ns")
     recorded = known.filter(pl.col("source") == "recorded", pl.col("iteration").is_not_null())
     return recorded.group_by("session").agg(lead.median().round().cast(pl.Int64).alias("cpu_lead_ns"))
 
 
 def sources(profile: Profile) -> dict[int, str]:
-    """For each session with iterations where they are from: ``recorded``, ``found``, ``key`` or ``whole run``."""
-    known = profile.steps if profile.steps is not None else _all(profile).table
+    """Return the source of each session's iterations: ``recorded``, ``found``, ``key`` or ``whole run``."""
+    known = profile.steps if profile.steps is not None else _recorded_or_found(profile).table
     return dict(known.select("session", "source").unique("session", maintain_order=True).iter_rows())
 
 
 def reasons(profile: Profile) -> dict[int, str]:
-    """For each session whose iterations are not recorded how they were found, or why the whole run is one."""
+    """Return for each session without recorded iterations how they were found, or why the whole run is one."""
     if profile.steps is None:
-        return dict(_all(profile).sources)
+        return dict(_recorded_or_found(profile).sources)
     by_session = profile["sessions"].select("session", "iteration_source").iter_rows()
     given = sources(profile)
     return {session: words for session, words in by_session if given.get(session, "recorded") != "recorded" and words}
 
 
 def with_iterations(profile: Profile, key: str | None = None) -> Profile:
-    """The same profile with the iterations that its sessions do not record, or with those that end with a key.
+    """Return the profile with iterations where its sessions record none, or with those that end with a key.
 
     ``iteration`` of activities and ops is filled, except where the whole run is one; ``sessions.iteration_source`` says
     how they were found; `Profile.steps` holds the table. A profile that has them is returned as it is.
@@ -352,7 +352,7 @@ def with_iterations(profile: Profile, key: str | None = None) -> Profile:
     """
     if profile.steps is not None and key in (None, profile.aggregation.key):
         return profile
-    known = _all(profile) if key is None else _cut_all(profile, find_key(profile, key))
+    known = _recorded_or_found(profile) if key is None else _divide_sessions(profile, find_key(profile, key))
     frames = dict(profile.frames)
     if known.numbers is not None:
         frames["activities"] = profile["activities"].with_columns(known.numbers)
@@ -369,13 +369,13 @@ def with_iterations(profile: Profile, key: str | None = None) -> Profile:
 
 
 @once_per_profile("sessions", "ranges", "activities", "ops", "api_calls")
-def _all(profile: Profile) -> Iterations:
-    """The iterations as recorded, else as found."""
-    return _cut_all(profile, None)
+def _recorded_or_found(profile: Profile) -> Iterations:
+    """Return the iterations as recorded, else as found."""
+    return _divide_sessions(profile, None)
 
 
-def _cut_all(profile: Profile, key: Key | None) -> Iterations:
-    """The iterations of every session: by a key, or as recorded, else as found."""
+def _divide_sessions(profile: Profile, key: Key | None) -> Iterations:
+    """Return the iterations of every session: by a key, or as recorded, else as found."""
     recorded = recorded_iterations(profile) if key is None else None
     parts = [] if recorded is None else [recorded.with_columns(pl.lit("recorded").alias("source"))]
     own = set() if recorded is None else set(recorded["session"].unique().to_list())
@@ -411,8 +411,8 @@ def _cut_all(profile: Profile, key: Key | None) -> Iterations:
 
 
 def iteration_frames(profile: Profile) -> dict[str, pl.DataFrame]:
-    """What was found of the iterations of a profile as it was read, as frames of `ITERATION_FRAMES`."""
-    known = _all(profile)
+    """Return the iterations found in a profile as frames of `ITERATION_FRAMES`."""
+    known = _recorded_or_found(profile)
     reasons_found = {"session": list(known.sources), "words": list(known.sources.values())}
     numbers = {} if known.numbers is None else {"iteration": known.numbers.to_frame("iteration")}
     return {
@@ -423,14 +423,16 @@ def iteration_frames(profile: Profile) -> dict[str, pl.DataFrame]:
 
 
 def store_iterations(profile: Profile, results: Mapping[str, pl.DataFrame]) -> None:
-    """Take what `iteration_frames` gave of the same profile, instead of finding it again."""
+    """Store the frames of `iteration_frames` as the iterations of the same profile."""
     numbers = results["iteration"].to_series() if "iteration" in results else None
     if numbers is None or len(numbers) == profile["activities"].height:
-        store_result(_all, profile, Iterations(results["steps"], numbers, dict(results["reasons"].iter_rows())))
+        store_result(
+            _recorded_or_found, profile, Iterations(results["steps"], numbers, dict(results["reasons"].iter_rows()))
+        )
 
 
 def _with_iteration(ops: pl.DataFrame, known: Iterations) -> pl.DataFrame:
-    """Ops with the iteration that they begin in, in the sessions where it is not recorded."""
+    """Return ops with the iteration that they begin in, in the sessions where it is not recorded."""
     cut = known.table.filter((pl.col("source") == "found") | (pl.col("source") == "key"))
     if ops.is_empty() or cut.is_empty():
         return ops
@@ -452,7 +454,7 @@ def _with_busy(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
         starts = part["start_ns"].fill_null(0).to_numpy()
         ends = starts + part["duration_ns"].fill_null(0).to_numpy()
         busy = pl.Series("busy_ns", busy_set.until(ends) - busy_set.until(starts), dtype=pl.Int64)
-        # Where its own work has no durations it is not known to be idle.
+        # An iteration whose own work has no durations is not known to be idle.
         known = pl.lit(bool(gpus)) & pl.all_horizontal(
             pl.col(name).is_not_null() for name in ("start_ns", "duration_ns", "gpu_ns")
         )

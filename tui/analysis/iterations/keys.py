@@ -20,7 +20,7 @@ from tui.analysis.iterations.segments import (
     Cut,
     launch_times,
     phase_of_activities,
-    rising,
+    strictly_increasing,
 )
 from tui.fmt import count
 from tui.model.errors import ProftuiError
@@ -71,7 +71,7 @@ class Key:
 
 
 def find_key(profile: Profile, text: str) -> Key:
-    """The key that a user means: the whole name of something, else a part of just one name, in any case.
+    """Return the key for a text: a complete name, else a part of exactly one name, ignoring case.
 
     Raises:
         ProftuiError: There is no such name, or several.
@@ -86,7 +86,7 @@ def find_key(profile: Profile, text: str) -> Key:
     part = text.casefold()
     matches: dict[str, Key] = {}
     for (kind, frame, column), names in known.items():
-        # The short form of a name is a name only where it is given as a whole: a part of it is less specific than the
+        # A short name matches only as a whole: a part of it is less specific than a part of the full
         # name.
         if column != "short_name":
             for name in sorted(names):
@@ -96,18 +96,18 @@ def find_key(profile: Profile, text: str) -> Key:
         return next(iter(matches.values()))
     if matches:
         raise ProftuiError(
-            f"--key {text}: {count(len(matches))} names hold this", f"among them {_listed(list(matches))}"
+            f"--key {text}: {count(len(matches))} names hold this", f"among them {_join_names(list(matches))}"
         )
     shortened = {name[:200]: name for names in known.values() for name in sorted(names)[:_COMPARED]}
     near = [shortened[name] for name in difflib.get_close_matches(text[:200], shortened, _NAMES_LISTED, 0.5)]
     raise ProftuiError(
         f"--key {text}: no kernel, op, range or API call of this name",
-        f"near to it: {_listed(near)}" if near else "proftui report FILE --view kernels lists names",
+        f"near to it: {_join_names(near)}" if near else "proftui report FILE --view kernels lists names",
     )
 
 
 def loop_name(period: int) -> str:
-    """The key that means a loop.
+    """Return the name of the key of a loop.
 
     >>> loop_name(1605)
     'loop of 1605 launches'
@@ -116,7 +116,7 @@ def loop_name(period: int) -> str:
 
 
 def _loop_key(profile: Profile, text: str, period: int) -> Key:
-    """The key of a loop, if a session has it.
+    """Return the key of a loop, if a session has that loop.
 
     Raises:
         ProftuiError: None has.
@@ -142,13 +142,13 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     shown = ", ".join(map(_short, names[:_NAMES_LISTED]))
     return shown if len(names) <= _NAMES_LISTED else f"{shown}, ..."
 
 
 def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tuple[Cut, Ints]:
-    """Cut a session where a key ends.
+    """Divide a session where a key ends.
 
     Of a key that runs in several streams or threads, those of the one count that it runs in most; a call of it within
     another of the same name does not count. GPU work belongs to the iteration that it was launched in, where the input
@@ -167,7 +167,7 @@ def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tup
         loop = _LOOP.fullmatch(key.name)
         found = loop_cut(work, calls, int(loop[1])) if loop is not None else None
         return found or (Cut.whole_run(f"no {key.name} here"), np.zeros(work.height, np.int64))
-    gpu, cpu = (_of_work if key.frame == "activities" else _of_cpu)(profile, session, key, work, calls)
+    gpu, cpu = (_work_edges if key.frame == "activities" else _cpu_edges)(profile, session, key, work, calls)
     if not len(gpu):
         return Cut.whole_run(f"{key.words} does not run here"), np.zeros(work.height, np.int64)
     phases = phase_of_activities(work, calls, gpu, cpu)
@@ -185,27 +185,27 @@ def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tup
     return Cut(kinds, numbers, gpu, cpu, "key", reason, key.name), phases
 
 
-def _of_work(
+def _work_edges(
     profile: Profile, session: int, key: Key, work: pl.DataFrame, calls: pl.DataFrame
 ) -> tuple[Ints, Ints | None]:
-    """The edges after each run of a kernel or copy."""
+    """Return the edges after each run of a kernel or copy."""
     del profile, session
-    runs = _most(work.filter(pl.col(key.column) == key.name).drop_nulls("start_ns"), ["device", "stream"])
+    runs = _most_frequent_lane(work.filter(pl.col(key.column) == key.name).drop_nulls("start_ns"), ["device", "stream"])
     # An edge lies after the key itself, even if that took no time.
     end = (runs["start_ns"] + runs["duration_ns"].fill_null(0)).to_numpy()
     order = np.argsort(end, kind="stable")
     runs, end = runs[order], np.maximum(end, runs["start_ns"].to_numpy() + 1)[order]
-    launched = rising(launch_times(runs, calls))
+    launched = strictly_increasing(launch_times(runs, calls))
     return np.sort(end).astype(np.int64), None if launched is None else launched + 1
 
 
-def _of_cpu(
+def _cpu_edges(
     profile: Profile, session: int, key: Key, work: pl.DataFrame, calls: pl.DataFrame
 ) -> tuple[Ints, Ints | None]:
-    """The edges at the end of each op, range or call."""
+    """Return the edges at the end of each op, range or call."""
     del work, calls
     named = profile[key.frame].filter(pl.col("session") == session, pl.col(key.column) == key.name)
-    rows = _most(named.drop_nulls("start_ns"), ["pid", "tid"]).sort("start_ns")
+    rows = _most_frequent_lane(named.drop_nulls("start_ns"), ["pid", "tid"]).sort("start_ns")
     end = (rows["start_ns"] + rows["duration_ns"].fill_null(0)).to_numpy().astype(np.int64)
     reached = np.maximum.accumulate(end) if len(end) else end
     within = np.concatenate(([False], rows["start_ns"].to_numpy()[1:] < reached[:-1]))[: len(end)]
@@ -213,8 +213,8 @@ def _of_cpu(
     return edges, edges
 
 
-def _most(rows: pl.DataFrame, lanes: list[str]) -> pl.DataFrame:
-    """Those of the stream or thread that most of them are in."""
+def _most_frequent_lane(rows: pl.DataFrame, lanes: list[str]) -> pl.DataFrame:
+    """Return the rows of the stream or thread that has most of them."""
     if rows.is_empty():
         return rows
     most: dict[str, Any] = (

@@ -19,7 +19,7 @@ from tui.analysis.iterations.segments import (
     Cut,
     launch_times,
     phase_of_activities,
-    rising,
+    strictly_increasing,
     take_rows,
 )
 from tui.fmt import count
@@ -125,12 +125,12 @@ def find_repetition(codes: Ints, start: Ints, end: Ints) -> Repetition | None:
         The repetition, or None where there is none.
     """
     middle = _middle(codes)
-    period = _best_lag(middle, _likeness(middle))
-    return None if period is None else _proposed(codes, start, end, [period, *_outer_periods(middle, period)])
+    period = _best_lag(middle, _autocorrelation(middle))
+    return None if period is None else _longest_frequent(codes, start, end, [period, *_outer_periods(middle, period)])
 
 
 def find_loops(codes: Ints, start: Ints, end: Ints) -> list[Loop]:
-    """All loops of a sequence of launches, the outermost first.
+    """Return all loops of a sequence of launches, the outermost first.
 
     Args:
         codes: As of `find_repetition`.
@@ -141,9 +141,9 @@ def find_loops(codes: Ints, start: Ints, end: Ints) -> list[Loop]:
     proposed = find_repetition(codes, start, end)
     if proposed is not None:
         loops[proposed.period] = proposed.interrupted or Loop(proposed.period, proposed.boundaries[:-1])
-    # What repeats within one round of a loop is a loop of its own.
+    # A pattern within one repetition of a loop is an inner loop.
     part = _middle(codes)
-    while (period := _best_lag(part, _likeness(part))) is not None:
+    while (period := _best_lag(part, _autocorrelation(part))) is not None:
         periods = [period, *_outer_periods(part, period)]
         for one in periods:
             loop = _loop(codes, one)
@@ -161,22 +161,22 @@ def _middle(codes: Ints) -> Ints:
     return codes[max(0, (len(codes) - WINDOW) // 2) :][:WINDOW]
 
 
-def _proposed(codes: Ints, start: Ints, end: Ints, periods: list[int]) -> Repetition | None:
-    """The repetition of the longest pattern that comes often enough; the first is the last resort."""
+def _longest_frequent(codes: Ints, start: Ints, end: Ints, periods: list[int]) -> Repetition | None:
+    """Return the repetition of the longest pattern that is frequent enough; the first is the fallback."""
     for outer in reversed(periods[1:]):
         loop = _loop(codes, outer)
         if len(loop.starts) < MIN_ROUNDS or loop.covered < _MIN_COVERED * len(codes):
             continue
         if loop.stretches == 1:
-            return _repeated(codes, start, end, outer)
+            return _uninterrupted(codes, start, end, outer)
         first = int(loop.starts[0])
         return Repetition(outer, first, len(loop.starts), 1.0, 0, first, loop)
-    return _repeated(codes, start, end, periods[0])
+    return _uninterrupted(codes, start, end, periods[0])
 
 
-def _repeated(codes: Ints, start: Ints, end: Ints, period: int) -> Repetition | None:
-    """Where the pattern of a length is repeated without a break."""
-    low, high = _held(codes, period)
+def _uninterrupted(codes: Ints, start: Ints, end: Ints, period: int) -> Repetition | None:
+    """Return the repetition of the pattern of a length without interruptions."""
+    low, high = _pattern_range(codes, period)
     rounds = (high - low) // period
     if rounds < (MIN_ROUNDS if period < LONG_PERIOD else 2):
         return None
@@ -193,7 +193,7 @@ def _repeated(codes: Ints, start: Ints, end: Ints, period: int) -> Repetition | 
 
 
 def _loop(codes: Ints, period: int) -> Loop:
-    """The repetitions of a pattern that is interrupted here and there; at least two follow each other."""
+    """Return the repetitions of a pattern with interruptions; at least two are consecutive."""
     same = np.concatenate(([False], codes[period:] == codes[:-period], [False]))
     turns = np.flatnonzero(same[1:] != same[:-1])
     first, end = turns[::2], turns[1::2] + period
@@ -206,7 +206,7 @@ def _loop(codes: Ints, period: int) -> Loop:
 
 
 def _outer_periods(codes: Ints, period: int) -> list[int]:
-    """Longer patterns that repeat what interrupts one of a length, the shortest first."""
+    """Return longer patterns around a loop: the periods of what interrupts it, the shortest first."""
     found: list[int] = []
     n = len(codes)
     while True:
@@ -214,7 +214,7 @@ def _outer_periods(codes: Ints, period: int) -> list[int]:
         longest = min(n // MIN_ROUNDS, n - period - 1)
         if inner.stretches < MIN_ROUNDS or longest < 2 * period:
             return found
-        # What interrupts an inner loop comes again one round of the outer one later.
+        # Interruptions of an inner loop repeat with the period of the outer loop.
         differs = codes[period:] != codes[:-period]
         size = 1 << (2 * len(differs) - 1).bit_length()
         power = np.abs(np.fft.rfft(differs.astype(np.float64), size)) ** 2
@@ -238,11 +238,11 @@ def _outer_periods(codes: Ints, period: int) -> list[int]:
 
 
 def _best_lag(codes: Ints, likeness: npt.NDArray[np.float64]) -> int | None:
-    """The shortest lag at which the sequence is about as like itself as at any, or None.
+    """Return the shortest lag with nearly maximal autocorrelation, or None.
 
     Args:
         codes: The sequence.
-        likeness: As `_likeness` gives it.
+        likeness: As `_autocorrelation` gives it.
     """
     longest = len(codes) // 2
     if longest < MIN_PERIOD or codes.min() == codes.max():
@@ -253,15 +253,15 @@ def _best_lag(codes: Ints, likeness: npt.NDArray[np.float64]) -> int | None:
     best, best_lag = max((_match(codes, lag), -lag) for lag in likely if lag >= MIN_PERIOD)
     if best < MIN_MATCH:
         return None
-    # The likeness is an estimate: what may be as good as the best is looked at itself, the shortest first.
+    # The autocorrelation is an estimate: compute it exactly for lags that may be the best, the shortest first.
     for lag in np.flatnonzero(scores >= best - 5 * _CLOSE)[:_TRIED].tolist():
         if _match(codes, lag) >= best - _CLOSE:
             return int(lag)
     return int(-best_lag)
 
 
-def _likeness(codes: Ints) -> npt.NDArray[np.float64]:
-    """For each lag about the share of launches that are followed by the same kernel so many launches later.
+def _autocorrelation(codes: Ints) -> npt.NDArray[np.float64]:
+    """Estimate for each lag the share of launches that are followed by the same kernel at that lag.
 
     Of the most frequent kernels the share is exact: the autocorrelation of where each one is. Of the others each gets a
     random sign; the autocorrelation of the signs, averaged over several draws, comes to the share, since different
@@ -290,15 +290,15 @@ def _match(codes: Ints, lag: int) -> float:
     return float(np.mean(codes[lag:] == codes[:-lag]))
 
 
-def _held(codes: Ints, period: int) -> tuple[int, int]:
-    """The first and the last position (exclusive) between which the pattern holds, less warm-up and tail."""
+def _pattern_range(codes: Ints, period: int) -> tuple[int, int]:
+    """Return the first and last position (exclusive) of the pattern, without warm-up and tail."""
     same = np.concatenate(([0], np.cumsum(codes[period:] == codes[:-period])))
     held = same[period:] - same[:-period] >= _MIN_HELD * period
     places = np.flatnonzero(held)
     if not len(places):
         return 0, 0
     low, high = int(places[0]), int(places[-1]) + 2 * period
-    # The launches around the ends count as long as they are the same.
+    # Launches around the ends count while they match.
     while low > 0 and codes[low - 1] == codes[low - 1 + period]:
         low -= 1
     while high < len(codes) and codes[high] == codes[high - period]:
@@ -311,7 +311,7 @@ STREAMS: Final = 3
 
 
 def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
-    """Cut a session by the pattern that its launches repeat.
+    """Divide a session by the pattern that its launches repeat.
 
     The pattern is looked for in the main stream: the one with most kernels on the GPU that worked longest. Copies and
     memsets in it are launches like any other, and so are whole CUDA graphs. Work in this stream belongs to an
@@ -334,7 +334,7 @@ def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
             loop = repetition.interrupted
             cut, places = _cut(repetition, main, calls) if loop is None else _loop_cut(loop, main, calls)
             where = "" if len(streams) == 1 else f" on stream {stream}" if stream is not None else ""
-            return _worded(cut, repetition, where), _phases(work, calls, cut, rows, places)
+            return _with_reason(cut, repetition, where), _phases(work, calls, cut, rows, places)
         if at == 0:
             reason = _why_not(main)
             if len(streams) > 1 and stream is not None:
@@ -343,7 +343,7 @@ def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
 
 
 def loops_of(work: pl.DataFrame) -> tuple[Ints, pl.DataFrame, list[Loop]]:
-    """The loops of a session: the rows of the stream that they are in, its launches, and the loops, outermost first.
+    """Return the loops of a session: the rows of their stream, its launches, and the loops, outermost first.
 
     Args:
         work: As of `found_cut`.
@@ -358,7 +358,7 @@ def loops_of(work: pl.DataFrame) -> tuple[Ints, pl.DataFrame, list[Loop]]:
 
 
 def loop_cut(work: pl.DataFrame, calls: pl.DataFrame, period: int) -> tuple[Cut, Ints] | None:
-    """Cut a session by one of its loops: each repetition is an iteration; None where there is no such loop.
+    """Divide a session by one of its loops, one iteration per repetition; None if there is no such loop.
 
     Args:
         work: As of `found_cut`.
@@ -375,8 +375,8 @@ def loop_cut(work: pl.DataFrame, calls: pl.DataFrame, period: int) -> tuple[Cut,
 
 
 def _loop_cut(loop: Loop, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
-    """The phases of a loop that may be interrupted, and the place in the sequence where each but the first begins."""
-    # Where a repetition does not follow the one before, what lies between belongs to none.
+    """Return the phases of a loop with interruptions, and the position where each but the first begins."""
+    # Launches between two repetitions belong to none.
     ends = loop.starts + loop.period
     between = ends[:-1][ends[:-1] < loop.starts[1:]]
     places = np.concatenate((loop.starts, between, ends[-1:][ends[-1:] < main.height]))
@@ -386,11 +386,11 @@ def _loop_cut(loop: Loop, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut,
     kinds = np.where(is_whole, PHASES.index(WHOLE), PHASES.index(OUTSIDE))
     firsts = main[places[order]]
     gpu = firsts["start_ns"].to_numpy().astype(np.int64)
-    return Cut(kinds, numbers, gpu, rising(launch_times(firsts, calls)), "found", ""), places[order]
+    return Cut(kinds, numbers, gpu, strictly_increasing(launch_times(firsts, calls)), "found", ""), places[order]
 
 
 def _phases(work: pl.DataFrame, calls: pl.DataFrame, cut: Cut, rows: Ints, places: Ints) -> Ints:
-    """The phase of each activity: in the stream by its place there, elsewhere by launch or start."""
+    """Return the phase of each activity: by position in the stream, for others by launch or start."""
     phases = np.empty(work.height, np.int64)
     phases[rows] = np.searchsorted(places, np.arange(len(rows)), side="right")
     if len(rows) < work.height:
@@ -400,7 +400,7 @@ def _phases(work: pl.DataFrame, calls: pl.DataFrame, cut: Cut, rows: Ints, place
 
 
 def _streams(work: pl.DataFrame) -> list[tuple[int | None, int | None]]:
-    """Device and stream of the first of the streams to look at: those of the GPU that worked longest."""
+    """Return device and stream of the first streams to examine, of the GPU with most work."""
     kernels = (
         work.lazy()
         .filter((pl.col("kind") == "kernel") | (pl.col("kind") == "graph"), pl.col("start_ns").is_not_null())
@@ -417,7 +417,7 @@ def _streams(work: pl.DataFrame) -> list[tuple[int | None, int | None]]:
 
 
 def _in_order(work: pl.DataFrame, device: int | None, stream: int | None) -> Ints:
-    """The rows of a stream, in order of start."""
+    """Return the rows of a stream, in order of start."""
     own = (
         work["device"].eq_missing(pl.Series([device], dtype=pl.Int32))
         & work["stream"].eq_missing(pl.Series([stream], dtype=pl.Int64))
@@ -431,13 +431,13 @@ def _in_order(work: pl.DataFrame, device: int | None, stream: int | None) -> Int
 
 
 def _of_stream(work: pl.DataFrame, device: int | None, stream: int | None) -> tuple[Ints, pl.DataFrame]:
-    """The rows of a stream, and its launches in order of start."""
+    """Return the rows of a stream, and its launches in order of start."""
     rows = _in_order(work, device, stream)
     return rows, take_rows(work.select("name", "start_ns", "duration_ns", "correlation"), rows)
 
 
 def _launches(main: pl.DataFrame) -> tuple[Ints, Ints, Ints] | None:
-    """What was launched, as numbers, with starts and ends; None where there is nothing, or names are missing."""
+    """Return the launched kernels as numbers, with starts and ends; None if there are none, or names are missing."""
     if main.is_empty() or main["name"].null_count():
         return None
     start = main["start_ns"].to_numpy()
@@ -445,7 +445,7 @@ def _launches(main: pl.DataFrame) -> tuple[Ints, Ints, Ints] | None:
 
 
 def _codes(names: pl.Series) -> Ints:
-    """Names as numbers from 0, as many as there are names."""
+    """Return names as numbers from 0."""
     numbers = names.to_physical().cast(pl.Int64).to_numpy()
     used = np.bincount(numbers) > 0
     codes: Ints = (np.cumsum(used) - 1)[numbers]
@@ -453,7 +453,7 @@ def _codes(names: pl.Series) -> Ints:
 
 
 def _cut(repetition: Repetition, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
-    """The phases, and the place in the sequence where each but the first begins."""
+    """Return the phases, and the position where each but the first begins."""
     bounds = repetition.boundaries
     places = bounds[:-1]
     before = [PARTIAL] if repetition.held_from == 0 < repetition.first else [WARM_UP]
@@ -474,11 +474,11 @@ def _cut(repetition: Repetition, main: pl.DataFrame, calls: pl.DataFrame) -> tup
     numbers[len(before) : len(before) + repetition.count] = np.arange(repetition.count)
     firsts = main[places]
     gpu = firsts["start_ns"].to_numpy().astype(np.int64)
-    return Cut(kinds, numbers, gpu, rising(launch_times(firsts, calls)), "found", ""), places
+    return Cut(kinds, numbers, gpu, strictly_increasing(launch_times(firsts, calls)), "found", ""), places
 
 
-def _worded(cut: Cut, repetition: Repetition, where: str) -> Cut:
-    """With how it was found in words."""
+def _with_reason(cut: Cut, repetition: Repetition, where: str) -> Cut:
+    """Return the cut with a sentence about how it was found."""
     spread_text = (
         "the same kernels in every one"
         if repetition.match == 1
@@ -489,7 +489,7 @@ def _worded(cut: Cut, repetition: Repetition, where: str) -> Cut:
 
 
 def _why_not(main: pl.DataFrame) -> str:
-    """Why no pattern was found in a stream."""
+    """Return why no pattern was found in a stream."""
     if main.height < MIN_PERIOD * MIN_ROUNDS:
         return f"no pattern can repeat in {main.height} launch{'es' if main.height != 1 else ''}"
     if main["name"].null_count():

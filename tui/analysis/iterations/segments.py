@@ -53,7 +53,7 @@ class Cut:
 
     @classmethod
     def whole_run(cls, reason: str) -> Cut:
-        """One phase, since nothing repeats."""
+        """Return a cut with one phase: nothing repeats."""
         return cls(
             np.array([PHASES.index(NOT_REPEATED)]),
             np.zeros(1, np.int64),
@@ -65,14 +65,14 @@ class Cut:
 
 
 def take_rows(frame: pl.DataFrame, rows: Ints) -> pl.DataFrame:
-    """Some rows of a frame, given in rising order; without a copy where they lie one after the other."""
+    """Return rows of a frame by ascending index; a slice if they are consecutive."""
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
         return frame.slice(int(rows[0]), len(rows))
     return frame[rows]
 
 
 def launch_times(work: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
-    """When each of some activities of a session was launched; null where the input does not record it.
+    """Return when each activity of a session was launched; null if that is not recorded.
 
     Args:
         work: Activities, with ``correlation``.
@@ -85,8 +85,8 @@ def launch_times(work: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
     return with_launch(work.select("correlation"), few)["launch_ns"]
 
 
-def rising(times: pl.Series) -> Ints | None:
-    """Times as numbers, where all are known and each is later than the one before; else None."""
+def strictly_increasing(times: pl.Series) -> Ints | None:
+    """Return times as numbers if all are known and strictly increasing; else None."""
     if times.null_count() or not len(times):
         return None
     numbers = times.to_numpy().astype(np.int64)
@@ -94,7 +94,7 @@ def rising(times: pl.Series) -> Ints | None:
 
 
 def phase_of_activities(work: pl.DataFrame, calls: pl.DataFrame, gpu_edges: Ints, cpu_edges: Ints | None) -> Ints:
-    """The phase of each activity: by its launch where that and the edges of launches are known, else by its start.
+    """Return the phase of each activity: by its launch if that is known, else by its start.
 
     Args:
         work: Activities of one session: start_ns, correlation.
@@ -113,7 +113,7 @@ def phase_of_activities(work: pl.DataFrame, calls: pl.DataFrame, gpu_edges: Ints
 
 
 def table_of(cut: Cut, work: pl.DataFrame, phases: Ints) -> pl.DataFrame:
-    """One row per phase, and a last one for activities whose place in time is not known.
+    """Return one row per phase, and a last one for activities without a known time.
 
     Columns: iteration, phase, name, start_ns, duration_ns (phases follow one another from the first start to
     the last end of GPU work), cpu_start_ns, cpu_end_ns (between which calls, ops and ranges belong to the phase, by
@@ -181,7 +181,7 @@ def table_of(cut: Cut, work: pl.DataFrame, phases: Ints) -> pl.DataFrame:
 
 
 def iteration_at(table: pl.DataFrame, session: pl.Series, at_ns: pl.Series) -> pl.Series:
-    """The iteration in which something began on the CPU; null where it is in none.
+    """Return the iteration in which something began on the CPU; null outside of iterations.
 
     Args:
         table: As `Profile.steps`.
@@ -193,7 +193,7 @@ def iteration_at(table: pl.DataFrame, session: pl.Series, at_ns: pl.Series) -> p
     unknown = at_ns.is_null().to_numpy()
     low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
     for (number,), rows in table.group_by("session", maintain_order=True):
-        # Without a time of their own only the first and the last phase reach to the ends.
+        # Only the first and the last phase without own times extend to the ends.
         spans = rows.filter(pl.col("cpu_start_ns").is_not_null() | pl.col("cpu_end_ns").is_not_null() | (pl.len() == 1))
         spans = spans.with_columns(pl.col("cpu_start_ns").fill_null(low), pl.col("cpu_end_ns").fill_null(high))
         spans = spans.sort("cpu_start_ns", maintain_order=True)
@@ -208,7 +208,7 @@ def iteration_at(table: pl.DataFrame, session: pl.Series, at_ns: pl.Series) -> p
 
 
 def iteration_between(table: pl.DataFrame, session: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.Series:
-    """The iteration between whose start and end something lies whole; null where it lies in none or in several.
+    """Return the iteration that contains an interval; null if there is none or several.
 
     Args:
         table: As `Profile.steps`. A whole run that is not cut is no iteration.
@@ -218,6 +218,6 @@ def iteration_between(table: pl.DataFrame, session: pl.Series, start_ns: pl.Seri
     """
     cut = table.filter(pl.col("source") != "whole run")
     first = iteration_at(cut, session, start_ns)
-    # An end is the moment after the last one; what has no length has its start alone.
+    # Ends are exclusive; an interval without length is its start.
     moment = pl.select(pl.when(end_ns.is_not_null()).then(pl.max_horizontal(start_ns, end_ns - 1))).to_series()
     return first.set((first != iteration_at(cut, session, moment)).fill_null(True), None)

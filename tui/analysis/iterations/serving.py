@@ -30,7 +30,7 @@ _QUERY_AND_KEYS: Final = r"^\[+([0-9]+), ([0-9]+), ([0-9]+), [0-9]+\], \[[0-9]+,
 
 
 def with_phases(profile: Profile, steps: pl.DataFrame) -> pl.DataFrame:
-    """Iterations with what is known of the batch that a server ran in each.
+    """Return iterations with the batch that a server ran in each.
 
     Columns added: step_phase (prefill, decode, mixed or capture), requests, prefill_requests, decode_requests,
     query_tokens (of the step), prefill_tokens, decode_tokens, kv_tokens (keys that they attend to), captured_batch
@@ -134,7 +134,7 @@ PHASES_SPEC: Final = TableSpec(
 
 
 def phases(profile: Profile) -> pl.DataFrame:
-    """Steps of a server by phase, as the phases are ordered; empty where no steps of a server are known.
+    """Return the steps of a server by phase; empty if there are none.
 
     Columns: session, phase, phase_by, steps, duration_ns (summed), time_pct (of the durations of all steps),
     step_avg_ns, gpu_ns (of the work launched in them), busy_pct (share of their time in which a GPU had work),
@@ -172,7 +172,7 @@ def phases(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile("sessions", "activities", "ops", "ranges")
 def steps_of_server(profile: Profile) -> pl.DataFrame:
-    """The rows of `iterations` with the columns of `with_phases`, and tokens_per_s; ``phase`` is that of the step."""
+    """Return `iterations` with the columns of `with_phases` and tokens_per_s; ``phase`` is that of the step."""
     rows = with_phases(profile, iterations(profile))
     took = pl.col("duration_ns")
     return rows.with_columns(
@@ -183,7 +183,7 @@ def steps_of_server(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile("ops")
 def captured_tokens(profile: Profile) -> pl.DataFrame:
-    """The tokens that the graphs of each step are captured for: session, iteration, captured.
+    """Return the tokens that the graphs of each step were captured for: session, iteration, captured.
 
     Those are the rows of the matrix products that a graph replays with the ops of its capture; of several sizes the one
     of most products.
@@ -208,5 +208,5 @@ def captured_tokens(profile: Profile) -> pl.DataFrame:
 
 
 def without_phases(spec: TableSpec) -> TableSpec:
-    """A table of iterations without the columns of a server's steps."""
+    """Return a table of iterations without the columns of server steps."""
     return replace(spec, columns=tuple(column for column in spec.columns if column.name not in STEP_COLUMNS))

@@ -52,7 +52,7 @@ of the upper parts for weeks."""
 
 @once_per_profile("sessions", "activities", "ops", "ranges")
 def iteration_times(profile: Profile) -> pl.DataFrame:
-    """One row per session with iterations whose times are known; those that are not counted are left out.
+    """Return one row per session with iterations whose times are known; those that are not counted are left out.
 
     Columns: session, iterations (how many), first and last (their numbers), total_ns, avg_ns, median_ns, p95_ns
     (interpolated linearly), min_ns, max_ns, slowest and fastest (their numbers, the first of several), std_ns (divided
@@ -115,7 +115,7 @@ def iteration_times(profile: Profile) -> pl.DataFrame:
 
 
 def steady_stretch(times: Floats, *, cv: float = STEADY_CV, least: int = MIN_STEADY) -> tuple[int, int] | None:
-    """The longest run of times whose deviation is less than a part of their mean: first and, exclusive, last place.
+    """Return the longest run of times with a relative deviation below ``cv``: first and last (exclusive) position.
 
     Up to 2,048 times this is exact; of more, a length is taken to be possible where each shorter one that was tried
     is, so that the run found can fall short of the longest one.
@@ -126,7 +126,7 @@ def steady_stretch(times: Floats, *, cv: float = STEADY_CV, least: int = MIN_STE
     n = len(times)
     if n < least:
         return None
-    # Less their middle, and squares in parts: sums of whole numbers are exact, so that a long pause takes no digits.
+    # Subtract the median and square in parts: integer sums are exact, even with long pauses.
     middle = int(np.median(times))
     less = np.rint(times - middle).astype(np.int64)
     upper, lower = np.divmod(np.abs(less), 1 << _LOWER_BITS)
@@ -200,13 +200,13 @@ ITERATIONS_WITH_USES: Final = TableSpec(
 
 
 def iterations_spec(profile: Profile) -> TableSpec:
-    """The table of the iterations of a profile: those of a server have more columns."""
+    """Return the table of the iterations of a profile: those of a server have more columns."""
     is_server = steps_of_server(profile)["phase_by"].count() > 0
     return ITERATIONS_WITH_USES if is_server else without_phases(ITERATIONS_WITH_USES)
 
 
 def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) -> pl.DataFrame:
-    """The rows of `iterations`, each with what its time was used for.
+    """Return the rows of `iterations`, each with what its time was used for.
 
     Columns: those of `iterations` (phase: that of the step of a server, where it is one), requests, query_tokens,
     kv_tokens, tokens_per_s and phase_by (`serving.with_phases`), tensor_core_ns, other_kernel_ns, unknown_kernel_ns
@@ -250,7 +250,7 @@ def exported_iterations(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile(*OP_WORK_FRAMES)
 def iteration_rates(profile: Profile) -> pl.DataFrame:
-    """Model FLOPs of each iteration by session and iteration, and the time that the peaks allow for them.
+    """Return the model FLOPs of each iteration by session and iteration, and their time at peak.
 
     Columns: session, iteration, flops, peak_ns (null where the peak of a call with FLOPs is not known), gpus.
     """
@@ -270,7 +270,7 @@ def iteration_rates(profile: Profile) -> pl.DataFrame:
 
 
 def with_mfu(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
-    """Iterations with their model FLOPs per second (in 10^12) and MFU, over the time of the iteration.
+    """Return iterations with model FLOPs per second (in 10^12) and MFU, over the duration of the iteration.
 
     Args:
         profile: What was read.
@@ -291,7 +291,7 @@ def with_mfu(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "ranges")
 def _uses(profile: Profile) -> pl.DataFrame:
-    """Time of each use of the GPUs, for each row of `iterations`."""
+    """Return the time of each use of the GPUs, for each row of `iterations`."""
     rows = iterations(profile).select("session", "start_ns", "duration_ns", "busy_ns")
     use = gpu_uses(profile)
     lines: dict[int, list[Timeline]] = {}
@@ -320,7 +320,7 @@ def _of_session(
     known = rows["busy_ns"].is_not_null()
     found: dict[str, pl.Series] = {}
     covered_ns = np.zeros(rows.height, np.int64)
-    present = {kind: any((line.of(use) == kind).any() for line in lines) for kind in GpuUse}
+    present = {kind: any((line.take(use) == kind).any() for line in lines) for kind in GpuUse}
     unrecorded = set() if memory_is_recorded else {GpuUse.MEMORY}
     for kind, name in _OF_USE.items():
         if kind in unrecorded:
@@ -328,7 +328,7 @@ def _of_session(
             continue
         now = covered_ns
         if present[kind]:
-            on = [line.of(use) <= kind for line in lines]
+            on = [line.take(use) <= kind for line in lines]
             union = union_of(
                 np.concatenate([line.starts[rows_on] for line, rows_on in zip(lines, on, strict=True)]),
                 np.concatenate([line.ends[rows_on] for line, rows_on in zip(lines, on, strict=True)]),
@@ -387,14 +387,14 @@ class Bar(NamedTuple):
 
 
 def chart_rows(rows: pl.DataFrame, session: int) -> pl.DataFrame:
-    """The rows of a session that the chart draws: those with a place in time, in its order.
+    """Return the rows of a session that the chart draws: those with a position in time, in its order.
 
     Args:
         rows: As `iterations_with_uses` gives them.
         session: Which session.
     """
     own = rows.filter(pl.col("session") == session)
-    # Of iterations without times of their own the numbers give the order.
+    # Iterations without own times are ordered by number.
     return own.filter(pl.col("start_ns").is_not_null() | pl.col("iteration").is_not_null()).sort(
         pl.col("start_ns").fill_null(pl.col("start_ns").max()), "iteration", nulls_last=True, maintain_order=True
     )
@@ -418,7 +418,7 @@ class BarRows:
         self._chosen = rows["aggregated"].fill_null(True).to_numpy().astype(np.int64)
 
     def bars(self, first: int, count: int, most: int) -> list[Bar]:
-        """The bars of some of the rows: one a row where there is room, else each of about as many rows.
+        """Return the bars for a range of rows: one per row if there is room, else of about equally many rows.
 
         Args:
             first: The first row to draw.
@@ -461,7 +461,7 @@ class BarRows:
 
 
 def scale_ns(shown: Sequence[Bar]) -> int:
-    """What the height of the chart stands for: the longest iteration, unless it is far longer than nearly all others.
+    """Return the time at full height of the chart: the longest iteration, unless it is an outlier.
 
     Work before and after the iterations never sets the scale where there are iterations.
     """

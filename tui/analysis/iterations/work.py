@@ -88,7 +88,7 @@ ITERATION_LAUNCHES: Final = TableSpec(
 
 
 def iteration_of_activities(profile: Profile) -> pl.Series:
-    """The iteration that each row of ``activities`` was launched in, as `iterations` counts; null where it is in none.
+    """Return the iteration in which each row of ``activities`` was launched; null outside of iterations.
 
     A run in which nothing repeats is iteration 0 as a whole.
     """
@@ -104,7 +104,7 @@ def iteration_of_activities(profile: Profile) -> pl.Series:
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "ranges")
 def iteration_work(profile: Profile) -> pl.DataFrame:
-    """One row per iteration and, where there is such work, one of a session for all work outside of iterations.
+    """Return one row per iteration, and one per session for work outside of iterations.
 
     Columns: session, rank, iteration (null outside), start_ns, duration_ns (as in `iterations`; outside: null),
     kernels_launched, tc_kernels (those that use tensor cores, as far as that is known; null where it is known of none),
@@ -157,7 +157,7 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
             for name in counted
         )
         .with_columns(
-            # Work of which no duration is known has no share either.
+            # Work without known durations has no share.
             pl.when(pl.col(of).is_not_null()).then(share).alias(share)
             for of, share in (("kernel_ns", "kernel_pct"), ("tc_ns", "tc_pct"))
         )
@@ -167,7 +167,7 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
 
 
 def _shares(profile: Profile) -> pl.DataFrame:
-    """Shares of each numbered iteration's time in which a kernel, and one that uses tensor cores, ran on a GPU."""
+    """Return the shares of each iteration's time in which kernels, and tensor-core kernels, ran on a GPU."""
     lines: dict[int, list[Timeline]] = {}
     for line in adjusted_timelines(profile):
         lines.setdefault(line.session, []).append(line)
@@ -182,7 +182,7 @@ def _shares(profile: Profile) -> pl.DataFrame:
         lengths = part["duration_ns"].to_numpy()
         found = part.select("session", "iteration")
         for name, of_use in (("kernel_pct", GpuUse.UNKNOWN), ("tc_pct", GpuUse.YES)):
-            on = [line.of(uses) <= of_use for line in own]
+            on = [line.take(uses) <= of_use for line in own]
             ran = sum(
                 union_of(line.starts[rows_on], line.ends[rows_on]).within(starts, starts + lengths)
                 for line, rows_on in zip(own, on, strict=True)
@@ -202,7 +202,7 @@ def slowest_iteration(profile: Profile) -> tuple[int, int] | None:
 
 
 def activities_of_iteration(profile: Profile, *, session: int, iteration: int | None) -> pl.DataFrame:
-    """The rows of ``activities`` that were launched in an iteration; None: in none."""
+    """Return the rows of ``activities`` that were launched in an iteration; None: outside of iterations."""
     of = iteration_of_activities(profile)
     inside = of.is_null() if iteration is None else of == iteration
     return profile["activities"].filter(pl.col("session") == session, inside)
@@ -211,7 +211,7 @@ def activities_of_iteration(profile: Profile, *, session: int, iteration: int | 
 def launches_of_iteration(
     profile: Profile, *, session: int, iteration: int | None, gpu: str | None = None
 ) -> pl.DataFrame:
-    """All GPU work that was launched in an iteration, in time order, as `tui.analysis.kernels.launches`.
+    """Return all GPU work that was launched in an iteration, in time order, as `tui.analysis.kernels.launches`.
 
     Args:
         profile: Where to look.
@@ -223,7 +223,7 @@ def launches_of_iteration(
 
 
 def as_launches(profile: Profile, activities: pl.DataFrame, *, gpu: str | None = None) -> pl.DataFrame:
-    """Activities with all that a table of launches shows of them, in time order."""
+    """Return activities with the columns of a table of launches, in time order."""
     rows = with_verdicts(profile, with_launched_by(profile, activities))
     return with_occupancy(profile, with_shapes(rows), gpu=gpu).sort("start_ns", "activity", nulls_last=True)
 
@@ -264,7 +264,7 @@ _OF_OP: Final = ("op", "op_type", "direction", "why_no_op")
 
 
 def ops_of_iteration(profile: Profile, *, session: int, iteration: int | None) -> pl.DataFrame:
-    """The ops whose GPU work was launched in an iteration, largest GPU time first; they add up to all of it.
+    """Return the ops whose GPU work was launched in an iteration, largest GPU time first; they add up to all of it.
 
     Columns: session, iteration, op (its recorded name, else what rules infer from the name of the kernel: type and
     direction; ``(unattributed: reason)`` where a session records ops and this work has none), op_type, direction,
@@ -321,7 +321,7 @@ def launches_of_iteration_op(
     why_no_op: str | None,
     gpu: str | None = None,
 ) -> pl.DataFrame:
-    """The GPU work that `ops_of_iteration` counts in one row, as `tui.analysis.kernels.launches`.
+    """Return the GPU work that `ops_of_iteration` counts in one row, as `tui.analysis.kernels.launches`.
 
     Args:
         profile: Where to look.
@@ -403,7 +403,7 @@ def _with_recorded_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl
 
 
 def _most_frequent(work: pl.DataFrame, column: str) -> pl.DataFrame:
-    """For each op up to so many different texts of its calls, the most frequent first, and how many more there are."""
+    """Return up to ``_MAX_TEXTS`` distinct texts per op, the most frequent first, and the number of others."""
     more = pl.len().cast(pl.Int64) - _MAX_TEXTS
     texts = pl.col(column).head(_MAX_TEXTS)
     return (

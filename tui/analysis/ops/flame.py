@@ -58,7 +58,7 @@ FLAME: Final = TableSpec(
 
 
 def nodes_around(rows: pl.DataFrame, row: int) -> pl.DataFrame:
-    """A node with all that lies above and below it, as the chart draws them when it is zoomed into.
+    """Return a node with its ancestors and descendants, as the zoomed chart draws them.
 
     Args:
         rows: Of `flame_by`.
@@ -80,8 +80,8 @@ class FlameGrouping(TreeGrouping):
     """For each activity the place and the name of its op in the tree; null where that is unknown."""
 
 
-def _of_ops(places: Callable[[Profile], pl.Series], around: str) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:
-    """The places of activities, from those of recorded ops; inferred ops lie in their kind of work."""
+def _op_places(places: Callable[[Profile], pl.Series], around: str) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:
+    """Return the positions of activities from those of recorded ops; inferred ops are below their kind of work."""
 
     def of(profile: Profile) -> tuple[pl.Series, pl.Series]:
         rows = nullable_rows(op_row_of_activities(profile))
@@ -111,7 +111,7 @@ def _module_places(profile: Profile) -> pl.Series:
 
 
 def _iteration_places(profile: Profile) -> pl.Series:
-    """For each activity its iteration, and the part of the training step that its op belongs to."""
+    """Return for each activity its iteration and the part of the training step of its op."""
     activities = profile["activities"]
     part = passes(profile)["pass"].cast(pl.String).str.strip_suffix("_gpu_ns")
     part = part.gather(nullable_rows(op_row_of_activities(profile)))
@@ -121,7 +121,7 @@ def _iteration_places(profile: Profile) -> pl.Series:
 
 
 def _stack_places(profile: Profile) -> pl.Series:
-    """For each activity the call stack of its op, outermost first; of an op without one that of the op around it."""
+    """Return the call stack of each activity's op, outermost first, or that of the nearest op around it."""
     ops = profile["ops"]
     stacks = ops["stack"].cast(pl.String)
     texts = stacks.drop_nulls().unique().sort()
@@ -145,11 +145,11 @@ def _no_stacks(profile: Profile) -> str:
 
 
 _PLACES: Final = {
-    "module": _of_ops(_module_places, INFERRED),
-    "caller": _of_ops(caller_places, INFERRED),
+    "module": _op_places(_module_places, INFERRED),
+    "caller": _op_places(caller_places, INFERRED),
     "range": _of_launches(range_places),
     "layer": _of_launches(layer_places),
-    "type": _of_ops(type_places, ""),
+    "type": _op_places(type_places, ""),
 }
 
 GROUPINGS: Final = (
@@ -173,7 +173,7 @@ GROUPINGS: Final = (
 
 
 def flame(profile: Profile) -> pl.DataFrame:
-    """`flame_by` of the grouping that Group Ops shows first."""
+    """Return `flame_by` of the default grouping of Group Ops."""
     return flame_by(profile, first_tree(profile).name)
 
 
@@ -183,7 +183,7 @@ def exported_flame(profile: Profile) -> pl.DataFrame:
 
 
 def flame_by(profile: Profile, name: str) -> pl.DataFrame:
-    """GPU time by group, op and kernel: one row a node, each followed by what lies in it, the largest first.
+    """Return GPU time by group, op and kernel: one row per node, each followed by its children, the largest first.
 
     Columns: session, node, path, what (group, op or kernel), level, parent (the row that it lies in, -1: none), gpu_ns
     (of all that lies in it), time_pct, gpu_self_ns (what no row below it has), offset_ns (GPU time left of it, over all
@@ -251,7 +251,7 @@ def _flame(profile: Profile, grouping: FlameGrouping) -> pl.DataFrame:
 
 
 def _offsets(parent: np.ndarray, gpu_ns: np.ndarray) -> np.ndarray:
-    """The time left of each row: of what it lies in, and of the rows before it there."""
+    """Return the GPU time left of each row: the offset of its parent plus earlier siblings."""
     offsets = np.zeros(len(parent), np.int64)
     for level in forest_of(parent).levels:
         rows = np.sort(level)
@@ -270,7 +270,7 @@ _LOOKS: Final = ("unknown", "tensor", "other", "memory", "memset", "communicatio
 
 
 def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> pl.DataFrame:
-    """The kernels below the nodes whose own GPU time they add up to exactly."""
+    """Return the kernels below the nodes whose own GPU time is exactly theirs."""
     activities = profile["activities"]
     place, node = grouping.places(profile)
     uses, kinds = gpu_uses(profile), work_kinds(profile)
@@ -322,7 +322,7 @@ def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> 
 
 
 def matching_nodes(rows: pl.DataFrame, text: str) -> tuple[pl.Series, int]:
-    """The nodes whose name holds a text, and the GPU time of all of them, each counted once.
+    """Return the nodes whose name contains a text, and their GPU time without double counting.
 
     Args:
         rows: As `flame_by`.
@@ -341,7 +341,7 @@ def matching_nodes(rows: pl.DataFrame, text: str) -> tuple[pl.Series, int]:
 
 
 def with_growth(rows: pl.DataFrame, baseline: pl.DataFrame, per: tuple[int, int] = (1, 1)) -> pl.DataFrame:
-    """A flame with the time of each node that is compared, and its change against a baseline.
+    """Return a flame with the compared time of each node, and its change against a baseline.
 
     Its columns are compared_ns, growth_ns and growth_pct (null for what is new).
 

@@ -22,7 +22,7 @@ from tui.analysis.ops.work_groups import (
     NO_GROUP,
     TOTALS_ONLY,
     WorkGroups,
-    grouped_by,
+    group_equal_rows,
     kernels_in,
     launches_in,
     sum_work_groups,
@@ -62,12 +62,12 @@ CLASSES: Final = TableSpec(
 
 
 def classes_path() -> Path:
-    """Where the user's classes are looked for."""
+    """Return the path of the user's classes."""
     return user_file_path("kernel_classes.toml")
 
 
 def kernel_classes() -> tuple[OpTypeRule, ...]:
-    """The user's classes in the order that they are tried; none where there is no file.
+    """Return the user's classes in matching order; none without a file.
 
     Raises:
         ProftuiError: The file cannot be read, or has a class that cannot be used.
@@ -115,19 +115,19 @@ def _class(entry: object, where: str) -> OpTypeRule:
 
 
 def class_groups(profile: Profile) -> WorkGroups:
-    """All GPU work by session and class."""
+    """Group all GPU work by session and class."""
     rules = kernel_classes()
     single, printed = (
         rows.select("session", "name")
-        .join(_classified(rows["name"], rules), on="name", how="left", maintain_order="left", nulls_equal=True)
+        .join(_classes_of_names(rows["name"], rules), on="name", how="left", maintain_order="left", nulls_equal=True)
         .drop("name")
         for rows in (profile["activities"], totals_only(profile))
     )
-    return grouped_by(single, printed)
+    return group_equal_rows(single, printed)
 
 
-def _classified(names: pl.Series, rules: tuple[OpTypeRule, ...]) -> pl.DataFrame:
-    """The class of each distinct name."""
+def _classes_of_names(names: pl.Series, rules: tuple[OpTypeRule, ...]) -> pl.DataFrame:
+    """Return the class of each distinct name."""
     classes = classify(names, rules)
     unknown = pl.col("op_type").cast(pl.String) == UNKNOWN
     return classes.select(
@@ -136,7 +136,7 @@ def _classified(names: pl.Series, rules: tuple[OpTypeRule, ...]) -> pl.DataFrame
 
 
 def by_class(profile: Profile) -> pl.DataFrame:
-    """GPU time by the user's classes: one row per session and class, the largest first, what is in none last.
+    """Return GPU time by the user's classes: one row per session and class, the largest first, unclassified last.
 
     Columns: session, kernel_class and those of `tui.analysis.ops.work_groups.sum_work_groups`. Work without a class
     has a row in every session; its sums are 0 where there is none.
@@ -166,7 +166,7 @@ CONFIGS: Final = TableSpec(
     (
         *columns("config", "total_ns", "time_pct", "calls", "avg_ns", "kernels", *RATES, "max_ns", "min_ns"),
         *columns("uses_tensor_core", "session"),
-        # All of it stands in the first column: these are to be filtered and sorted by.
+        # The first column shows all of it; these columns are for filters and sorting.
         *(
             replace(COLUMNS[name], priority=9)
             for name in ("grid", "block", "registers", "static_shared_bytes", "dynamic_shared_bytes", "shared_bytes")
@@ -178,14 +178,14 @@ CONFIGS: Final = TableSpec(
     sort=(("total_ns", True),),
     weight="total_ns",
     pinned="config",
-    # Configurations differ in what stands last: registers and shared memory.
+    # Configurations often differ at the end only: registers and shared memory.
     pinned_least=48,
 )
 
 
 @once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "layers", "summary")
 def config_groups(profile: Profile) -> WorkGroups:
-    """All GPU work by session and launch configuration; what has none stands under its kind."""
+    """Group all GPU work by session and launch configuration; other work by its kind."""
     activities = profile["activities"]
     none = pl.all_horizontal(pl.col(name).is_null() for name in CONFIG_SHAPE)
     kind = pl.col("kind").cast(pl.String)
@@ -195,12 +195,12 @@ def config_groups(profile: Profile) -> WorkGroups:
         *(pl.lit(None, activities.schema[name]).alias(name) for name in CONFIG_SHAPE),
         pl.lit(TOTALS_ONLY).alias("without"),
     )
-    return grouped_by(single, printed)
+    return group_equal_rows(single, printed)
 
 
 @once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "layers", "summary")
 def by_config(profile: Profile) -> pl.DataFrame:
-    """GPU time by launch configuration: one row per session and configuration, the largest first.
+    """Return GPU time by launch configuration: one row per session and configuration, the largest first.
 
     Columns: session, config (all of it in words; of work without one its kind), grid, block, registers,
     static_shared_bytes, dynamic_shared_bytes, shared_bytes and those of `tui.analysis.ops.work_groups.sum_work_groups`.
@@ -265,7 +265,7 @@ NOT_RECORDED: Final = "(ops not recorded)"
 
 @once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "layers", "summary")
 def shape_groups(profile: Profile) -> WorkGroups:
-    """All GPU work by session, op, and what the op was called with."""
+    """Group all GPU work by session, op and the arguments of the op."""
     activities, ops = profile["activities"], profile["ops"]
     rows = op_row_of_activities(profile)
     # An op that does nothing but call one of its name counts with it.
@@ -291,12 +291,12 @@ def shape_groups(profile: Profile) -> WorkGroups:
     none = {name: pl.lit(None, single.schema[name]).alias(name) for name in ("op", "input_shapes", "dtype")}
     of_ops = pl.col("session").is_in(recorded_sessions(profile).implode())
     why = pl.when(of_ops).then(pl.lit(NO_OP.format("totals only"))).otherwise(pl.lit(NOT_RECORDED))
-    return grouped_by(single, printed.select("session", *none.values(), why.cast(NAME).alias("without")))
+    return group_equal_rows(single, printed.select("session", *none.values(), why.cast(NAME).alias("without")))
 
 
 @once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "summary")
 def by_shapes(profile: Profile) -> pl.DataFrame:
-    """What the recorded ops cost by session, name, input shapes and data types; largest GPU time first.
+    """Return the costs of recorded ops by session, name, input shapes and data types; largest GPU time first.
 
     Columns: those of `tui.analysis.ops.op_costs.costs_by_name`, op_type, time_pct. GPU work without an op has a row
     for each reason, that of sessions which record no ops one row: ``gpu_self_ns`` adds up to all GPU time.
@@ -351,7 +351,7 @@ class Grouping:
     """Why it is not available here, in words; empty where it is."""
 
     def group_of(self, profile: Profile, row: Mapping[str, Any]) -> int:
-        """The number of the group of a row of `rows`; `NO_GROUP` where no GPU work is in it."""
+        """Return the number of the group of a row of `rows`; `NO_GROUP` where no GPU work is in it."""
         keys = self.groups(profile).keys
         wanted = pl.all_horizontal(
             pl.col(name).cast(pl.String).eq_missing(pl.lit(None if row[name] is None else str(row[name])))
@@ -370,15 +370,15 @@ class Grouping:
         self.rows(profile)
 
     def kernels(self, profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
-        """The kernels and memory operations of a row."""
+        """Return the kernels and memory operations of a row."""
         return kernels_in(profile, self.groups(profile), self.group_of(profile, row))
 
     def launches(self, profile: Profile, row: Mapping[str, Any], *, kind: str, name: str) -> pl.DataFrame:
-        """The launches of one of them."""
+        """Return the launches of one kernel or memory operation of a row."""
         return launches_in(profile, self.groups(profile), self.group_of(profile, row), kind=kind, name=name)
 
     def activities(self, profile: Profile, row: Mapping[str, Any]) -> pl.Series:
-        """The numbers of the activities of a row."""
+        """Return the numbers of the activities of a row."""
         here = np.flatnonzero(self.groups(profile).codes == self.group_of(profile, row))
         return profile["activities"]["activity"].gather(pl.Series(here, dtype=pl.UInt32))
 
@@ -444,7 +444,7 @@ GROUPINGS: Final = (
 
 
 def grouping_of(name: str) -> Grouping:
-    """The grouping of a name.
+    """Return the grouping with a name.
 
     >>> grouping_of("instance").title
     'by op instance'

@@ -53,7 +53,7 @@ _PHASE: Final = {"fprop": "forward", "bprop": "backward"}
 
 
 def with_layers(profile: Profile, instances: pl.DataFrame) -> pl.DataFrame:
-    """Inferred op instances with ``layer``: the name of the layer that each belongs to, null where that is not sure.
+    """Return inferred op instances with ``layer``: the name of the layer of each, null where it is ambiguous.
 
     A layer is taken for sure where it is the only one of its type that runs in that direction, or where every
     iteration has as many instances of the op type as there are layers of the type: the first belongs to the first
@@ -91,7 +91,7 @@ def with_layers(profile: Profile, instances: pl.DataFrame) -> pl.DataFrame:
     rows = (
         instances.with_row_index("row")
         .with_columns(pl.col("op_type", "direction").cast(pl.String))
-        # With one layer alone it does not matter that the name does not give the direction.
+        # With a single layer the direction does not matter.
         .with_columns(
             pl.col("direction").replace_strict(_PHASE, default="forward").alias("phase"),
             pl.col("direction").is_null().alias("silent"),
@@ -109,7 +109,7 @@ def with_layers(profile: Profile, instances: pl.DataFrame) -> pl.DataFrame:
         .with_columns(pl.when(pl.col("of_kind") == 1).then(1).otherwise("ordinal").cast(pl.UInt32).alias("place"))
         .join(slots.drop("of_kind"), on=["session", "op_type", "phase", "place"])
     )
-    # Streams work side by side: what is in one of them cannot take longer than the layer.
+    # Streams run in parallel: the work in one of them cannot take longer than the layer.
     a_pass = rows.group_by("session", "layer", "phase", "time_ns", "device", "stream", "op_type").agg(
         pl.col("gpu_ns").mean()
     )
@@ -156,7 +156,7 @@ _SCHEMA: Final = pl.Schema(
 
 @once_per_profile("activities", "ops", "layers")
 def inferred_instances(profile: Profile) -> pl.DataFrame:
-    """The op instances of the sessions that record no ops, by session, GPU, stream and time.
+    """Return the op instances of sessions without recorded ops, by session, GPU, stream and time.
 
     One row per run of launches that follow one another in a stream of an iteration and are of one op type and
     direction. A launch that no rule knows, or whose start is not known, is in none; it ends the run before it.
@@ -169,16 +169,16 @@ def inferred_instances(profile: Profile) -> pl.DataFrame:
     cpu_own_ns and cpu_overhead_ns (null: a list of launches does not tell), kernels_code (a number that two instances
     share if they launched the same kernels), op_source, line.
     """
-    return _found(profile)[0]
+    return _instances_and_rows(profile)[0]
 
 
 def instance_of_activities(profile: Profile) -> Ints:
-    """For each row of ``activities`` the row of `inferred_instances` that it is in, or `NO_INSTANCE`."""
-    return _found(profile)[1]
+    """Return for each row of ``activities`` its row of `inferred_instances`, or `NO_INSTANCE`."""
+    return _instances_and_rows(profile)[1]
 
 
 @once_per_profile("activities", "ops", "layers")
-def _found(profile: Profile) -> tuple[pl.DataFrame, Ints]:
+def _instances_and_rows(profile: Profile) -> tuple[pl.DataFrame, Ints]:
     activities = profile["activities"]
     inside = np.full(activities.height, NO_INSTANCE, np.int64)
     types, code = _types_of(activities["name"])
@@ -195,7 +195,7 @@ def _found(profile: Profile) -> tuple[pl.DataFrame, Ints]:
         begins[1:] |= key[1:] != key[:-1]
     run = np.cumsum(begins) - 1
     known = code != NO_INSTANCE
-    # Runs that no rule knows go; the others are translate_codes.
+    # Drop runs of unknown types; renumber the others.
     number = np.cumsum(known[begins]) - 1
     inside[rows[known]] = number[run[known]]
     first = np.flatnonzero(begins & known)
@@ -212,7 +212,7 @@ def _found(profile: Profile) -> tuple[pl.DataFrame, Ints]:
     mixed ^= mixed >> np.uint64(29)
     instances = known[starts]
 
-    def reduced(function: np.ufunc, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    def reduce_runs(function: np.ufunc, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         found: npt.NDArray[np.generic] = function.reduceat(values, starts)[instances]
         return found
 
@@ -225,19 +225,19 @@ def _found(profile: Profile) -> tuple[pl.DataFrame, Ints]:
             "iteration": keys[3][first],
             "code": code[first],
             "start_ns": begin[first],
-            "end_ns": reduced(np.maximum, begin + duration),
-            "launches": reduced(np.add, np.ones(len(rows), np.int64)),
-            "timed": reduced(np.add, timed),
-            "gpu_ns": reduced(np.add, duration),
-            "kernels_code": reduced(np.add, mixed),
-            "line": reduced(np.minimum, lines),
+            "end_ns": reduce_runs(np.maximum, begin + duration),
+            "launches": reduce_runs(np.add, np.ones(len(rows), np.int64)),
+            "timed": reduce_runs(np.add, timed),
+            "gpu_ns": reduce_runs(np.add, duration),
+            "kernels_code": reduce_runs(np.add, mixed),
+            "line": reduce_runs(np.minimum, lines),
         }
     )
-    return _described(profile, table, types), inside
+    return _with_ids(profile, table, types), inside
 
 
 def _types_of(names: pl.Series) -> tuple[pl.DataFrame, Ints]:
-    """The distinct op types with their directions, and for each name the row of its own; `NO_INSTANCE`: unknown."""
+    """Return the distinct op types with direction, and the row of each name's type; `NO_INSTANCE` if unknown."""
     classes = classify(names)
     types = (
         classes.filter(pl.col("op_type").cast(pl.String) != UNKNOWN)
@@ -258,7 +258,7 @@ def _types_of(names: pl.Series) -> tuple[pl.DataFrame, Ints]:
 
 
 def _by_stream(activities: pl.DataFrame, usable: npt.NDArray[np.bool_]) -> Ints:
-    """The usable rows by session, GPU and stream, in time order."""
+    """Return the usable rows by session, GPU and stream, in time order."""
     rows = np.flatnonzero(usable)
     keys = activities.select("session", "device", "stream")
     if all(keys[name].n_unique() == 1 for name in keys.columns):
@@ -268,13 +268,13 @@ def _by_stream(activities: pl.DataFrame, usable: npt.NDArray[np.bool_]) -> Ints:
     return by_stream
 
 
-def _described(profile: Profile, table: pl.DataFrame, types: pl.DataFrame) -> pl.DataFrame:
-    """Instances with their ids, and with what follows from their times."""
-    # A run in which nothing repeats is counted through as one.
+def _with_ids(profile: Profile, table: pl.DataFrame, types: pl.DataFrame) -> pl.DataFrame:
+    """Return instances with their ids and derived columns."""
+    # A run without iterations is numbered as one.
     with_iterations = profile["activities"]["session"].filter(profile["activities"]["iteration"].is_not_null()).unique()
     outside = (pl.col("iteration") == -1) & pl.col("session").is_in(with_iterations.implode())
     unknown = np.iinfo(np.uint32).max
-    named = _named(types)
+    named = _with_words(types)
     described = (
         table.with_columns(pl.col("session").cast(pl.UInt32))
         .join(named, on="code", how="left", maintain_order="left")
@@ -302,8 +302,8 @@ def _described(profile: Profile, table: pl.DataFrame, types: pl.DataFrame) -> pl
     return with_layers(profile, described).select(pl.col(name).cast(dtype) for name, dtype in _SCHEMA.items())
 
 
-def _named(types: pl.DataFrame) -> pl.DataFrame:
-    """Op types with the words of ids and phrases; ``word_code`` is one for all types whose ids are counted together."""
+def _with_words(types: pl.DataFrame) -> pl.DataFrame:
+    """Return op types with the words for ids and phrases; types with common numbering share a ``word_code``."""
     word = (
         pl.col("op_type")
         .str.replace_all(r"\b(?:forward|backward)\b ?", "")
@@ -325,5 +325,5 @@ def _named(types: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_memory() -> pl.Expr:
-    """Whether an op type is what the input records the work as."""
+    """Return the condition for op types that are kinds of recorded work."""
     return pl.col("op_type").str.contains("^(?:memcpy|memset|unified memory|whole CUDA graph)")

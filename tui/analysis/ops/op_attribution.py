@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def rows_of_ops(numbers: pl.Series, ops: pl.DataFrame) -> Ints:
-    """The row of each op number in a frame of ops, `NONE` where there is none; op numbers rise from row to row."""
+    """Return the row of each op number in a frame of ops, or `NONE`; op numbers must be ascending."""
     wanted = numbers.cast(pl.Int64).fill_null(NONE).to_numpy()
     known = ops["op"].to_numpy().astype(np.int64)
     if not len(known):
@@ -39,7 +39,7 @@ def rows_of_ops(numbers: pl.Series, ops: pl.DataFrame) -> Ints:
 
 
 def op_tree(ops: pl.DataFrame) -> Forest:
-    """The tree of a frame of ops.
+    """Return the tree of a frame of ops.
 
     A parent of another session, or one that leads back to the op itself, is taken for none: no input makes this loop.
     """
@@ -58,12 +58,12 @@ WITHOUT_OP: Final = ("launch not recorded", "launched outside any op", "totals o
 
 
 def recorded_sessions(profile: Profile) -> pl.Series:
-    """The sessions whose input records ops."""
+    """Return the sessions that record ops."""
     return profile["ops"]["session"].unique().sort()
 
 
 def op_row_of_activities(profile: Profile) -> Ints:
-    """For each row of ``activities`` the row of ``ops`` that launched it, or `NONE`."""
+    """Return for each row of ``activities`` the row of ``ops`` that launched it, or `NONE`."""
     activities, ops = profile["activities"], profile["ops"]
     rows = rows_of_ops(activities["op"], ops)
     if ops.is_empty():
@@ -73,7 +73,7 @@ def op_row_of_activities(profile: Profile) -> Ints:
 
 
 def inner_calls(profile: Profile, outer: Sequence[str], inner: Sequence[str]) -> pl.DataFrame:
-    """What ops of some names call: row (of ``ops``), inner (JSON: name, shapes, types and values of each inner call).
+    """Return the calls inside ops of some names: row (of ``ops``), inner (JSON: name, shapes, types and values).
 
     Args:
         profile: What was read.
@@ -99,13 +99,13 @@ def inner_calls(profile: Profile, outer: Sequence[str], inner: Sequence[str]) ->
 
 
 def op_names_at(ops: pl.DataFrame, rows: Ints) -> pl.Series:
-    """The name of the op at each row; null for `NONE`."""
+    """Return the name of the op at each row; null for `NONE`."""
     numbers = pl.Series(rows)
     return ops["name"].gather(numbers.set(numbers == NONE, None).cast(pl.UInt32)).alias("op")
 
 
 def unattributed_reason(has_op: pl.Expr) -> pl.Expr:
-    """The reason that work has no op, one of `WITHOUT_OP`; null where it has one."""
+    """Return why work has no op, one of `WITHOUT_OP`; null if it has one."""
     join = pl.col("op_join").cast(pl.String)
     recorded_reason = pl.when(join.is_in(WITHOUT_OP[:2])).then(join).otherwise(pl.lit(WITHOUT_OP[3]))
     return pl.when(~has_op).then(recorded_reason).alias("why_no_op")
@@ -113,7 +113,7 @@ def unattributed_reason(has_op: pl.Expr) -> pl.Expr:
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "summary")
 def work_by_op(profile: Profile) -> pl.DataFrame:
-    """GPU work of the sessions with recorded ops: one row per session, op name (or reason) and kernel.
+    """Return GPU work of sessions with recorded ops: one row per session, op name (or reason) and kernel.
 
     Columns: session, op (name of the innermost op, null where there is none), why_no_op (then one of `WITHOUT_OP`),
     kind, name, short_name, launches, timed_calls (those whose duration is known), total_ns, min_ns, max_ns,
@@ -170,7 +170,7 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
 
 
 def op_classes(profile: Profile) -> pl.DataFrame:
-    """What the recorded ops do by their own account: session, op, op_type, direction, group, one row a name.
+    """Return what recorded ops do, by recorded type or name: session, op, op_type, direction, group.
 
     The type is the one that the input records, else what the op rules infer from the name; null where neither
     knows. The direction is inferred from the name: an instance's own (``ops.direction``) is surer.
@@ -203,7 +203,7 @@ def op_classes(profile: Profile) -> pl.DataFrame:
 
 
 def classified_work(profile: Profile) -> pl.DataFrame:
-    """`work_by_op` with op_type and group of the work, direction and rule.
+    """Return `work_by_op` with op_type and group of the work, direction and rule.
 
     Copies and sets are what they are recorded as. A kernel counts as what its op does; where the name of the op does
     not record it, or there is no op, as what is inferred from the kernel's own name (``kernel_type``). Its group is
@@ -264,15 +264,15 @@ _MODULE_IN_ENGINE: Final = r"autograd::engine::evaluate_function: [^/]*(?:/[A-Za
 
 @once_per_profile("ops")
 def training_sessions(profile: Profile) -> pl.Series:
-    """Sessions with backward ops."""
+    """Return sessions with backward ops."""
     return profile["ops"].filter(pl.col("direction") == "bprop")["session"].unique()
 
 
 @once_per_profile("ops")
 def passes(profile: Profile) -> pl.DataFrame:
-    """For each recorded op ``pass`` (one of `PASSES`) and ``around``: the modules, ranges or ops that it counts in."""
+    """Return the ``pass`` of each recorded op (one of `PASSES`) and ``around``: its modules, ranges or ops."""
     ops = profile["ops"]
-    # Alike but for the forward op: a million ops are of some thousand kinds.
+    # Except for the forward op, a million ops are of a few thousand kinds.
     alike = ops.select("group", "name", "direction", "stack", pl.col("forward").is_not_null().alias("has_forward"))
     kinds = alike.unique(maintain_order=True).with_row_index("kind")
     kind = alike.join(kinds, on=alike.columns, how="left", nulls_equal=True, maintain_order="left")["kind"]
@@ -284,7 +284,7 @@ def passes(profile: Profile) -> pl.DataFrame:
         pl.col("stack").cast(pl.String).str.contains("clip_grad").fill_null(False).alias("calls_clipping"),
     )
     texts = own["group"].unique()
-    # A forward that is computed again lies within the engine, in the checkpoint's backward or in modules of its own.
+    # A recomputed forward runs inside the engine, in the checkpoint's backward or in modules of its own.
     known = pl.DataFrame({"group": texts}).with_columns(
         pl.col("group").str.contains(_IN_ENGINE, literal=True).alias("in_engine"),
         pl.col("group").str.count_matches(_IN_ENGINE, literal=True).alias("engines"),
@@ -345,7 +345,7 @@ def passes(profile: Profile) -> pl.DataFrame:
     rows = rows.with_columns(
         pl.when(pl.col("pass") == "recompute_gpu_ns").then(recomputed).otherwise("group").alias("around")
     )
-    # A forward op that others ran in is a group itself.
+    # A forward op that contains other ops is a group itself.
     called = pl.concat_str(pl.when(pl.col("around") != "").then("around"), "name", separator="/", ignore_nulls=True)
     inside = rows.select(pl.when(called.is_in(texts.implode())).then(called).otherwise("around")).to_series()
     bare = pl.col("around").str.replace_all(_IN_ENGINE, "", literal=True)

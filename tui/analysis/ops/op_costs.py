@@ -40,7 +40,7 @@ _NO_THREAD: Final = 0xFFFF_FFFE
 
 @once_per_profile("ops", "activities", "api_calls")
 def op_instances(profile: Profile) -> pl.DataFrame:
-    """What each recorded op cost: one row per row of ``ops``, in its order.
+    """Return the costs of each recorded op: one row per row of ``ops``, in its order.
 
     Columns: session, op, name, parent (as in ``ops``), call, launches, untimed_launches, gpu_self_ns, gpu_total_ns,
     cpu_total_ns, cpu_self_ns, api_ns, api_calls.
@@ -103,7 +103,7 @@ def op_instances(profile: Profile) -> pl.DataFrame:
 
 
 def _calls(ops: pl.DataFrame, tree: Forest, alone: Flags) -> Ints:
-    """The row that each op counts with.
+    """Return the row of the op that each op is counted with.
 
     PyTorch's `key_averages` takes an op and its only child of the same name for one: ``aten::layer_norm`` is recorded
     once where it is called and once where it is dispatched.
@@ -126,7 +126,7 @@ def _calls(ops: pl.DataFrame, tree: Forest, alone: Flags) -> Ints:
 
 
 def _api_within(profile: Profile) -> tuple[Ints, Ints]:
-    """For each op the time of the CUDA calls that were made in it, and not in an op within it, and their number."""
+    """Return time and number of the CUDA calls made directly in each op."""
     ops, all_calls = profile["ops"], profile["api_calls"].select("session", "pid", "tid", "start_ns", "duration_ns")
     spent, made = np.zeros(ops.height, np.int64), np.zeros(ops.height, np.int64)
     timed = (
@@ -149,8 +149,8 @@ def _api_within(profile: Profile) -> tuple[Ints, Ints]:
 
 
 def _outermost(calls: pl.DataFrame) -> pl.DataFrame:
-    """The calls of a session that lie in no other: a driver call within a runtime call is in its time already."""
-    # Calls of a thread that is not known are separated by their process.
+    """Return the calls of a session that are not nested in another: their time includes nested driver calls."""
+    # Calls of unknown threads are grouped by process.
     thread = thread_codes(calls["pid"], calls["tid"].fill_null(_NO_THREAD))
     start, end = calls["start_ns"].to_numpy(), (calls["start_ns"] + calls["duration_ns"]).to_numpy()
     order = np.lexsort((start, thread))
@@ -172,7 +172,7 @@ _OPS_AT_ONCE: Final = 1 << 18
 
 @once_per_profile("ops", "activities", "api_calls")
 def op_overheads(profile: Profile) -> pl.DataFrame:
-    """The costs of each recorded op other than its GPU work: one row per row of ``ops``, in its order.
+    """Return the costs of each recorded op other than GPU work: one row per row of ``ops``, in its order.
 
     Columns: session, op, name, cpu_total_ns, api_total_ns, cpu_overhead_ns, gpu_total_ns, gpu_idle_ns.
 
@@ -214,7 +214,7 @@ def op_overheads(profile: Profile) -> pl.DataFrame:
 
 
 def overheads_by_name(profile: Profile) -> pl.DataFrame:
-    """The same by session and name of the op, most CPU overhead first.
+    """Return `op_overheads` by session and name of the op, most CPU overhead first.
 
     Columns: session, op (the name), calls, cpu_total_ns, api_total_ns, cpu_overhead_ns, overhead_pct (of cpu_total_ns),
     gpu_total_ns, gpu_idle_ns. An op that calls itself counts in both calls.
@@ -234,7 +234,7 @@ def overheads_by_name(profile: Profile) -> pl.DataFrame:
 
 
 def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
-    """For each op the time between its first and last GPU work, of all ops within it, in which none of it ran.
+    """Return the time between first and last GPU work of each op in which none of it ran; and whether it is known.
 
     And whether that was found out.
 
@@ -280,12 +280,12 @@ def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
 
 
 def merged_spans(spans: pl.DataFrame) -> pl.DataFrame:
-    """The union of the spans of each op and device."""
+    """Return the union of the spans of each op and device."""
     return pl.concat([_merged(part) for part in spans_by_thread(spans)])
 
 
 def spans_by_thread(spans: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Spans in parts that are small enough to be sorted and grouped without much memory, each op in one of them."""
+    """Yield spans in chunks that are small enough to sort and group in memory; all spans of an op are in one."""
     if spans.height <= _OPS_AT_ONCE:
         yield spans
         return
@@ -304,7 +304,7 @@ def _merged(spans: pl.DataFrame) -> pl.DataFrame:
         return spans
     op, device, start, end = op[order], device[order], start[order], end[order]
     is_new = np.concatenate(([True], (op[1:] != op[:-1]) | (device[1:] != device[:-1])))
-    # Ends by their places in order, so that they and the groups fit into one number however long the run is.
+    # Ends by rank, so that group and end fit into one number, however long the run.
     by_end = np.argsort(end, kind="stable")
     place = np.empty_like(by_end)
     place[by_end] = np.arange(len(end))
@@ -324,7 +324,7 @@ TIMES = ("gpu_ns", "gpu_busy_ns", "cpu_own_ns", "cpu_overhead_ns", "gpu_idle_ns"
 
 @once_per_profile("ops", "activities", "api_calls")
 def self_times(profile: Profile) -> pl.DataFrame:
-    """What each recorded op spent itself: one row per row of ``ops``, in its order.
+    """Return the self times of each recorded op: one row per row of ``ops``, in its order.
 
     Columns: session, op, name, call, launches, untimed_launches (as in `op_instances`), and
 
@@ -386,7 +386,7 @@ def self_times(profile: Profile) -> pl.DataFrame:
 
 
 def call_times(profile: Profile) -> pl.DataFrame:
-    """The same with one row per call: an op that does nothing but call one of its name counts once with it."""
+    """Return `self_times` with one row per call; an op that only calls an op of its name counts once with it."""
     own = self_times(profile)
     if (own["call"] == own["op"]).all():
         return own
@@ -443,7 +443,7 @@ RECORDED: Final[Mapping[str, Any]] = MappingProxyType(
 
 
 def costs_by_name(profile: Profile, *also: str) -> pl.DataFrame:
-    """What the recorded ops cost by session and name, and by further columns of ``ops`` (``input_shapes``).
+    """Return the costs of recorded ops by session, name and further columns of ``ops`` (``input_shapes``).
 
     Columns: session, op (the name), what was asked for, calls, gpu_self_ns, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
     gpu_max_ns (of the calls' own GPU work), timed_calls (those of whose GPU work that is known), cpu_total_ns,
@@ -459,9 +459,9 @@ def costs_by_name(profile: Profile, *also: str) -> pl.DataFrame:
     of_calls = [
         one
         for one in (
-            _one_or("direction", pl.lit(MIXED)),
-            _one_or("dtype", pl.lit(MIXED)),
-            _one_or("stack", pl.format("{} different", pl.col("stack").n_unique())),
+            _common_value_or("direction", pl.lit(MIXED)),
+            _common_value_or("dtype", pl.lit(MIXED)),
+            _common_value_or("stack", pl.format("{} different", pl.col("stack").n_unique())),
         )
         if one.meta.output_name() not in also
     ]
@@ -500,8 +500,8 @@ def costs_by_name(profile: Profile, *also: str) -> pl.DataFrame:
     )
 
 
-def _one_or(column: str, several: pl.Expr) -> pl.Expr:
-    """The value of a column that all rows share, as text; else a text for several values."""
+def _common_value_or(column: str, several: pl.Expr) -> pl.Expr:
+    """Return the value of a column that all rows share, as text; else a given text."""
     values = pl.col(column)
     return (
         pl.when(values.n_unique() == 1).then(values.cast(pl.String).first()).otherwise(several).cast(NAME).alias(column)
@@ -510,7 +510,7 @@ def _one_or(column: str, several: pl.Expr) -> pl.Expr:
 
 @once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "summary")
 def recorded_ops(profile: Profile) -> pl.DataFrame:
-    """Recorded ops by name, and the GPU work that has no op by its reason; largest GPU time first.
+    """Return recorded ops by name, and GPU work without an op by reason; largest GPU time first.
 
     Columns: session, op, op_type, direction, group, calls, gpu_self_ns, time_pct, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
     gpu_max_ns, cpu_total_ns, cpu_self_ns, cpu_avg_ns, api_ns, timed_calls, launches, untimed_launches

@@ -65,19 +65,19 @@ _COLUMNS: Final = (
 
 
 @once_per_profile("sessions", "activities", "ops", "layers", "api_calls", "devices", "summary")
-def _named(profile: Profile) -> pl.DataFrame:
-    """Every op instance with GPU work: `_COLUMNS`, kernels_code and its label, recorded ones after inferred ones."""
+def _instances_with_labels(profile: Profile) -> pl.DataFrame:
+    """Return every op instance with GPU work: `_COLUMNS`, kernels_code and its label, inferred ones first."""
     inferred = inferred_instances(profile).with_columns(
         pl.coalesce("op_id", pl.format(OUTSIDE, "op")).alias("label"), pl.lit(None, pl.Int64).alias("row")
     )
     return pl.concat(
-        [part.select(*_COLUMNS, "kernels_code", "label", "row") for part in (inferred, _recorded(profile))],
+        [part.select(*_COLUMNS, "kernels_code", "label", "row") for part in (inferred, _recorded_instances(profile))],
         how="vertical_relaxed",
     )
 
 
-def _recorded(profile: Profile) -> pl.DataFrame:
-    """Recorded ops that launched GPU work themselves; ``row`` is their row in ``ops``.
+def _recorded_instances(profile: Profile) -> pl.DataFrame:
+    """Return recorded ops that launched GPU work themselves; ``row`` is their row in ``ops``.
 
     An op without an id of its own gets its name and its place among those of the name in the iteration.
     """
@@ -114,22 +114,22 @@ def _recorded(profile: Profile) -> pl.DataFrame:
 
 
 def instances(profile: Profile) -> pl.DataFrame:
-    """Every op instance with GPU work, and the GPU work that is in none: the rows add up to all GPU time.
+    """Return every op instance with GPU work, and work without one: the rows add up to all GPU time.
 
     Columns: session, iteration, op_id, op (its name, or what was inferred), op_type, direction, layer, device, stream,
     start_ns (of its first work on the GPU), launches, gpu_ns, gpu_busy_ns, gpu_idle_ns, cpu_own_ns, cpu_overhead_ns
     (`call_times.self_times`), op_source (recorded, nvtx, inferred), line. Work that is in none has a row for each
     session and iteration, with `UNATTRIBUTED` or the reason in ``op`` and no ``op_source``.
     """
-    rest = _rest(profile)
+    rest = _unattributed_work(profile)
     return (
-        pl.concat([_named(profile).select(_COLUMNS), rest.select(_COLUMNS)], how="vertical_relaxed")
+        pl.concat([_instances_with_labels(profile).select(_COLUMNS), rest.select(_COLUMNS)], how="vertical_relaxed")
         .sort("session", "start_ns", nulls_last=True, maintain_order=True)
     )  # fmt: skip
 
 
-def _rest(profile: Profile) -> pl.DataFrame:
-    """The GPU work that is in no instance, by session, iteration and reason."""
+def _unattributed_work(profile: Profile) -> pl.DataFrame:
+    """Return the GPU work without an instance, by session, iteration and reason."""
     activities = profile["activities"]
     left = _without_instance(profile)
     printed = totals_only(profile)
@@ -168,7 +168,7 @@ def _rest(profile: Profile) -> pl.DataFrame:
 
 
 def _without_instance(profile: Profile) -> pl.DataFrame:
-    """For each activity whether it is in no instance (``open``), and then why."""
+    """Return for each activity whether it has no instance (``open``), and why."""
     activities = profile["activities"]
     recorded = activities["session"].is_in(recorded_sessions(profile).implode())
     inside = pl.Series(instance_of_activities(profile) != NO_INSTANCE) | pl.Series(
@@ -183,8 +183,8 @@ def _without_instance(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "layers", "summary")
 def instance_groups(profile: Profile) -> WorkGroups:
-    """All GPU work by session and op, the same op of all iterations together."""
-    named, activities = _named(profile), profile["activities"]
+    """Group all GPU work by session and op, over all iterations."""
+    named, activities = _instances_with_labels(profile), profile["activities"]
     left, printed = _without_instance(profile), totals_only(profile)
     reasons = activities.filter(left["open"]).select("session", left.filter(pl.col("open"))["why"].alias("label"))
     totals = printed.select("session", pl.lit(TOTALS_ONLY).alias("label"))
@@ -204,7 +204,7 @@ def instance_groups(profile: Profile) -> WorkGroups:
 
 @once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "layers", "summary")
 def by_instance(profile: Profile) -> pl.DataFrame:
-    """GPU time by op, the same op of all iterations together: one row per session and id, the largest first.
+    """Return GPU time by op, over all iterations: one row per session and id, the largest first.
 
     Columns: session, op_id, op, op_type, direction, layer, calls (in how many iterations, or how often it ran),
     total_ns, avg_ns, min_ns and max_ns (of a call), time_pct, launches, kernels (distinct names), same_kernels (whether
@@ -213,10 +213,14 @@ def by_instance(profile: Profile) -> pl.DataFrame:
     """
     sums = sum_work_groups(profile, instance_groups(profile)).rename({"calls": "launches"})
     sums = sums.drop("avg_ns", "min_ns", "max_ns", *RATES)
-    named = _named(profile).filter(pl.col("row").is_not_null()).select("session", "row", pl.col("label").alias("op_id"))
+    named = (
+        _instances_with_labels(profile)
+        .filter(pl.col("row").is_not_null())
+        .select("session", "row", pl.col("label").alias("op_id"))
+    )
     same = pl.col("kernels_code").n_unique() == 1
     calls = (
-        _named(profile)
+        _instances_with_labels(profile)
         .group_by("session", pl.col("label").alias("op_id"))
         .agg(
             pl.col("op", "op_type", "direction", "layer", "op_source").first(),
@@ -304,7 +308,7 @@ class OpCalls:
 def kernels_of_recorded_op(
     profile: Profile, *, session: int, op: str | None = None, why_no_op: str | None = None
 ) -> pl.DataFrame:
-    """The kernels and memory operations that a recorded op launched, and those that ops within it did.
+    """Return the kernels and memory operations launched in a recorded op, including nested ops.
 
     Columns: those of `tui.analysis.kernels.kernels`, launched_by (the innermost op around the launch, null for work
     without an op), op_type, group and rule (`tui.analysis.ops.op_attribution.classified_work`), and
@@ -360,7 +364,7 @@ def launches_of_recorded_op(
     why_no_op: str | None = None,
     gpu: str | None = None,
 ) -> pl.DataFrame:
-    """The launches of one kernel that `kernels_of_recorded_op` counts in one row, as `tui.analysis.kernels.launches`.
+    """Return the launches of one row of `kernels_of_recorded_op`, as `tui.analysis.kernels.launches`.
 
     Args:
         profile: Where to look.
@@ -384,12 +388,12 @@ def launches_of_recorded_op(
 def activities_of_recorded_op(
     profile: Profile, *, session: int, op: str | None = None, why_no_op: str | None = None
 ) -> pl.Series:
-    """The numbers of the activities that `kernels_of_recorded_op` adds up."""
+    """Return the activity numbers behind `kernels_of_recorded_op`."""
     return _work_of(profile, session=session, op=op, why_no_op=why_no_op)["activity"]
 
 
 def _work_of(profile: Profile, *, session: int, op: str | None, why_no_op: str | None) -> pl.DataFrame:
-    """The activities that a row of ops stands for, with ``op`` as the name of their innermost op."""
+    """Return the activities behind a row of ops, with ``op`` as the name of their innermost op."""
     activities, ops = profile["activities"], profile["ops"]
     rows = op_row_of_activities(profile)
     if op is None:
@@ -403,18 +407,18 @@ def _work_of(profile: Profile, *, session: int, op: str | None, why_no_op: str |
 
 
 def _within(profile: Profile, session: int, op: str) -> npt.NDArray[np.bool_]:
-    """Which ops have this name, or run in one of them."""
+    """Return flags for the ops that have this name, or run in one of that name."""
     ops = profile["ops"]
     named = ops.select((pl.col("name") == op) & (pl.col("session") == session)).to_series().fill_null(False)
     flags = named.to_numpy().copy()
     row = recorded_ops(profile).filter(pl.col("op") == op, pl.col("session") == session, pl.col("why_no_op").is_null())
-    # Mostly an op launches all of its work itself, and then there is no need to look into it.
+    # Usually an op launches all of its work itself.
     alone = row.height == 1 and row["gpu_self_ns"][0] == row["gpu_total_ns"][0] and row["untimed_launches"][0] == 0
     return flags if alone else op_tree(ops).with_descendants(flags)
 
 
 def op_calls(profile: Profile, *, session: int, op: str, most: int = 5) -> OpCalls:
-    """What the calls of a recorded op were like.
+    """Return the recorded arguments and context of the calls of an op.
 
     Args:
         profile: Where to look.
@@ -443,13 +447,13 @@ def op_calls(profile: Profile, *, session: int, op: str, most: int = 5) -> OpCal
 
 
 def _names(ops: pl.DataFrame, numbers: pl.Series) -> pl.Series:
-    """The names of the ops with these numbers."""
+    """Return the names of the ops with these numbers."""
     wanted = pl.DataFrame({"op": numbers.drop_nulls()})
     return wanted.join(ops.select("op", "name"), on="op")["name"]
 
 
 def _values(most: int, values: pl.Series) -> ArgumentValues:
-    """The most frequent values."""
+    """Return the ``most`` most frequent values."""
     counted = (
         pl.DataFrame({"value": values.drop_nulls()})
         .group_by("value")

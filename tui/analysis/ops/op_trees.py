@@ -83,7 +83,7 @@ OP_FOREST: Final = TableSpec(
 
 
 def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
-    """Ops with the groups that they lie in: one row a node, each followed by what lies in it, the largest first.
+    """Return ops with their groups: one row per node, each followed by its children, the largest first.
 
     Columns: session, node (its name), path (names from the outermost on, ``/`` between), what (group or op), level
     (1: all of a session), parent (the row that it lies in, -1: none), `SUMMED` (of all that lies in it), time_pct
@@ -93,9 +93,9 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
         profile: Where the sessions are from.
         leaves: As `LEAVES`; rows of one place and node are added up.
     """
-    own = _added_up(leaves)
+    own = _sums_by_place(leaves)
     groups = _groups(own, several=profile["sessions"].height > 1)
-    # An op that others ran in is a group with work of its own.
+    # An op that contains other ops is a group with own work.
     also = own.join(groups.filter(pl.col("key") != ""), on=["session", "key"], how="semi")
     groups = groups.join(
         also.select("session", "key", *SUMMED, "op", "op_type", "op_source"), on=["session", "key"], how="left",
@@ -112,7 +112,7 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
     rows = rows.join(around, on=["session", "place"], how="left", maintain_order="left", nulls_equal=True)
     forest = forest_of(rows["parent"].fill_null(NONE).to_numpy().astype(np.int64))
-    # A group without work of its own has none, if the time of what lies in it is known.
+    # A group without own work has self time 0, if the time of its children is known.
     unknown_rows = rows.select(pl.col("gpu_ns").is_null() & (pl.col("launches").fill_null(0) > 0)).to_series()
     self_ns = rows["gpu_ns"].fill_null(0).to_numpy().astype(np.int64)
     sums = [_sum(forest, rows[name], unknown_rows if name == "gpu_ns" else None) for name in SUMMED]
@@ -153,8 +153,8 @@ def _empty() -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _added_up(leaves: pl.DataFrame) -> pl.DataFrame:
-    """The ops by session, place and name, with their level and path."""
+def _sums_by_place(leaves: pl.DataFrame) -> pl.DataFrame:
+    """Return the sums of ops by session, position and name, with level and path."""
     sums = (sum_of_parts(name).alias(name) for name in SUMMED)
     parts = pl.col("place").str.split(SEPARATOR)
     too_deep = parts.list.len() > MAX_LEVELS
@@ -183,7 +183,7 @@ def _added_up(leaves: pl.DataFrame) -> pl.DataFrame:
 
 
 def _groups(own: pl.DataFrame, *, several: bool) -> pl.DataFrame:
-    """All places of ops and the places around those, with the place that each lies in; all of a session around them.
+    """Return all positions of ops and their ancestors, with the parent of each; the session is the root.
 
     ``place`` is where a group lies and ``key`` the place that it is; null for all of a session, whose place is "".
     """
@@ -213,7 +213,7 @@ def _groups(own: pl.DataFrame, *, several: bool) -> pl.DataFrame:
 
 
 def _sum(forest: Forest, values: pl.Series, unknown_rows: pl.Series | None = None) -> pl.Series:
-    """Of each row and all below it; null where nothing of that is known, or where unknown rows could change a sum of 0.
+    """Return subtree sums; null if nothing is known, or if unknown rows could change a sum of 0.
 
     Args:
         forest: The rows.
@@ -240,7 +240,7 @@ _AT_ONCE: Final = 1 << 20
 
 
 def place_chains(forest: Forest, names: pl.Series) -> tuple[pl.Series, Ints]:
-    """The place that each row is: the names of the rows around it and its own; and those places as texts by number.
+    """Return the position of each row, as the names from the root; and the texts of the positions by number.
 
     Number 0 is no place at all. One step is taken for each different place, not for each row.
     """
@@ -258,7 +258,7 @@ def place_chains(forest: Forest, names: pl.Series) -> tuple[pl.Series, Ints]:
 
 
 def _leaves(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with all columns of `LEAVES`."""
+    """Return rows with all columns of `LEAVES`."""
     return rows.select(
         pl.col(name).cast(dtype) if name in rows.columns else pl.lit(None, dtype).alias(name)
         for name, dtype in LEAVES.items()
@@ -267,7 +267,7 @@ def _leaves(rows: pl.DataFrame) -> pl.DataFrame:
 
 @once_per_profile(*_FRAMES)
 def recorded_leaves(profile: Profile) -> pl.DataFrame:
-    """Every recorded op with what it spent itself: the values of `LEAVES`, group, and whether it counts as a call.
+    """Return every recorded op with its self times: the columns of `LEAVES`, group, and whether it is a call.
 
     An op that can use tensor cores, or does, counts once with all its calls: ``eligible`` and ``on_tc`` are flags.
     `PASSES` tell the parts of the GPU time, in sessions with backward ops; ``around`` is that of `passes`.
@@ -296,7 +296,7 @@ def recorded_leaves(profile: Profile) -> pl.DataFrame:
 
 
 def _on_tensor_cores(profile: Profile) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """For each recorded op whether any kernel that it launched itself uses tensor cores."""
+    """Return for each recorded op whether a kernel that it launched itself uses tensor cores."""
     flags = np.zeros(profile["ops"].height, np.bool_)
     rows = op_row_of_activities(profile)
     on_tensor_cores = (
@@ -313,7 +313,7 @@ def _on_tensor_cores(profile: Profile) -> np.ndarray[tuple[int], np.dtype[np.boo
 
 
 def _by_place(ops: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
-    """Recorded ops, by name where they lie."""
+    """Group recorded ops by position and name."""
     sums = tuple(name for name in SUMMED if name in ops.columns)
     one = pl.coalesce("op_id", "node")
     return _leaves(
@@ -330,7 +330,7 @@ def _by_place(ops: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
 
 
 def _without_op(profile: Profile) -> pl.DataFrame:
-    """The GPU work of sessions with recorded ops that is in none of them, by reason."""
+    """Return GPU work without an op in sessions with recorded ops, by reason."""
     rest = recorded_ops(profile).filter(pl.col("why_no_op").is_not_null())
     trains = pl.col("session").is_in(training_sessions(profile).implode())
     return _leaves(
@@ -347,10 +347,10 @@ def _without_op(profile: Profile) -> pl.DataFrame:
     )
 
 
-def _inferred(profile: Profile, *around: str) -> pl.DataFrame:
-    """Sessions that record no calls of ops: kind of work, op; with the calls of their instances."""
+def _inferred_leaves(profile: Profile, *around: str) -> pl.DataFrame:
+    """Return ops of sessions without recorded calls, by kind of work and op; with the calls of their instances."""
     rules, printed = op_rules(), printed_ops(profile)
-    # Types of several names and directions can be called the same.
+    # Several types and directions can have the same label.
     keys = ("session", "op_type", "direction")
     calls = inferred_instances(profile).group_by(keys).agg(pl.len().cast(pl.Int64).alias("calls"))
     op_type = pl.col("op_type").cast(pl.String)
@@ -374,14 +374,14 @@ def _inferred(profile: Profile, *around: str) -> pl.DataFrame:
     return pl.concat([inferred, _leaves(names)])
 
 
-def _joined(profile: Profile, recorded: pl.DataFrame, *around: str) -> pl.DataFrame:
-    """The tree of recorded ops where they lie, of the work without one, and of sessions that record none."""
-    return op_forest(profile, pl.concat([recorded, _without_op(profile), _inferred(profile, *around)]))
+def _complete_forest(profile: Profile, recorded: pl.DataFrame, *around: str) -> pl.DataFrame:
+    """Return the tree of recorded ops, of work without an op, and of sessions without recorded ops."""
+    return op_forest(profile, pl.concat([recorded, _without_op(profile), _inferred_leaves(profile, *around)]))
 
 
 @once_per_profile(*_FRAMES)
 def by_path(profile: Profile) -> pl.DataFrame:
-    """Recorded ops in the modules, ranges or ops that they ran in; backward in those of its forward.
+    """Return the tree of recorded ops by module, range or op; backward ops below those of their forward.
 
     Where that is a range around all of forward, named so, backward lies in ``backward`` instead.
 
@@ -390,17 +390,17 @@ def by_path(profile: Profile) -> pl.DataFrame:
     distributed wrappers do in backward under `HOOKS`, gradient clipping under `CLIPPING` (`op_attribution.passes`).
     """
     around = pl.col("around").str.replace_all("/", SEPARATOR, literal=True)
-    return _joined(profile, _by_place(recorded_leaves(profile), around), INFERRED)
+    return _complete_forest(profile, _by_place(recorded_leaves(profile), around), INFERRED)
 
 
 @once_per_profile(*_FRAMES)
 def by_caller(profile: Profile) -> pl.DataFrame:
-    """Recorded ops in the ops that called them, outermost first."""
-    return _joined(profile, _by_place(recorded_leaves(profile), pl.lit(caller_places(profile))), INFERRED)
+    """Return the tree of recorded ops by caller, outermost first."""
+    return _complete_forest(profile, _by_place(recorded_leaves(profile), pl.lit(caller_places(profile))), INFERRED)
 
 
 def caller_places(profile: Profile) -> pl.Series:
-    """For each recorded op the place of the ops that called it."""
+    """Return for each recorded op the position of its callers."""
     tree = op_tree(profile["ops"])
     texts, chain = place_chains(tree, recorded_leaves(profile)["node"])
     around = np.where(tree.parent == NONE, 0, chain[tree.parent]) if len(chain) else chain
@@ -409,12 +409,12 @@ def caller_places(profile: Profile) -> pl.Series:
 
 @once_per_profile(*_FRAMES)
 def by_type(profile: Profile) -> pl.DataFrame:
-    """Ops in what they do: kind of work, then op type."""
-    return _joined(profile, _by_place(recorded_leaves(profile), pl.lit(type_places(profile))))
+    """Return the tree of ops by kind of work, then op type."""
+    return _complete_forest(profile, _by_place(recorded_leaves(profile), pl.lit(type_places(profile))))
 
 
 def type_places(profile: Profile) -> pl.Series:
-    """For each recorded op its kind of work and type."""
+    """Return for each recorded op its kind of work and type."""
     known = pl.col("op_type").fill_null(UNKNOWN)
     kind = known.replace_strict(op_rules().groups, default=known, return_dtype=pl.String)
     place = pl.when(kind == known).then(known).otherwise(pl.concat_str(kind, known, separator=SEPARATOR))
@@ -423,15 +423,15 @@ def type_places(profile: Profile) -> pl.Series:
 
 @once_per_profile(*_FRAMES)
 def by_range(profile: Profile) -> pl.DataFrame:
-    """GPU work in the NVTX ranges and annotations that its launches lie in, outermost first."""
+    """Return the tree of GPU work by the NVTX ranges and annotations around its launches, outermost first."""
     return tree_of_activities(profile, range_places(profile), by_totals=True)
 
 
 def range_places(profile: Profile) -> pl.Series:
-    """For each activity the ranges that its launch lies in."""
+    """Return for each activity the ranges around its launch."""
     activities = profile["activities"]
     ranges = profile["ranges"].with_row_index("row").drop_nulls(["start_ns", "duration_ns"])
-    # Steps of a loop are one place, not as many as there are.
+    # All steps of a loop share one position.
     step = pl.col("iteration").is_not_null()
     name = pl.col("name").cast(pl.String).fill_null("?")
     ranges = ranges.with_columns(pl.when(step).then(name.str.replace(r"[0-9]+$", "*")).otherwise(name).alias("name"))
@@ -451,7 +451,7 @@ def range_places(profile: Profile) -> pl.Series:
 
 
 def tree_of_activities(profile: Profile, place: pl.Series, *, by_totals: bool = False) -> pl.DataFrame:
-    """The tree of GPU work by places of its own, in which ops are by name, or by what their kernels do.
+    """Return the tree of GPU work by given positions; ops are by name, or by the type of their kernels.
 
     Args:
         profile: What was read.
@@ -472,14 +472,14 @@ def tree_of_activities(profile: Profile, place: pl.Series, *, by_totals: bool = 
     )
     in_ranges = _totals_in_ranges(profile) if by_totals else _leaves(pl.DataFrame(schema=LEAVES))
     held = pl.concat([activities["session"].unique(), in_ranges["session"].unique()])
-    printed = _inferred(profile).filter(~pl.col("session").is_in(held.implode()))
+    printed = _inferred_leaves(profile).filter(~pl.col("session").is_in(held.implode()))
     totals = _without_op(profile).filter(~pl.col("session").is_in(held.implode()))
     return op_forest(profile, pl.concat([_leaves(single), in_ranges, printed, totals]))
 
 
 @once_per_profile(*_FRAMES)
 def _totals_in_ranges(profile: Profile) -> pl.DataFrame:
-    """Kernels by the range that they are printed in, of sessions where no range repeats the kernels of another.
+    """Return printed kernels by range, for sessions whose ranges do not repeat kernels of others.
 
     Proton prints a kernel in its innermost scope alone; nvprof prints it in every range around it.
     """
@@ -510,7 +510,7 @@ def _totals_in_ranges(profile: Profile) -> pl.DataFrame:
 
 
 def nodes_of_activities(profile: Profile) -> tuple[pl.Series, pl.Series]:
-    """For each activity its op, recorded or inferred (null where there is none), and what it is called in trees."""
+    """Return the op of each activity, recorded or inferred (null if none), and its label in trees."""
     ops, activities, instances = profile["ops"], profile["activities"], inferred_instances(profile)
     named = ops["name"].cast(pl.String).gather(nullable_rows(op_row_of_activities(profile)))
     inferred = instances["op"].gather(nullable_rows(instance_of_activities(profile)))
@@ -521,19 +521,19 @@ def nodes_of_activities(profile: Profile) -> tuple[pl.Series, pl.Series]:
 
 
 def nullable_rows(rows: Ints) -> pl.Series:
-    """Row numbers, null where there is none."""
+    """Return row numbers, null where there is none."""
     numbers = pl.Series(rows)
     return numbers.set(numbers == NONE, None).cast(pl.UInt32)
 
 
 @once_per_profile(*_FRAMES)
 def by_layer(profile: Profile) -> pl.DataFrame:
-    """Inferred ops in the layers of the network that they belong to."""
+    """Return the tree of inferred ops by layer of the network."""
     return tree_of_activities(profile, layer_places(profile))
 
 
 def layer_places(profile: Profile) -> pl.Series:
-    """For each activity the layer of its inferred op."""
+    """Return for each activity the layer of its inferred op."""
     instances = inferred_instances(profile)
     return instances["layer"].gather(nullable_rows(instance_of_activities(profile))).fill_null("(no layer)")
 
@@ -606,7 +606,7 @@ GroupingT = TypeVar("GroupingT", bound=NamedGrouping)
 
 
 def find_grouping(text: str, groupings: Sequence[GroupingT]) -> GroupingT | None:
-    """The grouping whose name, or title without ``by``, begins with a text, in any case; None where none does.
+    """Return the grouping whose name, or title without ``by``, starts with a text, ignoring case; else None.
 
     >>> texts = ("module or range", "Range", "nvtx", "t")
     >>> [tree.name for tree in (find_grouping(text, TREES) for text in texts) if tree]
@@ -620,12 +620,12 @@ def find_grouping(text: str, groupings: Sequence[GroupingT]) -> GroupingT | None
 
 
 def first_tree(profile: Profile) -> TreeGrouping:
-    """The tree that a profile is shown in first."""
+    """Return the default tree of a profile: the first one with data."""
     return next(tree for tree in TREES if not tree.why_not(profile))
 
 
 def group_ops(profile: Profile) -> pl.DataFrame:
-    """The tree that a profile is shown in first."""
+    """Return the rows of the default tree."""
     return first_tree(profile).tree(profile)
 
 

@@ -58,25 +58,25 @@ class Rules:
     """Of ops that a framework records; the first that matches decides."""
 
     def group_of(self, op_type: str) -> str:
-        """The group that sums an op type; its own name where no group does."""
+        """Return the group of an op type; its own name if it is in no group."""
         return self.groups.get(op_type, op_type)
 
 
 def op_type_rules_path() -> Path:
-    """Where a user's own rules are looked for."""
+    """Return the path of the user's own rules."""
     return user_file_path(SHIPPED)
 
 
 def op_rules() -> Rules:
-    """The user's rules, where there are any, then those that come with the program.
+    """Return the user's rules, if any, followed by the program's.
 
     Raises:
         ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
     """
-    return rules_with_users(SHIPPED, op_type_rules_path(), parse_op_type_rules, _merged)
+    return rules_with_users(SHIPPED, op_type_rules_path(), parse_op_type_rules, _merge_rules)
 
 
-def _merged(own: Rules, shipped: Rules) -> Rules:
+def _merge_rules(own: Rules, shipped: Rules) -> Rules:
     return Rules((*own.rules, *shipped.rules), {**shipped.groups, **own.groups}, (*own.op_rules, *shipped.op_rules))
 
 
@@ -126,7 +126,7 @@ def _regex(pattern: str) -> str:
 
 
 def classify(names: pl.Series, rules: Sequence[OpTypeRule] | None = None) -> pl.DataFrame:
-    """What each distinct name does, inferred from the name alone: name, op_type, direction, rule, unordered.
+    """Return what each distinct name does, inferred from the name: name, op_type, direction, rule, unordered.
 
     ``direction`` is null where the name does not give it; ``rule`` is the pattern that decided, null for ``unknown``.
 
@@ -151,7 +151,7 @@ def classify(names: pl.Series, rules: Sequence[OpTypeRule] | None = None) -> pl.
 
 
 def first_matches(patterns: tuple[str, ...], names: Sequence[str]) -> list[int | None]:
-    """For each name the number of the first pattern that finds something in it, without regard to case.
+    """Return for each name the number of the first pattern that matches, ignoring case.
 
     Views ask for the same names again and again, some for all and some for a few: what was found is kept.
     """
@@ -176,5 +176,5 @@ def first_matches(patterns: tuple[str, ...], names: Sequence[str]) -> list[int |
 
 @lru_cache(maxsize=8)
 def _known_matches(patterns: tuple[str, ...]) -> dict[str, int | None]:
-    """What is known of names and these patterns."""
+    """Return the cache of matches for these patterns."""
     return {}

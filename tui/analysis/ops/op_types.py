@@ -55,7 +55,7 @@ OP_TYPES: Final = {
 
 
 def kinds_of_work(profile: Profile) -> pl.DataFrame:
-    """GPU time by op type and group.
+    """Return GPU time by op type and group.
 
     Columns: session, op_type, direction, group, calls (launches), timed_calls (of known duration), total_ns.
 
@@ -85,7 +85,7 @@ def kinds_of_work(profile: Profile) -> pl.DataFrame:
 
 
 def op_types(profile: Profile) -> pl.DataFrame:
-    """Ops by op type: one row per session, op type, direction and source, largest GPU time first.
+    """Return ops by op type: one row per session, op type, direction and source, largest GPU time first.
 
     Columns: those of `inferred_ops`, ops (distinct names), launches, cpu_self_ns, cpu_total_ns, untimed_launches (those
     whose duration is not known). Of recorded ops
@@ -157,7 +157,7 @@ class ColumnFold:
     others: tuple[str, ...]
 
     def holds(self, column: str) -> bool:
-        """Whether a column is one of its own."""
+        """Return whether a column belongs to the group."""
         return column == self.total or column in self.others
 
 
@@ -204,7 +204,7 @@ OP_TYPE_SUMMARY: Final = TableSpec(
 
 @once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "summary")
 def op_type_summary(profile: Profile) -> pl.DataFrame:
-    """What ops of each type cost: one row per session and op type, largest GPU time first.
+    """Return the costs of ops by type: one row per session and op type, largest GPU time first.
 
     Columns: session, op_type, direction (`MIXED` where they differ), op_source, ops (distinct ones: by name, or by the
     id that DLProf gave them, or as inferred), calls, launches, untimed_launches (those whose duration is not known),
@@ -239,7 +239,7 @@ def op_type_summary(profile: Profile) -> pl.DataFrame:
 
 
 def _type_sums() -> list[pl.Expr]:
-    """Total, average, minimum and maximum of each of `TIMES` over calls."""
+    """Return the aggregations total, average, minimum and maximum of each of `TIMES` over calls."""
     expressions = []
     for name, stem in _STEMS.items():
         time = pl.col(name)
@@ -259,7 +259,7 @@ def _direction() -> pl.Expr:
 
 
 def _recorded_types(profile: Profile) -> list[pl.DataFrame]:
-    """Recorded ops by type, and the work that has none."""
+    """Return recorded ops by type, and the work without an op."""
     by_name = recorded_ops(profile).with_columns(pl.col("op_type", "op").cast(pl.String))
     types = by_name.filter(pl.col("why_no_op").is_null()).select(
         "session", pl.col("op").alias("name"), pl.col("op_type").fill_null(UNKNOWN), "op_source", "direction"
@@ -287,7 +287,7 @@ def _recorded_types(profile: Profile) -> list[pl.DataFrame]:
 
 
 def _printed_types(profile: Profile) -> pl.DataFrame:
-    """Ops of which the input holds totals alone by type, and the work that has none."""
+    """Return the types of ops that the input holds as totals, and of work without an op."""
     no_op = pl.col("why_no_op").is_not_null()
     return (
         printed_ops(profile)
@@ -309,7 +309,7 @@ def _printed_types(profile: Profile) -> pl.DataFrame:
 
 
 def _inferred_types(profile: Profile) -> pl.DataFrame:
-    """Sessions that record no ops, by type: their instances, else by their totals."""
+    """Return the types of sessions without recorded ops, from instances, else from totals."""
     known = (
         inferred_ops(profile)
         .with_columns(pl.col("op_type", "op_source").cast(pl.String))
@@ -328,7 +328,7 @@ def _inferred_types(profile: Profile) -> pl.DataFrame:
         .filter(pl.col("op_type") != UNKNOWN)
         .group_by("session", "op_type")
         .agg(
-            # Work outside of the iterations has no id: where there is no other, names are counted.
+            # Work outside of the iterations has no id: count names if there is no other work.
             pl.max_horizontal(pl.col("op_id").drop_nulls().n_unique(), pl.col("op").n_unique())
             .cast(pl.Int64)
             .alias("ops"),

@@ -97,7 +97,7 @@ _WORD: Final = {"fprop": "forward", "bprop": "backward"}
 
 
 def op_name() -> pl.Expr:
-    """Op type and direction as one phrase; a type that names its own direction stays as it is.
+    """Return the op type and direction as one phrase.
 
     >>> frame = pl.DataFrame({"op_type": ["pooling", "convolution backward data"], "direction": ["bprop", "bprop"]})
     >>> frame.select(op_name())["op"].to_list()
@@ -110,7 +110,7 @@ def op_name() -> pl.Expr:
 
 
 def classified_kernels(profile: Profile) -> pl.DataFrame:
-    """The rows of `tui.analysis.kernels.kernels` with op, op_type, direction, group and rule."""
+    """Return the rows of `tui.analysis.kernels.kernels` with op, op_type, direction, group and rule."""
     rows = kernels(profile)
     rules = op_rules()
     classes = classify(rows["name"], rules.rules)
@@ -127,7 +127,7 @@ def classified_kernels(profile: Profile) -> pl.DataFrame:
 
 
 def has_recorded_ops(profile: Profile) -> bool:
-    """Whether any session records ops, as calls or by their totals."""
+    """Return whether any session records ops, as calls or by their totals."""
     return profile["ops"].height > 0 or printed_ops(profile).height > 0
 
 
@@ -136,7 +136,7 @@ _NOT_OPS: Final = r"^ProfilerStep|^\[memory\]$"
 
 
 def kernels_in_scopes(profile: Profile) -> pl.DataFrame:
-    """Totals of kernels by the innermost scope of Proton around them: session, op, name, calls, total_ns."""
+    """Return totals of kernels by the innermost scope of Proton around them: session, op, name, calls, total_ns."""
     of_proton = profile["sessions"].filter(pl.col("format").cast(pl.String) == "proton")["session"]
     in_scope = (pl.col("section").cast(pl.String) == "nvtx") & pl.col("range").is_not_null()
     return (
@@ -151,7 +151,7 @@ def kernels_in_scopes(profile: Profile) -> pl.DataFrame:
 
 
 def _scopes(profile: Profile) -> pl.DataFrame:
-    """The innermost scopes of Proton as ops; the type of each is that of the kernel with the most time."""
+    """Return the innermost scopes of Proton as ops; the type of each is that of its largest kernel."""
     held = kernels_in_scopes(profile)
     types = classify(held["name"].unique(), op_rules().rules).select("name", "op_type", "direction")
     return (
@@ -170,7 +170,7 @@ def _scopes(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "summary")
 def printed_ops(profile: Profile) -> pl.DataFrame:
-    """Ops of which the input holds totals alone, as PyTorch's tables do, with the columns of `recorded_ops`.
+    """Return ops that the input holds as totals (PyTorch's tables), with the columns of `recorded_ops`.
 
     GPU self time counts a kernel in the op that launched it, so the self times add up to the GPU time; where they are
     less than the kernels of the table, a row without an op has the rest. A range that the table lists for the GPU once
@@ -179,7 +179,7 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
     has_scopes = (profile["sessions"]["format"] == "proton").any()
     if (
         not has_scopes and not (profile["summary"]["section"] == "op").any()
-    ):  # quick: this is asked of each run of a log by itself
+    ):  # Quick check, since this runs for every session of a log.
         return pl.DataFrame(schema=RECORDED)
     time = {name: pl.col(name).fill_null(0) != 0 for name in ("total_ns", "cpu_self_ns", "gpu_self_ns", "gpu_total_ns")}
     on_cpu = time["total_ns"] | time["cpu_self_ns"]
@@ -189,7 +189,7 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
         profile["summary"]
         .filter(pl.col("section").cast(pl.String) == "op", ~name.str.contains(_NOT_OPS))
         .filter(on_cpu | ~on_gpu | ~on_cpu.any().over("session"))
-        # Names that the table cuts can be of several ops.
+        # Names that the table truncates can belong to several ops.
         .group_by("session", "name", pl.when(name.str.ends_with("...")).then("line").alias("cut"), maintain_order=True)
         .agg(
             total("calls").alias("calls"),
@@ -235,17 +235,17 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
 
 
 def sessions_of_printed_ops(profile: Profile) -> pl.Series:
-    """The sessions whose GPU time is that of `printed_ops`."""
+    """Return the sessions whose GPU time is that of `printed_ops`."""
     return printed_ops(profile).filter(pl.col("gpu_self_ns") > 0)["session"].unique()
 
 
 def ops_spec(profile: Profile) -> TableSpec:
-    """The table that `ops` is shown in."""
+    """Return the table that `ops` is shown in."""
     return RECORDED_OPS if has_recorded_ops(profile) else OPS
 
 
 def ops(profile: Profile) -> pl.DataFrame:
-    """Ops by name, largest GPU time first.
+    """Return ops by name, largest GPU time first.
 
     Where no session records ops, these are `inferred_ops`. Else they are `recorded_ops`, `printed_ops`, and those that
     are inferred for the other sessions with the same columns: of them only GPU time and launches are known.
@@ -254,7 +254,7 @@ def ops(profile: Profile) -> pl.DataFrame:
 
 
 def all_ops_by_name(profile: Profile) -> pl.DataFrame:
-    """Ops of every session with the columns of `recorded_ops`, whether they are recorded or inferred."""
+    """Return ops of every session with the columns of `recorded_ops`, whether they are recorded or inferred."""
     inferred = inferred_ops(profile).select(
         "session",
         pl.col("op").cast(NAME),
@@ -280,7 +280,7 @@ def all_ops_by_name(profile: Profile) -> pl.DataFrame:
 
 
 def inferred_ops(profile: Profile) -> pl.DataFrame:
-    """GPU time by op of the sessions that record no ops: one row per session, op type and direction, largest first.
+    """Return GPU time by op of the sessions without recorded ops: one row per session, op type and direction.
 
     Columns: session, op, op_type, direction, group, kernels (distinct names), calls, timed_calls (those whose duration
     is known), total_ns, avg_ns (of these), min_ns, max_ns, time_pct (as in `kernels`), uses_tensor_core (whether any of
@@ -298,7 +298,7 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
             pl.len().cast(pl.Int64).alias("kernels"),
             complete_sum("calls").alias("calls"),
             total("total_ns").alias("total_ns"),
-            # Of a single kernel what is printed, as among the kernels: a printed total is rounded.
+            # For a single kernel use the printed values, as in Kernels: a printed total is rounded.
             pl.when(pl.len() == 1)
             .then(pl.col("avg_ns").first())
             .otherwise(average(total("total_ns"), timed_calls("timed_calls")))
@@ -342,7 +342,7 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
 
 
 def with_columns_of(rows: pl.DataFrame, schema: Mapping[str, Any]) -> pl.DataFrame:
-    """The rows with all columns of a schema, in its order."""
+    """Return the rows with all columns of a schema, in its order."""
     return rows.select(
         pl.col(name).cast(dtype) if name in rows.columns else pl.lit(None, dtype).alias(name)
         for name, dtype in schema.items()
@@ -350,7 +350,7 @@ def with_columns_of(rows: pl.DataFrame, schema: Mapping[str, Any]) -> pl.DataFra
 
 
 def kernels_with_ops(profile: Profile) -> pl.DataFrame:
-    """Kernels and memory operations with the op that each belongs to.
+    """Return kernels and memory operations with the op that each belongs to.
 
     Of sessions that record no ops, the rows of `classified_kernels`. Of the others one row per innermost op and kernel
     (`tui.analysis.ops.op_attribution.classified_work`): ``op`` is the op's recorded name, ``why_no_op`` is the reason
@@ -374,7 +374,7 @@ def kernels_with_ops(profile: Profile) -> pl.DataFrame:
 
 
 def kernels_of_op(profile: Profile, *, session: int, op_type: str, direction: str | None) -> pl.DataFrame:
-    """The kernels that an op of a session is made of, with the rule that classifies it."""
+    """Return the kernels of an op of a session, with the rule that classifies each."""
     return classified_kernels(profile).filter(
         pl.col("session") == session,
         pl.col("op_type").cast(pl.String) == op_type,
@@ -409,7 +409,7 @@ class Coverage:
 
 
 def coverage(profile: Profile) -> Coverage:
-    """How the GPU time of a profile is claimed."""
+    """Return how the GPU time of a profile is attributed."""
     printed = printed_ops(profile).filter(pl.col("gpu_self_ns") > 0)
     inferred = inferred_ops(profile).filter(~pl.col("session").is_in(printed["session"].unique().implode()))
     op_type = pl.col("op_type").cast(pl.String)
@@ -436,7 +436,7 @@ def coverage(profile: Profile) -> Coverage:
 
 
 def coverage_note(profile: Profile) -> str:
-    """The same in words; empty where there is no GPU time.
+    """Return a sentence about `coverage`; empty if there is no GPU time.
 
     As ``ops inferred from the names of kernels: 1.2 ms (0.3%) no rule knows``.
     """

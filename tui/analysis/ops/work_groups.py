@@ -55,8 +55,8 @@ class WorkGroups:
     """The same for each row of `totals_only`."""
 
 
-def grouped_by(single: pl.DataFrame, printed: pl.DataFrame) -> WorkGroups:
-    """The groups of equal rows.
+def group_equal_rows(single: pl.DataFrame, printed: pl.DataFrame) -> WorkGroups:
+    """Group equal rows.
 
     Args:
         single: What identifies the group of each row of ``activities``: session and further columns.
@@ -68,7 +68,7 @@ def grouped_by(single: pl.DataFrame, printed: pl.DataFrame) -> WorkGroups:
 
 
 def factorize(rows: pl.DataFrame) -> tuple[Ints, Ints]:
-    """The first of each kind of equal rows, and for each row which kind it is of; unknown values are equal.
+    """Return the first row of each group of equal rows, and the group of each row; nulls are equal.
 
     >>> first, kind = factorize(pl.DataFrame({"a": [7, 7, None, 7], "b": ["x", "y", "x", "x"]}))
     >>> sorted(first.tolist()), bool(kind[0] == kind[3])
@@ -88,7 +88,7 @@ def factorize(rows: pl.DataFrame) -> tuple[Ints, Ints]:
 
 
 def _dense(values: Ints) -> Ints:
-    """The same values numbered from 0 without gaps, in rising order."""
+    """Return values renumbered from 0 without gaps, in the same order."""
     if not len(values):
         return values
     low, high = int(values.min()), int(values.max())
@@ -101,13 +101,13 @@ def _dense(values: Ints) -> Ints:
 
 
 def totals_only(profile: Profile) -> pl.DataFrame:
-    """The rows of `tui.analysis.kernels.kernels` of the sessions that hold no single launches."""
+    """Return the rows of `tui.analysis.kernels.kernels` of the sessions that hold no single launches."""
     single = profile["activities"]["session"].unique()
     return kernels(profile).filter(~pl.col("session").is_in(single.implode()))
 
 
 def sum_work_groups(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
-    """The groups with what they sum: one row a row of ``groups.keys``, in its order.
+    """Return the sums of each group: one row per row of ``groups.keys``, in its order.
 
     Columns: those of the keys, calls (launches), total_ns, avg_ns (of the launches whose duration is known), min_ns,
     max_ns, time_pct (of the session's GPU time), kernels (distinct names), uses_tensor_core (whether any of them does),
@@ -155,7 +155,7 @@ def sum_work_groups(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
 
 
 def kernels_in(profile: Profile, groups: WorkGroups, group: int) -> pl.DataFrame:
-    """The kernels and memory operations of a group, as `tui.analysis.kernels.kernels`, with the rule of each.
+    """Return the kernels and memory operations of a group, with the rule of each.
 
     Further columns: op_type, direction, group, rule (`tui.analysis.ops.ops_by_name.classified_kernels`), and
     `tui.analysis.roofline.RATES` of the launches that do the work of an op alone.
@@ -188,7 +188,7 @@ def kernels_in(profile: Profile, groups: WorkGroups, group: int) -> pl.DataFrame
 
 
 def launches_in(profile: Profile, groups: WorkGroups, group: int, *, kind: str, name: str) -> pl.DataFrame:
-    """The launches of one kernel in a group, as `tui.analysis.kernels.launches`."""
+    """Return the launches of one kernel in a group, as `tui.analysis.kernels.launches`."""
     here = pl.Series(groups.codes == group)
     wanted = here & profile["activities"].select((pl.col("kind") == kind) & (pl.col("name") == name)).to_series()
     rows = with_verdicts(profile, with_launched_by(profile, profile["activities"].filter(wanted.fill_null(False))))

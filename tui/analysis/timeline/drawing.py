@@ -44,7 +44,7 @@ class Bins:
 
 
 def bins(lane: Lane, edges: Ints) -> Bins:
-    """What lies between each two neighboring moments.
+    """Return the contents of the slices between neighboring edges.
 
     The busy time of slices that cover all of a lane adds up to the lane's.
 
@@ -65,7 +65,7 @@ def bins(lane: Lane, edges: Ints) -> Bins:
 
 
 def spanning_items(lane: Lane, edges: Ints, looks: Kinds) -> Ints:
-    """For each slice the item of its look that is active from its begin to its end; `NOTHING` where there is none.
+    """Return the item that spans each slice, of the slice's kind; `NOTHING` if there is none.
 
     Of several it is the latest started. Only the last `MAX_OVERLAPPING` that started before a slice are examined.
 
@@ -79,7 +79,7 @@ def spanning_items(lane: Lane, edges: Ints, looks: Kinds) -> Ints:
     left = np.flatnonzero(at >= 0)
     for back in range(MAX_OVERLAPPING):
         items = at[left] - back
-        # Where nothing reaches the end of a slice, nothing that started earlier does.
+        # If nothing reaches the end of a slice, no earlier item does either.
         going = (items >= 0) & (lane.reached[items] >= until[left])
         left, items = left[going], items[going]
         if not len(left):
@@ -110,7 +110,7 @@ GLYPHS: Final = {
 
 LEVELS: Final = "▁▂▃▄▅▆▇█"
 _FILLS: Final = dict.fromkeys(ItemKind, LEVELS)
-"""Where colors alone tell kinds apart."""
+"""The fills where only colors distinguish kinds."""
 _FILL_TITLES: Final = {
     ItemKind.TO_GPU: "memory copy",
     ItemKind.FROM_GPU: "memory copy",
@@ -124,7 +124,7 @@ _FILL_TITLES: Final = {
 
 
 class Signs(Enum):
-    """How kinds of items are told apart."""
+    """How kinds of items are distinguished."""
 
     PATTERNS = "patterns"
     """By glyph: with sixteen colors or none."""
@@ -181,7 +181,7 @@ class LaneCells:
     signs: Signs
 
     def line(self, number: int, lines: int) -> tuple[list[str], Kinds]:
-        """The texts and looks of one line of a lane that is several lines tall: kinds on top of each other.
+        """Return the texts and kinds of one line of a tall lane: stacked kinds.
 
         Args:
             number: From the top.
@@ -189,7 +189,7 @@ class LaneCells:
         """
         if lines == 1:
             return self.texts, self.looks
-        # The top eighth stays free: lanes stay apart.
+        # The top eighth stays free, to separate lanes.
         tall = 8 * lines - 1
         tops = np.ceil(np.cumsum(self.shares, axis=1) * tall - 1e-9)
         base = 8 * (lines - 1 - number)
@@ -249,7 +249,7 @@ def lane_cells(
 
 
 def _runs(items: Ints) -> list[tuple[int, int]]:
-    """The first cell and the one after the last of each item that takes two cells or more."""
+    """Return the first cell and the one after the last of each item that spans at least two cells."""
     if len(items) < 2:
         return []
     changes = np.flatnonzero(items[1:] != items[:-1]) + 1
@@ -259,7 +259,7 @@ def _runs(items: Ints) -> list[tuple[int, int]]:
 
 
 def _in_cells(text: str) -> list[str]:
-    """A character for each cell; what combines with the character before it stays with that."""
+    """Return one text per terminal cell; combining characters stay with the previous character."""
     if text.isascii():
         return list(text)
     cells: list[str] = []
@@ -273,7 +273,7 @@ def _in_cells(text: str) -> list[str]:
 
 
 def whole_percent(part: int, whole: int) -> str:
-    """A share in few cells; only what is exactly nothing or all is written as 0 or 100.
+    """Format a percentage without decimals; only exactly 0 and 100 are written as 0 and 100.
 
     >>> whole_percent(1, 1000), whole_percent(999, 1000), whole_percent(5, 10), whole_percent(0, 0)
     ('<1%', '>99%', '50%', '')
@@ -285,7 +285,7 @@ def whole_percent(part: int, whole: int) -> str:
 
 
 def legend(lanes: Iterable[Lane], signs: Signs = Signs.PATTERNS) -> list[tuple[ItemKind, str, str]]:
-    """The glyphs of each look that is in some lanes, from hardly to always busy, and what it means."""
+    """Return kind, glyphs and meaning of the items in some lanes."""
     kinds = map(ItemKind, sorted({int(kind) for lane in lanes for kind in lane.segments.kinds}))
     if signs is not Signs.FILLS:
         return [(look, signs.glyphs(look), TITLES[look]) for look in kinds]
@@ -296,7 +296,7 @@ def legend(lanes: Iterable[Lane], signs: Signs = Signs.PATTERNS) -> list[tuple[I
 
 
 def glyph_range(glyphs: str) -> str:
-    """Some glyphs, or the first and the last of many.
+    """Return a few glyphs, or the first and last of many.
 
     >>> glyph_range("◦○●"), glyph_range("▁▂▃▄▅▆▇█")
     ('◦○●', '▁…█')
@@ -305,7 +305,7 @@ def glyph_range(glyphs: str) -> str:
 
 
 def other_symbols() -> list[tuple[str, str]]:
-    """The other signs of the timeline, and what they mean."""
+    """Return the other symbols of the timeline, and what they mean."""
     return [
         (
             "╷ ▼ M",

@@ -84,7 +84,7 @@ _OF_CALL: Final = {
 
 
 def kinds_of_activities(profile: Profile) -> Kinds:
-    """The `ItemKind` of each row of ``activities``."""
+    """Return the `ItemKind` of each row of ``activities``."""
     kinds, uses = work_kinds(profile), gpu_uses(profile)
     found = np.full(len(kinds), ItemKind.KERNEL, np.int8)
     found[uses == GpuUse.YES] = ItemKind.TENSOR
@@ -99,7 +99,7 @@ def kinds_of_activities(profile: Profile) -> Kinds:
 
 
 def kinds_of_calls(calls: pl.DataFrame) -> Kinds:
-    """The `ItemKind` of each API call."""
+    """Return the `ItemKind` of each API call."""
     of_class = np.array([_OF_CALL[found] for found in ApiClass], np.int8)
     return classify_values(calls["name"], lambda names: of_class[api_classes(names)])
 
@@ -140,7 +140,7 @@ class Segments:
         return int(self._sums[-1].sum()) if len(self._sums) else 0
 
     def until(self, moments: Ints) -> Ints:
-        """For each moment and each of ``kinds`` how much of its time lies before."""
+        """Return the time of each kind before each moment."""
         count = len(self.kinds)
         if not count:
             return np.zeros((len(moments), 0), np.int64)
@@ -160,12 +160,12 @@ class Segments:
 
 
 def disjoint_segments(starts: Ints, ends: Ints, looks: Kinds) -> Segments:
-    """Segments in order that do not overlap."""
+    """Build segments from sorted intervals that do not overlap."""
     kinds = np.flatnonzero(np.bincount(looks, minlength=1)).astype(np.int8) if len(looks) else np.zeros(0, np.int8)
     of_kind = np.zeros(int(kinds.max(initial=0)) + 1, np.int8)
     of_kind[kinds] = np.arange(len(kinds))
     sums = np.zeros((-(-len(starts) // BLOCK) + 1, len(kinds)), np.int64)
-    # Some whole blocks at a time: what each step leaves for the next then takes little memory.
+    # A few blocks at a time, which bounds the memory of intermediate results.
     for first in range(0, len(starts), SEGMENTS_AT_ONCE):
         part = slice(first, first + SEGMENTS_AT_ONCE)
         lengths, here = ends[part] - starts[part], looks[part]
@@ -177,10 +177,10 @@ def disjoint_segments(starts: Ints, ends: Ints, looks: Kinds) -> Segments:
     return Segments(starts, ends, looks, kinds, of_kind, sums)
 
 
-def flattened(
+def flatten(
     starts: Ints, ends: Ints, looks: Kinds, *, resolution_ns: int, before: Sequence[Sequence[int]] = ()
 ) -> Segments:
-    """Intervals in order of their starts as segments: of several at once the first one counts.
+    """Build segments from sorted intervals; where several overlap, the first one counts.
 
     Their total length is that of `busy_time`.
 
@@ -206,7 +206,7 @@ def flattened(
 
 
 def _parts_between_pauses(starts: Ints, reached: Ints) -> Iterator[slice]:
-    """Consecutive intervals, about `SEGMENTS_AT_ONCE` together; no interval reaches from one part into the next.
+    """Yield consecutive intervals, about `SEGMENTS_AT_ONCE` together; no interval reaches from one part into the next.
 
     Args:
         starts: In order.
@@ -230,7 +230,7 @@ def _segment_parts(starts: Ints, ends: Ints, looks: Kinds, resolution_ns: int) -
 
 
 def _by_importance(starts: Ints, ends: Ints, looks: Kinds, before: Sequence[Sequence[int]]) -> tuple[Ints, Ints, Kinds]:
-    """The same where some looks come first; what is left of the others is cut out of what those leave."""
+    """Build segments where some kinds cover others; the others keep what is left."""
     importance = np.full(int(looks.max()) + 1, len(before), np.int8)
     for rank, group in enumerate(before):
         importance[[look for look in group if look < len(importance)]] = rank
@@ -337,7 +337,7 @@ class Lane:
 
 @once_per_profile("activities", "api_calls", "ops", "ranges", "sessions", "devices")
 def lanes(profile: Profile) -> tuple[Lane, ...]:
-    """Every lane: by session, first its GPUs with their streams, then its threads, those with most API calls first.
+    """Return every lane: by session its GPUs with their streams, then its threads, those with most API calls first.
 
     Only what has a start and a duration is in them. A GPU with several streams has a lane of all of them before theirs.
     """
@@ -348,7 +348,7 @@ def lanes(profile: Profile) -> tuple[Lane, ...]:
 
 
 def _lane(kind: LaneKind, times: pl.DataFrame, looks: Kinds, steps: dict[int, int], **where: int | None) -> Lane:
-    """A lane of rows with ``row``, ``start_ns`` and ``duration_ns``; looks are of the whole frame."""
+    """Return a lane of rows with ``row``, ``start_ns`` and ``duration_ns``; kinds are of the whole frame."""
     session = where.pop("session")
     assert session is not None, "every row has its session"
     starts, rows = times["start_ns"].to_numpy(), times["row"].to_numpy()
@@ -358,8 +358,8 @@ def _lane(kind: LaneKind, times: pl.DataFrame, looks: Kinds, steps: dict[int, in
         starts, ends, rows = starts[order], ends[order], rows[order]
     reached = ends if not (ends[1:] < ends[:-1]).any() else np.maximum.accumulate(ends)
     own, step = looks[rows], steps.get(session, 1)
-    flat = flattened(starts, ends, own, resolution_ns=step, before=FIRST if kind is LaneKind.GPU else ())
-    # One after the other goes where there is room for all of them.
+    flat = flatten(starts, ends, own, resolution_ns=step, before=FIRST if kind is LaneKind.GPU else ())
+    # One part at a time into preallocated arrays.
     widest = _widest_gaps_ns(starts, reached)
     lane = Lane(kind, session, step, rows, starts, ends, reached, own, flat, widest, **where)  # type: ignore[arg-type]
     return spill_to_disk(lane)
@@ -373,19 +373,19 @@ def _widest_gaps_ns(starts: Ints, reached: Ints) -> Ints:
     return np.concatenate(found)
 
 
-def _timed(frame: pl.DataFrame, *keys: str) -> Iterator[pl.DataFrame]:
-    """The rows with known times of one session after the other, with ``row`` and the keys."""
+def _rows_with_times(frame: pl.DataFrame, *keys: str) -> Iterator[pl.DataFrame]:
+    """Yield the rows with known times of each session, with ``row`` and the keys."""
     rows = frame.select(*keys, "start_ns", "duration_ns", pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"))
     for _, part in sorted(partition_by_session(rows).items()):
         known = not part["start_ns"].null_count() and not part["duration_ns"].null_count()
-        # Where all are known they stay where they lie.
+        # Avoid a copy if all times are known.
         yield part if known else part.drop_nulls(["start_ns", "duration_ns"])
 
 
 def _gpu_lanes(profile: Profile, steps: dict[int, int]) -> Iterator[Lane]:
-    """Of each GPU all its streams in one lane, where there are several, and each of them."""
+    """Yield for each GPU a lane of all its streams, if there are several, and a lane per stream."""
     looks = kinds_of_activities(profile)
-    for timed in _timed(profile["activities"], "session", "device", "stream"):
+    for timed in _rows_with_times(profile["activities"], "session", "device", "stream"):
         for (session, device), of_gpu in _parts(timed, "session", "device"):
             where = {"session": session, "device": device}
             if of_gpu.select(pl.col("stream").n_unique()).item() > 1:
@@ -395,14 +395,14 @@ def _gpu_lanes(profile: Profile, steps: dict[int, int]) -> Iterator[Lane]:
 
 
 def _thread_lanes(profile: Profile, steps: dict[int, int]) -> list[Lane]:
-    """Of each thread its ranges and ops by depth, then its API calls."""
+    """Yield for each thread its ranges and ops by depth, then its API calls."""
     thread = ("session", "pid", "tid")
     by_thread: dict[tuple[int | None, ...], list[Lane]] = {}
     weight: dict[tuple[int | None, ...], int] = {}
     for kind, look in ((LaneKind.RANGES, ItemKind.RANGE), (LaneKind.OPS, ItemKind.OP)):
         frame = profile[FRAMES[kind]]
         looks = np.full(frame.height, look, np.int8)
-        for timed in _timed(frame, *thread):
+        for timed in _rows_with_times(frame, *thread):
             for key, part in _parts(timed, *thread):
                 where = dict(zip(thread, key, strict=True))
                 for depth, level in _levels(part):
@@ -410,7 +410,7 @@ def _thread_lanes(profile: Profile, steps: dict[int, int]) -> list[Lane]:
                     by_thread.setdefault(key, []).append(lane)
     calls = profile["api_calls"]
     looks = kinds_of_calls(calls)
-    for timed in _timed(calls, *thread):
+    for timed in _rows_with_times(calls, *thread):
         for key, part in _parts(timed, *thread):
             where = dict(zip(thread, key, strict=True))
             by_thread.setdefault(key, []).append(_lane(LaneKind.CALLS, part, looks, steps, **where))
@@ -422,7 +422,7 @@ def _thread_lanes(profile: Profile, steps: dict[int, int]) -> list[Lane]:
 
 
 def _levels(part: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
-    """The rows of one thread by how many others lie around them."""
+    """Yield the rows of one thread by nesting depth."""
     starts = part["start_ns"].to_numpy()
     found = nested(np.zeros(part.height, np.int64), starts, starts + part["duration_ns"].to_numpy())
     levels = part.with_columns(pl.Series("depth", found.depth))
@@ -432,7 +432,7 @@ def _levels(part: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
 
 
 def _parts(frame: pl.DataFrame, *by: str) -> Sequence[tuple[tuple[int | None, ...], pl.DataFrame]]:
-    """The rows of each combination of values, in their order, smallest values first; what is null comes first."""
+    """Return the rows of each combination of values, smallest values first, nulls before them."""
     if frame.is_empty():
         return []
     if frame.select(by).unique().height == 1:

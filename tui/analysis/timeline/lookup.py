@@ -61,17 +61,17 @@ class LaneActivity:
 
 
 def items_at(lane: Lane, first_ns: int, last_ns: int) -> Ints:
-    """The items that are active at some time from one moment up to, and without, another; by start."""
+    """Return the items that are active between two moments, by start."""
     low = int(np.searchsorted(lane.reached, first_ns, side="right"))
     high = int(np.searchsorted(lane.starts, last_ns, side="left"))
-    # An item of no length is where it starts.
+    # An item without length is at its start.
     low = min(low, int(np.searchsorted(lane.starts, first_ns, side="left")))
     ends, starts = lane.ends[low:high], lane.starts[low:high]
     return low + np.flatnonzero((ends > first_ns) | (starts >= first_ns))
 
 
 def main_item(lane: Lane, first_ns: int, last_ns: int) -> int | None:
-    """The item that takes most of a slice of time, the earliest of equals; None where nothing is active."""
+    """Return the item with most time in a slice, the earliest of equals; None if nothing is active."""
     items = items_at(lane, first_ns, last_ns)
     if not len(items):
         return None
@@ -80,7 +80,7 @@ def main_item(lane: Lane, first_ns: int, last_ns: int) -> int | None:
 
 
 def lane_activity(lane: Lane, first_ns: int, last_ns: int) -> LaneActivity:
-    """What a lane did between two moments."""
+    """Return the activity of a lane between two moments."""
     edges = np.array([first_ns, last_ns], np.int64)
     busy = lane.segments.until(edges).sum(axis=1)
     begun = np.searchsorted(lane.starts, edges, side="left")
@@ -88,7 +88,7 @@ def lane_activity(lane: Lane, first_ns: int, last_ns: int) -> LaneActivity:
 
 
 def next_gap(lane: Lane, at_ns: int, step: int, *, least_ns: int) -> TimeInterval | None:
-    """The next gap that is at least so long and starts after a moment, or (-1) the last that starts before it."""
+    """Return the first gap of at least ``least_ns`` that starts after a moment, or (-1) the last before it."""
     least = max(least_ns, lane.resolution_ns)
     # The gap before item i starts where all before it have ended.
     side: Literal["left", "right"] = "right" if step > 0 else "left"
@@ -103,7 +103,7 @@ def next_gap(lane: Lane, at_ns: int, step: int, *, least_ns: int) -> TimeInterva
 
 
 def _ranges_with_gaps(lane: Lane, here: int, step: int, least_ns: int) -> Iterator[tuple[int, int]]:
-    """Ranges of items with such a gap among them: from one item on, or (-1) from the one before it back."""
+    """Yield ranges of items that contain such a gap: forward from one item, or (-1) backward."""
     low, high = (here, len(lane.starts)) if step > 0 else (1, min(here, len(lane.starts)))
     blocks = np.flatnonzero(lane.widest_gaps_ns >= least_ns)
     blocks = blocks[(blocks >= (low - 1) // GAP_BLOCK) & (blocks <= (high - 2) // GAP_BLOCK)]
@@ -113,11 +113,11 @@ def _ranges_with_gaps(lane: Lane, here: int, step: int, least_ns: int) -> Iterat
 
 
 def longest_lane_gaps(lane: Lane, count: int) -> list[TimeInterval]:
-    """The longest gaps of a lane, the longest first, the earlier of equals first."""
+    """Return the longest gaps of a lane, the longest first, the earlier of equals first."""
     starts, ends = lane.gaps()
     lengths = ends - starts
     if len(lengths) > count:
-        # All that are as long as the last one of them: the order decides which of those are left out.
+        # Keep all gaps as long as the last one: the order decides which of them are dropped.
         least = np.partition(lengths, len(lengths) - count)[len(lengths) - count]
         chosen = np.flatnonzero(lengths >= least)
         starts, ends, lengths = starts[chosen], ends[chosen], lengths[chosen]
@@ -126,7 +126,7 @@ def longest_lane_gaps(lane: Lane, count: int) -> list[TimeInterval]:
 
 
 def gap_at(lane: Lane, at_ns: int) -> TimeInterval | None:
-    """The gap that a moment lies in, as far as the start times resolve it."""
+    """Return the gap around a moment, as far as the resolution of the start times allows."""
     after = int(np.searchsorted(lane.starts, at_ns, side="right"))
     if not 0 < after < len(lane.starts):
         return None
@@ -135,7 +135,7 @@ def gap_at(lane: Lane, at_ns: int) -> TimeInterval | None:
 
 
 def names_around(profile: Profile, lane: Lane, gap: TimeInterval) -> tuple[str, str]:
-    """What ended where a gap of a lane starts, of several the last that started, and what started where it ends."""
+    """Return the name of the last work before a gap of a lane, and of the first work after it."""
     first = int(np.searchsorted(lane.reached, gap.start_ns, side="left"))
     after = int(np.searchsorted(lane.starts, gap.end_ns, side="left"))
     before = first + int(np.flatnonzero(lane.ends[first:after] == gap.start_ns)[-1])
@@ -143,7 +143,7 @@ def names_around(profile: Profile, lane: Lane, gap: TimeInterval) -> tuple[str, 
 
 
 def lane_of_gpu(lanes: Sequence[Lane], session: int, device: int | None) -> int | None:
-    """The lane of all work of a GPU; None where it is not shown."""
+    """Return the lane of all work of a GPU; None where it is not shown."""
     of_it = (
         place for place, lane in enumerate(lanes) if lane.on_gpu and lane.session == session and lane.device == device
     )
@@ -151,7 +151,7 @@ def lane_of_gpu(lanes: Sequence[Lane], session: int, device: int | None) -> int 
 
 
 def item_of_row(profile: Profile, lane: Lane, row: int) -> int | None:
-    """Where in a lane a row of its frame is; None where it is not in it."""
+    """Return the index in a lane of a row of its frame; None if it is not in the lane."""
     start = profile[lane.frame]["start_ns"][row]
     if start is None:
         return None
@@ -161,7 +161,7 @@ def item_of_row(profile: Profile, lane: Lane, row: int) -> int | None:
 
 
 def items_of_rows(profile: Profile, lanes: Sequence[Lane], frame: str, rows: Sequence[int]) -> list[tuple[int, int]]:
-    """The lanes that rows of a frame are in and where in them, those of single streams first."""
+    """Return the lanes of rows of a frame and their indices there, lanes of single streams first."""
     found = []
     for number, lane in enumerate(lanes):
         if lane.frame == frame:
@@ -171,7 +171,7 @@ def items_of_rows(profile: Profile, lanes: Sequence[Lane], frame: str, rows: Seq
 
 
 def names_in_slice(profile: Profile, lane: Lane, first_ns: int, last_ns: int) -> pl.DataFrame:
-    """What is active in a slice of time by name, what takes most of it first: name, count, time_ns (of the slice)."""
+    """Return the names active in a slice of time, the longest first: name, count, time_ns (in the slice)."""
     items = items_at(lane, first_ns, last_ns)
     taken = np.minimum(lane.ends[items], last_ns) - np.maximum(lane.starts[items], first_ns)
     return (
@@ -186,7 +186,7 @@ def names_in_slice(profile: Profile, lane: Lane, first_ns: int, last_ns: int) ->
 
 
 def top_of_gpus(profile: Profile, shown: ShownLanes, first_ns: int, last_ns: int) -> pl.DataFrame:
-    """What the GPUs ran between two moments by the ruler, by name, what took most of it first.
+    """Return the names of GPU work between two moments of the ruler, the longest first.
 
     Args:
         profile: The profile.
@@ -219,13 +219,13 @@ def top_of_gpus(profile: Profile, shown: ShownLanes, first_ns: int, last_ns: int
 
 
 def item_name(profile: Profile, lane: Lane, item: int) -> str:
-    """The name of an item of a lane."""
+    """Return the name of an item of a lane."""
     name = profile[lane.frame]["name"][int(lane.rows[item])]
     return "" if name is None else str(name)
 
 
 def linked_rows(profile: Profile, lane: Lane, item: int) -> tuple[str, list[int]]:
-    """The API call that launched GPU work, or the GPU work that a call launched: its frame, and the rows.
+    """Return the API call that launched GPU work, or the GPU work that a call launched: its frame, and the rows.
 
     Both carry the same number (``correlation``) in the same session. Ops and ranges have none.
     """
@@ -253,7 +253,7 @@ class LaneHits:
     """The latest end of each and all before it; one that takes no time reaches a nanosecond."""
 
     def in_cells(self, edges: Ints) -> Flags:
-        """Which cells hold a part of one."""
+        """Return flags for the cells that contain a hit."""
         begun = np.searchsorted(self.starts, edges[1:], side="left")
         ended = np.searchsorted(self.reached, edges[:-1], side="right")
         found: Flags = begun > ended
@@ -271,7 +271,7 @@ class Hits:
     items: Ints
 
     def step(self, at_ns: int, here: tuple[int, int] | None, by: int) -> int | None:
-        """The occurrence after (1) or before (-1) a moment, or the one that the cursor is active; around the end."""
+        """Return the occurrence after (1) or before (-1) a moment, or the cursor's occurrence; wraps around."""
         if not len(self.starts):
             return None
         if here is not None:
@@ -283,7 +283,7 @@ class Hits:
 
 
 def find_name(profile: Profile, shown: ShownLanes, text: str, *, whole: bool = False) -> Hits:
-    """The items whose name holds a text; a capital in it makes the case count.
+    """Return the items whose name contains a text; a capital letter makes the search case-sensitive.
 
     A lane of all streams of a GPU is left out: its items are those of the streams.
 
@@ -307,7 +307,7 @@ def find_name(profile: Profile, shown: ShownLanes, text: str, *, whole: bool = F
 
 
 def find_critical_path(profile: Profile, shown: ShownLanes) -> Hits:
-    """The GPU work, calls and ops on the critical paths of the iterations."""
+    """Return the GPU work, calls and ops on the critical paths of the iterations."""
     found = traces(base_profile(profile))
     on_path: dict[int, set[int]] = {}
     cpu: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
@@ -337,7 +337,7 @@ def find_critical_path(profile: Profile, shown: ShownLanes) -> Hits:
 
 
 def _hits(shown: ShownLanes, matching: Callable[[Lane], Flags]) -> Hits:
-    """The items that are wanted, but for lanes of all streams of a GPU."""
+    """Return the matching items, without lanes of all streams of a GPU."""
     by_lane = {}
     for place, lane in enumerate(shown.lanes):
         if lane.kind is LaneKind.GPU:
@@ -345,7 +345,7 @@ def _hits(shown: ShownLanes, matching: Callable[[Lane], Flags]) -> Hits:
         items = np.flatnonzero(matching(lane))
         if len(items):
             shift = shown.shifts[lane.session]
-            # What takes no time is in the cell that it starts in.
+            # An item without length is in the cell of its start.
             reached = np.maximum.accumulate(np.maximum(lane.ends[items], lane.starts[items] + 1)) + shift
             by_lane[place] = LaneHits(items, lane.starts[items] + shift, reached)
     if not by_lane:
@@ -354,7 +354,7 @@ def _hits(shown: ShownLanes, matching: Callable[[Lane], Flags]) -> Hits:
     starts = np.concatenate([found.starts for found in by_lane.values()])
     lanes = np.concatenate([np.full(len(found.items), place) for place, found in by_lane.items()])
     items = np.concatenate([found.items for found in by_lane.values()])
-    # Runs that are in order: this sort sees that, and leaves equal starts in the order of the lanes.
+    # Starts are sorted within lanes: a stable sort is quick, and keeps the order of lanes.
     order = np.argsort(starts, kind="stable")
     return Hits(by_lane, starts[order], lanes[order], items[order])
 

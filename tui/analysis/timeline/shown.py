@@ -54,7 +54,7 @@ class ShownLanes:
 
 
 def shown_lanes(profile: Profile, session: int | None = None) -> ShownLanes:
-    """The lanes to show.
+    """Return the lanes to show.
 
     Sessions have clocks of their own. They are shown together where the input records the Unix time of the zero of each
     (``origin_ns``) and they ran at the same time; otherwise one is.
@@ -84,7 +84,7 @@ def shown_lanes(profile: Profile, session: int | None = None) -> ShownLanes:
 
 
 def _overlap(found: Sequence[Lane], shifts: Mapping[int, int]) -> bool:
-    """Whether all sessions were active at one time."""
+    """Return whether all sessions were active at the same time."""
     begins: dict[int, int] = {}
     ends: dict[int, int] = {}
     for lane in found:
@@ -95,7 +95,7 @@ def _overlap(found: Sequence[Lane], shifts: Mapping[int, int]) -> bool:
 
 
 def fitting_lanes(found: Sequence[Lane], room: int) -> list[int]:
-    """The lanes to draw in so many lines: where there are too many, the deepest ranges and ops are left out.
+    """Return the lanes to draw in ``room`` lines: the deepest ranges and ops are dropped first.
 
     GPU lanes, API calls and the outermost ranges and ops of every thread are always among them.
     """
@@ -108,7 +108,7 @@ def fitting_lanes(found: Sequence[Lane], room: int) -> list[int]:
 
 
 def lane_title(lane: Lane) -> str:
-    """The full name of a lane, outside of its group."""
+    """Return the full name of a lane, outside of its group."""
     if lane.on_gpu:
         gpu = f"GPU {_number(lane.device)}"
         if lane.kind is LaneKind.GPU:
@@ -120,7 +120,7 @@ def lane_title(lane: Lane) -> str:
 
 
 def lane_label(lane: Lane, above: Lane | None) -> str:
-    """What stands before a lane, below the lane that is drawn above it: what that shows already is left out."""
+    """Return the label of a lane, without what the label of the lane above shows already."""
     prefix = ""
     if above is None or above.session != lane.session:
         same = False
@@ -136,7 +136,7 @@ def lane_label(lane: Lane, above: Lane | None) -> str:
 
 
 def fit_label(words: str, tid: int | None, cells: int) -> str:
-    """The words of a lane in so many cells: what it holds stays whole, of a long thread number the end.
+    """Shorten the label of a lane to a number of cells; of a long thread number the end stays.
 
     >>> fit_label("thread 410982080032 API calls", 410982080032, 17), fit_label("thread 601 ranges", 601, 12)
     ('…080032 API calls', '601 ranges')
@@ -154,7 +154,7 @@ def _number(value: int | None) -> str:
 
 
 def iteration_marks(profile: Profile, session: int, shift_ns: int = 0) -> tuple[tuple[int, str], ...]:
-    """The start of each iteration of a session with its number, and an empty text where none follows, by time.
+    """Return the start and number of each iteration of a session by time; an empty text marks an end.
 
     Args:
         profile: Whose iterations are known (`iterations.iteration_table.with_iterations`); others have none.
@@ -169,7 +169,7 @@ def iteration_marks(profile: Profile, session: int, shift_ns: int = 0) -> tuple[
         .sort("start_ns")
         .select("start_ns", "iteration", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
     )
-    # Of an iteration whose end is not known it is unknown whether it is over.
+    # An iteration with unknown end may not be over.
     latest = found.with_columns(latest=pl.col("end_ns").cum_max(), after=pl.col("start_ns").shift(-1))
     is_over = pl.col("after").is_null() | (pl.col("latest") < pl.col("after"))
     ended = latest.filter(pl.col("end_ns").is_not_null() & is_over)["latest"]
@@ -221,7 +221,7 @@ _LANE_SCHEMA: Final = pl.Schema(
 
 
 def timeline_lanes(profile: Profile) -> pl.DataFrame:
-    """One row per lane, in the order of the timeline.
+    """Return one row per lane, in the order of the timeline.
 
     Columns: session, lane (its title), kind (`lanes.LaneKind`), device, stream, pid, tid, depth (of ranges and ops: how
     many of their thread lie around them), count, busy_ns (time in which any of them was active; of a whole GPU the same
@@ -233,7 +233,7 @@ def timeline_lanes(profile: Profile) -> pl.DataFrame:
     rows = []
     for lane in lanes(profile):
         first, last = int(lane.starts[0]), int(lane.reached[-1])
-        # Where starts are rounded, what is unknown to overlap can add up to more than there is.
+        # With rounded starts, possible overlaps can add up to more than the total.
         busy = min(lane.segments.length_ns, last - first)
         shown = together if lane.session in together.shifts else shown_lanes(profile, lane.session)
         span = shown.end_ns - shown.begin_ns

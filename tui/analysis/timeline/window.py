@@ -55,15 +55,15 @@ class Window:
         return max(self.least_ns, -(-(self.end_ns - self.begin_ns) // self.cells), 1)
 
     def edges(self) -> Ints:
-        """Where the cells begin, and where the last one ends."""
+        """Return the starts of the cells, and the end of the last one."""
         return self.first_ns + self.cell_ns * np.arange(self.cells + 1, dtype=np.int64)
 
     def cell_of(self, at_ns: int) -> int:
-        """The cell that a moment lies in; below 0 or from ``cells`` on where it is not on the screen."""
+        """Return the cell of a moment; below 0 or at least ``cells`` if it is off screen."""
         return (at_ns - self.first_ns) // self.cell_ns
 
     def moved_to(self, first_ns: int) -> Window:
-        """The window from about another moment on, a whole number of cells away from here and within the time."""
+        """Return the window moved to another start, by whole cells and within the time."""
         last = max(self.begin_ns, self.end_ns - self.cells * self.cell_ns)
         wanted = min(max(first_ns, self.begin_ns), last)
         if wanted in (self.begin_ns, last):
@@ -71,25 +71,25 @@ class Window:
         return replace(self, first_ns=self.first_ns + round((wanted - self.first_ns) / self.cell_ns) * self.cell_ns)
 
     def zoomed(self, cell_ns: int, at_ns: int) -> Window:
-        """The window with other cells, in which a moment stays where it is on the screen."""
+        """Return the window with other cells; a moment keeps its position on the screen."""
         cell_ns = min(max(cell_ns, self.least_ns, 1), self.fit_ns)
         place = min(max(self.cell_of(at_ns), 0), self.cells - 1)
         return replace(self, cell_ns=cell_ns).moved_to(at_ns - place * cell_ns - (at_ns - self.first_ns) % cell_ns)
 
     def zoomed_in(self, at_ns: int) -> Window:
-        """One step closer."""
+        """Return the window one zoom step closer."""
         return self.zoomed(step_below(self.cell_ns), at_ns)
 
     def zoomed_out(self, at_ns: int) -> Window:
-        """One step further away."""
+        """Return the window one zoom step further out."""
         return self.zoomed(step_above(self.cell_ns), at_ns)
 
-    def fitted(self) -> Window:
-        """All of the time."""
+    def fit(self) -> Window:
+        """Return the window over all of the time."""
         return replace(self, cell_ns=self.fit_ns, first_ns=self.begin_ns)
 
     def around(self, start_ns: int, end_ns: int, share: float) -> Window:
-        """The window in whose middle a interval takes at most a share of the cells, and as much as steps allow."""
+        """Return the window centered on an interval, which takes at most a share of the cells."""
         cell_ns = max(1, self.least_ns)
         while cell_ns < self.fit_ns and (end_ns - start_ns) > share * self.cells * cell_ns:
             cell_ns = step_above(cell_ns)
@@ -100,26 +100,26 @@ class Window:
         )
 
     def showing(self, at_ns: int) -> Window:
-        """The window moved so that a moment is on the screen; where it jumps, the moment comes to lie in the middle."""
+        """Return the window moved so that a moment is visible; after a jump the moment is in the middle."""
         cell = self.cell_of(at_ns)
         if 0 <= cell < self.cells:
             return self
         near = -self.cells // 2 <= cell < self.cells * 3 // 2
         if not near:
             return self.moved_to(at_ns - self.cells * self.cell_ns // 2)
-        # A quarter of the screen at once: the lanes are redrawn less often than the cursor moves.
+        # Move by a quarter of the screen, so that lanes are redrawn less often than the cursor moves.
         by = max(1, self.cells // 4)
         first = self.first_ns + (cell - self.cells + by if cell >= self.cells else cell - by + 1) * self.cell_ns
         return self.moved_to(first)
 
 
 def whole_window(begin_ns: int, end_ns: int, cells: int, *, least_ns: int) -> Window:
-    """A window over all of the time."""
-    return Window(begin_ns, max(end_ns, begin_ns + 1), max(1, least_ns), max(1, cells), 1, begin_ns).fitted()
+    """Return a window over all of the time."""
+    return Window(begin_ns, max(end_ns, begin_ns + 1), max(1, least_ns), max(1, cells), 1, begin_ns).fit()
 
 
 def step_above(value: int) -> int:
-    """The next larger of 1, 2, 5, 10, 20, 50, ...
+    """Return the next larger of 1, 2, 5, 10, 20, 50, ...
 
     >>> [step_above(value) for value in (1, 2, 3, 5, 700)]
     [2, 5, 5, 10, 1000]
@@ -129,7 +129,7 @@ def step_above(value: int) -> int:
 
 
 def step_below(value: int) -> int:
-    """The next smaller of them, at least 1.
+    """Return the next smaller of them, at least 1.
 
     >>> [step_below(value) for value in (1, 2, 3, 10, 700)]
     [1, 1, 2, 5, 500]
@@ -159,7 +159,7 @@ class Ruler:
 
 
 def ruler(window: Window) -> Ruler:
-    """The labels of a window, and what they count from.
+    """Return the labels of a window and the time that they count from.
 
     >>> from tui.analysis.timeline.window import whole_window
     >>> ruler(whole_window(0, 50_000_000, 50, least_ns=1)).ticks
@@ -175,7 +175,7 @@ def ruler(window: Window) -> Ruler:
 
 
 def _ruler(window: Window, step: int) -> Ruler:
-    """The labels of a window, so far apart in time."""
+    """Return the labels of a window at a given distance in time."""
     base = 0
     if max(abs(window.first_ns), abs(window.last_ns)) // step >= 10**DIGITS // 100:
         coarse = 10 ** (len(str(window.last_ns - window.first_ns)))
@@ -199,7 +199,7 @@ def _written(value_ns: int, unit: Unit, step: int) -> str:
 
 
 def exact_time(value_ns: int) -> str:
-    """A moment with all its digits.
+    """Format a moment with all digits.
 
     >>> exact_time(8_355_600_000), exact_time(120)
     ('8.3556 s', '120 ns')
@@ -208,7 +208,7 @@ def exact_time(value_ns: int) -> str:
 
 
 def distinct_times(values_ns: Sequence[int]) -> list[str]:
-    """Moments with all their digits, in one unit and with as many decimals each: for lines below each other.
+    """Format moments with all digits, in one unit and with equally many decimals.
 
     >>> distinct_times([157_456_833, 69_471_840]), distinct_times([8_000_000_000, 120_000])
     (['157.456833 ms', '69.471840 ms'], ['8.00000 s', '0.00012 s'])
@@ -225,7 +225,7 @@ def distinct_times(values_ns: Sequence[int]) -> list[str]:
 
 
 def time_in_cell_precision(value_ns: int, cell_ns: int) -> str:
-    """A time with the precision of a cell.
+    """Format a time with the precision of a cell.
 
     >>> time_in_cell_precision(8_355_612_345, 20_000)
     '8.35561 s'
@@ -239,7 +239,7 @@ def time_in_cell_precision(value_ns: int, cell_ns: int) -> str:
 def place_labels(
     labels: Iterable[tuple[int, str]], cells: int, *, tick: str, signs: Mapping[int, str] = MappingProxyType({})
 ) -> list[str]:
-    """Labels on a line, each behind a tick in its cell; one that has no room is left out, its tick stays.
+    """Place labels on a line, each after its tick; labels without room are dropped, ticks stay.
 
     Args:
         labels: Cells and texts, from left to right.
@@ -280,12 +280,12 @@ class Track:
 
 
 def tracks(profile: Profile, shown: ShownLanes) -> tuple[Track, ...]:
-    """The tracks that the profile feeds, for the sessions that are shown."""
+    """Return the tracks that the profile feeds, for the sessions that are shown."""
     return tuple(track for make in (_utilization, _copies, _memory) for track in make(profile, shown))
 
 
 def _utilization(_: Profile, shown: ShownLanes) -> Iterator[Track]:
-    """The busy share of the GPUs; of a GPU with several streams the time that any of them was busy."""
+    """Yield the busy share of the GPUs; for several streams the time in which any was busy."""
     of_gpus: dict[tuple[int, int | None], Lane] = {}
     for lane in shown.lanes:
         if lane.on_gpu:
@@ -305,7 +305,7 @@ def _utilization(_: Profile, shown: ShownLanes) -> Iterator[Track]:
 
 
 def _copies(profile: Profile, shown: ShownLanes) -> Iterator[Track]:
-    """Bytes copied per second."""
+    """Yield bytes copied per second."""
     rows = _by_ruler(
         profile["activities"].filter(
             pl.col("kind") == "memcpy", pl.col("start_ns").is_not_null(), pl.col("size_bytes") > 0
@@ -326,7 +326,7 @@ def _copies(profile: Profile, shown: ShownLanes) -> Iterator[Track]:
 
 
 def _memory(profile: Profile, shown: ShownLanes) -> Iterator[Track]:
-    """Memory of the GPUs that the framework's allocator has given out, of the device that holds most."""
+    """Yield the memory allocated by the framework, of the device with most."""
     rows = _by_ruler(
         profile["memory_events"].filter(
             pl.col("place") == "GPU", pl.col("start_ns").is_not_null(), pl.col("allocated_bytes").is_not_null()
@@ -347,20 +347,20 @@ def _memory(profile: Profile, shown: ShownLanes) -> Iterator[Track]:
 
 
 def _by_ruler(rows: pl.DataFrame, shown: ShownLanes, *more: str) -> pl.DataFrame:
-    """The rows of the sessions that are shown, their starts by the ruler."""
+    """Return the rows of the shown sessions, with starts on the ruler."""
     shift = pl.col("session").replace_strict(dict(shown.shifts), default=None, return_dtype=pl.Int64)
     return rows.select("session", *more, start_ns=pl.col("start_ns") + shift).drop_nulls("start_ns")
 
 
 def _levels_over_time(moments: Ints, levels: Floats) -> tuple[Callable[[Ints], Floats], float]:
-    """Of levels that each hold from a moment to the next one the means between edges, and the highest level."""
+    """Return the highest level, and a function for means between edges; a level holds until the next moment."""
     most = float(levels.max(initial=0.0))
     summed = np.concatenate(([0.0], np.cumsum(levels[:-1] * np.diff(moments))))
 
     def shares(edges: Ints) -> Floats:
         if most <= 0:
             return np.zeros(len(edges) - 1)
-        # Beyond the last moment its level holds.
+        # The last level holds forever.
         beyond = np.maximum(edges - moments[-1], 0) * levels[-1]
         means = np.diff(np.interp(edges, moments, summed) + beyond) / np.diff(edges)
         found: Floats = np.clip(means / most, 0.0, 1.0)

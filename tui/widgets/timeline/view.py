@@ -414,7 +414,7 @@ class TimelineView(Widget, can_focus=True):
     def fit(self) -> None:
         """All of the time."""
         if self.window is not None:
-            self.look_at(self.window.fitted())
+            self.look_at(self.window.fit())
             self.post_message(self.Moved())
 
     # --- mouse -------------------------------------------------------------------------------------------------------

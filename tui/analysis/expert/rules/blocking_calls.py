@@ -54,7 +54,7 @@ def synchronizing_calls(case: Case) -> Verdict:
     threads = single.partition_by("pid", "tid", maintain_order=True) if single.height else []
     if threads:
         longest, of_thread = max(
-            ((intervals_of_rows(part), part) for part in threads), key=lambda found: found[0].length_ns
+            ((intervals_of_rows(part), part) for part in threads), key=lambda flags_of: flags_of[0].length_ns
         )
         by_name = totals_by_name(of_thread, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
         rows = sort_by_largest(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
@@ -95,10 +95,10 @@ def synchronizing_calls(case: Case) -> Verdict:
 
 
 def _idle_after(case: Case, waits: IntervalSet) -> int:
-    """How much sooner work could have come without some waits, ns: of the GPU of which that is most.
+    """Return the GPU idle time right after some waits, ns: at most the wait itself, of the most affected GPU.
 
-    A wait that ends while the GPU has work delays nothing. One that ends in a hole made the program late by what it
-    took itself, and the GPU by no more than the hole.
+    A wait that ends while the GPU has work delays nothing. One that ends in a gap delayed the program by its own
+    duration, and the GPU by no more than the gap.
     """
     lost = [0]
     for _, gaps in case.device_gaps:
@@ -117,16 +117,16 @@ def _idle_after(case: Case, waits: IntervalSet) -> int:
 def launch_blocking(case: Case) -> Verdict:
     """Nearly every launch is followed by a synchronizing call."""
     waiting = case.names("api_calls", ANY_WAIT)
-    calls = case.profile["api_calls"].select("pid", "tid", "start_ns", "duration_ns", does=pl.Series(_does(case)))
+    calls = case.profile["api_calls"].select("pid", "tid", "start_ns", "duration_ns", does=pl.Series(_call_flags(case)))
     known = ("start_ns", "duration_ns", "tid")
     if any(calls.select(pl.col(known).null_count()).row(0)):
         calls = calls.drop_nulls(known)
     threads = calls.partition_by("pid", "tid", maintain_order=True) if _several_threads(calls) else [calls]
-    launches, followed = (sum(column) for column in zip((0, 0), *map(_followed, threads), strict=True))
+    launches, followed = (sum(column) for column in zip((0, 0), *map(_count_followed_launches, threads), strict=True))
     if not launches:
         return CannotTell(
             "threads or times of calls are not recorded"
-            if (_does(case) & _LAUNCHES).any()
+            if (_call_flags(case) & _LAUNCHES).any()
             else "calls that launch single kernels are not recorded"
         )
     if launches < case.limit("A13", "launches"):
@@ -151,19 +151,19 @@ _LAUNCHES, _WAITS = 1, 2
 """What a call does; one whose name says both does both."""
 
 
-def _does(case: Case) -> npt.NDArray[np.int8]:
-    """What each API call does, by its name."""
+def _call_flags(case: Case) -> npt.NDArray[np.int8]:
+    """Return flags for what each API call does, by its name: launch, wait or both."""
 
-    def found(names: pl.Series) -> npt.NDArray[np.int8]:
+    def flags_of(names: pl.Series) -> npt.NDArray[np.int8]:
         patterns = ((_LAUNCHES, LAUNCH_CALLS), (_WAITS, ANY_WAIT))
         does = [(names.str.contains(pattern) & (names != "")).cast(pl.Int8) * flag for flag, pattern in patterns]
         return (does[0] + does[1]).to_numpy()
 
-    return classify_values(case.profile["api_calls"]["name"], found)
+    return classify_values(case.profile["api_calls"]["name"], flags_of)
 
 
 def _several_threads(calls: pl.DataFrame) -> bool:
-    """Whether it is worth the time to take them apart."""
+    """Return whether calls come from several threads, so that grouping them is worth the time."""
     unnamed, *differ = calls.select(
         pl.col("pid").null_count() > 0,
         *((pl.col(name).min() != pl.col(name).max()).alias(f"{name}s") for name in ("pid", "tid")),
@@ -171,8 +171,8 @@ def _several_threads(calls: pl.DataFrame) -> bool:
     return bool(unnamed) or any(differ)
 
 
-def _followed(calls: pl.DataFrame) -> tuple[int, int]:
-    """How many launches a thread makes, and after how many of them its next call is a wait."""
+def _count_followed_launches(calls: pl.DataFrame) -> tuple[int, int]:
+    """Return the number of launches, and how many of them are followed by a wait on the same thread."""
     if not calls["start_ns"].is_sorted():
         calls = calls.sort("start_ns", maintain_order=True)
     starts, lengths, does = (calls[name].to_numpy() for name in ("start_ns", "duration_ns", "does"))
@@ -181,7 +181,7 @@ def _followed(calls: pl.DataFrame) -> tuple[int, int]:
     last = np.zeros(1, np.bool_)
     for block in blocks(len(starts)):
         before, _ = reached.before(starts[block] + lengths[block])
-        # A driver call within a runtime call is not what comes next.
+        # A driver call nested in a runtime call is not the next call.
         outer = starts[block] >= before
         own = does[block][outer]
         launching = np.concatenate((last, own & _LAUNCHES != 0))
@@ -254,7 +254,7 @@ def pageable_async(case: Case) -> Verdict:
 
 
 def _copy_calls(case: Case, pattern: str) -> pl.DataFrame:
-    """Copies with the name of the call that launched each, where a regular expression finds that."""
+    """Return copies with the name of their launching call, where that matches a regular expression."""
     calls = case.calls_named(pattern, "correlation").select("correlation", call="name", call_ns="duration_ns")
     copies = case.copies
     return copies.drop_nulls("correlation").join(
@@ -305,7 +305,7 @@ def synchronous_copies(case: Case) -> Verdict:
 
 
 def _asynchronous(case: Case, call: str) -> str:
-    """How to copy asynchronously instead of by a call, in brackets; empty where that is not known."""
+    """Return the asynchronous replacement of a call, in parentheses; empty if unknown."""
     if case.is_torch:
         return " (non_blocking=True)"
     return f" ({call.removesuffix('_v2')}Async)" if re.match("(?:cuda|cu|hip)Memcpy", call) else ""
@@ -319,7 +319,7 @@ def _computing(case: Case) -> IntervalSet:
 
 
 def _within_span(case: Case, blocked: IntervalSet) -> int:
-    """How much of some time is between the first start and the last end of GPU work, ns."""
+    """Return how much of some time lies between the first start and the last end of GPU work, ns."""
     first, last = int_or_zero(case.busy["first_ns"].min()), int_or_zero(case.busy["last_ns"].max())
     return int(blocked.within(np.array([first]), np.array([last]))[0])
 

@@ -48,7 +48,7 @@ _LESS: Final = "communicate less often (gradient accumulation, larger batch) or 
 
 
 def communication_kernels(case: Case) -> pl.DataFrame:
-    """Kernels of communication by name, longest first."""
+    """Return kernels of communication by name, longest first."""
     return case.kernels.filter(pl.col("op_type") == COMMUNICATION)
 
 
@@ -78,7 +78,7 @@ def _communication_in_ranges(case: Case, during: IntervalSet) -> Verdict:
 
 
 def needs_single_communication(case: Case) -> str:
-    """Kernels of communication with their times, none of them hidden in a graph that is recorded whole."""
+    """Require communication kernels with their times, not hidden in graphs that are recorded whole."""
     return needs.start_times(case) or needs.kernels(case)
 
 
@@ -111,7 +111,7 @@ def much_communication(case: Case) -> Verdict:
 
 
 def less_communication(case: Case) -> str:
-    """What to do about communication: first of all about ranks that are waited for, whether they are open or not."""
+    """Return advice on communication: first about ranks that the others wait for."""
     own = waits_of_ranks(case.whole).filter(session=case.session)
     if own.height and 2 * (waited := int_or_zero(own["comm_wait_ns"][0])) > own["all_comm_ns"][0]:
         last = f"For {duration(waited)} of it this rank waits for the last one: look at that rank first (C5)"
@@ -229,7 +229,7 @@ MIN_EACH: Final = 5
 
 
 def sized_collectives(case: Case) -> pl.DataFrame:
-    """Collectives whose size is recorded: activity, name, device, start_ns, duration_ns, bytes, line."""
+    """Return collectives whose size is recorded: activity, name, device, start_ns, duration_ns, bytes, line."""
     rows = case.profile["activities"].filter(pl.col("arguments").is_not_null())
     distinct = rows["arguments"].unique().cast(pl.String)
     parsed = pl.DataFrame({"text": distinct}).with_columns(
@@ -246,15 +246,15 @@ def sized_collectives(case: Case) -> pl.DataFrame:
     )
 
 
-def message_sizes(case: Case) -> str:
-    """Sizes of messages, where anything communicates."""
+def needs_message_sizes(case: Case) -> str:
+    """Require sizes of messages."""
     missing = needs_single_communication(case)
     if missing or communication_kernels(case).is_empty():
         return missing
     return "" if sized_collectives(case).height else "message sizes are not recorded"
 
 
-@rule("C8", "tiny-messages", Family.COMMUNICATION, message_sizes, severity=Severity.INFO, link=ADVISOR)
+@rule("C8", "tiny-messages", Family.COMMUNICATION, needs_message_sizes, severity=Severity.INFO, link=ADVISOR)
 def tiny_messages(case: Case) -> Verdict:
     """Collectives move little at a time."""
     if communication_kernels(case).is_empty():
@@ -283,14 +283,14 @@ def tiny_messages(case: Case) -> Verdict:
     )
 
 
-@rule("C9", "contention", Family.COMMUNICATION, message_sizes, severity=Severity.INFO, link=ADVISOR)
+@rule("C9", "contention", Family.COMMUNICATION, needs_message_sizes, severity=Severity.INFO, link=ADVISOR)
 def contention(case: Case) -> Verdict:
     """Communication is slower while kernels compute."""
     if communication_kernels(case).is_empty():
         return Clean(NONE)
     parts = []
     for line in case.lines:
-        computes = line.of(work_kinds(case.profile)) == WorkKind.COMPUTE
+        computes = line.take(work_kinds(case.profile)) == WorkKind.COMPUTE
         compute = union_of(line.starts[computes], line.ends[computes])
         rows = (
             sized_collectives(case)
@@ -334,14 +334,14 @@ def contention(case: Case) -> Verdict:
     )
 
 
-def several_ranks(case: Case) -> str:
-    """At least two sessions that communicate."""
+def needs_several_ranks(case: Case) -> str:
+    """Require at least two sessions that communicate."""
     if collectives(case.profile)["session"].n_unique() < 2:
         return "needs two ranks or more: open their profiles together"
     return ""
 
 
-@rule("C5", "straggler", Family.COMMUNICATION, several_ranks, needs.iterations, link=HTA, across=True)
+@rule("C5", "straggler", Family.COMMUNICATION, needs_several_ranks, needs.iterations, link=HTA, across=True)
 def straggler(case: Case) -> Verdict:
     """The other ranks wait for one of them."""
     answer = stragglers(case.profile, long_pct=case.limit("C5", "last_pct"))
@@ -381,7 +381,7 @@ def straggler(case: Case) -> Verdict:
 
 
 def _what_it_does_longer(case: Case, session: int, who: str, wait_ns: int) -> str:
-    """What to look at in a rank that the others wait for: the kernel that explains most of it, where one does."""
+    """Return what to examine in a rank that the others wait for: the kernel that explains most of it."""
     own = pl.col("session") == session
     others = case.profile["sessions"].height - 1
     extra_ns = pl.col("total_ns").filter(own).sum() - pl.col("total_ns").filter(~own).sum() / max(others, 1)
@@ -393,7 +393,7 @@ def _what_it_does_longer(case: Case, session: int, who: str, wait_ns: int) -> st
     return f"Check what {who} does longer: its input, its share of the data, other work on its host, its clocks."
 
 
-@rule("C7", "rank-spread", Family.COMMUNICATION, several_ranks, link=ADVISOR, across=True)
+@rule("C7", "rank-spread", Family.COMMUNICATION, needs_several_ranks, link=ADVISOR, across=True)
 def rank_spread(case: Case) -> Verdict:
     """Ranks have unequal work."""
     talking = collectives(case.profile)["session"].unique()

@@ -47,7 +47,7 @@ _DEBUG_FLAGS: Final = (
 
 
 def needs_model_config(case: Case) -> str:
-    """DLProf's model configuration."""
+    """Require DLProf's model configuration."""
     if model_config(case):
         return ""
     if Tool.DLPROF in tools_of(case.profile):
@@ -80,7 +80,7 @@ def benchmark_off(case: Case) -> Verdict:
 
 
 def model_config(case: Case) -> dict[str, float]:
-    """What DLProf says of the model's configuration; empty where it says nothing."""
+    """Return DLProf's model configuration; empty if there is none."""
     rows = case.profile["tool_figures"].filter(pl.col("section") == MODEL_CONFIG).drop_nulls("value")
     return dict(rows.select("name", "value").iter_rows())
 
@@ -115,7 +115,7 @@ def sync_batch_norm(case: Case) -> Verdict:
     inside = rows.drop_nulls("iteration")
     if rows.height > case.limit("P13", "ops") and inside.is_empty():
         return CannotTell(f"{plural(rows.height, 'call')} of SyncBatchNorm, but no iterations")
-    # Of those that are in none no one knows how many an iteration has.
+    # Outside of iterations, the number per iteration is unknown.
     rows = inside if inside.height else rows
     each = rows.height / max(inside["iteration"].n_unique(), 1)
     numbers = {"ops": rows.height, "per_iteration": each}
@@ -165,7 +165,7 @@ def data_parallel(case: Case) -> Verdict:
         for pattern in (r"(?:^|[^\w])DataParallel\b", "DistributedDataParallel")
     )
     devices = case.profile["activities"]["device"].drop_nulls().n_unique()
-    talks = communication_kernels(case).height
+    communicates = communication_kernels(case).height
     numbers = {"gpus": devices}
     if plain and devices > 1:
         return Found(
@@ -177,9 +177,9 @@ def data_parallel(case: Case) -> Verdict:
             view="ops-and-kernels",
             filter="DataParallel",
         )
-    if distributed and not talks and (hidden := needs.single_kernels(case)):
+    if distributed and not communicates and (hidden := needs.single_kernels(case)):
         return CannotTell(hidden)
-    if distributed and not talks and (case.session_row["world_size"] or 1) > 1:
+    if distributed and not communicates and (case.session_row["world_size"] or 1) > 1:
         return Found(
             "DistributedDataParallel runs without NCCL kernels.",
             'Initialize with backend="nccl".',
@@ -193,7 +193,7 @@ def data_parallel(case: Case) -> Verdict:
 
 
 def load_faster(case: Case) -> str:
-    """How to load input data faster, by what the data loader is known to do already."""
+    """Return advice to load input data faster, by what is known of the data loader."""
     config = model_config(case)
     workers = case.in_use.loader_workers
     if workers is None and config.get("num_workers") is not None:
@@ -206,7 +206,7 @@ def load_faster(case: Case) -> str:
 
 
 def loading_within(case: Case, idle: IntervalSet) -> int:
-    """How much of a set of time the program loads input data in, by the names of ops and ranges, ns."""
+    """Return how much of some time the program loads input data in, by names of ops and ranges, ns."""
     return (host_phases(case.profile, case.session or 0).get(HostPhase.DATALOADER, EMPTY) & idle).length_ns
 
 
@@ -230,12 +230,12 @@ def dataloader(case: Case) -> Verdict:
         numbers,
         waited,
         "loading while no GPU is busy",
-        *_loads(case),
+        *_loading_evidence(case),
     )
 
 
-def _loads(case: Case) -> tuple[pl.DataFrame, str, str]:
-    """Evidence, view and filter: the ranges that load data, by name, longest first; where there are none, the ops."""
+def _loading_evidence(case: Case) -> tuple[pl.DataFrame, str, str]:
+    """Return evidence, view and filter: the ranges that load data by name, longest first, else the ops."""
     found = case.profile["ranges"].clear(), "ranges", ""
     for frame, view, column in (("ops", "ops-and-kernels", "op"), ("ranges", "ranges", "name")):
         names = case.names(frame, "")

@@ -92,7 +92,7 @@ def long_gaps(case: Case) -> Verdict:
 
 
 def _long_gap_cause(case: Case, otherwise: str) -> tuple[str, str]:
-    """The main cause of long gaps, by time, and what to do about it."""
+    """Return the main cause of long gaps, by time, and what to do about it."""
     parts = [
         gaps.take(np.flatnonzero(gaps.lengths_ns >= case.limit("U2", "gap_ns"))).intervals
         for _, gaps in case.device_gaps
@@ -112,14 +112,14 @@ def _long_gap_cause(case: Case, otherwise: str) -> tuple[str, str]:
 
 
 def _meanwhile(case: Case, host: str | None, call: str | None) -> str:
-    """What the CPU did in a gap, in words."""
+    """Return a text about what the CPU did in a gap."""
     if host is None:
         return ""
     return f"; the CPU was outside {case.api_name} calls" if host == NO_CALL else f"; the CPU was in {label(call)}"
 
 
 def _with_lines(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
-    """Gaps as rows of evidence: start_ns, gap_ns, cpu_in and call (on the CPU), after (the work after it), line."""
+    """Return gaps as evidence: start_ns, gap_ns, cpu_in and call (on the CPU), after (the work after it), line."""
     lines = case.profile["activities"].select("activity", "line")
     return gaps.join(lines, on="activity", how="left", maintain_order="left").select(
         "device",
@@ -160,7 +160,7 @@ def host_bound(case: Case) -> Verdict:
 
 
 def _late_by_name(case: Case) -> pl.DataFrame:
-    """Gaps before work that had not been launched when the work before it had ended: name, waits, gap_ns, long_ns.
+    """Return gaps before work that was launched after the previous work ended: name, waits, gap_ns, long_ns.
 
     The last is the part of ``gap_ns`` in gaps so long that U2 counts them.
     """
@@ -301,7 +301,7 @@ def low_gpu_utilization(case: Case) -> Verdict:
 
 
 def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
-    """What the CPU did while a GPU was idle: the largest part as a sentence, what to do about it, and the cause."""
+    """Return what the CPU did while a GPU was idle: a sentence about the largest part, advice, and the cause."""
     busy = next(case.working(line) for line in case.lines if line.device == device)
     begin, end = case.wall
     idle = busy.gaps(begin, end)
@@ -366,7 +366,7 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
 
 
 def _too_short(case: Case, chunks: int) -> str:
-    """Why a run cannot be cut into so many parts, or nothing."""
+    """Return why a run cannot be divided into that many chunks, or an empty text."""
     if case.span_ns >= chunks * case.resolution_ns:
         return ""
     return f"the span of {duration(case.span_ns)} is too short to be cut into {chunks} parts"
@@ -415,7 +415,7 @@ def low_stretches(case: Case) -> Verdict:
 
 
 def _cause_of_stretches(case: Case) -> str:
-    """Why the GPU is little used for a while: as U1 or U2 found, else whether it waits in a few gaps or in many."""
+    """Return why the GPU is little used: as U1 or U2 found, else whether it waits in a few gaps or in many."""
     for found in ("U1", "U2"):
         if case.found(found):
             return case.cause(found)
@@ -442,18 +442,18 @@ def low_compute(case: Case) -> Verdict:
         return Clean(f"the GPU computes for {percent(share)} {how}", numbers)
     other = case.work.filter(pl.col("kind").is_in(["memcpy", "um"]) | (pl.col("op_type") == COMMUNICATION))
     first = other.row(0, named=True) if other.height else None
-    talks = first is not None and first["op_type"] == COMMUNICATION
+    communicates = first is not None and first["op_type"] == COMMUNICATION
     found = Found(
         f"The GPU computes for only {percent(share)} {how}"
         + (f". {label(first['name'])} takes {duration(first['total_ns'])}." if first else "."),
-        less_communication(case) if talks else "Keep data on the device, and overlap copies with kernels.",
+        less_communication(case) if communicates else "Keep data on the device, and overlap copies with kernels.",
         numbers,
         busy - compute,
         f"all busy time without a kernel that computes{case.several_gpus_suffix}",
         *evidence_by_name(other, "calls", "total_ns"),
-        cause=Cause.COMMUNICATION if talks else "",
+        cause=Cause.COMMUNICATION if communicates else "",
     )
-    return found if talks else of_start_up(case, found, case.copies)
+    return found if communicates else of_start_up(case, found, case.copies)
 
 
 @rule("U10", "fluctuating", Family.UTILIZATION, needs.start_times, severity=Severity.INFO, link=SAGEMAKER)

@@ -61,7 +61,7 @@ def no_iterations(case: Case) -> Verdict:
         "No iterations recorded or found: start-up and steady state are not separated."
         if not number
         else "Only one iteration: there is nothing to compare it with.",
-        _ended(missing.partition(": ")[2] or "record several steps"),
+        _with_period(missing.partition(": ")[2] or "record several steps"),
         {"iterations": number},
         None,
         "none",
@@ -69,8 +69,8 @@ def no_iterations(case: Case) -> Verdict:
     )
 
 
-def _ended(text: str) -> str:
-    """A text as a sentence."""
+def _with_period(text: str) -> str:
+    """End a text with a period."""
     return text[:1].upper() + text[1:] + "." * (not text.endswith("."))
 
 
@@ -78,7 +78,7 @@ def _ended(text: str) -> str:
 def uneven_range(case: Case) -> Verdict:
     """Iterations differ in length."""
     values = iteration_durations(case)
-    varies = varies_pct(values)
+    varies = variation_pct(values)
     numbers = {"varies_pct": varies, "iterations": len(values)}
     if len(values) < 2:
         return CannotTell("only one iteration")
@@ -92,7 +92,7 @@ def uneven_range(case: Case) -> Verdict:
     )
     if steady is not None:
         numbers |= {"from": steady["steady_first"], "to": steady["steady_last"]}
-        # Of all iterations the view proposes, not of those that were chosen.
+        # The view proposes a range of all iterations, not of the chosen ones.
         is_proposed = not case.profile.aggregation.is_part
         how = how_to_select_iterations(steady["steady_first"], steady["steady_last"], proposed=is_proposed)
         advice = (
@@ -112,12 +112,12 @@ def uneven_range(case: Case) -> Verdict:
 
 
 def iteration_durations(case: Case) -> npt.NDArray[np.float64]:
-    """How long each iteration took, in order."""
+    """Return the duration of each iteration, in order."""
     return case.iterations["duration_ns"].to_numpy().astype(float)
 
 
-def varies_pct(values: npt.NDArray[np.float64]) -> float:
-    """Standard deviation as a share of the mean, in percent."""
+def variation_pct(values: npt.NDArray[np.float64]) -> float:
+    """Return the standard deviation as a percentage of the mean."""
     mean = float(values.mean()) if len(values) else 0.0
     return 100 * float(values.std(ddof=1)) / mean if len(values) > 1 and mean else 0.0
 
@@ -164,7 +164,7 @@ def slow_iterations(case: Case) -> Verdict:
 
 
 def _what_grew(slow: Mapping[str, Any], others: pl.DataFrame) -> str:
-    """Whether a slow iteration is busy or idle for longer than others, in words."""
+    """Return a text about whether a slow iteration is busy or idle for longer than others."""
     known = others.select("busy_ns", "idle_ns").drop_nulls()
     if known.is_empty():
         return ""
@@ -180,7 +180,7 @@ def drift(case: Case) -> Verdict:
     if len(values) < 2 * FEW:
         return CannotTell(f"not enough data: a trend needs {2 * FEW} iterations, there are {len(values)}")
     half = len(values) // 2
-    # Slopes between each iteration and the one half the run later: the median of them bears outliers.
+    # The slope between each iteration and the one half the run later: their median is robust to outliers.
     slope = float(np.median((values[half:] - values[: len(values) - half]) / half))
     median = float(np.median(values))
     rise = 100 * slope * len(values) / median if median else 0.0
@@ -254,12 +254,12 @@ _LOOK: Final = ("iteration", "phase", "requests", "query_tokens", "duration_ns",
 
 
 def needs_server_steps(case: Case) -> str:
-    """Steps of an inference server, whose phases are known."""
+    """Require steps of an inference server with known phases."""
     return "" if _steps(case).height else "no steps of an inference server (annotations of vLLM or SGLang)"
 
 
 def _steps(case: Case, *phases: str) -> pl.DataFrame:
-    """The steps of the server in order, those of some phases alone where these are given."""
+    """Return the steps of the server in order, optionally of some phases only."""
     rows = (
         steps_of_server(case.profile).drop_nulls(["phase_by", "iteration", "duration_ns", "start_ns"]).sort("start_ns")
     )
@@ -317,7 +317,7 @@ def prefill_delays_decode(case: Case) -> Verdict:
     if decode.height < FEW_STEPS:
         return CannotTell(f"fewer than {FEW_STEPS} decode steps")
     usual = int_or_zero(decode["duration_ns"].median())
-    # A step of prompts alone delays those that are decoded before and after it.
+    # A prefill step delays the decode steps around it.
     first, last = int_or_zero(decode["start_ns"].min()), int_or_zero(decode["start_ns"].max())
     within = (pl.col("start_ns") > first) & (pl.col("start_ns") < last)
     slow = steps.filter(

@@ -50,7 +50,7 @@ LAUNCH_CALLS: Final = (
 @rule("A3", "launch-bound", Family.LAUNCHES, needs.launches_linked, link=HTA)
 def launch_bound(case: Case) -> Verdict:
     """Launching kernels takes longer than running them."""
-    launches, bound = _bound(case)
+    launches, bound = _launch_bound_calls(case)
     if not launches:
         return CannotTell("durations of launch calls are not recorded")
     share = 100 * bound.height / launches
@@ -86,8 +86,8 @@ def launch_bound(case: Case) -> Verdict:
     return of_start_up(case, found, beyond) if waits else found
 
 
-def _bound(case: Case) -> tuple[int, pl.DataFrame]:
-    """How many calls of known duration launched kernels, and those that took longer.
+def _launch_bound_calls(case: Case) -> tuple[int, pl.DataFrame]:
+    """Return the number of timed launch calls, and the launches whose call took longer than their kernels.
 
     The kernels of a graph have one call, to be compared with all of them.
 
@@ -122,7 +122,7 @@ def _bound(case: Case) -> tuple[int, pl.DataFrame]:
 
 
 def _named_by_calls(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
-    """Add ``name``: of the call that launched several kernels, else of the one kernel."""
+    """Add ``name``: of the call if it launched several kernels, else of the kernel."""
     several = pl.col("kernels") > 1
     begun = rows.filter(several)["launch_ns"].unique()
     calls = (
@@ -179,7 +179,7 @@ def launch_delay(case: Case) -> Verdict:
     activities = case.profile["activities"].select(shown)
     parts = [activities.clear().with_columns(late_ns=pl.lit(None, pl.Int64))]
     for line in case.lines:
-        late, late_ns = _late(line, line.of(called_until), line.of(known), least)
+        late, late_ns = _late_starts(line, line.take(called_until), line.take(known), least)
         rows = activities.select(pl.all().gather(pl.Series(line.rows_at(late))))
         parts.append(rows.with_columns(pl.Series("late_ns", late_ns, pl.Int64)))
     late_rows = pl.concat(parts)
@@ -200,8 +200,8 @@ def launch_delay(case: Case) -> Verdict:
     )
 
 
-def _late(line: Timeline, called_until: Ints, known: Flags, least: float) -> tuple[Ints, Ints]:
-    """The places of a line's work that began late after both its call and the work before, and by how much.
+def _late_starts(line: Timeline, called_until: Ints, known: Flags, least: float) -> tuple[Ints, Ints]:
+    """Return the positions of work that began late after both its call and the previous work, and the delays.
 
     Args:
         line: The work.
@@ -236,7 +236,7 @@ def full_queue(case: Case) -> Verdict:
     """The queue of a stream is full."""
     calls = launch_calls(case.profile)
     launch = calls["launch_ns"].fill_null(-1).to_numpy()
-    # What one call launches (the kernels of a graph) waits together.
+    # The kernels of one call (of a graph) wait together.
     first = launch >= 0
     if calls.select(pl.col("launched_with").max()).item():
         first &= (calls["launched_with"].fill_null(0) == 0).to_numpy()
@@ -245,9 +245,9 @@ def full_queue(case: Case) -> Verdict:
     for sequence in case.sequences:
         places, starts = sequence.places, sequence.starts
         if not all_first:
-            chosen = sequence.line.of(first)[places]
+            chosen = sequence.line.take(first)[places]
             places, starts = places[chosen], starts[chosen]
-        waiting = max_concurrent(sequence.line.of(launch)[places], starts)
+        waiting = max_concurrent(sequence.line.take(launch)[places], starts)
         if waiting > most:
             most, stream = waiting, case.profile["activities"]["stream"][sequence.first_row]
     numbers = {"waiting": most}

@@ -21,10 +21,10 @@ _FULL: Final = 0.9
 
 
 def needs_memory_use(case: Case) -> str:
-    """How much memory was used, and of how much."""
+    """Require the used and the total memory."""
     if memory_use(case).height:
         return ""
-    if _allocated(case).height:
+    if _allocator_peaks(case).height:
         return "unknown GPU memory size"
     return "GPU memory use is not recorded"
 
@@ -35,29 +35,29 @@ def memory_underused(case: Case) -> Verdict:
     most = memory_use(case).row(0, named=True)
     numbers = {"memory_pct": most["used_pct"], "used_bytes": int(most["used"]), "total_bytes": int(most["total"])}
     if most["used_pct"] >= case.limit("I7", "memory_pct"):
-        return Clean(f"{percent(most['used_pct'])} of the memory is {_used(case)}", numbers)
+        return Clean(f"{percent(most['used_pct'])} of the memory is {_in_use(case)}", numbers)
     factor = min(_MAX_BATCH_FACTOR, int(_FULL * 100 / most["used_pct"])) if most["used_pct"] else _MAX_BATCH_FACTOR
     return Found(
-        f"At most {percent(most['used_pct'])} of GPU memory is {_used(case)} ({size(int(most['used']))} of "
+        f"At most {percent(most['used_pct'])} of GPU memory is {_in_use(case)} ({size(int(most['used']))} of "
         f"{size(int(most['total']))}).",
         f"Try a batch {factor} times as large: fewer and longer launches.",
         {**numbers, "factor": factor},
         None,
         "not estimated: it depends on how throughput grows with the batch",
-        *_shown(case),
+        *_evidence(case),
     )
 
 
 def memory_use(case: Case) -> pl.DataFrame:
-    """Memory of each GPU as recorded, else what the framework's allocator took: gpu, total, used, used_pct."""
-    rows = _of_tool(case)
+    """Return the memory of each GPU as recorded, else the allocator's: gpu, total, used, used_pct."""
+    rows = _recorded_memory(case)
     name = pl.col("name").str
     values = rows.select(
         name.extract(r"^GPU memory (.*): (?:Total|Used)$").alias("gpu"),
         pl.when(name.ends_with("Total")).then("value").alias("total"),
         pl.when(name.ends_with("Used")).then("value").alias("used"),
     )
-    split = values if rows.height else _allocated(case)
+    split = values if rows.height else _allocator_peaks(case)
     return (
         split.group_by("gpu")
         .agg(pl.col("total", "used").max())
@@ -67,14 +67,14 @@ def memory_use(case: Case) -> pl.DataFrame:
     )
 
 
-def _of_tool(case: Case) -> pl.DataFrame:
-    """Memory of GPUs as the tool recorded it."""
+def _recorded_memory(case: Case) -> pl.DataFrame:
+    """Return the memory of GPUs as the tool recorded it."""
     rows = case.profile["tool_figures"]
     return rows.filter(pl.col("name").str.starts_with("GPU memory "), pl.col("value").is_not_null())
 
 
-def _allocated(case: Case) -> pl.DataFrame:
-    """The most that the framework's allocator took of each GPU: gpu, total (null: not known), used."""
+def _allocator_peaks(case: Case) -> pl.DataFrame:
+    """Return the peak of allocated memory of each GPU: gpu, total (null: unknown), used."""
     return (
         allocators(case.profile)
         .with_columns(used=pl.max_horizontal("reserved_peak_bytes", "peak_bytes"))
@@ -83,15 +83,15 @@ def _allocated(case: Case) -> pl.DataFrame:
     )
 
 
-def _used(case: Case) -> str:
-    """How it is known of memory that it is not free."""
-    return "used" if _of_tool(case).height else "taken by the framework's allocator"
+def _in_use(case: Case) -> str:
+    """Return the word for memory in use, by how it is recorded."""
+    return "used" if _recorded_memory(case).height else "taken by the framework's allocator"
 
 
-def _shown(case: Case) -> tuple[pl.DataFrame, str, str, Severity | None, str]:
-    """Evidence, view, filter, severity and part of what is about the memory of GPUs."""
+def _evidence(case: Case) -> tuple[pl.DataFrame, str, str, Severity | None, str]:
+    """Return evidence, view, filter, severity and part of findings about GPU memory."""
     rows = memory_use(case)
-    if _of_tool(case).height:
+    if _recorded_memory(case).height:
         return rows, "tool-report", "memory", None, ""
     return rows, "memory", "", None, "allocator"
 
@@ -102,22 +102,22 @@ def memory_full(case: Case) -> Verdict:
     most = memory_use(case).row(0, named=True)
     numbers = {"memory_pct": most["used_pct"], "used_bytes": int(most["used"]), "total_bytes": int(most["total"])}
     if most["used_pct"] <= case.limit("I8", "memory_pct"):
-        return Clean(f"{percent(most['used_pct'])} of the memory is {_used(case)}", numbers)
+        return Clean(f"{percent(most['used_pct'])} of the memory is {_in_use(case)}", numbers)
     if case.in_use.inference_server:
-        return Clean(f"{percent(most['used_pct'])} of the memory is {_used(case)}: servers reserve it once", numbers)
+        return Clean(f"{percent(most['used_pct'])} of the memory is {_in_use(case)}: servers reserve it once", numbers)
     return Found(
-        f"{percent(most['used_pct'])} of GPU memory is {_used(case)} ({size(int(most['used']))} of "
+        f"{percent(most['used_pct'])} of GPU memory is {_in_use(case)} ({size(int(most['used']))} of "
         f"{size(int(most['total']))}). Allocations may fail or wait.",
         "Use activation checkpointing, mixed precision, or a smaller batch with gradient accumulation.",
         numbers,
         None,
         "not estimated",
-        *_shown(case),
+        *_evidence(case),
     )
 
 
 def needs_allocations(case: Case) -> str:
-    """What the framework's allocator gave out of a GPU's memory."""
+    """Require allocations of GPU memory by the framework."""
     of_gpus = case.profile["memory_events"].filter(pl.col("place") == "GPU", pl.col("allocated_bytes").is_not_null())
     return "" if of_gpus.height else why_none(case.profile, ALLOCATIONS)
 

@@ -33,14 +33,14 @@ SHOWN: Final = ("grid", "block", "registers", "calls", "total_ns", "occupancy_pc
 
 
 def known_occupancies(case: Case) -> pl.DataFrame:
-    """Launch configurations whose occupancy is known, the most time first, with ``share_pct`` of the GPU time."""
+    """Return launch configurations with a known occupancy, most time first, with ``share_pct`` of the GPU time."""
     return with_share(case, case.configs.filter(pl.col("occupancy_pct").is_not_null(), pl.col("total_ns") > 0))
 
 
 def kernel_time_description(case: Case) -> str:
-    """What the times of `known_occupancies` are parts of, in words: kernels that communicate are not among them."""
-    talks = (case.kernels["op_type"] == COMMUNICATION).any()
-    return "the time of compute kernels" if talks else "kernel time"
+    """Return a phrase for the kernel time of `known_occupancies`, which leaves out communication."""
+    communicates = (case.kernels["op_type"] == COMMUNICATION).any()
+    return "the time of compute kernels" if communicates else "kernel time"
 
 
 def with_share(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
@@ -49,13 +49,13 @@ def with_share(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def time_weighted_mean(rows: pl.DataFrame, column: str) -> float:
-    """The mean of a column over the time of kernels; 0 where there is none."""
+    """Return the mean of a column, weighted by kernel time; 0 if there is none."""
     taken = known_sum(rows["total_ns"])
     return float_or_zero(rows.select((pl.col(column) * pl.col("total_ns")).sum()).item()) / taken if taken else 0.0
 
 
 def filled_pct(case: Case) -> float:
-    """SMs that the grids of kernels reach, by kernel time, as a share of all SMs."""
+    """Return the share of all SMs that the grids of kernels reach, weighted by kernel time."""
     return time_weighted_mean(case.configs.drop_nulls("sm_efficiency_pct"), "sm_efficiency_pct")
 
 
@@ -94,17 +94,17 @@ def low_occupancy(case: Case) -> Verdict:
         None,
         "not estimated: more warps help only where latency is not hidden",
         *evidence_by_name(low if low.height else below, *SHOWN),
-        Severity.INFO if mostly_tensor or _is_little(case, low) else None,
+        Severity.INFO if mostly_tensor or _is_negligible(case, low) else None,
     )
 
 
-def _is_little(case: Case, rows: pl.DataFrame) -> bool:
-    """Whether kernels take so little of the wall time that changing them gains nothing."""
+def _is_negligible(case: Case, rows: pl.DataFrame) -> bool:
+    """Return whether kernels take too little of the wall time for a change to matter."""
     return bool(case.wall_ns) and case.of_wall(known_sum(rows["total_ns"])) < LITTLE_PCT
 
 
 def limiter_advice(limiter: object) -> str:
-    """What to do about what limits the occupancy."""
+    """Return advice about what limits the occupancy."""
     parts = [advice for name, advice in _LIMITER_ADVICE.items() if name in str(limiter)]
     return " and ".join(parts) or "change the block size"
 
@@ -134,7 +134,7 @@ def tiny_blocks(case: Case) -> Verdict:
         None,
         "not estimated: more warps help only where latency is not hidden",
         *evidence_by_name(rows, *SHOWN),
-        Severity.INFO if _is_little(case, rows) else None,
+        Severity.INFO if _is_negligible(case, rows) else None,
     )
 
 
@@ -207,7 +207,7 @@ def small_grids(case: Case) -> Verdict:
     by_name = rows.group_by("name").agg(pl.col("share_pct").sum())
     heavy = by_name.filter(pl.col("share_pct") >= case.limit("L2", "kernel_pct"))
     empty = pl.col("total_ns") * (1 - pl.col("blocks") / pl.col("sm_count"))
-    small = _dearest(rows.join(heavy.select("name"), on="name", how="semi", maintain_order="left"), empty)
+    small = _sort_by_gain(rows.join(heavy.select("name"), on="name", how="semi", maintain_order="left"), empty)
     numbers = {"kernels": heavy.height, "time_pct": float_or_zero(heavy["share_pct"].sum())}
     if small.is_empty():
         return Clean("no significant kernel has fewer blocks than there are SMs", numbers)
@@ -224,8 +224,8 @@ def small_grids(case: Case) -> Verdict:
     )
 
 
-def _dearest(rows: pl.DataFrame, gain_ns: pl.Expr) -> pl.DataFrame:
-    """Configurations with what a full GPU would gain of each (``gain_ns``), the most first."""
+def _sort_by_gain(rows: pl.DataFrame, gain_ns: pl.Expr) -> pl.DataFrame:
+    """Sort configurations by the time saved on a full GPU (``gain_ns``), the largest first."""
     return rows.with_columns(gain_ns=gain_ns).sort("gain_ns", descending=True, maintain_order=True)
 
 
@@ -233,7 +233,7 @@ def _dearest(rows: pl.DataFrame, gain_ns: pl.Expr) -> pl.DataFrame:
 def under_one_wave(case: Case) -> Verdict:
     """Launches are smaller than one wave."""
     rows = known_occupancies(case).filter(pl.col("waves").is_not_null())
-    small = _dearest(rows.filter(pl.col("waves") < 1), pl.col("total_ns") * (1 - pl.col("waves")))
+    small = _sort_by_gain(rows.filter(pl.col("waves") < 1), pl.col("total_ns") * (1 - pl.col("waves")))
     share = 100 * known_sum(small["total_ns"]) / max(known_sum(rows["total_ns"]), 1)
     numbers = {"time_pct": share, "kernels": small["name"].n_unique()}
     if share <= case.limit("L3", "time_pct"):
@@ -270,7 +270,7 @@ def tail_effect(case: Case) -> Verdict:
     low = rows.filter(
         pl.col("tail_pct") > 0, pl.col("tail_pct") >= least, 100 * filled < case.limit("L4", "filled_pct")
     )
-    tails = _dearest(low, pl.col("total_ns") * pl.col("tail_pct") / 100 * (1 - filled))
+    tails = _sort_by_gain(low, pl.col("total_ns") * pl.col("tail_pct") / 100 * (1 - filled))
     numbers = {"kernels": tails["name"].n_unique()}
     if tails.is_empty():
         return Clean(f"no significant launch spends {least:g}% or more on a nearly empty last wave", numbers)

@@ -45,7 +45,7 @@ _LAUNCH: Final = ("session", "device", "stream", "start_ns", "name", "op")
 @rule("A8", "malloc-in-loop", Family.LAUNCHES, needs.api_trace, needs.iterations, link=HTA)
 def allocation_in_loop(case: Case) -> Verdict:
     """GPU memory is allocated in the loop."""
-    # The first iteration may allocate: where others were chosen, none of them is the first.
+    # The first iteration may allocate; a selection of iterations may not contain it.
     later = case.profile.aggregation.first is not None
     steps = case.iterations if later else case.iterations.slice(1)
     if steps.is_empty():
@@ -135,7 +135,7 @@ def start_up_calls(case: Case) -> pl.DataFrame:
 
 
 def longest_start_up_call(case: Case) -> str:
-    """The call in which CUDA starts longest, in words; empty where none is long."""
+    """Return a text about the longest call in which CUDA starts; empty if none is long."""
     calls = start_up_calls(case)
     return f"{label(calls['name'][0])} took {duration(calls['max_ns'][0])} of it" if calls.height else ""
 
@@ -175,13 +175,13 @@ def autotuning(case: Case) -> Verdict:
 
 
 def _repeats(case: Case) -> bool:
-    """Whether other kernels run often: then what ran once is worth a second look."""
+    """Return whether other kernels run often: only then are kernels that run once suspicious."""
     calls = case.kernels["calls"].drop_nulls()
     return bool(calls.len()) and float(calls.median() or 0) >= 3  # type: ignore[arg-type]
 
 
 def _adjacent(rows: pl.DataFrame, single: pl.Series, least: int) -> list[str]:
-    """Names of kernels that run once each, so many in a row."""
+    """Return names of kernels that run once each, at least ``least`` in a row."""
     ordered = rows.with_columns(single.alias("once")).sort("session", "device", "stream", "start_ns")
     runs = ordered.with_columns(pl.col("once").rle_id().alias("run")).filter("once")
     long = runs.group_by("run").agg(pl.col("name").unique()).filter(pl.col("name").list.len() >= least)
@@ -260,7 +260,7 @@ def _changing(case: Case, names: pl.Series, *, of_ops: bool) -> pl.DataFrame | N
 
 
 def warm_start(case: Case) -> tuple[int, int, int] | None:
-    """The first iteration after warm-up (as in I10), when it begins, and the last iteration.
+    """Return the first iteration after warm-up (as in I10), when it begins, and the last iteration.
 
     None where fewer than two are left, or where iterations were chosen already.
     """
@@ -276,7 +276,7 @@ def warm_start(case: Case) -> tuple[int, int, int] | None:
 
 
 def judge_what_repeats(case: Case, first: int, last: int) -> str:
-    """Advice to judge a run without start-up: the steady iterations that view Iterations proposes, else all warm ones.
+    """Return advice to judge the run without start-up: the steady iterations, else all after warm-up.
 
     Args:
         case: The run.

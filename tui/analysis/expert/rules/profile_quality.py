@@ -149,8 +149,8 @@ def profiler_overhead(case: Case) -> Verdict:
     if by_tool.height and case.profile.aggregation.is_part:
         return CannotTell("profiler overhead is known of the whole run only")
     if overhead.height:
-        # What threads do at the same time counts once, and what lies outside of the wall time does not count.
-        taken = intervals_of_rows(overhead).clipped(*case.wall).length_ns
+        # Concurrent overhead of threads counts once; overhead outside of the wall time does not count.
+        taken = intervals_of_rows(overhead).clip_to(*case.wall).length_ns
         whole, of = case.wall_ns, "wall time"
     else:
         taken, whole, of = round(by_tool["value"].sum()), case.span_ns, "GPU span"
@@ -183,7 +183,7 @@ def percentages(case: Case) -> Verdict:
         pl.col("time_pct").sum().alias("sum_pct"), pl.len().cast(pl.Int64).alias("rows"), pl.col("line").min()
     ).sort("section")  # fmt: skip
     slack = case.limit("Q5", "slack_pct")
-    # Others than nvprof print kernels and copies, or calls of several interfaces, in tables of 100% each.
+    # Tools other than nvprof print kernels and copies, or several APIs, in tables of 100% each.
     of_nvprof = case.tool is Tool.NVPROF
     tables = pl.lit(1.0) if of_nvprof else (pl.col("sum_pct") / 100).round().clip(1)
     # Each printed figure is rounded, by nvprof to 0.01, by nsys to 0.1: many rows may be off by as many half steps.

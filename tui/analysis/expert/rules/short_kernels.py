@@ -99,7 +99,7 @@ def short_kernels(case: Case) -> Verdict:
 
 
 def _idle_before(case: Case, short: float) -> int | None:
-    """How long GPUs idle right before short kernels, without the long gaps that U2 counts.
+    """Return the GPU idle time right before short kernels, without the long gaps that U2 counts.
 
     None where no such gap is seen, as where starts are rounded to more than a gap lasts.
     """
@@ -149,7 +149,7 @@ def mergeable(case: Case) -> Verdict:
 
 
 def _one_launch(case: Case, name: str) -> str:
-    """How to replace runs of a kernel by one launch, without what the program already does."""
+    """Return how to replace runs of a kernel by one launch, without what the program already does."""
     if name.startswith(RUNTIME_COPIES):
         return COPY_LESS_OFTEN
     if _FOREACH in name:
@@ -161,7 +161,7 @@ def _one_launch(case: Case, name: str) -> str:
 
 
 def _runs(sequence: KernelSequence, working: IntervalSet, work: pl.DataFrame, short: float, least: int) -> pl.DataFrame:
-    """Runs of one short kernel in a stream: name, line, launches, duration_ns, idle_ns (without work of any stream).
+    """Return runs of one short kernel in a stream: name, line, launches, duration_ns, idle_ns (of the whole GPU).
 
     Args:
         sequence: The kernels of the stream; those that communicate make no runs.
@@ -171,7 +171,7 @@ def _runs(sequence: KernelSequence, working: IntervalSet, work: pl.DataFrame, sh
         least: So many of them.
     """
     names, starts, ends = sequence.names, sequence.starts, sequence.ends
-    # Most kernels are followed by another one: only the few places where one goes on are looked at further.
+    # Most kernels are followed by a different one: examine only the few positions where one repeats.
     again = np.flatnonzero(names[1:] == names[:-1])
     goes_on = again[
         (starts[again + 1] - ends[again] < short) & (ends[again + 1] - starts[again + 1] < short)
@@ -267,7 +267,7 @@ def fusible_chain(case: Case) -> Verdict:
 
 
 def _shorten_chain(case: Case) -> str:
-    """What to do about a chain of kernels, without what the program already does."""
+    """Return advice about a chain of kernels, without what the program already does."""
     used = case.in_use
     ways = [f"capture this chain in a CUDA graph{used.unless_a_graph}"] * (not used.cuda_graphs)
     ways += [f"fuse it ({case.compiler})" if case.compiler and not used.compiler else "fuse it in one kernel"]
@@ -276,7 +276,7 @@ def _shorten_chain(case: Case) -> str:
 
 
 def in_a_row(names: Sequence[str]) -> str:
-    """Kernels in the order that they run in: the first three that differ, and how many are not named.
+    """Return a text with the kernels in order of execution: the first three distinct ones, and the number of others.
 
     >>> in_a_row(["f", "g", "g"])
     '`f`, 2 x `g`'
@@ -292,7 +292,7 @@ def in_a_row(names: Sequence[str]) -> str:
 def worst_chain(
     sequence: KernelSequence, working: IntervalSet, busy: float, repeats: int, gap_ns: float
 ) -> Chain | None:
-    """The chain of a stream that wastes most, of those that come often while the GPU has work for little of their time.
+    """Return the chain of a stream that wastes most time, of those that are frequent and leave the GPU idle.
 
     Args:
         sequence: The kernels of the stream; no chain holds one that communicates.
@@ -316,7 +316,7 @@ def worst_chain(
         code = code[: n - length + 1] * _MIX + names[length - 1 :] + np.uint64(1)
         taken = ends[length - 1 :] - starts[: n - length + 1]
         own = closed[length - 1 :] - opened[: n - length + 1]
-        often = _often(code, often[: len(code)], repeats)
+        often = _may_be_frequent(code, often[: len(code)], repeats)
         unbroken = (communication_before[length:] == communication_before[:-length]) & (
             breaks[length - 1 :] == breaks[: n - length + 1]
         )
@@ -332,7 +332,7 @@ def worst_chain(
         )
         if by_code.is_empty() or (best is not None and by_code["idle"][0] <= best.idle_ns):
             continue
-        places = _apart(held[code[held] == np.uint64(by_code["code"][0])], length)
+        places = _without_overlaps(held[code[held] == np.uint64(by_code["code"][0])], length)
         chain = Chain(
             middle.rows[places[0] : places[0] + length],
             len(places),
@@ -345,22 +345,24 @@ def worst_chain(
     return best
 
 
-def _often(code: npt.NDArray[np.uint64], before: npt.NDArray[np.bool_], repeats: int) -> npt.NDArray[np.bool_]:
-    """Where chains may begin that come more often than ``repeats``: all of them, and few others.
+def _may_be_frequent(
+    code: npt.NDArray[np.uint64], before: npt.NDArray[np.bool_], repeats: int
+) -> npt.NDArray[np.bool_]:
+    """Return where chains may begin that repeat more than ``repeats`` times: all of them, and few others.
 
     Args:
-        code: Tells chains of a length apart.
+        code: A hash of each chain of a length.
         before: The same of chains that are shorter by one: no chain comes more often than its beginning.
         repeats: How often a chain may come.
     """
-    # To count what shares a place is quicker than to count each code, and leaves little to be counted so.
+    # Counting hash buckets is quicker than counting codes, and leaves few codes to count.
     place = ((code * _MIX) >> np.uint64(64 - _PLACE_BITS)).astype(np.int64)
     often: npt.NDArray[np.bool_] = before & (np.bincount(place[before], minlength=1 << _PLACE_BITS)[place] > repeats)
     return often
 
 
-def _apart(places: Ints, length: int) -> Ints:
-    """Of places in order those that do not overlap, taken greedily."""
+def _without_overlaps(places: Ints, length: int) -> Ints:
+    """Return positions that do not overlap, chosen greedily in order."""
     chosen, free = [], -1
     for place in places.tolist():
         if place >= free:
@@ -397,7 +399,7 @@ def not_fused(case: Case) -> Verdict:
 
 
 def _fuse(case: Case) -> str:
-    """How to fuse small kernels, without what the program already does."""
+    """Return how to fuse small kernels, without what the program already does."""
     if not case.session_row["framework"] and not case.is_torch:
         return "Fuse them: one kernel that does several of these steps reads and writes the data once."
     return (

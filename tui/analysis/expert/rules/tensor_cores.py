@@ -51,12 +51,12 @@ def no_tensor_cores(case: Case) -> Verdict:
         return Clean(f"tensor cores do not apply: {use.reason}", numbers)
     if use.using_ns:
         return Clean(f"{duration(use.using_ns)} of {duration(use.kernel_ns)} of kernel time uses tensor cores", numbers)
-    unsettled = _unsettled(case, use)
+    unsettled = _why_unknown(case, use)
     if unsettled:
         return CannotTell(unsettled)
     if not use.eligible_ns:
         return Clean("no kernel is eligible for tensor cores", numbers)
-    could = _not_on_them(rows)
+    could = _eligible_without_tensor_cores(rows)
     return Found(
         f"Tensor cores unused: {duration(use.eligible_ns)} of kernels ({percent(case.share(use.eligible_ns))} of GPU "
         f"time) could use them, mostly {label(could['name'][0])}.",
@@ -69,7 +69,7 @@ def no_tensor_cores(case: Case) -> Verdict:
 
 
 def _use_tensor_cores(case: Case) -> str:
-    """How to get work onto tensor cores, without what the program already does."""
+    """Return how to get work onto tensor cores, without what the program already does."""
     if case.in_use.half_precision:
         return "Half precision is already in use: make sizes multiples of 8, and check the layout."
     half, tf32 = _MIXED_PRECISION.get(case.framework, ("", ""))
@@ -89,13 +89,13 @@ _MIXED_PRECISION: Final = {
 
 
 def _before_ampere(case: Case) -> bool:
-    """Whether all GPUs are known and older than Ampere (8.0), the first with bfloat16 and TF32 in its tensor cores."""
+    """Return whether all GPUs are known and older than Ampere (8.0), the first with bfloat16 and TF32."""
     versions = number_in(case.facts["compute_capability"], r"^([0-9]+)\.")
     return bool(versions.len()) and not versions.null_count() and bool((versions < 8).all())
 
 
-def _not_on_them(rows: pl.DataFrame) -> pl.DataFrame:
-    """Eligible rows of `tensor_core_time` that do not use tensor cores: those that could before those around them.
+def _eligible_without_tensor_cores(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return eligible rows of `tensor_core_time` without tensor cores, products before the kernels around them.
 
     Added: may, false of kernels that an eligible op runs beside its product, as changes of layout and reductions.
     """
@@ -111,8 +111,8 @@ def _use(case: Case) -> tuple[pl.DataFrame, TensorCoreUse]:
     return rows, tensor_core_use(rows)
 
 
-def _unsettled(case: Case, use: TensorCoreUse) -> str:
-    """Why nothing can be said of tensor cores."""
+def _why_unknown(case: Case, use: TensorCoreUse) -> str:
+    """Return why nothing is known about tensor cores; empty if something is."""
     unknown = use.eligible_unknown_pct or 0.0
     if unknown > case.limit("P2", "unknown_pct"):
         return f"not enough data: use of tensor cores is unknown for {percent(unknown)} of the eligible time"
@@ -127,7 +127,7 @@ def few_tensor_cores(case: Case) -> Verdict:
         return CannotTell(use.reason)
     if use.reason:
         return Clean(f"tensor cores do not apply: {use.reason}")
-    unsettled = _unsettled(case, use)
+    unsettled = _why_unknown(case, use)
     if unsettled:
         return CannotTell(unsettled)
     efficiency = use.efficiency_pct
@@ -138,7 +138,7 @@ def few_tensor_cores(case: Case) -> Verdict:
     numbers = {"efficiency_pct": efficiency, "eligible_ns": use.eligible_ns, "using_ns": use.eligible_using_ns}
     if efficiency >= case.limit("P2", "info_pct"):
         return Clean(f"{percent(efficiency)} of the eligible kernel time uses tensor cores", numbers)
-    could = _not_on_them(rows)
+    could = _eligible_without_tensor_cores(rows)
     left, may = known_sum(could["total_ns"]), known_sum(could.filter("may")["total_ns"])
     if not may:
         return Clean(
@@ -262,7 +262,7 @@ def uneven_kernels(case: Case) -> Verdict:
     if not configs["grid_x"].count():
         return CannotTell("grids are not recorded: launches of one name may do different work")
     least_ns = case.limit("L10", "excess_pct") / 100 * case.gpu_ns
-    # Only launches that take more than this together can exceed their median by it.
+    # Only configurations whose launches take more than this in total can exceed their median by it.
     heavy = (
         configs.group_by(config)
         .agg(pl.col("calls", "total_ns").sum())
@@ -311,7 +311,7 @@ def below_roof(case: Case) -> Verdict:
     known = rows.drop_nulls("gain_ns")
     if known.is_empty():
         return CannotTell("no op with a known formula" if rows.is_empty() else "the peaks of this GPU are not known")
-    # The time of a launch alone keeps short ops from the roof.
+    # Launch overhead alone keeps short ops below the roof.
     long = known.filter(pl.col("gpu_ns") >= case.limit("P14", "call_ns") * pl.col("calls"))
     roof_ns = pl.col("gpu_ns") - pl.col("gain_ns")
     gains = long.with_columns(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def _overlap(case: Case) -> str:
-    """How to overlap copies with kernels, without what the program already does."""
+    """Return how to overlap copies with kernels, without what the program already does."""
     pinned = "" if case.in_use.pinned_memory else " from pinned memory"
     if not case.is_torch:
         return f"Copy the next part of the data{pinned} in a stream of its own while kernels work on this one."
@@ -78,7 +78,7 @@ def copies_dominate(case: Case) -> Verdict:
 
 
 def _copy_less(case: Case, first: Mapping[str, Any]) -> str:
-    """What to do about copies that take much time: small ones are too many, large ones are slow."""
+    """Return advice about copies that take much time: small ones are too many, large ones are slow."""
     pinned = "" if case.in_use.pinned_memory else " from pinned memory"
     if first["calls"] and first["total_ns"] / first["calls"] < case.limit("T1", "short_ns"):
         return f"Keep data on the device. Copy less often, and more at a time{pinned and f',{pinned}'}."
@@ -86,12 +86,12 @@ def _copy_less(case: Case, first: Mapping[str, Any]) -> str:
 
 
 def copies_by_name(case: Case) -> pl.DataFrame:
-    """Copies by name, longest first."""
+    """Return copies by name, longest first."""
     return case.work.filter(pl.col("kind") == "memcpy")
 
 
 def _all_copies(case: Case) -> tuple[pl.DataFrame, str, str]:
-    """Evidence, view and filter of what is about copies of any name."""
+    """Return evidence, view and filter of findings about all copies."""
     return copies_by_name(case).select("name", "calls", "total_ns", "line"), "kernels", "kind=memcpy"
 
 
@@ -258,7 +258,7 @@ def slow_copies(case: Case) -> Verdict:
 
 
 def _ceilings(case: Case) -> pl.DataFrame:
-    """What the link of each GPU does, where its compute capability is known: session, device, ceiling."""
+    """Return the bandwidth of the link of each GPU with a known compute capability: session, device, ceiling."""
     facts = case.facts.filter(pl.col("compute_capability").str.contains(r"^[0-9]+\.[0-9]+$"))
     chosen = case.gpu or case.profile.gpu
     ceilings = [
@@ -269,7 +269,7 @@ def _ceilings(case: Case) -> pl.DataFrame:
 
 
 def _generation(capability: float, board: str) -> int:
-    """Of PCIe, by the GPU's compute capability; boards can be slower than their GPU.
+    """Return the PCIe generation of a GPU by its compute capability; boards can be slower than their GPU.
 
     Boards with a Kepler GPU have the second or the third generation (K20 and K40 are both of 3.5): one that is not
     known to have the third is not blamed for missing its speed.
@@ -346,7 +346,7 @@ def same_upload(case: Case) -> Verdict:
 
 
 def _per_iteration(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of copies by iteration: bytes, number and sizes; iterations without any are missing."""
+    """Group copies by iteration: bytes, number and sizes."""
     return (
         rows.drop_nulls("iteration")
         .group_by("iteration")
