@@ -14,7 +14,7 @@ import pytest
 from tests.fuzz.inputs import inputs
 from tests.fuzz.survival import RAW
 from tui.output.export import for_terminal
-from tui.query.sql.run import numbered, result_spec
+from tui.query.sql.run import result_spec, with_row_numbers
 from tui.text import printable
 
 if not sys.platform.startswith("linux"):
@@ -88,7 +88,7 @@ def test_headings_are_cleaned_as_values_are() -> None:
     shown = for_terminal(frame)
     assert shown.columns == ["a·]52;c;QUJD··[31m·31m··", "a·]52;c;QUJD··[31m·31m·· (2)"]
     assert shown.row(0) == ("x·]52;c;QUJD··[31m·31m··", "y")
-    assert not any(RAW.search(column.title + column.help) for column in result_spec(numbered(frame)).columns)
+    assert not any(RAW.search(column.title + column.help) for column in result_spec(with_row_numbers(frame)).columns)
 
 
 def test_the_last_link_lets_lines_and_styles_pass_alone() -> None:

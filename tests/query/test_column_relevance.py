@@ -4,7 +4,7 @@ import polars as pl
 
 from tui.model.columns import columns
 from tui.model.table_spec import UNINFORMATIVE_PRIORITY, TableSpec
-from tui.query.facts import SESSION_PRIORITY, informative_columns, prioritized
+from tui.query.facts import SESSION_PRIORITY, informative_columns, prioritize
 
 SPEC = TableSpec("t", "T", columns("name", "calls", "kind", "throughput", "session"), key=("name",))
 
@@ -15,7 +15,7 @@ def rows(**more: object) -> pl.DataFrame:
 
 
 def priorities(frame: pl.DataFrame) -> dict[str, int]:
-    return {column.name: column.priority for column in prioritized(SPEC, frame)}
+    return {column.name: column.priority for column in prioritize(SPEC, frame)}
 
 
 def test_unknown_columns_and_constant_context_are_uninformative() -> None:
@@ -48,10 +48,10 @@ def test_a_session_stays_with_the_names_that_it_distinguishes() -> None:
 
 
 def test_an_empty_table_keeps_its_columns() -> None:
-    assert prioritized(SPEC, rows().clear()) == SPEC.columns
+    assert prioritize(SPEC, rows().clear()) == SPEC.columns
 
 
 def test_a_session_that_another_column_names_is_no_more_than_it_was() -> None:
     spec = TableSpec("t", "T", columns("who", "calls", "session"), key=("session",))
     frame = pl.DataFrame({"who": ["rank 0", "rank 1"], "calls": [1, 2], "session": [0, 1]})
-    assert prioritized(spec, frame) == spec.columns
+    assert prioritize(spec, frame) == spec.columns

@@ -73,7 +73,7 @@ def test_an_empty_query_offers_the_columns_of_the_table() -> None:
 
 def test_in_the_middle_of_a_query() -> None:
     offer = complete("to gemm", 2, columns=COLUMNS, frame=FRAME)[0]
-    assert offer.applied("to gemm") == "total gemm"
+    assert offer.apply_to("to gemm") == "total gemm"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_every_offered_value_is_understood(text: str) -> None:
     values = [offer for offer in offers(text, limit=50) if offer.offer is Offer.VALUE]
     assert values
     for offer in values:
-        query = compile_query(offer.applied(text), columns=COLUMNS, frame=FRAME)
+        query = compile_query(offer.apply_to(text), columns=COLUMNS, frame=FRAME)
         assert offer.help == "" or query.mask(FRAME).any()
 
 

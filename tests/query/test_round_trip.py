@@ -12,7 +12,7 @@ from tui.model.columns import Column, ColumnKind
 from tui.model.table_spec import TableState
 from tui.query.apply import apply
 from tui.query.compile import compile_query
-from tui.query.parse import equals_filter, narrowed, parse, plain_pattern, query_text, quote
+from tui.query.parse import equals_filter, narrow, parse, plain_pattern, query_text, quote
 from tui.query.values import Both, Compare, Contains, Either, Everything, Fuzzy, Node, Not, Operator, Regex
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
@@ -129,4 +129,4 @@ def test_any_cell_of_a_table(row: int, column: Column) -> None:
     ],
 )
 def test_a_filter_is_narrowed(text: str, term: str, expected: str) -> None:
-    assert narrowed(text, term) == expected
+    assert narrow(text, term) == expected

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tui.model.columns import ColumnKind
 from tui.model.errors import ProftuiError
 from tui.query.sql import run as running
-from tui.query.sql.run import SqlTables, numbered, query, result_spec
+from tui.query.sql.run import SqlTables, query, result_spec, with_row_numbers
 from tui.query.sql.sql_text import names_in, suggestion, tokens, with_names
 
 KERNELS = pl.DataFrame(
@@ -157,7 +157,7 @@ def test_what_has_no_name_is_called_what_it_is(text: str, named: str | None) -> 
 
 
 def test_a_unit_is_shown_where_there_is_one() -> None:
-    found = numbered(
+    found = with_row_numbers(
         run(
             "select sum(total_ns), count(total_ns), total_ns/1000, max(k.total_ns), variance(total_ns), "
             "total_ns/total_ns from kernels k group by total_ns/1000, total_ns/total_ns"
@@ -175,7 +175,7 @@ def test_a_unit_is_shown_where_there_is_one() -> None:
 
 
 def test_no_column_of_a_result_is_lost_or_without_a_text() -> None:
-    found = numbered(
+    found = with_row_numbers(
         run("select name as \"#\", date('2026-01-02') as d, interval '1 day' as i, [1, 2] as l from kernels")
     )
     assert found.columns == ["##", "#", "d", "i", "l"]
@@ -250,7 +250,7 @@ def test_columns_without_computing_are_known_once_learned() -> None:
 
 
 def test_a_result_is_shown_as_everywhere_and_by_its_units() -> None:
-    rows = numbered(
+    rows = with_row_numbers(
         run("select name, total_ns, total_ns / calls as mean_ns, calls > 1 as often, [1] as l from kernels")
     )
     spec = result_spec(rows)
@@ -264,6 +264,6 @@ def test_a_result_is_shown_as_everywhere_and_by_its_units() -> None:
     ]
     assert spec.pinned == "name"
     assert rows["#"].to_list() == [1, 2, 3]
-    assert result_spec(numbered(run("select 1 as a"))).pinned == "#"
+    assert result_spec(with_row_numbers(run("select 1 as a"))).pinned == "#"
     # A text under the name of a number is a text.
-    assert result_spec(numbered(run("select 'x' as total_ns"))).columns[1].kind is ColumnKind.TEXT
+    assert result_spec(with_row_numbers(run("select 'x' as total_ns"))).columns[1].kind is ColumnKind.TEXT

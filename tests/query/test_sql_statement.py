@@ -20,7 +20,7 @@ from polars.exceptions import PanicException, PolarsError
 
 from tui.model.errors import ProftuiError
 from tui.query.sql.run import SqlTables, run
-from tui.query.sql.statement import FUNCTION_NAMES, checked_statement
+from tui.query.sql.statement import FUNCTION_NAMES, check_statement
 
 KERNELS = pl.DataFrame({"name": ["gemm", "re'lu", "a\\'b"], "n": [3, 1, 2], "total_ns": [3_000, 1_000, 500]})
 TABLES = ("kernels",)
@@ -273,12 +273,12 @@ SAME = (
 @pytest.mark.parametrize("text", SAME)
 def test_what_is_run_means_what_was_typed(text: str) -> None:
     as_typed = pl.SQLContext(kernels=KERNELS, eager=True).execute(text)
-    checked = checked_statement(text, TABLES)
+    checked = check_statement(text, TABLES)
     run_instead = pl.SQLContext(kernels=KERNELS, eager=True).execute(checked.sql)
     assert run_instead.schema == as_typed.schema
     assert run_instead.equals(as_typed)
     # What was written reads as itself.
-    assert checked_statement(checked.sql, TABLES).sql == checked.sql
+    assert check_statement(checked.sql, TABLES).sql == checked.sql
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_what_is_run_means_what_was_typed(text: str) -> None:
 )
 def test_what_is_no_query_here_is_refused_in_words(text: str, said: str) -> None:
     with pytest.raises(ProftuiError) as error:
-        checked_statement(text, TABLES)
+        check_statement(text, TABLES)
     assert said in error.value.message
     assert error.value.hint
 

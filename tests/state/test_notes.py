@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tui.state import notes as notes_module
-from tui.state.notes import MOST_CHARACTERS, MOST_LINES, Notes, RowPlace, too_much
+from tui.state.notes import MOST_CHARACTERS, MOST_LINES, Notes, RowPlace, why_too_long
 from tui.state.store import DocumentFolder, Files, files
 
 FILES = Files("a" * 32, "stamp")
@@ -62,7 +62,7 @@ def test_two_runs_are_merged_and_the_last_writer_of_a_note_wins() -> None:
 def test_what_is_too_much_is_refused_with_the_reason() -> None:
     notes = Notes(FILES)
     assert "at most 2,000 characters" in notes.keep(place(), "gemm", "x" * (MOST_CHARACTERS + 1))
-    assert "at most 40 lines" in too_much("x\n" * MOST_LINES + "x")
+    assert "at most 40 lines" in why_too_long("x\n" * MOST_LINES + "x")
     assert notes.keep(place("x" * 20_000), "gemm", "text").startswith("this row has no storable key")
     assert notes.all == {}
     assert notes.keep(place(), "w" * 1_000, "text") == ""

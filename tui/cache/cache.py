@@ -28,7 +28,7 @@ from tui.cache.entry import (
     sign,
     write_entry,
 )
-from tui.cache.frame_files import spooled
+from tui.cache.frame_files import spool_frames
 from tui.cache.secure_files import DamagedError, EntryFile, StoppedError, StoredFrame, opened_folder, remove_entry
 from tui.cache.spill import set_low_memory
 from tui.model.errors import ProftuiError
@@ -86,7 +86,7 @@ class Cache:
         """The cached content in use, by path as given."""
 
     def profile(self, path: str, format_in: str | None, load: Callable[[], Profile]) -> Profile:
-        """The profile of a file: from a valid entry of the cache, otherwise loaded.
+        """Return the profile of a file: from a valid entry of the cache, otherwise loaded.
 
         Args:
             path: The file.
@@ -111,7 +111,7 @@ class Cache:
     def large(
         self, path: str, fingerprint: FileFingerprint, rows: Mapping[str, int], fill: Callable[[FrameSpool], bool]
     ) -> Mapping[str, pl.DataFrame]:
-        """The frames of an input larger than memory: from the cache, otherwise filled now and cached.
+        """Return the frames of an input larger than memory: from the cache, otherwise filled now and cached.
 
         Args:
             path: The input, as it was given.
@@ -140,13 +140,13 @@ class Cache:
                     os.rename(making, name, src_dir_fd=folder, dst_dir_fd=folder)
                     is_kept = True
 
-        frames = spooled(rows, fill, keep)
+        frames = spool_frames(rows, fill, keep)
         if is_kept:
             self._spooled[name] = Content(path, fingerprint, Profile(frames, (path,)), {})
         return frames
 
     def waits_for(self, sources: Sequence[str]) -> bool:
-        """Whether a profile of these sources is of one file that is to be cached."""
+        """Return whether a profile of these sources is of one file that is to be cached."""
         return [content.path for content in (*self._read.values(), *self._spooled.values())] == list(sources)
 
     def add(self, path: str, results: Mapping[str, pl.DataFrame]) -> None:
@@ -175,7 +175,7 @@ class Cache:
                     evict(most=most, keep=name)
 
     def write_behind(self, *before: Callable[[], object]) -> None:
-        """Like `write_entry`, in a low-priority thread; it also removes unfinished entries of killed runs.
+        """Like `write`, in a low-priority thread; it also removes unfinished entries of killed runs.
 
         Args:
             before: Functions that the thread calls first, in order.
@@ -203,7 +203,7 @@ class Cache:
 
 
 def _is_whole(profile: Profile) -> bool:
-    """Whether loading the file again would give the same profile."""
+    """Return whether loading the file again would give the same profile."""
     formats = set(profile["sessions"]["format"].to_list())
     return (
         can_cache(profile) and not formats & set(_FROM_ELSEWHERE) and "error" not in set(profile["issues"]["severity"])

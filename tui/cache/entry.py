@@ -25,10 +25,10 @@ from tui.cache.secure_files import (
     StoppedError,
     StoredFrame,
     cache_folder,
-    checked,
     entry_names,
     is_abandoned,
     new_file,
+    open_verified,
     opened_entry,
     opened_file,
     opened_folder,
@@ -68,7 +68,7 @@ class FileFingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def fingerprint_of(path: str) -> FileFingerprint | None:
-    """The fingerprint of a file now; None if it is no regular file, is unreadable, or has parts in other files."""
+    """Return the fingerprint of a file; None if it is not regular, is unreadable, or has parts in other files."""
     real = os.path.realpath(path)
     # Opening and closing a named pipe would end the process that writes to it.
     if not os.path.isfile(path):  # noqa: PTH113 (a name may be no valid text)
@@ -88,7 +88,7 @@ def fingerprint_of(path: str) -> FileFingerprint | None:
 
 
 def fingerprint_of_open(real: str, descriptor: int) -> FileFingerprint | None:
-    """The fingerprint of an open file.
+    """Return the fingerprint of an open file.
 
     Raises:
         OSError: It cannot be read.
@@ -111,7 +111,7 @@ def fingerprint_of_open(real: str, descriptor: int) -> FileFingerprint | None:
 
 
 def name_of(path: str, format_in: str | None) -> str:
-    """The name of a file's entry: a digest of its path, the path as given, and the options."""
+    """Return the name of a file's entry: a digest of its path, the path as given, and the options."""
     digest = hashlib.sha256()
     for part in (os.fsencode(os.path.realpath(path)), os.fsencode(path), (format_in or "").encode()):
         digest.update(f"{len(part)}:".encode() + part)
@@ -120,7 +120,7 @@ def name_of(path: str, format_in: str | None) -> str:
 
 @cache
 def program() -> str:
-    """The fingerprint of the program: versions, and the files of `_READERS`."""
+    """Return the fingerprint of the program: versions, and the files of `_READERS`."""
     digest = hashlib.sha256(f"{tui.__version__} {pl.__version__} {sys.byteorder}".encode())
     root = Path(tui.__file__).parent
     for package in _READERS:
@@ -130,7 +130,7 @@ def program() -> str:
 
 
 def _files(folder: str) -> Iterator[str]:
-    """A line for each file below a folder: path, size and modification time."""
+    """Yield a line for each file below a folder: path, size and modification time."""
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -142,7 +142,7 @@ def _files(folder: str) -> Iterator[str]:
 
 
 LAYOUT: Final = 2
-"""Another for entries that are laid out otherwise."""
+"""The version of the layout of entries."""
 
 MANIFEST: Final = "entry.json"
 _MOST_BYTES: Final = 64 << 20
@@ -232,7 +232,7 @@ def _write(entry: int, content: Content, stopped: Callable[[], bool]) -> int:
 
 
 def _sign(entry: int, manifest: EntryManifest) -> int:
-    """Write the manifest, the last file of an entry; its bytes."""
+    """Write the manifest, the last file of an entry, and return its bytes."""
     body = msgspec.json.encode(manifest)
     making = f"{MANIFEST}.{os.getpid()}.{os.urandom(4).hex()}{PART}"
     with os.fdopen(new_file(entry, making), "wb") as file:
@@ -289,7 +289,7 @@ def _cached_text(entry: int, text: object, stopped: Callable[[], bool]) -> Cache
 
 
 def can_cache(profile: Profile) -> bool:
-    """Whether an entry can represent the whole profile."""
+    """Return whether an entry can represent the whole profile."""
     texts = list(profile.texts.values())
     return (
         len(profile.sources) == 1
@@ -300,7 +300,7 @@ def can_cache(profile: Profile) -> bool:
 
 
 def read_entry(name: str, path: str, fingerprint: FileFingerprint, results: Mapping[str, pl.Schema]) -> Content | None:
-    """The cached content of a file; None if there is no valid entry.
+    """Return the cached content of a file; None if there is no valid entry.
 
     Args:
         name: The name of the entry.
@@ -327,7 +327,7 @@ def read_entry(name: str, path: str, fingerprint: FileFingerprint, results: Mapp
 
 
 def entry_manifest(entry: int) -> EntryManifest:
-    """The manifest of an entry.
+    """Return the manifest of an entry.
 
     Raises:
         DamagedError: It differs from what was written.
@@ -358,7 +358,7 @@ def _content(entry: int, manifest: EntryManifest, results: Mapping[str, pl.Schem
 
 def _text(entry: int, manifest: EntryManifest, stored: CachedText) -> StoredText:
     if stored.copy is not None:
-        with checked(entry, stored.copy) as descriptor:
+        with open_verified(entry, stored.copy) as descriptor:
             return StoredText.again(stored.name, os.dup(descriptor), stored.ranges, is_copy=True)
     real = os.fsdecode(bytes.fromhex(manifest.fingerprint.path))
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -389,7 +389,7 @@ class CachedEntry:
 
 
 def entries() -> list[CachedEntry]:
-    """All entries, most recently used first, invalid ones included."""
+    """Return all entries, most recently used first, invalid ones included."""
     with suppress(OSError), opened_folder() as within:
         found = [_entry(within, name) for name in entry_names(within) if not name.endswith(PART)]
         return sorted(found, key=lambda stored: (-stored.used_s, stored.name))
@@ -413,7 +413,7 @@ def _entry(within: int, name: str) -> CachedEntry:
 
 
 def limit() -> int:
-    """The current size limit of the cache in bytes.
+    """Return the current size limit of the cache in bytes.
 
     Raises:
         OSError: There is no cache folder.

@@ -18,9 +18,9 @@ from tui.cache.secure_files import (
     MappedFile,
     StoppedError,
     StoredFrame,
-    checked,
     map_file,
     new_file,
+    open_verified,
     opened_entry,
     opened_file,
     opened_folder,
@@ -77,28 +77,28 @@ class FrameWriter:
         large = [column for column in present if _is_mapped(column.dtype, data.height)]
         small = [column.name for column in present if not _is_mapped(column.dtype, data.height)]
         read = self.whole(name, data.select(small)) if small else None
-        pieces = tuple(self._mapped(f"{name}.{at}", piece) for at, piece in enumerate(_pieces(large)))
+        pieces = tuple(self._write_mapped(f"{name}.{at}", piece) for at, piece in enumerate(_pieces(large)))
         return StoredFrame(data.height, read, pieces)
 
     def whole(self, name: str, data: pl.DataFrame) -> EntryFile:
         """Write a frame that will be read, not mapped."""
-        return self._written(name, data)
+        return self._write_file(name, data)
 
     def names(self) -> EntryFile | None:
         """Write the table of names that the frames refer to; called last."""
-        return self._written("names", self._names.to_frame()) if len(self._names) else None
+        return self._write_file("names", self._names.to_frame()) if len(self._names) else None
 
-    def _mapped(self, name: str, columns: list[pl.Series]) -> MappedFile:
+    def _write_mapped(self, name: str, columns: list[pl.Series]) -> MappedFile:
         if self._stopped():
             raise StoppedError
         with HashedFile(self._entry, f"{name}.columns") as file:
             parts = [
-                write_column(file, self._numbered(column) if column.dtype == NAME else column) for column in columns
+                write_column(file, self._name_indices(column) if column.dtype == NAME else column) for column in columns
             ]
-        return MappedFile(file.sealed(), tuple(parts))
+        return MappedFile(file.finish(), tuple(parts))
 
-    def _numbered(self, column: pl.Series) -> pl.Series:
-        """Names as indices of the table of names, to which new names are added."""
+    def _name_indices(self, column: pl.Series) -> pl.Series:
+        """Return names as indices of the table of names, adding new names to it."""
         own = column.drop_nulls().unique()
         codes = own.to_physical().to_numpy()
         new = ~np.isin(codes, self._codes)
@@ -110,7 +110,7 @@ class FrameWriter:
         numbers = pl.Series(column.name, table[column.to_physical().fill_null(int(codes[0])).to_numpy()])
         return numbers if known.all() else pl.select(pl.when(known).then(numbers).alias(column.name)).to_series()
 
-    def _written(self, name: str, data: pl.DataFrame) -> EntryFile:
+    def _write_file(self, name: str, data: pl.DataFrame) -> EntryFile:
         if self._stopped():
             raise StoppedError
         name = f"{name}.arrow"
@@ -124,7 +124,7 @@ def _is_mapped(dtype: pl.DataType, rows: int) -> bool:
 
 
 def _pieces(columns: list[pl.Series]) -> Iterator[list[pl.Series]]:
-    """Groups of columns, so that no file is much larger than `PIECE_BYTES`."""
+    """Yield groups of columns, so that no file is much larger than `PIECE_BYTES`."""
     piece: list[pl.Series] = []
     size = 0
     for column in columns:
@@ -159,7 +159,7 @@ class FrameReader:
         self,
         entry: int,
         names: EntryFile | None,
-        opened: Callable[[int, EntryFile], AbstractContextManager[int]] = checked,
+        opened: Callable[[int, EntryFile], AbstractContextManager[int]] = open_verified,
     ) -> None:
         self._entry = entry
         self._opened = opened
@@ -179,7 +179,7 @@ class FrameReader:
         return data
 
     def frame(self, stored: StoredFrame, schema: pl.Schema) -> pl.DataFrame:
-        """A frame with exactly this schema, its large columns mapped."""
+        """Read a frame with exactly this schema; its large columns are mapped."""
         if not 0 <= stored.rows < 1 << 32:
             raise DamagedError("the number of rows is invalid")
         columns: dict[str, pl.Series] = {}
@@ -245,7 +245,7 @@ class FrameSpool:
         self._last_name = -1
 
     def rows(self, frame: str) -> int:
-        """The number of rows of a frame written until now."""
+        """Return the number of rows of a frame written so far."""
         return self._rows[frame]
 
     def add(self, frame: str, data: pl.DataFrame) -> None:
@@ -275,7 +275,7 @@ class FrameSpool:
                 column.abandon()
 
     def close(self) -> tuple[dict[str, StoredFrame], EntryFile | None]:
-        """Finish writing; the layout of the frames, and the file of the table of names."""
+        """Finish writing; return the layout of the frames, and the file of the table of names."""
         writer = FrameWriter(self._entry, lambda: False)
         frames: dict[str, StoredFrame] = {}
         for name, rows in self._rows.items():
@@ -312,22 +312,22 @@ class _SpooledColumn:
         self._writer.add(series)
 
     def close(self) -> MappedFile | None:
-        """The file; None if every value is null."""
+        """Finish writing; return the file, or None if every value is null."""
         written = self._writer.close()
-        return None if written is None or self._file is None else MappedFile(self._file.sealed(), (written,))
+        return None if written is None or self._file is None else MappedFile(self._file.finish(), (written,))
 
     def abandon(self) -> None:
         if self._file is not None:
             with suppress(OSError):
-                self._file.sealed()
+                self._file.finish()
 
 
-def spooled(
+def spool_frames(
     rows: Mapping[str, int],
     fill: Callable[[FrameSpool], bool],
     keep: Callable[[int, str, int, dict[str, StoredFrame], EntryFile | None], None] | None = None,
 ) -> dict[str, pl.DataFrame]:
-    """Frames that are filled in parts and then mapped.
+    """Fill frames in parts, and map them.
 
     Args:
         rows: The maximum number of rows of each frame.
@@ -349,7 +349,7 @@ def spooled(
         stack.callback(spool.abandon)
         may_keep = fill(spool)
         files, names = spool.close()
-        reader = FrameReader(entry, names, _unchecked)
+        reader = FrameReader(entry, names, _open_unverified)
         frames = {
             name: reader.frame(files[name], schema) if name in files else empty(name) for name, schema in FRAMES.items()
         }
@@ -360,7 +360,7 @@ def spooled(
 
 @contextmanager
 def _some_folder() -> Iterator[int]:
-    """The folder of entries, or a temporary folder if that cannot be used."""
+    """Open the folder of entries, or a temporary folder if that cannot be used."""
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(opened_folder(make=True))
@@ -373,7 +373,7 @@ def _some_folder() -> Iterator[int]:
 
 
 @contextmanager
-def _unchecked(entry: int, file: EntryFile) -> Iterator[int]:
-    """A file that this process has just written."""
+def _open_unverified(entry: int, file: EntryFile) -> Iterator[int]:
+    """Open a file that this process has just written."""
     with opened_file(entry, file.name) as descriptor:
         yield descriptor

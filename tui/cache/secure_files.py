@@ -38,13 +38,13 @@ class InsecureFileError(OSError):
 
 
 def cache_folder() -> Path:
-    """The folder of all entries; it may not exist yet."""
+    """Return the folder of all entries; it may not exist yet."""
     return platformdirs.user_cache_path("proftui", appauthor=False) / "frames"
 
 
 @contextmanager
 def opened_folder(*, make: bool = False) -> Iterator[int]:
-    """The folder of all entries, as a descriptor.
+    """Open the folder of all entries.
 
     Raises:
         OSError: It does not exist, cannot be made, or other users can write to it.
@@ -62,7 +62,7 @@ def opened_folder(*, make: bool = False) -> Iterator[int]:
 
 @contextmanager
 def opened_entry(within: int, name: str) -> Iterator[int]:
-    """An entry of the folder, as a descriptor; an entry that is being written is locked meanwhile.
+    """Open an entry of the folder; an entry that is being written is locked meanwhile.
 
     Raises:
         OSError: It does not exist, or other users can write to it.
@@ -80,7 +80,7 @@ def opened_entry(within: int, name: str) -> Iterator[int]:
 
 @contextmanager
 def opened_file(entry: int, name: str) -> Iterator[int]:
-    """A file of an entry, to be read.
+    """Open a file of an entry for reading.
 
     Raises:
         OSError: It does not exist, is no regular file, or other users can write to it.
@@ -96,7 +96,7 @@ def opened_file(entry: int, name: str) -> Iterator[int]:
 
 
 def new_file(entry: int, name: str) -> int:
-    """A new file to write, as a descriptor that the caller closes.
+    """Open a new file to write; the caller closes the descriptor.
 
     Raises:
         OSError: It cannot be made.
@@ -105,7 +105,7 @@ def new_file(entry: int, name: str) -> int:
 
 
 def entry_names(descriptor: int) -> list[str]:
-    """The names in a folder.
+    """Return the names in a folder.
 
     Raises:
         OSError: It cannot be listed.
@@ -133,7 +133,7 @@ def remove_entry(within: int, name: str) -> bool:
 
 
 def is_abandoned(within: int, name: str) -> bool:
-    """Whether the process that wrote an unfinished entry has ended."""
+    """Return whether the process that wrote an unfinished entry has ended."""
     status = os.stat(name, dir_fd=within, follow_symlinks=False)
     if stat.S_ISDIR(status.st_mode):
         descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=within)
@@ -158,7 +158,7 @@ def _owned(descriptor: int) -> int:
 
 
 def unnamed_file() -> IO[bytes]:
-    """An unnamed temporary file on the disk of the cache; the folder for temporary files may be in memory.
+    """Open an unnamed temporary file on the disk of the cache; the folder for temporary files may be in memory.
 
     Raises:
         OSError: It cannot be made.
@@ -213,7 +213,7 @@ class StoredFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def seal(entry: int, name: str, stopped: Callable[[], bool]) -> EntryFile:
-    """The size and digest of a written file."""
+    """Return the size and digest of a written file."""
     with opened_file(entry, name) as descriptor:
         return EntryFile(name, os.fstat(descriptor).st_size, digest_of(descriptor, stopped))
 
@@ -234,11 +234,11 @@ class HashedFile:
         self._size += len(data)
 
     def tell(self) -> int:
-        """The number of bytes written."""
+        """Return the number of bytes written."""
         return self._size
 
-    def sealed(self) -> EntryFile:
-        """The size and digest of the complete file."""
+    def finish(self) -> EntryFile:
+        """Return the size and digest of the complete file."""
         self._file.close()
         return EntryFile(self._name, self._size, self._digest.hexdigest())
 
@@ -250,8 +250,8 @@ class HashedFile:
 
 
 @contextmanager
-def checked(entry: int, file: EntryFile) -> Iterator[int]:
-    """A file with verified content, as a descriptor.
+def open_verified(entry: int, file: EntryFile) -> Iterator[int]:
+    """Open a file and verify its content.
 
     Raises:
         DamagedError: The content differs from what was written.
@@ -266,7 +266,7 @@ def checked(entry: int, file: EntryFile) -> Iterator[int]:
 
 
 def digest_of(descriptor: int, stopped: Callable[[], bool] = lambda: False) -> str:
-    """A digest of a file's content."""
+    """Return a digest of a file's content."""
     digest = xxhash.xxh3_128()
     # One byte more than a small file has, so that one read reaches its end.
     block = memoryview(bytearray(min(_BLOCK, os.fstat(descriptor).st_size + 1)))
@@ -280,12 +280,12 @@ def digest_of(descriptor: int, stopped: Callable[[], bool] = lambda: False) -> s
 
 
 def map_file(descriptor: int) -> mmap.mmap:
-    """A file's bytes, mapped."""
+    """Map a file into memory."""
     return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
 
 
 def read_all(descriptor: int) -> bytes:
-    """A file's bytes, read."""
+    """Read all bytes of a file."""
     parts: list[bytes] = []
     offset = 0
     while part := os.pread(descriptor, _BLOCK, offset):

@@ -1,6 +1,6 @@
 """Columns on disk, written once and mapped; large results are spilled there if memory is low.
 
-MappedFile columns use memory only where they are read. This is the only layout of columns on disk: the values,
+Mapped columns use memory only where they are read. This is the only layout of columns on disk: the values,
 aligned to 64 bytes, followed by a validity bit per row if some are null.
 """
 
@@ -44,7 +44,7 @@ _ZEROS: Final = bytes(1 << 20)
 
 
 def bytes_of(rows: int, dtype: pl.DataType) -> int:
-    """The bytes of a column's values in a file; 0 for a type that cannot be mapped.
+    """Return the bytes of a column's values in a file; 0 for a type that cannot be mapped.
 
     >>> bytes_of(100, pl.Int64()), bytes_of(100, pl.Boolean()), bytes_of(100, pl.String())
     (800, 13, 0)
@@ -56,7 +56,7 @@ def bytes_of(rows: int, dtype: pl.DataType) -> int:
 
 
 def mapped_column(data: mmap.mmap, layout: MappedColumn, rows: int, dtype: pl.DataType) -> pl.Series:
-    """A column of a mapped file; names are indices of a table of names.
+    """Return a column of a mapped file; names are indices of a table of names.
 
     Raises:
         DamagedError: There is no such column in it.
@@ -81,7 +81,7 @@ def _register_mapping(data: mmap.mmap) -> None:
 
 
 def is_mapped(series: pl.Series) -> bool:
-    """Whether the values of a column are in a mapped file; also true for a slice of such a column."""
+    """Return whether the values of a column are in a mapped file; also true for a slice of such a column."""
     if series.n_chunks() != 1 or type(series.dtype) not in _NUMBERS or series.dtype == pl.Boolean:
         return False
     physical = series.to_physical() if series.dtype == NAME else series
@@ -93,7 +93,7 @@ def is_mapped(series: pl.Series) -> bool:
 
 
 def null_column(name: str, rows: int, dtype: pl.DataType) -> pl.Series:
-    """A column of nulls; numbers take no memory."""
+    """Return a column of nulls; numbers take no memory."""
     if not rows or type(dtype) not in _NUMBERS:
         return pl.repeat(None, rows, dtype=dtype, eager=True).alias(name)
     # Pages that are never written share one page of zeros.
@@ -113,7 +113,7 @@ class ColumnFile(Protocol):
         """Append bytes."""
 
     def tell(self) -> int:
-        """The number of bytes written."""
+        """Return the number of bytes written."""
 
 
 class ColumnWriter:
@@ -161,19 +161,19 @@ class ColumnWriter:
             self._file.write(np.ascontiguousarray(values).data.cast("B"))
 
     def close(self) -> MappedColumn | None:
-        """Finish writing; the position of the column in the file, or None if every value is null.
+        """Finish writing; return the position of the column in the file, or None if every value is null.
 
         Raises:
             OSError: It cannot be written.
         """
         if self._file is None:
             return None
-        self._file.write(self._truth.packed())
+        self._file.write(self._truth.to_bytes())
         bits = None
         if self._nulls:
             self._align(self._file)
             bits = self._file.tell()
-            self._file.write(self._valid.packed())
+            self._file.write(self._valid.to_bytes())
         return MappedColumn(self._name, self._first, bits, self._nulls)
 
     def _align(self, file: ColumnFile) -> None:
@@ -186,7 +186,7 @@ class ColumnWriter:
 
 
 class _BitPacker:
-    """Packs booleans, eight per byte."""
+    """Packs booleans into bits."""
 
     def __init__(self) -> None:
         self._bytes: list[bytes] = []
@@ -198,12 +198,12 @@ class _BitPacker:
         self._bytes.append(np.packbits(values[:whole], bitorder="little").tobytes())
         self._rest = values[whole:].copy()
 
-    def packed(self) -> bytes:
+    def to_bytes(self) -> bytes:
         return b"".join((*self._bytes, np.packbits(self._rest, bitorder="little").tobytes()))
 
 
 def write_column(file: ColumnFile, series: pl.Series) -> MappedColumn:
-    """Append a column with at least one value; its position in the file.
+    """Append a column with at least one value; return its position in the file.
 
     Raises:
         OSError: It cannot be written.
@@ -256,12 +256,12 @@ def set_low_memory() -> None:
 
 
 def low_memory() -> bool:
-    """Whether an input that may exceed memory was opened."""
+    """Return whether an input that may exceed memory was opened."""
     return _Memory.is_low
 
 
 def spill_to_disk(result: Result) -> Result:
-    """The result with its large columns and arrays mapped read-only from disk, if memory is low.
+    """Map the large columns and arrays of a result read-only from disk, if memory is low.
 
     Tuples, lists, dictionaries and dataclasses are traversed; mutable ones are changed in place.
     """
@@ -269,7 +269,7 @@ def spill_to_disk(result: Result) -> Result:
         return result
     # If the disk is full, results stay in memory.
     with suppress(OSError):
-        return cast("Result", _spilled(result))
+        return cast("Result", _spill(result))
     return result
 
 
@@ -285,7 +285,7 @@ def filter_rows(frame: pl.DataFrame, *which: pl.Expr) -> pl.DataFrame:
 
 
 def held_bytes(result: Any) -> int:
-    """The approximate memory of a result; mapped columns take none."""
+    """Return the approximate memory of a result; mapped columns take none."""
     if isinstance(result, np.ndarray):
         return 0 if _is_mapped(result) else result.nbytes
     if isinstance(result, pl.Series):
@@ -296,7 +296,7 @@ def held_bytes(result: Any) -> int:
 
 
 def _inside(result: Any) -> Iterable[Any]:
-    """The parts of a result."""
+    """Return the parts of a result."""
     if isinstance(result, (tuple, list)):
         return result
     if isinstance(result, dict):
@@ -306,7 +306,7 @@ def _inside(result: Any) -> Iterable[Any]:
     return ()
 
 
-def _spilled(result: Any) -> Any:
+def _spill(result: Any) -> Any:
     if isinstance(result, np.ndarray):
         return _array(result)
     if isinstance(result, pl.Series):
@@ -316,15 +316,15 @@ def _spilled(result: Any) -> Any:
             return result
         return pl.DataFrame(_columns([result.select(name).to_series() for name in result.columns]))
     if isinstance(result, tuple) and type(result) is tuple:
-        return tuple(_spilled(part) for part in result)
+        return tuple(_spill(part) for part in result)
     if isinstance(result, list):
-        result[:] = [_spilled(part) for part in result]
+        result[:] = [_spill(part) for part in result]
     elif isinstance(result, dict):
         for key, value in result.items():
-            result[key] = _spilled(value)
+            result[key] = _spill(value)
     elif dataclasses.is_dataclass(result) and not isinstance(result, type):
         for field in dataclasses.fields(result):
-            object.__setattr__(result, field.name, _spilled(getattr(result, field.name)))
+            object.__setattr__(result, field.name, _spill(getattr(result, field.name)))
     return result
 
 

@@ -272,9 +272,9 @@ def numbered_selection(rows: pl.DataFrame, options: argparse.Namespace) -> pl.Da
 
 def _select_numbered(rows: pl.DataFrame, wanted: Selection) -> Selected:
     from tui.output.selection import select
-    from tui.query.sql.run import numbered, result_spec
+    from tui.query.sql.run import result_spec, with_row_numbers
 
-    result = numbered(rows)
+    result = with_row_numbers(rows)
     return select(result, result_spec(result), wanted)
 
 

@@ -54,7 +54,7 @@ class _Sequence:
 
 
 def has_replays(profile: Profile) -> bool:
-    """Whether a graph launched GPU work without a known op."""
+    """Return whether a graph launched GPU work without a known op."""
     names = profile["api_calls"]["name"].unique().cast(pl.String)
     return bool(names.str.contains(GRAPH_LAUNCH).any()) and _replays(profile).height > 0
 
@@ -84,9 +84,9 @@ def with_replayed_ops(profile: Profile, annotations: Mapping[int, str] = _NONE) 
     key = ["session", "correlation"]
     named = replays.filter(pl.col("graph_node").is_in(list(annotations)).fill_null(False)).select(key).unique()
     if named.is_empty():
-        return _with_ops(profile, replays, _matched(profile, replays, captures, codes))
+        return _with_ops(profile, replays, _match_replays(profile, replays, captures, codes))
     others = replays.join(named, on=key, how="anti", maintain_order="left")
-    found = _matched(profile, others, captures, codes) if others.height else []
+    found = _match_replays(profile, others, captures, codes) if others.height else []
     names = sorted(set(annotations.values()))
     first, session = profile["ops"].height, profile["sessions"].height
     row_of = {node: first + names.index(name) for node, name in annotations.items()}
@@ -159,7 +159,7 @@ class _NameCodes:
 
 
 def _captures(profile: Profile, session: int, codes: _NameCodes) -> list[_Sequence]:
-    """The graphs that were captured in a session, in order."""
+    """Return the graphs that were captured in a session, in order."""
     calls = rows_of_session(profile["api_calls"], session).drop_nulls("start_ns")
     name = pl.col("name").cast(pl.String)
     marks = calls.filter(name.str.contains(_BEGIN) | name.str.contains(_END)).sort("start_ns")
@@ -190,10 +190,10 @@ def _captures(profile: Profile, session: int, codes: _NameCodes) -> list[_Sequen
     return found
 
 
-def _matched(
+def _match_replays(
     profile: Profile, replays: pl.DataFrame, captures: list[_Sequence], codes: _NameCodes
 ) -> list[tuple[Ints, _Sequence | None, Ints, str]]:
-    """For each replay: its rows in ``activities``, the matching sequence, the node of each row, and the ``op_join``."""
+    """Return for each replay its rows in ``activities``, the sequence, the node of each row, and the ``op_join``."""
     names = replays.with_columns(pl.Series("code", codes.of(replays["name"]), dtype=pl.Int64))
     groups = names.group_by("session", "correlation", maintain_order=True).agg(
         "row", "code", pl.col("iteration").first(), pl.col("stream").n_unique().alias("streams")
@@ -224,7 +224,7 @@ def _matched(
 
 
 def _fits(capture: _Sequence, names: list[int], *, one_stream: bool) -> bool:
-    """Whether a replay matches a capture."""
+    """Return whether a replay matches a capture."""
     if len(capture.names) != len(names):
         return False
     # Copies and memsets have no kernel; their names differ in the replay.
@@ -236,7 +236,7 @@ def _fits(capture: _Sequence, names: list[int], *, one_stream: bool) -> bool:
 
 
 def _nodes(sequence: _Sequence, names: list[int]) -> Ints:
-    """The node of each kernel of a replay: the n-th with a name is the n-th with that name in the capture."""
+    """Return the node of each kernel of a replay: the n-th with a name is the n-th with that name in the capture."""
     positions: dict[int | None, list[int]] = {}
     for position, name in enumerate(sequence.names):
         positions.setdefault(name, []).append(position)
@@ -252,7 +252,7 @@ def _nodes(sequence: _Sequence, names: list[int]) -> Ints:
 def _same_work_outside_graph(
     profile: Profile, session: int, rows: list[int], names: list[int], codes: _NameCodes
 ) -> list[_Sequence]:
-    """The latest earlier work outside a graph with the same kernels in the same order and known ops."""
+    """Return the latest earlier work outside a graph with the same kernels in the same order and known ops."""
     activities = profile["activities"]
     first = activities["start_ns"][rows[0]]
     before = (
@@ -361,7 +361,7 @@ def _append_ops(ops: pl.DataFrame, more: pl.DataFrame, *, in_sessions: bool) -> 
 
 
 def _weights_of_experts(ops: pl.DataFrame) -> Ints:
-    """The rows of the views in ops over experts that have one matrix for each expert: they record its sizes."""
+    """Return the rows of the views in ops over experts that have one matrix for each expert: they record its sizes."""
     outer = ops.filter(pl.col("name").cast(pl.String).is_in(EXPERTS))
     if outer.is_empty():
         return np.zeros(0, np.int64)

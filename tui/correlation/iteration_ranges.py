@@ -49,7 +49,7 @@ _SGLANG_PHASES: Final = {
 
 
 def server_steps(names: pl.Series) -> pl.DataFrame:
-    """The batch of each step of an inference server, from the names of its ranges.
+    """Return the batch of each step of an inference server, from the names of its ranges.
 
     Args:
         names: Names of ranges; other ranges give nulls.
@@ -132,7 +132,7 @@ class AttentionSums:
 
 
 def attention_sums(name: str) -> AttentionSums | None:
-    """The sums in the annotation of a step; None if there are none.
+    """Return the sums in the annotation of a step; None if there are none.
 
     >>> attention_sums("execute_2_context_0(sq0sk0sqsq0sqsk0)_generation_2(sq2sk70sqsq2sqsk70)").kv_tokens
     70
@@ -250,7 +250,7 @@ def _rank(family: str) -> int | None:
 
 
 def _numbers(names: pl.Series, family: str) -> pl.Series:
-    """The first number in the ordered names that increases with each; otherwise their positions."""
+    """Return the first number in the ordered names that increases with each; otherwise their positions."""
     parts = names.str.extract_all(r"[0-9]+")
     least_count = 0 if family == _SERVER else min(parts.list.len().to_list(), default=0)
     for position in range(least_count):

@@ -39,7 +39,7 @@ def with_launch(activities: pl.DataFrame, api_calls: pl.DataFrame) -> pl.DataFra
 
 
 def launching_calls(correlations: pl.Series, api_calls: pl.DataFrame) -> pl.Series:
-    """The row of the call that launched each activity; null if unknown.
+    """Return the row of the call that launched each activity; null if unknown.
 
     Args:
         correlations: Of the activities of one session.
@@ -74,7 +74,7 @@ def launching_rows(correlations: pl.Series, api_calls: pl.DataFrame) -> npt.NDAr
 def _look_up(
     keys: npt.NDArray[np.int64], values: npt.NDArray[np.int32], wanted: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int32]:
-    """The value of each wanted key among distinct sorted keys; -1 if it is missing."""
+    """Return the value of each wanted key among distinct sorted keys; -1 if it is missing."""
     first, last = int(keys[0]), int(keys[-1])
     if last - first >= _SPARSE * len(keys):
         at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -110,7 +110,7 @@ def with_waits(api_calls: pl.DataFrame, waits: pl.DataFrame, by: Sequence[str] =
 
 
 def thread_codes(pid: pl.Series, tid: pl.Series) -> npt.NDArray[np.int64]:
-    """One number for each process and thread, the same in every call; -1 is an unknown thread."""
+    """Return one number for each process and thread, the same in every call; -1 is an unknown thread."""
     process = pid.fill_null(-1).to_numpy().astype(np.int64, copy=False)
     thread = tid.fill_null(-1).to_numpy().astype(np.int64, copy=False)
     # Thread ids of Linux and Windows take 32 bits, process ids fewer than 31.
@@ -128,7 +128,7 @@ def nest(rows: pl.DataFrame, *, slack_ns: int = SLACK_NS) -> Nesting:
 
 
 def enclosing_rows(nesting: Nesting, pid: pl.Series, tid: pl.Series, at_ns: pl.Series) -> pl.Series:
-    """The row number of the innermost row that encloses each time on a thread; null if there is none."""
+    """Return the row number of the innermost row that encloses each time on a thread; null if there is none."""
     found = nesting.innermost(
         thread_codes(pid, tid), at_ns.fill_null(np.iinfo(np.int64).min).to_numpy().astype(np.int64)
     )
@@ -136,7 +136,7 @@ def enclosing_rows(nesting: Nesting, pid: pl.Series, tid: pl.Series, at_ns: pl.S
 
 
 def parents(nesting: Nesting) -> pl.Series:
-    """The row number of each row's parent; null for the outermost."""
+    """Return the row number of each row's parent; null for the outermost."""
     return _or_null(nesting.parent)
 
 
@@ -165,7 +165,7 @@ def link_ops(activities: pl.DataFrame, ops: pl.DataFrame, nesting: Nesting) -> p
 
 
 def iteration_at(marks: pl.DataFrame, at_ns: pl.Series) -> pl.Series:
-    """The iteration that contains each time, on any thread; null between iterations and for unknown times.
+    """Return the iteration that contains each time, on any thread; null between iterations and for unknown times.
 
     Args:
         marks: Rows of ``ranges`` that mark iterations (``iteration`` not null), which do not overlap.

@@ -52,7 +52,7 @@ class Nesting:
     _parent_in_order: Ints
 
     def innermost(self, thread: Ints, at: Ints) -> Ints:
-        """The index of the innermost interval that contains each time, both ends included, or `NONE`."""
+        """Return the index of the innermost interval that contains each time, both ends included, or `NONE`."""
         if not len(self._order) or not len(thread):
             return np.full(len(thread), NONE, np.int64)
         key, inside = self._keys(thread, at)
@@ -70,7 +70,7 @@ class Nesting:
         return np.where(here != NONE, self._order[here], NONE)
 
     def innermost_starting(self, thread: Ints, at: Ints, among: npt.NDArray[np.bool_]) -> Ints:
-        """The index of the innermost of some intervals that begins at each time, or `NONE`."""
+        """Return the index of the innermost of some intervals that begins at each time, or `NONE`."""
         chosen = np.flatnonzero(among[self._order])
         if not len(chosen) or not len(thread):
             return np.full(len(thread), NONE, np.int64)
@@ -124,7 +124,7 @@ def nested(thread: Ints, start: Ints, end: Ints, *, slack: int = 0) -> Nesting:
 
 
 def _parts(starts: Ints, ends: Ints, most: int) -> list[slice]:
-    """The sorted intervals in about so many parts, of which none reaches into another."""
+    """Return the sorted intervals in about so many parts, of which none reaches into another."""
     if most == 1 or len(starts) < _PART_PAYS:
         return [slice(0, len(starts))]
     free = np.flatnonzero(starts[1:] >= np.maximum.accumulate(ends)[:-1]) + 1
@@ -134,7 +134,7 @@ def _parts(starts: Ints, ends: Ints, most: int) -> list[slice]:
 
 
 def _nest(all_starts: Ints, all_ends: Ints, slack: int, depths: Ints, parents: Ints, part: slice) -> bool:
-    """Fill depth and parent of a part of the sorted intervals; whether some overlap others, whose ends were cut."""
+    """Fill depth and parent of a part of the sorted intervals; return whether overlapping ends were cut."""
     starts, ends = all_starts[part], all_ends[part]
     depth = depths[part]
     # Nearly sorted input: a stable sort is fast.
@@ -156,7 +156,7 @@ def _nest(all_starts: Ints, all_ends: Ints, slack: int, depths: Ints, parents: I
 
 
 def levels(depth: Ints) -> Iterator[Ints]:
-    """The indices of each depth, from 0, in their order."""
+    """Yield the indices of each depth, from 0, in their order."""
     deepest = int(depth.max(initial=0))
     # Sorting a small integer type is several times faster.
     by_depth = np.argsort(depth.astype(np.uint16) if deepest <= _SMALL else depth, kind="stable")
@@ -167,7 +167,7 @@ def levels(depth: Ints) -> Iterator[Ints]:
 
 
 def _order(codes: Ints, start: Ints, end: Ints) -> Ints:
-    """The indices sorted by thread and start, longer intervals first."""
+    """Return the indices sorted by thread and start, longer intervals first."""
     later = start[1:] > start[:-1]
     if bool((later | ((start[1:] == start[:-1]) & (end[1:] <= end[:-1]))).all()):
         # Most inputs are sorted by time, with threads mixed.
@@ -176,7 +176,7 @@ def _order(codes: Ints, start: Ints, end: Ints) -> Ints:
 
 
 def _parents(depth: Ints) -> Ints:
-    """The parent of each of the sorted intervals: the last one before it that is one level higher."""
+    """Return the parent of each of the sorted intervals: the last one before it that is one level higher."""
     parent = np.full(len(depth), NONE, np.int64)
     for above, here in pairwise(levels(depth)):
         if len(here) and len(above):

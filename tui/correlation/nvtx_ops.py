@@ -114,7 +114,7 @@ def ops_from_ranges(ranges: pl.DataFrame) -> OpsOfRanges:
 
 
 def _parsed(closed: pl.DataFrame) -> pl.DataFrame:
-    """The ranges with the fields of `RangeText`; each distinct text is parsed once."""
+    """Return the ranges with the fields of `RangeText`; each distinct text is parsed once."""
     table = read_texts(closed["name"].unique().drop_nulls().cast(pl.String))
     joined = closed.with_columns(pl.col("name").cast(pl.String).alias("text")).join(
         table, on="text", how="left", maintain_order="left"
@@ -134,7 +134,7 @@ def _are_ops(ranges: pl.DataFrame, parent: Ints) -> pl.Series:
 
 
 def _from_call_sites(ranges: pl.DataFrame, parent: Ints) -> pl.DataFrame:
-    """The ranges with stack and modules of the innermost enclosing call site."""
+    """Return the ranges with stack and modules of the innermost enclosing call site."""
     sites = (ranges["role"] == Role.CALL_SITE).fill_null(False).to_numpy()
     nearest = _nearest(parent, sites)
     row = pl.Series(nearest).cast(pl.Int64)
@@ -143,7 +143,7 @@ def _from_call_sites(ranges: pl.DataFrame, parent: Ints) -> pl.DataFrame:
 
 
 def _directions(ranges: pl.DataFrame, parent: Ints) -> Ints:
-    """The direction of each op: 0 unknown, 1 forward, 2 backward."""
+    """Return the direction of each op: 0 unknown, 1 forward, 2 backward."""
     backward = _nearest(parent, ranges["backward"].to_numpy(), with_self=True) != NONE
     forward = _nearest(parent, ranges["seq"].is_not_null().to_numpy(), with_self=True) != NONE
     direction = np.where(backward, 2, np.where(forward, 1, 0))
@@ -159,7 +159,7 @@ def _directions(ranges: pl.DataFrame, parent: Ints) -> Ints:
 
 
 def _forward(ranges: pl.DataFrame, parent: Ints) -> pl.Series:
-    """The op that each backward op belongs to."""
+    """Return the op that each backward op belongs to."""
     backward = ranges["backward"].to_numpy()
     within = _nearest(parent, backward, with_self=True) != NONE
     # Unknown process ids count as one process.
@@ -182,7 +182,7 @@ def _forward(ranges: pl.DataFrame, parent: Ints) -> pl.Series:
 
 
 def _paths(ranges: pl.DataFrame, parent: Ints) -> pl.Series:
-    """Names of the enclosing ops of each op, outermost first; each distinct path is built once."""
+    """Return names of the enclosing ops of each op, outermost first; each distinct path is built once."""
     names = ranges["op_name"].str.slice(0, _PATH_NAME_LIMIT)
     codes = names.rank("dense").cast(pl.Int64).to_numpy()
     path = np.zeros(len(parent), np.int64)
@@ -207,7 +207,7 @@ def _paths(ranges: pl.DataFrame, parent: Ints) -> pl.Series:
 
 
 def _nearest(parent: Ints, has: Flags, *, with_self: bool = False) -> Ints:
-    """For each row the innermost enclosing row with a flag, or `NONE`; by pointer doubling."""
+    """Return for each row the innermost enclosing row with a flag, or `NONE`; by pointer doubling."""
     rows = np.arange(len(parent))
     # ``to`` is the current position of each search: a row with the flag, or a row whose parent comes next.
     to = np.where(has, rows, parent)
@@ -222,7 +222,7 @@ def _nearest(parent: Ints, has: Flags, *, with_self: bool = False) -> Ints:
 
 
 def _around_iterations(ranges: pl.DataFrame) -> Flags:
-    """Whether each range encloses, on the same thread, a range that marks an iteration."""
+    """Return whether each range encloses, on the same thread, a range that marks an iteration."""
     thread = thread_codes(ranges["pid"], ranges["tid"])
     start = ranges["start_ns"].to_numpy()
     end = start + ranges["duration_ns"].to_numpy()
@@ -377,7 +377,7 @@ def _read_literal(text: str) -> RangeText | None:
 
 
 def literal(text: str) -> object:
-    """The value of a Python literal, which is never executed; None if it is invalid, too long or too deep."""
+    """Return the value of a Python literal, which is never executed; None if it is invalid, too long or too deep."""
     if len(text) > LITERAL_LIMIT or _depth(text) > _DEPTH_LIMIT:
         return None
     try:
@@ -390,7 +390,7 @@ def literal(text: str) -> object:
 
 
 def _depth(text: str) -> int:
-    """The nesting depth of brackets, including those in quotes."""
+    """Return the nesting depth of brackets, including those in quotes."""
     deepest = depth = 0
     for sign in text:
         if sign in "([{":

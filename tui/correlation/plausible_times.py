@@ -43,12 +43,12 @@ Report = Callable[[int, int | None, str], None]
 
 
 def is_plausible_duration(column: str = "duration_ns", longest_ns: int = MAX_NS) -> pl.Expr:
-    """Whether a duration is plausible; null if the duration is null."""
+    """Return whether a duration is plausible; null if the duration is null."""
     return pl.col(column).is_between(0, longest_ns)
 
 
 def start_bounds(starts: Iterable[pl.Series]) -> tuple[int, int] | None:
-    """The first and the last plausible start of a recording; None where all starts are plausible.
+    """Return the first and the last plausible start of a recording; None where all starts are plausible.
 
     Args:
         starts: The start times of one recording, in any order, in one or several columns.
@@ -92,7 +92,7 @@ def drop_outlier_times(*frames: pl.DataFrame) -> tuple[tuple[pl.DataFrame, ...],
 
 
 def dropped_times_text(count: int) -> str:
-    """The text of the issue on rows whose times were dropped.
+    """Return the text of the issue on rows whose times were dropped.
 
     >>> dropped_times_text(2)
     '2 rows have an impossible time (more than a week from the median start, or lasting longer): shown as unknown'
@@ -125,7 +125,7 @@ def drop_outlier_events(parts: Mapping[str, pl.DataFrame], *, called: str) -> tu
 
 
 def dropped_events_text(count: int) -> str:
-    """The text of the issue on dropped events.
+    """Return the text of the issue on dropped events.
 
     >>> dropped_events_text(1)
     '1 event left out: its start is more than a week from the median start'
@@ -168,7 +168,7 @@ def drop_outlier_times_of_sessions(frames: dict[str, pl.DataFrame], report: Repo
 
 
 def _sessions_with_outliers(frames: Mapping[str, pl.DataFrame]) -> list[int]:
-    """The sessions whose starts span more than a week."""
+    """Return the sessions whose starts span more than a week."""
     start = pl.col("start_ns")
     ends = pl.concat(
         frames[name].group_by("session").agg(start.min().alias("first"), start.max().alias("last")) for name in _TIMED

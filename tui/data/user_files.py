@@ -19,23 +19,23 @@ HINT: Final = "correct the file or move it away"
 """What to do about a file of the user's that cannot be used."""
 
 Stamp = tuple[str, int]
-"""A file and when it was written: what was read from it holds as long as that is the same."""
+"""Path and modification time of a file; what was read from it is valid while both are the same."""
 
 
 def read_shipped(name: str) -> str:
-    """The text of a data file that comes with the program."""
+    """Return the text of a data file of the program."""
     return files("tui.data").joinpath(name).read_text("utf-8")
 
 
 def user_file_path(name: str) -> Path:
-    """Where a user's own file of that name is looked for."""
+    """Return the path of a user's own data file."""
     return Path(user_config_dir("proftui", appauthor=False)) / name
 
 
 def stamp(path: Path) -> Stamp | None:
-    """The stamp of a user's file; None where there is none, or its folder cannot be looked into.
+    """Return the path and modification time of a user's file; None if it is missing or its folder is inaccessible.
 
-    A program that is run as somebody else, in a container or by sudo, often has the home of another user.
+    A program that runs as another user, in a container or by sudo, often has the home of someone else.
     """
     with suppress(PermissionError):
         return (str(path), path.stat().st_mtime_ns) if path.is_file() else None
@@ -43,7 +43,7 @@ def stamp(path: Path) -> Stamp | None:
 
 
 def user_text(file: Stamp) -> str:
-    """The text of a user's file.
+    """Return the text of a user's file.
 
     Raises:
         ProftuiError: It cannot be read.
@@ -60,7 +60,7 @@ Rules = TypeVar("Rules")
 def rules_with_users(
     name: str, path: Path, parse: Callable[[str, str], Rules], merge: Callable[[Rules, Rules], Rules]
 ) -> Rules:
-    """The rules of a data file, with the user's own where there are any; kept as long as the user's file is the same.
+    """Return the rules of a data file and the user's own, cached while the user's file is unchanged.
 
     Args:
         name: The data file that comes with the program.
@@ -84,7 +84,7 @@ def _rules_with_users(
 
 
 def parse_user_file(text: str, source: str) -> dict[str, Any]:
-    """A TOML document.
+    """Parse a TOML document.
 
     Args:
         text: The document.
@@ -97,12 +97,12 @@ def parse_user_file(text: str, source: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError:
         raise ProftuiError(f"{source}: not TOML: nested too deeply", HINT) from None
-    except ValueError as error:  # also a number of more digits than Python reads
+    except ValueError as error:  # Also raised for numbers with more digits than Python reads.
         raise ProftuiError(f"{source}: not TOML: {error}", HINT) from error
 
 
 def tables(document: dict[str, Any], key: str, source: str) -> list[tuple[dict[str, Any], str]]:
-    """The tables of an array of a document, each with what to call it in errors; none where it is left out.
+    """Return the tables of an array with their names for errors; none if the array is missing.
 
     Raises:
         ProftuiError: It is no array of tables.
@@ -114,12 +114,12 @@ def tables(document: dict[str, Any], key: str, source: str) -> list[tuple[dict[s
 
 
 def checked_pattern(pattern: str, where: str, *, tried: str = "") -> str:
-    """The pattern of a rule: upper and lower case are the same.
+    """Validate the pattern of a rule, and make it case-insensitive.
 
     Args:
         pattern: A regular expression in Rust syntax.
         where: Which rule it is of, for the error.
-        tried: The data file of the program whose patterns tests have tried: to try each again costs a tenth of a
+        tried: The data file of the program, whose patterns tests have compiled: compiling them again costs a tenth of a
             second at every start.
 
     Raises:

@@ -34,7 +34,7 @@ class Baseline:
 
 
 def baseline_path(folder: str, name: str) -> str:
-    """The path or address of a baseline.
+    """Return the path or address of a baseline.
 
     Raises:
         ProftuiError: The name cannot be one of a baseline.
@@ -45,14 +45,14 @@ def baseline_path(folder: str, name: str) -> str:
 
 
 def packed(times: pl.DataFrame) -> bytes:
-    """A baseline as the bytes of its file: the same runs give the same bytes."""
+    """Serialize a baseline; the same runs give the same bytes."""
     buffer = io.BytesIO()
     times.sort(times.columns, nulls_last=True).write_parquet(buffer, compression="zstd", compression_level=9)
     return buffer.getvalue()
 
 
 def read_baseline(folder: str, name: str) -> pl.DataFrame:
-    """The times of a baseline, as `tui.analysis.compare.run_times.SCHEMA`.
+    """Return the times of a baseline, as `tui.analysis.compare.run_times.SCHEMA`.
 
     Raises:
         ProftuiError: There is none, or it cannot be read.
@@ -102,7 +102,7 @@ def _is_there(folder: str, name: str) -> bool:
 
 
 def baseline_names(folder: str) -> list[str]:
-    """The names of the baselines in a folder or an object store.
+    """Return the names of the baselines in a folder or an object store.
 
     Raises:
         ProftuiError: The store cannot be read.
@@ -113,7 +113,7 @@ def baseline_names(folder: str) -> list[str]:
 
 
 def _names_in_store(folder: str) -> list[str]:
-    """The names of the files that hold times: one that was removed holds none."""
+    """Return the names of the files that hold times: one that was removed holds none."""
     every = f"{folder.rstrip('/')}/*.parquet"
     warnings.filterwarnings("ignore", message=".*region' not set", category=UserWarning)
     try:
@@ -127,7 +127,7 @@ def _names_in_store(folder: str) -> list[str]:
 
 
 def described(folder: str, name: str) -> Baseline:
-    """What a baseline holds.
+    """Summarize a baseline.
 
     Raises:
         ProftuiError: It cannot be read.

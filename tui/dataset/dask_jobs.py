@@ -199,7 +199,7 @@ class DaskConversion:
 
 
 def _task() -> Callable[[str, str, str | None, tuple[Any, ...]], object]:
-    """The function that a worker runs.
+    """Return the function that a worker runs.
 
     A nested function is pickled by value. One pickled by name would make a worker without proftui
     (a cluster can get new workers at any time) fail to unpickle it again and again.
@@ -214,7 +214,7 @@ def _task() -> Callable[[str, str, str | None, tuple[Any, ...]], object]:
 
 
 def _failure_text(error: BaseException) -> str:
-    """Why a file could not be converted."""
+    """Return why a file could not be converted."""
     from distributed import KilledWorker
 
     if isinstance(error, KilledWorker):
@@ -239,7 +239,7 @@ _MOST_NAMED: Final = 3
 
 @contextlib.contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """A client of the scheduler, closed at the end of the context.
+    """Connect to the scheduler; the client is closed at the end of the context.
 
     Raises:
         ProftuiError: Dask is not installed, or the scheduler does not answer.
@@ -340,7 +340,7 @@ def _check_proftui(client: Client) -> None:
 
 
 def _unable_text(answer: object) -> str:
-    """The error that a worker answered with; empty if it answered."""
+    """Return the error that a worker answered with; empty if it succeeded."""
     return f"{type(answer).__name__}: {answer}" if isinstance(answer, Exception) else ""
 
 
@@ -368,7 +368,7 @@ class Versions:
     polars: str
 
     def differences(self, wanted: Versions) -> str:
-        """The differences, for people; empty if there are none."""
+        """Return the differences, for people; empty if there are none."""
         pairs = (
             ("proftui", self.proftui, wanted.proftui),
             ("layout of datasets", self.layout, wanted.layout),
@@ -398,12 +398,12 @@ class UnableError(Exception):
 
 
 def versions() -> Versions:
-    """The versions of this process."""
+    """Return the versions of this process."""
     return Versions(tui.__version__, LAYOUT, pl.__version__)
 
 
 def first_missing(paths: Iterable[str]) -> str | None:
-    """The first path that this machine does not see, or None."""
+    """Return the first path that does not exist on this machine, or None."""
     return next((path for path in paths if not os.path.exists(path)), None)  # noqa: PTH110 (a name may be no valid text)
 
 

@@ -80,7 +80,7 @@ def remove_empty_parts(folder: Path) -> None:
 
 
 def _own(folder: Path) -> Iterator[Path]:
-    """The files written by proftui, by path and name."""
+    """Yield the files written by proftui, by path and name."""
     yield from (path for path in _files(folder) if path.name.startswith(MANIFEST) and path.name.endswith(".making"))
     yield from _files(folder / PARTS)
     for frame in FRAMES:
@@ -242,7 +242,7 @@ def finish(out_dir: str, parts: Sequence[DatasetPart]) -> Manifest:
 
 
 def part_name(path: str) -> str:
-    """The name of the part of an input, by its path.
+    """Return the name of the part of an input, by its path.
 
     >>> part_name("/runs/rank 0.nsys-rep")
     'rank_0.nsys-rep-502fb6692c73'
@@ -254,7 +254,7 @@ def part_name(path: str) -> str:
 
 
 def _current(folder: Path, path: str, format_in: str | None) -> DatasetPart | None:
-    """The existing part of an input, if it is complete and the input is unchanged."""
+    """Return the existing part of an input, if it is complete and the input is unchanged."""
     size, modified_ns, digest = _identity(path)
     if digest is None:
         return None
@@ -302,7 +302,7 @@ def _write_frames(folder: Path, name: str, profile: Profile) -> list[PartFile]:
     for frame, data in profile.frames.items():
         if not data.height:
             continue
-        data = _in_order(frame, data)
+        data = _sort_rows(frame, data)
         # Rows of no session (issues) come last.
         ends = [*(int((data["session"] <= last).sum()) for _, _, last in runs[:-1]), data.height]
         for (run, rank, _), first, end in zip(runs, [0, *ends[:-1]], ends, strict=True):
@@ -334,8 +334,8 @@ def _write_file(folder: Path, name: str, frame: str, run: int, rank: int | None,
     return file_of(size, digest.hexdigest())
 
 
-def _in_order(frame: str, data: pl.DataFrame) -> pl.DataFrame:
-    """Rows sorted by session and start, otherwise in their order."""
+def _sort_rows(frame: str, data: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows by session and start; keep the order of rows without start times."""
     # Activities and ops are sorted already: they are numbered by time.
     is_timed = "start_ns" in data.columns and frame not in ("activities", "ops")
     if not is_timed and data["session"].is_sorted(nulls_last=True):

@@ -15,7 +15,7 @@ import polars as pl
 import xxhash
 
 from tui.cache.entry import FileFingerprint, fingerprint_of
-from tui.cache.frame_files import spooled
+from tui.cache.frame_files import spool_frames
 from tui.cache.spill import bytes_of
 from tui.correlation.plausible_times import DURATIONS, MAX_NS, MAX_SUM_NS
 from tui.loaders.base import Format, LoadProgress, ProfileCache, Report, keep_going
@@ -532,7 +532,7 @@ class _DatasetReader:
             return not self._damaged and not self._stopped
 
         if cache is None or self._damaged:
-            return spooled(rows, fill)
+            return spool_frames(rows, fill)
         return cache.large(self._store.called, fingerprint, rows, fill)
 
     def _fill(self, add: Add) -> None:

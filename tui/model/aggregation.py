@@ -69,7 +69,7 @@ class AggregationChoice:
 
 
 def is_range(text: str) -> bool:
-    """Whether a text is a range of iterations, such as ``3:7``.
+    """Return whether a text is a range of iterations, such as ``3:7``.
 
     >>> is_range("3:7"), is_range("5"), is_range("step 5"), is_range(""), is_range("phase=decode")
     (True, True, False, False, True)
@@ -81,7 +81,7 @@ def is_range(text: str) -> bool:
 
 
 def phase_of(text: str) -> str | None:
-    """The phase, if a filter consists of it alone.
+    """Return the phase, if a filter consists of it alone.
 
     >>> phase_of("phase=decode"), phase_of("phase=decode gemm"), phase_of("gemm")
     ('decode', None, None)
@@ -91,7 +91,7 @@ def phase_of(text: str) -> str | None:
 
 
 def aggregation(iterations: str | None, key: str | None) -> Aggregation:
-    """The aggregation of ``--iterations`` and ``--key``.
+    """Return the aggregation of ``--iterations`` and ``--key``.
 
     >>> aggregation("3:7", None), aggregation("5", "step")
     (Aggregation(first=3, last=7, key=None, phase=None), Aggregation(first=5, last=5, key='step', phase=None))

@@ -15,7 +15,7 @@ _NO_TEXT: Final = "[\ud800-\udfff]"
 
 
 def path_text(name: str) -> str:
-    r"""A file name with U+FFFD for each byte that is not valid text.
+    r"""Return a file name with U+FFFD for each byte that is not valid text.
 
     >>> path_text("run \udcff.log") == "run \ufffd.log"
     True
@@ -63,7 +63,7 @@ _NUMPY: Final = r"Unable to allocate ([0-9.]+ [KMGTP]?i?B)"
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error is due to lack of memory.
+    """Return whether an error is due to lack of memory.
 
     >>> is_out_of_memory(MemoryError()), is_out_of_memory(OSError(12, "Cannot allocate memory"))
     (True, True)
@@ -79,7 +79,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def is_out_of_files(error: BaseException) -> bool:
-    """Whether an error is due to the limit of open files, of this process or of the system.
+    """Return whether an error is due to the limit of open files, of this process or of the system.
 
     >>> is_out_of_files(OSError(24, "Too many open files")), is_out_of_files(OSError(2, "No such file"))
     (True, False)
@@ -91,7 +91,7 @@ def is_out_of_files(error: BaseException) -> bool:
 
 
 def out_of_memory_message(error: BaseException) -> str:
-    """The message that memory ran out, with the amount if known.
+    """Return the message that memory ran out, with the amount if known.
 
     >>> out_of_memory_message(MemoryError("Unable to allocate 7.63 MiB for an array with shape (1000000,)"))
     'not enough memory (for 7.63 MiB more)'
@@ -106,7 +106,7 @@ def out_of_memory_message(error: BaseException) -> str:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """A suggestion for a misspelled name; empty if no name is similar.
+    """Return a suggestion for a misspelled name; empty if no name is similar.
 
     >>> did_you_mean("kernals", ["api-calls", "kernels"]), did_you_mean("frobnicate", ["kernels"])
     ('did you mean kernels?', '')

@@ -28,14 +28,14 @@ class Forest:
     """The rows of each depth, roots first."""
 
     def subtree_sums(self, values: Ints) -> Ints:
-        """The sum of each row's value and those of its descendants."""
+        """Return the sum of each row's value and those of its descendants."""
         totals = values.copy()
         for level in reversed(self.levels[1:]):
             np.add.at(totals, self.parent[level], totals[level])
         return totals
 
     def child_sums(self, values: Ints, counted: Flags | None = None) -> Ints:
-        """The sum over the children of each row, or over those that are ``counted``."""
+        """Return the sum over the children of each row, or over those that are ``counted``."""
         inner = self.parent != NONE
         if counted is not None:
             inner &= counted
@@ -44,21 +44,21 @@ class Forest:
         return totals
 
     def with_descendants(self, flags: Flags) -> Flags:
-        """The flagged rows and their descendants."""
+        """Return the flagged rows and their descendants."""
         inside = flags.copy()
         for level in self.levels[1:]:
             inside[level] |= inside[self.parent[level]]
         return inside
 
     def with_ancestors(self, flags: Flags) -> Flags:
-        """The flagged rows and their ancestors."""
+        """Return the flagged rows and their ancestors."""
         outside = flags.copy()
         for level in reversed(self.levels[1:]):
             outside[self.parent[level[outside[level]]]] = True
         return outside
 
     def visible(self, unfolded: Flags) -> Flags:
-        """The rows whose ancestors are all unfolded."""
+        """Return the rows whose ancestors are all unfolded."""
         seen = np.ones(len(self.parent), np.bool_)
         for level in self.levels[1:]:
             above = self.parent[level]
@@ -66,7 +66,7 @@ class Forest:
         return seen
 
     def display_order(self, rank: Ints) -> Ints:
-        """All rows depth first; siblings by ascending rank."""
+        """Return all rows depth first; siblings by ascending rank."""
         if not len(self.parent):
             return np.zeros(0, np.int64)
         sizes = self.subtree_sums(np.ones(len(self.parent), np.int64))
@@ -84,7 +84,7 @@ class Forest:
 
 
 def forest_of(parent: Ints) -> Forest:
-    """The forest of these parents; rows in a cycle become roots."""
+    """Return the forest of these parents; rows in a cycle become roots."""
     depth = (parent != NONE).astype(np.int64)
     above = parent.copy()
     # Pointer doubling.

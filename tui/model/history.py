@@ -27,7 +27,7 @@ class Place:
     """For the timeline: lane and time of the cursor, start of the window, and time per cell."""
 
     def is_same_spot(self, other: Place) -> bool:
-        """Whether both show the same, apart from arrangement."""
+        """Return whether both show the same, apart from arrangement."""
         return (self.view, self.level, self.line) == (other.view, other.level, other.line)
 
 

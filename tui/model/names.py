@@ -35,7 +35,7 @@ KIND_BY_PREFIX: Final = MappingProxyType(
 
 
 def kind_of(name: str) -> str:
-    """The kind of GPU work with a name: memcpy, memset or um for the profilers' own names, otherwise kernel.
+    """Return the kind of GPU work with a name: memcpy, memset or um for the profilers' own names, otherwise kernel.
 
     >>> kind_of("[CUDA memcpy HtoD]"), kind_of("Memset (Device)"), kind_of("f(int*)")
     ('memcpy', 'memset', 'kernel')
@@ -44,7 +44,7 @@ def kind_of(name: str) -> str:
 
 
 def without_descriptor(name: str) -> str:
-    """A kernel's name without the suffix of its descriptor.
+    """Return a kernel's name without the suffix of its descriptor.
 
     >>> without_descriptor("f(int*) [clone .kd]"), without_descriptor("g.kd")
     ('f(int*)', 'g')
@@ -53,7 +53,7 @@ def without_descriptor(name: str) -> str:
 
 
 def short_name(name: str) -> str:
-    """A kernel's name without return type, template arguments and parameter lists; namespaces stay.
+    """Return a kernel's name without return type, template arguments and parameter lists; namespaces stay.
 
     Names in brackets (``[CUDA memset]``) and names other than C++ are unchanged. A mangled name is demangled if it
     begins with a plain list of identifiers. A name that was cut off loses its last, incomplete part.
@@ -79,7 +79,7 @@ def short_name(name: str) -> str:
 
 
 def _bare(name: str) -> str:
-    """The name without template arguments and parameter lists."""
+    """Return the name without template arguments and parameter lists."""
     parts: list[str] = []
     at = 0
     while at < len(name):
@@ -108,7 +108,7 @@ def _bare(name: str) -> str:
 
 
 def _end_of_group(name: str, start: int) -> int:
-    """The index after the bracket that closes the one at ``start``; the end of the name if none does."""
+    """Return the index after the bracket that closes the one at ``start``; the end of the name if none does."""
     open_brackets = [_CLOSING[name[start]]]
     # Counted, because a search at every bracket would be quadratic for hostile names.
     waited_for = Counter(open_brackets)
@@ -138,7 +138,7 @@ def _end_of_group(name: str, start: int) -> int:
 
 
 def _last_word(bare: str) -> str:
-    """The name after the return type."""
+    """Return the name after the return type."""
     words = bare.split()
     if not words:
         return ""
@@ -148,7 +148,7 @@ def _last_word(bare: str) -> str:
 
 
 def _unmangled(name: str) -> str:
-    """The identifiers at the beginning of an Itanium-mangled name; empty for other names."""
+    """Return the identifiers at the beginning of an Itanium-mangled name; empty for other names."""
     nested = name.startswith("_ZN")
     at = 3 if nested else 2
     parts: list[str] = []

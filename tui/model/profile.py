@@ -68,7 +68,7 @@ class Profile:
         return self.frames[frame]
 
     def only_session(self, session: int) -> Profile:
-        """The profile of one session; issues without a session stay.
+        """Return the profile of one session; issues without a session stay.
 
         Raises:
             ProftuiError: There is no such session.
@@ -88,7 +88,7 @@ def _of_session(frame: str, data: pl.DataFrame, session: int) -> pl.DataFrame:
 
 
 def rows_of_session(data: pl.DataFrame, session: int) -> pl.DataFrame:
-    """The rows of a session; a slice without a copy if the rows are sorted by session."""
+    """Return the rows of a session; a slice without a copy if the rows are sorted by session."""
     sessions = column_view(data, "session")
     if not sessions.is_sorted():
         return data.filter(pl.col("session") == session)
@@ -147,7 +147,7 @@ _WHOLE_NUMBERS: Final[Mapping[type[pl.DataType], tuple[Any, str]]] = {
 
 
 def compact_constants(data: pl.DataFrame, least: int = _MIN_ROWS) -> pl.DataFrame:
-    """The same frame; a column whose values are all equal, or all null, takes no memory per row.
+    """Return the same frame; a column whose values are all equal, or all null, takes no memory per row.
 
     Columns of numbers with one distinct value besides null share their memory.
 
@@ -178,7 +178,7 @@ def compact_constants(data: pl.DataFrame, least: int = _MIN_ROWS) -> pl.DataFram
 
 
 def column_view(data: pl.DataFrame, column: str) -> pl.Series:
-    """A column for a single use; ``data[column]`` would keep a constant column at full size from then on.
+    """Return a column for a single use; ``data[column]`` would keep a constant column at full size from then on.
 
     >>> column_view(pl.DataFrame({"device": [0, 1]}), "device").to_list()
     [0, 1]
@@ -187,7 +187,7 @@ def column_view(data: pl.DataFrame, column: str) -> pl.Series:
 
 
 def _constant_columns(data: pl.DataFrame) -> list[pl.Series]:
-    """The numeric columns with one distinct value besides null (such as 1 for kernels and null for copies).
+    """Return the numeric columns with one distinct value besides null (such as 1 for kernels and null for copies).
 
     The bytes of a null value do not matter, so columns with the same number share them; zeros take no memory.
     """

@@ -457,7 +457,7 @@ OP_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def empty(frame: str) -> pl.DataFrame:
-    """An empty frame of the model.
+    """Return an empty frame of the model.
 
     >>> empty("issues").columns
     ['session', 'line', 'column', 'severity', 'text', 'reason']

@@ -74,7 +74,7 @@ class Column:
 
 
 def columns_by_priority(columns: Iterable[Column]) -> list[list[Column]]:
-    """Columns by priority, in groups that are shown together or not at all, such as ``Before`` and ``Now``."""
+    """Return columns by priority, in groups that are shown together or not at all, such as ``Before`` and ``Now``."""
     groups: dict[tuple[object, ...], list[Column]] = {}
     for column in sorted(columns, key=lambda column: column.priority):
         groups.setdefault((column.priority, column.compared_with or column.name), []).append(column)

@@ -23,7 +23,7 @@ from tui.model.columns import ColumnKind
 from tui.output.export import markdown_cell, markdown_table
 from tui.output.json_document import Bounds, JsonTable, document, document_head
 from tui.output.text_table import WrittenColumn, lay_out_table, write_columns
-from tui.query.facts import informative_columns, prioritized
+from tui.query.facts import informative_columns, prioritize
 from tui.tables import Table, screen_of_report, tables_of_report
 from tui.text import plain
 from tui.text_width import cell_width, pad
@@ -257,7 +257,7 @@ def written_columns(spec: TableSpec, rows: pl.DataFrame) -> list[WrittenColumn]:
         before = pl.lit("  ").repeat_by(pl.col("level") - 1).list.join("")
         rows = rows.with_columns(pl.concat_str(before, spec.pinned).alias(spec.pinned))
     informative = {column.name for column in informative_columns(spec, rows)[0]}
-    columns = [column for column in prioritized(spec, rows) if column.name in informative]
+    columns = [column for column in prioritize(spec, rows) if column.name in informative]
     texts = write_columns(columns, rows)
     measures = [text for text in texts if text.column.kind is ColumnKind.MEASURE]
     if not measures:

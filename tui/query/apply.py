@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 MIN_CACHED_ROWS: Final = 20_000
-"""Rows from which an order is worth keeping."""
+"""The minimum number of rows for which an order is cached."""
 PART: Final = 8
-"""Where a filter leaves, or a find hits, less than this part of the rows, those alone are sorted."""
+"""If a filter keeps, or a search finds, less than 1/PART of the rows, only those are sorted."""
 WORD: Final = 64
 """Bits of the numbers that are sorted: numpy sorts those several times as fast as it finds the order of others."""
 
 
 def sorted_rows(frame: pl.DataFrame, sort: Sort, mask: pl.Series | None) -> pl.Series | None:
-    """Rows of a frame in the order of some columns; equal ones as they come, unknown values last either way.
+    """Sort rows by some columns; ties keep their order, nulls are last either way.
 
     Texts sort in alphabetical order without regard to case.
 
@@ -47,22 +47,22 @@ def sorted_rows(frame: pl.DataFrame, sort: Sort, mask: pl.Series | None) -> pl.S
         The row numbers (UInt32); None: all rows as they come.
     """
     if mask is None:
-        return _whole(frame, sort) if sort else None
+        return _cached_order(frame, sort) if sort else None
     if not sort:
         return true_rows(mask)
     if int(mask.sum()) * PART < frame.height and facts_of(frame).order(sort) is None:
-        return _sorted(frame, sort, true_rows(mask))
-    order = _whole(frame, sort)
+        return _sort_rows(frame, sort, true_rows(mask))
+    order = _cached_order(frame, sort)
     return order.filter(mask.gather(order))
 
 
 def true_rows(mask: pl.Series) -> pl.Series:
-    """The row numbers (UInt32) for which a mask is true; slow in Polars itself."""
+    """Return the row numbers (UInt32) for which a mask is true; slow in Polars itself."""
     return pl.arange(len(mask), dtype=pl.UInt32, eager=True).filter(mask)
 
 
 def shown_positions(frame: pl.DataFrame, mask: pl.Series, rows: pl.Series | None) -> pl.Series:
-    """Where the rows for which a mask is true stand among those that are shown.
+    """Return the positions of the rows for which a mask is true among the shown rows.
 
     Args:
         frame: The frame.
@@ -77,24 +77,24 @@ def shown_positions(frame: pl.DataFrame, mask: pl.Series, rows: pl.Series | None
     found = int(mask.sum())
     if found == frame.height:
         return pl.arange(len(rows), dtype=pl.UInt32, eager=True)
-    # To look each row of an order up takes much longer than to sort the places of a few.
+    # Looking up each row takes much longer than sorting a few positions.
     places = facts_of(frame).places(rows) if found * PART < frame.height else None
     return true_rows(mask.gather(rows)) if places is None else places.filter(mask).sort()
 
 
-def _whole(frame: pl.DataFrame, sort: Sort) -> pl.Series:
-    """All rows in order."""
+def _cached_order(frame: pl.DataFrame, sort: Sort) -> pl.Series:
+    """Return all rows in order."""
     facts = facts_of(frame)
     order = facts.order(sort)
     if order is None:
-        order = _sorted(frame, sort, None)
+        order = _sort_rows(frame, sort, None)
         if frame.height >= MIN_CACHED_ROWS:
             facts.keep_order(sort, order)
     return order
 
 
-def _sorted(frame: pl.DataFrame, sort: Sort, rows: pl.Series | None) -> pl.Series:
-    """Rows in order, those that are equal as they come.
+def _sort_rows(frame: pl.DataFrame, sort: Sort, rows: pl.Series | None) -> pl.Series:
+    """Return rows in order; ties keep their order.
 
     Keys and the place of a row are put together into one number: sorting those leaves equal keys as they were, and the
     places are the numbers of their rows. What does not fit into one number is sorted by in turns, the last keys first.
@@ -121,14 +121,14 @@ def _sorted(frame: pl.DataFrame, sort: Sort, rows: pl.Series | None) -> pl.Serie
 
 
 def _by_words(words: Keys, place_bits: int, rows: Rows | None) -> Rows:
-    """Rows in the order of numbers whose last bits are the places of the rows."""
+    """Return rows in the order of numbers whose last bits are the positions of the rows."""
     words.sort()
     places = (words & np.uint64(2**place_bits - 1)).astype(np.uint32)
     return places if rows is None else rows[places]
 
 
 def _keys(facts: ColumnFacts, *, descending: bool) -> Keys:
-    """Numbers from 0 that sort as the column should; unknown values have the largest."""
+    """Return numbers from 0 that sort like the column; nulls have the largest."""
     values = facts.values
     if values.null_count() == len(values):
         return np.zeros(len(values), np.uint64)
@@ -140,7 +140,7 @@ def _keys(facts: ColumnFacts, *, descending: bool) -> Keys:
         return _whole_numbers(values, descending=descending)
     if values.dtype.is_float():
         return _whole_numbers(_as_integers(values), descending=descending)
-    # Times and the like: by their places among the different ones.
+    # Times and the like: use their ranks.
     return _whole_numbers(values.rank("dense"), descending=descending)
 
 
@@ -152,7 +152,7 @@ def _whole_numbers(values: pl.Series, *, descending: bool) -> Keys:
     assert isinstance(largest, int)
     span = largest - smallest
     unknown = values.is_null().to_numpy() if values.null_count() else None
-    # The difference of two numbers of 64 bits may need all of them, and wraps to what it should be.
+    # The difference of two 64-bit numbers may need all bits, and wraps to the right value.
     known = values.fill_null(smallest).to_numpy()
     if not values.dtype.is_unsigned_integer():
         known = known.astype(np.int64, copy=False).view(np.uint64)
@@ -162,7 +162,7 @@ def _whole_numbers(values: pl.Series, *, descending: bool) -> Keys:
     if unknown is None:
         return keys
     if span == 2**64 - 1:
-        # No number is left for what is unknown: ranks leave one.
+        # No number is left for nulls: ranks leave one.
         keys = np.unique(keys, return_inverse=True)[1].astype(np.uint64)
         span = int(keys.max())
     keys[unknown] = span + 1
@@ -170,7 +170,7 @@ def _whole_numbers(values: pl.Series, *, descending: bool) -> Keys:
 
 
 def _as_integers(values: pl.Series) -> pl.Series:
-    """Integers in the order of floats; NaN is unknown, and both zeros are one number."""
+    """Return integers in the order of floats; NaN is null, both zeros are equal."""
     unknown = values.is_null() | values.is_nan().fill_null(False)
     floats = values.cast(pl.Float64).fill_null(0.0).to_numpy() + 0.0
     bits = floats.view(np.int64)
@@ -180,7 +180,7 @@ def _as_integers(values: pl.Series) -> pl.Series:
 
 
 def _ranks(facts: ColumnFacts) -> pl.Series:
-    """The places of texts in the alphabet; unknown where the text is."""
+    """Return the alphabetical positions of texts; null for null."""
     values = facts.values
     found = facts.texts
     if found is None:
@@ -194,7 +194,7 @@ def _ranks(facts: ColumnFacts) -> pl.Series:
 
 
 def _places(texts: pl.Series) -> pl.Series:
-    """The place of each text among the different ones: case-insensitive, then by case."""
+    """Return the position of each text among the distinct ones: case-insensitive, then by case."""
     by_alphabet = pl.DataFrame({"lower": texts.str.to_lowercase(), "name": texts}).select(
         pl.arg_sort_by("lower", "name")
     )
@@ -262,7 +262,7 @@ class Applied:
     """Why nothing is found."""
 
     def take(self, frame: pl.DataFrame, start: int = 0, length: int | None = None) -> pl.DataFrame:
-        """The shown rows of the frame from a position on, in the order shown."""
+        """Return the shown rows of the frame from a position on, in the order shown."""
         return frame.slice(start, length) if self.rows is None else frame[self.rows.slice(start, length)]
 
 
@@ -275,7 +275,7 @@ def apply(
     excluded_sessions: Collection[int] = (),
     global_filter: str = "",
 ) -> Applied:
-    """Filter and sort the rows of a table, and find in them.
+    """Filter, sort and search the rows of a table.
 
     Args:
         frame: The rows of the table, in the order that the table comes in.
@@ -361,7 +361,7 @@ def _matches(frame: pl.DataFrame, find: Query | None, rows: pl.Series | None) ->
 
 
 def tree_order(frame: pl.DataFrame, forest: Forest, spec: TableSpec, state: TableState) -> Ints:
-    """All rows of a tree, each followed by those in it; rows that lie in the same one sorted as the user wants it."""
+    """Return all rows of a tree depth first; siblings are sorted as the user chose."""
     order = apply(frame, spec, TableState(sort=state.sort)).rows
     rank = np.arange(frame.height)
     if order is not None:
@@ -372,7 +372,7 @@ def tree_order(frame: pl.DataFrame, forest: Forest, spec: TableSpec, state: Tabl
 def apply_tree(
     frame: pl.DataFrame, forest: Forest, order: Ints, unfolded: Flags, spec: TableSpec, applied: Applied
 ) -> Applied:
-    """The rows that are shown of a tree, in the order shown.
+    """Return the shown rows of a tree, in the order shown.
 
     A filter keeps the rows that match and all that they lie in, unfolded; so does a search with what it found. The
     share of the weight is that of the matching rows with all that lies in them.
@@ -418,7 +418,7 @@ def _flags(rows: Ints, height: int) -> Flags:
 
 
 def _above(forest: Forest, flags: Flags) -> Flags:
-    """The rows that flagged ones lie right in."""
+    """Return the parents of flagged rows."""
     above = np.zeros(len(flags), np.bool_)
     parents = forest.parent[flags]
     above[parents[parents >= 0]] = True
@@ -426,7 +426,7 @@ def _above(forest: Forest, flags: Flags) -> Flags:
 
 
 def _share(frame: pl.DataFrame, weight: str, inside: Flags) -> float | None:
-    """Share of the weight in the flagged rows."""
+    """Return the share of the weight in the flagged rows."""
     values = frame[weight].fill_null(0).to_numpy()
     total = float(values.sum())
     return 100 * float(values[inside].sum()) / total if total else None

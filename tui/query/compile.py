@@ -63,9 +63,9 @@ _TOTALLED: Final = (ColumnKind.DURATION, ColumnKind.SIZE, ColumnKind.COUNT)
 """Kinds that have a total, of which ``%`` is a share."""
 
 _SHOWN_NAME: Final = 40
-"""Characters of a mistaken column name that an error repeats."""
+"""The most characters of a mistyped column name in an error."""
 _NAMED: Final = 5
-"""Columns that an error names where none is like the mistaken one."""
+"""Columns that an error suggests if none is similar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Query:
         return isinstance(self.node, Everything)
 
     def mask(self, frame: pl.DataFrame) -> pl.Series:
-        """One boolean for each row of the frame, which has the schema that the query was compiled for; never null."""
+        """Return one boolean per row of a frame with the compiled schema; never null."""
         return self._predicate(texts.TextRows(frame))
 
 
@@ -106,7 +106,7 @@ def compile_query(
     searched: Collection[str] | None = None,
     excluded_sessions: Collection[int] = (),
 ) -> Query:
-    """Understand a query for a table.
+    """Compile a query for a table.
 
     Args:
         text: In the filter language; empty matches every row.
@@ -167,11 +167,11 @@ class _Compiler:
                 inner, reading = self.compile(node.term)
                 return (lambda rows: ~inner(rows)), f"not {_grouped(node.term, reading)}"
             case Both():
-                return self._joined(node.terms, and_, " and ")
+                return self._combine(node.terms, and_, " and ")
             case Either():
-                return self._joined(node.terms, or_, " or ")
+                return self._combine(node.terms, or_, " or ")
 
-    def _joined(
+    def _combine(
         self, terms: tuple[Node, ...], combine: Callable[[pl.Series, pl.Series], pl.Series], word: str
     ) -> tuple[Predicate, str]:
         parts = [self.compile(term) for term in terms]
@@ -307,7 +307,7 @@ class _Compiler:
 
 
 def find_column(name: str, columns: Sequence[Column], *, weight: Column | None = None) -> Column | None:
-    """The column that a query calls so: by its name, its title in any case, or an alias.
+    """Return the column with a name, title (in any case) or alias.
 
     ``time`` is the column that shares are taken of, where no column has that name.
     """
@@ -335,12 +335,12 @@ def _no_column(name: str, span: Span, columns: Sequence[Column], *, of_number: b
 
 
 def spellings(column: Column) -> tuple[str, ...]:
-    """What a query can call a column, the handiest first."""
+    """Return the names of a column in queries, the shortest to type first."""
     return (*column.aliases, column.name, column.title)
 
 
 def _number_kind(column: Column) -> ColumnKind:
-    """The kind by which a number is read; a number in a column that should be text is just a number."""
+    """Return the kind by which a number is parsed; a number in a text column is just a number."""
     return (
         column.kind if column.kind not in (ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.FLAG) else ColumnKind.NUMBER
     )
@@ -362,7 +362,7 @@ _MEASURED: Final = (ColumnKind.DURATION, ColumnKind.TIME)
 
 
 def as_global_filter(text: str, *, columns: Sequence[Column], units: Mapping[str, str]) -> str:
-    """A filter as it is to be carried: columns by their own names, times with the unit that they are read in here.
+    """Return a filter in a form for all tables: columns by frame name, times with their unit.
 
     Args:
         text: A filter of a table.
@@ -386,7 +386,7 @@ def apply_global_filter(
     units: Mapping[str, str] | None = None,
     excluded_sessions: Collection[int] = (),
 ) -> tuple[pl.Series | None, str]:
-    """Which rows of a table a carried filter keeps, or why it does not apply to the table.
+    """Return the mask of a global filter for a table, or why it does not apply.
 
     It does not where the table lacks a column that the filter names, or has no names that its words could stand in.
     """
@@ -410,7 +410,7 @@ def apply_global_filter(
 
 
 def _has_names(spec: TableSpec, frame: pl.DataFrame) -> bool:
-    """Whether rows go by names: a filter by name would else be looked for in remarks."""
+    """Return whether rows have names; otherwise a filter by name would match remarks."""
     return any(
         column.name in frame.columns
         and is_text(frame.schema[column.name])

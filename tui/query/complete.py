@@ -62,15 +62,15 @@ class Completion:
     help: str = ""
     """What it means (a column), or how many rows have it (a value)."""
 
-    def applied(self, query: str) -> str:
-        """The query with it."""
+    def apply_to(self, query: str) -> str:
+        """Return the query with this completion."""
         return query[: self.start] + self.text + query[self.end :]
 
 
 def complete(
     text: str, cursor: int, *, columns: Sequence[Column], frame: pl.DataFrame, limit: int = 20
 ) -> list[Completion]:
-    """What could stand at the cursor, best first.
+    """Return completions at the cursor, best first.
 
     Args:
         text: The query as far as it is typed.
@@ -84,18 +84,18 @@ def complete(
 
 
 def best_completion(text: str, *, columns: Sequence[Column], frame: pl.DataFrame) -> str | None:
-    """The whole query as it would be with the best completion that only adds to it, or None."""
+    """Return the query with the best completion that only appends to it, or None."""
     if not text or text[-1].isspace():
         return None
     for completion in complete(text, len(text), columns=columns, frame=frame, limit=50):
-        longer = completion.applied(text)
+        longer = completion.apply_to(text)
         if longer.startswith(text) and longer != text:
             return longer
     return None
 
 
 def column_term(column: Column, columns: Sequence[Column], frame: pl.DataFrame) -> tuple[str, str, frozenset[str]]:
-    """The beginning of a term for a column, what can follow it, and with what other operators begin.
+    """Return the start of a term for a column, what can follow it, and how other operators begin.
 
     The term ends in an operator of one character, so that one typed behind it can take its place.
 
@@ -126,7 +126,7 @@ def _completions(typed: str, columns: Sequence[Column], frame: pl.DataFrame) -> 
     rest = typed[rest_start:].lstrip()
     types = [token.type for token in tokens[-3:]]
     if rest:
-        # Not understood so far: only an open quote behind an operator is something to go on with.
+        # Not valid so far: only an open quote after an operator can be completed.
         if rest.startswith('"') and types[-1:] == ["OPERATOR"]:
             yield from _values(tokens[-2], rest, len(typed), columns, frame)
     elif types[-1:] == ["OPERATOR"]:
@@ -151,7 +151,7 @@ def _columns(prefix: str, end: int, columns: Sequence[Column], frame: pl.DataFra
     for column in columns:
         if column is named:
             continue
-        # Titles of several words can be typed in quotes, but there is always a plain name to offer.
+        # Titles of several words need quotes, but there is always a plain name.
         fitting = [name for name in spellings(column) if name.lower().startswith(lower)]
         plain = next((name for name in fitting if re.fullmatch(_PLAIN_NAME, name)), None)
         if plain is not None:
@@ -172,7 +172,7 @@ def _operators(column: Column, frame: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _words(prefix: str, end: int, columns: Sequence[Column], frame: pl.DataFrame) -> Iterator[Completion]:
-    """Values of the text columns that go on where a bare word stops."""
+    """Return values of the text columns that continue a bare word."""
     for column in columns:
         if is_text(frame.schema[column.name]):
             for value, count in _text_values(facts_of(frame)[column.name], prefix, anywhere=False):
@@ -203,7 +203,7 @@ def _values(
 
 
 def _numbers(facts: ColumnFacts, typed: str, start: int, end: int) -> Iterator[Completion]:
-    if facts.few(_MAX_NUMBERS) is not None:
+    if facts.distinct_values(_MAX_NUMBERS) is not None:
         counts = facts.values.drop_nulls().value_counts(sort=True, name="rows")
         for number, count in counts.iter_rows():
             if str(number).startswith(typed):
@@ -211,7 +211,7 @@ def _numbers(facts: ColumnFacts, typed: str, start: int, end: int) -> Iterator[C
 
 
 def _text_values(facts: ColumnFacts, prefix: str, *, anywhere: bool) -> Iterator[tuple[str, int]]:
-    """Distinct values that begin with what is typed (then those that only contain it), the most frequent first."""
+    """Return distinct values that start with the typed text (then those that contain it), most frequent first."""
     texts = facts.counts.filter(pl.col("value").str.len_chars() <= _LONGEST)
     lower, typed = pl.col("value").str.to_lowercase(), prefix.lower()
     begins = lower.str.starts_with(typed)

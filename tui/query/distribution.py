@@ -49,7 +49,7 @@ class Distribution:
 
 
 def distribution(rows: pl.DataFrame, column: Column, weight: str = "") -> Distribution:
-    """How the values of a column are distributed.
+    """Compute the distribution of the values of a column.
 
     Args:
         rows: The rows.
@@ -59,15 +59,15 @@ def distribution(rows: pl.DataFrame, column: Column, weight: str = "") -> Distri
     values = rows[column.name]
     weight = weight if weight in rows.columns and rows[weight].dtype.is_numeric() else ""
     if column.kind in COUNTED or not values.dtype.is_numeric():
-        return _of_texts(rows, column, weight)
-    return _of_numbers(rows, column, weight)
+        return _text_distribution(rows, column, weight)
+    return _number_distribution(rows, column, weight)
 
 
 def _aggregations(weight: str) -> list[pl.Expr]:
     return [pl.len().alias("_rows"), (pl.col(weight).sum() if weight else pl.lit(None)).alias("_weight")]
 
 
-def _of_texts(rows: pl.DataFrame, column: Column, weight: str) -> Distribution:
+def _text_distribution(rows: pl.DataFrame, column: Column, weight: str) -> Distribution:
     value = pl.col(column.name)
     value = value.cast(pl.String) if rows[column.name].dtype == pl.Categorical else value
     wanted = rows.select(value.alias("_value"), *([weight] if weight and weight != column.name else []))
@@ -88,7 +88,7 @@ def _of_texts(rows: pl.DataFrame, column: Column, weight: str) -> Distribution:
     return Distribution(f"{count(found.height)} {what} in {count(rows.height)} rows{more}", bins)
 
 
-def _of_numbers(rows: pl.DataFrame, column: Column, weight: str) -> Distribution:
+def _number_distribution(rows: pl.DataFrame, column: Column, weight: str) -> Distribution:
     value = pl.col(column.name)
     known = rows.filter(value.is_not_null() & value.cast(pl.Float64).is_finite())
     unknown = rows.height - known.height
@@ -128,7 +128,7 @@ def _text(column: Column, number: float) -> str:
 
 
 def _edges(least: float, largest: float, *, whole: bool) -> list[float]:
-    """The edges of the bins, one more than there are bins.
+    """Return the edges of the bins, one more than there are bins.
 
     >>> _edges(5, 5, whole=True), _edges(0, 3, whole=True)
     ([5, 5], [0, 1, 2, 3])
@@ -177,7 +177,7 @@ class Pivot:
 
 
 def pivot(rows: pl.DataFrame, by: Column, across: Column, weight: str = "") -> Pivot:
-    """Sums over the values of two columns; they add up to the totals in both directions.
+    """Return sum over the values of two columns; the sums add up to the totals in both directions.
 
     Args:
         rows: The rows.

@@ -65,15 +65,15 @@ class ColumnFacts:
     def _distinct(self) -> pl.Series:
         return (self.values if self.coded is None else self.coded).unique().drop_nulls()
 
-    def few(self, most: int) -> pl.Series | None:
-        """The different values that are known, texts as such; None where there are more than so many.
+    def distinct_values(self, most: int) -> pl.Series | None:
+        """Return the distinct known values; None if there are more than ``most``.
 
         Args:
             most: So many are asked for.
         """
         if self.values.dtype.is_integer() and len(self.values) > CODED_FROM:
             smallest, largest = self.extent
-            # Of very many numbers the first ones usually show that there are too many.
+            # The first values of a long column usually show that there are too many.
             head = self.values.head(CODED_FROM)
             if smallest != largest and head.n_unique() > most + 1:
                 return None
@@ -133,7 +133,7 @@ class FrameFacts:
         return self._columns[column]
 
     def order(self, sort: Sort) -> pl.Series | None:
-        """An order that is kept: the row numbers; None where it is not."""
+        """Return a cached order as row numbers, or None."""
         with self._lock:
             rows = self._orders.get(sort)
             if rows is not None:
@@ -141,7 +141,7 @@ class FrameFacts:
             return rows
 
     def places(self, rows: pl.Series) -> pl.Series | None:
-        """Where each row of the frame stands in an order that is kept; None where that order is not.
+        """Return the position of each row of the frame in a cached order, or None.
 
         Args:
             rows: The row numbers in that order, as `order` gave them.
@@ -156,7 +156,7 @@ class FrameFacts:
             return self._places[1]
 
     def keep_order(self, sort: Sort, rows: pl.Series) -> None:
-        """Keep an order in place of the one that was asked for least lately."""
+        """Cache an order; the least recently used one is dropped."""
         with self._lock:
             self._orders[sort] = rows
             while len(self._orders) > MAX_CACHED_ORDERS:
@@ -167,14 +167,14 @@ _FACTS_BY_FRAME: Final[dict[int, tuple[weakref.ref[pl.DataFrame], FrameFacts]]] 
 
 
 def facts_of(frame: pl.DataFrame) -> FrameFacts:
-    """What is known of a frame: kept for as long as the frame is."""
+    """Return the cached facts of a frame, which live as long as the frame."""
     number = id(frame)
     held = _FACTS_BY_FRAME.get(number)
     if held is not None and held[0]() is frame:
         return held[1]
 
     def forget(reference: weakref.ref[pl.DataFrame]) -> None:
-        # The number may be that of another frame by now.
+        # The id may have been reused for another frame.
         if number in _FACTS_BY_FRAME and _FACTS_BY_FRAME[number][0] is reference:
             del _FACTS_BY_FRAME[number]
 
@@ -184,7 +184,7 @@ def facts_of(frame: pl.DataFrame) -> FrameFacts:
 
 
 def magnitude(frame: pl.DataFrame, column: Column) -> float | None:
-    """What decides the unit of a column: its largest absolute value, and that of those it is compared with.
+    """Return the largest absolute value of a column, and of those it is compared with: it decides the unit.
 
     Args:
         frame: The rows.
@@ -199,7 +199,7 @@ def magnitude(frame: pl.DataFrame, column: Column) -> float | None:
 
 
 def column_sum(values: pl.Series) -> int | float | None:
-    """The sum of numbers; None where there are none."""
+    """Return the sum of numbers; None if there are none."""
     total = values.sum()
     return total if isinstance(total, (int, float)) else None
 
@@ -214,7 +214,7 @@ SESSION_PRIORITY: Final = 0
 
 
 def informative_columns(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], list[Column]]:
-    """The informative columns of a table, and those that are unknown in every row.
+    """Return the informative columns of a table, and those that are unknown in every row.
 
     Session and kind are left out where they are the same in all rows, and columns that are informative only above 0
     where no value is above 0.
@@ -229,14 +229,14 @@ def informative_columns(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Colum
 
 
 def _is_informative(column: Column, facts: ColumnFacts) -> bool:
-    """Whether a column with known values is informative."""
+    """Return whether a column with known values is informative."""
     if column.only_above_zero:
         return (facts.extent[1] or 0) > 0
     return column.name not in CONTEXT_COLUMNS or facts.distinct_count > 1
 
 
-def prioritized(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
-    """The columns of a table that the rows have, with the priority that they deserve for these rows.
+def prioritize(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
+    """Return the columns of a table that the rows have, with their priority for these rows.
 
     Uninformative columns go last, unless they are read against informative ones; a session, where there are several and
     no other column names it, stays with the names that it distinguishes.
@@ -267,7 +267,7 @@ NEAR: Final = 0.9
 
 
 def total_of(frame: pl.DataFrame, weight: str, excluded_sessions: Collection[int] = ()) -> int | float | None:
-    """The sum that shares of a table are taken of; None where there is none.
+    """Return the sum that shares of a table refer to; None if there is none.
 
     Args:
         frame: The rows.
@@ -276,7 +276,7 @@ def total_of(frame: pl.DataFrame, weight: str, excluded_sessions: Collection[int
     """
     if weight not in frame.columns:
         return None
-    counted = _counted(frame, None, excluded_sessions)
+    counted = _summable(frame, None, excluded_sessions)
     return (
         None
         if isinstance(counted, bool)
@@ -287,7 +287,7 @@ def total_of(frame: pl.DataFrame, weight: str, excluded_sessions: Collection[int
 def weight_pct(
     frame: pl.DataFrame, weight: str, mask: pl.Series | None, excluded_sessions: Collection[int] = ()
 ) -> float | None:
-    """Share of the weight that some rows hold, of the sessions that may be added up; None where it is unknown.
+    """Return the share of the weight in some rows, of the sessions that may be summed; None if unknown.
 
     Args:
         frame: The rows.
@@ -297,7 +297,7 @@ def weight_pct(
     """
     if weight not in frame.columns:
         return None
-    counted = _counted(frame, mask, excluded_sessions)
+    counted = _summable(frame, mask, excluded_sessions)
     if isinstance(counted, bool):
         return None
     if counted is not None:
@@ -311,7 +311,7 @@ def weight_pct(
 def share_base(
     frame: pl.DataFrame, weight: str, mask: pl.Series | None = None, excluded_sessions: Collection[int] = ()
 ) -> int | float | None:
-    """What each of some rows is a share of: the weight of them all; None where they must not be added up.
+    """Return the total weight that rows are shares of; None if they must not be summed.
 
     Args:
         frame: The rows.
@@ -329,7 +329,7 @@ def share_base(
 
 
 def small_rows(frame: pl.DataFrame, weight: str, mask: pl.Series | None) -> pl.Series | None:
-    """Which rows are too small to matter: the smallest of each session, `SMALL_PCT` of its weight at most together.
+    """Return a mask of negligible rows: the smallest of each session, together at most `SMALL_PCT` of its weight.
 
     Rows of equal weight are small together or not at all; a row of unknown weight is not small.
 
@@ -356,17 +356,17 @@ def small_rows(frame: pl.DataFrame, weight: str, mask: pl.Series | None) -> pl.S
 
 
 def _is_one(sessions: pl.Series) -> bool:
-    """Whether all are the same session."""
+    """Return whether all rows are of one session."""
     return not len(sessions) or (not sessions.null_count() and sessions.min() == sessions.max())
 
 
 def _least_that_matters(weights: pl.Series) -> int | float | None:
-    """The smallest weight that, with all smaller ones, is more than `SMALL_PCT` of all; None where there is none."""
+    """Return the smallest weight above the `SMALL_PCT` that is negligible; None if there is none."""
     known = weights.drop_nulls()
     total = column_sum(known)
     if not len(known) or total is None:
         return None
-    # A sample estimates the bound of small weights; where it was wrong, larger ones are examined as well.
+    # A sample estimates the bound of small weights; if it was too low, examine larger ones too.
     sample = np.sort(known.gather_every(len(known) // SAMPLED + 1).to_numpy())
     place = int(np.searchsorted(np.cumsum(sample), SMALL_PCT / 100 * sample.sum(), side="right"))
     bound: int | float = sample[min(place, len(sample) - 1)].item()
@@ -375,7 +375,7 @@ def _least_that_matters(weights: pl.Series) -> int | float | None:
     while len(smallest) < len(known) and (column_sum(smallest) or 0) * 100 <= SMALL_PCT * total:
         bound = 2 * bound if bound > 0 else float("inf")
         smallest = known.filter(known <= bound)
-    # Weights that are far from the bound by the sample are added up and not sorted, if it was right.
+    # Weights far from the estimated bound are summed without sorting.
     least_near = sample[int(NEAR * min(place, len(sample) - 1))].item()
     far = column_sum(smallest.filter(smallest < least_near)) or 0
     if far * 100 <= SMALL_PCT * total:
@@ -390,10 +390,10 @@ def _least_that_matters(weights: pl.Series) -> int | float | None:
     return least
 
 
-def _counted(
+def _summable(
     frame: pl.DataFrame, mask: pl.Series | None, excluded_sessions: Collection[int]
 ) -> pl.Series | bool | None:
-    """Which rows may be added up: None for all; False where the shown ones must not be added at all."""
+    """Return a mask of the rows that may be summed: None for all; False if none may."""
     if not excluded_sessions or "session" not in frame.columns:
         return None
     shown = (frame["session"] if mask is None else frame["session"].filter(mask)).unique()

@@ -45,7 +45,7 @@ _ESCAPED: Final = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def parse(text: str) -> Node:
-    """The tree of a query.
+    """Parse a query into a tree.
 
     Raises:
         QueryError: The text is not a query, or is too long or too deep to be one.
@@ -61,7 +61,7 @@ value='7', quoted=False, span=(13, 14), column_span=(6, 12)))))
 
 
 def parse_tolerant(text: str) -> tuple[list[Token], Node, QueryError | None]:
-    """The tokens as far as the text is understood, the tree, and what is wrong.
+    """Return the tokens of the valid part, the tree, and the error if any.
 
     The tree is `Everything` where there is an error.
     """
@@ -87,21 +87,21 @@ def parse_tolerant(text: str) -> tuple[list[Token], Node, QueryError | None]:
     except QueryError as error:
         return tokens, Everything(), error
     except UnexpectedInput as error:
-        return tokens, Everything(), _explained(error, text, tokens)
+        return tokens, Everything(), _error_message(error, text, tokens)
     return tokens, node, None
 
 
 def unquote(quoted: str) -> str:
-    r"""The text of a lexeme in quotes. A backslash before any other character is a backslash.
+    r"""Return the text of a quoted lexeme. A backslash before any other character is a backslash.
 
     >>> unquote('"a \\"b\\" \\\\d"')
     'a "b" \\d'
     """
-    return _ESCAPE.sub(_unescaped, quoted[1:-1])
+    return _ESCAPE.sub(_unescape, quoted[1:-1])
 
 
 def plain_pattern(pattern: str) -> str:
-    r"""A pattern in which slashes are not escaped.
+    r"""Return a pattern with unescaped slashes.
 
     >>> plain_pattern(r"a\/b\\/")
     'a/b\\\\/'
@@ -109,7 +109,7 @@ def plain_pattern(pattern: str) -> str:
     return re.sub(r"(?s)\\(.)", lambda pair: "/" if pair[1] == "/" else pair[0], pattern)
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     code = match[1]
     if code in _ESCAPED:
         return _ESCAPED[code]
@@ -193,7 +193,7 @@ class _Builder(Transformer[Token, Node]):
         return Regex(plain_pattern(pattern[1:-1]), column[0], _inside(pattern), column[1])
 
     def matched_quoted(self, column: tuple[str, Span], pattern: Token) -> Node:
-        # Only the quote is escaped here: \d must stay what it means in a pattern.
+        # Only the quote is escaped here: \d must keep its meaning in a pattern.
         raw = re.sub(r"(?s)\\(.)", lambda pair: '"' if pair[1] == '"' else pair[0], pattern[1:-1])
         return Regex(plain_pattern(raw), column[0], _inside(pattern), column[1])
 
@@ -212,7 +212,7 @@ def _operator(token: Token) -> Operator:
 
 @lru_cache(maxsize=1)
 def make_parser() -> Lark:
-    """The parser: it is made once, which takes a while."""
+    """Return the parser, which is built once."""
     return Lark.open(
         "grammar.lark",
         rel_to=__file__,
@@ -223,8 +223,8 @@ def make_parser() -> Lark:
     )
 
 
-def _explained(error: UnexpectedInput, text: str, tokens: list[Token]) -> QueryError:
-    """The parser's complaint in the words of someone who writes a filter."""
+def _error_message(error: UnexpectedInput, text: str, tokens: list[Token]) -> QueryError:
+    """Return the parser's error in words for the author of a filter."""
     ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
     at = len(text.rstrip()) if ended else error.pos_in_stream or 0
     last = tokens[-1].type if tokens else ""
@@ -275,7 +275,7 @@ def _open_group(tokens: list[Token]) -> int:
 
 _UNITS: Final = frozenset(unit for units in UNITS.values() for unit in units)
 _PLAIN: Final = re.compile(r"[\w.%+*,\[\]{}@#$-]+")
-"""Words that need no quotes, unless they are a unit. More would do without, but no one should have to know which."""
+"""Words that need no quotes, unless they are a unit. Others also need none, but quotes are always safe."""
 
 _PLAIN_COLUMN: Final = re.compile(r"[^\W\d][\w.%]*")
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -284,7 +284,7 @@ _UNSEEN: Final = ("Cc", "Cf", "Zl", "Zp")
 
 
 def query_text(node: Node) -> str:
-    """The text of a tree: parsing it gives the tree back.
+    """Return the text of a tree, which parses to the same tree.
 
     >>> query_text(parse("(gemm|conv)  dur > 1ms  ! stream = 7"))
     '(gemm | conv) dur>1ms !stream=7'
@@ -313,16 +313,16 @@ def query_text(node: Node) -> str:
 
 
 def quote(text: str) -> str:
-    r"""Text in quotes, on one line, that is read back as it is.
+    r"""Quote a text on one line, so that it parses to itself.
 
     >>> print(quote('a "b"\n'))
     "a \"b\"\n"
     """
-    return f'"{"".join(_escaped(character) for character in text)}"'
+    return f'"{"".join(_escape(character) for character in text)}"'
 
 
 def equals_filter(column: str, value: object, kind: ColumnKind) -> str:
-    """A query that matches exactly the rows in which a column has this value.
+    """Return a query that matches exactly the rows in which a column has a value.
 
     Args:
         column: Its name in the frame.
@@ -338,13 +338,13 @@ def equals_filter(column: str, value: object, kind: ColumnKind) -> str:
     return f"{_column(column)}={_exact(value, kind)}"
 
 
-def narrowed(text: str, term: str) -> str:
-    """A query for the rows of another one that match a term, too.
+def narrow(text: str, term: str) -> str:
+    """Return a query for the rows that match both a query and a term.
 
     Raises:
         QueryError: The text is not a query.
 
-    >>> narrowed("gemm | conv", "stream=7")
+    >>> narrow("gemm | conv", "stream=7")
     '(gemm | conv) stream=7'
     """
     node = parse(text)
@@ -354,7 +354,7 @@ def narrowed(text: str, term: str) -> str:
 
 
 def plain_or_quoted(text: str) -> str:
-    """Text as a value of a query: in quotes only where it needs them."""
+    """Return a text as a value of a query, quoted if necessary."""
     return text if _PLAIN.fullmatch(text) and text.lower() not in _UNITS else quote(text)
 
 
@@ -378,7 +378,7 @@ def _grouped(node: Node, grouped: tuple[type, ...]) -> str:
     return f"({query_text(node)})" if isinstance(node, grouped) else query_text(node)
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character in _ESCAPES:
         return _ESCAPES[character]
     return f"\\u{{{ord(character):x}}}" if unicodedata.category(character) in _UNSEEN else character

@@ -38,12 +38,12 @@ _REGEX_MESSAGE: Final = re.compile(r"(?:error|regex error): (?P<message>[^\n]*?)
 
 
 def is_text(dtype: pl.DataType) -> bool:
-    """Whether a column of this type holds text."""
+    """Return whether a column of this type holds text."""
     return isinstance(dtype, (pl.String, pl.Categorical, pl.Enum))
 
 
 def smart_case(text: str) -> bool:
-    """Whether upper and lower case are distinguished: a capital in the text makes it so.
+    """Return whether a search is case-sensitive: a capital letter makes it so.
 
     >>> smart_case("gemm"), smart_case("Gemm")
     (False, True)
@@ -52,7 +52,7 @@ def smart_case(text: str) -> bool:
 
 
 def contains(text: str, span: Span) -> TextTest:
-    """Strings that contain the text, in smart case.
+    """Return a test for strings that contain the text, in smart case.
 
     Raises:
         QueryError: The text is too long for that.
@@ -66,14 +66,14 @@ def contains(text: str, span: Span) -> TextTest:
 
 
 def equals(text: str, *, exact: bool) -> TextTest:
-    """Strings that are the text: in smart case, or exactly."""
+    """Return a test for strings equal to the text, in smart case or exactly."""
     if exact or smart_case(text):
         return lambda strings: strings == text
     return lambda strings: strings.str.to_lowercase() == text
 
 
 def fuzzy(text: str, span: Span) -> TextTest:
-    """Strings that hold the characters of the text in this order, in smart case.
+    """Return a test for strings with the characters of the text in this order, in smart case.
 
     Raises:
         QueryError: The text is too long for that.
@@ -86,15 +86,15 @@ def fuzzy(text: str, span: Span) -> TextTest:
 
 
 def regex(pattern: str, span: Span) -> TextTest:
-    """Strings in which a regular expression of Rust's syntax is found, in smart case.
+    """Return a test for strings that match a Rust regular expression, in smart case.
 
     Raises:
         QueryError: It is not one; with the position.
     """
-    # A capital counts where it stands for itself: \W, \S or \p{Lu} do not make the case matter.
+    # Only literal capitals count: \W, \S or \p{Lu} do not make the search case-sensitive.
     letters = "".join(found["other"] or "" for found in _CAPITAL_OUTSIDE_ESCAPES.finditer(pattern))
     used = pattern if smart_case(letters) else f"(?i){pattern}"
-    # First as it was typed, for the place of a fault; without regard to case it can be too large all the same.
+    # First as typed, for the position of an error; the case-insensitive pattern can still be too large.
     for tried in (pattern, used):
         try:
             pl.Series([], dtype=pl.String).str.contains(tried)
@@ -123,20 +123,20 @@ class TextRows:
         self._facts = facts_of(frame)
 
     def all(self, value: bool) -> pl.Series:
-        """The same answer for every row."""
+        """Return the same answer for every row."""
         return pl.Series(np.full(self.frame.height, value))
 
     def texts(self, column: str, test: TextTest) -> pl.Series:
-        """Which rows pass the test in this column; unknown texts do not."""
+        """Return which rows pass the test in this column; nulls do not."""
         return self.texts_anywhere((column,), test)
 
     def texts_anywhere(self, columns: Sequence[str], test: TextTest) -> pl.Series:
-        """Which rows pass the test in any of these columns."""
+        """Return which rows pass the test in any of these columns."""
         found = [hits for column in columns if (hits := self._hits(column, test)) is not None]
         return reduce(or_, found) if found else self.all(False)
 
     def _hits(self, column: str, test: TextTest) -> pl.Series | None:
-        """Which rows pass; None where none does."""
+        """Return which rows pass; None if none does."""
         found, coded = self._facts[column].texts, self._facts[column].coded
         if found is None or coded is None:
             return test(self.frame[column].cast(pl.String)).fill_null(False)

@@ -228,7 +228,7 @@ def quantity(
     share: Share | None = None,
     title: str = "the column",
 ) -> Quantity:
-    """Read a number with or without a unit.
+    """Parse a number with or without a unit.
 
     Args:
         text: As typed: ``1.5ms``, ``4 MiB``, ``10k``, ``5%``, ``1,024``.
@@ -271,7 +271,7 @@ def quantity(
 
 
 def unit_of(text: str) -> str:
-    """The unit behind the number, or empty."""
+    """Return the unit after a number, or an empty text."""
     match = _NUMBER.fullmatch(text.strip())
     return (match["unit"] or "").strip() if match else ""
 
@@ -306,7 +306,7 @@ class NumberRange:
     """The high bound itself is outside."""
 
     def holds(self, values: pl.Series) -> pl.Series:
-        """Which values lie in it; never null, and false for unknown ones and NaN."""
+        """Return which values are in the range; false for nulls and NaN."""
         if values.dtype.is_integer():
             return self._holds_integers(values)
         return self._holds_floats(values.cast(pl.Float64))
@@ -341,7 +341,7 @@ class NumberRange:
 
 
 def unknown(values: pl.Series) -> pl.Series:
-    """Which values are null or NaN."""
+    """Return which values are null or NaN."""
     return values.is_null() | values.is_nan().fill_null(False) if values.dtype.is_float() else values.is_null()
 
 
@@ -352,13 +352,13 @@ def _as_integer(bound: Bound, rounded: Callable[[Fraction], int]) -> int:
 
 
 def _limits(dtype: pl.DataType) -> tuple[int, int]:
-    """The smallest and largest integer of a type."""
+    """Return the smallest and largest integer of a type."""
     bits = int("".join(character for character in str(dtype) if character.isdecimal()))
     return (0, 2**bits - 1) if dtype.is_unsigned_integer() else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def _nearest(bound: Bound) -> float:
-    """The float that a typed number stands for: the nearest one, as when the column itself was read."""
+    """Return the float nearest to a typed number, as when the column itself was read."""
     try:
         return float(bound)
     except OverflowError:

@@ -18,7 +18,7 @@ from tui.analysis.notes_table import notes_frame
 from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES
-from tui.query.sql.run import SqlTables, numbered, result_spec, run, sql_tables
+from tui.query.sql.run import SqlTables, result_spec, run, sql_tables, with_row_numbers
 from tui.query.sql.sql_text import suggestion
 from tui.query.sql.statement import SHOW_TABLES
 from tui.screens.base import WORKING, ViewScreen
@@ -179,7 +179,8 @@ class SqlScreen(ViewScreen):
         """Query, what came of it, rows."""
         yield SqlEditor(id="sql")
         yield Static(id="sql-answer", markup=False)
-        yield TablePane(result_spec(numbered(SqlTables({}, (), lambda _name: pl.DataFrame()).overview())), id="result")
+        empty = with_row_numbers(SqlTables({}, (), lambda _name: pl.DataFrame()).overview())
+        yield TablePane(result_spec(empty), id="result")
 
     @property
     def asked(self) -> str:
@@ -225,7 +226,7 @@ class SqlScreen(ViewScreen):
         worker = get_current_worker()
         began = time.monotonic()
         try:
-            found = numbered(run(text, tables))
+            found = with_row_numbers(run(text, tables))
             tables.learn_columns()
         except ProftuiError as error:
             message = f"{error}"

@@ -104,7 +104,7 @@ class Notes:
         return self._known
 
     def of(self, place: RowPlace) -> Note | None:
-        """The note on a row."""
+        """Return the note on a row."""
         return self.all.get(place.name)
 
     def keep(self, place: RowPlace, words: str, text: str) -> str:
@@ -118,7 +118,7 @@ class Notes:
         if not text:
             self._put(place.name, None)
             return ""
-        if why := too_much(text):
+        if why := why_too_long(text):
             return why
         if not place.is_valid:
             return "this row has no storable key: notes are not possible on it"
@@ -195,8 +195,8 @@ class Notes:
             self.warning = words
 
 
-def too_much(text: str) -> str:
-    """Why a text is too long for a note; empty if it fits."""
+def why_too_long(text: str) -> str:
+    """Return why a text is too long for a note; empty if it fits."""
     if len(text) > MOST_CHARACTERS:
         return f"a note has at most {MOST_CHARACTERS:,} characters, this one {len(text):,}"
     lines = text.count("\n") + 1

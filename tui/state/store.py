@@ -36,7 +36,7 @@ class Document:
 
 
 def state_folder() -> Path:
-    """The directory of the user's state; it may not exist yet."""
+    """Return the directory of the user's state; it may not exist yet."""
     return platformdirs.user_state_path("proftui", appauthor=False)
 
 
@@ -200,7 +200,7 @@ class DocumentFolder:
         return Store(self.folder / f"{name}.json", version=self.version, most=self.most_entries)
 
     def read(self, name: str) -> Document:
-        """A document; empty if there is none."""
+        """Return a document; empty if there is none."""
         return self._store(name).read()
 
     def change(self, name: str, changes: dict[str, object]) -> str:
@@ -257,7 +257,7 @@ MOST_VALUES: Final = 32
 
 
 def is_storable_key(key: Sequence[object]) -> bool:
-    """Whether a key can be stored and is valid when it is read.
+    """Return whether a key can be stored and is valid when it is read.
 
     >>> [is_storable_key(key) for key in ((0, "kernel", None), (float("nan"),), (["list"],), ("x" * 20_000,))]
     [True, False, False, False]
@@ -290,7 +290,7 @@ class Files:
 
 
 def files(paths: Sequence[str]) -> Files | None:
-    """The identity of open files; None for standard input, which cannot be opened again."""
+    """Return the identity of open files; None for standard input, which cannot be opened again."""
     if not paths or "-" in paths:
         return None
     real = [os.path.realpath(path) for path in paths]
@@ -307,7 +307,7 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 def _stamps(path: str) -> Iterator[tuple[str, int, int]]:
-    """Name, size and modification time of a file, or of all files of a folder."""
+    """Yield name, size and modification time of a file, or of all files of a folder."""
     yield _stamp(path, "")
     if os.path.isdir(path):  # noqa: PTH112 (paths may be no valid text)
         found = 0

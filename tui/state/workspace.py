@@ -69,7 +69,7 @@ def _store() -> Store:
 
 
 def opened_files() -> dict[str, OpenedFile]:
-    """The files that were opened before, by path, the latest last."""
+    """Return the files that were opened before, by path, the latest last."""
     found: dict[str, OpenedFile] = {}
     for path, entry in _store().read().entries.items():
         with suppress(msgspec.ValidationError, RecursionError):
@@ -123,7 +123,7 @@ class Arrangement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
     @classmethod
     def of(cls, state: TableState) -> Arrangement:
-        """The part of a state to store."""
+        """Return the part of a state to store."""
         return cls(
             hidden=tuple(sorted(state.hidden)),
             order=state.order,
@@ -136,7 +136,7 @@ class Arrangement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         )
 
     def on(self, state: TableState) -> TableState:
-        """The state with this arrangement; filter, search, cursor and marks stay."""
+        """Return the state with this arrangement; filter, search, cursor and marks stay."""
         return replace(
             state,
             hidden=frozenset(self.hidden),
@@ -180,7 +180,7 @@ class Arrangements:
         """A message for the user; whoever shows it clears it."""
 
     def of(self, table: str) -> Arrangement:
-        """The last arrangement of a table."""
+        """Return the last arrangement of a table."""
         return self._all().get(table, PLAIN)
 
     def keep(self, table: str, arrangement: Arrangement) -> bool:
@@ -249,7 +249,7 @@ class Queries:
         self._writing = threading.Lock()
 
     def texts(self) -> list[str]:
-        """All queries, oldest first."""
+        """Return all queries, oldest first."""
         return [query.text for query in self._read().values()]
 
     def keep(self, text: str, files: str) -> str:
@@ -318,7 +318,7 @@ class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, pane: str, state: TableState) -> SavedTable:
-        """The part of a table's state to store."""
+        """Return the part of a table's state to store."""
         marks = state.marks if len(state.marks) <= MOST_MARKS and all(map(is_storable_key, state.marks)) else ()
         cursor = state.cursor_key if state.cursor_key is not None and is_storable_key(state.cursor_key) else None
         return cls(
@@ -334,7 +334,7 @@ class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def on(self, state: TableState) -> TableState:
-        """The state with this filter, sort order, cursor and marks; columns and units stay."""
+        """Return the state with this filter, sort order, cursor and marks; columns and units stay."""
         return replace(
             state,
             filter=self.filter,
@@ -373,7 +373,7 @@ class SavedPlace(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, place: Place) -> SavedPlace:
-        """The part of a place to store."""
+        """Return the part of a place to store."""
         tables = tuple(SavedTable.of(pane, state) for pane, state in place.states)
         text = place.text if len(place.text) <= MOST_TEXT else ""
         return cls(place.view, place.level, tables, place.line, place.spot, text)
@@ -436,7 +436,7 @@ class Workspace(msgspec.Struct, frozen=True, omit_defaults=True):
 def current_workspace(
     files: Files, places: Iterable[Place], *, session: int | None, aggregation: Aggregation, global_filter: str
 ) -> Workspace:
-    """The workspace as it is now.
+    """Return the workspace as it is now.
 
     Args:
         files: The open files.
@@ -459,12 +459,12 @@ def current_workspace(
 
 
 def with_others(where: Workspace, others: tuple[SavedPlace, ...]) -> Workspace:
-    """The workspace with further views before its own."""
+    """Return the workspace with further views before its own."""
     return msgspec.structs.replace(where, places=(*others, *where.places)[-MOST_PLACES:])
 
 
 def read_workspace(files: Files) -> tuple[Workspace | None, str]:
-    """The workspace of these files, or None; and a warning for the user, or an empty text."""
+    """Return the workspace of these files, or None; and a warning for the user, or an empty text."""
     document = WORKSPACES.read(files.name)
     try:
         found = msgspec.convert(document.entries[ENTRY], Workspace) if ENTRY in document.entries else None
@@ -474,10 +474,10 @@ def read_workspace(files: Files) -> tuple[Workspace | None, str]:
 
 
 def save(files: Files, where: Workspace) -> str:
-    """Store the workspace; the result says why that failed, or is empty."""
+    """Store the workspace; return why that failed, or an empty text."""
     return WORKSPACES.change(files.name, {ENTRY: msgspec.to_builtins(where)})
 
 
 def forget(files: Files) -> str:
-    """Delete the workspace of these files; the result says why that failed, or is empty."""
+    """Delete the workspace of these files; return why that failed, or an empty text."""
     return WORKSPACES.drop(files.name)

@@ -20,7 +20,7 @@ COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _ALL}
 
 
 def columns(*names: str) -> tuple[Column, ...]:
-    """The columns of these names, in this order.
+    """Return the columns of these names, in this order.
 
     >>> [column.title for column in columns("name", "calls")]
     ['Name', 'Calls']

@@ -10,7 +10,7 @@ K = ColumnKind
 
 
 def _of_calls(stem: str, title: str, what: str) -> tuple[Column, ...]:
-    """The average, minimum and maximum of a figure per call of an op."""
+    """Return the average, minimum and maximum of a figure per call of an op."""
     words = (("avg", "Average"), ("min", "Minimum"), ("max", "Maximum"))
     return tuple(
         Column(f"{stem}_{figure}_ns", f"{title} {figure}", ColumnKind.DURATION, f"{word} {what} per call.", 8)

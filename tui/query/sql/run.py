@@ -63,7 +63,7 @@ class SqlTables:
         """The names of all tables."""
 
     def frame(self, name: str) -> pl.DataFrame:
-        """The frame of a name."""
+        """Return the frame with a name."""
         if name in self._changing:
             self._made[name] = self._changing[name]()
         elif name not in self._made:
@@ -71,18 +71,18 @@ class SqlTables:
         return self._made[name]
 
     def columns(self, name: str) -> tuple[str, ...]:
-        """The columns of a table as far as they are known: it is computed, or `learn_columns` was called."""
+        """Return the known columns of a table: it is computed, or `learn_columns` was called."""
         return tuple(self._made[name].columns) if name in self._made else self._outlined.get(name, ())
 
     def learn_columns(self) -> None:
-        """Learn the columns of what is not computed yet; takes a moment."""
+        """Learn the columns of tables that are not computed yet; takes a moment."""
         for name in self._changing:
             self.frame(name)
         if self._outline is not None:
             self._outlined |= {name: self._outline(name) for name in self.names if not self.columns(name)}
 
     def overview(self) -> pl.DataFrame:
-        """One row per table: table, rows (null where it has to be computed first) and columns."""
+        """Return one row per table: table, rows (null if not computed yet) and columns."""
         self.learn_columns()
         made = self._made
         return pl.DataFrame(
@@ -96,7 +96,7 @@ class SqlTables:
 
 
 def query(text: str, tables: SqlTables) -> pl.LazyFrame:
-    """What an SQL text asks for, not yet computed.
+    """Return the lazy result of an SQL text.
 
     Texts compare as strings. ``SHOW TABLES`` gives `SqlTables.overview`.
 
@@ -116,23 +116,23 @@ def query(text: str, tables: SqlTables) -> pl.LazyFrame:
         return tables.overview().lazy()
     if words[0].lower() not in _READS and words[0] != "(":
         raise ProftuiError(f"SQL begins with SELECT here, not with {words[0][:40]}", f"{ONLY_READ}; {LISTS}")
-    # A parser of a second, which only those pay for who ask in SQL.
-    from tui.query.sql.statement import checked_statement
+    # Imported here, since it takes a second.
+    from tui.query.sql.statement import check_statement
 
-    typed = checked_statement(text, tables.names)
-    named = checked_statement(with_names(text), tables.names)
+    typed = check_statement(text, tables.names)
+    named = check_statement(with_names(text), tables.names)
     context = pl.SQLContext(eager=False)
     for name in typed.tables:
         context.register(name, tables.frame(name).lazy().with_columns(pl.col(pl.Categorical).cast(pl.String)))
     try:
-        # A number with a point is a decimal in SQL, which JSON would hold as a text.
+        # A number with a point is a decimal in SQL, which JSON would represent as text.
         return context.execute(named.sql).with_columns(selectors.decimal().cast(pl.Float64))
     except _FAULTS as error:
         raise fault(_without_names(context, typed.sql) or error, text, tables) from error
 
 
 def _without_names(context: pl.SQLContext[pl.LazyFrame], sql: str) -> BaseException | None:
-    """What is wrong with a query as it was typed, without the names that it was given for its columns."""
+    """Return the error of a query as typed, without the names that were added for its columns."""
     try:
         context.execute(sql)
     except _FAULTS as error:
@@ -141,7 +141,7 @@ def _without_names(context: pl.SQLContext[pl.LazyFrame], sql: str) -> BaseExcept
 
 
 def run(text: str, tables: SqlTables) -> pl.DataFrame:
-    """What an SQL text finds: `query`, computed.
+    """Return the result of an SQL text.
 
     Raises:
         ProftuiError: It is no such statement, names what is not there, or finds more than can be held.
@@ -154,7 +154,7 @@ def run(text: str, tables: SqlTables) -> pl.DataFrame:
         if "JOIN" not in found.explain(optimized=False):
             return found.collect()
         most = min(MAX_ROWS, MAX_VALUES // width)
-        # Piece by piece: no more is made than is asked for.
+        # In batches, so that no more rows than the limit are computed.
         rows = found.head(most + 1).collect(engine="streaming")
     except _FAULTS as error:
         raise fault(error, text, tables) from error
@@ -185,8 +185,8 @@ _UNSUITED: Final = (ColumnKind.MEASURE,)
 """Kinds whose values need another column of the row, which a result need not have."""
 
 
-def numbered(result: pl.DataFrame) -> pl.DataFrame:
-    """A result with its rows numbered from 1 in its first column, and what no table shows (dates, lists) as text."""
+def with_row_numbers(result: pl.DataFrame) -> pl.DataFrame:
+    """Return a result with row numbers from 1 in its first column, and dates and lists as text."""
     flat = result.with_columns(pl.col(pl.Categorical).cast(pl.String), _DATES.cast(pl.String))
     nested = [name for name, dtype in flat.schema.items() if dtype.is_nested() or dtype == pl.Duration]
     texts = [pl.Series(name, [None if one is None else str(one) for one in flat[name].to_list()]) for name in nested]
@@ -197,7 +197,7 @@ def numbered(result: pl.DataFrame) -> pl.DataFrame:
 
 
 def result_spec(result: pl.DataFrame) -> TableSpec:
-    """A table for a numbered result."""
+    """Return the table for a numbered result."""
     columns = tuple(_column(name, dtype, place) for place, (name, dtype) in enumerate(result.schema.items()))
     texts = [column.name for column in columns if column.kind in _TEXTS]
     row = result.columns[0]
@@ -212,14 +212,14 @@ def _column(name: str, dtype: pl.DataType, place: int) -> Column:
     priority = min(2 + place, 9)
     if known is not None and _suits(known.kind, dtype):
         return Column(name, known.title, known.kind, known.help, priority, known.aliases)
-    # Its name is whatever the query says.
+    # The query names the columns.
     title = plain(name)
     about = f"The column {title} of the query."
     return Column(name, title, (_unit(name) if dtype.is_numeric() else None) or _kind(dtype), about, priority)
 
 
 def _unit(name: str) -> ColumnKind | None:
-    """The unit that the name of a numeric column implies."""
+    """Return the unit implied by the name of a numeric column."""
     within = _KEEPS_UNIT.fullmatch(name)
     column = within[2] if within else name
     known = COLUMNS[column].kind if within and column in COLUMNS else None
@@ -248,18 +248,18 @@ def _kind(dtype: pl.DataType) -> ColumnKind:
 
 @cache
 def _nothing() -> Profile:
-    """A profile without a row: one for all, so that shared intermediate results are computed once."""
+    """Return an empty profile, shared so that intermediate results are computed once."""
     return Profile({name: empty(name) for name in MODEL_FRAMES}, ())
 
 
 @cache
 def _frame_columns(name: str) -> tuple[str, ...]:
-    """The columns of an aggregate, which are the same whatever there is to aggregate."""
+    """Return the columns of an aggregate, which do not depend on its rows."""
     return tuple(frame(_nothing(), name).columns)
 
 
 def sql_tables(profile: Profile, notes: Callable[[], pl.DataFrame], *, gpu: str | None = None) -> SqlTables:
-    """Every frame as a table for SQL, each computed when it is named.
+    """Return every frame as a table for SQL, computed when it is named.
 
     Args:
         profile: What was read.

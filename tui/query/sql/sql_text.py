@@ -48,7 +48,7 @@ _COMMENT_ENDS: Final = re.compile(r"/\*|\*/")
 
 
 def tokens(text: str) -> Iterator[Token]:
-    r"""The pieces of an SQL text, without white space and comments; comments may hold others.
+    r"""Return the tokens of an SQL text, without white space and comments; comments may be nested.
 
     >>> [str(token.text) for token in tokens("select 'a -- b' -- a word\nfrom /* /* x */ */ \"x\"")]
     ['select', "'a -- b'", 'from', 'x']
@@ -74,7 +74,7 @@ def _end_of_comment(text: str, place: int) -> int:
 
 
 def names_in(text: str) -> set[str]:
-    """Every name in an SQL text in lower case, of tables, columns and functions, and its keywords."""
+    """Return every name in an SQL text in lower case: tables, columns, functions and keywords."""
     return {token.text.lower() for token in tokens(text) if token.kind in (TokenKind.WORD, TokenKind.QUOTED)}
 
 
@@ -94,7 +94,7 @@ _NAME: Final = (TokenKind.WORD, TokenKind.QUOTED)
 
 
 def with_names(text: str) -> str:
-    """The query with a name for each column of its outermost SELECT that has none.
+    """Return the query with a name for each unnamed column of its outermost SELECT.
 
     >>> with_names("select name, total_ns/1000, COUNT(*) from kernels")
     'select name, total_ns/1000 AS "total_ns/1000", COUNT(*) AS "COUNT(*)" from kernels'
@@ -111,7 +111,7 @@ def with_names(text: str) -> str:
 
 
 def _columns(text: str) -> Iterator[list[Token]]:
-    """The pieces of each column of the outermost SELECT, and of those that UNION puts below it."""
+    """Return the tokens of each column of the outermost SELECT, also below UNION."""
     depth, item, is_inside = 0, list[Token](), False
     for token in tokens(text):
         word = token.text.lower() if token.kind is TokenKind.WORD else ""
@@ -150,7 +150,7 @@ def _has_no_name(item: list[Token]) -> bool:
 
 
 def _outer(item: list[Token]) -> Iterator[Token]:
-    """What stands in no parenthesis."""
+    """Return the tokens outside of parentheses."""
     depth = 0
     for token in item:
         step = _DEEPER.get(token.text, 0) if token.kind is TokenKind.OTHER else 0
@@ -177,7 +177,7 @@ _BEGINNINGS: Final = ("SELECT", "WITH", "SHOW TABLES")
 
 
 def completions(text: str, tables: SqlTables) -> Iterator[str]:
-    """What the last word of a text could be, best first.
+    """Return completions of the last word of a text, best first.
 
     Args:
         text: The SQL up to the cursor.
@@ -207,12 +207,12 @@ def completions(text: str, tables: SqlTables) -> Iterator[str]:
 
 
 def _wants_table(before: str) -> bool:
-    """Whether a table is named next, by the SQL before it.
+    """Return whether a table name comes next, by the SQL before it.
 
     >>> [_wants_table(text) for text in ("select a, ", "select a from b, ", "select a from b where c in (1, ")]
     [False, True, False]
     """
-    # Of every open parenthesis, and of what is around them all, the key word that holds.
+    # The keyword in effect for every open parenthesis, and outside of them.
     last, clauses = "", [""]
     for token in tokens(before):
         last = token.text.lower() if token.kind in (TokenKind.WORD, TokenKind.OTHER) else ""
@@ -226,7 +226,7 @@ def _wants_table(before: str) -> bool:
 
 
 def suggestion(text: str, tables: SqlTables) -> str:
-    """What the best completion adds to a text; empty where there is none."""
+    """Return the text that the best completion appends; empty if there is none."""
     typed = _WORD.search(text)
     best = next(completions(text, tables), "")
     return best[len(typed[0]) if typed else 0 :]

@@ -44,7 +44,7 @@ _LONGEST_ERROR: Final = 300
 
 
 def fault(error: BaseException, text: str, tables: SqlTables) -> ProftuiError:
-    """A fault in a line, with what to do.
+    """Return an error in one line, with a hint.
 
     Args:
         error: What Polars raised.
@@ -60,7 +60,7 @@ def fault(error: BaseException, text: str, tables: SqlTables) -> ProftuiError:
 
 
 def _bare(expression: str) -> str:
-    """Polars' error with columns by name."""
+    """Return Polars' error with columns by name."""
     expression = re.sub(r'col\("([^"]*)"\)', r"\1", expression)
     expression = re.sub(r'\("([^"]*)"\)', r"'\1'", expression)
     return re.sub(r"(?<![\w.])\((\w+)\)", r"\1", expression)[:_LONGEST_ERROR]
@@ -71,13 +71,15 @@ def _no_column(found: re.Match[str], text: str, _tables: SqlTables) -> ProftuiEr
     columns = re.findall(r'"([^"]*)"', found[2])
     if any(token.kind is TokenKind.QUOTED and token.text == name for token in tokens(text)):
         return ProftuiError(f"there is no column {name}", f"a text stands in single quotes: '{name}'")
-    return ProftuiError(f"there is no column {name}", did_you_mean(name, columns) or _listed(columns))
+    return ProftuiError(f"there is no column {name}", did_you_mean(name, columns) or _join_columns(columns))
 
 
 def _no_column_of(found: re.Match[str], text: str, tables: SqlTables) -> ProftuiError:
     named = names_in(text)
     columns = [column for table in tables.names if table in named for column in tables.columns(table)]
-    return ProftuiError(f"{found[2]} has no column {found[1]}", did_you_mean(found[1], columns) or _listed(columns))
+    return ProftuiError(
+        f"{found[2]} has no column {found[1]}", did_you_mean(found[1], columns) or _join_columns(columns)
+    )
 
 
 def _unknown_relation(found: re.Match[str], _text: str, tables: SqlTables) -> ProftuiError:
@@ -86,13 +88,13 @@ def _unknown_relation(found: re.Match[str], _text: str, tables: SqlTables) -> Pr
 
 
 def _message(message: str, hint: str) -> Callable[[re.Match[str], str, SqlTables], ProftuiError]:
-    """The same sentence each time; ``{0}`` is what was found."""
+    """Return a function for a fixed sentence; ``{0}`` is the match."""
     return lambda found, _text, _tables: ProftuiError(
         message.format(*(found.groups() or ("",))), hint.format(*(found.groups() or ("",)))
     )
 
 
-def _listed(columns: list[str]) -> str:
+def _join_columns(columns: list[str]) -> str:
     listed = ", ".join(columns)
     if not listed or len(listed) > _LONGEST_ERROR:
         return LISTS if listed else EXAMPLE
@@ -122,7 +124,7 @@ _FAULTS: Final[dict[str, Callable[[re.Match[str], str, SqlTables], ProftuiError]
 """A sentence for an error of Polars."""
 
 
-# Otherwise the parser reports unknown syntax on standard error.
+# Otherwise the parser logs unknown syntax to standard error.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 FUNCTION_NAMES: Final = frozenset(
@@ -282,8 +284,8 @@ class Statement:
     tables: frozenset[str]
 
 
-def checked_statement(text: str, tables: Collection[str]) -> Statement:
-    """The statement that a text is, if it reads nothing but tables.
+def check_statement(text: str, tables: Collection[str]) -> Statement:
+    """Parse and check a text, which may read nothing but tables.
 
     Args:
         text: One query, with or without ``EXPLAIN`` before it.
@@ -295,7 +297,7 @@ def checked_statement(text: str, tables: Collection[str]) -> Statement:
     if len(text) > _LONGEST:
         raise ProftuiError(f"the query has more than {_LONGEST:,} characters", EXAMPLE)
     explained = re.match(r"\s*explain\s+", text, re.ASCII | re.IGNORECASE)
-    # The places in messages are those in the text as it was typed.
+    # Positions in messages refer to the text as typed.
     query = " " * explained.end() + text[explained.end() :] if explained else text
     try:
         tree = _parse(query)
@@ -311,7 +313,7 @@ def checked_statement(text: str, tables: Collection[str]) -> Statement:
 
 
 def _no_table(name: str, tables: Collection[str]) -> ProftuiError:
-    """The message for a table that is not there."""
+    """Return the error for an unknown table."""
     return ProftuiError(f"there is no table {name}", did_you_mean(name.rpartition(".")[2], tables) or LISTS)
 
 
@@ -324,12 +326,12 @@ def _parse(text: str) -> exp.Expr:
     if len(found) != 1:
         raise ProftuiError("one statement at a time, and only one", "remove what follows the ;")
     if not isinstance(found[0], (exp.Query, exp.Values)):
-        raise _refused(found[0])
+        raise _refusal(found[0])
     return found[0]
 
 
 def _check_tree(tree: exp.Expr, tables: Collection[str]) -> None:
-    """Refuse a tree that holds what is not listed; what remains is written in its simplest form."""
+    """Refuse a tree with unlisted nodes; the rest is simplified."""
     for text in list(tree.find_all(exp.RawString)):
         text.replace(exp.Literal.string(text.name))
     depths = {id(tree): 1}
@@ -350,17 +352,17 @@ def _check(node: exp.Expr, tables: Collection[str]) -> None:
     if isinstance(node, exp.Table):
         _check_table(node, tables)
     if isinstance(node, (exp.From, exp.Join, exp.Subquery)) and not isinstance(node.this, _SOURCES):
-        raise _refused(node)
+        raise _refusal(node)
     if isinstance(node, exp.Anonymous):
         _check_function(node.this)
         if node.this.lower() in _PADS:
             _check_length(node)
     if type(node) not in _NODES:
-        raise _refused(node)
+        raise _refusal(node)
     allowed = _FROZEN_PARTS.get(type(node))
     for key, value in node.args.items():
         if value and allowed is not None and key not in allowed:
-            raise _refused(node)
+            raise _refusal(node)
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, str):
                 _check_text(node, key, part)
@@ -369,7 +371,7 @@ def _check(node: exp.Expr, tables: Collection[str]) -> None:
 
 
 def _check_table(table: exp.Table, tables: Collection[str]) -> None:
-    """A table is a name: no function, no path of names."""
+    """Refuse a table that is a function or a path of names."""
     if isinstance(table.this, exp.Func):
         name = table.this.name.lower() if isinstance(table.this, exp.Anonymous) else table.this.sql_name().lower()
         does = "opens files" if name.startswith(_FILES) else "is no table"
@@ -377,7 +379,7 @@ def _check_table(table: exp.Table, tables: Collection[str]) -> None:
     if table.args.get("db") or table.args.get("catalog"):
         raise _no_table(table.sql(Polars)[:_SHOWN], tables)
     if type(table.this) is not exp.Identifier:
-        raise _refused(table)
+        raise _refusal(table)
 
 
 def _check_function(name: object) -> None:
@@ -391,7 +393,7 @@ def _check_function(name: object) -> None:
 
 
 def _check_length(pad: exp.Anonymous) -> None:
-    """Polars ends the program where a text has no place in memory."""
+    """Refuse padding to a length that could exhaust memory, where Polars would abort."""
     length = pad.expressions[1] if len(pad.expressions) > 1 else None
     digits = length.name if isinstance(length, exp.Literal) and length.is_number else ""
     if not re.fullmatch("[0-9]{1,9}", digits) or int(digits) > _LONGEST_PAD:
@@ -399,7 +401,7 @@ def _check_length(pad: exp.Anonymous) -> None:
 
 
 def _check_text(node: exp.Expr, key: str, text: str) -> None:
-    """What the tree holds as text: names and texts are quoted as they are written, all else must be plain."""
+    """Check the texts of the tree: names and literals are quoted, all others must be plain."""
     if isinstance(node, exp.Identifier) or (isinstance(node, exp.Literal) and node.is_string):
         plain = "\0" not in text
     elif isinstance(node, exp.Literal):
@@ -413,14 +415,14 @@ def _check_text(node: exp.Expr, key: str, text: str) -> None:
         raise ProftuiError(f"SQL: {text[:_SHOWN]!r} is not understood here", EXAMPLE)
 
 
-def _refused(node: exp.Expr) -> ProftuiError:
+def _refusal(node: exp.Expr) -> ProftuiError:
     sql = node.sql(Polars, comments=False)
     sql = f"{sql[:_SHOWN]}..." if len(sql) > _SHOWN else sql
     return ProftuiError(f"{sql} is not supported", ONLY_READ if isinstance(node, _CHANGES) else LISTS)
 
 
 def _syntax(error: ParseError | TokenError, text: str) -> ProftuiError:
-    """The message for a text that is no SQL: what is wrong, and where."""
+    """Return the error for invalid SQL: what is wrong, and where."""
     fault: dict[str, Any] = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
     if not fault:
         return _unterminated(text)
@@ -452,7 +454,7 @@ _EXPECTED: Final = {
 
 
 def _unterminated(text: str) -> ProftuiError:
-    """The message for a text, a name or a comment without an end."""
+    """Return the error for a text, a name or a comment without an end."""
     last = next(reversed(list(tokens(text))), None)
     if last is None or last.end < len(text.rstrip()):
         return ProftuiError("SQL: a comment has no end", EXAMPLE)

@@ -15,7 +15,7 @@ from tui.fmt import count, format_value
 from tui.labels import distinct_symbols
 from tui.model.columns import ColumnKind
 from tui.query.values import BASE_UNIT
-from tui.state.notes import too_much
+from tui.state.notes import why_too_long
 from tui.text import plain
 from tui.text_width import bar, cell_width, clip_middle, pad
 from tui.widgets.app_services import copy_text
@@ -367,7 +367,7 @@ class NoteDialog(Dialog[str]):
     @on(NoteEditor.Accepted)
     def _keep(self) -> None:
         text = self.query_one(NoteEditor).text
-        if why := too_much(text.strip()):
+        if why := why_too_long(text.strip()):
             about = self.query_one("#note-about", Static)
             about.add_class("-wrong")
             about.update(Content(why))

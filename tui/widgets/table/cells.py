@@ -12,7 +12,7 @@ from tui.labels import CHARACTERS_COMPARED, NAMES_COMPARED, Cutter
 from tui.model.columns import Column, ColumnKind
 from tui.model.names import short_name
 from tui.model.table_spec import TableState
-from tui.query.facts import CODED_FROM, ColumnFacts, facts_of, magnitude, prioritized
+from tui.query.facts import CODED_FROM, ColumnFacts, facts_of, magnitude, prioritize
 from tui.text import plain
 from tui.text_width import cell_width
 
@@ -115,12 +115,12 @@ class CellWriter:
             absent = cell_width(self.column.absent) if facts.values.null_count() else 0
             return min(TEXT_MEASURED, max(absent, _text_width(facts, shorten=self._shortens)))
         if kind in _BYTES:
-            sizes = facts.few(SIZES_SAMPLED)
+            sizes = facts.distinct_values(SIZES_SAMPLED)
             if sizes is None:
                 return BYTES_WIDEST + (2 if kind is ColumnKind.RATE else 0)
             return self._widest(sizes.to_list())
         if not facts.values.dtype.is_numeric():
-            others = facts.few(len(facts.values))
+            others = facts.distinct_values(len(facts.values))
             return self._widest([*([] if others is None else others), *([None] if facts.values.null_count() else [])])
         smallest = facts.extent[0]
         sign = 1 if smallest is not None and smallest < 0 else 0
@@ -129,7 +129,7 @@ class CellWriter:
             least = TIME_LEAST + sign
         elif facts.values.dtype.is_float():
             # The widest number need be neither the smallest nor the largest: 0.33333 lies between 0 and 10.
-            distinct = facts.few(NUMBERS_MEASURED) if len(facts.values) <= CODED_FROM else None
+            distinct = facts.distinct_values(NUMBERS_MEASURED) if len(facts.values) <= CODED_FROM else None
             least = FRACTION_WIDEST.get(kind, NUMBER_WIDEST) + sign if distinct is None else self._widest(distinct)
         if facts.values.null_count():
             least = max(least, cell_width(self.column.absent))
@@ -196,7 +196,7 @@ class CellWriter:
 
 def _few_names(facts: ColumnFacts) -> list[str]:
     """The distinct names of a column, to be distinguished; none where there are too many to compare them all."""
-    names = facts.few(NAMES_COMPARED)
+    names = facts.distinct_values(NAMES_COMPARED)
     if names is None:
         return []
     return [plain(name[:MAX_CHARACTERS]) for name in names.cast(pl.String).to_list()]
@@ -216,7 +216,7 @@ def units_of(columns: Iterable[Column], frame: pl.DataFrame, state: TableState) 
 def _text_width(facts: ColumnFacts, *, shorten: bool) -> int:
     widths = _TEXT_WIDTHS.setdefault(facts, {})
     if shorten not in widths:
-        names = facts.few(NAMES_MEASURED)
+        names = facts.distinct_values(NAMES_MEASURED)
         if names is None:
             # A character outside ASCII takes three bytes and at most two cells: bytes are never too few.
             widths[shorten] = facts.longest_bytes
@@ -266,7 +266,7 @@ def measure(spec: TableSpec, frame: pl.DataFrame) -> None:
         spec: The table.
         frame: Its rows.
     """
-    writers(prioritized(spec, frame), frame, TableState(), pinned=spec.pinned)
+    writers(prioritize(spec, frame), frame, TableState(), pinned=spec.pinned)
     if spec.weight in frame.columns:
         # The first mark shows its share of all.
         _ = facts_of(frame)[spec.weight].total

@@ -11,7 +11,7 @@ import polars as pl
 
 from tui.model.table_spec import Sort, TableSpec, TableState
 from tui.query.apply import Applied, apply
-from tui.query.facts import facts_of, prioritized
+from tui.query.facts import facts_of, prioritize
 from tui.text import plain
 from tui.widgets.table.cells import CellWriter, units_of, writers
 
@@ -218,7 +218,7 @@ class TableModel:
         of = self._columns_of
         if of is None or of[0] is not self.spec or of[1] is not self.rows.frame:
             self._columns_of = self.spec, self.rows.frame
-            self._columns = prioritized(self.spec, self.rows.frame)
+            self._columns = prioritize(self.spec, self.rows.frame)
         hidden = self.shown_state.hidden
         order = {name: place for place, name in enumerate(self.shown_state.order)}
         present = [column for column in self._columns if column.name not in hidden or column.name == self.spec.pinned]

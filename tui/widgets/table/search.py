@@ -20,7 +20,7 @@ from tui.keys import Scope, bindings_for
 from tui.model.aggregation import phase_of
 from tui.query.compile import as_global_filter
 from tui.query.complete import best_completion, column_term
-from tui.query.parse import equals_filter, narrowed, parse
+from tui.query.parse import equals_filter, narrow, parse
 from tui.query.texts import smart_case
 from tui.query.values import Both, Compare, Contains, Either, Node, Operator, QueryError
 from tui.text import plain
@@ -379,7 +379,7 @@ class SearchController:
             return
         term, hint, others = column_term(column, self._model.spec.columns, self._model.frame)
         try:
-            text = narrowed(self._model.state.filter, term)
+            text = narrow(self._model.state.filter, term)
         except QueryError:
             # What stands there is not finished: it is to be mended first.
             self.open_filter()
@@ -400,7 +400,7 @@ class SearchController:
             return
         try:
             spelled_out = as_global_filter(own, columns=self._model.spec.columns, units=self._model.units())
-            if not services.set_global_filter(narrowed(global_filter, spelled_out) if global_filter else spelled_out):
+            if not services.set_global_filter(narrow(global_filter, spelled_out) if global_filter else spelled_out):
                 return
             if phase_of(spelled_out) is not None:
                 self._pane.change(filter="")
@@ -561,7 +561,7 @@ class SearchController:
     def narrow(self, term: str) -> None:
         """Keep the rows that match a term, too."""
         try:
-            text = narrowed(self._model.state.filter, term)
+            text = narrow(self._model.state.filter, term)
         except QueryError as error:
             self._pane.notify(f"the filter is not finished: {error}", severity="warning", markup=False)
             return
