@@ -97,7 +97,7 @@ def test_links_that_lead_elsewhere_are_not_followed(tmp_path: Path, monkeypatch:
             profiles.files(path)
     looked_into: list[str] = []
     monkeypatch.setattr("tui.analysis.found_profiles.format_of_path", looked_into.append)
-    assert profiles.listed(".").profiles == ()
+    assert profiles.list_folder(".").profiles == ()
     assert looked_into == []
     os.mkfifo(inside / "pipe")
     for path, why in (("pipe", "neither a file nor a folder"), ("a\0b", "cannot be opened"), ("x" * 9000, "opened")):

@@ -33,26 +33,26 @@ def test_a_change_is_complete_when_all_that_changed_rests(tmp_path: Path) -> Non
     first.write_text("{}\n")
     watch = FileWatch([str(tmp_path)], settled_s=2, longest_s=30)
     watch.mark_read(watch.look())
-    assert watch.news(watch.look(), 0) is FileChange.NOTHING
+    assert watch.change(watch.look(), 0) is FileChange.NOTHING
     second.write_text('{"traceEvents": [')
-    assert watch.news(watch.look(), 1) is FileChange.GROWING
-    assert watch.news(watch.look(), 60) is FileChange.GROWING, "its end is missing, however long it rests"
+    assert watch.change(watch.look(), 1) is FileChange.GROWING
+    assert watch.change(watch.look(), 60) is FileChange.GROWING, "its end is missing, however long it rests"
     second.write_text('{"traceEvents": []}\n')
-    assert watch.news(watch.look(), 61) is FileChange.GROWING
-    assert watch.news(watch.look(), 63) is FileChange.COMPLETE
+    assert watch.change(watch.look(), 61) is FileChange.GROWING
+    assert watch.change(watch.look(), 63) is FileChange.COMPLETE
     watch.mark_read(watch.look())
-    assert watch.news(watch.look(), 64) is FileChange.NOTHING
+    assert watch.change(watch.look(), 64) is FileChange.NOTHING
     for second_s in range(30):
         log.write_text("x" * second_s)
-        assert watch.news(watch.look(), 100 + second_s) is FileChange.GROWING
+        assert watch.change(watch.look(), 100 + second_s) is FileChange.GROWING
     log.write_text("x" * 30)
-    assert watch.news(watch.look(), 130) is FileChange.COMPLETE, "a log that never rests is read all the same"
+    assert watch.change(watch.look(), 130) is FileChange.COMPLETE, "a log that never rests is read all the same"
     watch.mark_read(watch.look())
     watch.rest(130, took_s=4)
     log.write_text("x")
-    assert watch.news(watch.look(), 131) is FileChange.GROWING
-    assert watch.news(watch.look(), 165) is FileChange.GROWING, "a tenth of the time goes into reading, not more"
-    assert watch.news(watch.look(), 166) is FileChange.COMPLETE
+    assert watch.change(watch.look(), 131) is FileChange.GROWING
+    assert watch.change(watch.look(), 165) is FileChange.GROWING, "a tenth of the time goes into reading, not more"
+    assert watch.change(watch.look(), 166) is FileChange.COMPLETE
     assert lacks_end(str(tmp_path / "none.json")) is False
     assert stamps([str(tmp_path / "none")]) == {}
 

@@ -59,7 +59,7 @@ TYPED_INSTEAD: Final = frozenset({"help", "views_menu", "leave"})
 """Actions of printable keys in the footer."""
 VIEW_KEYS: Final = frozenset(key for view in VIEWS for key in view.bound.split(",") if key)
 AT_ONCE: Final = frozenset({"go", "command_line"})
-"""Actions that are carried out before the next key is looked at: what is typed ahead belongs to where they lead."""
+"""Actions that finish before the next key is handled: keys typed ahead belong to the screen that they open."""
 
 
 class _WidgetServices(AppServices):
@@ -85,7 +85,7 @@ class _WidgetServices(AppServices):
         return self._app.profile_session.arrangements
 
     def set_global_filter(self, text: str) -> bool:
-        """Filter every view; empty: no longer."""
+        """Filter every view; an empty text removes the filter."""
         try:
             self._app.profile_session.set_global_filter(text)
         except CommandError as error:
@@ -93,7 +93,7 @@ class _WidgetServices(AppServices):
         return True
 
     def noted_keys(self, pane: TablePane) -> Sequence[tuple[object, ...]]:
-        """The keys of the rows of a table that have notes."""
+        """Return the keys of the rows of a table that have notes."""
         return self._app.notes.noted_keys(pane)
 
 
@@ -115,13 +115,13 @@ class ProftuiApp(App[None]):
         # Over dialogs only keys that come before theirs are the application's.
         Binding("ctrl+c", "help_quit", "How to quit", show=False, system=True, priority=True),
         *(
-            # A letter acts only where nothing nearer takes it: T in a table goes to the place of its row.
+            # A letter acts only if no nearer widget handles it: T in a table goes to its row.
             Binding(key, f"go('{v.name}')", v.title, show=False, id=f"view.{v.name}", priority=key.isdecimal())
             for v in VIEWS
             for key in v.bound.split(",")
             if key
         ),
-        # Last: of the focused widget, its screen and the application, the nearest binding of a key is used.
+        # Last: the nearest binding of a key is used, of the focused widget, its screen or the application.
         *(
             Binding(key, f"say_where_key_works('{key}')", show=False)
             for key in keys_of_some_places()
@@ -156,11 +156,11 @@ class ProftuiApp(App[None]):
         use_escape_parser()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """The colors of kinds of work and of the selection, for every theme."""
+        """Return the colors of kinds of work and of the selection, for every theme."""
         return theme_variables()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Textual's filters, and those that fit what is drawn to the terminal."""
+        """Return Textual's filters, and those that adapt drawing to the terminal."""
         return [*super().get_line_filters(), *self._output_filters]
 
     # --- events ------------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ class ProftuiApp(App[None]):
         self.loading_files.start()
 
     def on_unmount(self) -> None:
-        """Leave nothing half written."""
+        """Finish or abort pending writes."""
         self.loading_files.stop_caching()
         self.navigator.idle.stop()
 
@@ -188,13 +188,13 @@ class ProftuiApp(App[None]):
             await super().on_event(event)
 
     async def on_keys_ready(self, event: KeysReady) -> None:
-        """What keys waited for has ended."""
+        """Release keys whose wait has ended."""
         if event.is_void:
             self.key_queue.discard()
         await self.key_queue.release()
 
     def on_resize(self, event: Resize) -> None:
-        """Ask for room where there is too little of it."""
+        """Ask for a larger terminal if there is too little room."""
         self.navigator.fit(event.size)
 
     def on_table_pane_note_requested(self, event: TablePane.NoteRequested) -> None:
@@ -235,7 +235,7 @@ class ProftuiApp(App[None]):
         self.navigator.go(name, arrange)
 
     def notify(self, message: str, **how: Any) -> None:
-        """Show a message; the one before it goes, so that they never pile up over the rows."""
+        """Show a message in place of the previous one, so that they never cover the rows."""
         self.clear_notifications()
         super().notify(message, **{"timeout": MESSAGE_SECONDS, **how})
 
@@ -254,11 +254,11 @@ class ProftuiApp(App[None]):
             self.say(str(error), severity="error")
 
     def command_words(self) -> list[str]:
-        """The first words that the command line knows."""
+        """Return the first words that the command line knows."""
         return command_words()
 
     def open_file(self, path: str) -> None:
-        """Read another file, then end, so that it is shown in place of this one; where it cannot be read, say so.
+        """Read another file and open it in place of this one; if it cannot be read, report why.
 
         Raises:
             CommandError: There is no such file.
@@ -269,7 +269,7 @@ class ProftuiApp(App[None]):
         self.open_files((str(expand_user_path(path).absolute()),))
 
     def open_files(self, paths: tuple[str, ...]) -> None:
-        """Read other files together, then end, so that they are shown in place of what is open."""
+        """Read other files together and open them in place of the current ones."""
 
         def show(options: OpenOptions, opened: OpenedProfiles) -> None:
             self.next_input = options, opened
@@ -278,7 +278,7 @@ class ProftuiApp(App[None]):
         self.loading_files.open_other(paths, show)
 
     def stop_opening(self) -> bool:
-        """Stop reading another file; False where none is read."""
+        """Stop reading another file; False if none is being read."""
         return self.loading_files.stop()
 
     def forget(self) -> None:
@@ -286,12 +286,12 @@ class ProftuiApp(App[None]):
         self.notes.forget()
 
     def exit(self, *arguments: Any, **named: Any) -> None:
-        """Keep where the user is, then leave."""
+        """Save the current position, then exit."""
         self.session_restore.save()
         super().exit(*arguments, **named)
 
     def save(self) -> None:
-        """Write what is to be saved."""
+        """Save state."""
         self.loading_files.stop_caching()
         self.arrangements.write()
         self.notes.store.write()
@@ -304,7 +304,7 @@ class ProftuiApp(App[None]):
     # --- actions -----------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While something is typed, the footer leaves out the keys that would only be typed.
+        """Hide footer keys that would only be typed into a text input.
 
         Keys that act before the focused widget sees them are for views alone, not for dialogs over them.
         """
@@ -324,29 +324,29 @@ class ProftuiApp(App[None]):
         self.go(name)
 
     def action_leave(self) -> None:
-        """Up a level, or back to the view before; at the first view, quit."""
+        """Go up a level, or back to the previous view; at the first view, quit."""
         if not self.navigator.leave():
             self.exit()
 
     def action_go_back(self) -> None:
-        """Up a level, or back to the view before."""
+        """Go up a level, or back to the previous view."""
         if not self.navigator.leave():
             self.say("This is the first view. q quits.")
 
     def action_history_back(self) -> None:
-        """Back through the history."""
+        """Go back in the history."""
         self.navigator.back()
 
     def action_history_forward(self) -> None:
-        """Forward through the history."""
+        """Go forward in the history."""
         self.navigator.forward()
 
     def action_last_view(self) -> None:
-        """The view before this one."""
+        """Go to the previous view."""
         self.navigator.last_view()
 
     def action_undo_smallest(self) -> None:
-        """Stop what is under way, else undo the smallest thing; never quits."""
+        """Stop what is running, else clear marks, search or filter; never quits."""
         if not (self.comparison.stop() or self.loading_files.stop() or self.navigator.undo()):
             self.say("Nothing to undo. q quits.")
 
@@ -355,7 +355,7 @@ class ProftuiApp(App[None]):
         self.loading_files.load_again()
 
     def action_resume(self) -> None:
-        """Go back to where the user was when the file was last closed."""
+        """Go back to the position at which the file was last closed."""
         self.session_restore.resume()
 
     def action_compare(self) -> None:
@@ -363,7 +363,7 @@ class ProftuiApp(App[None]):
         self.comparison.ask()
 
     def action_write_note(self) -> None:
-        """Say where notes can be written: here are no rows."""
+        """Explain where notes can be written: there are no rows here."""
         self.say("Notes are written on rows and on panels of the dashboard.")
 
     def action_command_line(self) -> None:
@@ -375,7 +375,7 @@ class ProftuiApp(App[None]):
             self.say("Open a profile first.")
 
     def action_help(self) -> None:
-        """Help for the focused pane."""
+        """Show help for the focused pane."""
         from tui.screens.help import HelpScreen
 
         screen = self.view_screen
@@ -390,7 +390,7 @@ class ProftuiApp(App[None]):
             open_dialog(self, Palette(in_reverse=self.options.color == "none"))
 
     def action_views_menu(self) -> None:
-        """Menu of all views."""
+        """Show a menu of all views."""
         self._open_views_menu(is_unfolded=False)
 
     def _open_views_menu(self, *, is_unfolded: bool) -> None:
@@ -411,7 +411,7 @@ class ProftuiApp(App[None]):
         open_dialog(self, menu, chosen)
 
     def action_jump(self) -> None:
-        """Put a letter on every panel and table of the screen."""
+        """Label every panel and table of the screen with a letter to jump to."""
         from tui.screens.menus import JumpLabels
 
         screen = self.screen
@@ -462,12 +462,12 @@ class ProftuiApp(App[None]):
         open_dialog(self, aggregations_menu(shown.aggregations, shown.aggregation), chosen)
 
     def action_say_where_key_works(self, key: str) -> None:
-        """Say that a key does nothing here, and what it does where."""
+        """Explain that a key does nothing here, and where it works."""
         if self.view_screen is self.screen:
             self.say(key_elsewhere(key), severity="warning")
 
     def action_help_quit(self) -> None:
-        """Say how to quit, to those who press ctrl+c: by a key that does so where they are. What is selected is copied.
+        """Explain how to quit after ctrl+c; if text is selected, copy it.
 
         Raises:
             SkipAction: Something is selected.
@@ -512,7 +512,7 @@ class ProftuiApp(App[None]):
         return failure_of(self._exception)
 
     def _handle_exception(self, error: Exception) -> None:
-        """Keep what failed, for whoever runs the application, and end."""
+        """Keep the exception for the caller, and exit."""
         if is_survived(self, error):
             return
         if is_developing():
@@ -525,7 +525,7 @@ class ProftuiApp(App[None]):
         self._close_messages_no_wait()
 
     def panic(self, *renderables: RenderableType) -> None:
-        """One of Textual's own threads has failed."""
+        """Handle a failure in one of Textual's own threads."""
         if is_developing():
             super().panic(*renderables)
             return

@@ -31,7 +31,7 @@ HOW: Final = "Name a file, or: session 1; sessions 0 1; iterations 3:5; iteratio
 
 
 def check_form(words: str) -> None:
-    """Refuse numbers and words for parts of this input that are neither a file nor in a form that is understood.
+    """Refuse words that are neither a file nor a valid part of this input.
 
     Raises:
         CommandError: It says which form is.
@@ -84,9 +84,9 @@ class Comparison:
         if len(chosen) == 2:
             self.compare(f"iterations {chosen[0]} {chosen[1]}")
             return
-        open_dialog(self._app, CompareDialog(self._session.profile, self.sides), self._asked)
+        open_dialog(self._app, CompareDialog(self._session.profile, self.sides), self._compare_with_answer)
 
-    def _asked(self, what: str | None) -> None:
+    def _compare_with_answer(self, what: str | None) -> None:
         if what is not None:
             try:
                 self.compare(what)
@@ -94,7 +94,7 @@ class Comparison:
                 self._say(str(error), severity="error")
 
     def compare(self, what: str) -> None:
-        """Compare with what a person asks for, in words as in `HOW`; without words, show the latest comparison.
+        """Compare with what the user asks for, in words as in `HOW`; without words, show the latest comparison.
 
         Raises:
             CommandError: It is not understood, or not there.
@@ -107,14 +107,14 @@ class Comparison:
         words = what.strip()
         check_form(words)
         if words.partition(" ")[0] not in OF_THIS_INPUT and "://" not in words:
-            # Whoever comes back to it may be in another folder.
+            # An absolute path: the next run may start in another folder.
             words = str(expand_user_path(words).absolute())
         make = self._comparison(words)
         self._wanted = (words, self._session.profile)
         self._make_comparison(make)
 
     def _comparison(self, what: str) -> Callable[[], Sides]:
-        """What makes a comparison, in a thread, of what is shown now.
+        """Return a function that computes a comparison with the current profile, in a thread.
 
         Raises:
             CommandError: It is not understood.
@@ -138,7 +138,7 @@ class Comparison:
         return partial(self._with_other, what, profile)
 
     def _with_other(self, path: str, now: Profile) -> Sides:
-        """Another file beside what is shown."""
+        """Return another file beside the current profile."""
         from tui.analysis.compare.sides import two_inputs
         from tui.loaders.registry import load
 
@@ -166,7 +166,7 @@ class Comparison:
         return any(worker.group == GROUP and not worker.is_finished for worker in self._app.workers)
 
     def stop(self) -> bool:
-        """Give up a comparison that is being computed; False where there is none."""
+        """Stop a running comparison; False if there is none."""
         if not self.is_running:
             return False
         self._app.workers.cancel_group(self._app, GROUP)
@@ -180,14 +180,14 @@ class Comparison:
         return self._asked_for[0]
 
     def renew(self) -> None:
-        """Compare again where something else is shown, or was read, since: the Compare view asks for it."""
+        """Compare again if the profile or the selection has changed; called by the Compare view."""
         words, shown = self._asked_for
         if self.sides is not None and shown is not self._session.profile:
             self._asked_for = (words, self._session.profile)
             self._compare_again(words)
 
     def recall(self, words: str) -> None:
-        """Compare as it was done before, with what is shown now, and stay in the view.
+        """Repeat an earlier comparison with the current profile, without changing the view.
 
         Args:
             words: From `compared_with`.
@@ -219,7 +219,7 @@ class Comparison:
             answer = partial(self._say, f"{error.message}{hint}", severity="error")
         else:
             answer = partial(self._take_comparison if is_renewed else self._show_comparison, made)
-        # Another may have been asked for meanwhile, which is the one to be shown.
+        # Another comparison may have been requested meanwhile; show only the latest.
         if not worker.is_cancelled:
             self._app.call_from_thread(self._session.show_progress, "comparing", "")
             self._app.call_from_thread(answer)

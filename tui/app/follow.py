@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from tui.app.profile_session import ProfileSession
 
 POLL_S: Final = 1.0
-"""So often the files are looked at."""
+"""The interval between checks of the files."""
 SETTLED_S: Final = 2.0
 """A file that has not changed for so long is complete, unless it is JSON whose end is missing."""
 LONGEST_S: Final = 30.0
-"""A text that never rests is read so often all the same: its whole lines."""
+"""A text that grows all the time is read at this interval: its complete lines."""
 REST: Final = 9
-"""For so many times as long as reading took, nothing is read again: a growing text is read from its beginning."""
+"""The pause after reading, as a multiple of the time that reading took: a text is always read from its beginning."""
 _TEXTS: Final = (".log", ".txt", ".csv", ".out", ".err")
 """Endings of files whose whole lines can be read while they grow."""
 MAX_FILES: Final = 10_000
-"""Files of a folder that are looked at."""
+"""The most files of a folder that are watched."""
 FOLLOWING: Final = "following"
-"""The group of the thread that looks at the files, and what is under way in the first line."""
+"""The worker group of the thread that checks the files, and the name of its progress."""
 _TAIL: Final = 64
 
 Stamps = Mapping[str, tuple[int, int]]
@@ -39,7 +39,7 @@ Stamps = Mapping[str, tuple[int, int]]
 
 
 class FileChange(Enum):
-    """What has come about since the files were read."""
+    """How the files have changed since they were read."""
 
     NOTHING = "nothing"
     GROWING = "growing"
@@ -47,7 +47,7 @@ class FileChange(Enum):
 
 
 def stamps(paths: Sequence[str]) -> Stamps:
-    """The stamps of files, and of all files in folders and below; a file that is not there has none."""
+    """Return size and modification time of files, and of all files in folders; missing files have none."""
     found: dict[str, tuple[int, int]] = {}
     for path in map(expand_user_path, paths):
         if not path.is_dir():
@@ -69,7 +69,7 @@ def _add(found: dict[str, tuple[int, int]], path: Path) -> None:
 
 
 def lacks_end(path: str) -> bool:
-    """Whether a file is JSON that is not closed yet."""
+    """Return whether a file is JSON that is not closed yet."""
     if not path.endswith(".json"):
         return False
     try:
@@ -82,12 +82,12 @@ def lacks_end(path: str) -> bool:
 
 
 class FileWatch:
-    """Tells when files have changed, and when what is new is complete.
+    """Detects when files have changed, and when the new data is complete.
 
     Args:
         paths: Files and folders.
-        settled_s: For how long a file has to rest.
-        longest_s: After so long it is read although it does not rest.
+        settled_s: How long a file must be unchanged.
+        longest_s: It is read after this time even if it keeps changing.
     """
 
     def __init__(self, paths: Sequence[str], settled_s: float = SETTLED_S, longest_s: float = LONGEST_S) -> None:
@@ -97,7 +97,7 @@ class FileWatch:
         self._seen_s = self._began_s = self._not_before_s = 0.0
 
     def rest(self, now_s: float, took_s: float) -> None:
-        """Read nothing for a while after a reading.
+        """Pause reading after a reading.
 
         Args:
             now_s: When that ended.
@@ -106,15 +106,15 @@ class FileWatch:
         self._not_before_s = now_s + REST * took_s
 
     def mark_read(self, seen: Stamps) -> None:
-        """The files are read as they are now, or were when they were looked at."""
+        """Mark the files as read in their current state, or in a given one."""
         self._read = self._seen = seen
 
     def look(self) -> Stamps:
-        """The stamps of the files now."""
+        """Return the stamps of the files now."""
         return stamps(self._paths)
 
-    def news(self, now: Stamps, now_s: float) -> FileChange:
-        """What has come about.
+    def change(self, now: Stamps, now_s: float) -> FileChange:
+        """Return how the files have changed.
 
         Args:
             now: From `look`.
@@ -136,7 +136,7 @@ class FileWatch:
 
 
 class Following:
-    """Reads the files again when they have grown.
+    """Reads the files again when they have grown (``--follow``).
 
     Args:
         app: Runs timers and threads.
@@ -161,12 +161,12 @@ class Following:
         self._reading_since_s = time.monotonic()
 
     def start(self) -> None:
-        """Look at the files from now on; before they are read for the first time."""
+        """Start watching the files; called before they are read for the first time."""
         self._watch.mark_read(self._watch.look())
         self._app.set_interval(POLL_S, self.look)
 
     def loaded(self) -> None:
-        """The files have been read: say that they are followed."""
+        """Report that the files are followed, after they were read."""
         now_s = time.monotonic()
         self._watch.rest(now_s, now_s - self._reading_since_s)
         self._say(f"following, read at {datetime.now().strftime('%H:%M:%S')}")
@@ -175,7 +175,7 @@ class Following:
         self._session.show_progress(FOLLOWING, words)
 
     def look(self) -> None:
-        """See whether there is something new."""
+        """Check for changes of the files."""
         if not self._is_looking and not self._is_reading():
             self._is_looking = True
             self._app.run_worker(self._look_in_thread, thread=True, group=FOLLOWING)
@@ -183,16 +183,16 @@ class Following:
     def _look_in_thread(self) -> None:
         now = self._watch.look()
         now_s = time.monotonic()
-        news = self._watch.news(now, now_s)
-        self._app.call_from_thread(partial(self._take, now, news))
+        change = self._watch.change(now, now_s)
+        self._app.call_from_thread(partial(self._take, now, change))
 
-    def _take(self, now: Stamps, news: FileChange) -> None:
+    def _take(self, now: Stamps, change: FileChange) -> None:
         self._is_looking = False
         if self._is_reading():
             return
-        if news is FileChange.GROWING:
+        if change is FileChange.GROWING:
             self._say("following: new data is being written")
-        elif news is FileChange.COMPLETE:
+        elif change is FileChange.COMPLETE:
             self._watch.mark_read(now)
             self._reading_since_s = time.monotonic()
             self._read_again()

@@ -84,7 +84,7 @@ class KeyQueue:
         """The view that computes what the first key in the queue is for."""
 
     async def receive(self, typed: Typed) -> None:
-        """Take what was typed: it acts now, or as soon as nothing keeps it waiting."""
+        """Handle a typed key: it acts now, or as soon as nothing holds it back."""
         name = _name(typed)
         if name in NEVER_HELD:
             await self._act(typed)
@@ -95,7 +95,7 @@ class KeyQueue:
             await self._act(typed)
             return
         if self._waiting_view is not None and self._waiting_view is not self._app.screen:
-            # The view was left with the mouse.
+            # The view was left by mouse.
             self._queue.clear()
             self._waiting_view = None
         if len(self._queue) < MOST:
@@ -103,7 +103,7 @@ class KeyQueue:
         await self.release()
 
     async def release(self) -> None:
-        """Let the keys that wait act, as far as nothing holds them."""
+        """Let waiting keys act, as far as nothing holds them back."""
         self._waiting_view = None
         self._forget_moves()
         while self._queue and not self.is_busy(_name(self._queue[0])):
@@ -111,21 +111,21 @@ class KeyQueue:
             self._forget_moves()
 
     def discard(self) -> None:
-        """Forget the keys that wait: what they were for has not come about."""
+        """Drop the waiting keys: what they waited for failed."""
         self._queue.clear()
 
     def loaded(self) -> None:
-        """The files have been read and the first view is shown."""
+        """Release keys after the files have been read and the first view is shown."""
         self._is_loading = False
 
     def screen_changed(self, screen: Screen[Any]) -> None:
-        """Another screen is on top: keys wait until it has its widgets and its focus."""
+        """Hold keys until a new top screen has its widgets and its focus."""
         if not screen.is_mounted or screen.focused is None:
             self._opening = screen
-            # By way of the screen and then of the application, as what gives its widgets the focus.
-            screen.call_after_refresh(self._app.call_later, self._opened, screen)
+            # Through the queues of the screen and the application, like the message that sets the focus.
+            screen.call_after_refresh(self._app.call_later, self._screen_ready, screen)
 
-    async def _opened(self, screen: Screen[Any]) -> None:
+    async def _screen_ready(self, screen: Screen[Any]) -> None:
         if self._opening is screen:
             self._opening = None
         await self.release()
@@ -133,7 +133,7 @@ class KeyQueue:
     # --- what holds a key --------------------------------------------------------------------------------------------
 
     def is_busy(self, key: str) -> bool:
-        """Whether a key has to wait.
+        """Return whether a key has to wait.
 
         Args:
             key: Its name.
@@ -154,7 +154,7 @@ class KeyQueue:
         return self._opening is not None and self._opening is self._app.screen
 
     def _is_line_entered(self) -> bool:
-        """Whether a line was entered and is being carried out: what was typed right after it is for where it leads."""
+        """Return whether an entered line is still running: following keys belong to the screen it opens."""
         if self._line is None or not self._line[0].is_pending or not self._line[0].widget.is_attached:
             self._is_held_for_line = False
         elif time.monotonic() - self._line[1] <= LONGEST_S:
@@ -166,7 +166,7 @@ class KeyQueue:
         return screen is not None and screen is self._app.screen and screen.has_to_wait(key)
 
     def _forget_moves(self) -> None:
-        """Where a view is left anyway, moves in it that wait for its rows hold nothing up."""
+        """Drop waiting moves in a view that is left anyway."""
         for place, typed in enumerate(self._queue):
             name = _name(typed)
             if name == "enter" or (place == 0 and not self._waits_for_view(name)):
@@ -177,7 +177,7 @@ class KeyQueue:
                 return
 
     def _may_skip(self, name: str) -> bool:
-        """Whether a key that stops or leaves is to act before all that wait."""
+        """Return whether a key that stops or leaves acts before all waiting keys."""
         if self._is_loading:
             return not (name in LETTERS and self._is_of_a_line())
         if self._is_carrying_out() or self._is_opening():
@@ -187,7 +187,7 @@ class KeyQueue:
         return bool(self._queue) and self._waits_for_view(_name(self._queue[0]))
 
     def _is_of_a_line(self) -> bool:
-        """Whether a letter belongs to a line that was begun in the queue and not entered."""
+        """Return whether a letter belongs to an unfinished line in the queue."""
         keys = [_name(typed) for typed in self._queue]
         ends = [key for key in keys if key in BEGIN_A_LINE or key == "enter"]
         return bool(ends) and ends[-1] != "enter"
@@ -206,29 +206,29 @@ class KeyQueue:
             self._number += 1
             self._under_way = self._number, time.monotonic()
             way = list(focused.ancestors_with_self)[::-1] * ROUNDS
-            await _Follower(way, partial(self._arrived, self._number)).go()
+            await _Follower(way, partial(self._key_handled, self._number)).go()
 
-    async def _arrived(self, number: int) -> None:
-        """A key has had its effect."""
+    async def _key_handled(self, number: int) -> None:
+        """Count a key as handled."""
         if self._under_way is not None and self._under_way[0] == number:
             self._under_way = None
             await self.release()
 
 
 class _Follower:
-    """Goes the way of a key, behind it: from widget to widget, each when it has handled what came before."""
+    """Follows a key through the message queues, from widget to widget, to detect when it has been handled."""
 
     def __init__(self, way: list[DOMNode], arrived: Callable[[], Awaitable[None]]) -> None:
         self._way = way
-        self._arrived = arrived
+        self._key_handled = arrived
 
     async def go(self) -> None:
         """Take the next step."""
         while self._way:
-            # `call_later` would inspect the parameters of its callback at each step, which takes as long as the step.
+            # `call_later` would inspect the callback's parameters at each step, which doubles the time.
             if self._way.pop().post_message(Callback(self.go)):
                 return
-        await self._arrived()
+        await self._key_handled()
 
 
 def _name(typed: Typed) -> str:

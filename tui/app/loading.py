@@ -74,7 +74,7 @@ class ProfileLoading:
         self._home: HomeScreen | None = None
 
     def start(self) -> None:
-        """Show the shell, then read; where nothing is named, show what could be opened."""
+        """Show the shell, then read the files; without files, show the home screen."""
         if not self._options.paths:
             self._show_home(".", "")
             return
@@ -84,14 +84,14 @@ class ProfileLoading:
         self._app.call_after_refresh(self.load)
 
     def is_home(self, screen: object) -> bool:
-        """Whether a screen is the home screen."""
+        """Return whether a screen is the home screen."""
         return screen is self._home and screen is not None
 
     def _show_home(self, folder: str, note: str) -> None:
         """Show the profiles in a folder and below."""
         from tui.screens.home import HomeScreen
 
-        # Switched off for the start: see `tui.cli.explore.open_app`.
+        # Garbage collection is off during start-up: see `tui.cli.explore.open_app`.
         gc.enable()
         self._home = HomeScreen(folder, note)
         self._navigator.availability = dict.fromkeys((view.name for view in VIEWS), "open a profile first")
@@ -107,7 +107,7 @@ class ProfileLoading:
         self._app.run_worker(self._read, thread=True, exclusive=True, group=LOADING)
 
     def follow_up(self) -> None:
-        """Read the files again because they have grown; for the first time where nothing could be read of them yet."""
+        """Read the files again because they have grown, or for the first time if nothing could be read so far."""
         self._is_stopping, self._follows_up = False, True
         if self._session.whole_profile is None:
             self.load()
@@ -115,7 +115,7 @@ class ProfileLoading:
             self.load_again()
 
     def load_again(self) -> None:
-        """Read the files again; what was read before is shown meanwhile."""
+        """Read the files again; the previous content is shown meanwhile."""
         if "-" in self._options.paths:
             self._say("Standard input cannot be read twice.", severity="warning")
         elif self._session.whole_profile is not None:
@@ -124,7 +124,7 @@ class ProfileLoading:
             self.load()
 
     def open_other(self, paths: tuple[str, ...], show: Callable[[OpenOptions, OpenedProfiles], None]) -> None:
-        """Read other files; what is shown stays until they have been read, and where they cannot be.
+        """Read other files; the current profile stays until they have been read, or if they cannot be.
 
         Args:
             paths: The files.
@@ -166,7 +166,7 @@ class ProfileLoading:
         return any(worker.group == OPENING and not worker.is_finished for worker in self._app.workers)
 
     def stop(self) -> bool:
-        """Stop reading and keep what has been read so far; False where nothing is read."""
+        """Stop reading and keep partial data; False if nothing is being read."""
         if self._is_opening:
             self._app.workers.cancel_group(self._app, OPENING)
             self._show_opening_words("")
@@ -181,14 +181,14 @@ class ProfileLoading:
         return True
 
     def stop_caching(self) -> None:
-        """Write no more of what was read to the cache."""
+        """Stop writing to the cache."""
         if self._cache is not None:
             self._cache.stop()
 
     def _read(self) -> None:
         from tui.opening import open_profiles
 
-        # Switched off for the start: see `tui.cli.explore.open_app`.
+        # Garbage collection is off during start-up: see `tui.cli.explore.open_app`.
         gc.enable()
         worker = get_current_worker()
 
@@ -209,17 +209,17 @@ class ProfileLoading:
             report,
             session=self._session.session if is_first else None,
             aggregation=self._session.aggregation if is_first else None,
-            # Of a folder that is followed only the new files are read: the others come from the cache.
+            # For a followed folder, the cache serves all but new files.
             renew=not is_first and not self._follows_up,
         )
         if opened.profile is not None:
-            # Imported here, where the loading screen still answers.
+            # Imported here, while the loading screen still responds.
             screen_class("dashboard")
             skip_read_profile()
         self._app.call_from_thread(self._take, opened)
 
     def _lists_profiles(self, path: str) -> bool:
-        """Whether a path is that of a folder whose profiles are to be chosen from."""
+        """Return whether a path is a folder of profiles to choose from."""
         if self._options.format_in is not None or not path_exists(path) or not Path(path).is_dir():
             return False
         from tui.analysis.found_profiles import lists_profiles
@@ -227,7 +227,7 @@ class ProfileLoading:
         return lists_profiles(path)
 
     def _remember(self, opened: OpenedProfiles) -> None:
-        """Remember for the home screen what was opened."""
+        """Store what was opened, for the home screen."""
         from tui.analysis.found_profiles import first_figures
         from tui.state.workspace import remember_opened
 
@@ -244,7 +244,7 @@ class ProfileLoading:
             self._session.show_progress("reading", f"reading again{share} (esc stops)")
 
     def _take(self, opened: OpenedProfiles) -> None:
-        """Show what was read, and say what could not be."""
+        """Show the profile that was read, and report errors."""
         profile, errors = opened.profile, opened.errors
         follows_up, self.is_reading, self._follows_up = self._follows_up, False, False
         if self.is_reading_again:
@@ -286,7 +286,7 @@ class ProfileLoading:
         self._say_news(profile, errors, news)
 
     def _wait_for_more(self, errors: Sequence[ProftuiError]) -> None:
-        """Say that nothing can be read of files that are followed; the next data may change that."""
+        """Report that followed files cannot be read yet."""
         self._session.show_progress(FOLLOWING, f"following: {errors[-1].message if errors else 'nothing to read'}")
         for screen in self._app.screen_stack:
             if isinstance(screen, LoadingScreen):
@@ -303,7 +303,7 @@ class ProfileLoading:
             self._say("\n".join(news), severity=severity)  # type: ignore[arg-type]
 
     def _cache_later(self, opened: OpenedProfiles) -> None:
-        """Cache what was read for the next time, once the screen shows it."""
+        """Write the profile to the cache, after the screen shows it."""
         self.stop_caching()
         self._cache = cache = opened.cache
         if cache is not None:
@@ -312,7 +312,7 @@ class ProfileLoading:
 
 
 def _unread_files(profile: Profile, shown_errors: Iterable[ProftuiError]) -> str:
-    """The files of folders that could not be read."""
+    """Return the files of folders that could not be read."""
     from tui.loaders.multi_file.load_together import left_out
 
     found = [why for why in left_out(profile) if why not in set(map(str, shown_errors))]

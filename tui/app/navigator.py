@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from tui.screens.base import ViewScreen
 
 IDLE_AFTER_S: Final = 0.1
-"""Without a key for so long, something can be prepared that is wanted later, one step at a time."""
+"""Seconds without a key before views are prepared, one step at a time."""
 YOUNG_AFTER_S: Final = 0.25
-"""Then the garbage of the last keys is collected."""
+"""Seconds without a key before the youngest generation of garbage is collected."""
 NEW_AFTER_S: Final = 1.5
-"""Then that among everything made since the last time."""
+"""Seconds without a key before the second generation is collected."""
 ALL_AFTER_S: Final = 30.0
-"""Then all of it: with the widgets of all views that takes 0.1 s."""
+"""Seconds without a key before a full collection, which takes 0.1 s with the widgets of all views."""
 STEP_S: Final = 0.02
-"""Between two things that are prepared."""
+"""Seconds between two steps of preparation."""
 
 
 class IdleWork:
-    """Knows when no one waits for a picture.
+    """Runs work while the application is idle: no key is pressed and nothing is being drawn.
 
     Args:
         app: Whose loop runs the timers.
@@ -63,23 +63,23 @@ class IdleWork:
         self._garbage.start()
 
     def stop(self) -> None:
-        """Leave the collector as it was: other applications of this process may need it."""
+        """Restore the collector: other applications of this process may need it."""
         self._cancel()
         self._garbage.stop()
 
     def busy(self) -> None:
-        """A key was pressed, or a view is being shown: somebody waits for a picture."""
+        """Note that a key was pressed or a view is being shown, so that idle work waits."""
         self._busy_at = time.monotonic()
         self._is_young_collected = False
         self._look_in(IDLE_AFTER_S)
 
     def widgets_made(self) -> None:
-        """Widgets were made that stay: once idle, the collector skips them."""
+        """Note that widgets were created that stay: once idle, the collector skips them."""
         self._has_new_widgets = True
         self.look_soon()
 
     def look_soon(self) -> None:
-        """Look whether nothing is going on, however late the next look was to be."""
+        """Check soon whether the application is idle."""
         self._look_in(STEP_S)
 
     def _look_in(self, seconds: float) -> None:
@@ -119,11 +119,11 @@ class IdleWork:
 
 
 LOOK_AGAIN_AFTER_S: Final = 0.05
-"""Between two looks whether the tables of a view are filled."""
+"""Seconds between two checks whether the tables of a view are filled."""
 
 
 def screen_class(name: str) -> type[ViewScreen]:
-    """The class of a view's screen; its module is imported when it is first asked for."""
+    """Return the class of a view's screen; its module is imported on first use."""
     module, _, class_name = view(name).screen.partition(":")
     found: type[ViewScreen] = getattr(importlib.import_module(module), class_name)
     return found
@@ -148,7 +148,7 @@ class AppParts:
 
 
 class Navigator:
-    """Moves between views, and knows where the user has been.
+    """Moves between views, and keeps the history of visited places.
 
     The screen stack is: Textual's own screen, one view, then at most one dialog, then at most the request for room.
 
@@ -160,7 +160,7 @@ class Navigator:
     """
 
     PREPARES_VIEWS: ClassVar = True
-    """Whether views are made before they are gone to, while no key is pressed."""
+    """Whether views are created in advance while the application is idle."""
 
     def __init__(self, app: App[None], session: ProfileSession, views: dict[str, ViewScreen], say: Say) -> None:
         self._app, self._session, self._views, self._say = app, session, views, say
@@ -183,7 +183,7 @@ class Navigator:
     def view_screen(self) -> ViewScreen | None:
         """The view that is shown, below any dialog; None while files are read."""
         if not self._views:
-            # While the files are read, no key waits for the import of what it cannot find.
+            # While files are read there is no view: avoid importing it.
             return None
         from tui.screens.base import ViewScreen
 
@@ -198,13 +198,13 @@ class Navigator:
         return list(self._app.screen_stack) if self._app.is_running else []
 
     def screen_changed(self, screen: Screen[object]) -> None:
-        """Another screen is on top: go where a result leads that came while a dialog lay over the view."""
+        """Go to a view that was requested while a dialog was open."""
         if self._postponed is not None and screen is self.view_screen:
             go, self._postponed = self._postponed, None
             self._app.call_later(go)
 
     def fit(self, size: Size) -> None:
-        """Ask for room where the terminal is too small, and take that back where it is not."""
+        """Ask for a larger terminal if it is too small, and withdraw the request when it is not."""
         is_asking = isinstance(self._app.screen, TooSmallScreen)
         if is_too_small(size) and not is_asking:
             self._app.push_screen(TooSmallScreen())
@@ -214,7 +214,7 @@ class Navigator:
     # --- going -------------------------------------------------------------------------------------------------------
 
     def go(self, name: str, arrange: Callable[[ViewScreen], None] | None = None) -> None:
-        """Go to a view; where a dialog is open, as soon as that is closed.
+        """Go to a view; if a dialog is open, as soon as it is closed.
 
         Args:
             name: The view's name.
@@ -231,13 +231,13 @@ class Navigator:
         self.keep_place()
         screen = self.show(name)
         if arrange is not None:
-            # What is to be arranged is the view as it opens, wherever in it the user was.
+            # The function expects the view in its initial state.
             screen.call_after_refresh(screen.body.to_first_tab)
             screen.call_after_refresh(arrange, screen)
         self.history.visit(screen.place())
 
     def show(self, name: str) -> ViewScreen:
-        """Put a view on the screen; it is made on first use, and reused."""
+        """Put a view on the screen; it is created on first use, and reused."""
         if name not in self._views:
             made = self._prepared.pop(name, None)
             self._views[name] = made or screen_class(name).for_view(name)
@@ -258,7 +258,7 @@ class Navigator:
         return screen
 
     def keep_place(self) -> None:
-        """Keep in the history where in the view the user is."""
+        """Store the current position in the view in the history."""
         screen = self.view_screen
         if screen is not None:
             self.history.keep(screen.place())
@@ -284,7 +284,7 @@ class Navigator:
         self.go("log", arrange)
 
     def once_filled(self, screen: ViewScreen, do: Callable[[], None]) -> None:
-        """Do something as soon as the tables of a view have their rows; not if the view is left before.
+        """Call a function when the tables of a view have their rows, unless the view is left before.
 
         Args:
             screen: The view, as it is shown.
@@ -300,12 +300,12 @@ class Navigator:
     # --- going back --------------------------------------------------------------------------------------------------
 
     def back(self) -> None:
-        """Back through the history."""
+        """Go back in the history."""
         self.keep_place()
         self._return_to(self.history.step(-1), "This is the start of the history.")
 
     def forward(self) -> None:
-        """Forward through the history."""
+        """Go forward in the history."""
         self.keep_place()
         self._return_to(self.history.step(1), "This is the end of the history.")
 
@@ -320,12 +320,12 @@ class Navigator:
         self._return_to(previous, "")
 
     def leave(self) -> bool:
-        """Up a level, or back to the view before; False at the first view."""
+        """Go up a level, or back to the previous view; False at the first view."""
         screen = self.view_screen
         return screen is not None and (screen.leave_level() or self.leave_view())
 
     def leave_view(self) -> bool:
-        """Back to the view that the user came from; False at the first one."""
+        """Go back to the previous view; False at the first one."""
         self.keep_place()
         place = self.history.leave_view()
         if place is not None:
@@ -333,7 +333,7 @@ class Navigator:
         return place is not None
 
     def undo(self) -> bool:
-        """Undo the smallest thing in the view, or leave it; False where there is nothing to undo."""
+        """Clear marks, search or filter in the view, or leave it; False if there is nothing to undo."""
         screen = self.view_screen
         return screen is None or screen.undo_smallest() or screen.leave_level() or self.leave_view()
 
@@ -347,18 +347,18 @@ class Navigator:
     # --- while idle --------------------------------------------------------------------------------------------------
 
     def widgets_made(self) -> None:
-        """A view has made widgets that it keeps."""
+        """Note that a view has created widgets that it keeps."""
         self.idle.widgets_made()
 
     def _prepare(self) -> bool:
-        """Draw what the next key may show, or make the next view that can be gone to."""
+        """Draw what the next key may show, or create the next likely view."""
         if not self.PREPARES_VIEWS or not self._session.is_shown or not self._views:
             return False
         screen = self.view_screen
         return (screen is not None and screen.draw_ahead()) or self._make_view()
 
     def _make_view(self) -> bool:
-        """Make a view without its rows: most of the time of a first look goes into its widgets."""
+        """Create a view without its rows: its widgets take most of the time of opening it."""
         if self._to_prepare is None:
             if any(worker.is_running for worker in self._app.workers):
                 return True
@@ -373,7 +373,7 @@ class Navigator:
                 screen = self._prepared[name] = screen_class(name).for_view(name)
                 screen.is_prepared = True
                 self._app.install_screen(screen, name)
-                # A piece at a time: `App.get_screen` would hold up the keys until all of it is made.
+                # In steps: `App.get_screen` would block keys until all of it is created.
                 self._app._register(self._app, screen)
                 self.idle.widgets_made()
                 return True

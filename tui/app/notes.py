@@ -23,10 +23,10 @@ WITHOUT_NOTES: Final = {"sql": "Rows of a query have no notes: write the note on
 """Views whose rows cannot be found again, and why."""
 
 SPOT: Final = ""
-"""In place of a table's pane: what the note is on is in no table."""
+"""In place of a table's pane: the note is on something that is in no table."""
 
 COMPARED: Final = "compared"
-"""In place of a table's pane: what is compared, which the rows of a comparison are of."""
+"""In place of a table's pane: the comparison that the rows belong to."""
 
 Trail = tuple[tuple[str, str, tuple[object, ...]], ...]
 
@@ -70,13 +70,13 @@ class RowNotes:
         return Notes(self._restore.files)
 
     def look_at_files(self) -> None:
-        """The files were read: notes from now on are on their present content."""
+        """Use the current content of the files for new notes, after they were read."""
         self.store.files = self._restore.files
 
     # --- which rows --------------------------------------------------------------------------------------------------
 
     def noted_keys(self, pane: TablePane) -> list[Key]:
-        """The rows of a table that have notes."""
+        """Return the keys of the rows of a table that have notes."""
         screen = pane.screen
         if self._restore.files is None or not self.store.all:
             return []
@@ -93,7 +93,7 @@ class RowNotes:
         ]
 
     def note_place(self, pane: TablePane, row: Row) -> RowPlace | None:
-        """The place of a row, which a note is stored under; None where the row is not unique."""
+        """Return the place of a row, under which a note is stored; None if the row is not unique."""
         from tui.state.notes import RowPlace
 
         above = self._above(pane)
@@ -105,7 +105,7 @@ class RowNotes:
 
     @staticmethod
     def _above(pane: TablePane) -> Trail | None:
-        """The rows that decide what a table shows; None where one of them is not known yet."""
+        """Return the rows that determine the content of a table; None if one is not known yet."""
         from tui.screens.linked_tables import linked_tables
 
         screen = pane.screen
@@ -124,7 +124,7 @@ class RowNotes:
         return tuple(trail)
 
     def note_on(self, pane: TablePane, row: Row) -> Note | None:
-        """The note on a row."""
+        """Return the note on a row."""
         if self._restore.files is None or not self.store.all:
             return None
         place = self.note_place(pane, row)
@@ -152,7 +152,7 @@ class RowNotes:
             self._ask_for_note(place, words)
 
     def note_spot(self, table: str, key: Key, view: str = "") -> RowPlace:
-        """The place of what a view shows in no table: a line of the log, a thing in the timeline.
+        """Return the place of something that is in no table: a line of the log, an item of the timeline.
 
         Args:
             table: What kind of thing.
@@ -166,11 +166,11 @@ class RowNotes:
         return RowPlace(view or screen.VIEW, "", ((SPOT, table, key),))  # type: ignore[arg-type, union-attr]
 
     def note_at(self, place: RowPlace) -> Note | None:
-        """The note on a place."""
+        """Return the note on a place."""
         return self.store.of(place) if self._restore.files is not None and self.store.all and place.is_valid else None
 
     def write_note(self, place: RowPlace, words: str) -> None:
-        """Ask for the text of a note on what is in no table."""
+        """Ask for the text of a note on something that is in no table."""
         if self._restore.files is None:
             self._say(NO_FILE, severity="warning")
         else:
@@ -186,7 +186,7 @@ class RowNotes:
         open_dialog(self._app, dialog, partial(self._keep_note, place, words))
 
     def note_origin(self, note: Note) -> str:
-        """When a note was written, and whether of what the file holds now."""
+        """Return when a note was written, and whether the file has changed since."""
         from tui.analysis.notes_table import written_at
 
         is_old = self._restore.files is None or note.stamp != self._restore.files.stamp
@@ -218,7 +218,7 @@ class RowNotes:
         self._app.run_worker(self._write_notes, thread=True, group="remember")
 
     def _write_notes(self) -> None:
-        # A home directory can lie on a slow network: no key waits for it.
+        # A home directory can be on a slow network: write in a thread.
         self.store.write()
         self._app.call_from_thread(self._notes_changed)
 
@@ -238,7 +238,7 @@ class RowNotes:
             self._navigator.view_screen.show_details_again()
 
     def forget(self) -> None:
-        """Delete what is remembered of these files; where there are notes, when asked a second time."""
+        """Delete the state of these files; if there are notes, only at the second request."""
         if self._restore.files is None:
             self._say(NO_FILE)
             return
@@ -282,14 +282,14 @@ class RowNotes:
         self._navigator.go(place.view, arrange)
 
     def _step_to(self, screen: ViewScreen, place: RowPlace, step: int) -> None:
-        """Put the cursor of the tables on the way to a row on its place, each once it has followed the one before."""
+        """Move the cursor of each table on the way to a row, each after the previous one has loaded."""
         if isinstance(screen, ShowsComparison) and screen.compared_key[:1] != place.trail[0][2][:1]:
             # A message said why there is no such comparison.
             return
         pane_id, table, key = place.trail[step]
         pane = next((pane for pane in screen.panes if pane.id == pane_id and pane.spec.name == table), None)
         is_reached = pane is not None and self._above(pane) == place.trail[:step] and pane.reach(key)
-        if pane is not None and is_reached is None and self._let_in(pane):
+        if pane is not None and is_reached is None and self._remove_hiding_filters(pane):
             self._navigator.once_filled(screen, partial(self._step_to, screen, place, step))
         elif pane is None or not is_reached:
             self._say(f"Row not found{self._shown_in_words()}", severity="warning")
@@ -308,8 +308,8 @@ class RowNotes:
         words = ", ".join(part for part in chosen if part)
         return f" in {words}. S and A change what is shown." if words else "."
 
-    def _let_in(self, pane: TablePane) -> bool:
-        """Take away what leaves rows of a table out; False where nothing does."""
+    def _remove_hiding_filters(self, pane: TablePane) -> bool:
+        """Remove the filters that hide a row; False if there are none."""
         state = pane.state
         reasons = [
             f"the filter {plain(state.filter)}" if state.filter else "",

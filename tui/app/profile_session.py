@@ -30,7 +30,7 @@ BUSY_AFTER: Final = 0.15
 CHOOSE: Final = "choose"
 """The worker group that computes what the views are to show."""
 MAX_CACHED_CUTS: Final = 3
-"""So many ways to cut the sessions into iterations are cached, to return to at once."""
+"""The most divisions into iterations that are cached."""
 
 
 class Say(Protocol):
@@ -88,10 +88,10 @@ class ProfileSession:
     @property
     def all_iterations(self) -> Profile:
         """The chosen session with all its iterations, as the key cuts it."""
-        return self._cut(self.session, self.aggregation.key) if self.aggregation.is_part else self.profile
+        return self._with_key(self.session, self.aggregation.key) if self.aggregation.is_part else self.profile
 
     def take(self, whole: Profile, shown: Profile | None) -> None:
-        """Take over what was read.
+        """Set the profile that was read.
 
         Args:
             whole: Everything.
@@ -100,7 +100,7 @@ class ProfileSession:
         self.whole_profile, self._profile = whole, shown
 
     def show_progress(self, what: str, words: str) -> None:
-        """Say in the first line of the views how far something is.
+        """Show progress in the first line of the views.
 
         Args:
             what: What is under way, as ``reading``.
@@ -116,7 +116,7 @@ class ProfileSession:
     # --- choosing ----------------------------------------------------------------------------------------------------
 
     def choose_session(self, session: int | None) -> None:
-        """Show one session in every view, or all of them.
+        """Show one session in every view, or all sessions.
 
         Raises:
             CommandError: There is no such session.
@@ -132,7 +132,7 @@ class ProfileSession:
         self.choose(self.session, wanted)
 
     def choose(self, session: int | None, wanted: Aggregation) -> None:
-        """Show a session and iterations of it; of a large profile they are computed in a thread.
+        """Show a session and iterations of it; for a large profile they are computed in a thread.
 
         Raises:
             CommandError: They are not there.
@@ -166,7 +166,7 @@ class ProfileSession:
         self._app.call_from_thread(self._take_choice, request, whole, take)
 
     def _take_choice(self, request: int, whole: Profile, take: Callable[[], None]) -> None:
-        # Something else may have been chosen, or the files read again, in the meantime.
+        # The selection or the files may have changed meanwhile.
         if request == self._request:
             self._request += 1
             self.show_progress("choosing", "")
@@ -187,7 +187,7 @@ class ProfileSession:
             screen.profile_changed()
 
     def remember_aggregation(self, at: datetime | None) -> None:
-        """Put the present aggregation on the list of those made so far; one that is on it stays where it is."""
+        """Add the current aggregation to the list of earlier ones, unless it is there."""
         if at is None and self.aggregations:
             return
         known = self.profile.steps
@@ -199,8 +199,8 @@ class ProfileSession:
         else:
             self.aggregations.append(made)
 
-    def _cut(self, session: int | None, key: str | None) -> Profile:
-        """A session, or all of them, with the iterations that end with a key.
+    def _with_key(self, session: int | None, key: str | None) -> Profile:
+        """Return a session, or all, with the iterations that end with a key.
 
         Raises:
             ProftuiError: There is no such key.
@@ -211,7 +211,7 @@ class ProfileSession:
         assert whole is not None, "views open only after a profile is there"
         of, cuts = self._cuts
         if of is not whole:
-            # A new dictionary: a thread may still be cutting what was read before.
+            # A new dictionary: a thread may still use the old one for the previous profile.
             cuts = {}
             self._cuts = whole, cuts
         cut = cuts.get((session, key))
@@ -223,14 +223,14 @@ class ProfileSession:
         return cut
 
     def _chosen(self, session: int | None, wanted: Aggregation) -> Profile:
-        """What is to be shown.
+        """Return the profile to show.
 
         Raises:
             ProftuiError: The iterations or their key are not there.
         """
         from tui.analysis.iterations.chosen_iterations import select_iterations
 
-        return select_iterations(self._cut(session, wanted.key), wanted)
+        return select_iterations(self._with_key(session, wanted.key), wanted)
 
     # --- tables ------------------------------------------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ class ProfileSession:
         return Arrangements()
 
     def set_global_filter(self, text: str) -> None:
-        """Filter every view that can understand the text; empty: no longer. A phase alone chooses its iterations."""
+        """Filter every view that can apply the text; empty removes the filter. A phase selects its iterations."""
         if (phase := phase_of(text)) is not None:
             self.choose_iterations(replace(self.aggregation, phase=phase))
             return

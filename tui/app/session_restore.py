@@ -53,7 +53,7 @@ class SessionRestore:
         return files(self._options.paths)
 
     def look_at_files(self) -> None:
-        """The files were read: their content may have changed."""
+        """Take the new state of the files, after they were read again."""
         from tui.state.store import files
 
         self.files = files(self._options.paths)
@@ -61,7 +61,7 @@ class SessionRestore:
     # --- offering ----------------------------------------------------------------------------------------------------
 
     def offer(self) -> None:
-        """The files are open for the first time: go back to where the user was, or offer to."""
+        """Restore the user's position when the files are first opened, or offer to."""
         from tui.state import workspace
 
         if self.files is None:
@@ -82,7 +82,7 @@ class SessionRestore:
         self._app.set_interval(SAVE_EVERY_S, self._save_regularly)
 
     def remove_offer(self) -> None:
-        """A key was pressed: the offer goes, whatever else the key does."""
+        """Withdraw the offer when a key is pressed."""
         if self._offer is not None:
             self._offer.display = False
             self._offer.remove()
@@ -110,7 +110,7 @@ class SessionRestore:
     # --- going back --------------------------------------------------------------------------------------------------
 
     def resume(self) -> None:
-        """Go back to where the user was when the file was last closed."""
+        """Go back to the position at which the file was last closed."""
         if self.files is None:
             self._say(NO_FILE, severity="warning")
         elif self._session.whole_profile is not None and self.left is None:
@@ -159,7 +159,7 @@ class SessionRestore:
         return lost
 
     def view_shown(self, screen: ViewScreen) -> None:
-        """A view is on the screen: the first time it is shown as it was left."""
+        """Restore the state of a view when it is first shown."""
         saved = self._restoring.pop(screen.VIEW, None)
         if saved is not None:
             screen.call_after_refresh(self._restore, screen, saved)
@@ -174,7 +174,7 @@ class SessionRestore:
         self._navigator.once_filled(screen, partial(self._say_missing_rows, screen, saved))
 
     def _spot(self, saved: SavedPlace) -> tuple[int, ...]:
-        """A place in the timeline: that of another recording means nothing."""
+        """Return a place in the timeline: that of another recording means nothing."""
         is_as_before = self.left is not None and self.files is not None and self.left.stamp == self.files.stamp
         return saved.spot if is_as_before else ()
 

@@ -60,18 +60,18 @@ def _on_failure(work: Callable[Given, Made], *args: Given.args, **kwargs: Given.
 
 
 def is_developing() -> bool:
-    """Whether Python's or Textual's development mode is on: Textual then shows all that it knows of a fault."""
+    """Return whether Python's or Textual's development mode is on: Textual then shows all that it knows of a fault."""
     return sys.flags.dev_mode or not {"debug", "devtools"}.isdisjoint(os.environ.get("TEXTUAL", "").split(","))
 
 
 def failure_of(error: Exception | None) -> Exception | None:
-    """What failed: of a worker that failed, its cause."""
+    """Return what failed: of a worker that failed, its cause."""
     cause = getattr(error, "error", None) if isinstance(error, WorkerFailed) else None
     return cause if isinstance(cause, Exception) else error
 
 
 def is_survived(app: App[None], error: Exception) -> bool:
-    """Whether only a worker ran out of memory: its view then shows that, and the program goes on.
+    """Return whether only a worker ran out of memory: its view then shows that, and the program goes on.
 
     Args:
         app: The application, called in the context of the worker.
@@ -170,7 +170,7 @@ def end_now(status: int) -> NoReturn:
 
 
 def _are_busy() -> bool:
-    """Whether threads are still at work after a while: a thread cannot be stopped within a long step."""
+    """Return whether threads are still at work after a while: a thread cannot be stopped within a long step."""
     until = time.monotonic() + _PATIENCE_S
     others = [one for one in threading.enumerate() if one is not threading.main_thread() and not one.daemon]
     for thread in others:
@@ -187,7 +187,7 @@ def _attributes() -> list[Any] | None:
 
 
 def _has_hung_up() -> bool:
-    """Whether the terminal is gone."""
+    """Return whether the terminal is gone."""
     poll = select.poll()
     for stream in (0, 2):
         with suppress(OSError):

@@ -61,7 +61,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _common(parser: argparse.ArgumentParser) -> None:
-    """The options that every command has."""
+    """Add the options that every command has."""
     parser.add_argument("--session", type=int, metavar="N", help="only this session of the input, from 0")
     parser.add_argument("--iterations", metavar="A:B", help="only these iterations: 3:7, 3:, :7, 5 or phase=decode")
     parser.add_argument(
@@ -87,7 +87,7 @@ def _files(parser: argparse.ArgumentParser) -> None:
 
 
 def open_parser() -> argparse.ArgumentParser:
-    """The arguments of ``proftui FILE...``."""
+    """Return the parser of ``proftui FILE...``."""
     width = max(map(len, COMMANDS))
     commands = "\n".join(f"  {name:{width}}  {text}" for name, text in COMMANDS.items())
     parser = _Parser(
@@ -115,7 +115,7 @@ def open_parser() -> argparse.ArgumentParser:
 
 
 def command_parser(command: str) -> argparse.ArgumentParser:
-    """The arguments of one of `COMMANDS`."""
+    """Return the parser of one of `COMMANDS`."""
     parser = _Parser(prog=f"proftui {command}", description=f"{COMMANDS[command][0].upper()}{COMMANDS[command][1:]}.")
     if command == "formats":
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
@@ -269,7 +269,7 @@ def _baseline_dir(parser: argparse.ArgumentParser) -> None:
 
 
 def _percent(text: str) -> float:
-    """A share as people write it; below 1 with its sign, since 0.05 is 5% to many.
+    """Parse a percentage; below 1 it needs its sign, since 0.05 means 5% to many.
 
     >>> _percent("5%"), _percent("2.5"), _percent("0.5%")
     (5.0, 2.5, 0.5)
@@ -287,7 +287,7 @@ def _percent(text: str) -> float:
 
 
 def _table(parser: argparse.ArgumentParser) -> None:
-    """Which table of a view is printed."""
+    """Add the options that choose a table of a view."""
     group = parser.add_argument_group(
         "one table of the view", "X in the explorer copies the command for what it shows."
     )
@@ -319,7 +319,7 @@ def _table(parser: argparse.ArgumentParser) -> None:
 
 
 def _selection(parser: argparse.ArgumentParser) -> None:
-    """Which rows and columns of a table are printed."""
+    """Add the options that choose rows and columns of a table."""
     group = parser.add_argument_group("rows and columns of the table")
     group.add_argument("--filter", default="", metavar="TEXT", help="only matching rows, as f in the explorer")
     group.add_argument(
@@ -333,13 +333,13 @@ def _selection(parser: argparse.ArgumentParser) -> None:
 
 
 def _bounds(parser: argparse._ActionsContainer) -> None:
-    """How much is printed."""
+    """Add the options that limit the output."""
     parser.add_argument("--limit", type=_count, metavar="N", help="at most N rows of each table")
     parser.add_argument("--max-bytes", type=_count, metavar="N", help="JSON: as many rows as fit into N bytes")
 
 
 def _time(text: str) -> int:
-    """A time in nanoseconds.
+    """Parse a time in nanoseconds.
 
     >>> _time("1.5ms"), _time("20us"), _time("2s"), _time("7ns")
     (1500000, 20000, 2000000000, 7)
@@ -358,7 +358,7 @@ def _time(text: str) -> int:
 
 
 def _count(text: str) -> int:
-    """A number of rows, levels or bytes.
+    """Parse a number of rows, levels or bytes.
 
     >>> _count("20")
     20
@@ -369,13 +369,13 @@ def _count(text: str) -> int:
 
 
 def _output(parser: argparse.ArgumentParser) -> None:
-    """Where a table goes."""
+    """Add the options for the destination of a table."""
     parser.add_argument("-o", "--output", metavar="PATH", default="-", help="default: - (standard output)")
     parser.add_argument("--overwrite", action="store_true", help="overwrite PATH if it exists")
 
 
 def without_separator(arguments: list[str]) -> list[str]:
-    """Arguments after ``--`` are files: those that look like options become paths that do not.
+    """Return the arguments without ``--``; files after it that look like options become paths.
 
     `argparse` in Python 3.11 loses them where options and files are mixed.
 

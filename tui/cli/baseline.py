@@ -64,7 +64,7 @@ def _list(folder: str, format_name: str) -> int:
             console.error(error)
             status = BAD_INPUT
     if format_name == "json":
-        write_data(_listed(folder, found))
+        write_data(_list_json(folder, found))
         return status
     for one in found:
         of = plain(f"{one.gpu or 'GPU not recorded'}  {', '.join(one.files)}")
@@ -74,8 +74,8 @@ def _list(folder: str, format_name: str) -> int:
     return status
 
 
-def _listed(folder: str, found: Sequence[Baseline]) -> str:
-    """The list as JSON."""
+def _list_json(folder: str, found: Sequence[Baseline]) -> str:
+    """Return the list as JSON."""
     import polars as pl
 
     from tui.output.json_document import JsonTable, document, schema_of
@@ -93,7 +93,7 @@ def _listed(folder: str, found: Sequence[Baseline]) -> str:
 
 
 def _times(options: Namespace) -> pl.DataFrame:
-    """The times of the files, each a run.
+    """Return the times of the files, each a run.
 
     Raises:
         ProftuiError: One cannot be read, or has no times.

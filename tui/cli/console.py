@@ -21,21 +21,21 @@ PIPE_WIDTH: Final = 100
 
 
 def out_of_memory_error(error: BaseException) -> ProftuiError:
-    """The message where memory ran out, in one line."""
+    """Return the message that memory ran out, in one line."""
     return ProftuiError(
         f"{out_of_memory_message(error)}: close other programs, or open a dataset written by proftui convert"
     )
 
 
 def terminal_of(color: str) -> Terminal:
-    """What the terminal can show, given the option ``--color``."""
+    """Return the capabilities of the terminal, given the option ``--color``."""
     from tui.terminal import terminal
 
     return terminal(os.environ, stdout_is_tty=sys.stdout.isatty(), color=color)
 
 
 def width() -> int:
-    """Columns for text on standard output."""
+    """Return the columns for text on standard output."""
     import shutil
 
     return shutil.get_terminal_size((PIPE_WIDTH, 24)).columns if sys.stdout.isatty() else _columns_or(PIPE_WIDTH)

@@ -31,7 +31,7 @@ _AGAIN: Final = "run the same command to continue: converted files are skipped"
 
 
 def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int:
-    """Convert files on a cluster; the exit status.
+    """Convert files on a cluster; return the exit status.
 
     Args:
         options: Of the command line.
@@ -138,7 +138,7 @@ class ProgressLine:
             print(f"\r{'':<{shutil.get_terminal_size().columns - 1}}\r", end="", file=sys.stderr, flush=True)
 
     def _text(self, progress: ConversionProgress, now: float) -> str:
-        """As `12 of 40 files, 1 skipped, 2 workers, about 20 s left`."""
+        """Return the progress, as `12 of 40 files, 1 skipped, 2 workers, about 20 s left`."""
         words = [f"{progress.done:,} of {_files(progress.files)}"]
         if progress.left_out:
             words.append(f"{len(progress.left_out):,} skipped")
@@ -161,7 +161,7 @@ def _workers(count: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    """In words.
+    """Format a time in words.
 
     >>> _time(20.4), _time(200), _time(9000)
     ('20 s', '3 min', '2.5 h')
@@ -172,7 +172,7 @@ def _time(seconds: float) -> str:
 
 
 def convert(options: argparse.Namespace) -> int:
-    """Write what came of all files; one that cannot be read does not stop the others."""
+    """Convert files, skipping unreadable ones; return the exit status."""
     from tui.dataset.write_dataset import finish, part_name, prepare, write_part
     from tui.loaders.registry import inputs
 

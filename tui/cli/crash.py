@@ -49,7 +49,7 @@ def report_crash(error: BaseException, arguments: Sequence[str]) -> int:
 
 
 def report_lines(error: BaseException, arguments: Sequence[str]) -> Iterator[str]:
-    """The text of a report."""
+    """Return the text of a report."""
     yield f"proftui {__version__} stopped at {time.strftime('%Y-%m-%d %H:%M:%S %z')}"
     yield f"Python {platform.python_version()} on {platform.platform()}"
     yield "with " + ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
@@ -68,7 +68,7 @@ def report_lines(error: BaseException, arguments: Sequence[str]) -> Iterator[str
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """The exception and what led to it, the first cause first."""
+    """Return the exception and its causes, the first cause first."""
     found: list[BaseException] = []
     one: BaseException | None = error
     while one is not None and one not in found:
@@ -98,7 +98,7 @@ def _place(error: BaseException) -> str:
 
 
 def _short(filename: str) -> str:
-    """The path of a file of code, without the names of the machine's folders.
+    """Return the path of a code file without folders of the machine.
 
     >>> _short("/home/me/lib/python3.11/site-packages/textual/app.py"), _short("/opt/proftui/tui/fmt.py")
     ('textual/app.py', 'tui/fmt.py')
@@ -111,7 +111,7 @@ def _short(filename: str) -> str:
 
 
 def _without_folders(argument: str) -> str:
-    """An argument, of a path the last part alone.
+    """Return an argument; of a path only the last part.
 
     >>> _without_folders("/data/secret/run.log"), _without_folders("--output=a/b.csv"), _without_folders("--ascii")
     ('run.log', '--output=b.csv', '--ascii')
@@ -121,7 +121,7 @@ def _without_folders(argument: str) -> str:
 
 
 def _size() -> str:
-    """Columns and lines of the terminal that one of the standard streams is."""
+    """Return columns and lines of the terminal of one of the standard streams."""
     for descriptor in (2, 1, 0):
         with suppress(OSError):
             size = os.get_terminal_size(descriptor)

@@ -40,7 +40,7 @@ def open_app(options: argparse.Namespace) -> int:
         _refuse_mistyped(options.files[0])
     if known.obstacle:
         status = report(argparse.Namespace(**{**vars(command_parser("report").parse_args(["-"])), **vars(options)}))
-        # Below the report, where it is seen on a terminal too; and only where there is one.
+        # After the report, so that it is visible on a terminal; only if there is a report.
         sys.stdout.flush()
         console.info(f"{known.obstacle}: printing the text report; open the file in a terminal to explore it")
         return status
@@ -61,7 +61,7 @@ def open_app(options: argparse.Namespace) -> int:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-    # Of what is imported and made until the first picture nothing is garbage.
+    # Nothing imported or created before the first frame is garbage.
     gc.disable()
     try:
         from tui.app import run_app
@@ -85,12 +85,12 @@ def open_app(options: argparse.Namespace) -> int:
             _report_error,
         )
     finally:
-        # Long switched on where something was read: see `LoadingApp.load`.
+        # Usually enabled by then, after reading: see `ProfileLoading.load`.
         gc.enable()
 
 
 def _print_keys() -> int:
-    """Print the keys in force; those of the program where the user's file cannot be used."""
+    """Print the keys in force, or the default keys if the user's file is invalid; return the exit status."""
     from tui.output.listing import keys_text
 
     status = 0
@@ -107,7 +107,7 @@ def _print_keys() -> int:
 
 
 def _use_own_keys() -> tuple[str, ...]:
-    """Put the keys of the user's ``keys.toml`` in force, before screens are imported.
+    """Apply the keys of the user's ``keys.toml``, before screens are imported.
 
     Returns:
         The ids of the actions whose keys are the user's own.
@@ -121,7 +121,7 @@ def _use_own_keys() -> tuple[str, ...]:
     try:
         text = path.read_text("utf-8")
     except (FileNotFoundError, NotADirectoryError, PermissionError):
-        # A program that is run as somebody else often has the home of another user.
+        # A program that runs as another user often has the home of someone else.
         return ()
     except (OSError, UnicodeDecodeError) as error:
         raise ProftuiError(f"{path}: cannot be read: {error}", KEYS_HINT) from error
@@ -136,7 +136,7 @@ def _use_own_keys() -> tuple[str, ...]:
 
 
 def _chosen_keys(document: dict[str, Any]) -> dict[str, Sequence[str]]:
-    """The keys of a preset, with those of single actions in their place.
+    """Return the keys of a preset, overridden by those of single actions.
 
     Raises:
         ValueError: The preset is unknown, or keys are no texts.
@@ -161,7 +161,7 @@ def _chosen_keys(document: dict[str, Any]) -> dict[str, Sequence[str]]:
 
 
 def _refuse_mistyped(first: str) -> None:
-    """Refuse what is no file and almost the name of a command."""
+    """Refuse a missing file whose name resembles a command."""
     if first in COMMANDS or Path(first).exists():
         return
     from difflib import get_close_matches
@@ -173,7 +173,7 @@ def _refuse_mistyped(first: str) -> None:
 def _report_error(fault: Exception) -> int:
     """Report what ended the explorer, and return the exit status."""
     if isinstance(fault, ProftuiError):
-        # As where a file of the user's own rules was changed to what cannot be read.
+        # For example, a file of the user's own rules became unreadable.
         console.error(fault)
         return BAD_INPUT
     if is_out_of_memory(fault):
@@ -185,7 +185,7 @@ def _report_error(fault: Exception) -> int:
 
 
 def _take_keys_from_terminal() -> None:
-    """Let file descriptor 0, which keys are read from, be the terminal, and `sys.stdin` the data that came through it.
+    """Make file descriptor 0 the terminal, for keys, and `sys.stdin` the data that came through it.
 
     Raises:
         ProftuiError: The process has no terminal of its own.

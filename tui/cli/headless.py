@@ -49,7 +49,7 @@ FOUND: Final = 1
 
 
 def check_input(files: Sequence[str]) -> None:
-    """Refuse to wait for a person to type a profile, and to read standard input twice."""
+    """Refuse to read a profile from the keyboard, or standard input twice."""
     if files.count("-") > 1:
         raise ProftuiError("standard input (-) can be read only once")
     if "-" in files and sys.stdin.isatty():
@@ -129,7 +129,7 @@ def report(options: argparse.Namespace) -> int:
 
 
 def html_report(profile: Profile, options: argparse.Namespace) -> str:
-    """A report as a page."""
+    """Return a report as an HTML page."""
     from tui.output.html_report import HtmlDashboard, annotation_sections, findings_html, notes_html, view_html
     from tui.output.report_annotations import MarksReport, NotesReport
     from tui.tables import screen_of_report
@@ -152,7 +152,7 @@ def html_report(profile: Profile, options: argparse.Namespace) -> str:
 
 
 def report_format(options: argparse.Namespace) -> str:
-    """The format of a report: by the options or the file extension."""
+    """Return the format of a report, by the options or the file extension."""
     endings = {"html": "html", "htm": "html", "md": "markdown", "json": "json"}
     name: str = options.format or endings.get(Path(options.output).suffix.lower().lstrip("."), "text")
     return name
@@ -173,7 +173,7 @@ def _write_report(written: str, format_name: str, options: argparse.Namespace) -
 
 
 def _notes(options: argparse.Namespace) -> SavedNotes:
-    """What the user wrote on rows of the files."""
+    """Return the user's notes on rows of the files."""
     from tui.output.report_annotations import SavedNotes
     from tui.state.notes import Notes
     from tui.state.store import files
@@ -187,7 +187,7 @@ def _notes(options: argparse.Namespace) -> SavedNotes:
 
 
 def _saved_workspace(options: argparse.Namespace) -> tuple[Workspace | None, str]:
-    """The saved workspace of the files, and their current stamp."""
+    """Return the saved workspace of the files, and their current stamp."""
     from tui.state import workspace
     from tui.state.store import files
 
@@ -196,7 +196,7 @@ def _saved_workspace(options: argparse.Namespace) -> tuple[Workspace | None, str
 
 
 def style_of(color: str) -> Style:
-    """How text is written on standard output."""
+    """Return the style of text on standard output."""
     from tui.output.report import Style
 
     known = terminal_of(color)
@@ -262,7 +262,7 @@ def _export_trace(options: argparse.Namespace) -> int:
 
 
 def table_format(options: argparse.Namespace) -> str | None:
-    """The format of a table that is written, by the options or the file extension.
+    """Return the format of a table, by the options or the file extension.
 
     Raises:
         ProftuiError: It is not for a terminal.
@@ -304,7 +304,7 @@ def write_table(
     data, before = table.rows.select(table.columns or pl.all()), b""
     if format_name == "json":
         before, data = document_before_rows(fields, table, bounds)
-    # Bare tables here: Markdown goes into documents with their own headings.
+    # Only the table: Markdown goes into documents with their own headings.
     about = None if format_name in ("markdown", "json") else About(profile_name(options.files), what)
     if options.output == "-":
         shown = for_terminal(data) if sys.stdout.isatty() else data
@@ -348,7 +348,7 @@ def inspect(options: argparse.Namespace) -> int:
     errors = []
     for file in options.files:
         try:
-            profile = _chosen(load_one(file, format_in=options.format_in, cache=_cache_of(options)), options)
+            profile = _selected_part(load_one(file, format_in=options.format_in, cache=_cache_of(options)), options)
         except ProftuiError as error:
             errors.append(error)
             found: dict[str, object] = {"source": file, "error": str(error)}
@@ -364,7 +364,7 @@ def inspect(options: argparse.Namespace) -> int:
 
 
 def load_files(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]]:
-    """Read all files; one that cannot be read does not stop the others.
+    """Read all files, skipping unreadable ones.
 
     Raises:
         ProftuiError: None could be read.
@@ -378,7 +378,7 @@ def load_files(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]
             console.error(fault)
         raise errors[-1]
     profile = replace(profile, gpu=options.gpu, peaks=_peaks(options))
-    return _chosen(profile, options), errors
+    return _selected_part(profile, options), errors
 
 
 def _check_choices(options: argparse.Namespace) -> None:
@@ -393,21 +393,21 @@ def _check_choices(options: argparse.Namespace) -> None:
 
 
 def _peaks(options: argparse.Namespace) -> tuple[tuple[str, float], ...]:
-    """What ``--peak`` sets."""
+    """Return the peaks of ``--peak``."""
     from tui.analysis.devices import peak_option
 
     return tuple(map(peak_option, options.peak))
 
 
 def _cache_of(options: argparse.Namespace) -> ProfileCache | None:
-    """The cache, which headless commands read but do not write: writing would delay the shell."""
+    """Return the cache, which headless commands read but do not write: writing would delay the shell."""
     from tui.cache.cache import Cache
 
     return None if options.no_cache else Cache()
 
 
-def _chosen(profile: Profile, options: argparse.Namespace) -> Profile:
-    """The session and the iterations that the command line names."""
+def _selected_part(profile: Profile, options: argparse.Namespace) -> Profile:
+    """Return the session and the iterations that the command line selects."""
     from tui.analysis.iterations.chosen_iterations import select_iterations
 
     session = profile if options.session is None else profile.only_session(options.session)
@@ -415,7 +415,7 @@ def _chosen(profile: Profile, options: argparse.Namespace) -> Profile:
 
 
 def status_of(errors: Sequence[ProftuiError]) -> int:
-    """The exit status after files that could not be read, each of which is reported."""
+    """Return the exit status after unreadable files, each of which is reported."""
     for error in errors:
         console.error(error)
     return BAD_INPUT if errors else 0
@@ -459,7 +459,7 @@ def cache(options: argparse.Namespace) -> int:
 
 
 def _as_json(one: CachedFile) -> dict[str, object]:
-    """The line of an entry: its file, and whether opening the file would use it."""
+    """Return the JSON of an entry: its file, and whether opening the file would use it."""
     from tui.cache.entry import fingerprint_of, program
     from tui.text import plain
 
@@ -469,7 +469,7 @@ def _as_json(one: CachedFile) -> dict[str, object]:
     elif one.manifest.program != program():
         state = "old"
     else:
-        # What has no inode is an address of an object store, which is not asked.
+        # An entry without inode is an address of an object store, which is not queried.
         is_same = not one.manifest.fingerprint.inode or fingerprint_of(path) == one.manifest.fingerprint
         state = "good" if is_same else "stale"
     used = datetime.fromtimestamp(one.used_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -526,7 +526,7 @@ def diff(options: Namespace) -> int:
 
 
 def _diff_format(options: Namespace) -> str:
-    """The format of a comparison: of all of it as text, Markdown or JSON, else of one table.
+    """Return the format of a comparison: text, Markdown or JSON for all of it, else that of one table.
 
     Raises:
         ProftuiError: What is asked for does not go together.
@@ -544,7 +544,7 @@ def _diff_format(options: Namespace) -> str:
 
 
 def _labels(options: Namespace) -> tuple[str, str]:
-    """What two profiles are called: the names of their files, with folders and choices where these alone differ."""
+    """Return labels for two profiles: their file names, with folders and selections if these are equal."""
     names = [Path(options.baseline).name, Path(options.candidate).name]
     if names[0] == names[1] and options.baseline != options.candidate:
         names = [options.baseline, options.candidate]

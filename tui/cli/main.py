@@ -48,7 +48,7 @@ def _main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Who read our output has had enough; the interpreter would complain of it once more at exit.
+        # The reader of the output has closed it; avoid a second error of the interpreter at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -57,12 +57,12 @@ def _main(arguments: list[str]) -> int:
         if is_out_of_files(error):
             return _too_many_files()
         if error.filename is None and error.errno != errno.ENOSPC:
-            return _crashed(error, arguments)
+            return _report_crash(error, arguments)
         where = "standard output" if error.filename is None else os.fsdecode(error.filename)
         console.error(ProftuiError(f"{where}: {error.strerror}"))
         return BAD_INPUT
     except Exception as error:
-        return _out_of_memory(error) if is_out_of_memory(error) else _crashed(error, arguments)
+        return _out_of_memory(error) if is_out_of_memory(error) else _report_crash(error, arguments)
     except BaseException as error:
         # A panic of Polars, which is no plain error.
         if is_out_of_memory(error):
@@ -71,11 +71,11 @@ def _main(arguments: list[str]) -> int:
             return _too_many_files()
         if type(error).__name__ != _PANIC:
             raise
-        return _crashed(error, arguments)
+        return _report_crash(error, arguments)
 
 
 def _replace_closed_streams() -> None:
-    """Put the null device in the place of closed standard streams: what is opened next would take their numbers.
+    """Replace closed standard streams by the null device, so that opened files do not get their numbers.
 
     Raises:
         ProftuiError: Standard output is closed, so that nothing can be shown.
@@ -100,7 +100,7 @@ def _too_many_files() -> int:
     return BAD_INPUT
 
 
-def _crashed(error: BaseException, arguments: Sequence[str]) -> int:
+def _report_crash(error: BaseException, arguments: Sequence[str]) -> int:
     """Report an internal error; developers want the traceback."""
     if sys.flags.dev_mode:
         raise error
@@ -126,7 +126,7 @@ def _run(arguments: list[str]) -> int:
 
         return open_app(options)
     parser = command_parser(command)
-    # Intermixed arguments and subcommands do not go together.
+    # argparse does not support intermixed arguments with subcommands.
     parse = parser.parse_args if command == "baseline" else parser.parse_intermixed_args
     options = parse(arguments[1:])
     _configure_libraries()

@@ -90,7 +90,7 @@ class Profiles:
         self._read: OrderedDict[tuple[object, ...], Profile] = OrderedDict()
 
     def files(self, path: str | list[str]) -> list[str]:
-        """The files and folders that a path names, or several, each below the folders.
+        """Return the files and folders of one or several paths, all below the allowed folders.
 
         Raises:
             ProftuiError: One, or what a link in it leads to, is elsewhere.
@@ -103,7 +103,7 @@ class Profiles:
         try:
             joined = next((str(folder / path) for folder in self._folders if (folder / path).exists()), path)
             self._check(joined, path)
-            # What a folder holds is read, too: of that a link alone can lead elsewhere.
+            # Files in a folder are read too; only links among them can lead elsewhere.
             for entry in Path(joined).iterdir() if Path(joined).is_dir() else ():
                 if entry.is_symlink():
                     self._check(str(entry), path)
@@ -114,8 +114,8 @@ class Profiles:
             raise ProftuiError(f"{path}: is neither a file nor a folder")
         return joined
 
-    def listed(self, folder: str) -> FoundProfiles:
-        """The profiles in a folder and below, without what a link leads to elsewhere."""
+    def list_folder(self, folder: str) -> FoundProfiles:
+        """Return the profiles in a folder and below, without links that lead elsewhere."""
         folders = map(str, self._folders) if folder in ("", ".") else self.files(folder)
         found = [find_profiles(one, lists_opened=False, may_read=self._is_below) for one in folders]
         profiles = [one for each in found for one in each.profiles]
@@ -130,7 +130,7 @@ class Profiles:
         return any(real.is_relative_to(folder) for folder in self._folders)
 
     def read(self, path: str | list[str], session: int | None = None, iterations: str | None = None) -> Profile:
-        """A profile, or a part of it.
+        """Read a profile, or a part of it.
 
         Raises:
             ProftuiError: It cannot be read.
@@ -154,7 +154,7 @@ class Profiles:
 
 
 def server(folders: list[str]) -> MCPServer:
-    """The server, with its tools.
+    """Return the server with its tools.
 
     Args:
         folders: Files below these alone are opened.
@@ -188,7 +188,7 @@ def server(folders: list[str]) -> MCPServer:
     @tool(name="profiles")
     def list_profiles(folder: str = "") -> str:
         """The profiles in a folder and below, the newest first: path, format, GPU, duration, size."""
-        found = profiles.listed(folder)
+        found = profiles.list_folder(folder)
         looked = [with_figures(one) for one in found.profiles[:PREVIEWED]]
         known = [one for one in (*looked, *found.profiles[PREVIEWED:]) if one is not None]
         rows = JsonTable(profiles_frame(known, ""), PROFILES.key, columns=_OF_PROFILE)
@@ -311,14 +311,14 @@ def _at_least_one(number: int) -> int:
 
 
 def _options(command: str, **named: Any) -> Namespace:
-    """The arguments of a command, as if it printed JSON."""
+    """Parse the arguments of a command that prints JSON."""
     words = ["-", *(["x"] if command == "sql" else [])]
     parsed = vars(command_parser(command).parse_args([*words, "--format", "json"]))
     return Namespace(**{**parsed, **named})
 
 
 def _label(path: str | list[str]) -> str:
-    """What a comparison calls a side."""
+    """Return the label of a side of a comparison."""
     return Path(path).name if isinstance(path, str) else ", ".join(Path(one).name for one in path)
 
 
@@ -332,7 +332,7 @@ def _files_and_ranks(profile: Profile) -> list[tuple[str, int | None]]:
 
 
 def _explanation(profile: Profile, rule: str) -> str:
-    """All that speaks for a finding, of every session."""
+    """Return everything about a finding, of every session."""
     rows = all_findings(profile, gpu=profile.gpu).filter(pl.col("rule").str.to_lowercase() == rule.strip().lower())
     if rows.is_empty():
         known = ", ".join(one.id for one in RULES)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def selection_of(options: argparse.Namespace) -> Selection:
-    """The rows and columns that the options ask for."""
+    """Return the rows and columns that the options select."""
     from tui.output.selection import Selection
 
     return Selection(
@@ -36,7 +36,7 @@ def selection_of(options: argparse.Namespace) -> Selection:
 
 
 def bounds_of(options: argparse.Namespace, format_name: str) -> Bounds:
-    """How much a document may hold.
+    """Return the bounds of a document.
 
     Raises:
         ProftuiError: The format is bounded by rows alone.
@@ -49,7 +49,7 @@ def bounds_of(options: argparse.Namespace, format_name: str) -> Bounds:
 
 
 def wants_one_table(options: argparse.Namespace) -> bool:
-    """Whether a report is of one table."""
+    """Return whether a report is of one table."""
     if options.across is not None and options.values is None:
         raise ProftuiError("--across needs --values", "for example: --values kind --across device")
     is_named = options.table is not None or options.row or options.group_by is not None or options.values is not None
@@ -58,7 +58,7 @@ def wants_one_table(options: argparse.Namespace) -> bool:
 
 
 def table_report(profile: Profile, options: argparse.Namespace, style: Style, notes: pl.DataFrame | None) -> str:
-    """One table of a view.
+    """Return one table of a view.
 
     Args:
         profile: What was read.
@@ -97,7 +97,7 @@ def table_report(profile: Profile, options: argparse.Namespace, style: Style, no
 
 
 def _values(selected: Selected, options: argparse.Namespace) -> tuple[Selected, dict[str, Any]]:
-    """How the values of a column are distributed, or sums over the values of two, as D and V show in the explorer.
+    """Return the distribution of a column, or sums over two columns, as D and V show in the explorer.
 
     Args:
         selected: The rows.
@@ -154,7 +154,7 @@ def _values(selected: Selected, options: argparse.Namespace) -> tuple[Selected, 
 
 
 def profiles_report(options: argparse.Namespace, style: Style) -> str:
-    """The profiles in folders and below, as the home screen lists them.
+    """Return the profiles in folders and below, as the home screen lists them.
 
     Args:
         options: The arguments of `report`.
@@ -196,7 +196,7 @@ def table_document(
     view: str | None = None,
     fields: Mapping[str, Any] | None = None,
 ) -> str:
-    """The JSON of a table.
+    """Return the JSON of a table.
 
     Args:
         name: The schema.
@@ -217,19 +217,19 @@ def table_document(
 def table_document_head(
     name: str, profile: Profile, options: argparse.Namespace, frame: str | None = None
 ) -> dict[str, Any]:
-    """What the JSON of a table says before its rows."""
+    """Return the JSON fields before the rows of a table."""
     from tui.output.json_document import document_head
 
     return {**document_head(name, profile), "frame": frame, **requested_selection(options)}
 
 
 def requested_selection(options: argparse.Namespace) -> dict[str, Any]:
-    """Filter and order, as asked for."""
+    """Return filter and order as requested."""
     return {"filter": options.filter or None, "sort": options.sort or None}
 
 
 def exported_key(frame: str, rows: pl.DataFrame) -> tuple[str, ...]:
-    """The columns that identify a row of an exported frame; none: its number does."""
+    """Return the columns that identify a row of an exported frame; none: the row number."""
     from tui.analysis.notes_table import NOTES
     from tui.output.json_document import FRAME_KEYS
     from tui.tables import MODEL_FRAMES, table
@@ -243,7 +243,7 @@ def exported_key(frame: str, rows: pl.DataFrame) -> tuple[str, ...]:
 
 
 def selected_table(rows: pl.DataFrame, options: argparse.Namespace, key: Sequence[str]) -> JsonTable:
-    """The rows of an exported table that the options ask for.
+    """Return the rows of an exported table that the options select.
 
     Args:
         rows: All of them.
@@ -263,7 +263,7 @@ def selected_table(rows: pl.DataFrame, options: argparse.Namespace, key: Sequenc
 
 
 def numbered_selection(rows: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
-    """The rows of a result that the options ask for, with their numbers."""
+    """Return the rows of a result that the options select, with their numbers."""
     selected = _select_numbered(rows, selection_of(options))
     number = selected.rows.columns[0]
     columns = [name for name in selected.columns if name != number]
@@ -307,6 +307,6 @@ def _markdown(selected: Selected) -> str:
 
 
 def _with_name(spec: TableSpec) -> TableSpec:
-    """The table with a column that names its rows, also where other columns alone are wanted."""
+    """Return the table with a column that names its rows, even if only other columns are selected."""
     names = [column.name for column in spec.columns]
     return spec if spec.pinned in names else replace(spec, pinned=names[0])

@@ -55,7 +55,7 @@ class BaselineDiff:
         """What makes it fail."""
 
     def verdict(self) -> tuple[str, ...]:
-        """PASS, FAIL or NO CHANGE with the reason; then what makes it fail."""
+        """Return PASS, FAIL or NO CHANGE with the reason, then what makes it fail."""
         outcome = self._comparison.outcome(self._than_pct)
         limit = f"{self._than_pct:g}%"
         if self.slower:
@@ -66,16 +66,16 @@ class BaselineDiff:
         return (f"{outcome}: every difference may be noise",)
 
     def as_text(self, style: Style) -> str:
-        """The verdict, then the figures and the GPU work that changed most."""
+        """Return the verdict, the figures, and the GPU work that changed most."""
         lines = [style.heading(" > ".join(plain(label) for label in self._labels)), ""]
         lines += [line for sentence in (*self.verdict(), *self._notes()) for line in style.wrapped(f"{sentence}.")]
-        lines += ["", *_aligned([HEADINGS, *map(_cells, self._comparison.totals)])]
+        lines += ["", *_align_columns([HEADINGS, *map(_cells, self._comparison.totals)])]
         if work := self._shown():
-            lines += ["", style.heading(self._heading()), "", *_aligned([HEADINGS, *map(_cells, work)])]
+            lines += ["", style.heading(self._heading()), "", *_align_columns([HEADINGS, *map(_cells, work)])]
         return "\n".join(lines) + "\n"
 
     def as_markdown(self) -> str:
-        """The same for a pull request."""
+        """Return the same as Markdown, for a pull request."""
         baseline, candidate = map(markdown_cell, self._labels)
         right = [False, True, True, True, True, False]
         text = f"## {baseline} → {candidate}\n\n"
@@ -87,7 +87,7 @@ class BaselineDiff:
         return text
 
     def as_json(self, files: Sequence[str] = (), bounds: Bounds | None = None) -> str:
-        """All of it as one object on a line, in nanoseconds and percent.
+        """Return everything as one JSON object on a line, in nanoseconds and percent.
 
         Args:
             files: The runs that were compared with the baseline.
@@ -140,7 +140,7 @@ class BaselineDiff:
         if min(found.runs) == 1:
             notes.append("Of a single run the interval does not hold how runs differ: use three or more a side")
         if found.common_pct is not None:
-            change = _signed(found.common_pct)
+            change = _signed_percent(found.common_pct)
             notes.append(f"All GPU work changed by {change} in common; rows of single work are without that")
         for words, names in zip(("Only in the baseline", "Only in the candidate"), found.unmatched, strict=True):
             if names:
@@ -170,22 +170,23 @@ def _name(one: Change) -> str:
 
 
 def _change(one: Change) -> str:
-    return f"{_signed(one.change_pct.median)}, {_signed(one.change_pct.low)} to {_signed(one.change_pct.high)}"
+    change = one.change_pct
+    return f"{_signed_percent(change.median)}, {_signed_percent(change.low)} to {_signed_percent(change.high)}"
 
 
-def _signed(value: float) -> str:
+def _signed_percent(value: float) -> str:
     if abs(value) == float("inf"):
         return "new" if value > 0 else "-∞"
     return f"{'+' if value > 0 else '-' if value < 0 else ''}{brief_percent(abs(value))}"
 
 
 def _cells(one: Change) -> tuple[str, ...]:
-    low, high = _signed(one.change_pct.low), _signed(one.change_pct.high)
+    low, high = _signed_percent(one.change_pct.low), _signed_percent(one.change_pct.high)
     return (
         _name(one),
         _time(one.baseline),
         _time(one.candidate),
-        _signed(one.change_pct.median),
+        _signed_percent(one.change_pct.median),
         f"{low} to {high}",
         NOISE if one.is_noise else "",
     )
@@ -196,8 +197,8 @@ def _time(interval: ConfidenceInterval) -> str:
     return f"{brief_duration(interval.median)} ({low} to {high})"
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of columns: the first and the last to the left, the others to the right."""
+def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return lines of aligned columns: the first and the last to the left, the others to the right."""
     widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
     last = len(widths) - 1
     return [

@@ -49,7 +49,7 @@ _FINGERPRINT_CHARACTERS: Final = 500
 
 
 def sarif(profile: Profile, findings: pl.DataFrame) -> dict[str, Any]:
-    """A log of one run: findings are its results, rules that do not apply are notifications.
+    """Return a SARIF log of one run: findings are its results, inapplicable rules are notifications.
 
     Args:
         profile: What was read.
@@ -67,7 +67,7 @@ def sarif(profile: Profile, findings: pl.DataFrame) -> dict[str, Any]:
                     {
                         "descriptor": {"id": row["rule"], "index": _INDEX[row["rule"]]},
                         "level": "note",
-                        "message": {"text": escaped(f"{row['rule']} not applicable: {row['reason']}")},
+                        "message": {"text": escape(f"{row['rule']} not applicable: {row['reason']}")},
                     }
                     for row in inapplicable.iter_rows(named=True)
                 ],
@@ -104,7 +104,7 @@ def _result(profile: Profile, row: dict[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": rule,
         "level": _LEVELS[row["severity"]],
-        "message": {"text": escaped(text)},
+        "message": {"text": escape(text)},
         "locations": [{"physicalLocation": place}],
         "partialFingerprints": {
             "proftui/v1": f"{rule}:{row['session']}:{row['filter'] or ''}"[:_FINGERPRINT_CHARACTERS]
@@ -119,7 +119,7 @@ def _result(profile: Profile, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _place(profile: Profile, session: int | None) -> tuple[str, int | None]:
-    """The file of a session and its first line there, where it has lines."""
+    """Return the file of a session and its first line there, if it has lines."""
     rows = profile["sessions"].filter(pl.col("session") == session) if session is not None else None
     if rows is None or rows.is_empty():
         return profile.sources[0], None
@@ -127,15 +127,15 @@ def _place(profile: Profile, session: int | None) -> tuple[str, int | None]:
 
 
 def _uri(source: str) -> str:
-    """A path as SARIF has it: relative ones as they are, absolute ones with ``file://``."""
+    """Return a path as SARIF has it: relative paths as they are, absolute ones with ``file://``."""
     if source == "-":
         return "stdin"
     path = PurePath(source)
     return path.as_uri() if path.is_absolute() else quote(path.as_posix())
 
 
-def escaped(text: str) -> str:
-    """Text in which nothing is a placeholder or a link, and nothing is a control character.
+def escape(text: str) -> str:
+    """Escape a text for SARIF: no placeholders, links or control characters.
 
     >>> escaped("{0} [a](b) [CUDA memcpy HtoD]")
     '{{0}} [a] (b) [CUDA memcpy HtoD]'
@@ -161,7 +161,7 @@ class _FindingRows(JsonTable):
     """Findings, with their figures as objects."""
 
     def objects(self, limit: int | None) -> list[dict[str, Any]]:
-        """The first findings."""
+        """Return the first findings as objects."""
         return [
             {name: json.loads(value) if name in _JSON_COLUMNS and value else value for name, value in row.items()}
             for row in JsonTable.objects(self, limit)
@@ -169,7 +169,7 @@ class _FindingRows(JsonTable):
 
 
 def _on_path(halved: pl.DataFrame) -> pl.DataFrame:
-    """The work on the critical path that would save most."""
+    """Return the work on the critical path that would save most."""
     return halved.filter(pl.col("path_ns") > 0, pl.col("half_saves_ns") > 0).head(_SAVINGS_SHOWN)
 
 
@@ -186,7 +186,7 @@ class IfFaster:
         """The critical path of each session that was asked for."""
 
     def rows(self, finding: dict[str, Any]) -> pl.DataFrame | None:
-        """A row for each name of work in the evidence; None where it is not known."""
+        """Return a row for each name of work in the evidence; None if it is unknown."""
         names = names_in_evidence(finding)
         if finding["tool"] != OURS or finding["cost_ns"] is None or not names:
             return None
@@ -197,7 +197,7 @@ class IfFaster:
         return found if found.height else None
 
     def sentence(self, finding: dict[str, Any]) -> str:
-        """The same for people; empty where it is not known."""
+        """Return a sentence about `rows`; empty if they are unknown."""
         own = self.rows(finding)
         if own is None:
             return ""
@@ -227,14 +227,14 @@ class Check:
         self._if_faster = IfFaster(profile)
 
     def reaches(self, severity: str) -> bool:
-        """Whether anything was found that is at least this severe. Tools' findings without severity are not."""
+        """Return whether a finding is at least this severe; findings of tools without a severity are not."""
         at_least = SEVERITIES[SEVERITIES.index(severity) :]
         return self._found.filter(pl.col("severity").is_in(at_least)).height > 0
 
     # --- for people --------------------------------------------------------------------------------------------------
 
     def as_text(self, style: Style) -> str:
-        """A finding per cause with what to do, then rules that do not apply and why, then the clean rules."""
+        """Return a finding per cause with advice, then inapplicable rules with reasons, then clean rules."""
         lines = [style.heading(f"Findings{self._of} ({findings_summary(self.findings)})"), ""]
         if not leads(self.findings).height:
             lines += [*style.wrapped(guidance(self.findings)), ""]
@@ -252,12 +252,12 @@ class Check:
         return "\n".join(lines[:-1] if lines[-1] == "" else lines) + "\n"
 
     def _reasons(self) -> pl.DataFrame:
-        """The reasons why rules do not apply, those of most rules first."""
+        """Return the reasons why rules do not apply, those of most rules first."""
         rows = expert_rows(self.findings, unfolded=True)
         return rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)
 
     def _where(self, row: dict[str, Any]) -> str:
-        """Which session a row is of, where there are several and it is of one."""
+        """Return the session of a row, if there are several and it is of one."""
         several = self._profile["sessions"].height > 1
         return f"Session {row['session']}: " if several and row["session"] is not None else ""
 
@@ -273,7 +273,7 @@ class Check:
         return [*lines, ""]
 
     def _cost_and_rules(self, row: dict[str, Any], style: Style) -> str:
-        """What a finding costs, why the time is lost, and the rules that found it."""
+        """Return what a finding costs, why the time is lost, and the rules that found it."""
         sentences = []
         if row["cost_ns"] is not None:
             cost = brief_duration(row["cost_ns"])
@@ -284,7 +284,7 @@ class Check:
         return " ".join(sentences)
 
     def as_markdown(self) -> str:
-        """The same as tables."""
+        """Return the same as Markdown tables."""
         found = [
             [
                 row["severity"] or row["tool"],
@@ -317,7 +317,7 @@ class Check:
     # --- for programs ------------------------------------------------------------------------------------------------
 
     def as_json(self, bounds: Bounds | None = None) -> str:
-        """One object on a line: counts, findings (every row; numbers, thresholds and evidence as objects).
+        """Return one JSON object on a line: counts and all findings (numbers, thresholds and evidence as objects).
 
         ``what_if`` is what an iteration would gain if work in the evidence took half as long: of that on its critical
         path, the most gain first.
@@ -329,5 +329,5 @@ class Check:
         return document(fields, {"findings": _FindingRows(rows, FINDING_KEY)}, bounds)
 
     def as_sarif(self) -> str:
-        """SARIF 2.1.0, for code hosts."""
+        """Return SARIF 2.1.0, for code hosts."""
         return json_line(sarif(self._profile, self.findings))

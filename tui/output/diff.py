@@ -58,7 +58,7 @@ _GROWING: Final = {CHANGED_KERNELS.name: "kernel", CHANGED_OPS.name: "op", CHANG
 
 
 def no_judgment(sides: Sides) -> ProftuiError:
-    """The text where nothing can be judged."""
+    """Return the text for a comparison without a verdict."""
     if sides.in_part and not sides.per_iteration:
         return ProftuiError(
             "no verdict: a part of one run is missing, so times of whole runs do not compare",
@@ -76,7 +76,7 @@ def verdict(
     figures: Sequence[Figure],
     tables: Sequence[tuple[TableSpec, pl.DataFrame]],
 ) -> tuple[str, ...]:
-    """Lines on what was judged and how; on other times that are longer; on what grew, however the figure is.
+    """Return lines about the judged figure, other times that are longer, and what grew.
 
     Args:
         judgment: From `tui.analysis.compare.headline.judge`.
@@ -100,7 +100,7 @@ def verdict(
 
 
 def _idle(judgment: Judgment, sides: Sides, figures: Sequence[Figure]) -> str:
-    """How much longer the GPU is idle, where the time grew although GPU work shrank; else empty."""
+    """Return how much longer the GPU is idle, if the time grew although GPU work shrank; else empty."""
     by_name = {figure.name: figure for figure in figures}
     work, idle = by_name.get("gpu_ns"), by_name.get("idle_ns")
     if work is None or (work.delta_pct or 0) > -UNCHANGED_PCT or (judgment.figure.delta_pct or 0) < UNCHANGED_PCT:
@@ -113,7 +113,7 @@ def _idle(judgment: Judgment, sides: Sides, figures: Sequence[Figure]) -> str:
 
 
 def figure_cells(figure: Figure) -> tuple[str, str, str, str]:
-    """Baseline, candidate, their difference, and this as a share; the last is empty where there is none."""
+    """Return baseline, candidate, difference and relative difference; the last is empty if there is none."""
     pct = figure.delta_pct
     share = "" if pct is None else signed(format_value(ColumnKind.PERCENT, pct), pct)
     texts = (*figure.texts, share)
@@ -122,7 +122,7 @@ def figure_cells(figure: Figure) -> tuple[str, str, str, str]:
 
 
 def _spread(judgment: Judgment, sides: Sides) -> str:
-    """The spread of iterations on each side, and whether the difference is within it."""
+    """Return the spread of iterations on each side, and whether the difference is within it."""
     both = {"baseline": iteration_spread(sides.a), "candidate": iteration_spread(sides.b)}
     few = [f"{count(one.iterations)} {when}" for when, one in both.items() if one.low_ns is None]
     if few:
@@ -133,7 +133,7 @@ def _spread(judgment: Judgment, sides: Sides) -> str:
 
 
 def _offsetting_changes(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> str:
-    """How much longer and shorter GPU work took in all, where one hides the other."""
+    """Return how much longer and shorter GPU work took in all, if one hides the other."""
     changed = next(rows["delta_ns"].drop_nulls().to_list() for spec, rows in tables if spec is CHANGED_KERNELS)
     longer, shorter = [one for one in changed if one > 0], [one for one in changed if one < 0]
     if not longer or not shorter:
@@ -144,13 +144,13 @@ def _offsetting_changes(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataF
 
 
 def _changed_most(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]], *, is_faster: bool) -> str:
-    """What grew most of each kind, or shrank most where the whole is faster; empty where nothing did."""
+    """Return what grew most of each kind, or shrank most if the whole is faster; empty if nothing did."""
     words = []
     for spec, rows in tables:
         if spec.name in _GROWING:
             delta = rows["delta_ns"]
             changed = rows.filter(delta < 0 if is_faster else delta > 0)
-            # Ops without a name say nothing; kernels do.
+            # Ops without a name are uninformative; kernels are not.
             for row in changed.filter(pl.col(spec.pinned).cast(pl.String) != UNKNOWN).head(1).iter_rows(named=True):
                 name = shorten_symbol(plain(row[spec.pinned]), MAX_NAME)
                 share = f"{format_value(ColumnKind.PERCENT, abs(row['delta_pct'] or 0))} {'less' * is_faster or 'more'}"
@@ -204,7 +204,7 @@ class Diff:
         self._tables = [(part.spec, part.rows(sides, self._how)) for part in PARTS if part.is_fed(sides)]
 
     def table(self, name: str) -> pl.DataFrame:
-        """One table, as a program takes it: all rows, in base units.
+        """Return one table: all rows, in base units.
 
         Args:
             name: One of `tui.cli.arguments.DIFF_FRAMES`: figures, or a table as `as_json` names it.
@@ -217,11 +217,11 @@ class Diff:
         return next(missing).rows(self.sides, self._how) if found is None else found
 
     def key(self, name: str) -> tuple[str, ...]:
-        """The columns that identify a row of a table."""
+        """Return the columns that identify a row of a table."""
         return ("name",) if name == "figures" else next(part.spec.key for part in PARTS if _name(part.spec) == name)
 
     def verdict(self) -> tuple[str, ...]:
-        """Lines on what was judged, as `tui.output.diff.verdict` writes them.
+        """Return lines about the verdict, as `tui.output.diff.verdict` writes them.
 
         Raises:
             ProftuiError: No figure is known on both sides, or nothing was asked for.
@@ -231,13 +231,13 @@ class Diff:
         return verdict(self.judgment, self.sides, self.figures, self._tables)
 
     def _conclusion(self) -> tuple[str, ...]:
-        """What changed, then PASS, FAIL or NO CHANGE with the reason; or why there is no verdict."""
+        """Return what changed, then PASS, FAIL or NO CHANGE with the reason; or why there is no verdict."""
         if self._shown is None:
             return (memory_sentence(self.sides) or no_judgment(self.sides).message,)
         return (*filter(None, (self.sentence,)), *verdict(self._shown, self.sides, self.figures, self._tables))
 
     def as_text(self, style: Style) -> str:
-        """The figures, then each table with what changed most."""
+        """Return the figures, then each table with the largest changes."""
         a, b = self.sides.a, self.sides.b
         safe = [plain(side.label) for side in (a, b)]
         lines = [style.heading(f"{safe[0]}  >  {safe[1]}"), ""]
@@ -247,7 +247,7 @@ class Diff:
             lines += [*style.wrapped(sentence), ""]
         lines += [*style.wrapped(HOW_SIMILAR), ""] if self.tolerant else []
         figures = [(figure.label, *figure_cells(figure)) for figure in self.figures]
-        lines += _aligned([("", *HEADINGS), *figures]) if figures else []
+        lines += _align_columns([("", *HEADINGS), *figures]) if figures else []
         unknown_reason = unknown_sentences(self.figures)
         lines += (
             ["", *(line for sentence in unknown_reason for line in style.wrapped(sentence))] if unknown_reason else []
@@ -266,7 +266,7 @@ class Diff:
         return "\n".join(lines) + "\n"
 
     def as_markdown(self) -> str:
-        """The same for a pull request."""
+        """Return the same as Markdown, for a pull request."""
         a, b = (markdown_cell(side.label) for side in (self.sides.a, self.sides.b))
         text = f"## {a} → {b}\n\n"
         text += "".join(f"- {markdown_cell(_sentence(sentence))}\n" for sentence in self._conclusion())
@@ -283,13 +283,13 @@ class Diff:
             if table.height:
                 text += f"\n### {_title(spec, table)}\n\n"
                 text += f"{ops_note}\n\n" if ops_note and spec is CHANGED_OPS else ""
-                text += table_markdown(spec, _short(spec, table.head(ROWS)))
+                text += table_markdown(spec, _with_short_names(spec, table.head(ROWS)))
                 rest = "" if spec is CHANGED_FINDINGS else _rest(table)
                 text += f"\n{rest}\n" if rest else ""
         return text
 
     def as_json(self, bounds: Bounds | None = None) -> str:
-        """All of it as one object on a line: both labels, per_iteration, tolerant, figures, judged, and the tables."""
+        """Return one JSON object on a line: labels, per_iteration, tolerant, figures, judged, and the tables."""
         content: dict[str, Any] = {
             **self.head(),
             "baseline": self.sides.a.label,
@@ -314,13 +314,13 @@ class Diff:
         return document(content, tables, bounds)
 
     def head(self) -> dict[str, Any]:
-        """The fields that its documents begin with: the sources are those of both sides."""
+        """Return the fields at the start of its documents: the sources are those of both sides."""
         a, b = self.sides.a.whole, self.sides.b.whole
         sources = [source_facts(source) for source in (*a.sources, *b.sources)]
         return {**document_head("diff", a, view="compare"), "sources": sources, "session": None, "iterations": None}
 
     def _middle_halves(self) -> list[list[float | None]] | None:
-        """Of each side between which two durations the middle half of its iterations lies, where these are judged."""
+        """Return the range of the middle half of the iterations of each side, if these are judged."""
         if self.judgment is None or self.judgment.figure.name != OF_ITERATIONS:
             return None
         return [[one.low_ns, one.high_ns] for one in (iteration_spread(self.sides.a), iteration_spread(self.sides.b))]
@@ -348,7 +348,7 @@ def _title(spec: TableSpec, rows: pl.DataFrame) -> str:
 
 
 def _rest(rows: pl.DataFrame) -> str:
-    """What the rows that are not shown add up to, and all of them: empty where all are shown, or a sum is unknown."""
+    """Return the sums of the rows that are not shown, and of all rows; empty if all are shown or a sum is unknown."""
     rest = rows.slice(ROWS)
     if rest.is_empty() or "delta_ns" not in rows.columns or rows["delta_ns"].null_count():
         return ""
@@ -361,8 +361,8 @@ def _rest(rows: pl.DataFrame) -> str:
     return f"{'; '.join(words)}."
 
 
-def _short(spec: TableSpec, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with C++ names that leave a pull request room for the figures, and are distinguished all the same."""
+def _with_short_names(spec: TableSpec, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with C++ names shortened for a pull request, but still distinct."""
     if next(column for column in spec.columns if column.name == spec.pinned).kind is not ColumnKind.SYMBOL:
         return rows
     labels = distinct_symbols([plain(name) for name in rows[spec.pinned].to_list()], MAX_NAME)
@@ -370,8 +370,8 @@ def _short(spec: TableSpec, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.Series(spec.pinned, names, pl.String))
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Rows of a label and figures, in columns."""
+def _align_columns(rows: list[tuple[str, ...]]) -> list[str]:
+    """Return rows of a label and figures as aligned columns."""
     widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
     return [
         GAP.join(
@@ -382,7 +382,7 @@ def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def _finding_lines(rows: pl.DataFrame, style: Style) -> list[str]:
-    """Findings as text: sentences do not fit into columns."""
+    """Return findings as lines of text: sentences do not fit into columns."""
     lines = []
     for row in rows.iter_rows(named=True):
         texts = {NEW: [row["candidate"]], REMOVED: [row["baseline"]]}.get(row["change"])

@@ -31,7 +31,7 @@ NEEDED: Final = {
 
 
 def load_writer(format_name: str) -> ModuleType:
-    """The module that writes a format.
+    """Import the module that writes a format.
 
     Raises:
         ProftuiError: It is not installed; with the command.
@@ -43,7 +43,7 @@ def load_writer(format_name: str) -> ModuleType:
 
 
 def missing_package(format_name: str) -> str:
-    """Why a format cannot be written because its package is missing, with the command; empty where it can."""
+    """Return why a format cannot be written because its package is missing; empty if it can."""
     if format_name not in NEEDED:
         return ""
     try:
@@ -112,14 +112,14 @@ def _write_long_numbers(frame: pl.DataFrame, sheet: Any) -> None:
     """Rewrite as text the integers that Excel would round, as addresses and times of day in ns."""
     for place, column in enumerate(frame):
         if column.dtype.is_integer():
-            # As fractions, which any whole number can be: short ones cannot be compared with one so large.
+            # As floats, since small integer types cannot be compared with a number this large.
             too_long = (column.cast(pl.Float64).abs() >= MAX_DIGITS).arg_true()
             for row, value in zip(too_long, column.gather(too_long), strict=True):
                 sheet.write_string(row + 1, place, str(value))
 
 
 def sheet_name(title: str) -> str:
-    """A name that Excel takes for a sheet.
+    """Return a valid name for a sheet.
 
     >>> sheet_name("Ops/Kernels: [all]"), sheet_name("")
     ('Ops Kernels all', 'proftui')
@@ -145,7 +145,7 @@ def _add_about_sheet(workbook: Any, sheet: Any, about: About) -> None:
 
 
 def _header_part(text: str) -> str:
-    # An ampersand starts one of Excel's own signs; a digit would be read as a size of letters.
+    # An ampersand starts a code of Excel; a digit would be read as a font size.
     return plain(text)[:HEADER_CHARACTERS].replace("&", "&&")
 
 
@@ -199,7 +199,7 @@ def write_pdf(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None
             f"a PDF of {frame.height:,} rows is too long: the limit is {MAX_ROWS:,}",
             "filter it, use :top 100, or export csv",
         )
-    columns = [_known(name, dtype) for name, dtype in frame.schema.items()]
+    columns = [_known_column(name, dtype) for name, dtype in frame.schema.items()]
     pages = lay_out_pages(write_columns(columns, frame))
     canvas = canvas_module.Canvas(stream, pagesize=PAGE, pageCompression=1)
     canvas.setCreator("proftui")
@@ -212,7 +212,7 @@ def write_pdf(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None
 
 
 def letters(text: str) -> str:
-    r"""A text in the letters that every PDF reader has (Latin-1); others by number.
+    r"""Convert a text to the characters that every PDF reader has (Latin-1); others become numbers.
 
     >>> letters("µs 行\n")
     'µs \\u884c·'
@@ -221,7 +221,7 @@ def letters(text: str) -> str:
 
 
 def lay_out_pages(columns: Sequence[WrittenColumn]) -> list[PdfPage]:
-    """The pages: all rows of the columns that fit side by side, then all rows of those that did not."""
+    """Lay out pages: all rows of the columns that fit side by side, then all rows of the others."""
     pages = []
     for strip in _strips(columns):
         blocks = _rows(strip)
@@ -278,10 +278,10 @@ def _width(column: WrittenColumn) -> int:
 
 
 def _rows(strip: Strip) -> list[list[str]]:
-    """For each row its lines: cells that are too long go on below."""
+    """Return the lines of each row: long cells are wrapped."""
     blocks = []
     for cells in zip(*(column.cells for column, _ in strip), strict=True):
-        wrapped = [_wrapped(cell, width) for cell, (_, width) in zip(cells, strip, strict=True)]
+        wrapped = [_wrap(cell, width) for cell, (_, width) in zip(cells, strip, strict=True)]
         height = max(map(len, wrapped))
         blocks.append(
             [_line([cell[line] if line < len(cell) else "" for cell in wrapped], strip) for line in range(height)]
@@ -289,7 +289,7 @@ def _rows(strip: Strip) -> list[list[str]]:
     return blocks
 
 
-def _wrapped(cell: str, width: int) -> list[str]:
+def _wrap(cell: str, width: int) -> list[str]:
     text = letters(cell if len(cell) <= MAX_CELL else f"{cell[:MAX_CELL]}...")
     return [text[start : start + width] for start in range(0, len(text), width)] or [""]
 
@@ -302,8 +302,8 @@ def _line(cells: Sequence[str], strip: Strip) -> str:
     return (" " * GAP).join(padded).rstrip()
 
 
-def _known(name: str, dtype: pl.DataType) -> Column:
-    """The column as the program knows it, if the frame holds what it should hold."""
+def _known_column(name: str, dtype: pl.DataType) -> Column:
+    """Return the program's column for a name, if the frame has values of its type."""
     known = COLUMNS.get(name)
     is_text = not dtype.is_numeric() and dtype != pl.Boolean
     if known is not None and is_text is (known.kind in (ColumnKind.TEXT, ColumnKind.SYMBOL)):

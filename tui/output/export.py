@@ -80,7 +80,7 @@ class About:
         return plain(f"{self.profile}: {self.title}{f' ({self.which})' if self.which else ''}")
 
     def facts(self) -> dict[str, str]:
-        """All of it by name, what is empty left out."""
+        """Return all fields by name, without empty ones."""
         facts = {
             "profile": self.profile,
             "view": self.view,
@@ -97,7 +97,7 @@ class About:
 
 
 def profile_name(paths: Sequence[str], files: int = 1) -> str:
-    """What was opened, in a few words: a file by its name, a folder by its own with the number of files in it.
+    """Return a short name for the input: a file by its name, a folder by its name and the number of files.
 
     Args:
         paths: As the user named them.
@@ -175,7 +175,7 @@ def write_frame(
 
 
 def formula_warning(frame: pl.DataFrame, format_name: str) -> str:
-    """A warning where a spreadsheet would take texts of separated values for formulas; empty where it would not.
+    """Return a warning if a spreadsheet would take texts for formulas; else empty.
 
     The texts stay as they are: programs that read the file must find the names that the profile has.
 
@@ -191,14 +191,14 @@ def formula_warning(frame: pl.DataFrame, format_name: str) -> str:
 
 
 def for_clipboard(frame: pl.DataFrame, about: About) -> str:
-    """What is pasted into a spreadsheet or a mail: what the rows are of, a blank line, tab-separated values."""
+    """Return the text for the clipboard: a description, a blank line, tab-separated values."""
     stream = io.BytesIO()
     write_frame(frame, stream, "tsv")
     return f"{about.line}\n\n{stream.getvalue().decode('utf-8', 'replace')}"
 
 
 def for_terminal(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with every control and direction character of its texts and headings shown as ``·``.
+    """Return the frame with control and direction characters in texts and headings shown as ``·``.
 
     Headings that are equal then, and could not be columns of one frame, are distinguished by their number.
     """
@@ -213,7 +213,7 @@ def for_terminal(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def format_of(path: str) -> str | None:
-    """The format that a path's ending stands for, or None.
+    """Return the format of a path's extension, or None.
 
     >>> format_of("kernels.parquet"), format_of("kernels.md"), format_of("kernels.xyz")
     ('parquet', 'markdown', None)
@@ -224,12 +224,12 @@ def format_of(path: str) -> str | None:
 
 
 def json_line(content: Mapping[str, Any]) -> str:
-    """An object as one line of JSON in printable ASCII: nothing in it can act on a terminal."""
+    """Return an object as one line of JSON in printable ASCII, so that nothing in it can act on a terminal."""
     return json.dumps(content).replace("\x7f", "\\u007f") + "\n"
 
 
 def markdown_cell(text: str) -> str:
-    r"""A text as the cell of a Markdown table: nothing in it is markup.
+    r"""Escape a text for the cell of a Markdown table.
 
     >>> markdown_cell("a_b|c <float> __x")
     'a_b\\|c \\<float> \\_\\_x'
@@ -238,7 +238,7 @@ def markdown_cell(text: str) -> str:
 
 
 def markdown_table(headings: list[str], rows: list[list[str]], right: list[bool]) -> str:
-    """A Markdown table of texts.
+    """Return a Markdown table of texts.
 
     Args:
         headings: Of the columns.
@@ -254,12 +254,12 @@ def markdown_table(headings: list[str], rows: list[list[str]], right: list[bool]
 
 
 def _plain_types(frame: pl.DataFrame) -> pl.DataFrame:
-    """Categories as strings: readers of the file need know nothing of them."""
+    """Convert categories to strings, so that readers of the file need not know them."""
     return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
 
 
 def _with_number(error: OSError) -> OSError:
-    """Polars reports the error only as text; with its number it becomes a `BrokenPipeError` and so on.
+    """Return an error of Polars, which has only text, with its error number, such as a `BrokenPipeError`.
 
     >>> _with_number(OSError("Broken pipe (os error 32)"))
     BrokenPipeError(32, 'Broken pipe')
@@ -269,7 +269,7 @@ def _with_number(error: OSError) -> OSError:
 
 
 def write_file(write_to: Callable[[IO[bytes]], None], path: Path, *, overwrite: bool) -> None:
-    """Write a file at once: it is whole or not there.
+    """Write a file atomically.
 
     Args:
         write_to: Writes the content to a stream.
@@ -283,7 +283,7 @@ def write_file(write_to: Callable[[IO[bytes]], None], path: Path, *, overwrite: 
     if path.is_dir():
         raise ProftuiError(f"{path} is a directory", "give a file name")
     if path.exists() and not path.is_file():
-        # A device or a pipe, as /dev/null: there is nothing to replace.
+        # A device or a pipe, such as /dev/null, cannot be replaced.
         with path.open("wb") as stream:
             write_to(stream)
         return
@@ -310,7 +310,7 @@ def _write_tsv(frame: pl.DataFrame, stream: IO[bytes]) -> None:
 
 
 def _write_json(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None) -> None:
-    """A list of objects; with metadata, an object that holds both, as in reports."""
+    """Write a list of objects; with metadata, an object that holds both, as in reports."""
     if about is not None:
         stream.write(json.dumps(about.facts()).removesuffix("}").encode() + b', "rows": ')
     frame.write_json(cast("io.IOBase", stream))
@@ -322,7 +322,7 @@ def _write_ndjson(frame: pl.DataFrame, stream: IO[bytes]) -> None:
 
 
 def _write_parquet(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None) -> None:
-    # Through memory: Parquet needs a position in the stream, which a pipe has not.
+    # Through memory: Parquet needs a position in the stream, which a pipe does not have.
     buffer = io.BytesIO()
     # Without the date: the same rows are the same file.
     facts = {name: value for name, value in about.facts().items() if name != "exported"} if about else {}
@@ -342,8 +342,8 @@ def _write_markdown(frame: pl.DataFrame, stream: IO[bytes], about: About | None 
     stream.write(table.encode("utf-8", "replace"))
 
 
-def _bare(write_bare: Callable[[pl.DataFrame, IO[bytes]], None]) -> Writer:
-    """A writer of a format that holds rows and nothing else: programs read it."""
+def _rows_only(write_bare: Callable[[pl.DataFrame, IO[bytes]], None]) -> Writer:
+    """Return the writer of a format that holds only rows."""
 
     def write_rows(frame: pl.DataFrame, stream: IO[bytes], _about: About | None) -> None:
         write_bare(frame, stream)
@@ -364,10 +364,10 @@ def _write_pdf(frame: pl.DataFrame, stream: IO[bytes], about: About | None) -> N
 
 
 FORMATS: Final[dict[str, Writer]] = {
-    "csv": _bare(_write_csv),
-    "tsv": _bare(_write_tsv),
+    "csv": _rows_only(_write_csv),
+    "tsv": _rows_only(_write_tsv),
     "json": _write_json,
-    "ndjson": _bare(_write_ndjson),
+    "ndjson": _rows_only(_write_ndjson),
     "parquet": _write_parquet,
     "xlsx": _write_xlsx,
     "pdf": _write_pdf,

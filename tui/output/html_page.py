@@ -113,7 +113,7 @@ _POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sh
 
 
 def escape_text(words: str) -> str:
-    """A text as part of the page: nothing in it is markup or a control character.
+    """Escape a text for the page.
 
     >>> escape_text('gemm<float> & "x"')
     'gemm&lt;float&gt; &amp; &quot;x&quot;'
@@ -122,7 +122,7 @@ def escape_text(words: str) -> str:
 
 
 def prose(words: str) -> str:
-    """A sentence as part of the page, with the names between backquotes as code.
+    """Escape a sentence for the page; names between backquotes become code.
 
     >>> prose("mostly `gemm<float>`")
     'mostly <code>gemm&lt;float&gt;</code>'
@@ -136,7 +136,7 @@ _NO_CHARACTERS: Final = {0xFFFE: "·", 0xFFFF: "·"}
 
 
 def page(title: str, sections: Iterable[tuple[str, str]], *, lead: str = "", footer: str = "") -> str:
-    """A whole page.
+    """Return a complete page.
 
     Args:
         title: What it is of, as a text.
@@ -162,13 +162,13 @@ def page(title: str, sections: Iterable[tuple[str, str]], *, lead: str = "", foo
 
 
 def paragraph(words: str, *, muted: bool = False) -> str:
-    """A sentence; empty where there are no words."""
+    """Return a paragraph; empty for an empty text."""
     look = ' class="muted"' if muted else ""
     return f"<p{look}>{prose(words)}</p>\n" if words else ""
 
 
 def html_table(columns: Sequence[WrittenColumn], rows: pl.DataFrame, *, pinned: str = "") -> str:
-    """A table that sorts; every number carries its value in base units.
+    """Return a sortable table; every number carries its value in base units.
 
     Args:
         columns: The columns with their texts (`tui.output.text_table.write_columns`).
@@ -213,7 +213,7 @@ def _share(value: float | None) -> str:
 
 
 def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of texts that does not sort; no headings where they are empty."""
+    """Return a table of texts without sorting; empty headings are omitted."""
     heads = "".join(f"<th>{escape_text(heading)}</th>" for heading in headings)
     written = ("".join(f"<td><div>{escape_text(cell)}</div></td>" for cell in row) for row in rows)
     body = "\n".join(f"<tr>{cells}</tr>" for cells in written)
@@ -222,7 +222,7 @@ def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def first_rows(rows: pl.DataFrame) -> tuple[pl.DataFrame, str]:
-    """The rows that a page shows, and a sentence where there are more."""
+    """Return the rows that a page shows, and a sentence if there are more."""
     if rows.height <= MAX_ROWS:
         return rows, ""
     return rows.head(MAX_ROWS), f"First {count(MAX_ROWS)} of {count(rows.height)} rows: proftui export writes all."
@@ -242,7 +242,7 @@ class BarPart:
 
 
 def stacked_bar(parts: Sequence[BarPart], title: str) -> str:
-    """Parts of a whole as one bar, with a legend that has their values."""
+    """Return parts of a whole as one bar, with a legend of their values."""
     whole = sum(part.value for part in parts)
     if whole <= 0:
         return ""
@@ -259,7 +259,7 @@ def stacked_bar(parts: Sequence[BarPart], title: str) -> str:
 
 
 def bars(rows: Sequence[Sequence[BarPart]], title: str, *, scale: float, line: float | None = None) -> str:
-    """Stacked columns side by side, from below.
+    """Return stacked columns side by side.
 
     Args:
         rows: The parts of each column, the lowest first.
@@ -294,7 +294,7 @@ def bars(rows: Sequence[Sequence[BarPart]], title: str, *, scale: float, line: f
 
 
 def area_svg(shares: Sequence[float], title: str, color: str) -> str:
-    """Shares from 0 to 1 over time as a filled area."""
+    """Return shares from 0 to 1 over time as a filled area."""
     if not shares:
         return ""
     step = 1000 / len(shares)
@@ -326,7 +326,7 @@ _MARGIN: Final = (60, 36)
 
 
 def log_plot(dots: Sequence[Dot], lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], title: str) -> str:
-    """Marks and lines on two logarithmic axes, which are labeled at the powers of ten.
+    """Return marks and lines on two logarithmic axes, labeled at the powers of ten.
 
     Args:
         dots: The marks, all above 0.
@@ -376,14 +376,14 @@ def log_plot(dots: Sequence[Dot], lines: Sequence[tuple[str, Sequence[tuple[floa
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
-    """The powers of ten around all values."""
+    """Return the powers of ten around all values."""
     logs = [math.log10(value) for value in values]
     low, high = math.floor(min(logs)), math.ceil(max(logs))
     return low, max(high, low + 1)
 
 
 def color_legend(parts: Sequence[BarPart]) -> str:
-    """What each color stands for."""
+    """Return the meaning of each color."""
     entries = "".join(
         f'<li><i style="background: var(--{part.color})"></i>{escape_text(part.label)} '
         f'<span class="muted">{escape_text(part.words)}</span></li>'
@@ -393,7 +393,7 @@ def color_legend(parts: Sequence[BarPart]) -> str:
 
 
 def axis(*labels: str) -> str:
-    """Texts below a chart, from its left end to its right one."""
+    """Return labels below a chart, from left to right."""
     return f'<div class="axis">{"".join(f"<span>{escape_text(label)}</span>" for label in labels)}</div>'
 
 

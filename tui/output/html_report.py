@@ -100,7 +100,7 @@ class HtmlDashboard(DashboardReport):
         self._profile, self._gpu = profile, gpu
 
     def as_html(self, annotations: Sequence[Section] = ()) -> str:
-        """The page.
+        """Return the page.
 
         Args:
             annotations: From `annotation_sections`, where they are asked for.
@@ -112,7 +112,7 @@ class HtmlDashboard(DashboardReport):
                 f"Findings ({self._advice.summary})",
                 findings_markup(self._profile, findings(self._profile, gpu=self._gpu)),
             ),
-            *((part.spec.title, markup_of_table(part.spec, part.rows)) for part in self._filled()),
+            *((part.spec.title, markup_of_table(part.spec, part.rows)) for part in self._sections_with_rows()),
             *annotations,
             ("System configuration", _facts_table((one.label, one.written()) for one in self._figures.system)),
             ("Issues", self._issues_markup()),
@@ -128,7 +128,7 @@ class HtmlDashboard(DashboardReport):
         return notes + ([f"Note: {figures.left_out}."] if figures.left_out else [])
 
     def _figures_markup(self) -> str:
-        """The guidance, the figures that are known as tiles, and why others are not."""
+        """Return the guidance, the known figures as tiles, and why others are unknown."""
         known = [fact for fact in self._figures.performance if fact.value is not None]
         tiles = "".join(
             f'<div title="{escape_text(f"{fact.written()}. {definition(fact.name).means}")}">'
@@ -226,7 +226,7 @@ class HtmlDashboard(DashboardReport):
             yield "", paragraph(f"{count(len(courses) - MAX_CHARTS)} more sessions are not drawn.", muted=True)
 
     def _work(self) -> Iterator[tuple[str, str]]:
-        """What GPU time was used for, and its kinds of work."""
+        """Return the uses of GPU time, and its kinds of work."""
         uses, split = self._figures.gpu_uses, self._figures.split
         colors = [USE_COLORS[GpuTimeUse(use)] for use in uses["use"]]
         groups = [f"group-{place % GROUPS}" for place in range(split.height)]
@@ -261,7 +261,7 @@ class HtmlDashboard(DashboardReport):
 
 
 def roofline_plot(profile: Profile) -> str:
-    """TFLOP/s over FLOP/byte of the ops and shapes with most GPU time, and the roofs of the types in use."""
+    """Return a plot of TFLOP/s over FLOP/byte of the ops with most GPU time, and the roofs of their types."""
     work = op_work_by_shape(profile)
     rows = work.filter(work["flops"] > 0).head(MAX_DOTS)
     gpus = {peaks.name: peaks for peaks in peaks_by_device(profile).values()}
@@ -296,7 +296,7 @@ def _dot_words(row: dict[str, Any]) -> str:
 
 
 def findings_markup(profile: Profile, rows: pl.DataFrame) -> str:
-    """A finding per cause with what to do, its cost and what half of it saves; then what does not apply, and clean."""
+    """Return a finding per cause with advice, cost and savings; then inapplicable and clean rules."""
     several, if_faster, found = profile["sessions"].height > 1, IfFaster(profile), []
     for row in leads(rows).iter_rows(named=True):
         severity = row["severity"] or ""
@@ -324,7 +324,7 @@ def findings_markup(profile: Profile, rows: pl.DataFrame) -> str:
 
 
 def view_html(profile: Profile, report: str, *, gpu: str | None = None, annotations: Sequence[Section] = ()) -> str:
-    """The tables of a view as a page.
+    """Return the tables of a view as a page.
 
     Args:
         profile: What was read.
@@ -346,19 +346,19 @@ def view_html(profile: Profile, report: str, *, gpu: str | None = None, annotati
 
 
 def findings_html(profile: Profile, *, gpu: str | None = None, annotations: Sequence[Section] = ()) -> str:
-    """All findings as a page."""
+    """Return all findings as a page."""
     rows = findings(profile, gpu=gpu)
     sections = [(f"Findings ({findings_summary(rows)})", findings_markup(profile, rows)), *annotations]
     return _page(profile, sections, view_notes(profile, "findings"))
 
 
 def notes_html(profile: Profile, notes: NotesReport) -> str:
-    """The user's notes as a page."""
+    """Return the user's notes as a page."""
     return _page(profile, annotation_sections(notes, None) or [("Notes", paragraph("none"))], [])
 
 
 def annotation_sections(notes: NotesReport, marks: MarksReport | None) -> list[Section]:
-    """The user's notes and marked rows, as sections of a page."""
+    """Return the user's notes and marked rows as sections of a page."""
     found = [("Notes", markup_of_table(NOTES, notes.rows))] if notes.rows.height else []
     if marks is not None:
         found += [(marked_title(one), markup_of_table(one.spec, one.rows)) for one in marks.marked]
@@ -368,7 +368,7 @@ def annotation_sections(notes: NotesReport, marks: MarksReport | None) -> list[S
 
 
 def markup_of_table(spec: TableSpec, rows: pl.DataFrame) -> str:
-    """A table as the other formats write it: the same columns, the same texts."""
+    """Return a table with the columns and texts of the other formats."""
     if rows.is_empty():
         return ""
     shown, more = first_rows(rows)
@@ -382,7 +382,7 @@ def _page(profile: Profile, sections: Iterable[Section], notes: Iterable[str]) -
 
 
 def _recording(profile: Profile) -> str:
-    """The GPUs and the tool, as far as they are recorded."""
+    """Return the GPUs and the tool, as far as they are recorded."""
     gpus = profile["devices"]["name"].drop_nulls().value_counts(sort=True)
     named = [name if number == 1 else f"{number} × {name}" for name, number in gpus.rows()]
     tools = profile["sessions"]["tool"].drop_nulls().unique(maintain_order=True).to_list()
@@ -391,7 +391,7 @@ def _recording(profile: Profile) -> str:
 
 
 def _brief(fact: Fact) -> str:
-    """The value of a figure in three digits."""
+    """Return the value of a figure with three digits."""
     if fact.kind is ColumnKind.DURATION and isinstance(fact.value, int | float):
         return brief_duration(fact.value)
     if fact.kind is ColumnKind.PERCENT and isinstance(fact.value, int | float):

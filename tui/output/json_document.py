@@ -71,8 +71,8 @@ class JsonTable:
         """How many rows the table has."""
         return self.rows.height if self.total is None else self.total
 
-    def keyed(self, limit: int | None) -> pl.DataFrame:
-        """The first rows, each with its key; what is not a number in JSON (NaN, infinity) is null."""
+    def with_keys(self, limit: int | None) -> pl.DataFrame:
+        """Return the first rows, each with its key; NaN and infinity become null."""
         rows = self.rows if limit is None else self.rows.head(limit)
         keys = row_keys(rows, self.key) if self.keys is None else self.keys.head(rows.height)
         finite = pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64))
@@ -80,12 +80,12 @@ class JsonTable:
         return shown.select(keys.alias(KEY), pl.all()).with_columns(finite)
 
     def objects(self, limit: int | None) -> list[dict[str, Any]]:
-        """The first rows as objects."""
-        return self.keyed(limit).to_dicts()
+        """Return the first rows as objects."""
+        return self.with_keys(limit).to_dicts()
 
 
 def row_keys(rows: pl.DataFrame, key: Sequence[str]) -> pl.Series:
-    """What identifies each row, the same for the same file: the values of the key's columns with ``/`` between.
+    """Return a key for each row: the values of the key columns joined by ``/``, stable for the same file.
 
     Of a long key, or one with characters that no terminal should see, the beginning and a hash of all of it.
 
@@ -109,7 +109,7 @@ def row_keys(rows: pl.DataFrame, key: Sequence[str]) -> pl.Series:
 
 
 def document_head(name: str, profile: Profile, *, view: str | None = None) -> dict[str, Any]:
-    """The fields that every document begins with.
+    """Return the fields at the start of every document.
 
     Args:
         name: The schema, as ``report``.
@@ -131,12 +131,12 @@ def document_head(name: str, profile: Profile, *, view: str | None = None) -> di
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """The schema of a document, and the program that wrote it."""
+    """Return the schema of a document, and the program that wrote it."""
     return {"schema": f"proftui.{name}/{VERSION}", "proftui": __version__}
 
 
 def source_facts(source: str) -> dict[str, Any]:
-    """A file by its path, with its size and the hash of its content; null where it is no regular file."""
+    """Return path, size and hash of a file; null if it is no regular file."""
     try:
         status = os.stat(source)  # noqa: PTH116 (a name may be no valid text)
     except (OSError, ValueError):
@@ -152,11 +152,11 @@ def source_facts(source: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _hash(source: str, size: int, _modified_ns: int, _inode: int) -> str | None:
-    """The hash of a file's content; None where it cannot be read."""
+    """Return the hash of a file's content; None if it cannot be read."""
     digest = xxhash.xxh3_128()
     try:
         with open(source, "rb") as file:  # noqa: PTH123 (a name may be no valid text)
-            # Not to its end: some files of the system have none (/proc/self/pagemap), and others grow.
+            # Not to the end: some system files have none (/proc/self/pagemap), and others grow.
             while size > 0 and (block := file.read(min(_BLOCK, size))):
                 digest.update(block)
                 size -= len(block)
@@ -166,7 +166,7 @@ def _hash(source: str, size: int, _modified_ns: int, _inode: int) -> str | None:
 
 
 def document(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], bounds: Bounds | None = None) -> str:
-    """A document as one line of JSON.
+    """Return a document as one line of JSON.
 
     Args:
         fields: All but the tables, `document_head` first.
@@ -176,11 +176,11 @@ def document(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], bounds:
     Raises:
         ProftuiError: It does not fit into the bytes even without rows.
     """
-    return _written(fields, tables, _fitting(fields, tables, bounds or Bounds()))
+    return _serialize(fields, tables, _rows_that_fit(fields, tables, bounds or Bounds()))
 
 
 def document_before_rows(fields: Mapping[str, Any], table: JsonTable, bounds: Bounds) -> tuple[bytes, pl.DataFrame]:
-    """A document of one table of any length, to be written without a Python object for each row.
+    """Return a document of one table of any length as the text before the rows, and the rows.
 
     Returns:
         What stands before the rows, which are last in it, and the rows.
@@ -189,33 +189,33 @@ def document_before_rows(fields: Mapping[str, Any], table: JsonTable, bounds: Bo
         ProftuiError: It does not fit into the bytes even without rows.
     """
     table = replace(table, rows=table.rows.with_columns(pl.col(pl.Categorical).cast(pl.String)))
-    rows = table.keyed(_fitting(fields, {"rows": table}, bounds))
+    rows = table.with_keys(_rows_that_fit(fields, {"rows": table}, bounds))
     rest = {**fields, "total_rows": {"rows": table.total_rows}, "truncated": rows.height < table.total_rows}
     return (json_line(rest).rstrip().removesuffix("}") + ', "rows": ').encode(), rows
 
 
-def _written(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], limit: int | None) -> str:
+def _serialize(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], limit: int | None) -> str:
     totals = {name: table.total_rows for name, table in tables.items()}
     rows = {name: table.objects(limit) for name, table in tables.items()}
     is_cut = any(len(rows[name]) < total for name, total in totals.items())
     return json_line({**fields, **rows, "total_rows": totals, "truncated": is_cut})
 
 
-def _fitting(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], bounds: Bounds) -> int | None:
-    """How many rows of each table a document may have; None: all."""
+def _rows_that_fit(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], bounds: Bounds) -> int | None:
+    """Return how many rows of each table fit into a document; None: all."""
     if bounds.max_bytes is None:
         return bounds.limit
     most = max((table.rows.height for table in tables.values()), default=0)
     most = most if bounds.limit is None else min(most, bounds.limit)
-    # No row takes less than the braces, its key and a comma.
+    # The minimum size of a row: the braces, its key and a comma.
     fits, too_many = -1, min(most, bounds.max_bytes // 12) + 1
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
-        if len(_written(fields, tables, middle)) <= bounds.max_bytes:
+        if len(_serialize(fields, tables, middle)) <= bounds.max_bytes:
             fits = middle
         else:
             too_many = middle
     if fits < 0:
-        least = len(_written(fields, tables, 0))
+        least = len(_serialize(fields, tables, 0))
         raise ProftuiError(f"--max-bytes {bounds.max_bytes}: {least} bytes are needed without any row", "allow more")
     return fits

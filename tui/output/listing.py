@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def formats_text(formats: Sequence[Format], *, width: int) -> str:
-    """What can be opened, as text."""
+    """Return the formats that can be opened, as text."""
     parts = []
     for described in formats:
         facts = {
@@ -40,7 +40,7 @@ def formats_text(formats: Sequence[Format], *, width: int) -> str:
 
 
 def formats_json(formats: Sequence[Format]) -> str:
-    """What can be opened, as JSON."""
+    """Return the formats that can be opened, as JSON."""
     import polars as pl
 
     from tui.output.json_document import JsonTable, document, schema_of
@@ -51,7 +51,7 @@ def formats_json(formats: Sequence[Format]) -> str:
 
 
 def formats_markdown(formats: Sequence[Format]) -> str:
-    """What can be opened, as the table of the README."""
+    """Return the formats that can be opened, as the table of the README."""
     lines = ["| Format | `--format-in` | Recognized by | Feeds | Record it with |", "| --- | --- | --- | --- | --- |"]
     lines += [
         f"| {described.title} | `{described.name}` | {_cell(described.recognized_by)} | {', '.join(described.feeds)} "
@@ -62,7 +62,7 @@ def formats_markdown(formats: Sequence[Format]) -> str:
 
 
 def keys_text(*, width: int) -> str:
-    """Every key in force, as text, with the names of the actions, as ``keys.toml`` takes them."""
+    """Return every key in force as text, with the action names that ``keys.toml`` uses."""
     lines = []
     for group, actions in {**_groups(), "Views": VIEW_ACTIONS}.items():
         lines.append(group)
@@ -79,7 +79,7 @@ def keys_text(*, width: int) -> str:
 
 
 def keys_markdown() -> str:
-    """Every key, as the tables of the README."""
+    """Return every key, as the tables of the README."""
     lines = []
     for group, actions in _groups().items():
         lines += [f"### {group}", "", "| Key | What it does | Where |", "| --- | --- | --- |"]
@@ -93,7 +93,7 @@ def keys_markdown() -> str:
 
 
 def shown_keys(action: Action) -> str:
-    """How the keys of an action are written for people, with a blank between two keys.
+    """Return the keys of an action as text, separated by blanks.
 
     >>> shown_keys(next(action for action in ACTIONS if action.id == "table.find"))
     '/'
@@ -102,7 +102,7 @@ def shown_keys(action: Action) -> str:
 
 
 def inspect_text(found: Mapping[str, Any], *, width: int) -> str:
-    """The text of `tui.analysis.capabilities.inspect` for a file.
+    """Return `tui.analysis.capabilities.inspect` of a file as text.
 
     Args:
         found: Its answer, or ``source`` and ``error``.
@@ -110,11 +110,11 @@ def inspect_text(found: Mapping[str, Any], *, width: int) -> str:
     """
     lines = [plain(str(found["source"]))]
     if "error" in found:
-        return "\n".join([*lines, *_wrapped("cannot be opened", plain(str(found["error"])), width), ""]) + "\n"
+        return "\n".join([*lines, *_wrap("cannot be opened", plain(str(found["error"])), width), ""]) + "\n"
     for session in found["sessions"]:
         lines.append(f"  session {session['session']}: {_session_facts(session)}")
         if session.get("command"):
-            lines += _wrapped("command", plain(str(session["command"])), width, indent=4)
+            lines += _wrap("command", plain(str(session["command"])), width, indent=4)
         for name, frame in session["frames"].items():
             lines += [f"    {label:14}{text}" for label, text in _frame_facts(name, frame)]
     issues = {severity: number for severity, number in found["issues"].items() if number}
@@ -122,10 +122,10 @@ def inspect_text(found: Mapping[str, Any], *, width: int) -> str:
     lines.append(f"  issues: {issue_text}")
     views: Mapping[str, str] = found["views"]
     fed = [name for name, state in views.items() if state == OK]
-    lines += _wrapped("views", ", ".join(fed) or "none", width)
+    lines += _wrap("views", ", ".join(fed) or "none", width)
     for name, reason in views.items():
         if reason != OK:
-            lines += _wrapped(f"{name} not available", plain(reason), width)
+            lines += _wrap(f"{name} not available", plain(reason), width)
     return "\n".join([*lines, ""]) + "\n"
 
 
@@ -139,7 +139,7 @@ def _session_facts(session: Mapping[str, Any]) -> str:
 
 
 def _frame_facts(name: str, frame: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Lines about one frame: label and text."""
+    """Return lines about one frame: label and text."""
 
     def held(rows: int, total_ns: int | None) -> str:
         time = "" if total_ns is None else f", {duration(total_ns)}"
@@ -158,7 +158,7 @@ def _frame_facts(name: str, frame: Mapping[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
-def _wrapped(label: str, text: str, width: int, *, indent: int = 2) -> list[str]:
+def _wrap(label: str, text: str, width: int, *, indent: int = 2) -> list[str]:
     return textwrap.wrap(
         text,
         max(width, 40),
@@ -169,7 +169,7 @@ def _wrapped(label: str, text: str, width: int, *, indent: int = 2) -> list[str]
 
 
 def _groups() -> dict[str, list[Action]]:
-    """The actions by the group they stand under, in the order of the table of keys."""
+    """Return the actions by group, in the order of the key table."""
     groups: dict[str, list[Action]] = {}
     for action in ACTIONS:
         groups.setdefault(action.group, []).append(action)
@@ -177,5 +177,5 @@ def _groups() -> dict[str, list[Action]]:
 
 
 def _cell(text: str) -> str:
-    """A text of our own as a cell of a Markdown table."""
+    """Return a text of the program as a cell of a Markdown table."""
     return text.replace("|", "\\|")

@@ -55,12 +55,12 @@ class Style:
     """Headings are bold, with terminal sequences."""
 
     def heading(self, text: str) -> str:
-        """A heading."""
+        """Return a heading."""
         safe = plain(text)
         return f"\x1b[1m{safe}\x1b[0m" if self.bold else safe
 
     def wrapped(self, text: str, *, first: str = "", indent: str = "") -> list[str]:
-        """A text of a profile or of ours in lines that fit."""
+        """Wrap a text of a profile or of the program."""
         return textwrap.wrap(
             plain(text),
             max(self.width, len(indent) + 20),
@@ -77,8 +77,8 @@ MIN_CELLS: Final = 20
 
 
 def lane_picture(profile: Profile, style: Style) -> list[str]:
-    """The lanes as on the screen, at the width of the report; sessions below each other where they do not compare."""
-    from tui.analysis.timeline.shown import shown_lanes  # other reports need no timeline
+    """Draw the lanes as on the screen, in the width of the report; one picture per incomparable session."""
+    from tui.analysis.timeline.shown import shown_lanes  # Imported here: other reports need no timeline.
 
     shown = shown_lanes(profile)
     if not shown.lanes:
@@ -144,7 +144,7 @@ ALLOCATOR_TABLES: Final = frozenset(
 
 
 def tables_for(profile: Profile, report: str) -> tuple[Table, ...]:
-    """The tables that a report prints: of a memory snapshot, which has no copies, those of the allocator."""
+    """Return the tables of a report; for a memory snapshot, those of the allocator."""
     tables = tables_of_report(report)
     if report == "memory" and profile["memory_segments"].height and profile["activities"].is_empty():
         return tuple(table for table in tables if table.name in ALLOCATOR_TABLES)
@@ -152,7 +152,7 @@ def tables_for(profile: Profile, report: str) -> tuple[Table, ...]:
 
 
 def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = None) -> str:
-    """A report as text.
+    """Return a report as text.
 
     Args:
         profile: What was read.
@@ -179,7 +179,7 @@ def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = No
 
 
 def as_markdown(profile: Profile, report: str, *, gpu: str | None = None) -> str:
-    """A report as Markdown."""
+    """Return a report as Markdown."""
     main, *others = tables_for(profile, report)
     rows = main.rows(profile, gpu=gpu)
     text = f"## {table_heading(profile, main, rows)}\n\n"
@@ -198,7 +198,7 @@ def as_markdown(profile: Profile, report: str, *, gpu: str | None = None) -> str
 def tables_with_rows(
     profile: Profile, tables: list[Table], gpu: str | None
 ) -> Iterator[tuple[TableSpec, pl.DataFrame]]:
-    """Those of some tables that have rows."""
+    """Yield the tables that have rows."""
     for table in tables:
         rows = table.rows(profile, gpu=gpu)
         if rows.height:
@@ -206,7 +206,7 @@ def tables_with_rows(
 
 
 def as_json(profile: Profile, report: str, *, gpu: str | None = None, bounds: Bounds | None = None) -> str:
-    """A report as one JSON object on a line: ``rows``, and further tables by their names."""
+    """Return a report as one JSON object on a line: ``rows``, and further tables by name."""
     main, *others = tables_for(profile, report)
     fields = document_head("report", profile, view=report)
     if report in OF_ITERATIONS:
@@ -222,7 +222,7 @@ def as_json(profile: Profile, report: str, *, gpu: str | None = None, bounds: Bo
 
 
 def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: bool = True) -> list[str]:
-    """A table as lines of text.
+    """Return a table as lines of text.
 
     Args:
         spec: Its columns.
@@ -242,7 +242,7 @@ def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: boo
 
 
 def table_markdown(spec: TableSpec, rows: pl.DataFrame) -> str:
-    """A table as Markdown; the columns that are unknown in every row are left out."""
+    """Return a table as Markdown, without columns that are unknown in every row."""
     texts = written_columns(spec, rows)
     return markdown_table(
         [column.heading for column in texts],
@@ -252,7 +252,7 @@ def table_markdown(spec: TableSpec, rows: pl.DataFrame) -> str:
 
 
 def written_columns(spec: TableSpec, rows: pl.DataFrame) -> list[WrittenColumn]:
-    """The columns worth showing as texts; each metric in a unit of its own, which then needs no column."""
+    """Return the informative columns as texts; each metric has its own unit, so the unit column is dropped."""
     if set(rows.columns) >= TREE:
         before = pl.lit("  ").repeat_by(pl.col("level") - 1).list.join("")
         rows = rows.with_columns(pl.concat_str(before, spec.pinned).alias(spec.pinned))
@@ -271,7 +271,7 @@ def written_columns(spec: TableSpec, rows: pl.DataFrame) -> list[WrittenColumn]:
 
 
 def issue_lines(rows: pl.DataFrame, style: Style) -> list[str]:
-    """Issues as text: sentences do not fit into columns."""
+    """Return issues as lines of text: sentences do not fit into columns."""
     several = rows["session"].n_unique() > 1
     lines = []
     for row in rows.iter_rows(named=True):
@@ -287,7 +287,7 @@ def issue_lines(rows: pl.DataFrame, style: Style) -> list[str]:
 
 
 def table_heading(profile: Profile, table: Table, rows: pl.DataFrame) -> str:
-    """A table's heading with the number of its rows, and their sum where that has a meaning."""
+    """Return a table's heading with the number of rows, and their sum if it is meaningful."""
     spec = table.table_spec(profile)
     facts = [f"{count(rows.height)} row{'' if rows.height == 1 else 's'}"]
     if table.is_summed:
@@ -301,7 +301,7 @@ def table_heading(profile: Profile, table: Table, rows: pl.DataFrame) -> str:
 
 
 def view_notes(profile: Profile, view: str) -> list[str]:
-    """The notes above a table: the iterations that it is of, and how they were found."""
+    """Return the notes above a table: its iterations, and how they were found."""
     notes = [f"Of {iterations_in_words(profile)} only."] if iterations_in_words(profile) else []
     if view in ("op-types", "group-ops", "ops") and (note := ops_by_name.coverage_note(profile)):
         notes.append(f"{note}.")
@@ -327,8 +327,8 @@ def view_notes(profile: Profile, view: str) -> list[str]:
 
 
 def _grouping_note(profile: Profile) -> str:
-    """What Group Ops is grouped by, and the trees that are left out."""
-    from tui.analysis.ops.op_trees import TREES, first_tree  # other reports need no trees
+    """Return a note on the grouping of Group Ops, and the trees that are left out."""
+    from tui.analysis.ops.op_trees import TREES, first_tree  # Imported here: other reports need no trees.
 
     first = first_tree(profile)
     grouped = f"Grouped {first.title}{', separately for each session' if profile['sessions'].height > 1 else ''}."
@@ -340,7 +340,7 @@ def _grouping_note(profile: Profile) -> str:
 
 
 def why_report_empty(profile: Profile, report: str) -> str:
-    """Why a report has no rows."""
+    """Return why a report has no rows."""
     reason = capabilities(profile).get(screen_of_report(report), OK)
     if reason != OK:
         return reason

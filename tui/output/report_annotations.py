@@ -80,7 +80,7 @@ class MarksReport:
             of_view = [table for of, table in kept if of == screen_of_report(name)]
             # The ranks are a table of two reports of one view.
             known = {(screen_of_report(one.view), one.spec.name) for one in self.marked}
-            found = _marked(profile, name, of_view, gpu)
+            found = _marked_rows(profile, name, of_view, gpu)
             self.marked += [one for one in found if (screen_of_report(name), one.spec.name) not in known]
         shown = sum(one.rows.height for one in self.marked)
         self.elsewhere = max(0, sum(len(table.marks) for _, table in kept) - shown)
@@ -89,7 +89,7 @@ class MarksReport:
         """Whether the files are still what the rows were marked in."""
 
     def as_text(self, style: Style) -> str:
-        """The rows of each table below its heading."""
+        """Return the marked rows of each table below its heading."""
         lines: list[str] = []
         for one in self.marked:
             lines += ["", style.heading(marked_title(one)), "", *table_lines(one.spec, one.rows, style, notes=False)]
@@ -98,7 +98,7 @@ class MarksReport:
         return "".join(f"{line}\n" for line in lines)
 
     def as_markdown(self) -> str:
-        """A table each."""
+        """Return a Markdown table per table with marked rows."""
         parts = [f"\n### {marked_title(one)}\n\n{table_markdown(one.spec, one.rows)}" for one in self.marked]
         return "".join([*parts, *(f"\n{note}\n" for note in self.remarks)])
 
@@ -109,7 +109,7 @@ class MarksReport:
 
 
 def with_marks(written: str, report: MarksReport, format_name: str, style: Style) -> str:
-    """A report with the marked rows of its view below it.
+    """Return a report with the marked rows of its view below it.
 
     Args:
         written: The report.
@@ -127,7 +127,7 @@ def with_marks(written: str, report: MarksReport, format_name: str, style: Style
     return written + (report.as_text(style) if format_name == "text" else report.as_markdown())
 
 
-def _marked(profile: Profile, name: str, tables: list[SavedTable], gpu: str | None) -> Iterator[Marked]:
+def _marked_rows(profile: Profile, name: str, tables: list[SavedTable], gpu: str | None) -> Iterator[Marked]:
     if not tables:
         return
     for place, table in enumerate(tables_for(profile, name)):
@@ -146,18 +146,18 @@ def _marked(profile: Profile, name: str, tables: list[SavedTable], gpu: str | No
 
 
 def _with_keys(rows: pl.DataFrame, columns: tuple[str, ...], keys: list[Key]) -> pl.DataFrame:
-    """The rows with these keys, in their order."""
+    """Return the rows with these keys, in the order of the keys."""
     schema = rows.select(columns).schema
     try:
         wanted = pl.DataFrame([key for key in keys if len(key) == len(columns)], schema=schema, orient="row")
     except (pl.exceptions.PolarsError, TypeError, OverflowError):
-        # They are of what the file held before.
+        # Keys of an earlier content of the file.
         return rows.clear()
     return rows.join(wanted, on=list(columns), how="semi", nulls_equal=True, maintain_order="left")
 
 
 def marked_title(one: Marked) -> str:
-    """The heading of marked rows, with how many there are."""
+    """Return the heading of marked rows, with their number."""
     return f"Marked in {one.spec.title} ({one.rows.height:,} of {one.total:,} rows)"
 
 
@@ -178,7 +178,7 @@ class SavedNotes:
     files: Files | None
 
     def rows(self, view: str | None = None) -> pl.DataFrame:
-        """The frame ``notes``, of one view or of all."""
+        """Return the frame ``notes`` of one view, or of all."""
         return notes_frame(self.notes, self.files, view)
 
 
@@ -197,7 +197,7 @@ class NotesReport:
         self._title = f"Notes ({count} note{'' if count == 1 else 's'})"
 
     def as_text(self, style: Style) -> str:
-        """Each row with its note below it: sentences do not fit into columns."""
+        """Return each row with its note below it: sentences do not fit into columns."""
         lines = [style.heading(self._title), ""]
         for row in self.rows.iter_rows(named=True):
             view = f"{row['view']}: " if self._names_views else ""
@@ -208,17 +208,17 @@ class NotesReport:
         return "\n".join(lines if self.rows.height else [*lines, "none"]) + "\n"
 
     def as_markdown(self, heading: str = "##") -> str:
-        """A table."""
+        """Return a Markdown table of the notes."""
         body = table_markdown(NOTES, self.rows) if self.rows.height else "none\n"
         return f"{heading} {plain(self._title)}\n\n{body}"
 
     def as_json(self, bounds: Bounds | None = None) -> str:
-        """One JSON object on a line: ``view`` and ``rows``."""
+        """Return one JSON object on a line: ``view`` and ``rows``."""
         return document({**schema_of("report"), "view": "notes"}, {"rows": JsonTable(self.rows, NOTES.key)}, bounds)
 
 
 def with_notes(written: str, saved: SavedNotes, view: str, format_name: str, style: Style) -> str:
-    """A report with the notes on rows of its view below it; the dashboard has those of all views.
+    """Return a report with the notes on rows of its view below it; the dashboard has those of all views.
 
     Args:
         written: The report.

@@ -124,7 +124,7 @@ BAR_WIDTH: Final = 30
 
 
 def fact_lines(facts: Sequence[Fact], style: Style) -> list[str]:
-    """Facts one below the other, numbers aligned; then what is unknown, by the reason."""
+    """Return facts one per line, numbers aligned; then unknown ones by reason."""
     known = [(fact, _value(fact)) for fact in facts if fact.value is not None]
     labels = max((cell_width(fact.label) for fact, _text in known), default=0)
     widest = max((cell_width(text) for fact, text in known if fact.kind is not ColumnKind.TEXT), default=0)
@@ -141,7 +141,7 @@ def fact_lines(facts: Sequence[Fact], style: Style) -> list[str]:
 
 
 def split_lines(split: pl.DataFrame, style: Style) -> list[str]:
-    """A bar for each kind of work, as long as its share."""
+    """Return a bar for each kind of work, as long as its share."""
     names = [plain(str(name)) for name in split["group"].to_list()]
     totals = [duration(value) for value in split["total_ns"].to_list()]
     shares = [percent(value) for value in split["time_pct"].to_list()]
@@ -158,7 +158,7 @@ def split_lines(split: pl.DataFrame, style: Style) -> list[str]:
 
 
 def need_lines(needs: Sequence[Need], style: Style) -> list[str]:
-    """Each command, and below it what it would add."""
+    """Return each command, and below it what it would add."""
     by_command: dict[str, list[Need]] = {}
     for need in needs:
         by_command.setdefault(need.record, []).append(need)
@@ -171,7 +171,7 @@ def need_lines(needs: Sequence[Need], style: Style) -> list[str]:
 
 
 def meanings_text(facts: Sequence[Fact], style: Style) -> list[str]:
-    """The formula of each known figure."""
+    """Return the formula of each known figure."""
     lines: list[str] = []
     for fact in facts:
         if fact.value is not None:
@@ -180,7 +180,7 @@ def meanings_text(facts: Sequence[Fact], style: Style) -> list[str]:
 
 
 def fact_markdown(facts: Sequence[Fact]) -> str:
-    """Facts as a table; then what is unknown, with the reason."""
+    """Return facts as a table; then unknown ones with the reason."""
     rows = [[fact.label, _value(fact)] for fact in facts if fact.value is not None]
     rows += [[label, f"unknown: {reason}"] for reason, labels in _unknown(facts).items() for label in labels]
     numbers = all(fact.kind is not ColumnKind.TEXT for fact in facts)
@@ -188,7 +188,7 @@ def fact_markdown(facts: Sequence[Fact]) -> str:
 
 
 def _unknown(facts: Sequence[Fact]) -> dict[str, list[str]]:
-    """The labels of the facts that are not known, by the reason."""
+    """Return the labels of unknown facts by reason."""
     reasons: dict[str, list[str]] = {}
     for fact in facts:
         if fact.value is None:
@@ -220,8 +220,8 @@ class _ReportSection:
     rows: pl.DataFrame
 
 
-def _of_memory(profile: Profile) -> list[_ReportSection]:
-    """Of a memory snapshot what each device holds, and the largest call sites at the peak."""
+def _memory_sections(profile: Profile) -> list[_ReportSection]:
+    """Return what each device of a memory snapshot holds, and the largest call sites at the peak."""
     if profile["memory_segments"].is_empty():
         return []
     return [
@@ -257,14 +257,14 @@ class DashboardReport:
             _ReportSection(API_TABLE, figures.top_api),
             _ReportSection(LONGEST, idle_gaps(profile)),
             _ReportSection(COPIES, figures.copies),
-            *_of_memory(profile),
+            *_memory_sections(profile),
             _ReportSection(LAYERS, layer_totals(profile)),
             _ReportSection(DEVICES, figures.devices),
-            _ReportSection(_of_tool(figures.tool_headlines), figures.tool_headlines),
+            _ReportSection(_tool_table(figures.tool_headlines), figures.tool_headlines),
         ]
 
     def as_text(self, style: Style) -> str:
-        """As text, for people and the logs of build machines."""
+        """Return the dashboard as text, for people and the logs of build machines."""
         figures = self._figures
         lines = [style.heading(", ".join(self._sources))]
         if self._iterations:
@@ -277,7 +277,7 @@ class DashboardReport:
         lines += self._part("Performance summary", fact_lines(figures.performance, style), style)
         if not figures.split.is_empty():
             lines += self._part(SPLIT_HEADING, split_lines(figures.split, style), style)
-        for section in self._filled():
+        for section in self._sections_with_rows():
             table = table_lines(section.spec, section.rows, style, notes=False)
             lines += self._part(section.spec.title, table, style)
         lines += self._part("System configuration", fact_lines(figures.system, style), style)
@@ -291,7 +291,7 @@ class DashboardReport:
         return "\n".join(lines) + "\n"
 
     def as_markdown(self) -> str:
-        """As Markdown, for a merge request or a wiki."""
+        """Return the dashboard as Markdown, for a merge request or a wiki."""
         figures = self._figures
         parts = [f"# {markdown_cell(', '.join(self._sources))}\n"]
         if self._iterations:
@@ -314,7 +314,8 @@ class DashboardReport:
             table = markdown_table(["Kind of work", "Time%", "Total", "Calls"], rows, [False, True, True, True])
             parts.append(f"## {SPLIT_HEADING}\n\n{table}")
         parts += [
-            f"## {markdown_cell(part.spec.title)}\n\n{table_markdown(part.spec, part.rows)}" for part in self._filled()
+            f"## {markdown_cell(part.spec.title)}\n\n{table_markdown(part.spec, part.rows)}"
+            for part in self._sections_with_rows()
         ]
         if figures.system:
             parts.append(f"## System configuration\n\n{fact_markdown(figures.system)}")
@@ -326,7 +327,7 @@ class DashboardReport:
         return "\n".join(parts)
 
     def as_json(self, bounds: Bounds | None = None) -> str:
-        """As one JSON object on a line, in base units."""
+        """Return the dashboard as one JSON object on a line, in base units."""
         figures = self._figures
         content: dict[str, Any] = document_head("report", self._profile, view="dashboard")
         content["left_out"] = figures.left_out or None
@@ -345,7 +346,7 @@ class DashboardReport:
         return document(content, tables, bounds)
 
     def _findings(self) -> list[tuple[str, str, str, str]]:
-        """Severity, rules, problem and cost of the most expensive findings."""
+        """Return severity, rules, problem and cost of the most expensive findings."""
         return [
             (
                 row["severity"] or row["tool"],
@@ -366,7 +367,7 @@ class DashboardReport:
             lines += style.wrapped(f"{sentence} {f'({rules})' if rules else ''}", first=first, indent=" " * len(first))
         return lines
 
-    def _filled(self) -> list[_ReportSection]:
+    def _sections_with_rows(self) -> list[_ReportSection]:
         return [section for section in self._sections if not section.rows.is_empty()]
 
     def _issues(self) -> str:
@@ -379,7 +380,7 @@ class DashboardReport:
 
 
 def _cost(row: Mapping[str, Any]) -> str:
-    """What a finding costs, and its share of the wall time; empty where that is unknown."""
+    """Return the cost of a finding and its share of the wall time; empty if unknown."""
     if row["cost_ns"] is None:
         return ""
     cost = brief_duration(row["cost_ns"])
@@ -387,7 +388,7 @@ def _cost(row: Mapping[str, Any]) -> str:
 
 
 def _ops_title(figures: Dashboard) -> str:
-    """The heading of the ops with where they are from."""
+    """Return the heading of the ops with their source."""
     if not figures.ops_recorded:
         return f"{OPS.title} (inferred from kernel names)"
     if not figures.ops_inferred:
@@ -396,7 +397,7 @@ def _ops_title(figures: Dashboard) -> str:
     return f"{OPS.title} (recorded in {figures.ops_recorded} of {sessions} sessions, else inferred from kernel names)"
 
 
-def _of_tool(rows: pl.DataFrame) -> TableSpec:
-    """The table of the tool's figures, headed by its name."""
+def _tool_table(rows: pl.DataFrame) -> TableSpec:
+    """Return the table of the tool's figures, headed by the tool's name."""
     tools = ", ".join(rows["tool"].drop_nulls().unique(maintain_order=True).to_list())
     return replace(TOOL, title=f"As {plain(tools)} says") if tools else TOOL

@@ -62,7 +62,7 @@ class Selected:
 def select(
     frame: pl.DataFrame, spec: TableSpec, wanted: Selection, *, excluded_sessions: Collection[int] = ()
 ) -> Selected:
-    """The wanted rows of a table.
+    """Return the selected rows of a table.
 
     Args:
         frame: All rows.
@@ -84,13 +84,13 @@ def select(
     if not frame.width:
         return Selected(frame, spec, 0)
     is_tree = {"parent", "level"} <= set(frame.columns)
-    from tui.query.apply import apply  # here: most reports select nothing, and the parser takes time to start
+    from tui.query.apply import apply  # Imported here: most reports select nothing, and the parser is slow to import.
 
     applied = apply(frame, spec, replace(state, sort=None) if is_tree else state, excluded_sessions=excluded_sessions)
     if applied.error is not None:
         raise ProftuiError(f"--filter {wanted.filter}: {applied.error.message}")
     if is_tree and frame.height:
-        applied = _of_tree(frame, spec, state, wanted, applied)
+        applied = _select_from_tree(frame, spec, state, wanted, applied)
     rows = applied.take(frame, 0, wanted.limit)
     if columns:
         kept = {column.name: column for column in spec.columns}
@@ -98,7 +98,9 @@ def select(
     return Selected(rows, spec, applied.shown, columns)
 
 
-def _of_tree(frame: pl.DataFrame, spec: TableSpec, state: TableState, wanted: Selection, flat: Applied) -> Applied:
+def _select_from_tree(
+    frame: pl.DataFrame, spec: TableSpec, state: TableState, wanted: Selection, flat: Applied
+) -> Applied:
     forest = forest_of(frame["parent"].to_numpy().astype(np.int64))
     from tui.query.apply import apply_tree, tree_order
 
@@ -107,7 +109,7 @@ def _of_tree(frame: pl.DataFrame, spec: TableSpec, state: TableState, wanted: Se
 
 
 def _unfolded(frame: pl.DataFrame, spec: TableSpec, forest: Forest, wanted: Selection) -> Flags:
-    """The rows of a tree of which those in them are shown."""
+    """Return the unfolded rows of a tree."""
     if wanted.unfolded:
         keys = row_keys(frame, spec.key)
         missing = sorted(set(wanted.unfolded) - set(keys))
@@ -122,7 +124,7 @@ def _unfolded(frame: pl.DataFrame, spec: TableSpec, forest: Forest, wanted: Sele
 
 
 def column_name(text: str, spec: TableSpec, frame: pl.DataFrame, option: str) -> str:
-    """The column that a person means by its name, title or alias.
+    """Return the column with a name, title or alias.
 
     Raises:
         ProftuiError: The table has none.
@@ -136,13 +138,13 @@ def column_name(text: str, spec: TableSpec, frame: pl.DataFrame, option: str) ->
 
 
 def sort_columns(text: str, spec: TableSpec, frame: pl.DataFrame) -> Sort:
-    """The order that ``-total_ns,name`` means."""
+    """Parse a sort order such as ``-total_ns,name``."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     return tuple((column_name(word.removeprefix("-"), spec, frame, "--sort"), word.startswith("-")) for word in words)
 
 
 def parent_row(frame: pl.DataFrame, spec: TableSpec, key: str) -> dict[str, object]:
-    """The row of a key.
+    """Return the row with a key.
 
     Raises:
         ProftuiError: There is none.

@@ -52,7 +52,7 @@ class TextTable:
 
 
 def write_columns(columns: Sequence[Column], frame: pl.DataFrame) -> list[WrittenColumn]:
-    """Write the values of the columns of a frame, those that are compared in one unit; texts harm no terminal."""
+    """Format the values of the columns of a frame, compared columns in one unit; texts are safe for terminals."""
     result = []
     for column in columns:
         values = frame[column.name].to_list()
@@ -69,7 +69,7 @@ def write_columns(columns: Sequence[Column], frame: pl.DataFrame) -> list[Writte
 
 
 def lay_out_table(columns: Sequence[WrittenColumn], *, name: str, width: int) -> TextTable:
-    """Lay a table out for a width.
+    """Lay out a table for a width.
 
     The columns with the lowest priority are left out until the rest fits. A C++ name arrives last and is shortened to
     the room that is left; any other name comes first. What it does not need, texts of other columns have.
@@ -120,7 +120,7 @@ def lay_out_table(columns: Sequence[WrittenColumn], *, name: str, width: int) ->
 
 
 def _cutter(column: WrittenColumn, *, is_name: bool) -> Cutter:
-    """What cuts the texts of a column: names are distinguished, as on a screen."""
+    """Return the cutter for the texts of a column, which keeps names distinct."""
     are_symbols = column.column.kind is ColumnKind.SYMBOL
     names = (lambda: list(dict.fromkeys(column.cells))) if is_name or are_symbols else tuple
     return Cutter(names, are_symbols=are_symbols)

@@ -43,7 +43,7 @@ class TimeRange:
     to_ns: int | None = None
 
     def of(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The rows with known times that overlap it."""
+        """Return the rows with known times that overlap the range."""
         keep = pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
         if self.to_ns is not None:
             keep &= pl.col("start_ns") < self.to_ns
@@ -76,7 +76,7 @@ def write_folded(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None
     )
     several = profile["sessions"].height > 1
     for rows in parts:
-        session = [_filled("session %", "session")] if several else []
+        session = [_fill_template("session %", "session")] if several else []
         frames = pl.concat_list(*session, "stack", "name").list.eval(
             pl.element().filter(pl.element() != "").str.replace_all(";", ":").str.replace_all(r"\s+", " ")
         )
@@ -113,8 +113,8 @@ def _tracks(profile: Profile, window: TimeRange) -> Iterator[_Track]:
     if gpu.height:
         events = gpu.select(
             "session",
-            _filled("GPU %", pl.col("device").cast(pl.String).fill_null("?")).alias("process"),
-            _filled("stream %", pl.col("stream").cast(pl.String).fill_null("?")).alias("track"),
+            _fill_template("GPU %", pl.col("device").cast(pl.String).fill_null("?")).alias("process"),
+            _fill_template("stream %", pl.col("stream").cast(pl.String).fill_null("?")).alias("track"),
             pl.col("stream").fill_null(0).alias("number"),
             pl.col("name").cast(pl.String),
             pl.col("kind").cast(pl.String).replace_strict(_CATEGORIES, default="gpu").alias("category"),
@@ -131,8 +131,8 @@ def _tracks(profile: Profile, window: TimeRange) -> Iterator[_Track]:
         threads.append(
             rows.select(
                 "session",
-                _filled("process %", pl.col("pid").cast(pl.String).fill_null("?")).alias("process"),
-                _filled("thread %", pl.col("tid").cast(pl.String).fill_null("?")).alias("track"),
+                _fill_template("process %", pl.col("pid").cast(pl.String).fill_null("?")).alias("process"),
+                _fill_template("thread %", pl.col("tid").cast(pl.String).fill_null("?")).alias("track"),
                 pl.col("tid").fill_null(0).alias("number"),
                 pl.col("name").cast(pl.String),
                 pl.lit(category).alias("category"),
@@ -158,18 +158,18 @@ _OP_ARGS: Final = {"External id": "op", "iteration": "iteration"}
 
 
 def _args(facts: dict[str, str]) -> pl.Expr:
-    """Numbers as the members of a JSON object; those that are unknown are left out."""
+    """Return facts as the members of a JSON object, without unknown ones."""
     if not facts:
         return pl.lit("")
     members = [
-        pl.when(pl.col(column).is_not_null()).then(_filled(f"{json.dumps(name)}:%", column))
+        pl.when(pl.col(column).is_not_null()).then(_fill_template(f"{json.dumps(name)}:%", column))
         for name, column in facts.items()
     ]
     return pl.concat_list(members).list.drop_nulls().list.join(",")
 
 
 def _split(events: pl.DataFrame) -> Iterator[_Track]:
-    """A track for each stream or thread, and one more for each set of events that overlap others in part."""
+    """Return a track per stream or thread, and further tracks for events that overlap others partially."""
     keys = ["session", "process", "track", "number"]
     for key, rows in events.partition_by(keys, maintain_order=True, as_dict=True).items():
         session, process, track, number = key
@@ -182,7 +182,7 @@ def _split(events: pl.DataFrame) -> Iterator[_Track]:
 
 
 def _layers(starts: Ints, ends: Ints) -> Ints:
-    """A number for each interval, by start, so that those of the same number nest."""
+    """Return a layer number for each interval, by start, so that intervals of one layer nest."""
     layers = np.zeros(len(starts), np.int64)
     if (starts[1:] >= ends[:-1]).all() or _nests(*_depths(starts, ends)):
         return layers
@@ -202,14 +202,14 @@ def _layers(starts: Ints, ends: Ints) -> Ints:
 
 
 def _depths(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """How many intervals are open when each begins, by start, and the ends that this is told by."""
-    # Times are doubled, so that an interval without length is over only after it began.
+    """Return how many intervals are open when each begins, by start, and the ends that determine this."""
+    # Times are doubled, so that an interval without length ends after it began.
     until = np.maximum(2 * ends, 2 * starts + 1)
     return np.arange(len(starts)) - np.searchsorted(np.sort(until), 2 * starts, side="right"), until
 
 
 def _nests(depth: Ints, until: Ints) -> bool:
-    """Whether intervals by start, each with how many are open when it begins, all end within the one around them."""
+    """Return whether all intervals end within the one around them."""
     if (depth < 0).any():
         return False
     for level in range(1, int(depth.max(initial=0)) + 1):
@@ -225,7 +225,7 @@ def write_speedscope(profile: Profile, window: TimeRange, stream: IO[bytes]) -> 
     numbers: dict[str, int] = {}
     profiles = []
     several = profile["sessions"].height > 1
-    for track in _tracks(_aligned(profile), window):
+    for track in _tracks(_on_one_clock(profile), window):
         rows = track.rows
         for name in rows["name"].unique(maintain_order=True):
             numbers.setdefault(name, len(numbers))
@@ -257,18 +257,18 @@ def write_speedscope(profile: Profile, window: TimeRange, stream: IO[bytes]) -> 
 
 
 def _opened_and_closed(rows: pl.DataFrame, numbers: dict[str, int]) -> pl.Series:
-    """The events of a track: each frame opened and closed, so that they nest."""
+    """Return the events of a track: each frame opened and closed, properly nested."""
     starts = rows["start_ns"].to_numpy()
     ends = starts + rows["duration_ns"].to_numpy()
     opens = rows.select(
         frame=pl.col("name").replace_strict(numbers, return_dtype=pl.Int64),
         at=pl.col("start_ns"),
-        # At the same time frames are closed from the inside out before others open.
+        # At equal times, frames close from the inside out before others open.
         opens=pl.lit(1),
         depth=pl.Series(_depths(starts, ends)[0]),
         kind=pl.lit("O"),
     )
-    # What takes no time is closed right after it was opened.
+    # Events without duration close right after they open.
     is_point = pl.lit(pl.Series(starts == ends))
     closes = opens.with_columns(
         at=pl.Series(ends),
@@ -279,12 +279,12 @@ def _opened_and_closed(rows: pl.DataFrame, numbers: dict[str, int]) -> pl.Series
     place = pl.int_range(pl.len())
     events = pl.concat([opens.with_columns(place=place, second=0), closes.with_columns(place=place, second=1)])
     events = events.sort("at", "opens", "depth", "place", "second")
-    return events.select(_filled('{"type":"%","frame":%,"at":%}', "kind", "frame", "at")).to_series()
+    return events.select(_fill_template('{"type":"%","frame":%,"at":%}', "kind", "frame", "at")).to_series()
 
 
 def write_chrome(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None:
     """Write trace events: complete events by stream and thread, and arrows from calls to what they launched."""
-    tracks = list(_tracks(_aligned(profile), window))
+    tracks = list(_tracks(_on_one_clock(profile), window))
     if not tracks:
         raise _nothing(window)
     first = min(int(track.rows["start_ns"][0]) for track in tracks)
@@ -321,8 +321,8 @@ def write_chrome(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None
     stream.write(b"\n]}\n")
 
 
-def _aligned(profile: Profile) -> Profile:
-    """The sessions on one clock, where the input records the Unix time of the zero of each."""
+def _on_one_clock(profile: Profile) -> Profile:
+    """Return the sessions on one clock, if the input records the Unix time of each session's zero."""
     sessions = profile["sessions"]
     if sessions.height < 2 or sessions["origin_ns"].null_count():
         return profile
@@ -337,12 +337,12 @@ def _aligned(profile: Profile) -> Profile:
 
 
 def _microseconds(time_ns: pl.Expr) -> pl.Expr:
-    """Microseconds with three decimals: trace events have no finer unit, and a nanosecond is one of the decimals."""
-    return _filled("%.%", time_ns // 1000, (time_ns % 1000).cast(pl.String).str.zfill(3))
+    """Format nanoseconds as microseconds with three decimals, the unit of trace events."""
+    return _fill_template("%.%", time_ns // 1000, (time_ns % 1000).cast(pl.String).str.zfill(3))
 
 
-def _filled(template: str, *values: str | pl.Expr) -> pl.Expr:
-    """A text with the values of columns in the place of each ``%``."""
+def _fill_template(template: str, *values: str | pl.Expr) -> pl.Expr:
+    """Fill the values of columns into a template, one for each ``%``."""
     first, *rest = template.split("%")
     pieces: list[pl.Expr] = [pl.lit(first)]
     for value, text in zip(values, rest, strict=True):
@@ -352,7 +352,7 @@ def _filled(template: str, *values: str | pl.Expr) -> pl.Expr:
 
 def _complete_events(rows: pl.DataFrame) -> pl.Series:
     names = {name: json.dumps(plain(name)) for name in rows["name"].unique()}
-    event = _filled(
+    event = _fill_template(
         '{"ph":"X","name":%,"cat":"%","pid":%,"tid":%,"ts":%,"dur":%,"args":{%}}',
         pl.col("name").replace_strict(names, return_dtype=pl.String),
         *("category", "pid", "tid", "ts"),
@@ -363,15 +363,15 @@ def _complete_events(rows: pl.DataFrame) -> pl.Series:
 
 
 def _arrows(rows: pl.DataFrame) -> pl.Series:
-    """From each call to the GPU work that it launched, by their correlation."""
+    """Return arrows from each call to the GPU work that it launched, by correlation."""
     is_call = pl.col("category") == "cuda_runtime"
     calls = rows.filter(is_call).unique(["session", "correlation"], keep="first", maintain_order=True)
     pairs = rows.filter(~is_call).join(calls, on=["session", "correlation"], suffix="_call").with_row_index("arrow", 1)
-    begin = _filled(
+    begin = _fill_template(
         '{"ph":"s","id":%,"cat":"ac2g","name":"ac2g","pid":%,"tid":%,"ts":%}',
         *("arrow", "pid_call", "tid_call", "ts_call"),
     )
-    end = _filled(
+    end = _fill_template(
         '{"ph":"f","bp":"e","id":%,"cat":"ac2g","name":"ac2g","pid":%,"tid":%,"ts":%}',
         *("arrow", "pid", "tid", "ts"),
     )
