@@ -55,7 +55,7 @@ def test_together(work: list[tuple[int, int, int]], resolution_ns: int) -> None:
     ends = np.maximum(starts, line.ends[chosen] - (resolution_ns - 1))
     found = concurrency(line, chosen)
     assert found.length_ns == covered_at_least(starts, ends, 2).length_ns
-    assert found.most == max_concurrent(starts, ends)
+    assert found.max_concurrent == max_concurrent(starts, ends)
 
 
 @given(WORK)
