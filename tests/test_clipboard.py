@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.widgets.app_services import LIMIT, TMUX_HINT, Clipboard, clipboard_sequences
+from tui.widgets.app_services import MAX_CLIPBOARD_BYTES, TMUX_HINT, Clipboard, clipboard_sequences
 
 XTERM = {"TERM": "xterm-256color"}
 
@@ -38,7 +38,7 @@ def test_screen_gets_strings_that_it_lets_through() -> None:
 def test_a_text_at_the_limit_is_sent_and_one_beyond_goes_to_a_file(tmp_path: Path) -> None:
     sent: list[str] = []
     clipboard = Clipboard(sent.append, XTERM, tmp_path)
-    longest = LIMIT // 4 * 3
+    longest = MAX_CLIPBOARD_BYTES // 4 * 3
     clipboard.copy("x" * longest)
     assert len(sent) == 1
     said = clipboard.copy("x" * (longest + 3))

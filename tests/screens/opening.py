@@ -38,13 +38,13 @@ QUICK: Final = "issues"
 SETTLED_AFTER = 0.002
 """Seconds that the cursor rests before others are told of the row, in tests."""
 
-filtering.SETTLED_AFTER = SETTLED_AFTER  # type: ignore[misc]
+filtering.CURSOR_REST_S = SETTLED_AFTER  # type: ignore[misc]
 # So soon that `until_idle` waits for it: what is to be done when a view has its rows is done when it has settled.
-navigator.LOOK_AGAIN_AFTER_S = SETTLED_AFTER  # type: ignore[misc]
+navigator.CHECK_EVERY_S = SETTLED_AFTER  # type: ignore[misc]
 # A message is there until the next: on a loaded machine it would be gone before the test looks.
 app.MESSAGE_SECONDS = app.WARNING_SECONDS = 2 * PATIENCE_S  # type: ignore[misc]
 # There, too, a key is under way until it has had its effect, and a thread waits for another that writes.
-key_queue.LONGEST_S = store.WAIT_SECONDS = PATIENCE_S  # type: ignore[misc]
+key_queue.MAX_WAIT_S = store.WAIT_SECONDS = PATIENCE_S  # type: ignore[misc]
 navigator.Navigator.PREPARES_VIEWS = False  # type: ignore[misc]
 # A whole collection looks at all that the tests have imported: two of them are a quarter of opening an app.
 runtime.gc = loading.gc = SimpleNamespace(  # type: ignore[attr-defined]

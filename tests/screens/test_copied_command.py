@@ -73,7 +73,7 @@ async def taken(pilot: Pilot[None], pane: TablePane) -> tuple[str, Printed]:
 async def test_rows_as_they_were_arranged(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Filter, order, columns, limit, iterations and session are those of the screen; so is what a tree unfolds."""
     # A tree begins with its first two levels, whatever the room.
-    monkeypatch.setattr(tree, "WORTH_UNFOLDING", 1)
+    monkeypatch.setattr(tree, "MIN_UNFOLDED_SHARE", 1)
     found: list[tuple[str, Printed]] = []
     sample_log = sample("resnet50_training.nvprof.log")
 

@@ -53,7 +53,7 @@ def here(pilot: Pilot[None]) -> str:
 @pytest.fixture
 def folded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tree that is new opens no further than to where it branches, as in a terminal without room."""
-    monkeypatch.setattr(tree, "WORTH_UNFOLDING", 1)
+    monkeypatch.setattr(tree, "MIN_UNFOLDED_SHARE", 1)
 
 
 def made() -> Profile:

@@ -73,7 +73,7 @@ async def test_a_line_begun_while_the_one_before_leads_on_is_whole(monkeypatch: 
     passing: list[CommandBar] = []
     entry_done = CommandBar.entry_done
     monkeypatch.setattr(CommandBar, "entry_done", lambda bar: passing.append(bar))
-    monkeypatch.setattr(key_queue, "LONGEST_S", PATIENCE_S)
+    monkeypatch.setattr(key_queue, "MAX_WAIT_S", PATIENCE_S)
     async with opened(LOG) as pilot:
         await press(pilot, "colon", *"kernels")
         line = pilot.app.focused

@@ -197,7 +197,7 @@ async def test_a_rank_that_is_left_out_is_reported_when_the_folder_opens(tmp_pat
 
 
 async def test_where_there_is_no_room_what_is_read_so_far_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.screens.loading._SHOWN_AFTER_S", -1.0)
+    monkeypatch.setattr("tui.screens.loading._PREVIEW_AFTER_S", -1.0)
     read = LoadPreview((PreviewRow("gemm", 3, 7.5e9),), 1, 3, 7.5e9, 12_000_000_000, ())
     slow = Slow(eight(), read)
     app = ProftuiApp(OpenOptions(paths=(str(SAMPLES / "ddp_ranks"),)))

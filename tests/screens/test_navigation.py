@@ -13,7 +13,7 @@ from tests.snapshots import screen_text
 from tui.screens.help import HelpScreen
 from tui.screens.linked_tables import LinkedTables
 from tui.screens.log import LogScreen
-from tui.screens.menus import AROUND, BEFORE, MenuScreen, menu_width
+from tui.screens.menus import BORDER_CELLS, TITLE_CELLS, MenuScreen, menu_width
 from tui.textual_patches import TooSmallScreen
 from tui.views import VIEWS
 from tui.widgets.details import DetailPane
@@ -313,7 +313,7 @@ async def test_what_comes_before_a_view_has_its_widgets_is_shown_once_it_has(com
 
 
 def test_what_each_view_shows_is_read_whole_in_the_menu_of_a_narrow_terminal() -> None:
-    room = menu_width(80) - BEFORE - AROUND
+    room = menu_width(80) - TITLE_CELLS - BORDER_CELLS
     assert {view.name: len(view.about) for view in VIEWS if len(view.about) > room} == {}
 
 

@@ -162,7 +162,7 @@ async def test_a_note_on_a_launch_belongs_to_the_kernel_gone_into() -> None:
 
 async def test_a_row_is_gone_to_once_it_is_there_however_long_that_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     # A look again after that long does not count as being at work.
-    monkeypatch.setattr(navigator, "LOOK_AGAIN_AFTER_S", 0.05)
+    monkeypatch.setattr(navigator, "CHECK_EVERY_S", 0.05)
     hold = Hold()
 
     def held_up(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:

@@ -27,7 +27,7 @@ def lacking(*_: Any, **__: Any) -> NoReturn:
 @pytest.fixture
 def every_input_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
-    monkeypatch.setattr(timeline, "AT_ONCE", 0)
+    monkeypatch.setattr(timeline, "ITEMS_AT_ONCE", 0)
 
 
 @pytest.mark.usefixtures("every_input_is_large")

@@ -193,7 +193,7 @@ async def test_a_changed_file_says_so_and_what_is_gone_is_left_out(tmp_path: Pat
 
 async def test_no_row_is_reported_missing_before_the_tables_are_updated(monkeypatch: pytest.MonkeyPatch) -> None:
     # A look again after that long does not count as being at work.
-    monkeypatch.setattr(navigator, "LOOK_AGAIN_AFTER_S", 0.05)
+    monkeypatch.setattr(navigator, "CHECK_EVERY_S", 0.05)
     row = await leave_in_kernels(TRACE)
     async with opened(TRACE) as pilot:
         settle = TablePane.cursor_settled

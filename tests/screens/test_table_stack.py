@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.screens.opening import app_of, opened, press, settled
 from tests.snapshots import screen_text
 from tui.screens.gpus import GpusScreen
-from tui.screens.linked_tables import UNFED_LINES, folded_heights, shared_heights
+from tui.screens.linked_tables import NO_ROWS_LINES, folded_heights, shared_heights
 from tui.widgets.details import DetailPane
 from tui.widgets.table.pane import TablePane
-from tui.widgets.table.view import HEADER
+from tui.widgets.table.view import HEADER_LINES
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -50,7 +50,7 @@ def test_all_lines_are_given_out_and_none_has_more_than_it_can_use(
 @pytest.mark.parametrize("size", [(120, 40), (200, 50)])
 async def test_one_gpu_and_one_stream_leave_the_screen_to_the_work(size: tuple[int, int]) -> None:
     async with opened(TRAINING, size=size, view="gpus") as pilot:
-        used = HEADER + 1 + 1
+        used = HEADER_LINES + 1 + 1
         assert lines_of(pilot, "gpus")[1] == lines_of(pilot, "streams")[1] == used
         top, height = lines_of(pilot, "stream_work")
         assert top == lines_of(pilot, "gpus")[0] + 2 * used
@@ -62,7 +62,7 @@ async def test_the_query_bar_has_a_line_of_its_own_above_a_short_table() -> None
         before = lines_of(pilot, "gpus")[1]
         await press(pilot, "slash")
         assert lines_of(pilot, "gpus")[1] == before + 1
-        assert pane(pilot, "gpus").table.region.height == HEADER + 1
+        assert pane(pilot, "gpus").table.region.height == HEADER_LINES + 1
         await press(pilot, "escape")
         assert lines_of(pilot, "gpus")[1] == before
 
@@ -121,7 +121,7 @@ async def test_on_a_short_screen_the_row_of_the_cursor_is_there_when_its_table_o
 
 async def test_on_a_short_screen_tables_with_few_rows_are_all_open() -> None:
     async with opened(TRAINING, size=(80, 24), view="gpus") as pilot:
-        used = HEADER + 1 + 1
+        used = HEADER_LINES + 1 + 1
         assert lines_of(pilot, "gpus")[1] == lines_of(pilot, "streams")[1] == used
         top, height = lines_of(pilot, "stream_work")
         assert top + height == 23
@@ -152,7 +152,7 @@ async def test_the_first_picture_of_a_view_on_a_small_screen_is_for_that_size(mo
 
 async def test_a_table_that_the_input_cannot_feed_leaves_its_lines_to_those_above() -> None:
     async with opened(TOTALS, view="kernels") as pilot:
-        assert lines_of(pilot, "launches")[1] == UNFED_LINES
+        assert lines_of(pilot, "launches")[1] == NO_ROWS_LINES
         top, height = lines_of(pilot, "launches")
         assert top + height == 39
         assert "this input holds totals, not launches" in screen_text(pilot.app)
@@ -161,11 +161,11 @@ async def test_a_table_that_the_input_cannot_feed_leaves_its_lines_to_those_abov
 async def test_a_row_with_nothing_below_it_does_not_move_what_others_have() -> None:
     async with opened(TRAINING, view="api-calls") as pilot:
         assert pane(pilot, "launched").frame.is_empty()
-        assert lines_of(pilot, "launched")[1] == UNFED_LINES
+        assert lines_of(pilot, "launched")[1] == NO_ROWS_LINES
         await press(pilot, "tab", "j", "j", "j", "j", "j")
         assert not pane(pilot, "launched").frame.is_empty()
         fed = lines_of(pilot, "launched")
-        assert fed[1] > UNFED_LINES
+        assert fed[1] > NO_ROWS_LINES
         await press(pilot, "g")
         assert pane(pilot, "launched").frame.is_empty()
         assert lines_of(pilot, "launched") == fed

@@ -397,7 +397,7 @@ async def test_a_launch_of_a_session_that_is_not_shown_brings_that_session() -> 
 
 
 async def test_many_launches_are_put_in_order_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline, "AT_ONCE", 0)
+    monkeypatch.setattr(timeline, "ITEMS_AT_ONCE", 0)
     async with opened_profile(loop()) as pilot:
         await press(pilot, "colon", *"kernels relu", "enter", "enter", "j", "T")
         await until(pilot, lambda: view_of(pilot).shown is not None, "the lanes")

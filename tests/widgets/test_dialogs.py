@@ -141,10 +141,10 @@ async def test_export_to_the_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
     async with app.run_test(size=(100, 24), notifications=True) as pilot:
         await pilot.press("e", "h")
         assert "To the terminal's clipboard" in screen_text(app)
-        monkeypatch.setattr(export, "CLIPBOARD_ROWS", 7)
+        monkeypatch.setattr(export, "MAX_CLIPBOARD_ROWS", 7)
         await pilot.press("enter")
         assert "! more than 7 rows are for a file" in screen_text(app)
-        monkeypatch.setattr(export, "CLIPBOARD_ROWS", 8)
+        monkeypatch.setattr(export, "MAX_CLIPBOARD_ROWS", 8)
         await pilot.press("enter")
         assert not isinstance(app.screen, ExportDialog)
         # This terminal has none: the text went to a file.

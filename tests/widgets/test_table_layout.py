@@ -9,8 +9,8 @@ from tui.analysis.expert.findings import EXPERT
 from tui.analysis.hardware_metrics import METRICS
 from tui.model.columns import columns
 from tui.model.table_spec import MIN_PINNED, UNINFORMATIVE_PRIORITY
-from tui.widgets.table.layout import BAR_MIN, GAP, GUTTER, TableLayout, _grown, lay_out
-from tui.widgets.table.model import MAX_SEARCHED, TableRows
+from tui.widgets.table.layout import COLUMN_GAP, COMFORTABLE_BAR_CELLS, GUTTER_CELLS, TableLayout, _grown, lay_out
+from tui.widgets.table.model import MAX_SINGLE_LOOKUPS, TableRows
 
 COLUMNS = columns("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")
 WIDTHS = {"name": 100, "total_ns": 9, "time_pct": 6, "calls": 6, "avg_ns": 8, "min_ns": 8}
@@ -32,12 +32,12 @@ def test_all_columns_fit_in_their_order_and_the_name_takes_the_rest() -> None:
 def test_a_short_name_keeps_the_figures_beside_it() -> None:
     layout = lay_out(COLUMNS, {**WIDTHS, "name": 10}, 200, pinned="name")
     assert layout.placed[0].width == 10
-    assert layout.placed[1].x == GUTTER + 10 + GAP
+    assert layout.placed[1].x == GUTTER_CELLS + 10 + COLUMN_GAP
 
 
 def test_the_least_important_columns_go_first_and_can_be_scrolled_to() -> None:
     # name 1, total 1, time% 2, calls 2, avg 3, min 5: room for three besides the name.
-    layout = lay_out(COLUMNS, WIDTHS, GUTTER + MIN_PINNED + 9 + 6 + 6 + 3 * GAP, pinned="name")
+    layout = lay_out(COLUMNS, WIDTHS, GUTTER_CELLS + MIN_PINNED + 9 + 6 + 6 + 3 * COLUMN_GAP, pinned="name")
     assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls"]
     assert layout.placed[0].width == MIN_PINNED
     assert layout.sequence == ("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")
@@ -57,7 +57,7 @@ def test_a_column_relevant_only_above_0_and_nowhere_above_it_is_last_and_not_cou
 
 def test_a_dropped_column_does_not_make_way_for_a_less_important_one() -> None:
     widths = {**WIDTHS, "avg_ns": 40}
-    layout = lay_out(COLUMNS, widths, GUTTER + MIN_PINNED + 9 + 6 + 6 + 3 * GAP + 30, pinned="name")
+    layout = lay_out(COLUMNS, widths, GUTTER_CELLS + MIN_PINNED + 9 + 6 + 6 + 3 * COLUMN_GAP + 30, pinned="name")
     assert "min_ns" not in placed_names(layout)
 
 
@@ -66,7 +66,7 @@ def test_the_share_bar_takes_what_a_comfortable_name_leaves() -> None:
     share = layout.find("time_pct")
     assert share is not None
     assert share.bar == 20
-    assert layout.placed[3].x == share.end + GAP
+    assert layout.placed[3].x == share.end + COLUMN_GAP
     narrow = lay_out(COLUMNS, WIDTHS, 84, pinned="name", bar_columns=("time_pct",)).find("time_pct")
     assert narrow is not None
     assert narrow.bar == 0
@@ -75,7 +75,7 @@ def test_the_share_bar_takes_what_a_comfortable_name_leaves() -> None:
 def test_the_share_bar_goes_before_the_less_important_columns() -> None:
     some = columns("name", "time_pct", "min_ns", "line")
     widths = {"name": 90, "time_pct": 6, "min_ns": 8, "line": 6}
-    room = GUTTER + 36 + 6 + 8 + 2 * GAP
+    room = GUTTER_CELLS + 36 + 6 + 8 + 2 * COLUMN_GAP
     assert placed_names(lay_out(some, widths, room, pinned="name", bar_columns=("time_pct",))) == [
         "name",
         "time_pct",
@@ -89,7 +89,7 @@ def test_the_share_bar_goes_before_the_less_important_columns() -> None:
 def test_several_bars_are_narrower_before_one_of_them_goes() -> None:
     some = columns("iteration", "kernel_pct", "tc_pct")
     widths = {"iteration": 9, "kernel_pct": 5, "tc_pct": 5}
-    room = GUTTER + 9 + 5 + 5 + 2 * GAP
+    room = GUTTER_CELLS + 9 + 5 + 5 + 2 * COLUMN_GAP
 
     def bars(spare: int) -> list[int]:
         layout = lay_out(some, widths, room + spare, pinned="iteration", bar_columns=("kernel_pct", "tc_pct"))
@@ -109,7 +109,7 @@ def test_no_width_is_too_small() -> None:
 def test_a_table_without_a_pinned_column() -> None:
     layout = lay_out(COLUMNS[1:], WIDTHS, 30, pinned="name")
     assert placed_names(layout) == ["total_ns", "time_pct", "calls"]
-    assert layout.placed[0].x == GUTTER
+    assert layout.placed[0].x == GUTTER_CELLS
 
 
 def test_the_column_below_the_mouse() -> None:
@@ -122,7 +122,7 @@ def test_the_column_below_the_mouse() -> None:
 
 
 def test_columns_without_a_single_value_come_last_and_are_not_counted() -> None:
-    width = GUTTER + MIN_PINNED + 9 + 6 + 2 * GAP
+    width = GUTTER_CELLS + MIN_PINNED + 9 + 6 + 2 * COLUMN_GAP
     layout = lay_out(COLUMNS, WIDTHS, width, pinned="name", unknown={"calls", "min_ns"})
     assert placed_names(layout) == ["name", "total_ns", "time_pct"]
     assert layout.sequence[3:] == ("avg_ns", "calls", "min_ns")
@@ -132,11 +132,11 @@ def test_columns_without_a_single_value_come_last_and_are_not_counted() -> None:
 
 def test_beside_a_whole_name_what_is_free_goes_to_less_important_columns_that_fit() -> None:
     widths = {**WIDTHS, "name": 10, "avg_ns": 40}
-    layout = lay_out(COLUMNS, widths, GUTTER + 10 + 9 + 6 + 6 + 8 + 4 * GAP, pinned="name")
+    layout = lay_out(COLUMNS, widths, GUTTER_CELLS + 10 + 9 + 6 + 6 + 8 + 4 * COLUMN_GAP, pinned="name")
     assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls", "min_ns"]
     assert layout.placed[0].width == 10
     assert layout.after == 1
-    one_less = lay_out(COLUMNS, widths, GUTTER + 10 + 9 + 6 + 6 + 8 + 4 * GAP - 1, pinned="name")
+    one_less = lay_out(COLUMNS, widths, GUTTER_CELLS + 10 + 9 + 6 + 6 + 8 + 4 * COLUMN_GAP - 1, pinned="name")
     assert placed_names(one_less) == ["name", "total_ns", "time_pct", "calls"]
 
 
@@ -144,10 +144,12 @@ def test_an_uninformative_column_takes_no_room_from_a_name() -> None:
     silent = [
         replace(column, priority=UNINFORMATIVE_PRIORITY) if column.name == "min_ns" else column for column in COLUMNS
     ]
-    cut = lay_out(silent, {**WIDTHS, "name": 60}, GUTTER + 59 + 9 + 6 + 6 + 8 + 8 + 5 * GAP, pinned="name")
+    cut = lay_out(silent, {**WIDTHS, "name": 60}, GUTTER_CELLS + 59 + 9 + 6 + 6 + 8 + 8 + 5 * COLUMN_GAP, pinned="name")
     assert placed_names(cut) == ["name", "total_ns", "time_pct", "calls", "avg_ns"]
     assert cut.placed[0].width == 60
-    whole = lay_out(silent, {**WIDTHS, "name": 60}, GUTTER + 60 + 9 + 6 + 6 + 8 + 8 + 5 * GAP, pinned="name")
+    whole = lay_out(
+        silent, {**WIDTHS, "name": 60}, GUTTER_CELLS + 60 + 9 + 6 + 6 + 8 + 8 + 5 * COLUMN_GAP, pinned="name"
+    )
     assert placed_names(whole)[-1] == "min_ns"
 
 
@@ -156,14 +158,14 @@ def test_uninformative_columns_come_last() -> None:
         replace(column, priority=UNINFORMATIVE_PRIORITY) if column.name == "min_ns" else column for column in COLUMNS
     ]
     widths = {**WIDTHS, "name": 10, "avg_ns": 40}
-    layout = lay_out(silent, widths, GUTTER + 10 + 9 + 6 + 6 + 8 + 4 * GAP, pinned="name")
+    layout = lay_out(silent, widths, GUTTER_CELLS + 10 + 9 + 6 + 6 + 8 + 4 * COLUMN_GAP, pinned="name")
     assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls"]
 
 
 def test_columns_that_belong_together_are_there_together_or_not_at_all() -> None:
     compared = columns("name", "delta_ns", "a_calls", "b_calls", "avg_delta_pct")
     widths = {"name": 10, "delta_ns": 9, "a_calls": 12, "b_calls": 9, "avg_delta_pct": 8}
-    enough = GUTTER + 10 + 9 + 8 + 12 + 9 + 4 * GAP
+    enough = GUTTER_CELLS + 10 + 9 + 8 + 12 + 9 + 4 * COLUMN_GAP
     assert placed_names(lay_out(compared, widths, enough, pinned="name"))[2:] == ["a_calls", "b_calls", "avg_delta_pct"]
     assert placed_names(lay_out(compared, widths, enough - 1, pinned="name"))[2:] == ["avg_delta_pct"]
 
@@ -228,14 +230,16 @@ def test_what_is_left_on_the_line_makes_cut_texts_whole() -> None:
 def test_a_text_is_whole_before_the_share_bar_is_long_and_before_what_says_nothing() -> None:
     shown = (*columns("name", "time_pct", "reason"), replace(columns("min_ns")[0], priority=UNINFORMATIVE_PRIORITY))
     widths = {"name": 10, "time_pct": 6, "reason": 50, "min_ns": 8}
-    least = GUTTER + 10 + 6 + 50 + 2 * GAP
-    layout = lay_out(shown, widths, least + BAR_MIN + 1, pinned="name", bar_columns=("time_pct",))
+    least = GUTTER_CELLS + 10 + 6 + 50 + 2 * COLUMN_GAP
+    layout = lay_out(shown, widths, least + COMFORTABLE_BAR_CELLS + 1, pinned="name", bar_columns=("time_pct",))
     assert [(placed.column.name, placed.width, placed.bar) for placed in layout.placed] == [
         ("name", 10, 0),
-        ("time_pct", 6, BAR_MIN),
+        ("time_pct", 6, COMFORTABLE_BAR_CELLS),
         ("reason", 50, 0),
     ]
-    wide = lay_out(shown, widths, least + BAR_MIN + 1 + 8 + GAP, pinned="name", bar_columns=("time_pct",))
+    wide = lay_out(
+        shown, widths, least + COMFORTABLE_BAR_CELLS + 1 + 8 + COLUMN_GAP, pinned="name", bar_columns=("time_pct",)
+    )
     assert [(placed.column.name, placed.width) for placed in wide.placed][2:] == [
         ("reason", 50),
         ("min_ns", 8),
@@ -259,7 +263,7 @@ def test_rows_are_found_by_their_keys_in_whatever_order_they_are_shown() -> None
     few = [("a", 1), (None, 1), ("b", 2), ("x", 9)]
     assert rows.find_keys(few, columns) == [0, 2, 4]
     many = [*few, ("c", 3), ("d", 4), ("b", 1)]
-    assert len(many) > MAX_SEARCHED >= len(few)
+    assert len(many) > MAX_SINGLE_LOOKUPS >= len(few)
     assert sorted(rows.find_keys(many, columns)) == [0, 1, 2, 4, 5, 6]
     assert rows.find_keys([("a",), (7, 1)], columns) == []
     assert [rows.key(row, columns) for row in (0, 2)] == [("a", 1), (None, 1)]

@@ -50,16 +50,16 @@ if TYPE_CHECKING:
 
 MESSAGE_SECONDS: Final = 3.0
 WARNING_SECONDS: Final = 8.0
-"""How long a message stays on the screen."""
-MESSAGE_LENGTH: Final = 1_000
-"""Characters of a message at most: what was typed or read may be part of it."""
+"""How long a warning stays on the screen."""
+MAX_MESSAGE_CHARACTERS: Final = 1_000
+"""Longer messages are cut: they may quote typed text or the file."""
 FIRST_VIEW: Final = "dashboard"
-"""What is shown once the files are read."""
+"""The view that opens once the files are read."""
 TYPED_INSTEAD: Final = frozenset({"help", "views_menu", "leave"})
-"""Actions of printable keys in the footer."""
+"""Footer actions whose keys are printable: while a text is typed, they are letters."""
 VIEW_KEYS: Final = frozenset(key for view in VIEWS for key in view.bound.split(",") if key)
-AT_ONCE: Final = frozenset({"go", "command_line"})
-"""Actions that finish before the next key is handled: keys typed ahead belong to the screen that they open."""
+IMMEDIATE_ACTIONS: Final = frozenset({"go", "command_line"})
+"""Actions that run before the next key is handled: keys typed ahead belong to the view that they open."""
 
 
 class _WidgetServices(AppServices):
@@ -241,8 +241,8 @@ class ProftuiApp(App[None]):
 
     def say(self, message: str, *, severity: Severity = "information") -> None:
         """Show a message for a few seconds; the text is never markup, and its beginning is always seen."""
-        if len(message) > MESSAGE_LENGTH:
-            message = f"{message[: MESSAGE_LENGTH - 1]}…"
+        if len(message) > MAX_MESSAGE_CHARACTERS:
+            message = f"{message[: MAX_MESSAGE_CHARACTERS - 1]}…"
         seconds = MESSAGE_SECONDS if severity == "information" else WARNING_SECONDS
         self.notify(message, severity=severity, markup=False, timeout=seconds)
 
@@ -308,11 +308,15 @@ class ProftuiApp(App[None]):
 
         Keys that act before the focused widget sees them are for views alone, not for dialogs over them.
         """
-        if action in AT_ONCE and self.screen is not self.view_screen and not self.loading_files.is_home(self.screen):
+        if (
+            action in IMMEDIATE_ACTIONS
+            and self.screen is not self.view_screen
+            and not self.loading_files.is_home(self.screen)
+        ):
             return False
         if action == "views_menu" and self.profile_session.whole_profile is None:
             return False
-        return action not in TYPED_INSTEAD | AT_ONCE or self.focused is None or not self._is_typed_into
+        return action not in TYPED_INSTEAD | IMMEDIATE_ACTIONS or self.focused is None or not self._is_typed_into
 
     @property
     def _is_typed_into(self) -> bool:
@@ -394,14 +398,14 @@ class ProftuiApp(App[None]):
         self._open_views_menu(is_unfolded=False)
 
     def _open_views_menu(self, *, is_unfolded: bool) -> None:
-        from tui.screens.menus import UNFED, views_menu
+        from tui.screens.menus import SHOW_UNRECORDED, views_menu
 
         screen = self.view_screen
         if screen is None:
             return
 
         def chosen(name: str | None) -> None:
-            if name == UNFED:
+            if name == SHOW_UNRECORDED:
                 self._open_views_menu(is_unfolded=True)
             elif name:
                 self.go(name)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 GROUP: Final = "comparison"
-OF_THIS_INPUT: Final = ("session", "sessions", "iteration", "iterations")
-"""What begins words that name no other file."""
+SELECTION_WORDS: Final = ("session", "sessions", "iteration", "iterations")
+"""The first words of a selection within this input; any other text names a file."""
 WORKING: Final = "comparing… (esc stops)"
 NOTHING_YET: Final = "No comparison yet. Press d, or use :compare FILE."
 HOW: Final = "Name a file, or: session 1; sessions 0 1; iterations 3:5; iterations 3 5."
@@ -39,7 +39,7 @@ def check_form(words: str) -> None:
     word, *rest = words.split()
     numbers = [one for one in words.split() if whole_number(one) is not None]
     is_numbers = len(numbers) == len(rest) + 1
-    if not (is_numbers or word in OF_THIS_INPUT) or path_exists(words):
+    if not (is_numbers or word in SELECTION_WORDS) or path_exists(words):
         return
     if not is_numbers and not rest:
         raise CommandError(f"Which {word}? {HOW}")
@@ -49,7 +49,7 @@ def check_form(words: str) -> None:
         raise CommandError(f"No file {words}. Did you mean {forms}?")
     if is_numbers or len(rest) > 2:
         raise CommandError(f"Not one or two numbers: {words}. {HOW}")
-    if word in OF_THIS_INPUT[:2] and len(numbers) < len(rest):
+    if word in SELECTION_WORDS[:2] and len(numbers) < len(rest):
         raise CommandError(f"Not a session number: {' '.join(rest)}. Use :compare session 1 or :compare sessions 0 1.")
 
 
@@ -106,7 +106,7 @@ class Comparison:
             return
         words = what.strip()
         check_form(words)
-        if words.partition(" ")[0] not in OF_THIS_INPUT and "://" not in words:
+        if words.partition(" ")[0] not in SELECTION_WORDS and "://" not in words:
             # An absolute path: the next run may start in another folder.
             words = str(expand_user_path(words).absolute())
         make = self._comparison(words)
@@ -124,10 +124,10 @@ class Comparison:
         profile, whole, shown = self._session.profile, self._session.whole_profile, self._session.aggregation
         assert whole is not None
         word, *rest = what.split()
-        if word in OF_THIS_INPUT[:2] and 1 <= len(rest) <= 2 and None not in map(whole_number, rest):
+        if word in SELECTION_WORDS[:2] and 1 <= len(rest) <= 2 and None not in map(whole_number, rest):
             first, second = [self._session.session or 0, *(int(one) for one in rest)][-2:]
             return lambda: two_sessions(whole, first, second, shown)
-        if word in OF_THIS_INPUT[2:] and 1 <= len(rest) <= 2:
+        if word in SELECTION_WORDS[2:] and 1 <= len(rest) <= 2:
             try:
                 ranges = [aggregation(one, shown.key) for one in rest]
             except ProftuiError as error:

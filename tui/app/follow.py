@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from tui.app.profile_session import ProfileSession
 
 POLL_S: Final = 1.0
-"""The interval between checks of the files."""
+"""How often the files are checked."""
 SETTLED_S: Final = 2.0
-"""A file that has not changed for so long is complete, unless it is JSON whose end is missing."""
-LONGEST_S: Final = 30.0
-"""A text that grows all the time is read at this interval: its complete lines."""
-REST: Final = 9
-"""The pause after reading, as a multiple of the time that reading took: a text is always read from its beginning."""
-_TEXTS: Final = (".log", ".txt", ".csv", ".out", ".err")
-"""Endings of files whose whole lines can be read while they grow."""
+"""A file that has not changed for this time is complete, unless it is JSON without its end."""
+MAX_WAIT_S: Final = 30.0
+"""A text file that keeps changing is read this often anyway, up to its last whole line."""
+REST_FACTOR: Final = 9
+"""Pause after reading, as a multiple of the time that it took: a growing text is read from its beginning."""
+_TEXT_SUFFIXES: Final = (".log", ".txt", ".csv", ".out", ".err")
+"""Files whose whole lines can be read while they grow."""
 MAX_FILES: Final = 10_000
-"""The most files of a folder that are watched."""
+"""The maximum number of files of a folder that are checked."""
 FOLLOWING: Final = "following"
-"""The worker group of the thread that checks the files, and the name of its progress."""
+"""The group of the thread that checks the files, and its label in the first line."""
 _TAIL: Final = 64
 
 Stamps = Mapping[str, tuple[int, int]]
-"""The size of each file, and when it was written."""
+"""The size and modification time of each file."""
 
 
 class FileChange(Enum):
@@ -90,7 +90,7 @@ class FileWatch:
         longest_s: It is read after this time even if it keeps changing.
     """
 
-    def __init__(self, paths: Sequence[str], settled_s: float = SETTLED_S, longest_s: float = LONGEST_S) -> None:
+    def __init__(self, paths: Sequence[str], settled_s: float = SETTLED_S, longest_s: float = MAX_WAIT_S) -> None:
         self._paths, self._settled_s, self._longest_s = paths, settled_s, longest_s
         self._read: Stamps = {}
         self._seen: Stamps = {}
@@ -103,7 +103,7 @@ class FileWatch:
             now_s: When that ended.
             took_s: How long it took.
         """
-        self._not_before_s = now_s + REST * took_s
+        self._not_before_s = now_s + REST_FACTOR * took_s
 
     def mark_read(self, seen: Stamps) -> None:
         """Mark the files as read in their current state, or in a given one."""
@@ -131,7 +131,7 @@ class FileWatch:
         if any(map(lacks_end, changed)):
             return FileChange.GROWING
         rests = now_s - self._seen_s >= self._settled_s
-        is_late = now_s - self._began_s >= self._longest_s and all(path.endswith(_TEXTS) for path in changed)
+        is_late = now_s - self._began_s >= self._longest_s and all(path.endswith(_TEXT_SUFFIXES) for path in changed)
         return FileChange.COMPLETE if (rests or is_late) and now_s >= self._not_before_s else FileChange.GROWING
 
 
@@ -156,7 +156,7 @@ class Following:
     ) -> None:
         self._app, self._session = app, session
         self._is_reading, self._read_again = is_reading, read_again
-        self._watch = FileWatch(paths, SETTLED_S, LONGEST_S)
+        self._watch = FileWatch(paths, SETTLED_S, MAX_WAIT_S)
         self._is_looking = False
         self._reading_since_s = time.monotonic()
 

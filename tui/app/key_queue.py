@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 Typed: TypeAlias = Key | Paste
 
 NEVER_HELD: Final = frozenset({"ctrl+q", "ctrl+c", "ctrl+z"})
-"""Keys that quit or stop do so at once."""
+"""Keys that quit or stop at once."""
 NOT_WAITING: Final = frozenset({"escape"}) | keys_of("app.undo", "app.back", "app.quit", "app.redraw") - NEVER_HELD
-"""Keys that wait neither for files nor for what a view computes: they stop it, leave it, or redraw."""
+"""Keys that do not wait for files or for what a view computes: they stop it, leave it, or redraw."""
 LETTERS: Final = frozenset(key for key in NOT_WAITING if len(key) == 1)
-"""Those of them that are letters of a line that has been begun."""
+"""Those of them that are letters while a line is typed."""
 BEGIN_A_LINE: Final = keys_of(
     "app.command", "table.find", "log.find", "timeline.find", "table.filter", "table.filter-column"
 )
-"""What is typed after these is a text: a command, a search, a filter."""
+"""Keys after which a text is typed: a command, a search, a filter."""
 MOVES: Final = frozenset(
     {
         *("j", "k", "h", "l", "g", "G", "n", "N", "space"),
@@ -46,16 +46,16 @@ MOVES: Final = frozenset(
         *("plus", "equals_sign", "underscore", "left_curly_bracket", "right_curly_bracket"),
     }
 )
-"""Keys that move within what is shown: the next key is for the same, and does not wait for them."""
+"""Keys that move the cursor or scroll: the next key does not wait for them."""
 LEAVE_A_LINE: Final = frozenset({"enter", "escape", "tab", "shift+tab"})
-"""Keys that end the typing of a line; any other is a letter of it."""
+"""Keys that end the typing of a line."""
 ROUNDS: Final = 3
 """A key bubbles from the focused widget up to the application, which runs its action; the messages that the action
 posts bubble the same way, and may be passed on once more."""
-LONGEST_S: Final = 1.0
-"""After so long a key counts as carried out, even where a widget on its way has gone."""
-MOST: Final = 200
-"""Keys that are held at most."""
+MAX_WAIT_S: Final = 1.0
+"""After this time a key counts as handled, even if a widget on its way was removed."""
+MAX_HELD_KEYS: Final = 200
+"""Further keys are dropped."""
 
 
 class KeyQueue:
@@ -98,7 +98,7 @@ class KeyQueue:
             # The view was left by mouse.
             self._queue.clear()
             self._waiting_view = None
-        if len(self._queue) < MOST:
+        if len(self._queue) < MAX_HELD_KEYS:
             self._queue.append(typed)
         await self.release()
 
@@ -146,7 +146,7 @@ class KeyQueue:
         return False
 
     def _is_carrying_out(self) -> bool:
-        if self._under_way is not None and time.monotonic() - self._under_way[1] > LONGEST_S:
+        if self._under_way is not None and time.monotonic() - self._under_way[1] > MAX_WAIT_S:
             self._under_way = None
         return self._under_way is not None
 
@@ -157,7 +157,7 @@ class KeyQueue:
         """Return whether an entered line is still running: following keys belong to the screen it opens."""
         if self._line is None or not self._line[0].is_pending or not self._line[0].widget.is_attached:
             self._is_held_for_line = False
-        elif time.monotonic() - self._line[1] <= LONGEST_S:
+        elif time.monotonic() - self._line[1] <= MAX_WAIT_S:
             self._is_held_for_line = True
         return self._is_held_for_line
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from tui.screens.home import HomeScreen
 
 OPENING: Final = "opening"
-"""The group of the thread that reads another file."""
+"""The group of the worker that reads another file."""
 CACHE_AFTER_S: Final = 1.0
-"""After so long what was read is cached: the first screen comes first."""
+"""The profile is cached this long after its first screen."""
 
 
 class ProfileLoading:

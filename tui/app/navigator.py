@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from tui.screens.base import ViewScreen
 
 IDLE_AFTER_S: Final = 0.1
-"""Seconds without a key before views are prepared, one step at a time."""
+"""After this time without a key, idle work runs, one step at a time."""
 YOUNG_AFTER_S: Final = 0.25
-"""Seconds without a key before the youngest generation of garbage is collected."""
+"""After this time, the youngest generation of garbage is collected."""
 NEW_AFTER_S: Final = 1.5
-"""Seconds without a key before the second generation is collected."""
+"""After this time, the middle generation is collected."""
 ALL_AFTER_S: Final = 30.0
-"""Seconds without a key before a full collection, which takes 0.1 s with the widgets of all views."""
+"""After this time, all garbage is collected, which takes 0.1 s with the widgets of all views."""
 STEP_S: Final = 0.02
-"""Seconds between two steps of preparation."""
+"""The pause between two steps of idle work."""
 
 
 class IdleWork:
@@ -118,8 +118,8 @@ class IdleWork:
             self._garbage.collect_all()
 
 
-LOOK_AGAIN_AFTER_S: Final = 0.05
-"""Seconds between two checks whether the tables of a view are filled."""
+CHECK_EVERY_S: Final = 0.05
+"""How often to check whether the tables of a view are filled."""
 
 
 def screen_class(name: str) -> type[ViewScreen]:
@@ -293,7 +293,7 @@ class Navigator:
         if self.view_screen is not screen:
             return
         if self._session.is_choosing or screen.is_filling:
-            call_after(self._app, LOOK_AGAIN_AFTER_S, partial(self.once_filled, screen, do))
+            call_after(self._app, CHECK_EVERY_S, partial(self.once_filled, screen, do))
         else:
             do()
 

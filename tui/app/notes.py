@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 WITHOUT_NOTES: Final = {"sql": "Rows of a query have no notes: write the note on the row in its own view."}
-"""Views whose rows cannot be found again, and why."""
+"""Views whose rows cannot have notes, with the reason."""
 
 SPOT: Final = ""
-"""In place of a table's pane: the note is on something that is in no table."""
+"""In place of a table's name: the note is not on a row."""
 
 COMPARED: Final = "compared"
-"""In place of a table's pane: the comparison that the rows belong to."""
+"""In place of a table's name: the note is on a row of this comparison."""
 
 Trail = tuple[tuple[str, str, tuple[object, ...]], ...]
 

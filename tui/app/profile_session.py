@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 ROWS_AT_ONCE: Final = 300_000
-"""With more launches, calls and ops than this, other iterations are computed in a thread."""
-BUSY_AFTER: Final = 0.15
-"""Seconds before the first line shows that they are being computed."""
+"""If there are more launches, calls and ops, other iterations are computed in a thread."""
+BUSY_AFTER_S: Final = 0.15
+"""After this time the first line says that they are being computed."""
 CHOOSE: Final = "choose"
-"""The worker group that computes what the views are to show."""
-MAX_CACHED_CUTS: Final = 3
-"""The most divisions into iterations that are cached."""
+"""The group of the workers that compute the chosen selection."""
+MAX_CACHED_ITERATION_KEYS: Final = 3
+"""The number of ways to divide sessions into iterations that are cached."""
 
 
 class Say(Protocol):
@@ -140,7 +140,7 @@ class ProfileSession:
         assert self.whole_profile is not None
         self._request += 1
         if sum(self.whole_profile[name].height for name in ("activities", "api_calls", "ops")) > ROWS_AT_ONCE:
-            self._app.set_timer(BUSY_AFTER, partial(self._show_choosing, self._request))
+            self._app.set_timer(BUSY_AFTER_S, partial(self._show_choosing, self._request))
             compute = partial(self._choose_in_thread, self._request, self.whole_profile, session, wanted)
             self._app.run_worker(compute, thread=True, group=CHOOSE)
             return
@@ -218,7 +218,7 @@ class ProfileSession:
         if cut is None:
             cut = with_iterations(whole if session is None else whole.only_session(session), key)
             cuts[session, key] = cut
-            for oldest in list(cuts)[:-MAX_CACHED_CUTS]:
+            for oldest in list(cuts)[:-MAX_CACHED_ITERATION_KEYS]:
                 cuts.pop(oldest, None)
         return cut
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui.widgets.panel import OfferLine
 
 SAVE_EVERY_S: Final = 20.0
-"""Also where a broken connection ends the program, most of where the user was is known."""
+"""The session is saved this often, in case the connection breaks."""
 NO_FILE: Final = "Standard input cannot be opened again: nothing is kept for it."
 CHANGED: Final = "The file has changed"
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from textual.worker import Worker
 
 LOADING: Final = "load"
-"""The group of threads that read: without what they read there is nothing to go on with."""
+"""The group of workers that read files: if they fail, there is nothing to show."""
 
 
 Given = ParamSpec("Given")
@@ -96,11 +96,11 @@ def is_survived(app: App[None], error: Exception) -> bool:
 
 
 _FORCED_S: Final = 3.0
-"""So long a screen may take to go when it is asked to from outside."""
+"""The longest time for screens to close after a signal."""
 _PATIENCE_S: Final = 0.3
-"""So long threads may take that work at what no one waits for any more."""
-_OF_SIGNAL: Final = 128
-"""Added to a signal it is the exit status of what was ended by it, as shells have it."""
+"""The longest time to wait for threads whose results are no longer needed."""
+_SIGNAL_EXIT_BASE: Final = 128
+"""The exit status of a program that a signal ended is this plus the signal's number, as in shells."""
 _CLEAR: Final = (
     b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?1004l"  # mouse, pasting, focus
     b"\x1b[<u\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[0m"  # keyboard, line wrap, screen, cursor, colors
@@ -128,15 +128,15 @@ def run_app_loop(
     attributes = _attributes()
 
     def on_end_signal(number: int) -> None:
-        force = threading.Timer(_FORCED_S, _force, (attributes, _OF_SIGNAL + number))
+        force = threading.Timer(_FORCED_S, _force, (attributes, _SIGNAL_EXIT_BASE + number))
         force.daemon = True
         force.start()
-        app.exit(return_code=_OF_SIGNAL + number)
+        app.exit(return_code=_SIGNAL_EXIT_BASE + number)
 
     def on_hangup() -> None:
         with suppress(Exception):
             save()
-        end_now(_OF_SIGNAL + signal.SIGHUP)
+        end_now(_SIGNAL_EXIT_BASE + signal.SIGHUP)
 
     async def run() -> int:
         loop = asyncio.get_running_loop()

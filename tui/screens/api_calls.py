@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 
-WORK_SHOWN = 5
-"""Launches that the details of a call name."""
+LAUNCHES_SHOWN = 5
+"""The number of launches in the details of a call."""
 
 
 def calls_of_function(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -211,12 +211,12 @@ class ApiCallsScreen(ViewScreen):
             return first
         work = activities_of_calls(self.profile, session=row["session"], correlations=[row["correlation"]])
         lines = []
-        for one in work.head(WORK_SHOWN).iter_rows(named=True):
+        for one in work.head(LAUNCHES_SHOWN).iter_rows(named=True):
             delay = None if one["start_ns"] is None else one["start_ns"] - (row["start_ns"] or 0)
             began = "" if delay is None or row["start_ns"] is None else f"began {duration(delay)} after the call"
             lines.append((duration(one["duration_ns"]), short_name(str(one["name"])), began))
-        if work.height > WORK_SHOWN:
-            lines.append(("", f"and {count(work.height - WORK_SHOWN)} more", ""))
+        if work.height > LAUNCHES_SHOWN:
+            lines.append(("", f"and {count(work.height - LAUNCHES_SHOWN)} more", ""))
         if not lines:
             lines.append(("nothing", "", no_work(self.profile, is_linked=True)))
         return with_blocks(first, [("Launched on the GPU", lines)])

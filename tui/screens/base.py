@@ -29,7 +29,7 @@ from tui.widgets.header_footer import Crumbs, KeyFooter
 from tui.widgets.input_bars import CommandBar
 from tui.widgets.output_filters import DrawsAhead
 from tui.widgets.panel import WarningLine
-from tui.widgets.table.filtering import BUSY_AFTER
+from tui.widgets.table.filtering import BUSY_AFTER_S
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 
 
 ROWS_AT_ONCE: Final = 300_000
-"""Of more launches than this, rows and details are made in a thread."""
+"""If there are more launches, rows and details are computed in a thread."""
 WORKING: Final = "computing…"
 NOTHING_ABOVE: Final = "nothing above to select"
 
 
 KEY_CELLS: Final = 24
-"""Cells of the key that iterations end with, among the facts of the first line."""
+"""The width of the key that iterations end with, in the line of facts."""
 
 
 @once_per_profile("issues")
@@ -177,8 +177,8 @@ class RowsInBackground:
             self._view.show_crumbs()
 
 
-DETAILS_FROM: Final = 100
-"""Cells of a screen that has room for rows and details."""
+MIN_CELLS_FOR_DETAILS: Final = 100
+"""Narrower screens have no room for details beside the rows."""
 
 
 @skip_small_layouts
@@ -457,7 +457,7 @@ class ViewScreen(Screen[None]):
     @property
     def _has_details_of_its_own(self) -> bool:
         """Whether the details are a part of the view, and are left with it."""
-        return self._has_opened_details and self.app.size.width >= DETAILS_FROM
+        return self._has_opened_details and self.app.size.width >= MIN_CELLS_FOR_DETAILS
 
     def on_detail_pane_covered(self) -> None:
         """Details that opened unasked do not stand in the way of the table."""
@@ -592,7 +592,11 @@ class ViewScreen(Screen[None]):
             return
         if detail.is_open and event.pane is self.table:
             self._make_details(event.pane, row, detail.show)
-        elif self.app.size.width >= DETAILS_FROM and not self._has_opened_details and self.opens_details(event.pane):
+        elif (
+            self.app.size.width >= MIN_CELLS_FOR_DETAILS
+            and not self._has_opened_details
+            and self.opens_details(event.pane)
+        ):
             self._has_opened_details = True
             self.add_class("-below")
             detail.open(self.details(event.pane, row))
@@ -618,7 +622,7 @@ class ViewScreen(Screen[None]):
             take(_below(above, self.details(pane, row)))
             return
         # Details that are there soon replace those of the row before without a word in between.
-        self._detail_busy_timer = self.set_timer(BUSY_AFTER, partial(self._show_details_busy, self._detail_request))
+        self._detail_busy_timer = self.set_timer(BUSY_AFTER_S, partial(self._show_details_busy, self._detail_request))
         # After the picture of the move, which a thread at work would hold up.
         make = partial(self._make_in_thread, self._detail_request, pane, row, above, take)
         self.call_after_refresh(self._make_if_wanted, self._detail_request, make)

@@ -151,9 +151,9 @@ NO_ROWS: Final = "None on either side."
 WORKING: Final = "comparing…"
 UNKNOWN_HINT: Final = "i: why a figure is unknown, and how to record it."
 _COLORS: Final = {"REGRESSION": "bold $error", "IMPROVEMENT": "bold $success"}
-"""The color of the verdict, by its first word."""
+"""The color of a verdict, by its first word."""
 _TOLERANTLY: Final = " tolerantly"
-"""What follows the name of a part where names are matched that differ."""
+"""The suffix of a part's name if names are matched tolerantly."""
 
 
 PARTS: Final = (CompareTable(HEADLINE, lambda sides, _: headline_rows(sides)), *TABLES)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tui.widgets.table.tree import TreeModel
 
 _UNPACK: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-"""How a packed log begins, and what unpacks it."""
+"""The first bytes of a compressed log, and the program that decompresses it."""
 
 
 def copied_command(screen: ViewScreen, values: Sequence[str] = ()) -> str:

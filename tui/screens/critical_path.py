@@ -53,11 +53,11 @@ _LOOKS: Final = {
     PathKind.NOT_RECORDED: ("▥", "$kind-unknown"),
 }
 _OTHER: Final = ("▥", "$kind-unknown")
-"""The parts that the legend has no room for, as one."""
+"""The style of the parts that the legend has no room for."""
 _OTHER_WORDS: Final = " other"
 _ON_CPU: Final = (PathKind.CPU_OP, PathKind.API_CALL, PathKind.CPU_OUTSIDE, PathKind.LAUNCH_DELAY)
-TALL: Final = 30
-"""With so many lines the path has a line over time, beside that of its parts."""
+TALL_SCREEN_LINES: Final = 30
+"""From this height on, the path is also drawn over time."""
 
 
 def _work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -230,13 +230,13 @@ class CriticalPathScreen(ViewScreen):
 
     def populate(self) -> None:
         """Fill the tables; the strip follows the cursor of the first."""
-        self.query_one(PathStrip).styles.height = 4 if self.size.height >= TALL else 3
+        self.query_one(PathStrip).styles.height = 4 if self.size.height >= TALL_SCREEN_LINES else 3
         super().populate()
 
     def on_resize(self) -> None:
         """A short screen keeps three lines of the strip."""
         for strip in self.query(PathStrip):
-            strip.styles.height = 4 if self.size.height >= TALL else 3
+            strip.styles.height = 4 if self.size.height >= TALL_SCREEN_LINES else 3
 
     @on(TablePane.RowHighlighted)
     def _show_strip(self, event: TablePane.RowHighlighted) -> None:

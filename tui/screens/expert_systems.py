@@ -55,14 +55,14 @@ if TYPE_CHECKING:
     from tui.widgets.details import Details, Line
 
 
-NAME_SHOWN: Final = 60
-"""Cells of a name among the rows."""
-SAVINGS: Final = 3
-"""Names of work whose savings are told."""
-FILTER_SHOWN: Final = 100
-"""Cells of a filter: where it is used, it is there in full."""
+NAME_CELLS: Final = 60
+"""The width of a name among the rows."""
+SAVINGS_SHOWN: Final = 3
+"""The number of kernels or ops whose savings are listed."""
+FILTER_CELLS: Final = 100
+"""The maximum width of a filter in a message; the filter line shows it whole."""
 
-_BY_ENDING: Final[tuple[tuple[str, Callable[[Any], str]], ...]] = (
+_FORMATS_BY_SUFFIX: Final[tuple[tuple[str, Callable[[Any], str]], ...]] = (
     ("_ns", duration),
     ("_pct", percent),
     ("bytes", lambda value: size(int(value))),
@@ -70,7 +70,7 @@ _BY_ENDING: Final[tuple[tuple[str, Callable[[Any], str]], ...]] = (
     ("ceiling", rate),
     ("bandwidth", rate),
 )
-"""How a figure is written, by the end of its name."""
+"""The format of a figure, by the suffix of its name."""
 
 
 def finding_details(row: Mapping[str, Any], path: Sequence[Line] = ()) -> Details:
@@ -138,11 +138,11 @@ def path_lines(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
         lines.append(("Half of it", "saves nothing in this iteration: the work is not on its critical path", ""))
     for name, saved, all_of_it in (
         own.filter(pl.col("path_ns") > 0, pl.col("half_saves_ns") > 0)
-        .head(SAVINGS)
+        .head(SAVINGS_SHOWN)
         .select("name", "half_saves_ns", "work_ns")
         .iter_rows()
     ):
-        what = clip_middle(short_name(name), NAME_SHOWN)
+        what = clip_middle(short_name(name), NAME_CELLS)
         lines.append(("Half of it", f"{what}: saves {brief_duration(saved)} of its {brief_duration(all_of_it)}", ""))
     return lines
 
@@ -155,7 +155,7 @@ def _ways(row: Mapping[str, Any]) -> list[Line]:
         ways.append(("enter", "opens the longest gaps in the timeline", ""))
     if row["view"]:
         title = view(row["view"]).title
-        ways.append(("t" if is_idle else "enter", f"opens {title}", clip_middle(row["filter"] or "", FILTER_SHOWN)))
+        ways.append(("t" if is_idle else "enter", f"opens {title}", clip_middle(row["filter"] or "", FILTER_CELLS)))
     return ways
 
 
@@ -176,7 +176,7 @@ def _evidence(evidence: str | None) -> list[Line]:
     lines: list[Line] = []
     for number, row in enumerate(json.loads(evidence or "[]"), 1):
         named = [
-            f"{prefix}{clip_middle(short_name(str(row[key])), NAME_SHOWN)}"
+            f"{prefix}{clip_middle(short_name(str(row[key])), NAME_CELLS)}"
             for key, prefix in (("name", ""), ("after", "before "))
             if row.get(key)
         ]
@@ -218,7 +218,7 @@ def figure_text(name: str, value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         if name in COLUMNS and not name.endswith(("_ns", "_pct")):
             return whole_value(COLUMNS[name].kind, value)
-        for ending, write in _BY_ENDING:
+        for ending, write in _FORMATS_BY_SUFFIX:
             if name.endswith(ending):
                 return write(value)
         return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"

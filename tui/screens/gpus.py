@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from tui.widgets.panel import Draw
     from tui.widgets.table.pane import TablePane
 
-MOST_NAMED: Final = 4
-"""More ranks than these are counted instead of named."""
+MAX_RANKS_LISTED: Final = 4
+"""More ranks are counted, not listed."""
 NO_ITERATIONS: Final = "no iteration is on two ranks: iterations have to be recorded, as with ProfilerStep or NVTX"
 
 
@@ -147,7 +147,7 @@ def iterations_head(profile: Profile) -> Draw | None:
     sentence = f"{names[0]} takes longest in {of}"
     if len(names) > 1:
         sentence = f"no rank takes longest most often: {', '.join(names[:-1])} and {names[-1]} do in {of} each"
-        if len(names) > MOST_NAMED:
+        if len(names) > MAX_RANKS_LISTED:
             sentence = f"no rank takes longest most often: {len(names)} ranks do in {of} each"
     how = "ranks that wait for each other have equal iteration times: see which rank arrives last at collectives"
     return lambda width: sentence_lines([(sentence, "bold"), (how, "$text-muted")], width)
@@ -310,14 +310,14 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
 
 
 PARTS: Final = ("compute", "exposed communication", "exposed copies", "idle")
-"""What the parts of a bar are."""
+"""The parts of a bar."""
 SHORT_PARTS: Final = ("compute", "exposed comm", "exposed copies", "idle")
 LOOKS: Final = ("other", "communication", "memory", "idle")
-"""How they look: as in the other charts."""
-WORDS_FROM: Final = 70
-"""In so many cells there is room to say what a share is of."""
-MOST: Final = 8
-"""More GPUs than this are in the table below alone."""
+"""Their styles, as in the other charts."""
+MIN_CELLS_WITH_WORDS: Final = 70
+"""In narrower bars there is no room for what a share refers to."""
+MAX_BARS: Final = 8
+"""More GPUs are listed only in the table below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,9 +341,9 @@ def gpu_lines(bars: Sequence[GpuBar], sentences: Sequence[tuple[str, str]], widt
     labels = [plain(bar.label) for bar in bars]
     label = min(max((cell_width(text) for text in labels), default=0), max(8, width // 3))
     lines = []
-    for text, bar in list(zip(labels, bars, strict=True))[:MOST]:
+    for text, bar in list(zip(labels, bars, strict=True))[:MAX_BARS]:
         wall = brief_duration(sum(bar.parts_ns))
-        of = "of the wall time of" if width >= WORDS_FROM else "of"
+        of = "of the wall time of" if width >= MIN_CELLS_WITH_WORDS else "of"
         figure = f"busy {brief_percent(bar.busy_pct)} {of} {wall}"
         room = max(0, width - label - cell_width(figure) - 2)
         lines.append(
@@ -364,15 +364,22 @@ def gpu_lines(bars: Sequence[GpuBar], sentences: Sequence[tuple[str, str]], widt
                 (f" {name}  ", "$text-muted"),
             )
         ]
-        more = f"and {len(bars) - MOST} more below" if len(bars) > MOST else ""
+        more = f"and {len(bars) - MAX_BARS} more below" if len(bars) > MAX_BARS else ""
         lines.append(Content.assemble(" " * (label + 1), *swatches, (more, "$text-muted")))
     return [*lines, *sentence_lines(sentences, width)]
 
 
-SHARED: Final = ("comm_ns", "comm_hidden_pct", "copies_ns", "copy_hidden_pct", "both_ways_pct", "concurrent_ns")
-"""What of a GPU's overlap its details show, beside the parts that add up."""
-ADDED_UP: Final = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
-"""They add up to the time from its first start to its last end."""
+OVERLAP_FIGURES: Final = (
+    "comm_ns",
+    "comm_hidden_pct",
+    "copies_ns",
+    "copy_hidden_pct",
+    "both_ways_pct",
+    "concurrent_ns",
+)
+"""The figures of a GPU's overlap in its details, beside the parts that add up."""
+SUMMED_TIMES: Final = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
+"""Times that add up to the time from the GPU's first start to its last end."""
 
 
 def is_gpu_of_row(row: Row) -> pl.Expr:
@@ -539,7 +546,7 @@ class GpusScreen(ViewScreen):
         return with_blocks(
             first,
             [
-                ("Time from its first start to its last end", lines(ADDED_UP)),
-                ("Overlap", lines(SHARED)),
+                ("Time from its first start to its last end", lines(SUMMED_TIMES)),
+                ("Overlap", lines(OVERLAP_FIGURES)),
             ],
         )

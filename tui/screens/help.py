@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from tui.screens.base import ViewScreen
 
 Entry = tuple[str, str]
-"""What stands at the left (a key, a column's title), and what it means."""
+"""A key or the title of a column, and its meaning."""
 
-MOST_KEYS: Final = 12
-"""Keys on the first page."""
-OWN_KEYS: Final = 5
-"""Of these, keys that only the present view has."""
-LAST: Final = 9
-"""Place among them of a key that is not in the footer."""
-ESSENTIAL: Final = (
+MAX_KEYS: Final = 12
+"""The number of keys on the first page."""
+MAX_VIEW_KEYS: Final = 5
+"""The number of these that only the current view has."""
+NOT_IN_FOOTER: Final = 9
+"""The rank of a key that is not in the footer."""
+ESSENTIAL_KEYS: Final = (
     "table.open",
     "timeline.open",
     "table.detail",
@@ -55,7 +55,7 @@ ESSENTIAL: Final = (
     "app.undo",
     "app.next-pane",
 )
-"""Keys that most tasks need, the most important first."""
+"""The keys that most tasks need, most important first."""
 LEGEND: Final = (
     ("tensor", "kernels that use tensor cores"),
     ("other", "other kernels"),
@@ -69,7 +69,7 @@ LEGEND: Final = (
     ("cpu", "CPU"),
     ("idle", "idle"),
 )
-"""Uses of time, by their look in bars."""
+"""The uses of time, by their style in bars."""
 TERMINAL_NOTES = (
     "Select text with the terminal: hold shift (option on a Mac) while dragging. --no-mouse turns the mouse off.",
     "tmux delays esc: put `set -sg escape-time 10` into its configuration. q and backspace also go back.",
@@ -81,7 +81,7 @@ SAVED_NOTES = (
 )
 
 
-OF_SOME_VIEWS = (
+SCOPES_OF_SOME_VIEWS = (
     Scope.PARTS,
     Scope.COMPARE,
     Scope.ITERATIONS,
@@ -92,7 +92,7 @@ OF_SOME_VIEWS = (
     Scope.EXPERT,
     Scope.FLAME,
 )
-"""Where keys work that only some views have."""
+"""Scopes of keys that only some views have."""
 
 
 class HelpScreen(Dialog[None]):
@@ -206,10 +206,10 @@ class HelpScreen(Dialog[None]):
     def _essential(self) -> list[Action]:
         """The keys for the task at hand: those of the view alone, then those that most tasks need."""
         own = [action for action in self._here if action.scope is not Scope.TABLE and action.group != MOVE]
-        own.sort(key=lambda action: action.footer or LAST)
+        own.sort(key=lambda action: action.footer or NOT_IN_FOOTER)
         known = {action.id: action for action in [*self._here, *self._everywhere]}
-        found = [*own[:OWN_KEYS], *(known[name] for name in ESSENTIAL if name in known)]
-        return list(dict.fromkeys(found))[:MOST_KEYS]
+        found = [*own[:MAX_VIEW_KEYS], *(known[name] for name in ESSENTIAL_KEYS if name in known)]
+        return list(dict.fromkeys(found))[:MAX_KEYS]
 
     def _legend(self, needle: str) -> Content:
         """What the colors and signs of the view mean; those of the uses of time where it has none of its own."""
@@ -290,7 +290,7 @@ def _keys_here(below: ViewScreen) -> list[Action]:
     here = [
         action
         for action in ACTIONS
-        if action.scope in (scope, *OF_SOME_VIEWS)
+        if action.scope in (scope, *SCOPES_OF_SOME_VIEWS)
         and (
             action.scope in (Scope.LOG, Scope.TIMELINE) or below.action_target(action.method.split("(")[0]) is not None
         )

@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 
     from tui.screens.explorer import Explorer
 
-SHOWN_EVERY_S: Final = 0.3
-"""The list is refreshed at most so often while figures come in."""
-WIDE: Final = 110
-"""From so many columns on the preview stands beside the list."""
+REFRESH_EVERY_S: Final = 0.3
+"""The shortest time between two updates of the list while files are examined."""
+MIN_CELLS_FOR_PREVIEW: Final = 110
+"""From this width on, the preview is beside the list."""
 FIRST_OPEN: Final = "Open a profile first: enter opens the one under the cursor."
 HELP: Final = (
     "The profiles in this folder and below, recognized by their content, the newest first, and those opened before.",
@@ -211,7 +211,7 @@ class HomeScreen(Screen[None]):
 
     def on_resize(self, event: Resize) -> None:
         """Put the preview where there is room for it."""
-        self.set_class(event.size.width < WIDE, "-stacked")
+        self.set_class(event.size.width < MIN_CELLS_FOR_PREVIEW, "-stacked")
         self._show_preview()
 
     @property
@@ -268,7 +268,7 @@ class HomeScreen(Screen[None]):
                 self._found.pop(one.key, None)
             elif one.key in self._found:
                 self._found[one.key] = found
-            if one.key == self._current or time.monotonic() - shown > SHOWN_EVERY_S:
+            if one.key == self._current or time.monotonic() - shown > REFRESH_EVERY_S:
                 shown = time.monotonic()
                 self.app.call_from_thread(self._show_list)
         self._is_looking = False

@@ -28,8 +28,14 @@ from tui.screens.kernels_by_iteration import found_words, open_iteration
 from tui.screens.linked_tables import LinkedTables
 from tui.text import plain
 from tui.widgets.charts.iteration_bars import Around
-from tui.widgets.charts.iteration_chart import LEAST_SHOWN, IterationChart, iterations_summary, no_zoom, readout
-from tui.widgets.details import TALL, row_details
+from tui.widgets.charts.iteration_chart import (
+    MIN_ITERATIONS_SHOWN,
+    IterationChart,
+    iterations_summary,
+    no_zoom,
+    readout,
+)
+from tui.widgets.details import TALL_SCREEN_LINES, row_details
 from tui.widgets.dialogs.base import Dialog, open_dialog
 from tui.widgets.input_bars import PlainLine
 from tui.widgets.table.pane import TablePane
@@ -48,7 +54,7 @@ if TYPE_CHECKING:
 
 
 FEW_ROWS: Final = 10
-"""So many iterations leave the lower part of a tall screen empty."""
+"""With so few iterations, a tall screen has room for their details."""
 
 
 class IterationsScreen(ViewScreen):
@@ -210,7 +216,7 @@ class IterationsScreen(ViewScreen):
         before = chart.window
         chart.zoom(step)
         if chart.window == before and chart.rows.height:
-            self.explorer.say(no_zoom(chart.rows.height, step, LEAST_SHOWN))
+            self.explorer.say(no_zoom(chart.rows.height, step, MIN_ITERATIONS_SHOWN))
 
     def action_fit_chart(self) -> None:
         """All iterations in the chart; where all are, only those that the other views show."""
@@ -316,15 +322,15 @@ class IterationsScreen(ViewScreen):
 
     def opens_details(self, pane: TablePane) -> bool:
         """Below few iterations there is room for them."""
-        return pane.frame.height <= FEW_ROWS and self.app.size.height >= TALL
+        return pane.frame.height <= FEW_ROWS and self.app.size.height >= TALL_SCREEN_LINES
 
     def action_toggle_row_detail(self) -> None:
         """Details of the iteration under the cursor."""
         self._pane.action_toggle_detail()
 
 
-NONE = ""
-"""What the dialog gives for no key: iterations as recorded, else as found."""
+NO_KEY = ""
+"""The dialog's answer for no key: iterations as recorded, otherwise as found."""
 
 
 class KeyPicker(Dialog[str]):
@@ -414,4 +420,4 @@ class KeyPicker(Dialog[str]):
 
     def action_no_key(self) -> None:
         """Iterations as they were recorded or found."""
-        self.dismiss(NONE)
+        self.dismiss(NO_KEY)

@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 
 
 NAME_CELLS = 48
-"""Cells that the name of a neighbor may take."""
+"""The maximum width of the name of a neighbor."""
 ARGUMENTS = "Arguments"
 ARGUMENT_CELLS = 24
-"""Cells that the name of an argument may take."""
+"""The maximum width of the name of an argument."""
 
 
 def launch_details(
@@ -306,7 +306,7 @@ def details_of_launch(screen: ViewScreen, activity: int) -> Details:
 
 
 SPREAD_CELLS: Final = 56
-"""Cells that the distribution of durations takes."""
+"""The width of the distribution of durations."""
 
 
 def launches_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:

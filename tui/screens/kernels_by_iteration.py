@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 KEY_CRUMB: Final = 32
-"""Cells of a key in the path."""
+"""The maximum width of a key in the path."""
 
 
 def iteration_crumb(row: Row) -> str:
@@ -125,7 +125,7 @@ class KernelsByIterationScreen(ViewScreen):
 
 
 OP_CRUMB = 40
-"""Cells of an op in the path."""
+"""The maximum width of an op in the path."""
 
 
 def op_crumb(row: Row) -> str:

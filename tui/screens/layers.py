@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 OTHERS_SHOWN = 12
-"""Further rows of the same layer that its details show."""
+"""The number of further rows of the same layer in its details."""
 
 
 def work_of_selected_layer(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:

@@ -16,8 +16,8 @@ from tui.cache.spill import spill_to_disk
 from tui.screens.base import NOTHING_ABOVE, WORKING, ViewBody
 from tui.tables import table
 from tui.widgets.table.cells import measure
-from tui.widgets.table.filtering import BUSY_AFTER
-from tui.widgets.table.pane import FOLDED_BELOW, TablePane
+from tui.widgets.table.filtering import BUSY_AFTER_S
+from tui.widgets.table.pane import MIN_ROW_LINES, TablePane
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 
 CURRENT: Final = "-current"
-"""The class of the table that the user is in."""
-UNFED_LINES: Final = 6
-"""Lines of a table that has had no rows so far: its heading, why, and what would record them."""
-ENOUGH_LINES: Final = 26
-"""With fewer, one of the tables stands open and the others make way for it."""
+"""The class of the table with the focus."""
+NO_ROWS_LINES: Final = 6
+"""The height of a table that has had no rows yet: its heading, the reason, and the command that records them."""
+MIN_LINES_FOR_ALL: Final = 26
+"""With fewer lines one table is open and the others are folded."""
 PEEK_LINES: Final = 5
-"""Lines of the table below the open one: its heading, three rows, how many there are."""
-PEEK_FROM: Final = 16
-"""With fewer lines in all there are none for that."""
+"""The height of the table below the open one: its heading, three rows, and their number."""
+MIN_LINES_FOR_PEEK: Final = 16
+"""With fewer lines the table below is folded, too."""
 
 
 def shared_heights(room: int, wanted: Sequence[tuple[float, int | None]]) -> list[int]:
@@ -91,13 +91,13 @@ def folded_heights(room: int, wanted: Sequence[int | None], current: int) -> lis
         """Give it what it can use of so many lines more; none where that is not enough for a row."""
         use = wanted[place]
         more = most if use is None else min(most, use - heights[place])
-        if more <= 0 or heights[place] + more < FOLDED_BELOW:
+        if more <= 0 or heights[place] + more < MIN_ROW_LINES:
             return 0
         heights[place] += more
         return more
 
     below = range(current + 1, len(wanted))
-    peek = PEEK_LINES - 1 if below and room >= PEEK_FROM else 0
+    peek = PEEK_LINES - 1 if below and room >= MIN_LINES_FOR_PEEK else 0
     if peek and (use := wanted[below[0]]) is not None:
         peek = min(peek, use - 1)
     spare -= open_up(current, spare - peek)
@@ -117,7 +117,7 @@ class StackLayout(Layout):
         """Place the tables."""
         parent.pre_layout(self)
         tables = [child for child in children if isinstance(child, TablePane)]
-        heights = _folded(tables, size.height) if size.height < ENOUGH_LINES else _shared(tables, size.height)
+        heights = _folded(tables, size.height) if size.height < MIN_LINES_FOR_ALL else _shared(tables, size.height)
         placements = []
         y = 0
         for pane in tables:
@@ -133,7 +133,7 @@ def _shared(tables: Sequence[TablePane], room: int) -> dict[TablePane, int]:
         if not all(table.has_had_no_rows for table in tables)
         else []
     )
-    heights = dict.fromkeys(unfed, min(UNFED_LINES, room // max(1, len(tables))))
+    heights = dict.fromkeys(unfed, min(NO_ROWS_LINES, room // max(1, len(tables))))
     fed = [table for table in tables if table not in unfed]
     wanted = [(_share(table), table.lines_of_use if table is not fed[-1] else None) for table in fed]
     return heights | dict(zip(fed, shared_heights(room - sum(heights.values()), wanted), strict=True))
@@ -141,7 +141,7 @@ def _shared(tables: Sequence[TablePane], room: int) -> dict[TablePane, int]:
 
 def _folded(tables: Sequence[TablePane], room: int) -> dict[TablePane, int]:
     current = next((place for place, table in enumerate(tables) if table.has_class(CURRENT)), 0)
-    wanted = [UNFED_LINES if table.has_had_no_rows else table.lines_of_use for table in tables]
+    wanted = [NO_ROWS_LINES if table.has_had_no_rows else table.lines_of_use for table in tables]
     return dict(zip(tables, folded_heights(room, wanted, current), strict=True))
 
 
@@ -152,10 +152,10 @@ def _share(table: TablePane) -> float:
 
 Row = dict[str, Any]
 
-BACK: Final = "q goes up"
-"""The way to a table above, in the line that stands for it."""
-ON: Final = "tab goes down"
-"""The way to a table below."""
+HINT_UP: Final = "q goes up"
+"""In the line of a folded table above."""
+HINT_DOWN: Final = "tab goes down"
+"""In the line of a folded table below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ class LinkedTables(ViewBody):
             self._say_working()
         else:
             # Rows that are there soon replace the old ones without an empty table in between.
-            self._busy_timer = self.set_timer(BUSY_AFTER, self._say_working)
+            self._busy_timer = self.set_timer(BUSY_AFTER_S, self._say_working)
         make = partial(self._fill_in_thread, self._fill_request, level, self.view.profile, dict(self._selected))
         self.run_worker(make, thread=True, exclusive=True, group="fill")
 
@@ -434,7 +434,7 @@ class LinkedTables(ViewBody):
         """Tables that a short screen has no room for say what is selected in them, and the way to them."""
         for position, level in enumerate(self.levels):
             row = self._selected.get(level.name) if position < self.current else None
-            way = BACK if position < self.current else ON
+            way = HINT_UP if position < self.current else HINT_DOWN
             self.pane(position).describe_folded(at=level.crumb(row) if row is not None else "", way=way)
 
     def on_descendant_focus(self) -> None:

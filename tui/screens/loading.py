@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 _CALLS, _TIME, _SHARE = 12, 11, 7
 """Cells of the columns of figures."""
-_NAMES_LEAST: Final = 10
-"""Where there are fewer cells for the names, there are counts alone."""
-_ABOVE: Final = 3
+_MIN_NAME_CELLS: Final = 10
+"""If there are fewer cells for names, only counts are shown."""
+_LINES_ABOVE: Final = 3
 """Lines above the names."""
 
 
@@ -66,9 +66,9 @@ def load_preview_lines(
     part = f"{100 * (share or 0):.0f}%"
     title = "Partial results" + ("" if share is None else f" (first {part})" if is_past else f" ({part} read)")
     lines = [title, *_counts(preview, width)]
-    room = height - _ABOVE
+    room = height - _LINES_ABOVE
     names = width - _CALLS - _TIME - _SHARE
-    if not preview.names or room <= 0 or names < _NAMES_LEAST:
+    if not preview.names or room <= 0 or names < _MIN_NAME_CELLS:
         return [clip(line, max(0, width)) for line in lines[: max(0, height)]]
     lines.append(f"{'GPU work':<{names}}{'Calls':>{_CALLS}}{'Time':>{_TIME}}{'Share':>{_SHARE}}")
     shown = [(one, plain(one.name)) for one in preview.names[:room]]
@@ -97,12 +97,12 @@ def _counts(preview: LoadPreview, width: int) -> list[str]:
     return [clip_parts("  ".join(parts), width)]
 
 
-_WORD: Final = 9
-"""Cells of ``finishing``."""
+_STATE_CELLS: Final = 9
+"""The width of ``finishing``."""
 _BAR_LEAST, _BAR_WISH, _BAR_MOST = 8, 14, 30
 _RANK: Final = 9
-_FIRST: Final = ("reading", "left out")
-"""What is shown of so many files that not all have a line."""
+_LISTED_STATES: Final = ("reading", "left out")
+"""The files that are listed if there is no room for all."""
 _STYLES: Final = {"left out": "$text-error", "waiting": "$text-muted", "not read": "$text-warning"}
 
 
@@ -133,13 +133,13 @@ def files_lines(files: Sequence[FileProgress], width: int, height: int) -> list[
     shown = list(files)
     last = []
     if len(files) > height:
-        shown = [one for state in _FIRST for one in files if one.state == state]
+        shown = [one for state in _LISTED_STATES for one in files if one.state == state]
         more = len(shown) - height
         if more > 0:
             shown = shown[: height - 1]
             last = [Content(clip(f"and {more + 1} more", width)).stylize("$text-muted")]
     names = [plain(PurePath(one.path).name) for one in shown]
-    name_width = min(max(map(cell_width, names), default=0), max(12, width - _RANK - _BAR_WISH - _WORD - 4))
+    name_width = min(max(map(cell_width, names), default=0), max(12, width - _RANK - _BAR_WISH - _STATE_CELLS - 4))
     lines = [
         _line(one, clip_middle(name, name_width), name_width, width) for one, name in zip(shown, names, strict=True)
     ]
@@ -156,7 +156,7 @@ def files_summary(files: Sequence[FileProgress]) -> str:
 
 def _line(one: FileProgress, name: str, name_width: int, width: int) -> Content:
     rank = "" if one.rank is None else f"rank {one.rank}"
-    begin = f"{pad(name, name_width)}  {pad(_word(one), _WORD)} "
+    begin = f"{pad(name, name_width)}  {pad(_word(one), _STATE_CELLS)} "
     room = width - cell_width(begin)
     if one.state == "left out":
         return Content(clip(begin + plain(one.why), width)).stylize(_STYLES[one.state])
@@ -183,14 +183,14 @@ def _word(one: FileProgress) -> str:
 HOW: Final = "Esc: stop, keep partial data   Q: quit"
 STOPPING: Final = "Stopping: building tables from what was read   Q: quit"
 AT_END: Final = "file read; step 2 of 2: building tables…"
-_LEAST_SHARE: Final = 0.15
-"""Before so much of a file is read, the time that is left is not estimated."""
-_EVERY_S: Final = 0.5
-"""After so long the words are brought up to date, also where no progress is reported."""
-_SILENT_S: Final = 1.0
-"""A loader that reports nothing for so long has read the file."""
-_SHOWN_AFTER_S: Final = 0.8
-"""A file that is read sooner shows no preview."""
+_MIN_SHARE_READ: Final = 0.15
+"""The remaining time is estimated from here on."""
+_REFRESH_S: Final = 0.5
+"""The texts are updated this often, also if no progress is reported."""
+_END_OF_FILE_S: Final = 1.0
+"""A loader that reports nothing for this time has read the file."""
+_PREVIEW_AFTER_S: Final = 0.8
+"""Files that are read sooner have no preview."""
 _OTHER_LINES: Final = 10
 """Lines of the screen around the table."""
 
@@ -239,7 +239,7 @@ class LoadingScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Bring the words up to date now and then: a screen on which nothing changes looks dead."""
-        self.set_interval(_EVERY_S, self._show_state)
+        self.set_interval(_REFRESH_S, self._show_state)
 
     @staticmethod
     def _shown(path: str) -> str:
@@ -262,7 +262,7 @@ class LoadingScreen(Screen[None]):
         table = self.query_one(PreviewTable)
         if progress.preview is None:
             table.display = False
-        elif progress.preview is not self._preview and self._received - self._source_began >= _SHOWN_AFTER_S:
+        elif progress.preview is not self._preview and self._received - self._source_began >= _PREVIEW_AFTER_S:
             self._preview, self._preview_share = progress.preview, _share(progress)
             self._show_preview(is_past=False)
 
@@ -287,7 +287,7 @@ class LoadingScreen(Screen[None]):
         progress, now = self._progress, time.monotonic()
         if progress is None:
             return
-        is_past = not self._is_stopping and now - self._received > _SILENT_S
+        is_past = not self._is_stopping and now - self._received > _END_OF_FILE_S
         words = state_words(progress, self._received - self._source_began, now - self._source_began, is_past=is_past)
         # The second step has no share: 100 % would stand there for seconds.
         self.query_one("#percentage").display = not (is_past or _is_read(progress) or progress.bytes_total is None)
@@ -334,7 +334,7 @@ def _speed(progress: LoadProgress, seconds: float) -> list[str]:
         return []
     speed = progress.bytes_read / seconds
     left = (progress.bytes_total or 0) - progress.bytes_read
-    is_known = left > 0 and (_share(progress) or 0) >= _LEAST_SHARE
+    is_known = left > 0 and (_share(progress) or 0) >= _MIN_SHARE_READ
     return [f"{brief_size(speed)}/s", *([f"about {_in_words(left / speed)} left"] if is_known else [])]
 
 

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from tui.state.notes import RowPlace
 
 
-MAX_WIDTH = 5_000
-"""Cells of a line that can be scrolled to; beyond it a sign shows that there is more."""
+MAX_LINE_CELLS = 5_000
+"""Longer lines are cut, with a sign at the cut."""
 
 
 class LogView(ScrollView, can_focus=True):
@@ -105,7 +105,7 @@ class LogView(ScrollView, can_focus=True):
         self._text, self._parsed, self._issues = text, parsed, issues
         self._page = (0, [])
         self._gutter = len(f"{text.line_count:,}") + 3
-        self.virtual_size = Size(MAX_WIDTH, text.line_count)
+        self.virtual_size = Size(MAX_LINE_CELLS, text.line_count)
         self.cursor_line = min(self.cursor_line, max(1, text.line_count))
         self.refresh()
 
@@ -253,10 +253,10 @@ class LogView(ScrollView, can_focus=True):
 
 ROW_FRAMES: Final = tuple(name for name, schema in FRAMES.items() if "line" in schema and name != "issues")
 SEARCH_PAGE: Final = 5_000
-"""Lines that are searched before the thread looks whether it should stop."""
+"""Lines searched before the thread checks whether it should stop."""
 
 PADDING: Final = 2
-"""Cells beside the line below the text."""
+"""Blanks at the sides of the line below the text."""
 
 
 class LogScreen(ViewScreen):

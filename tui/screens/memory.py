@@ -68,10 +68,10 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 
-TALL: Final = 4
-"""Lines of the curve of a single memory."""
-MOST: Final = 6
-"""More memories than this are in the table below alone."""
+TALL_CURVE_LINES: Final = 4
+"""The height of the curve of a single memory."""
+MAX_CURVES: Final = 6
+"""More memories are listed only in the table below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ def memory_lines(curves: Sequence[MemoryCurve], width: int) -> list[Content]:
         curves: The memories.
         width: Cells of a line.
     """
-    shown = curves[:MOST]
-    lines = TALL if len(shown) == 1 else 1
+    shown = curves[:MAX_CURVES]
+    lines = TALL_CURVE_LINES if len(shown) == 1 else 1
     heads = [[plain(curve.label), size(curve.peak_bytes)] for curve in shown]
     texts = [head if lines > 1 else [" ".join(head)] for head in heads]
     label = max((cell_width(text) for head in texts for text in head), default=0)
@@ -110,8 +110,8 @@ def memory_lines(curves: Sequence[MemoryCurve], width: int) -> list[Content]:
             drawn.append(Content.assemble((text, "$text-muted"), " ", (line, "$kind-memory")))
     if len(shown) == 1:
         drawn.append(Content.styled(" " * (label + 1) + _axis(shown[0], room), "$text-muted"))
-    elif len(curves) > MOST:
-        drawn.append(Content.styled(f"and {len(curves) - MOST} more below", "$text-muted"))
+    elif len(curves) > MAX_CURVES:
+        drawn.append(Content.styled(f"and {len(curves) - MAX_CURVES} more below", "$text-muted"))
     return drawn
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-WIDEST: Final = 100
-"""Cells that a menu takes at most."""
+MAX_MENU_CELLS: Final = 100
+"""The maximum width of a menu."""
 
 
 def menu_width(screen: int) -> int:
@@ -45,7 +45,7 @@ def menu_width(screen: int) -> int:
     >>> menu_width(80), menu_width(200)
     (76, 100)
     """
-    return min(WIDEST, screen * 96 // 100)
+    return min(MAX_MENU_CELLS, screen * 96 // 100)
 
 
 class MenuScreen(Dialog[str]):
@@ -144,7 +144,7 @@ class MenuScreen(Dialog[str]):
 
 
 ALL: Final = "all"
-"""What the first line of a menu gives."""
+"""The choice of the first line of a menu."""
 ALL_WORDS: Final = "all iterations"
 KEY_CELLS: Final = 44
 
@@ -205,12 +205,12 @@ def sessions_menu(profile: Profile, current: int | None) -> MenuScreen:
     return MenuScreen("Sessions", lines, current=ALL if current is None else str(current))
 
 
-BEFORE: Final = 25
-"""Cells of the key and the title."""
-AROUND: Final = 6
-"""Cells of the border, of the blanks beside a line and of the scroll bar."""
-UNFED: Final = "not recorded"
-"""What the menu gives for the line of the views that have no data: it is to be opened again with them unfolded."""
+TITLE_CELLS: Final = 25
+"""The width of the key and the title."""
+BORDER_CELLS: Final = 6
+"""The width of the border, the blanks beside a line and the scroll bar."""
+SHOW_UNRECORDED: Final = "not recorded"
+"""The choice that opens the menu again, with the views that have no data."""
 
 
 def views_menu(availability: Mapping[str, str], current: str, *, width: int, is_unfolded: bool = False) -> MenuScreen:
@@ -222,7 +222,7 @@ def views_menu(availability: Mapping[str, str], current: str, *, width: int, is_
         width: Cells of the screen.
         is_unfolded: Whether views without data are listed, each with its reason.
     """
-    room = max(20, menu_width(width) - BEFORE - AROUND)
+    room = max(20, menu_width(width) - TITLE_CELLS - BORDER_CELLS)
     lines: list[tuple[str, Content]] = []
     headings = set()
     unfed = [view for view in VIEWS if availability.get(view.name, "ok") != "ok"]
@@ -235,10 +235,10 @@ def views_menu(availability: Mapping[str, str], current: str, *, width: int, is_
     if unfed and not is_unfolded:
         names = ", ".join(view.title for view in unfed)
         text = _wrapped(f"{len(unfed)} views: {names}", room)
-        lines.append((UNFED, Content.styled(f"    {'Not recorded':<{BEFORE - 4}}{text}", "$text-muted")))
+        lines.append((SHOW_UNRECORDED, Content.styled(f"    {'Not recorded':<{TITLE_CELLS - 4}}{text}", "$text-muted")))
     elif unfed:
-        headings.add(UNFED)
-        lines.append((UNFED, Content.styled(" Not recorded in this profile", "$text-muted underline")))
+        headings.add(SHOW_UNRECORDED)
+        lines.append((SHOW_UNRECORDED, Content.styled(" Not recorded in this profile", "$text-muted underline")))
         lines += [(view.name, _line(view, _wrapped(availability[view.name], room), is_dim=True)) for view in unfed]
     keys = {key: view.name for view in VIEWS for key in view.bound.split(",") if key}
     dim = frozenset(headings.union(view.name for view in unfed))
@@ -248,14 +248,14 @@ def views_menu(availability: Mapping[str, str], current: str, *, width: int, is_
 def _line(view: View, text: str, *, is_dim: bool = False) -> Content:
     return Content.assemble(
         (f" {view.key or ' '} ", "$text-muted" if is_dim else "bold $accent"),
-        (f" {view.title:<{BEFORE - 4}}", "$text-muted" if is_dim else "bold"),
+        (f" {view.title:<{TITLE_CELLS - 4}}", "$text-muted" if is_dim else "bold"),
         (text, "$text-muted"),
     )
 
 
 def _wrapped(text: str, room: int) -> str:
     """A text on as many lines as it needs: the end of a reason is the command that records what is missing."""
-    return ("\n" + " " * BEFORE).join(textwrap.wrap(text, room, break_on_hyphens=False))
+    return ("\n" + " " * TITLE_CELLS).join(textwrap.wrap(text, room, break_on_hyphens=False))
 
 
 class ReversedLines(CommandList):
@@ -297,7 +297,7 @@ class Palette(CommandPalette):
 
 
 LETTERS: Final = "asdfghjklwertyuiopzxcvbnm"
-"""The letters of panels, those of the middle row of keys first; q leaves."""
+"""The letters of panels, beginning with the middle row of the keyboard; q leaves."""
 
 
 class JumpLabels(Dialog[int]):

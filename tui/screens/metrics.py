@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 OTHERS_SHOWN = 40
-"""Further metrics of a kernel that the details of one tell."""
+"""The number of further metrics in the details of a kernel's metric."""
 
 
 def launches_of_metric(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:

@@ -23,7 +23,7 @@ from tui.screens.base import WORKING, RowsInBackground, ViewScreen
 from tui.screens.kernels import no_kernels
 from tui.screens.table_screen import SingleTable
 from tui.text_width import shorten_symbol
-from tui.widgets.details import TALL, Details, row_details, sections
+from tui.widgets.details import TALL_SCREEN_LINES, Details, row_details, sections
 from tui.widgets.panel import NoteLine
 from tui.widgets.table.pane import TablePane
 
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 
 KERNELS_SHOWN: Final = 6
-"""Kernels in the details of a type."""
-NAME_SHOWN: Final = 50
-"""Cells of the name of a kernel there."""
+"""The number of kernels in the details of a type."""
+NAME_CELLS: Final = 50
+"""The width of the name of a kernel in the details."""
 FEW_TYPES: Final = 20
-"""So many types leave the lower part of a tall screen empty."""
+"""With so few types, a tall screen has room for their details."""
 NO_CALLS: Final = "totals do not tell one call from another"
 
 FIGURES = frozenset(name for fold in FOLDS for name in fold.others)
@@ -77,7 +77,7 @@ def _kernel_lines(kernels: pl.DataFrame) -> list[Line]:
     shown = kernels.head(KERNELS_SHOWN).select("total_ns", "name", "calls", "op").iter_rows()
     return [
         ("unknown" if total_ns is None else brief_duration(total_ns),
-         shorten_symbol(name, NAME_SHOWN),
+         shorten_symbol(name, NAME_CELLS),
          "  ".join(filter(None, (f"{count(calls)}×", op))))
         for total_ns, name, calls, op in shown
     ]  # fmt: skip
@@ -195,7 +195,7 @@ class OpTypesScreen(ViewScreen):
 
     def opens_details(self, pane: TablePane) -> bool:
         """Below few types there is room for their kernels."""
-        return pane.frame.height <= FEW_TYPES and self.app.size.height >= TALL
+        return pane.frame.height <= FEW_TYPES and self.app.size.height >= TALL_SCREEN_LINES
 
     def _holds_totals(self) -> bool:
         return any(need.name == START_TIMES.name for need in missing_needs(self.profile))

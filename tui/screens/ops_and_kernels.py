@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 OP_CRUMB: Final = 40
-"""Cells of an op in the path."""
+"""The maximum width of an op in the path."""
 
 
 def is_recorded_op(row: Row) -> bool:

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 
 NAMES_SHOWN: Final = 10
-"""Kernels that the details of a range name."""
+"""The number of kernels in the details of a range."""
 CRUMB_CELLS: Final = 32
-"""Cells of a range's name in the path."""
+"""The maximum width of a range's name in the path."""
 NOTHING: Final = "nothing was launched in this range"
 
 

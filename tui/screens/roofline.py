@@ -162,7 +162,7 @@ Roof = tuple[str, float, float]
 """Name, peak in TFLOP/s, memory bandwidth in TB/s."""
 
 MARKS: Final = ("·", "•", "●")
-"""A mark by its share of the GPU time: below 1%, below 10%, more."""
+"""The mark by the share of the GPU time: below 1%, below 10%, more."""
 SELECTED: Final = "◆"
 """The mark of the selected row."""
 ROOF: Final = "─"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 MAX_HISTORY = 100
 EXAMPLE: Final = "SELECT name, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 10"
-"""What stands where nothing is typed, unless there are no kernels."""
+"""The placeholder of the query, unless there are no kernels."""
 
 
 class SqlEditor(PlainEditor):
@@ -154,7 +154,7 @@ class SqlEditor(PlainEditor):
 
 
 ROWS_SHOWN: Final = 100
-"""Rows of a table that enter on its name asks for."""
+"""The limit of the query that enter on a table's name runs."""
 NOT_YET: Final = f"nothing has been found yet: {SHOW_TABLES} lists what there is"
 
 

@@ -54,15 +54,15 @@ if TYPE_CHECKING:
     from tui.widgets.details import Details
 
 
-PATH: Final = "critical path"
-"""What is looked for where the critical path is underlined."""
-AT_ONCE: Final = 100_000
-"""Up to so many launches and calls the lanes are made before the next key is looked at; more go to a thread."""
+CRITICAL_PATH: Final = "critical path"
+"""The search while the critical path is underlined."""
+ITEMS_AT_ONCE: Final = 100_000
+"""If there are more launches and calls, lanes are computed in a thread."""
 GAPS_LISTED: Final = 100
 GAP_SHARE: Final = 0.4
-"""Of the screen, that a gap takes when it is gone to from the list."""
+"""The share of the screen that a gap takes after a jump to it from the list."""
 ROW_SHARE: Final = 0.8
-"""Of the screen, that an iteration, a range or an op takes at most when it is gone to from its row."""
+"""The maximum share of the screen that an iteration, range or op takes after a jump from its row."""
 
 
 class TimelineScreen(ViewScreen):
@@ -158,7 +158,7 @@ class TimelineScreen(ViewScreen):
         """Show the lanes of the profile; many launches are put in order in a thread."""
         self.lanes.focus()
         rows = self.profile["activities"].height + self.profile["api_calls"].height
-        if rows <= AT_ONCE:
+        if rows <= ITEMS_AT_ONCE:
             self._take(self.profile, shown_lanes(self.profile, self._session))
             return
         self.lanes.shown = None
@@ -243,7 +243,7 @@ class TimelineScreen(ViewScreen):
         self._show_status()
         if self._settling is not None:
             self._settling.cancel()
-        self._settling = call_after(self, filtering.SETTLED_AFTER, self._settled)
+        self._settling = call_after(self, filtering.CURSOR_REST_S, self._settled)
 
     def _show_top_work(self) -> None:
         """What takes most of the GPU time on the screen, in the lines that the lanes do not need."""
@@ -526,11 +526,11 @@ class TimelineScreen(ViewScreen):
         shown = self.lanes.shown
         if shown is None:
             return
-        if self._needle == PATH:
+        if self._needle == CRITICAL_PATH:
             self._begin_to_find("", whole=False)
             return
-        self._needle, self._found_at = PATH, None
-        self._search(self.profile, shown, PATH, whole=False, is_path=True)
+        self._needle, self._found_at = CRITICAL_PATH, None
+        self._search(self.profile, shown, CRITICAL_PATH, whole=False, is_path=True)
 
     @work(thread=True, exclusive=True, group="timeline-find", description="timeline-find")
     def _search(self, profile: Profile, shown: ShownLanes, text: str, whole: bool, is_path: bool = False) -> None:

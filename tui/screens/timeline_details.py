@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 
 SEPARATOR: Final = " · "
-NAME_LEAST: Final = 16
-"""Cells that a name keeps beside what is said of it."""
+MIN_NAME_CELLS: Final = 16
+"""The minimum width of a name beside its facts."""
 NAMES_SHOWN: Final = 6
 NAME_CELLS: Final = 40
 ITEM: Final = TableSpec("item", "Item", columns("name", "duration_ns", "start_ns"), key=())
-"""What is said first of a call, an op or a range; the rest of its row follows."""
+"""The first facts of a call, an op or a range; the rest of its row follows."""
 
 
-AROUND: Final = 4
-"""Cells of the menu's border and scroll bar, and a blank before the names end."""
+BORDER_CELLS: Final = 4
+"""The width of the menu's border and scroll bar, and of the blank after the names."""
 
 
 def cursor_line(view: TimelineView, width: int) -> str:
@@ -75,9 +75,9 @@ def cursor_line(view: TimelineView, width: int) -> str:
     def short(room: int) -> str:
         return shorten_symbol(name, room) if lane.on_gpu else clip(name, room)
 
-    least = cell_width(short(NAME_LEAST))
+    least = cell_width(short(MIN_NAME_CELLS))
     end = next((end for end in ends if least + cell_width(end) <= width), ends[-1])
-    return clip(short(max(NAME_LEAST, width - cell_width(end))) + end, width)
+    return clip(short(max(MIN_NAME_CELLS, width - cell_width(end))) + end, width)
 
 
 def window_line(view: TimelineView, needle: str, found_at: int | None, width: int) -> str:
@@ -91,7 +91,7 @@ def window_line(view: TimelineView, needle: str, found_at: int | None, width: in
     parts: list[tuple[int, str]] = []
     if needle and view.hits is not None:
         place = "" if found_at is None else f"{count(found_at + 1)}/"
-        parts.append((1, f"find {clip(needle, NAME_LEAST)} {place}{count(len(view.hits.starts))}"))
+        parts.append((1, f"find {clip(needle, MIN_NAME_CELLS)} {place}{count(len(view.hits.starts))}"))
     if view.mark_ns is not None:
         low, high = sorted((view.mark_ns, view.cursor_ns))
         lane, shift = shown.lanes[view.lane], view.shift(view.lane)
@@ -206,7 +206,7 @@ def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[TimeInterval]
     around = [[plain(name) for name in names_around(profile, lane, gap)] for gap in gaps]
     length_cells, begin_cells = (max(map(cell_width, texts), default=0) for texts in (lengths, begins))
     before = len(f"  {'':{length_cells}}  at {'':{begin_cells}}  ")
-    room = menu_width(view.app.size.width) - AROUND - before - len(arrow)
+    room = menu_width(view.app.size.width) - BORDER_CELLS - before - len(arrow)
     cutter = Cutter(lambda: list(dict.fromkeys(chain.from_iterable(around))), are_symbols=lane.on_gpu)
     lines = [
         (

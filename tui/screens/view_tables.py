@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.model.table_spec import TableSpec
 
-FIRST: Final = "table"
+ONLY_TABLE: Final = "table"
 """The name of the only table of a view."""
 
 
@@ -153,7 +153,8 @@ def _chains(profile: Profile, report: str, group_by: str | None) -> Sequence[tup
             return [screen.LEVELS]
     tables = [found for found in tables_of_report(report)[:1] if found.spec]
     return [
-        (_level(FIRST, found.table_spec(profile), lambda of, _above, found=found: found.rows(of)),) for found in tables
+        (_level(ONLY_TABLE, found.table_spec(profile), lambda of, _above, found=found: found.rows(of)),)
+        for found in tables
     ]
 
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from tui.widgets.table.model import Key
     from tui.widgets.table.pane import TablePane
 
-LIMIT: Final = 74_994
-"""Bytes of base64: terminals (and what lies between) drop longer sequences."""
+MAX_CLIPBOARD_BYTES: Final = 74_994
+"""The longest base64 text: terminals and multiplexers drop longer sequences."""
 
 TMUX_HINT: Final = "if it does not arrive: tmux set -g set-clipboard on"
 
@@ -87,7 +87,7 @@ class Clipboard:
         characters = f"{len(text):,} character{'' if len(text) == 1 else 's'}"
         if self._send is None:
             return f"wrote {characters} to {self._to_file(text)}: this terminal has no clipboard"
-        if len(encoded) > LIMIT:
+        if len(encoded) > MAX_CLIPBOARD_BYTES:
             return f"wrote {characters} to {self._to_file(text)}: too long for a terminal clipboard"
         self._send(clipboard_sequences(encoded, self._multiplexer))
         message = f"sent {characters} to the terminal clipboard"

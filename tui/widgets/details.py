@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from tui.model.table_spec import Column, TableSpec
 
 _BREAK: Final = re.compile(r"::|[<,(/]")
-"""Behind these a name or a path goes on on the next line."""
+"""A long name or path is wrapped after these."""
 Line = tuple[str, str, str]
-"""Label, value, note (dim)."""
+"""Label, value, and note (dim)."""
 LABEL_GAP: Final = 2
-"""Cells between the longest label and the values."""
-VALUE_LEAST: Final = 20
-"""With fewer cells than this beside the labels, what does not fit goes on below them."""
+"""Blanks between the longest label and the values."""
+MIN_VALUE_CELLS: Final = 20
+"""If fewer cells are left beside the labels, long values continue below them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Details:
         """
         wrapped: list[Content] = []
         for indent, line in self.lines:
-            if width - indent < VALUE_LEAST:
+            if width - indent < MIN_VALUE_CELLS:
                 wrapped += _wrap(line, max(1, width))
                 continue
             first, *rest = _wrap(line[indent:], width - indent)
@@ -199,9 +199,9 @@ def row_details(
     return sections([("", [*lines[:1], *more, *lines[1:], *last])])
 
 
-TALL: Final = 36
-"""Lines of a screen that a few rows leave mostly empty."""
-BODY_LEAST, BODY_SHARE = 6, 2 / 3
+TALL_SCREEN_LINES: Final = 36
+"""Screens of this height have room for details below a short table."""
+MIN_BODY_LINES, MAX_BODY_SHARE = 6, 2 / 3
 """Lines that a table above details keeps, and the share of the lines that it has at most."""
 
 
@@ -280,8 +280,8 @@ class DetailPane(VerticalScroll):
             return
         table = tables.first()
         wanted = body.size.height - table.size.height + len(table.model.rows) + 1
-        most = round((body.size.height + self.outer_size.height) * BODY_SHARE)
-        body.styles.height = max(BODY_LEAST, min(wanted, most))
+        most = round((body.size.height + self.outer_size.height) * MAX_BODY_SHARE)
+        body.styles.height = max(MIN_BODY_LINES, min(wanted, most))
 
     def _mark_screen(self, *, is_open: bool) -> None:
         # Textual would look up the styles of all widgets of the screen: only these have others beside details.
@@ -290,10 +290,10 @@ class DetailPane(VerticalScroll):
 
 
 PARTS_SHOWN: Final = 4
-"""Iterations and streams with slow launches, and GPUs with a gain."""
+"""The number of iterations and streams with slow launches, and of GPUs with a gain."""
 VARIANTS_SHOWN: Final = 5
-SHAPES_SHOWN: Final = 80
-"""Characters of input shapes."""
+MAX_SHAPE_CHARACTERS: Final = 80
+"""Longer input shapes are cut."""
 
 
 def with_blocks(first: Details, blocks: Sequence[tuple[str, Sequence[Line]]]) -> Details:
@@ -338,7 +338,7 @@ def variant_lines(table: pl.DataFrame) -> list[Line]:
         shape = f"{row['grid'] or 'unknown grid'} x {row['block'] or 'unknown block'}"
         calls = f"{count(row['calls'])} call{'' if row['calls'] == 1 else 's'}"
         shapes = row["input_shapes"]
-        cut = shapes if shapes is None or len(shapes) <= SHAPES_SHOWN else f"{shapes[:SHAPES_SHOWN]}…"
+        cut = shapes if shapes is None or len(shapes) <= MAX_SHAPE_CHARACTERS else f"{shapes[:MAX_SHAPE_CHARACTERS]}…"
         note = f"{calls}, median {duration(row['median_ns'])}, longest {duration(row['max_ns'])}"
         lines.append((duration(row["total_ns"]), shape, f"{note}; input {cut}" if cut else note))
     if table.height > VARIANTS_SHOWN:
@@ -397,11 +397,11 @@ def advice_lines(advice: Sequence[OccupancyAdvice], waves: float | None = None) 
     return lines
 
 
-TEXT_SHOWN: Final = 300
-"""Characters of a value; the shapes of an op on hundreds of tensors take thousands."""
+MAX_VALUE_CHARACTERS: Final = 300
+"""Longer values are cut: the shapes of an op on hundreds of tensors take thousands of characters."""
 
 FRAMES_SHOWN: Final = 6
-"""Source lines of a stack, the innermost ones; module and file show the rest."""
+"""The number of source lines of a stack, innermost first; the module and file show the rest."""
 
 _WHERE_FROM: Final = {
     "recorded": "recorded by the profiler",
@@ -454,8 +454,8 @@ def _after(lines: Sequence[Line], column: str) -> int:
 
 def _cut(text: str) -> str:
     """A text, with the number of characters that are left out where it is too long."""
-    left = len(text) - TEXT_SHOWN
-    return text if left <= 0 else f"{text[:TEXT_SHOWN]}… and {count(left)} characters more"
+    left = len(text) - MAX_VALUE_CHARACTERS
+    return text if left <= 0 else f"{text[:MAX_VALUE_CHARACTERS]}… and {count(left)} characters more"
 
 
 def _calls(number: int) -> str:

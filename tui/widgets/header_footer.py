@@ -59,10 +59,10 @@ class Crumbs(Widget):
 
 
 ARROW: Final = " ▸ "
-VIEW_AT: Final = 1
-"""Where in the path the name of the view is: behind that of the file."""
-LEAST: Final = 6
-"""Cells that a crumb is cut to, before any is left out."""
+VIEW_CRUMB: Final = 1
+"""The position of the view's name in the path, after the file's."""
+MIN_CRUMB_CELLS: Final = 6
+"""Crumbs are cut to this width before any is left out."""
 
 
 def fit(path: Sequence[str], facts: Sequence[str], width: int) -> tuple[list[str], list[str]]:
@@ -89,23 +89,23 @@ def fit(path: Sequence[str], facts: Sequence[str], width: int) -> tuple[list[str
 
     while shown_facts and over() > 0:
         shown_facts.pop()
-    for index in [index for index in range(len(crumbs) - 1) if index != VIEW_AT]:
-        room = max(LEAST, cell_len(crumbs[index]) - max(0, over()))
+    for index in [index for index in range(len(crumbs) - 1) if index != VIEW_CRUMB]:
+        room = max(MIN_CRUMB_CELLS, cell_len(crumbs[index]) - max(0, over()))
         if room < cell_len(crumbs[index]):
             crumbs[index] = set_cell_size(crumbs[index], room - 1).rstrip() + "…"
-    if over() > 0 and len(crumbs) > VIEW_AT + 2:
-        crumbs[VIEW_AT + 1 : -1] = ["…"]
-    if over() > 0 and len(crumbs) > VIEW_AT:
+    if over() > 0 and len(crumbs) > VIEW_CRUMB + 2:
+        crumbs[VIEW_CRUMB + 1 : -1] = ["…"]
+    if over() > 0 and len(crumbs) > VIEW_CRUMB:
         crumbs.pop(0)
     if over() > 0:
-        crumbs[-1] = clip(crumbs[-1], max(LEAST, cell_len(crumbs[-1]) - over()))
+        crumbs[-1] = clip(crumbs[-1], max(MIN_CRUMB_CELLS, cell_len(crumbs[-1]) - over()))
     return crumbs, shown_facts
 
 
 KEY_GAPS: Final = 3
-"""Blanks of the footer between a key and its word, and behind it."""
+"""Blanks between a key and its word, and after the word, in the footer."""
 LEAVE: Final = "leave"
-"""The method of the key that goes back."""
+"""The action of the key that goes back."""
 
 
 class KeyFooter(Footer):
@@ -183,12 +183,12 @@ class KeyFooter(Footer):
         await self.mount_all(self._key(one) for one in chosen[len(widgets) :])
 
 
-HINT: Final = ", . tabs"
-"""The keys that go from part to part."""
+TAB_KEYS_HINT: Final = ", . tabs"
+"""The keys that change the tab."""
 MIN_TAB_CELLS: Final = 6
-"""Cells that a title keeps."""
-MORE: Final = 5
-"""Cells of the number of parts that are left out."""
+"""The minimum width of a title."""
+MORE_CELLS: Final = 5
+"""The width of the number of tabs that are left out."""
 
 
 class TabBar(Widget):
@@ -211,7 +211,7 @@ class TabBar(Widget):
             super().__init__()
             self.place = place
 
-    def __init__(self, titles: Sequence[str], *, hint: str = HINT, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, titles: Sequence[str], *, hint: str = TAB_KEYS_HINT, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._hint = hint
         self._titles = tuple(titles)
@@ -230,7 +230,7 @@ class TabBar(Widget):
 
     def _shown_hint(self) -> str:
         """The hint, but for the usual one where the titles need its room: keys alone would say nothing."""
-        return "" if self._hint == HINT and self._wanted() > self._room(HINT) else self._hint
+        return "" if self._hint == TAB_KEYS_HINT and self._wanted() > self._room(TAB_KEYS_HINT) else self._hint
 
     def _wanted(self) -> int:
         return sum(cell_width(title) + 3 for title in self._titles)
@@ -243,7 +243,7 @@ class TabBar(Widget):
         shown = list(range(len(self._titles)))
         unfed = [place for place in shown if not self._fed[place] and place != self._current]
         for place in sorted(unfed, key=lambda place: (-abs(place - self._current), -place)):
-            if sum(cell_width(self._titles[one]) + 3 for one in shown) <= room - MORE:
+            if sum(cell_width(self._titles[one]) + 3 for one in shown) <= room - MORE_CELLS:
                 break
             shown.remove(place)
         return shown
@@ -253,7 +253,7 @@ class TabBar(Widget):
         room = self._room(self._shown_hint())
         shown = list(range(len(self._titles))) if self._wanted() <= room else self._shown(room)
         left_out = len(self._titles) - len(shown)
-        room -= MORE if left_out else 0
+        room -= MORE_CELLS if left_out else 0
         widths = [cell_width(self._titles[place]) for place in shown]
         most = max(widths)
         # The longest titles give way first.

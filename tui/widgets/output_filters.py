@@ -64,11 +64,11 @@ def direct_lines(widget: Widget, crop: Region, usual: Callable[[Region], list[St
 
 
 MANY_COLORS: Final = ("truecolor", "256")
-"""What is drawn in one of many colors needs no pattern to be distinguished."""
+"""Color modes in which parts differ by color and need no patterns."""
 PATTERNS: Final = "▓▞▒▦▩▨▤▧▚░▥"
 _SOLID: Final = str.maketrans(dict.fromkeys(PATTERNS, "█"))
 _ALLOWED: Final = frozenset(PATTERNS + "▁▂▃▄▅▆▇█ ")
-"""Patterns, and what stands beside them in a bar."""
+"""Patterns, and the characters that occur next to them in bars."""
 
 
 class SolidFills(LineFilter):

@@ -95,12 +95,12 @@ class Panel(Vertical):
         self.border_title = Content.assemble(self.title, *smaller)
 
 
-LEAST: Final = 56
-"""Cells that a column has at least, where there are several."""
-MOST: Final = 3
-"""More columns than this are narrower than they are of use."""
-APART: Final = 1
-"""Cells between columns."""
+MIN_COLUMN_CELLS: Final = 56
+"""The minimum width of a column if there are several."""
+MAX_COLUMNS: Final = 3
+"""More columns would be too narrow to read."""
+COLUMN_GAP: Final = 1
+"""Blanks between columns."""
 
 
 def column_widths(width: int) -> list[int]:
@@ -109,8 +109,8 @@ def column_widths(width: int) -> list[int]:
     >>> column_widths(78), column_widths(118), column_widths(198)
     ([78], [59, 58], [66, 65, 65])
     """
-    number = max(1, min(MOST, (width + APART) // (LEAST + APART)))
-    room = width - APART * (number - 1)
+    number = max(1, min(MAX_COLUMNS, (width + COLUMN_GAP) // (MIN_COLUMN_CELLS + COLUMN_GAP)))
+    room = width - COLUMN_GAP * (number - 1)
     return [room // number + (1 if place < room % number else 0) for place in range(number)]
 
 
@@ -132,7 +132,7 @@ class ColumnsLayout(Layout):
             box = child._get_box_model(
                 Size(width, size.height), viewport, Fraction(width), Fraction(size.height), greedy=greedy
             )
-            left = sum(widths[:column]) + APART * column
+            left = sum(widths[:column]) + COLUMN_GAP * column
             height = int(box.height)
             region = Region(left + box.margin.left, filled[column] + box.margin.top, int(box.width), height)
             placements.append(WidgetPlacement(region, NULL_OFFSET, box.margin, child))
@@ -208,7 +208,7 @@ class OfferLine(Static):
 
 
 Draw = Callable[[int], Sequence[Content]]
-"""Lines for so many cells."""
+"""Returns the lines for a width in cells."""
 
 
 def sentence_lines(sentences: Sequence[tuple[str, str]], width: int) -> list[Content]:

@@ -316,11 +316,11 @@ def need_details(need: Need) -> Details:
 
 
 _OP_FRAME: Final = re.compile(r"at::_ops::(\w+)::call|wrapper_CUDA_(\w+)\(")
-"""The frame of a C++ call stack that names the op."""
+"""The frame of a C++ call stack with the name of the op."""
 SESSION_ROWS: Final = 6
-"""Sessions that the dashboard shows; the menu of sessions shows all."""
+"""The number of sessions on the dashboard; the menu of sessions lists all."""
 ISSUE_ROWS: Final = 3
-"""Issues that the dashboard spells out; the view behind them shows all."""
+"""The number of issues on the dashboard; the Issues view lists all."""
 
 
 def session_entries(whole: Profile) -> list[Entry]:
@@ -361,8 +361,8 @@ def layer_entries(profile: Profile) -> list[Entry]:
     return entries
 
 
-_STACKS: Final = 3
-"""Stacks that the dashboard names; the view of memory shows all."""
+_STACK_ROWS: Final = 3
+"""The number of stacks on the dashboard; the Memory view lists all."""
 
 
 def memory_entries(profile: Profile) -> list[Entry]:
@@ -387,7 +387,7 @@ def memory_entries(profile: Profile) -> list[Entry]:
         if row["free_bytes"] and (apart := row["fragmentation_pct"]) is not None:
             free = f"{gpu} free memory, fragmented"
             entries.append(Entry(BarRow(f"free {gpu}", free, apart / 100, percent(apart)), link, row))
-    for number, row in enumerate(memory_peak(profile).head(_STACKS).iter_rows(named=True), 1):
+    for number, row in enumerate(memory_peak(profile).head(_STACK_ROWS).iter_rows(named=True), 1):
         name = PurePath(row["call_site"]).name if row["call_site"] else _innermost_op(row["stack"])
         figure = f"{size(row['size_bytes'])}  {percent(row['peak_pct'])}"
         entries.append(Entry(BarRow(f"stack {number}", plain(name), row["peak_pct"] / 100, figure), link, row))

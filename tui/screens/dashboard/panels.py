@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 MOST_COLUMNS: Final = 4
-APART: Final = 3
-"""Cells between columns."""
-LONGEST: Final = 24
-"""Cells of a figure in a column; a longer one has lines of its own below them."""
+COLUMN_GAP: Final = 3
+"""Blanks between columns."""
+MAX_FIGURE_CELLS: Final = 24
+"""Longer figures have lines of their own below the columns."""
 KEYS: Final = frozenset(
     {
         "table.down",
@@ -99,7 +99,7 @@ class StatStrip(Widget, can_focus=True):
     def show(self, facts: Sequence[Fact]) -> None:
         """Show other figures."""
         known = [fact for fact in facts if fact.value is not None]
-        long = [fact for fact in known if cell_width(self._value(fact)) > LONGEST]
+        long = [fact for fact in known if cell_width(self._value(fact)) > MAX_FIGURE_CELLS]
         self._facts = (*(fact for fact in known if fact not in long), *long)
         self._short = len(known) - len(long)
         self._unknown = tuple(fact for fact in facts if fact.value is None)
@@ -116,7 +116,7 @@ class StatStrip(Widget, can_focus=True):
                 (max(cell_width(label) for label, _ in part), max(cell_width(value) for _, value in part))
                 for part in columns
             ]
-            if sum(label + 1 + value for label, value in widths) + APART * (len(widths) - 1) <= width:
+            if sum(label + 1 + value for label, value in widths) + COLUMN_GAP * (len(widths) - 1) <= width:
                 return widths
         return widths[:1]
 
@@ -158,7 +158,7 @@ class StatStrip(Widget, can_focus=True):
                 piece = Content.assemble(
                     (pad(fact.label, label + 1), "$text-muted"), (pad(self._value(fact), value, right=True), "bold")
                 )
-                pieces += [self._selected(piece, place), Content(" " * APART)]
+                pieces += [self._selected(piece, place), Content(" " * COLUMN_GAP)]
             lines.append(Content("").join(pieces[:-1]))
         for place, long in enumerate(self._long_lines(width), self._short):
             lines += [self._selected(line, place) for line in long]
@@ -228,7 +228,7 @@ class StatStrip(Widget, can_focus=True):
             return
         width = self.content_size.width
         columns, lines = self._columns(width), self._lines(width)
-        edges = list(itertools.accumulate(label + 1 + value + APART for label, value in columns))
+        edges = list(itertools.accumulate(label + 1 + value + COLUMN_GAP for label, value in columns))
         column = min(bisect.bisect_right(edges, at.x), len(columns) - 1)
         below = list(itertools.accumulate(map(len, self._long_lines(width)), initial=lines))
         place = column * lines + at.y if at.y < lines else self._short + bisect.bisect_right(below, at.y) - 1
@@ -239,7 +239,7 @@ class StatStrip(Widget, can_focus=True):
 
 
 WAITING: Final = "…"
-"""What stands where something is still being computed."""
+"""In place of figures that are still being computed."""
 
 
 class ChartPanel(Panel):
@@ -374,7 +374,7 @@ class ChartPanel(Panel):
         self.post_message(self.DetailRequested(self, self._entry(event.key)))
 
 
-SHOWN: Final = (
+PANEL_FIGURES: Final = (
     "wall_ns",
     "busy_pct",
     "tc_efficiency_pct",
@@ -400,9 +400,9 @@ SHOWN: Final = (
     "api_outside_ns",
     "api_calls",
 )
-"""The figures that stand here, in their order: the others have panels of their own."""
-OF_ITERATIONS: Final = "iteration_"
-"""How the names begin of what is not worth saying where there are no iterations."""
+"""The figures of this panel, in order; the others have panels of their own."""
+ITERATION_PREFIX: Final = "iteration_"
+"""The prefix of figures that are left out if there are no iterations."""
 
 
 class StatPanel(Panel):
@@ -455,8 +455,8 @@ class StatPanel(Panel):
     def show(self, facts: Sequence[Fact]) -> None:
         """Show other figures."""
         by_name = {fact.name: fact for fact in facts}
-        shown = [by_name[name] for name in SHOWN if name in by_name]
-        self._strip.show([f for f in shown if f.value is not None or not f.name.startswith(OF_ITERATIONS)])
+        shown = [by_name[name] for name in PANEL_FIGURES if name in by_name]
+        self._strip.show([f for f in shown if f.value is not None or not f.name.startswith(ITERATION_PREFIX)])
         self.annotate("")
 
     @on(StatStrip.Opened)

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from tui.state.notes import RowPlace
 
 
-KEYS_OF_LINES: Final = frozenset(
+LINE_KEYS: Final = frozenset(
     key
     for binding in (*StatStrip.BINDINGS, *SortableBarList.BINDINGS)
     if isinstance(binding, Binding)
     for key in binding.key.split(",")
 )
-"""What does something with the line under the cursor, or goes to another one."""
+"""Keys that act on the selected line or move the selection."""
 
 
 class DashboardPanels(ViewBody):
@@ -281,7 +281,7 @@ class DashboardPanels(ViewBody):
         """Whether a key is for lines, and what has the focus has none yet."""
         focused = self.screen.focused
         is_empty = focused is None or (isinstance(focused, BarList | StatStrip) and not focused.has_lines)
-        return self._is_computing and is_empty and key in KEYS_OF_LINES
+        return self._is_computing and is_empty and key in LINE_KEYS
 
     def show_failure(self, words: str) -> None:
         """No key waits for what does not come."""
@@ -321,7 +321,7 @@ class DashboardScreen(ViewScreen):
     def has_to_wait(self, key: str) -> bool:
         """Whether a key is for lines that are still to come; before the panels are there, they are."""
         panels = self.query(DashboardPanels)
-        return panels.first().has_to_wait(key) if panels else key in KEYS_OF_LINES
+        return panels.first().has_to_wait(key) if panels else key in LINE_KEYS
 
     def links(self) -> list[Link]:
         """Every link of what is shown."""

@@ -31,24 +31,28 @@ if TYPE_CHECKING:
     from tui.analysis.dashboard import Advice, IterationCourse
     from tui.model.profile import Profile
 
-SIGNS: Final = {"error": ("!!", "bold $error"), "warning": ("! ", "bold $warning"), "info": ("i ", "$text-muted")}
-"""How grave a finding is, where there is no room for words; what has no severity is the tool's."""
+SEVERITY_SIGNS: Final = {
+    "error": ("!!", "bold $error"),
+    "warning": ("! ", "bold $warning"),
+    "info": ("i ", "$text-muted"),
+}
+"""The severity of a finding where there is no room for words; the findings of a tool have none."""
 LOOK_OF: Final = dict(zip(Category, PARTS, strict=True))
-"""What each use of wall time is drawn as."""
+"""The style of each use of wall time."""
 TOOLS_OWN: Final = ("> ", "$text-muted")
-MAX_SEPARATE: Final = 3
-"""Of so many sessions each one's use of its time is shown in full; of more, a line."""
+MAX_DETAILED_SESSIONS: Final = 3
+"""If there are more sessions, each has one line."""
 WORK_CELLS: Final = 30
-"""Cells for the name of the work after a gap."""
-FEW: Final = 2
-"""Beside more unknown kinds of use than this there is no room for a word."""
+"""The width of the name of the work after a gap."""
+MAX_UNKNOWN_WITH_WORD: Final = 2
+"""Beside more kinds of unknown use there is no room for the word."""
 
 
 def finding_entries(advice: Advice, *, several: bool) -> list[Entry]:
     """The most expensive findings, one a cause."""
     lines = []
     for row in advice.top_findings.iter_rows(named=True):
-        sign = SIGNS.get(row["severity"] or "", TOOLS_OWN)
+        sign = SEVERITY_SIGNS.get(row["severity"] or "", TOOLS_OWN)
         where = f"session {row['session']}: " if several and row["session"] is not None else ""
         cost = brief_percent(row["cost_pct"]) if row["cost_pct"] is not None else ""
         lines.append(
@@ -98,7 +102,7 @@ def wall_note(rows: pl.DataFrame) -> str:
     if rows.is_empty():
         return ""
     unknown = rows.filter(rows["time_ns"].is_null())["category"].to_list()
-    whole = f"{'of ' if len(unknown) <= FEW else ''}{brief_duration(rows['wall_ns'][0])}"
+    whole = f"{'of ' if len(unknown) <= MAX_UNKNOWN_WITH_WORD else ''}{brief_duration(rows['wall_ns'][0])}"
     return f"{whole}; not recorded: {', '.join(unknown)}" if unknown else whole
 
 
@@ -127,7 +131,7 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
                 {"session": session, "wall_ns": wall},
             )
         )
-        for row in part.drop_nulls("time_ns").iter_rows(named=True) if len(sessions) <= MAX_SEPARATE else ():
+        for row in part.drop_nulls("time_ns").iter_rows(named=True) if len(sessions) <= MAX_DETAILED_SESSIONS else ():
             link = link_of_category(row["category"], with_api=with_api, with_ops=with_ops) if row["time_ns"] else None
             entries.append(
                 Entry(

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from tui.analysis.dashboard import Dashboard
 
 USES: Final = "T"
-"""The sign of what uses tensor cores."""
+"""The sign of ops that use tensor cores."""
 COULD: Final = "t"
-"""The sign of what could and does not."""
+"""The sign of ops that could use them and do not."""
 _LOOKS: Final = ("tensor", "other", "unknown", "memory", "memset", "um")
 LOOK_OF: Final[Mapping[str, str]] = dict(zip(GpuTimeUse, _LOOKS, strict=True))
-"""What each use of GPU time is drawn as."""
+"""The style of each use of GPU time."""
 UNKNOWN_DIRECTION: Final = "unknown direction"
 UNCLAIMED: Final = "unclassified"
 UNKNOWN_CALLS: Final = "–"

@@ -47,12 +47,11 @@ LOOKS: Final = {
     "idle": KindLook("░", "$kind-idle"),
     "whole": KindLook("▥", "$kind-whole"),
 }
-"""Kinds of work; ``memory`` is copies where sets of memory are apart, and ``whole`` is time of which nothing else is
-known."""
+"""The character and color of each kind of work; ``memory`` is copies where memory sets are shown separately, ``whole``
+is time of unknown use."""
 
-_IN_ORDER: Final = tuple(KindLook(fill, f"$group-{place}") for place, fill in enumerate("█▓▒░▚▤▥▞"))
-"""For parts of a whole that are no kinds of work, as types of op: from light to dark, as they are from large to small.
-"""
+_BY_SIZE: Final = tuple(KindLook(fill, f"$group-{place}") for place, fill in enumerate("█▓▒░▚▤▥▞"))
+"""For parts that are not kinds of work, such as op types: the larger the part, the lighter the color."""
 
 
 def look_of(part: int | str) -> KindLook:
@@ -61,19 +60,19 @@ def look_of(part: int | str) -> KindLook:
     >>> look_of("cpu").fill, look_of(0).fill, look_of(8).fill
     ('▚', '█', '█')
     """
-    return LOOKS[part] if isinstance(part, str) else _IN_ORDER[part % len(_IN_ORDER)]
+    return LOOKS[part] if isinstance(part, str) else _BY_SIZE[part % len(_BY_SIZE)]
 
 
-BAR_LEAST: Final = 6
-"""A bar of fewer cells says nothing: the label takes the room."""
-BAR_WISH: Final = 8
-"""Cells that a bar keeps beside a label that would be cut all the same."""
-BAR_MOST: Final = 60
-LABEL_LEAST: Final = 12
-SWATCH: Final = 2
-"""Cells of the look of a part, with a blank."""
-SHARE_WIDTH: Final = 7
-"""Cells of ``100.00%`` and ``>99.99%``."""
+MIN_BAR_CELLS: Final = 6
+"""With fewer cells there is no bar, only the label."""
+MIN_BAR_BESIDE_CUT_LABEL: Final = 8
+"""The minimum width of a bar beside a label that is cut anyway."""
+MAX_BAR_CELLS: Final = 60
+MIN_LABEL_CELLS: Final = 12
+SWATCH_CELLS: Final = 2
+"""The width of the color sample of a part, with a blank."""
+SHARE_CELLS: Final = 7
+"""The width of ``100.00%`` and ``>99.99%``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +125,17 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
         width: Cells of a line.
     """
     value = max((cell_width(row.value) for row in rows), default=0)
-    share = SHARE_WIDTH if any(row.percent is not None for row in rows) else 0
+    share = SHARE_CELLS if any(row.percent is not None for row in rows) else 0
     label = max((cell_width(short_name(row.label) if row.symbol else row.label) for row in rows), default=0)
-    swatch = SWATCH if any(row.part is not None for row in rows) else _sign_cells(rows)
+    swatch = SWATCH_CELLS if any(row.part is not None for row in rows) else _sign_cells(rows)
     room = width - swatch - value - 1 - (share + 1 if share else 0)
     if all(row.share is None for row in rows):
         return BarColumns(min(label, max(0, room)) if value or share else max(0, room), 0, value, share)
     # The label comes first: the bar has what is left, and one too short to read leaves it all.
-    least = BAR_LEAST if label < room - BAR_LEAST else BAR_WISH
-    label = min(label, max(LABEL_LEAST, room - least - 1))
-    cells = min(BAR_MOST, room - label - 1)
-    if cells < BAR_LEAST:
+    least = MIN_BAR_CELLS if label < room - MIN_BAR_CELLS else MIN_BAR_BESIDE_CUT_LABEL
+    label = min(label, max(MIN_LABEL_CELLS, room - least - 1))
+    cells = min(MAX_BAR_CELLS, room - label - 1)
+    if cells < MIN_BAR_CELLS:
         return BarColumns(max(0, room), 0, value, share)
     return BarColumns(label, cells, value, share)
 
@@ -158,7 +157,7 @@ def bar_lines(rows: Sequence[BarRow], columns: BarColumns, *, bar_style: str = "
     }
     signs = _sign_cells(rows)
     # A line that is no part is as wide as those of parts.
-    swatch = SWATCH if any(row.part is not None for row in rows) else 0
+    swatch = SWATCH_CELLS if any(row.part is not None for row in rows) else 0
     return [
         Content.assemble(_sign(row, signs), pad(clip_sentence(name, columns.line), columns.line))
         if row.sentence and not row.value
@@ -331,8 +330,8 @@ def histogram_line(durations_ns: pl.Series, width: int) -> str:
 
 
 MOST_GPUS: Final = 8
-TALL: Final = 3
-"""Lines of the chart of a single GPU where there is room."""
+TALL_CHART_LINES: Final = 3
+"""The height of the chart of a single GPU if there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +365,7 @@ class BusyChart(Widget):
 
     @property
     def _lines(self) -> int:
-        return TALL if len(self._lanes) == 1 and self.screen.has_class("-tall") else 1
+        return TALL_CHART_LINES if len(self._lanes) == 1 and self.screen.has_class("-tall") else 1
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """The lanes, and a line of time below."""

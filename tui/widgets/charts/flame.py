@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from rich.style import Style
     from textual import events
 
-LABEL_LEAST: Final = 4
+MIN_LABEL_CELLS: Final = 4
 """Narrower nodes have no label."""
 EDGE: Final = "▏"
 LOOKS: Final = ("tensor", "other", "unknown", "memory", "memset", "communication")
-TALLEST: Final = 3
-"""Lines of a level where there is room: the name, its time, and a blank one."""
-GREW_PCT: Final = 1.0
-"""A smaller change against the baseline counts as none."""
+MAX_LEVEL_LINES: Final = 3
+"""The maximum height of a level: the name, its time, and a blank line."""
+MIN_CHANGE_PCT: Final = 1.0
+"""Smaller changes against the baseline are not colored."""
 
 
 class FlameChart(Widget, can_focus=True):
@@ -119,7 +119,7 @@ class FlameChart(Widget, can_focus=True):
         is_seen = (self._starts < start + length) & (ends > start)
         is_seen &= 2 * self._times * self.size.width >= length
         levels = int(self._depths[is_seen].max(initial=0)) + 1
-        return max(1, min(TALLEST, self.size.height // levels))
+        return max(1, min(MAX_LEVEL_LINES, self.size.height // levels))
 
     @property
     def _span(self) -> tuple[int, int]:
@@ -277,7 +277,7 @@ class FlameChart(Widget, can_focus=True):
         few_colors = services_of(self).color in ("16", "none")
         name, what = self._rows["node"][row], self._rows["what"][row]
         fill = "─" if few_colors and not line else " "
-        if width < LABEL_LEAST:
+        if width < MIN_LABEL_CELLS:
             return (EDGE if few_colors or width > 1 else " ") + fill * (width - 1)
         if line:
             times = "compared_ns" if "compared_ns" in self._rows.columns else "gpu_ns"
@@ -289,7 +289,7 @@ class FlameChart(Widget, can_focus=True):
         if "growth_pct" in self._rows.columns:
             growth = self._rows["growth_pct"][row]
             change = "new" if growth is None else f"{growth:+.0f}%"
-            if width > len(change) + LABEL_LEAST:
+            if width > len(change) + MIN_LABEL_CELLS:
                 text = f"{change} {text}"
         label = shorten_symbol(text, width - 1) if what == "kernel" else clip(text, width - 1)
         return EDGE + label + fill * max(0, width - 1 - cell_width(label))
@@ -304,9 +304,9 @@ class FlameChart(Widget, can_focus=True):
                 "added"
                 if growth is None
                 else "grew"
-                if growth > GREW_PCT
+                if growth > MIN_CHANGE_PCT
                 else "shrank"
-                if growth < -GREW_PCT
+                if growth < -MIN_CHANGE_PCT
                 else "same"
             )
             style = self.get_component_rich_style(f"flamechart--{name}")

@@ -25,27 +25,26 @@ if TYPE_CHECKING:
 
 
 PARTS: Final = ("tensor", "other", "unknown", "memory", "dataloader", "io", "cpu", "idle")
-"""The parts of a bar from below, as `tui.analysis.iterations.times.USES`."""
+"""The parts of a bar, from the bottom; see `tui.analysis.iterations.times.USES`."""
 WHISKER: Final = "│"
-"""From the mean of several iterations to the longest of them."""
-CUT: Final = "↑"
-"""Longer than the scale."""
+"""Drawn from the mean of several iterations to the longest of them."""
+OFF_SCALE: Final = "↑"
+"""Above a bar that is longer than the scale."""
 UNKNOWN: Final = "?"
-"""No time is known."""
+"""In place of a bar whose time is unknown."""
 
 CELL_LEVELS: Final = len(LEVELS)
-SMOOTH: Final = ("truecolor", "256")
-"""Of fewer colors, those of two parts can be one: a top that ends within a cell would be of any."""
+SMOOTH_COLORS: Final = ("truecolor", "256")
+"""Color modes in which a bar may end within a cell; with fewer colors, two parts can have the same color."""
 ROUND_STEPS: Final = (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10)
-WIDEST: Final = 12
-"""Cells of a bar with the blank beside it."""
+MAX_BAR_CELLS: Final = 12
+"""The maximum width of a bar, with the blank beside it."""
 
 ON: Final = " on "
-"""Between the parts of a cell that two share: the lower one is drawn in its color, the upper one is the ground."""
+"""Separates the two parts that share a cell: the first is the foreground, the second the background."""
 
 Cell = tuple[str, str]
-"""A character, and the part that it shows: one of `PARTS`, two of them with `ON` between, ``whole``, ``sign`` or empty.
-"""
+"""A character and what it shows: one of `PARTS`, two of them separated by `ON`, ``whole``, ``sign``, or nothing."""
 
 
 def shown_parts(columns: Iterable[Sequence[Cell]]) -> set[str]:
@@ -84,7 +83,7 @@ def bar_width(number: int, cells: int) -> int:
     >>> bar_width(5, 100), bar_width(40, 100), bar_width(90, 100)
     (12, 2, 1)
     """
-    return max(1, min(WIDEST, cells // number)) if number else 1
+    return max(1, min(MAX_BAR_CELLS, cells // number)) if number else 1
 
 
 def column(bar: Bar, look: BarStyle) -> list[Cell]:
@@ -100,7 +99,7 @@ def column(bar: Bar, look: BarStyle) -> list[Cell]:
         cells += [(WHISKER, "sign")] * (-(-longest // CELL_LEVELS) - len(cells))
     cells += [(" ", "")] * (look.lines - len(cells))
     if bar.max_ns > look.scale_ns and longest >= whole:
-        cells[-1] = (CUT, "sign")
+        cells[-1] = (OFF_SCALE, "sign")
     return cells
 
 
@@ -173,19 +172,19 @@ def _whole_cells(parts: Sequence[tuple[str, float]], number: int) -> list[Cell]:
     return [(LOOKS[part].fill, part) for (part, _), cells in zip(parts, shares, strict=True) for _ in range(cells)]
 
 
-LABEL: Final = 11
-"""Cells of the scale at the left, with a blank."""
-AROUND: Final = 5
-"""Lines beside those of the bars: two of words above; marks, numbers and the legend below."""
+SCALE_CELLS: Final = 11
+"""The width of the scale on the left, with a blank."""
+LINES_AROUND_BARS: Final = 5
+"""Two lines of text above the bars; marks, numbers and the legend below them."""
 
 NUMBER_STEPS: Final = (1, 2, 5, 10, 20, 50)
-"""Of the iterations, every so manyth has its number below its bar."""
-NUMBERS_APART: Final = 2
+"""Every 1st, 2nd, 5th, ... iteration has its number below its bar."""
+MIN_NUMBER_GAP: Final = 2
 """Blanks between two numbers."""
 MARKS: Final = {"warm-up": "w", "partial": "p", "tail": "t", "outside": "o"}
-"""What stands under work that is no iteration."""
+"""Below bars of work that is not an iteration."""
 PHASE_MARKS: Final = {phase: phase[0].upper() for phase in STEP_PHASES}
-"""What stands first under a step of a server; its color is that of the phase."""
+"""The letter below a step of a server, in the color of its phase."""
 CHOSEN: Final = "═"
 OTHERS: Final = "─"
 SPAN: Final = "╍"
@@ -250,7 +249,7 @@ class DrawnBars:
 
 def drawn_bars(of: Drawing) -> DrawnBars:
     """The bars with their scale, from above, and what their parts mean."""
-    look = BarStyle(max(1, of.height - AROUND), round_scale_ns(of.bars), of.smooth)
+    look = BarStyle(max(1, of.height - LINES_AROUND_BARS), round_scale_ns(of.bars), of.smooth)
     columns = [column(bar, look) for bar in of.bars]
     return DrawnBars(_bar_lines(of, look, columns), _legend(of, columns))
 
@@ -288,7 +287,7 @@ def _bar_lines(of: Drawing, look: BarStyle, columns: Sequence[list[Cell]]) -> li
     for line in reversed(range(look.lines)):
         text = brief_duration(times[line]) if line in times and look.scale_ns else ""
         runs = _Runs(of)
-        runs.add(f"{clip(text, LABEL - 1):>{LABEL - 1}} ", "words")
+        runs.add(f"{clip(text, SCALE_CELLS - 1):>{SCALE_CELLS - 1}} ", "words")
         for style, of_style in groupby([cells[line] for cells in wide], key=itemgetter(1)):
             texts = [text for text, _ in of_style]
             if ON not in style:
@@ -322,7 +321,7 @@ class _Wide(dict[Cell, tuple[str, str]]):
 def _marks(of: Drawing) -> Strip:
     """Below each bar what it is, whether it is chosen, the span, and the cursor."""
     runs = _Runs(of)
-    runs.add(" " * LABEL, "words")
+    runs.add(" " * SCALE_CELLS, "words")
     phases = of.rows["phase"] if of.rows.height else None
     for at, bar in enumerate(of.bars):
         sign = CHOSEN if bar.is_chosen else OTHERS
@@ -353,18 +352,18 @@ def _numbers(of: Drawing) -> Strip:
     if numbered and all(bar.first == bar.last for bar in of.bars):
         numbers = of.rows["iteration"].gather([of.bars[place].first for place in numbered]).to_list()
         longest = max((len(str(number)) for number in numbers), default=0)
-        every = next(step for step in NUMBER_STEPS if step * of.cells >= longest + NUMBERS_APART)
+        every = next(step for step in NUMBER_STEPS if step * of.cells >= longest + MIN_NUMBER_GAP)
         places += [place for place, number in zip(numbered, numbers, strict=True) if number % every == 0]
     for place in dict.fromkeys(places):
         bar = of.bars[place]
         number = of.rows["iteration"][bar.slowest if place == of.pointer or bar.last == bar.first else bar.last]
         text = "" if number is None else str(number)
-        start = max(0, min(LABEL + place * of.cells + (of.cells - 1) // 2, of.width - len(text)))
+        start = max(0, min(SCALE_CELLS + place * of.cells + (of.cells - 1) // 2, of.width - len(text)))
         if all(start > end or start + len(text) < begin for begin, end in taken):
             line[start : start + len(text)] = text
             taken.append((start, start + len(text)))
     runs = _Runs(of)
-    runs.add("iteration".ljust(LABEL) + "".join(line)[LABEL:], "words")
+    runs.add("iteration".ljust(SCALE_CELLS) + "".join(line)[SCALE_CELLS:], "words")
     return runs.strip()
 
 
@@ -374,8 +373,8 @@ def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
     entries = [(LOOKS[part].fill, words, part) for part, words in _LEGEND if part in used]
     if any(character == WHISKER for character, _ in shown):
         entries.append((WHISKER, "longest of several", "sign"))
-    if any(cells[-1][0] == CUT for cells in columns):
-        entries.append((CUT, "longer", "sign"))
+    if any(cells[-1][0] == OFF_SCALE for cells in columns):
+        entries.append((OFF_SCALE, "longer", "sign"))
     chosen = of.rows["aggregated"] if of.rows.height else None
     if chosen is not None and chosen.null_count() < len(chosen):
         entries.append((CHOSEN, "in every view", "words"))

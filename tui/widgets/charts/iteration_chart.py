@@ -22,10 +22,10 @@ from tui.text_width import ELLIPSIS, cell_width
 from tui.widgets.app_services import services_of
 from tui.widgets.charts.bars import LOOKS
 from tui.widgets.charts.iteration_bars import (
-    CUT,
-    LABEL,
+    OFF_SCALE,
     ON,
-    SMOOTH,
+    SCALE_CELLS,
+    SMOOTH_COLORS,
     WHISKER,
     Around,
     BarStyle,
@@ -175,12 +175,12 @@ def _about(share: float) -> str:
     return f"{'<' if share < 1 else '>' if 99 < share < 100 else ''}{whole}%"
 
 
-KEYS_HERE: Final = "b span  a show only these  p steady  E key  A earlier  + _ z zoom"
+CHART_KEYS: Final = "b span  a show only these  p steady  E key  A earlier  + _ z zoom"
 """The keys that change what all views show."""
-LEAST_SHOWN: Final = 4
-"""The chart zooms in to so many iterations at most."""
-WINDOWS_KEPT: Final = 12
-"""Stretches of iterations whose bars are drawn, or were."""
+MIN_ITERATIONS_SHOWN: Final = 4
+"""The chart zooms in to this number of iterations at most."""
+MAX_CACHED_WINDOWS: Final = 12
+"""The number of zoom windows whose bars are cached."""
 
 
 class IterationChart(Widget, can_focus=True):
@@ -249,7 +249,7 @@ class IterationChart(Widget, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.border_subtitle = Content(KEYS_HERE)
+        self.border_subtitle = Content(CHART_KEYS)
         self.rows = pl.DataFrame()
         """What is drawn: `tui.analysis.iterations.times.chart_rows`."""
         self.cursor = 0
@@ -321,7 +321,11 @@ class IterationChart(Widget, can_focus=True):
 
     def _zoomed(self, step: int) -> tuple[int, int]:
         first, count = self.window
-        wanted = max(min(LEAST_SHOWN, self.rows.height), count // 2) if step > 0 else min(self.rows.height, 2 * count)
+        wanted = (
+            max(min(MIN_ITERATIONS_SHOWN, self.rows.height), count // 2)
+            if step > 0
+            else min(self.rows.height, 2 * count)
+        )
         share = (self.cursor - first) / count if count else 0
         return self._within(round(self.cursor - share * wanted), wanted)
 
@@ -375,7 +379,7 @@ class IterationChart(Widget, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         """Put the cursor on the bar that was clicked."""
         x = event.get_content_offset(self)
-        at = (x.x - LABEL) // self._bar_cells() if x is not None else -1
+        at = (x.x - SCALE_CELLS) // self._bar_cells() if x is not None else -1
         if 0 <= at < len(self._shown()):
             self._move_to(self._shown()[at].slowest)
 
@@ -406,9 +410,9 @@ class IterationChart(Widget, can_focus=True):
 
     def _bars_in(self, window: tuple[int, int]) -> list[Bar]:
         if window not in self._bars:
-            if len(self._bars) >= WINDOWS_KEPT:
+            if len(self._bars) >= MAX_CACHED_WINDOWS:
                 self._bars, self._drawn_bars = {}, {}
-            self._bars[window] = self._bar_rows.bars(*window, max(1, self.content_size.width - LABEL))
+            self._bars[window] = self._bar_rows.bars(*window, max(1, self.content_size.width - SCALE_CELLS))
         return self._bars[window]
 
     def _bar_of(self, row: int) -> int | None:
@@ -418,7 +422,7 @@ class IterationChart(Widget, can_focus=True):
         return self._cells_of(self._shown())
 
     def _cells_of(self, bars: list[Bar]) -> int:
-        return bar_width(len(bars), self.content_size.width - LABEL)
+        return bar_width(len(bars), self.content_size.width - SCALE_CELLS)
 
     def _looked_up(self) -> dict[str, Style]:
         """The style of each part; Textual takes long to work them out."""
@@ -472,20 +476,21 @@ class IterationChart(Widget, can_focus=True):
             width=self.content_size.width,
             height=self.content_size.height,
             styles=self._styles,
-            smooth=colors in SMOOTH,
+            smooth=colors in SMOOTH_COLORS,
         )
 
 
-TALL: Final = 7
-SHORT: Final = 5
-"""Lines of the columns, where there is room and where not: fewer would not show their parts."""
-SCALE: Final = 10
-"""Cells of the scale at the left, with a blank."""
-APART_FROM: Final = 3
-"""Columns of so many cells have a blank between them."""
-ROOM_LEAST: Final = 8
-"""Cells that the columns have at least."""
-WORDS: Final = {
+TALL_COLUMN_LINES: Final = 7
+"""The height of the columns if there is room."""
+SHORT_COLUMN_LINES: Final = 5
+"""Their height otherwise; shorter columns would not show their parts."""
+AXIS_CELLS: Final = 10
+"""The width of the scale on the left, with a blank."""
+MIN_COLUMN_CELLS_WITH_GAP: Final = 3
+"""Narrower columns have no blank between them."""
+MIN_COLUMNS_CELLS: Final = 8
+"""The minimum width of all columns together."""
+PART_LABELS: Final = {
     "tensor": "tensor cores",
     "other": "other kernels",
     "unknown": "kernels",
@@ -496,10 +501,10 @@ WORDS: Final = {
     "idle": "other",
     "whole": "use not known",
 }
-"""What the parts are called below them."""
+"""The names of the parts in the legend."""
 SIGNS: Final = {
     WHISKER: "longest of several",
-    CUT: "longer",
+    OFF_SCALE: "longer",
 }
 
 
@@ -532,36 +537,36 @@ class TimesChart(Widget):
 
     @property
     def _lines(self) -> int:
-        return TALL if self.screen.has_class("-tall") else SHORT
+        return TALL_COLUMN_LINES if self.screen.has_class("-tall") else SHORT_COLUMN_LINES
 
     def render(self) -> Content:
         """Draw the columns with their scale at the left, and below them their ends and their parts."""
         if self._rows is None:
             return Content("")
         colors = services_of(self).color
-        room = max(ROOM_LEAST, self.content_size.width - SCALE)
+        room = max(MIN_COLUMNS_CELLS, self.content_size.width - AXIS_CELLS)
         shown = BarRows(self._rows).bars(0, self._rows.height, room)
         longest = round_scale_ns(shown)
-        look = BarStyle(self._lines, longest, smooth=colors in SMOOTH)
+        look = BarStyle(self._lines, longest, smooth=colors in SMOOTH_COLORS)
         columns = [column(bar, look) for bar in shown]
         cells = bar_width(len(shown), room)
-        body = cells - (1 if cells >= APART_FROM else 0)
+        body = cells - (1 if cells >= MIN_COLUMN_CELLS_WITH_GAP else 0)
         scale = [brief_duration(longest), *[""] * (look.lines - 1)]
         lines = [
             Content.assemble(
-                (f"{text:>{SCALE - 1}} ", "$text-muted"), *_drawn([of[line] for of in columns], cells, body)
+                (f"{text:>{AXIS_CELLS - 1}} ", "$text-muted"), *_drawn([of[line] for of in columns], cells, body)
             )
             for text, line in zip(scale, reversed(range(look.lines)), strict=True)
         ]
         first, last = (str(self._rows["iteration"][place]) for place in (0, -1))
         axis = first + last.rjust(cells * (len(shown) - 1) + body - cell_width(first))
         used = shown_parts(columns)
-        parts = [(LOOKS[part].fill, LOOKS[part].color, WORDS[part]) for part in WORDS if part in used]
+        parts = [(LOOKS[part].fill, LOOKS[part].color, PART_LABELS[part]) for part in PART_LABELS if part in used]
         signs = {character for of in columns for character, part in of if part == "sign"}
         if not self._is_all:
             parts = [(ELLIPSIS, "$text-muted", "")]
         parts += [(sign, "$foreground", words) for sign, words in SIGNS.items() if sign in signs]
-        lines += [Content.styled(" " * SCALE + axis, "$text-muted"), *_legend(parts, self.content_size.width)]
+        lines += [Content.styled(" " * AXIS_CELLS + axis, "$text-muted"), *_legend(parts, self.content_size.width)]
         return Content("\n").join(lines)
 
 

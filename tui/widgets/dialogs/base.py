@@ -201,12 +201,12 @@ class ChoiceLine(Widget, can_focus=True):
                 self.post_message(self.Chosen(self))
 
 
-SCROLLED: Final = 3
-"""Lines by which a menu scrolls where the cursor cannot move on."""
+SCROLL_LINES: Final = 3
+"""Lines that a menu scrolls when the cursor cannot move further."""
 
 
-BAR_CELLS: Final = frozenset("█▉▊▋▌▍▎▏ ")
-"""What the bar of a line is made of."""
+BAR_CHARACTERS: Final = frozenset("█▉▊▋▌▍▎▏ ")
+"""The characters that bars consist of."""
 
 
 class MenuLines(OptionList):
@@ -226,14 +226,14 @@ class MenuLines(OptionList):
     def action_cursor_down(self) -> None:
         """A line down; behind the last that can be chosen the lines that follow are scrolled to."""
         if self.highlighted == self._last_enabled and self.scroll_offset.y < self.max_scroll_y:
-            self.scroll_relative(y=SCROLLED, animate=False)
+            self.scroll_relative(y=SCROLL_LINES, animate=False)
         else:
             super().action_cursor_down()
 
     def action_cursor_up(self) -> None:
         """A line up; from lines that cannot be chosen back to the last that can be."""
         if self.highlighted == self._last_enabled and not self._shows_cursor:
-            self.scroll_relative(y=-SCROLLED, animate=False)
+            self.scroll_relative(y=-SCROLL_LINES, animate=False)
         else:
             super().action_cursor_up()
 
@@ -258,7 +258,7 @@ class MenuLines(OptionList):
 
         def under_cursor(segment: Segment) -> Style:
             own = segment.style or Style()
-            if not cursor.reverse and BAR_CELLS.issuperset(segment.text):
+            if not cursor.reverse and BAR_CHARACTERS.issuperset(segment.text):
                 return cursor + Style(color=own.color)
             return cursor + Style(bold=True) if own.bold else cursor
 

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 ENDINGS: Final = {"markdown": "md"}
 CLIPBOARD: Final = "clipboard"
-"""In place of a format: what the rows are of and tab-separated values, for the terminal's clipboard."""
-CLIPBOARD_ROWS: Final = 5_000
-"""More are never let through by a terminal."""
-WORDS: Final = {"xlsx": "excel", "markdown": "md"}
-"""Short words for formats, where their names are long or no one calls them so."""
+"""The choice that copies the rows, as tab-separated values with a title, to the terminal's clipboard."""
+MAX_CLIPBOARD_ROWS: Final = 5_000
+"""No terminal accepts more."""
+SHORT_NAMES: Final = {"xlsx": "excel", "markdown": "md"}
+"""The labels of formats whose names are long or unusual."""
 TARGET: Final = "Write to (full precision, base units)"
 TARGETS: Final = {"pdf": "Write to (values with units, as on the screen)"}
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -90,7 +90,7 @@ class ExportDialog(Dialog[str]):
         self._name = name
         self._frame_of = frame_of
         self._about = about
-        formats = [(key, WORDS.get(key, key)) for key in (*FORMATS, CLIPBOARD)]
+        formats = [(key, SHORT_NAMES.get(key, key)) for key in (*FORMATS, CLIPBOARD)]
         self._format = ChoiceLine("Format", formats, "csv", id="export-format")
         self._heights = {scope: height for scope, _, height in scopes}
         self._rows = ChoiceLine("Rows", [(scope, words) for scope, words, _ in scopes], scopes[0][0], id="export-rows")
@@ -160,8 +160,8 @@ class ExportDialog(Dialog[str]):
         # Enter can come before the news of the format that was chosen by the key before it.
         self._name_for_format()
         if self._format.value == CLIPBOARD:
-            if self._heights[rows] > CLIPBOARD_ROWS:
-                self._say(f"! more than {count(CLIPBOARD_ROWS)} rows are for a file", wrong=True)
+            if self._heights[rows] > MAX_CLIPBOARD_ROWS:
+                self._say(f"! more than {count(MAX_CLIPBOARD_ROWS)} rows are for a file", wrong=True)
                 return
             self.dismiss(copy_text(self.app, for_clipboard(self._frame_of(rows, all_columns), self._about(rows))))
             return

@@ -210,7 +210,7 @@ class PivotDialog(Dialog[str]):
 
 
 PIVOT_CELLS: Final = 11
-"""Cells of a column of a pivot, with a blank before it."""
+"""The width of a column of a pivot table, with a blank before it."""
 
 
 def pivot_lines(found: Pivot, weight: Column | None, width: int, by: ColumnKind = ColumnKind.TEXT) -> list[str]:

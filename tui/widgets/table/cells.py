@@ -21,32 +21,32 @@ if TYPE_CHECKING:
 
     from tui.model.table_spec import TableSpec
 
-TEXT_MEASURED: Final = 240
-"""Cells of the longest text that asks for room: the whole text can be had on demand."""
-TIME_LEAST: Final = 7
-"""Cells of ``<0.0001``, the longest way to write a value that is small for its column."""
-MEASURE_WIDEST: Final = 16
-"""Cells of a large number with the name of its unit."""
-BYTES_WIDEST: Final = 11
-"""Cells of ``1,023.9 KiB``, the longest way to write a size."""
-FRACTION_WIDEST: Final = {ColumnKind.PERCENT: 6, ColumnKind.RATIO: TIME_LEAST}
-"""Cells of a share or ratio that is small for its column, or next to all: ``<0.0001``, ``>99.99``."""
-NUMBER_WIDEST: Final = 10
-"""Cells of a number between whole ones: ``0.00012345``."""
-NUMBERS_MEASURED: Final = 2_048
-"""Of more distinct numbers the width is what it can be at most."""
+MAX_MEASURED_CELLS: Final = 240
+"""Longer texts do not widen a column; their details show them whole."""
+MAX_SMALL_TIME_CELLS: Final = 7
+"""The width of ``<0.0001``, the longest text of a value that is small for its column."""
+MAX_MEASURE_CELLS: Final = 16
+"""The width of a large number with the name of its unit."""
+MAX_SIZE_CELLS: Final = 11
+"""The width of ``1,023.9 KiB``, the longest text of a size."""
+MAX_FRACTION_CELLS: Final = {ColumnKind.PERCENT: 6, ColumnKind.RATIO: MAX_SMALL_TIME_CELLS}
+"""The width of shares and ratios that are close to none or all: ``<0.0001``, ``>99.99``."""
+MAX_NUMBER_CELLS: Final = 10
+"""The width of a fraction: ``0.00012345``."""
+MAX_MEASURED_NUMBERS: Final = 2_048
+"""If a column has more distinct numbers, its width is that of the longest possible number."""
 SIZES_SAMPLED: Final = 256
-NAMES_MEASURED: Final = 2_048
-"""With more distinct names than this, the longest decides the width although it may be shown shorter."""
+MAX_MEASURED_NAMES: Final = 2_048
+"""If a column has more distinct names, the longest whole name decides its width, although it may be shown shortened."""
 MAX_CACHED_TEXTS: Final = 4_096
 MAX_CHARACTERS: Final = CHARACTERS_COMPARED
-"""A text is cut here before it is measured and shortened: names of megabytes must not cost time on every paint."""
+"""Texts are cut here before they are measured and shortened: names of megabytes must not slow every paint."""
 
 UNIT_COLUMN: Final = "unit"
-"""The column that holds the unit of the measures of a row."""
+"""The column with the unit of the measures of a row."""
 
 _TEXT_WIDTHS: Final[WeakKeyDictionary[ColumnFacts, dict[bool, int]]] = WeakKeyDictionary()
-"""Cells of the widest text of columns, by whether names are shortened."""
+"""The width of the widest text of each column, by whether names are shortened."""
 _TEXTS: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL)
 _TIMES: Final = (ColumnKind.DURATION, ColumnKind.TIME)
 _BYTES: Final = (ColumnKind.SIZE, ColumnKind.RATE)
@@ -113,11 +113,11 @@ class CellWriter:
         kind = self.column.kind
         if self.is_text:
             absent = cell_width(self.column.absent) if facts.values.null_count() else 0
-            return min(TEXT_MEASURED, max(absent, _text_width(facts, shorten=self._shortens)))
+            return min(MAX_MEASURED_CELLS, max(absent, _text_width(facts, shorten=self._shortens)))
         if kind in _BYTES:
             sizes = facts.distinct_values(SIZES_SAMPLED)
             if sizes is None:
-                return BYTES_WIDEST + (2 if kind is ColumnKind.RATE else 0)
+                return MAX_SIZE_CELLS + (2 if kind is ColumnKind.RATE else 0)
             return self._widest(sizes.to_list())
         if not facts.values.dtype.is_numeric():
             others = facts.distinct_values(len(facts.values))
@@ -126,11 +126,13 @@ class CellWriter:
         sign = 1 if smallest is not None and smallest < 0 else 0
         least = 1
         if kind in _TIMES or self._share_of is not None:
-            least = TIME_LEAST + sign
+            least = MAX_SMALL_TIME_CELLS + sign
         elif facts.values.dtype.is_float():
             # The widest number need be neither the smallest nor the largest: 0.33333 lies between 0 and 10.
-            distinct = facts.distinct_values(NUMBERS_MEASURED) if len(facts.values) <= CODED_FROM else None
-            least = FRACTION_WIDEST.get(kind, NUMBER_WIDEST) + sign if distinct is None else self._widest(distinct)
+            distinct = facts.distinct_values(MAX_MEASURED_NUMBERS) if len(facts.values) <= CODED_FROM else None
+            least = (
+                MAX_FRACTION_CELLS.get(kind, MAX_NUMBER_CELLS) + sign if distinct is None else self._widest(distinct)
+            )
         if facts.values.null_count():
             least = max(least, cell_width(self.column.absent))
         return max(least, self._widest(value for value in facts.extent if value is not None))
@@ -140,7 +142,7 @@ class CellWriter:
         least = 1
         if distinct.height > SIZES_SAMPLED:
             # Fractions of any size take no more; of large numbers the largest of a unit takes the most.
-            least = MEASURE_WIDEST
+            least = MAX_MEASURE_CELLS
             extremes = pl.concat_list(pl.min("value"), pl.max("value"))
             distinct = distinct.group_by("unit").agg(extremes).explode("value").select("value", "unit")
             distinct = distinct.head(SIZES_SAMPLED)
@@ -216,7 +218,7 @@ def units_of(columns: Iterable[Column], frame: pl.DataFrame, state: TableState) 
 def _text_width(facts: ColumnFacts, *, shorten: bool) -> int:
     widths = _TEXT_WIDTHS.setdefault(facts, {})
     if shorten not in widths:
-        names = facts.distinct_values(NAMES_MEASURED)
+        names = facts.distinct_values(MAX_MEASURED_NAMES)
         if names is None:
             # A character outside ASCII takes three bytes and at most two cells: bytes are never too few.
             widths[shorten] = facts.longest_bytes

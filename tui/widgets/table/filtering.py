@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from tui.query.apply import Applied
     from tui.widgets.table.pane import TablePane
 
-SETTLED_AFTER: Final = 0.05
-"""Seconds that the cursor rests before others learn of the row: holding a key down must not cost a query a row."""
-BUSY_AFTER: Final = 0.15
-"""Seconds before rows or details give way to a message that others are being computed."""
-MESSAGE_AFTER: Final = 0.06
-"""Seconds before the status line says that the table is being filtered: each key is answered within 0.1 s."""
+CURSOR_REST_S: Final = 0.05
+"""How long the cursor must rest before linked tables follow it: a held key must not start a query for each row."""
+BUSY_AFTER_S: Final = 0.15
+"""After this time, a message that rows or details are being computed replaces the old ones."""
+MESSAGE_AFTER_S: Final = 0.06
+"""After this time, the status line says that the table is being filtered: each key is answered within 0.1 s."""
 ROWS_AT_ONCE: Final = 50_000
-"""Up to so many rows a filter or a sort is done before the next key is looked at; more go to a thread."""
+"""More rows are filtered and sorted in a thread."""
 
-THREADS: Final = "apply"
-"""The group of the threads that filter and sort."""
+APPLY_GROUP: Final = "apply"
+"""The group of the workers that filter and sort."""
 
 
 class Filtering:
@@ -65,12 +65,12 @@ class Filtering:
             self._take(model.apply(model.frame, state, model.units(), global_filter), keep_row=keep_row)
             return
         if self._timer is None and not self.message:
-            self._timer = self._pane.set_timer(MESSAGE_AFTER, self._show_message)
+            self._timer = self._pane.set_timer(MESSAGE_AFTER_S, self._show_message)
         self._pane.run_worker(
             self._job(self._request, state, global_filter, keep_row=keep_row),
             thread=True,
             exclusive=True,
-            group=THREADS,
+            group=APPLY_GROUP,
             exit_on_error=False,
         )
 

@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 
     from tui.model.columns import Column
 
-GUTTER: Final = 2
-"""Cells before the first column: the mark of a marked row, and a blank."""
-GAP: Final = 2
-"""Blank cells between two columns."""
+GUTTER_CELLS: Final = 2
+"""The width before the first column: the mark of a marked row, and a blank."""
+COLUMN_GAP: Final = 2
+"""Blanks between two columns."""
 PINNED_SHARE: Final = 0.3
-"""On wide lines it keeps this part of them: a name that can be read is worth more than one column more."""
-PINNED_COMFORT: Final = 32
-"""The pinned column gives nothing to the share bar below this."""
-HELD_SHARE: Final = 0.6
-"""Columns pinned by the user take at most this part of the room beside the name: the others need some to scroll."""
-BAR_MIN: Final = 8
-"""Cells of a bar, beside which less important columns have to do."""
-BAR_LEAST: Final = 5
-"""Cells of each of several bars where the numbers leave no more: in eighths of a cell shares can still be compared."""
-BAR_MAX: Final = 20
-TEXT_WIDEST: Final = 28
-"""A text that is not the name takes no more cells until all columns, names and bars have theirs."""
+"""The share of a wide line that the pinned column keeps: a readable name is worth more than another column."""
+MIN_PINNED_CELLS_WITH_BAR: Final = 32
+"""The pinned column is not made narrower than this for the share bar."""
+MAX_USER_PINNED_SHARE: Final = 0.6
+"""The share of the width beside the name that columns pinned by the user may take, so that the others can scroll."""
+COMFORTABLE_BAR_CELLS: Final = 8
+"""Less important columns are left out for a bar of this width."""
+MIN_BAR_CELLS: Final = 5
+"""The minimum width of each of several bars; they are drawn in eighths of a cell."""
+MAX_BAR_CELLS: Final = 20
+MAX_TEXT_CELLS: Final = 28
+"""The maximum width of a text other than the name, until all columns, names and bars have their width."""
 BAR_PRIORITY: Final = 6
-"""Columns of this priority and less important ones only get the room that the share bar leaves."""
+"""Columns of this priority or a lower one get only the width that the share bar leaves."""
 
 LEFT_ALIGNED: Final = frozenset({ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.FLAG})
 
@@ -108,9 +108,9 @@ def _columns_that_fit(
     are_barred = is_filling = is_full = is_silent_reached = False
     for group in columns_by_priority(columns):
         priority = group[0].priority
-        needs = sum(widths[column.name] + GAP for column in group)
+        needs = sum(widths[column.name] + COLUMN_GAP for column in group)
         if not are_barred and (priority >= BAR_PRIORITY or needs > room):
-            room -= (BAR_MIN + 1) * len(chosen.intersection(bar_columns))
+            room -= (COMFORTABLE_BAR_CELLS + 1) * len(chosen.intersection(bar_columns))
             are_barred = True
         is_silent = priority >= UNINFORMATIVE_PRIORITY
         if not is_filling and (needs > room or is_silent):
@@ -134,7 +134,7 @@ def _cut(columns: Sequence[Column], head: Column | None, widths: Mapping[str, in
     """The widths where texts beside the name ask for no more than theirs; those read against it for its ``least``."""
     partners = head.compared_with if head else ()
     texts = [column.name for column in columns if column.kind is ColumnKind.TEXT and column is not head]
-    return {**widths, **{name: min(widths[name], least if name in partners else TEXT_WIDEST) for name in texts}}
+    return {**widths, **{name: min(widths[name], least if name in partners else MAX_TEXT_CELLS) for name in texts}}
 
 
 def _shared(names: Sequence[str], whole: Mapping[str, int], room: int) -> Mapping[str, int]:
@@ -161,7 +161,7 @@ def _held(columns: Sequence[Column], widths: Mapping[str, int], room: int) -> li
     """The columns pinned by the user that leave room for others; those after them scroll as before."""
     held: list[Column] = []
     for column in columns:
-        room -= widths[column.name] + GAP
+        room -= widths[column.name] + COLUMN_GAP
         if room < 0:
             break
         held.append(column)
@@ -218,13 +218,13 @@ def lay_out(
     if name_last and whole_name:
         # A name without a figure beside it means little: the most important one stays.
         figure = min((column for column in columns if column is not head), key=lambda each: each.priority, default=None)
-        least = max(least, width - GUTTER - (widths[figure.name] + GAP if figure else 0))
+        least = max(least, width - GUTTER_CELLS - (widths[figure.name] + COLUMN_GAP if figure else 0))
     head_least = min(widths[pinned], least, width) if head else 0
-    room = width - GUTTER - head_least + (0 if head else GAP)
+    room = width - GUTTER_CELLS - head_least + (0 if head else COLUMN_GAP)
 
     wanted = [by_name[name] for name in also_pinned if name in by_name and name != pinned]
-    held = _held(wanted, widths, round(room * HELD_SHARE))
-    room -= sum(widths[column.name] + GAP for column in held)
+    held = _held(wanted, widths, round(room * MAX_USER_PINNED_SHARE))
+    room -= sum(widths[column.name] + COLUMN_GAP for column in held)
     rest = [column for column in columns if column is not head and column not in held]
 
     name_more = widths[pinned] - head_least if head else 0
@@ -232,7 +232,7 @@ def lay_out(
     text_more = {column.name: whole[column.name] - widths[column.name] for column in columns if column.name not in own}
     fitting = _columns_that_fit(rest, widths, room, bar_columns, name_more, text_more)
     last = [column.name for column in rest if name_last and column.name in behind and column.name in fitting]
-    room -= sum(widths[name] + GAP for name in last)
+    room -= sum(widths[name] + COLUMN_GAP for name in last)
     rest, fitting = [column for column in rest if column.name not in last], fitting.difference(last)
     ordered = [column.name for column in rest if column.name in fitting]
     if not keeps_order:
@@ -243,28 +243,30 @@ def lay_out(
     shown: list[str] = []
     used = 0
     for name in ordered[first:] if first else ordered[: len(fitting)]:
-        used += widths[name] + GAP
+        used += widths[name] + COLUMN_GAP
         if used > room and (shown or not first):
-            used -= widths[name] + GAP
+            used -= widths[name] + COLUMN_GAP
             break
         shown.append(name)
 
     head_width = 0
     bar = 0
     spare = room + head_least - used
-    comfort = widths.get(pinned, 0) if name_last else min(PINNED_COMFORT, widths.get(pinned, 0))
+    comfort = widths.get(pinned, 0) if name_last else min(MIN_PINNED_CELLS_WITH_BAR, widths.get(pinned, 0))
     names = [*(column.name for column in held), *shown, *last]
     barred = [name for name in names if name in bar_columns]
-    while barred and spare - ((BAR_LEAST if len(barred) > 1 else BAR_MIN) + 1) * len(barred) < comfort:
+    while (
+        barred and spare - ((MIN_BAR_CELLS if len(barred) > 1 else COMFORTABLE_BAR_CELLS) + 1) * len(barred) < comfort
+    ):
         barred.pop()
     if barred:
-        least = min(BAR_MIN, (spare - comfort) // len(barred) - 1)
+        least = min(COMFORTABLE_BAR_CELLS, (spare - comfort) // len(barred) - 1)
         whole_texts = widths.get(pinned, 0) + sum(text_more.get(name, 0) for name in names)
-        bar = min(BAR_MAX, max(least, (spare - whole_texts) // len(barred) - 1))
+        bar = min(MAX_BAR_CELLS, max(least, (spare - whole_texts) // len(barred) - 1))
         spare -= (bar + 1) * len(barred)
     if head:
         partners = [name for name in names if name in head.compared_with]
-        both = max(1, min(spare, width - GUTTER)) + sum(widths[name] for name in partners)
+        both = max(1, min(spare, width - GUTTER_CELLS)) + sum(widths[name] for name in partners)
         shares = _shared([pinned, *partners], whole, both)
         spare += sum(widths[name] for name in partners) - sum(shares.values())
         widths = {**widths, **shares}
@@ -276,13 +278,13 @@ def lay_out(
     if head:
         line.insert(len(line) - len(last) if name_last else 0, (head, head_width))
     placed: list[PlacedColumn] = []
-    x = GUTTER
+    x = GUTTER_CELLS
     for column, wide in line:
         column_width = wide if column is head and not placed else min(wide, width - x)
         if column_width <= 0:
             break
         placed.append(PlacedColumn(column, x, column_width, bar if column.name in barred else 0))
-        x = placed[-1].end + GAP
+        x = placed[-1].end + COLUMN_GAP
     still = [column.name for column in held]
     heads = [head.name] if head else []
     sequence = (*still, *ordered, *heads, *last) if name_last else (*heads, *still, *ordered)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from tui.model.columns import Column
 
-PAGE: Final = 128
-"""Rows made into Python values at a time: two tall screens, so that a page down mostly finds them made."""
+PAGE_ROWS: Final = 128
+"""Rows converted to Python values at a time: two tall screens, so that page down mostly finds its rows converted."""
 MAX_CACHED_PAGES: Final = 16
-MAX_SEARCHED: Final = 4
-"""Up to so many keys are looked for one by one."""
+MAX_SINGLE_LOOKUPS: Final = 4
+"""More keys are looked up with a join."""
 
 NO_MATCH: Final = "No row matches the filter. Press esc to clear it."
 
@@ -53,12 +53,12 @@ class TableRows:
 
     def row(self, row: int) -> tuple[object, ...]:
         """The values of a shown row, in the order of the frame's columns."""
-        page, offset = divmod(row, PAGE)
+        page, offset = divmod(row, PAGE_ROWS)
         rows = self._pages.get(page)
         if rows is None:
             if len(self._pages) >= MAX_CACHED_PAGES:
                 self._pages.pop(next(iter(self._pages)))
-            rows = self._pages[page] = self.slice(page * PAGE, PAGE).rows()
+            rows = self._pages[page] = self.slice(page * PAGE_ROWS, PAGE_ROWS).rows()
         return rows[offset]
 
     def value(self, row: int, column: str) -> object:
@@ -119,7 +119,7 @@ class TableRows:
         known = [key for key in keys if len(key) == len(columns)]
         if not known or not columns or any(column not in self._positions for column in columns):
             return []
-        if len(known) <= MAX_SEARCHED:
+        if len(known) <= MAX_SINGLE_LOOKUPS:
             return sorted({row for key in known if (row := self._find_key(key, columns)) is not None})
         schema = {column: self.frame.schema[column] for column in columns}
         try:

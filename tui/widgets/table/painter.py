@@ -13,7 +13,7 @@ from textual.strip import Strip
 from tui.model.columns import ColumnKind
 from tui.text_width import bar, cell_width, clip, growth_bar, pad
 from tui.widgets.table.cells import UNIT_COLUMN
-from tui.widgets.table.layout import GAP, GUTTER, PlacedColumn, TableLayout
+from tui.widgets.table.layout import COLUMN_GAP, GUTTER_CELLS, PlacedColumn, TableLayout
 
 if TYPE_CHECKING:
     import re
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from tui.widgets.table.cells import CellWriter
 
 
-WHOLE: Final = 100.0
-"""The percentage that is all."""
-NOTE: Final = "#"
-"""Stands before a row that has a note."""
+WHOLE_PCT: Final = 100.0
+"""The percentage of the whole."""
+NOTE_MARK: Final = "#"
+"""The mark of a row with a note."""
 UNDERLINE: Final = Style(underline=True)
 MAX_CACHED_TEXTS: Final = 1_024
-"""Texts of cells of a column: in most columns few values fill all rows."""
+"""Cell texts cached for each column: in most columns a few values fill all rows."""
 STATUS_COLUMNS: Final = frozenset({"verdict", "severity"})
-"""Columns that say how serious a row is."""
-SERIOUS: Final = frozenset({"error", "warning", "info"})
-"""Of their values, those of rows that are read; all others are of rows that hold no finding, which are dim."""
+"""Columns with the severity of a row."""
+FINDING_SEVERITIES: Final = frozenset({"error", "warning", "info"})
+"""Severities of findings; rows with another status are dim."""
 _CACHED_TYPES: Final = frozenset({int, float, str, bool, type(None)})
-"""Values that are written alike wherever they stand: a name in a tree stands at its depth."""
+"""Types whose values have the same text in every row; the text of a name in a tree depends on its depth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class RowLook:
 
 
 PLAIN: Final = RowLook()
-"""How most rows look."""
+"""The style of most rows."""
 
 
 class TablePainter:
@@ -104,7 +104,7 @@ class TablePainter:
         self._cells = [_Cell(placed, writers[placed.column.name], positions) for placed in layout.placed]
         self._status = next((cell for cell in self._cells if cell.placed.column.name in STATUS_COLUMNS), None)
         self._blanks_behind = " " * max(
-            0, width - GUTTER - sum(cell.placed.end - cell.placed.x + GAP for cell in self._cells)
+            0, width - GUTTER_CELLS - sum(cell.placed.end - cell.placed.x + COLUMN_GAP for cell in self._cells)
         )
 
     def header(self, sort: Sort, cursor_column: str) -> Strip:
@@ -112,7 +112,7 @@ class TablePainter:
         directions = dict(sort)
         order = {name: number if len(sort) > 1 else 0 for number, (name, _) in enumerate(sort, 1)}
         runs = _Runs(self.styles.header)
-        runs.add(" " * GUTTER)
+        runs.add(" " * GUTTER_CELLS)
         for placed in self.layout.placed:
             name = placed.column.name
             title, width = self.writers[name].title, placed.width
@@ -130,7 +130,7 @@ class TablePainter:
             runs.add(title, style)
             if placed.is_left_aligned:
                 runs.add(blank)
-            runs.add(" " * (placed.end - placed.x - width + GAP))
+            runs.add(" " * (placed.end - placed.x - width + COLUMN_GAP))
         return runs.strip(self.width)
 
     def row(self, values: Sequence[object], look: RowLook, hits: re.Pattern[str] | None = None) -> Strip:
@@ -147,14 +147,14 @@ class TablePainter:
         if on_cursor:
             base = styles.cursor_row if look.is_focused else styles.blurred_row
         status = values[self._status.position] if self._status is not None else None
-        if isinstance(status, str) and status not in SERIOUS and not on_cursor:
+        if isinstance(status, str) and status not in FINDING_SEVERITIES and not on_cursor:
             base = styles.unknown
         runs = _Runs(base)
         mark = "•" if look.is_marked else ""
         # The sign of a note stands in the place of the mark where there is none, which keeps it off the name.
-        signs = f"{mark}{NOTE if look.is_noted else ''}"
+        signs = f"{mark}{NOTE_MARK if look.is_noted else ''}"
         runs.add(signs, styles.mark if not on_cursor else None)
-        runs.add(" " * (GUTTER - len(signs)))
+        runs.add(" " * (GUTTER_CELLS - len(signs)))
         hit = (base + UNDERLINE if on_cursor else styles.hit) if look.is_found else None
         hit_is_shown = False
         for cell in self._cells:
@@ -178,7 +178,7 @@ class TablePainter:
             else:
                 runs.add(cell.filled(value, values), style)
             if placed.bar:
-                full = self._full.get(placed.column.name, WHOLE)
+                full = self._full.get(placed.column.name, WHOLE_PCT)
                 share = value / full if isinstance(value, (int, float)) else 0.0
                 runs.add(" ")
                 if placed.column.is_growth:
@@ -189,7 +189,7 @@ class TablePainter:
                     runs.add(" " * ((placed.bar - 1) % 2))
                 else:
                     runs.add(pad(bar(share, placed.bar), placed.bar), self._bar_style(look, styles.bar))
-            runs.add(" " * GAP)
+            runs.add(" " * COLUMN_GAP)
         runs.add(self._blanks_behind)
         if hit and not hit_is_shown:
             # What was found is cut away, or is a number: the whole row stands for it.
@@ -208,12 +208,12 @@ class TablePainter:
 
         Commands stay whole: they are not wrapped at the hyphens of their options.
         """
-        lines = wrap(text, max(8, self.width - 2 * GUTTER), break_on_hyphens=False)
+        lines = wrap(text, max(8, self.width - 2 * GUTTER_CELLS), break_on_hyphens=False)
         if len(lines) < room:
             lines.insert(0, "")
         runs = _Runs(self.styles.row)
         if line < len(lines):
-            runs.add(" " * GUTTER + lines[line], self.styles.unknown)
+            runs.add(" " * GUTTER_CELLS + lines[line], self.styles.unknown)
         return runs.strip(self.width)
 
 

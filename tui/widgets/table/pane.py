@@ -29,7 +29,7 @@ from tui.widgets.table.filtering import Filtering
 from tui.widgets.table.model import Key, Row, TableModel
 from tui.widgets.table.search import QueryBar, SearchController
 from tui.widgets.table.status_line import StatusLine, StatusWriter, sorted_by
-from tui.widgets.table.view import HEADER, MOVE_IDS, FrameTable
+from tui.widgets.table.view import HEADER_LINES, MOVE_IDS, FrameTable
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tui.model.table_spec import Sort, TableSpec, TableState
 
 OPENS_BAR: Final = frozenset({"find", "filter", "filter_column"})
-OF_ROWS: Final = frozenset(
+ROW_ACTIONS: Final = frozenset(
     {
         "open_row",
         "find",
@@ -56,13 +56,13 @@ OF_ROWS: Final = frozenset(
         "toggle_mark",
     }
 )
-"""What the footer does not offer where there are no rows; pressed all the same, a key says why there are none."""
-APPLIED: Final = frozenset(
+"""Actions that the footer leaves out if there are no rows; their keys then say why there are none."""
+QUERY_FIELDS: Final = frozenset(
     {"filter", "find", "sort", "most_rows", "hides_small", "as_share", "share_of_shown", "hidden"}
 )
-"""The parts of the state that decide which rows are shown, in which order, and what shares are taken of."""
-FOLDED_BELOW: Final = 3
-"""With fewer lines than these there is none for a row: the status line stands for the table."""
+"""The fields of the state that decide which rows are shown, their order, and what shares refer to."""
+MIN_ROW_LINES: Final = 3
+"""With fewer lines only the status line is shown."""
 
 
 def _calls(method: Callable[[TablePane], Callable[[], None]]) -> Callable[[TablePane], None]:
@@ -187,7 +187,7 @@ class TablePane(Vertical):
 
     def on_resize(self, event: Resize) -> None:
         """Where there is no room for a row, say what the table holds, and the way to it."""
-        is_folded = 0 < event.size.height < FOLDED_BELOW
+        is_folded = 0 < event.size.height < MIN_ROW_LINES
         if is_folded != self.is_folded:
             self.is_folded = is_folded
             self.set_class(is_folded, "-folded")
@@ -269,7 +269,7 @@ class TablePane(Vertical):
         if self.frame.is_empty():
             return None
         beside = sum(child.display for child in self.children if child is not self.table)
-        return HEADER + self.frame.height + beside
+        return HEADER_LINES + self.frame.height + beside
 
     def rows_taken(self) -> None:
         """The model shows the rows of the latest filter, search and order: draw them."""
@@ -312,7 +312,7 @@ class TablePane(Vertical):
         """
         model = self.model
         model.state = replace(model.state, **changes)  # type: ignore[arg-type]
-        if changes.keys() & APPLIED:
+        if changes.keys() & QUERY_FIELDS:
             self.filtering.apply(keep_row=keep_row)
         else:
             model.shown_state = replace(model.shown_state, **changes)  # type: ignore[arg-type]
@@ -353,7 +353,7 @@ class TablePane(Vertical):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """A filter that broke down must not look like one that is still at work."""
-        if event.state is WorkerState.ERROR and event.worker.group == filtering.THREADS:
+        if event.state is WorkerState.ERROR and event.worker.group == filtering.APPLY_GROUP:
             event.stop()
             self._give_up()
             self.notify(plain(f"that did not work: {event.worker.error}"), severity="error", markup=False)
@@ -402,7 +402,7 @@ class TablePane(Vertical):
         self.show_status()
         if self._settle_timer is not None:
             self._settle_timer.cancel()
-        self._settle_timer = call_after(self, filtering.SETTLED_AFTER, self.cursor_settled)
+        self._settle_timer = call_after(self, filtering.CURSOR_REST_S, self.cursor_settled)
 
     def cursor_settled(self) -> None:
         """Post the row that the cursor has come to rest on."""
@@ -563,7 +563,7 @@ class TablePane(Vertical):
     @property
     def idle_actions(self) -> Collection[str]:
         """What the footer offers in vain."""
-        return OF_ROWS if self.has_no_rows else ()
+        return ROW_ACTIONS if self.has_no_rows else ()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While something is typed, keys that open the bar are typed like all others."""

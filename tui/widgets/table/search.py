@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 
-SETTLE_S: Final = 0.01
-"""Seconds without a key before what is typed takes effect."""
+TYPING_REST_S: Final = 0.01
+"""Seconds without a key before the typed text is applied."""
 MAX_HISTORY: Final = 100
 ANSWER_STEP: Final = 12
 
@@ -237,7 +237,7 @@ class QueryBar(Horizontal):
     def _typing(self, event: Input.Changed) -> None:
         event.stop()
         self._stop_settle_timer()
-        self._settle_timer = call_after(self, SETTLE_S, self._settle)
+        self._settle_timer = call_after(self, TYPING_REST_S, self._settle)
 
     def _settle(self) -> None:
         if self.is_open:

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 SEPARATOR: Final = " · "
 FILTER: Final = "filter "
-FILTER_LEAST: Final = len(FILTER) + 12
+MIN_FILTER_CELLS: Final = len(FILTER) + 12
 """In fewer cells a filter cannot be read."""
-SEEN_ELSEWHERE: Final = 5
-"""The importance of what the table's head shows as well, or what can be asked for: the other parts keep their room."""
+LOW_IMPORTANCE: Final = 5
+"""The importance of parts that the table's head shows too, or that a key shows: the other parts come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +104,13 @@ class TableStatus:
         if self.marks:
             parts.append((2, self.marks))
         if self.marks_average:
-            parts.append((SEEN_ELSEWHERE, f"avg {self.marks_average}"))
+            parts.append((LOW_IMPORTANCE, f"avg {self.marks_average}"))
         if self.shares_of:
             parts.append((2, f"% of {self.shares_of}"))
         if self.filter:
             parts.append((4, f"{FILTER}{self.filter}"))
         if self.sorted_by:
-            parts.append((SEEN_ELSEWHERE, f"sorted by {self.sorted_by}"))
+            parts.append((LOW_IMPORTANCE, f"sorted by {self.sorted_by}"))
         return parts
 
     def columns_out_of_sight(self, *, short: bool = False) -> str:
@@ -132,7 +132,7 @@ class TableStatus:
         parts = self.parts()
         while True:
             least = max(parts, key=lambda part: part[0])
-            is_shown_elsewhere = least[0] == SEEN_ELSEWHERE
+            is_shown_elsewhere = least[0] == LOW_IMPORTANCE
             heads = (title,) if is_shown_elsewhere or len(parts) == 1 else (title, "")
             ends = (long_end,) if is_shown_elsewhere else (long_end, short_end)
             for head in heads:
@@ -140,7 +140,12 @@ class TableStatus:
                     room = width - (cell_width(end) + 2 if end else 0)
                     missing_cells = cell_width(head + SEPARATOR.join(text for _, text in parts)) - room
                     cells = cell_width(least[1]) - missing_cells
-                    if missing_cells > 0 and end == ends[-1] and least[1].startswith(FILTER) and cells >= FILTER_LEAST:
+                    if (
+                        missing_cells > 0
+                        and end == ends[-1]
+                        and least[1].startswith(FILTER)
+                        and cells >= MIN_FILTER_CELLS
+                    ):
                         parts[parts.index(least)] = (least[0], clip(least[1], cells))
                         missing_cells = 0
                     if missing_cells <= 0 or (len(parts) == 1 and end == ends[-1]):

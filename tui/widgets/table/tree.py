@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 
 LINES_AROUND: Final = 6
-"""Lines of a screen around the rows of its tree: crumbs, tabs, a note, headings, status and footer."""
-WORTH_UNFOLDING: Final = 0.01
-"""A group with a smaller share of the time stays folded when a tree is first shown."""
-STEP: Final = 2
-"""Cells that a row stands further in than the one that it lies in, where there is room."""
-NAME_LEAST: Final = 16
-"""Cells that are left to a name, however deep it lies."""
+"""Lines of a screen around the rows of its tree: path, tabs, a note, headings, status line and footer."""
+MIN_UNFOLDED_SHARE: Final = 0.01
+"""Groups with a smaller share of the time are folded when a tree is first shown."""
+INDENT_CELLS: Final = 2
+"""The indentation of each level, if there is room."""
+MIN_NAME_CELLS: Final = 16
+"""The minimum width of a name at any depth."""
 
 
-TAIL: Final = 0.75
-"""Of a name that is cut, its end gets this part: ``autograd::engine::evaluate_function: `` begins every second one."""
+TAIL_SHARE: Final = 0.75
+"""The share of a cut name that its end gets: many names begin with ``autograd::engine::evaluate_function: ``."""
 
 
 class TreeText(str):
@@ -76,20 +76,20 @@ class TreeWriter(CellWriter):
     def __init__(self, column: Column, facts: ColumnFacts, state: TableState, *, deepest: int) -> None:
         super().__init__(column, facts, state, is_pinned=True)
         self._deepest = deepest
-        self.width += STEP * deepest + 2
+        self.width += INDENT_CELLS * deepest + 2
 
     def fitted(self, value: object, width: int) -> str:
         """The name behind its indentation: less of that where the room is too small."""
         if not isinstance(value, TreeText):
             return super().fitted(value, width)
-        step = STEP if STEP * self._deepest + NAME_LEAST <= width else 1
-        indent = max(0, min(step * value.depth, width - NAME_LEAST))
+        step = INDENT_CELLS if INDENT_CELLS * self._deepest + MIN_NAME_CELLS <= width else 1
+        indent = max(0, min(step * value.depth, width - MIN_NAME_CELLS))
         before = " " * indent + value.sign + " "
         name, room = self.whole(str(value)), max(1, width - cell_width(before))
         if cell_width(name) > room:
             name = without_prefix(name)
         # Names of ops begin alike: their ends distinguish them. "(unattributed: ...)" is read from its start.
-        return before + (clip(name, room) if name.startswith("(") else clip_middle(name, room, tail=TAIL))
+        return before + (clip(name, room) if name.startswith("(") else clip_middle(name, room, tail=TAIL_SHARE))
 
 
 class TreeRows(TableRows):
@@ -196,7 +196,7 @@ class TreeModel(TableModel):
         """
         sizes = self.forest.child_sums(np.ones(len(flags), np.int64))
         whole = int(self._within[self.forest.levels[0]].sum()) if len(flags) else 0
-        heavy = (sizes > 0) & (self._within > whole * WORTH_UNFOLDING)
+        heavy = (sizes > 0) & (self._within > whole * MIN_UNFOLDED_SHARE)
         while self.room:
             visible = self.forest.visible(flags)
             left = self.room - int(visible.sum())

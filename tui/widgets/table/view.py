@@ -18,7 +18,7 @@ from tui.model.columns import ColumnKind
 from tui.query.facts import facts_of
 from tui.widgets.output_filters import direct_lines
 from tui.widgets.table.layout import TableLayout, lay_out
-from tui.widgets.table.painter import PLAIN, WHOLE, RowLook, TablePainter, TableStyles
+from tui.widgets.table.painter import PLAIN, WHOLE_PCT, RowLook, TablePainter, TableStyles
 
 if TYPE_CHECKING:
     import re
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from tui.widgets.table.model import TableModel
 
 MOVE_IDS: Final = frozenset(action.id for action in actions_of(Scope.TABLE) if action.group == "Movement")
-HEADER: Final = 1
+HEADER_LINES: Final = 1
 """Lines that do not scroll."""
 MAX_CACHED_STRIPS: Final = 400
-"""Each is a dozen objects that the collector looks through: a few screens of them are enough."""
+"""A few screens; each strip is a dozen objects that the garbage collector must visit."""
 AHEAD_ROWS: Final = 8
-"""So many rows are drawn ahead at a time: a key that comes meanwhile hardly waits."""
+"""Rows rendered ahead at a time; few, so that a key does not wait."""
 
 
-STEPS: Final = 8
-"""Places of a thumb within a cell."""
+THUMB_STEPS: Final = 8
+"""Positions of the scroll bar's thumb within a cell."""
 
 
 def thumb_position(top: float, last: float, lines: int, height: int) -> float:
@@ -55,7 +55,7 @@ def thumb_position(top: float, last: float, lines: int, height: int) -> float:
     >>> [round(thumb_position(top, 999_980, 1_000_000, 20)) for top in (0, 20, 40, 999_980)]
     [0, 3289, 3289, 999980]
     """
-    places = STEPS * (height - max(1, height * height / max(1, lines)))
+    places = THUMB_STEPS * (height - max(1, height * height / max(1, lines)))
     step = last / max(1, places)
     # The middle between two steps: rounding leads to neither.
     return top if step < 1 or top <= 0 or top >= last else (top // step + 0.5) * step
@@ -194,7 +194,7 @@ class FrameTable(ScrollView, can_focus=True):
 
     def show_rows(self) -> None:
         """Draw the rows of the model, which are others or in another order."""
-        self.set_height(len(self.model.rows) + HEADER)
+        self.set_height(len(self.model.rows) + HEADER_LINES)
         self.redraw()
         self._scroll_to_cursor()
         self.post_message(self.CursorMoved(self))
@@ -267,7 +267,7 @@ class FrameTable(ScrollView, can_focus=True):
                 if column.is_growth and column.name in model.spec.bars and column.kind is not ColumnKind.PERCENT:
                     # The largest change fills its half of the bar; of shares 100%.
                     low, high = facts_of(model.rows.frame)[column.name].extent
-                    full[column.name] = max(abs(low or 0), abs(high or 0)) or WHOLE
+                    full[column.name] = max(abs(low or 0), abs(high or 0)) or WHOLE_PCT
             self._painter = TablePainter(layout, written, positions, self._row_styles(), width + 1, full)
             self.post_message(self.LayoutChanged(self))
         return self._painter
@@ -336,12 +336,12 @@ class FrameTable(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""
         painter = self._ensure_painter()
-        if y < HEADER:
+        if y < HEADER_LINES:
             return painter.header(self.model.sort, self.model.cursor_column)
-        row = self.scroll_offset.y + y - HEADER
+        row = self.scroll_offset.y + y - HEADER_LINES
         if row >= len(self.model.rows):
             empty = self.empty_text if not len(self.model.rows) else ""
-            return painter.message(empty, y - HEADER, self.size.height - HEADER)
+            return painter.message(empty, y - HEADER_LINES, self.size.height - HEADER_LINES)
         return self._row_strip(painter, row)
 
     def _row_strip(self, painter: TablePainter, row: int) -> Strip:
@@ -380,14 +380,14 @@ class FrameTable(ScrollView, can_focus=True):
         )
 
     def _refresh_row(self, row: int) -> None:
-        line = row - self.scroll_offset.y + HEADER
-        if HEADER <= line < self.size.height:
+        line = row - self.scroll_offset.y + HEADER_LINES
+        if HEADER_LINES <= line < self.size.height:
             self.refresh(Region(0, line, self.size.width, 1))
 
     @property
     def page_rows(self) -> int:
         """Rows on the screen."""
-        return max(1, self.scrollable_content_region.height - HEADER)
+        return max(1, self.scrollable_content_region.height - HEADER_LINES)
 
     def _scroll_to_cursor(self) -> None:
         top = self.scroll_offset.y
@@ -463,7 +463,7 @@ class FrameTable(ScrollView, can_focus=True):
                 self._first_column += 1
                 self.redraw()
         self._refresh_row(self.model.cursor_row)
-        self.refresh(Region(0, 0, self.size.width, HEADER))
+        self.refresh(Region(0, 0, self.size.width, HEADER_LINES))
         self.post_message(self.CursorMoved(self))
 
     def _step_column(self, step: int) -> None:
@@ -530,10 +530,10 @@ class FrameTable(ScrollView, can_focus=True):
         placed = self.table_layout.column_at(event.x)
         if placed is None:
             return
-        if event.y < HEADER:
+        if event.y < HEADER_LINES:
             self.post_message(self.HeaderClicked(self, placed.column.name))
             return
-        row = self.scroll_offset.y + event.y - HEADER
+        row = self.scroll_offset.y + event.y - HEADER_LINES
         if row >= len(self.model.rows):
             return
         self.move_to_column(placed.column.name)

@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from tui.widgets.timeline.view import TimelineView
 
 
-HEAD: Final = 2
-"""Lines above everything else: the ruler and the iterations."""
+HEAD_LINES: Final = 2
+"""The lines above the lanes: the ruler and the iterations."""
 SHARE_CELLS: Final = 5
-"""Cells of ``<1%`` and ``100%``, with a blank."""
-LEGEND_FROM: Final = 12
-"""With so many lines the last one tells what the colors or glyphs mean."""
+"""The width of ``<1%`` and ``100%``, with a blank."""
+MIN_LINES_WITH_LEGEND: Final = 12
+"""From this height on, the last line explains the colors or characters."""
 
 _SOLID, _HIT, _LINK, _CURSOR, _MARK = (1 << bit for bit in range(5, 10))
 """What a cell is drawn as besides its look; a look takes the bits below."""
 
 MORE_SIGNS: Final = "? more"
-"""What stands in the legend where there is no room for all of it."""
+"""The end of a legend that is cut."""
 
 _REVERSED: Final = Style(reverse=True)
 COLORS: Final = {
@@ -60,7 +60,7 @@ COLORS: Final = {
     ItemKind.OP: "$kind-cpu",
     ItemKind.RANGE: "$kind-range",
 }
-"""The variable of the theme that each kind of item is drawn in."""
+"""The theme's variable for the color of each kind of item."""
 
 _LOOKS: Final = {
     "label": "color: $foreground;",
@@ -74,7 +74,7 @@ _LOOKS: Final = {
     **{look.name.lower(): f"color: {color};" for look, color in COLORS.items()},
 }
 PARTS: Final = tuple(_LOOKS)
-"""What has a style of its own: each is a component class of the widget."""
+"""Parts with a style of their own: each is a component class of the widget."""
 STYLES: Final = "\n".join(
     [
         "TimelineView { height: 1fr; }",
@@ -119,10 +119,10 @@ class TimelinePainter:
             return self._ruler_line(view.window)
         if y == 1:
             return self._iterations_line(view.shown, view.window)
-        if y == height - 1 and height >= LEGEND_FROM:
+        if y == height - 1 and height >= MIN_LINES_WITH_LEGEND:
             return self._legend_line(view.shown)
         if y < view.head:
-            return self._track_line(*divmod(y - HEAD, view.track_lines))
+            return self._track_line(*divmod(y - HEAD_LINES, view.track_lines))
         number = y - view.head
         if number < len(view.lines):
             return self._lane_line(view.shown, view.window, number)

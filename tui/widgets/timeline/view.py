@@ -22,7 +22,7 @@ from tui.text_width import cell_width
 from tui.widgets.app_services import services_of
 from tui.widgets.charts.bars import BarRow, bar_columns, bar_lines
 from tui.widgets.output_filters import MANY_COLORS, direct_lines
-from tui.widgets.timeline.painter import HEAD, LEGEND_FROM, PARTS, SHARE_CELLS, STYLES, TimelinePainter
+from tui.widgets.timeline.painter import HEAD_LINES, MIN_LINES_WITH_LEGEND, PARTS, SHARE_CELLS, STYLES, TimelinePainter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,21 +40,21 @@ if TYPE_CHECKING:
 
 MOVE_IDS: Final = frozenset(action.id for action in actions_of(Scope.TIMELINE) if action.group == "Movement")
 JUMP_SHARE: Final = 0.3
-"""A jump to something brings so close that it takes about this share of the screen, where that is not too close."""
-LABEL_MOST: Final = 0.3
-"""Share of the width that the labels take at most."""
-TRACKS_FROM: Final = 8
-"""With so many lines to spare there are tracks, of two lines each where there are twice as many."""
-GROWTH: Final = ((True, 4), (False, 2), (True, 8), (False, 3), (True, 16), (False, 5), (True, 24))
-"""Lanes become taller in these steps: GPU lanes (True) or all others, and up to how many lines each."""
+"""The share of the screen that an item takes after a jump to it, unless that would zoom in too far."""
+MAX_LABEL_SHARE: Final = 0.3
+"""The maximum share of the width for the labels."""
+MIN_SPARE_LINES_FOR_TRACKS: Final = 8
+"""With this number of spare lines there are tracks; with twice as many, they have two lines each."""
+GROWTH_STEPS: Final = ((True, 4), (False, 2), (True, 8), (False, 3), (True, 16), (False, 5), (True, 24))
+"""The order in which lanes become taller: whether GPU lanes or the others grow, and to how many lines each."""
 
 AHEAD_LANES: Final = 4
-"""So many lanes are computed ahead at a time: a key that comes meanwhile hardly waits."""
-WINDOWS_KEPT: Final = 20
-"""Parts of the time whose lanes are computed, or were."""
+"""Lanes computed ahead at a time; few, so that a key does not wait."""
+MAX_CACHED_WINDOWS: Final = 20
+"""The number of time windows whose lanes are cached."""
 
 Marks = tuple[tuple[int, str], ...]
-"""Moments by the ruler, and what stands there."""
+"""Times on the ruler, with their labels."""
 
 
 def lane_heights(lanes: Sequence[Lane], spare: int) -> list[int]:
@@ -65,7 +65,7 @@ def lane_heights(lanes: Sequence[Lane], spare: int) -> list[int]:
         spare: Lines that are left with one for each.
     """
     heights = [1] * len(lanes)
-    for of_gpu, most in GROWTH:
+    for of_gpu, most in GROWTH_STEPS:
         places = [place for place, lane in enumerate(lanes) if lane.on_gpu is of_gpu]
         while places and len(places) <= spare and heights[places[0]] < most:
             spare -= len(places)
@@ -145,18 +145,18 @@ class TimelineView(Widget, can_focus=True):
             labels = (self.label_of(place, place - 1 if place else None) for place in places)
             longest = max(map(cell_width, labels), default=0)
             longest = max([longest, *(cell_width(track.name) - SHARE_CELLS for track in self.tracks)])
-            self._label_cells = min(longest + SHARE_CELLS + 3, max(16, int(self.size.width * LABEL_MOST)))
+            self._label_cells = min(longest + SHARE_CELLS + 3, max(16, int(self.size.width * MAX_LABEL_SHARE)))
         return self._label_cells
 
     @property
     def needed_lines(self) -> int:
         """Lines that it fills with one for each lane."""
-        return HEAD + len(self.reachable()) + (self.size.height >= LEGEND_FROM)
+        return HEAD_LINES + len(self.reachable()) + (self.size.height >= MIN_LINES_WITH_LEGEND)
 
     @property
     def _room_at_most(self) -> int:
         """Lines for lanes and tracks."""
-        return max(1, self.size.height - HEAD - (self.size.height >= LEGEND_FROM))
+        return max(1, self.size.height - HEAD_LINES - (self.size.height >= MIN_LINES_WITH_LEGEND))
 
     @property
     def tracks(self) -> tuple[Track, ...]:
@@ -172,17 +172,17 @@ class TimelineView(Widget, can_focus=True):
     def track_lines(self) -> int:
         """Lines of each track; 0 where there is no room for them."""
         spare = self._room_at_most - len(self.reachable())
-        return 0 if spare < TRACKS_FROM else 1 if spare < 2 * TRACKS_FROM else 2
+        return 0 if spare < MIN_SPARE_LINES_FOR_TRACKS else 1 if spare < 2 * MIN_SPARE_LINES_FOR_TRACKS else 2
 
     @property
     def head(self) -> int:
         """Lines above the lanes: the ruler, the iterations and the tracks."""
-        return HEAD + self.track_lines * len(self.tracks)
+        return HEAD_LINES + self.track_lines * len(self.tracks)
 
     @property
     def room(self) -> int:
         """Lines for lanes."""
-        return max(1, self._room_at_most - (self.head - HEAD))
+        return max(1, self._room_at_most - (self.head - HEAD_LINES))
 
     @property
     def lines(self) -> tuple[tuple[int, int, int], ...]:
@@ -310,7 +310,7 @@ class TimelineView(Widget, can_focus=True):
         numbers = [number for number, (place, _, _) in enumerate(self.lines) if place == lane]
         if numbers:
             self.refresh(Region(0, self.head + numbers[0], self.size.width, len(numbers)))
-        self.refresh(Region(0, 0, self.size.width, HEAD))
+        self.refresh(Region(0, 0, self.size.width, HEAD_LINES))
 
     @property
     def item(self) -> int | None:
@@ -453,7 +453,7 @@ class TimelineView(Widget, can_focus=True):
         assert self.window is not None, "there are lanes"
         found = self._track_shares.get(self.window)
         if found is None:
-            if len(self._track_shares) > WINDOWS_KEPT:
+            if len(self._track_shares) > MAX_CACHED_WINDOWS:
                 self._track_shares.clear()
             edges = self.window.edges()
             found = self._track_shares[self.window] = [track.shares(edges) for track in self.tracks]
@@ -495,7 +495,7 @@ class TimelineView(Widget, can_focus=True):
     def _drawn_in(self, window: Window, place: int) -> tuple[LaneCells, int]:
         # The latest asked for comes last, and the first goes where they are too many.
         lanes = self._drawn[window] = self._drawn.pop(window, {})
-        if len(self._drawn) > WINDOWS_KEPT:
+        if len(self._drawn) > MAX_CACHED_WINDOWS:
             del self._drawn[next(iter(self._drawn))]
         found = lanes.get(place)
         if found is None:
@@ -523,8 +523,8 @@ class TimelineView(Widget, can_focus=True):
 
 
 MOST_LINES: Final = 12
-LEAST_LINES: Final = 4
-"""With fewer lines to spare there is no panel."""
+MIN_PANEL_LINES: Final = 4
+"""With fewer spare lines there is no panel."""
 _PARTS_OF_KINDS: Final = {
     ItemKind.TENSOR: "tensor",
     ItemKind.KERNEL: "other",
@@ -532,7 +532,7 @@ _PARTS_OF_KINDS: Final = {
     ItemKind.COMMUNICATION: "communication",
     ItemKind.MEMSET: "memset",
 }
-"""How kinds of items look in charts; all others are memory copies."""
+"""The style in charts of each kind of item; all others are memory copies."""
 
 
 class TopWork(Widget):
@@ -550,7 +550,7 @@ class TopWork(Widget):
 
     def make_room(self, spare: int) -> None:
         """Take so many lines, or none where they are too few."""
-        lines = min(spare, MOST_LINES) if spare >= LEAST_LINES else 0
+        lines = min(spare, MOST_LINES) if spare >= MIN_PANEL_LINES else 0
         if lines != self.lines:
             self.lines = lines
             self.display = lines > 0
