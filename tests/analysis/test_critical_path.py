@@ -314,8 +314,8 @@ def eight_iterations() -> Profile:
 def test_of_a_very_large_profile_only_what_is_around_an_iteration_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = eight_iterations()
     expected = critical_paths(whole).row(5, named=True), critical_path(whole, 0, 5).rows()
-    monkeypatch.setattr(tui.analysis.critical_path, "MOST_ACTIVITIES", 5)
-    monkeypatch.setattr(tui.analysis.critical_path_trace, "MOST_ACTIVITIES", 5)
+    monkeypatch.setattr(tui.analysis.critical_path, "MAX_ACTIVITIES", 5)
+    monkeypatch.setattr(tui.analysis.critical_path_trace, "MAX_ACTIVITIES", 5)
     found = eight_iterations()
     assert critical_paths(found)["iteration"].to_list() == [3]
     assert left_out_note(found) == (
@@ -331,8 +331,8 @@ def test_of_a_very_large_profile_only_what_is_around_an_iteration_is_looked_at(m
 
 
 def test_an_iteration_that_is_too_large_itself_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.analysis.critical_path, "MOST_ACTIVITIES", 1)
-    monkeypatch.setattr(tui.analysis.critical_path_trace, "MOST_ACTIVITIES", 1)
+    monkeypatch.setattr(tui.analysis.critical_path, "MAX_ACTIVITIES", 1)
+    monkeypatch.setattr(tui.analysis.critical_path_trace, "MAX_ACTIVITIES", 1)
     found = made(activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)])
     assert why_no_path(found).startswith("the run has 2 GPU activities, more than the 1 that are looked at together: ")
     assert why_no_path(eight_iterations()).startswith("iteration 3 has 4 GPU activities, more than the 1 ")

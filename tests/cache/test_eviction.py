@@ -109,7 +109,7 @@ def test_what_was_not_used_for_longest_goes_first(log: str, monkeypatch: pytest.
         os.utime(newest / "entry.json", (1_000 + at, 1_000 + at))
     size = entry.entries()[0].bytes
     assert kept_of(paths[0])
-    monkeypatch.setattr(entry, "MOST_BYTES", int(3.5 * size))
+    monkeypatch.setattr(entry, "MAX_BYTES", int(3.5 * size))
     keep(paths[3])
     assert [kept_of(path) for path in paths] == [True, False, True, True]
     assert sum(kept.bytes for kept in entry.entries()) <= 3.5 * size
@@ -124,7 +124,7 @@ def test_what_is_kept_by_name_goes_last_though_it_was_not_used_for_longest(log: 
 
 
 def test_what_is_larger_than_all_room_is_not_written(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry, "MOST_BYTES", 1000)
+    monkeypatch.setattr(entry, "MAX_BYTES", 1000)
     keep(log)
     assert not entries()
 

@@ -83,7 +83,7 @@ def test_opening_again_gives_what_opening_gave(name: str, monkeypatch: pytest.Mo
     from tui.analysis.ops.op_costs import recorded_ops
     from tui.cache import cache
 
-    monkeypatch.setattr(cache, "LEAST_BYTES", 0)
+    monkeypatch.setattr(cache, "MIN_BYTES", 0)
     small = {"least_bytes": 0, "least_seconds": 0}
     monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, **small})
     options = OpenOptions(paths=(str(SAMPLES / name),))

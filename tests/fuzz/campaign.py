@@ -31,7 +31,7 @@ from tests.fuzz.inputs import SQLITE, Tree, content, folders, inputs, real_input
 from tests.fuzz.mutators import CELLS, change_columns, damaged, damaged_folder
 from tests.fuzz.survival import survives
 
-MOST_MEMORY = 8 << 30
+MAX_MEMORY = 8 << 30
 """Bytes of address space: an input that needs more is a finding."""
 LONGEST_S = 120.0
 """Seconds of processor time for all that is shown of an input; one text may take ten, which the reader sees itself."""
@@ -84,7 +84,7 @@ def _write(path: Path, data: bytes | None) -> None:
 
 def work(seed: int, first: int, count: int) -> None:
     """Read inputs, and tell of each in a line."""
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     known = sources()
     for number in range(first, first + count):
         record: dict[str, Any] = {"number": number}

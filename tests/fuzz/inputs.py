@@ -34,8 +34,8 @@ from tests.loaders.rocprof import test_rocpd, test_rocprofv3_json
 from tests.loaders.xla import test_xplane
 
 SAMPLES = Path(__file__).parents[2] / "sample_logs"
-MOST_BYTES = 300_000
-MOST_EVENTS = 80
+MAX_BYTES = 300_000
+MAX_EVENTS = 80
 """Events of a kind."""
 SQLITE = b"SQLite format 3\0"
 PARQUET = b"PAR1"
@@ -133,7 +133,7 @@ def folders() -> dict[str, Tree]:
 def real_inputs() -> list[str]:
     """The paths of the smaller real files beside the checkout, from there; none where there are none."""
     paths = [path for folder in ("corpus", "corpus2") for path in sorted((SHARED / folder).rglob("*"))]
-    small = [path for path in paths if path.is_file() and path.stat().st_size <= MOST_BYTES]
+    small = [path for path in paths if path.is_file() and path.stat().st_size <= MAX_BYTES]
     return [str(path.relative_to(SHARED)) for path in small if path.name not in NO_INPUTS]
 
 
@@ -143,7 +143,7 @@ def content(path: Path) -> bytes:
     if path.suffix == ".gz":
         with suppress(EOFError, OSError):  # some are damaged already
             data = gzip.decompress(data)
-    if len(data) <= MOST_BYTES or data.startswith(SQLITE):
+    if len(data) <= MAX_BYTES or data.startswith(SQLITE):
         return data
     if data.lstrip()[:1] == b"{":
         tree = json.loads(data)
@@ -153,8 +153,8 @@ def content(path: Path) -> bytes:
         for event in tree.get("traceEvents", []):
             kind = (event.get("ph", ""), event.get("cat", ""))
             kinds[kind] += 1
-            if kinds[kind] <= MOST_EVENTS:
+            if kinds[kind] <= MAX_EVENTS:
                 kept.append(event)
         return json.dumps({**tree, "traceEvents": kept}).encode()
-    end = data.rfind(b"\n", 0, MOST_BYTES)
-    return data[: end + 1 or MOST_BYTES]
+    end = data.rfind(b"\n", 0, MAX_BYTES)
+    return data[: end + 1 or MAX_BYTES]

@@ -52,7 +52,7 @@ def test_a_folder_without_profiles_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_too_many_files_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.loaders.multi_file.load_together.MOST_FILES", 2)
+    monkeypatch.setattr("tui.loaders.multi_file.load_together.MAX_FILES", 2)
     for number in range(3):
         (tmp_path / f"{number}.log").write_text("nothing\n")
     with pytest.raises(ProftuiError, match="holds 3 files"):

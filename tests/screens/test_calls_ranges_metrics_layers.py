@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TORCH, PALEO, METRICS = "resnet50_training.pt.trace.json.gz", "paleo_vgg16.txt", "metrics_and_events.nvprof.log"
 NEXT = "full_stop"
-MOST_MEANWHILE = ("backward", 5, 2_175)
+MAX_MEANWHILE = ("backward", 5, 2_175)
 STATES = {
     "calls-of-a-function": (TORCH, "api-calls", ("enter", "i")),
     "threads": (TORCH, "api-calls", (NEXT,)),
@@ -146,7 +146,7 @@ async def test_what_other_threads_launched_in_the_time_of_a_range_stands_apart()
         await press(pilot, NEXT, NEXT)
         most = table_of(pilot, "meanwhile_ranges").current_row
         assert most is not None
-        assert (most["name"], most["range_kernels"], most["meanwhile_kernels"]) == MOST_MEANWHILE
+        assert (most["name"], most["range_kernels"], most["meanwhile_kernels"]) == MAX_MEANWHILE
         await press(pilot, "enter")
         row = table_of(pilot, "meanwhile_instances").current_row
         assert row is not None

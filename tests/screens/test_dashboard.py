@@ -43,7 +43,7 @@ TORCH, NSYS, NCU, PALEO = (
 RANKS = "ddp_ranks"
 MADE: Final = {"made dlprof": dlprof, "made ranks": training}
 ALL_KINDS: Final = (CAFFE, TRAINING, RUNS, TORCH, NSYS, NCU, PALEO, RANKS, *MADE)
-MOST_DOORS: Final = (CAFFE, TORCH, NCU)
+MAX_DOORS: Final = (CAFFE, TORCH, NCU)
 
 
 def shown(name: str, size: tuple[int, int] = (120, 40)) -> AbstractAsyncContextManager[Pilot[None]]:
@@ -142,7 +142,7 @@ async def go_through(pilot: Pilot[None], link: Link) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in MOST_DOORS else pytest.param(name, marks=pytest.mark.slow) for name in ALL_KINDS]
+    "name", [name if name in MAX_DOORS else pytest.param(name, marks=pytest.mark.slow) for name in ALL_KINDS]
 )
 async def test_every_link_leads_to_rows(name: str) -> None:
     async with shown(name) as pilot:

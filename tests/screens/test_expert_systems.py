@@ -21,7 +21,7 @@ from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.timeline.lookup import Gap, TimeInterval, gap_at
 from tui.model.table_spec import TableState
 from tui.query.apply import apply
-from tui.screens.base import MIN_CELLS_FOR_DETAILS
+from tui.screens.base import WIDE_CELLS
 from tui.screens.expert_systems import path_lines
 from tui.screens.menus import MenuScreen
 from tui.screens.tabs import TabbedTables
@@ -256,7 +256,7 @@ def test_savings_of_the_work_behind_a_finding() -> None:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_where_enter_leads_is_read_without_scrolling(size: tuple[int, int]) -> None:
     async with opened(TRAINING, size=size, view="expert-systems") as pilot:
-        await press(pilot, *(["i"] if size[0] < MIN_CELLS_FOR_DETAILS else []))
+        await press(pilot, *(["i"] if size[0] < WIDE_CELLS else []))
         await settled(pilot)
         text = screen_text(pilot.app)
         assert "opens the longest gaps" in text

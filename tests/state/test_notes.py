@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tui.state import notes as notes_module
-from tui.state.notes import MOST_CHARACTERS, MOST_LINES, Notes, RowPlace, why_too_long
+from tui.state.notes import MAX_CHARACTERS, MAX_LINES, Notes, RowPlace, why_too_long
 from tui.state.store import DocumentFolder, Files, files
 
 FILES = Files("a" * 32, "stamp")
@@ -61,8 +61,8 @@ def test_two_runs_are_merged_and_the_last_writer_of_a_note_wins() -> None:
 
 def test_what_is_too_much_is_refused_with_the_reason() -> None:
     notes = Notes(FILES)
-    assert "at most 2,000 characters" in notes.keep(place(), "gemm", "x" * (MOST_CHARACTERS + 1))
-    assert "at most 40 lines" in why_too_long("x\n" * MOST_LINES + "x")
+    assert "at most 2,000 characters" in notes.keep(place(), "gemm", "x" * (MAX_CHARACTERS + 1))
+    assert "at most 40 lines" in why_too_long("x\n" * MAX_LINES + "x")
     assert notes.keep(place("x" * 20_000), "gemm", "text").startswith("this row has no storable key")
     assert notes.all == {}
     assert notes.keep(place(), "w" * 1_000, "text") == ""
@@ -70,7 +70,7 @@ def test_what_is_too_much_is_refused_with_the_reason() -> None:
 
 
 def test_the_last_note_that_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notes_module, "MOST_NOTES", 2)
+    monkeypatch.setattr(notes_module, "MAX_NOTES", 2)
     notes = Notes(FILES)
     assert [notes.keep(place(name), name, "text") for name in "ab"] == ["", ""]
     assert notes.keep(place("c"), "c", "text").startswith("this file has 2 notes")

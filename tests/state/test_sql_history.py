@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tui.state.store import Store
-from tui.state.workspace import MOST_CHARACTERS, MOST_QUERIES, Queries
+from tui.state.workspace import MAX_CHARACTERS, MAX_QUERIES, Queries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "queries.json", version=1, most=MOST_QUERIES)
+    return Store(tmp_path / "queries.json", version=1, most=MAX_QUERIES)
 
 
 def test_the_latest_is_last_and_each_is_there_once(store: Store) -> None:
-    for text in ("select 1", "select 2", "select 1", "select \ud800", "x" * (MOST_CHARACTERS + 1)):
+    for text in ("select 1", "select 2", "select 1", "select \ud800", "x" * (MAX_CHARACTERS + 1)):
         assert Queries(store).keep(text.encode("utf-8", "replace").decode(), "a") == ""
     assert Queries(store).texts() == ["select 2", "select 1", "select ?"]
 
 
 def test_so_many_are_kept_and_those_of_a_file_are_forgotten(store: Store) -> None:
-    for number in range(MOST_QUERIES + 2):
+    for number in range(MAX_QUERIES + 2):
         Queries(store).keep(f"select {number}", "a" if number % 2 else "b")
-    assert Queries(store).texts() == [f"select {number}" for number in range(2, MOST_QUERIES + 2)]
+    assert Queries(store).texts() == [f"select {number}" for number in range(2, MAX_QUERIES + 2)]
     assert Queries(store).forget("a") == Queries(store).forget("none") == ""
-    assert Queries(store).texts() == [f"select {number}" for number in range(2, MOST_QUERIES + 2, 2)]
+    assert Queries(store).texts() == [f"select {number}" for number in range(2, MAX_QUERIES + 2, 2)]
 
 
 def test_what_was_not_written_by_this_program_is_left_out(store: Store) -> None:
     Queries(store).keep("select 1", "a")
     content = json.loads(store.path.read_text())
     content["entries"] |= {"x": 1, "y": {"text": 3}, "z": {"text": " ", "files": "", "at_ns": 1}}
-    content["entries"]["long"] = {"text": "x" * (MOST_CHARACTERS + 1), "files": "", "at_ns": 2}
+    content["entries"]["long"] = {"text": "x" * (MAX_CHARACTERS + 1), "files": "", "at_ns": 2}
     store.path.write_text(json.dumps(content))
     assert Queries(store).texts() == ["select 1"]
     store.path.write_text("{")

@@ -79,7 +79,7 @@ def test_another_version_is_left_alone(store: Store) -> None:
 
 def test_a_document_that_is_too_large_is_not_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.change({"a": "x" * 100})
-    monkeypatch.setattr("tui.state.store.MOST_BYTES", 50)
+    monkeypatch.setattr("tui.state.store.MAX_BYTES", 50)
     assert "is too large" in store.read().warning
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 K = ColumnKind
 
-MOST_TRIED: Final = 80
+MAX_TRIED: Final = 80
 """Of so many names, those with most time on the path, it is computed what half of it saves."""
 _FOREVER: Final = 1 << 62
 
@@ -412,7 +412,7 @@ def _saved(graph: Graph, pieces: pl.DataFrame, on_path: pl.DataFrame) -> pl.Data
     key = ["path_kind", "name"]
     tried = (
         on_path.sort("path_ns", *key, descending=[True, False, False])
-        .head(MOST_TRIED)
+        .head(MAX_TRIED)
         .select(key)
         .with_row_index("case")
     )

@@ -70,7 +70,7 @@ _BY_WORK_KIND: Final = {
     WorkKind.COPY: PathKind.COPY,
 }
 _STREAM_WAIT: Final = r"^(?:cuda|hip|cu)StreamWaitEvent"
-_MOST_STEPS_BACK: Final = 64
+_MAX_STEPS_BACK: Final = 64
 """Of activities that end before a moment so many are tried."""
 _EARLIEST: Final = -(1 << 62)
 
@@ -221,7 +221,7 @@ def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
     return CpuItems(nesting, threads[order], bounds[order], joined["name"], timed[0].height, numbers)
 
 
-MOST_ACTIVITIES: Final = 1_000_000
+MAX_ACTIVITIES: Final = 1_000_000
 """So many activities are looked at together: they take about 300 bytes of memory each."""
 
 
@@ -239,7 +239,7 @@ class Basis:
 def base_profile(profile: Profile) -> Profile:
     """Return the profile that critical paths are computed from (`Basis`)."""
     whole = profile.all_iterations or profile
-    if whole["activities"].height <= MOST_ACTIVITIES:
+    if whole["activities"].height <= MAX_ACTIVITIES:
         return whole if whole.steps is not None else with_iterations(whole)
     return part_basis(profile).profile
 
@@ -255,17 +255,17 @@ def part_basis(profile: Profile) -> Basis:
     key = ["session", "iteration"]
     if shown.is_empty():
         return Basis(_part(whole, shown))
-    if profile["activities"].height <= MOST_ACTIVITIES:
+    if profile["activities"].height <= MAX_ACTIVITIES:
         made = _part(whole, shown)
-        if made["activities"].height <= MOST_ACTIVITIES:
+        if made["activities"].height <= MAX_ACTIVITIES:
             return Basis(made)
     of_first = shown.filter(pl.col("session") == shown["session"][0]).sort("duration_ns", "iteration")
     one = of_first.slice((of_first.height - 1) // 2, 1)
     made = _part(whole, one)
     number, count = one["iteration"][0], made["activities"].height
-    if count > MOST_ACTIVITIES:
+    if count > MAX_ACTIVITIES:
         what = "the run" if shown.height == 1 else f"iteration {number}"
-        words = f"{what} has {count:,} GPU activities, more than the {MOST_ACTIVITIES:,} that are looked at together"
+        words = f"{what} has {count:,} GPU activities, more than the {MAX_ACTIVITIES:,} that are looked at together"
         return Basis(_part(whole, one.clear()), words)
     others = f"{shown.select(key).n_unique() - 1:,} other iterations"
     return Basis(made, f"iteration {number} is that of median duration; for {others}: --iterations, or :iterations")
@@ -546,7 +546,7 @@ def _infer_stream_waits(one: _Starts, calls: pl.DataFrame, shift: int) -> None:
                 unexplained.add(at)
     for at in sorted(unexplained):
         last = int(np.searchsorted(ends, start[at], side="right")) - 1
-        for position in range(last, max(last - _MOST_STEPS_BACK, -1), -1):
+        for position in range(last, max(last - _MAX_STEPS_BACK, -1), -1):
             other = int(by_end[position])
             same = call[other] == call[at] and call[at] >= 0 and start[other] < start[at]
             if end[other] <= one.ready[at] and not same:
@@ -586,7 +586,7 @@ def _blocked_calls(
         else:
             work = -1
             last = int(np.searchsorted(ends, finish, side="right")) - 1
-            for position in range(last, max(last - _MOST_STEPS_BACK, -1), -1):
+            for position in range(last, max(last - _MAX_STEPS_BACK, -1), -1):
                 if launch[by_end[position]] < begin:
                     work = int(by_end[position])
                     break
@@ -650,7 +650,7 @@ def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int)
         woken = np.full(len(one.starts), -1, np.int64)
         position = np.searchsorted(end[by_end], one.starts, side="right") - 1
         left = np.flatnonzero(position >= 0)
-        for _ in range(_MOST_STEPS_BACK):
+        for _ in range(_MAX_STEPS_BACK):
             other = by_end[position[left]]
             left = left[end[other] > own_end[left]]
             if not len(left):

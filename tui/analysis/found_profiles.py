@@ -31,7 +31,7 @@ from tui.model.table_spec import TableSpec
 from tui.options import expand_user_path
 from tui.state.notes import Notes
 from tui.state.store import files
-from tui.state.workspace import MOST_KERNELS, FirstFigures, KernelTotal, opened_files
+from tui.state.workspace import MAX_KERNELS, FirstFigures, KernelTotal, opened_files
 from tui.text import plain
 from tui.text_width import clip, clip_middle, pad, shorten_symbol
 
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
     from tui.model.profile import Profile
 
-MOST_FOLDERS: Final = 2_000
+MAX_FOLDERS: Final = 2_000
 """The most folders that are looked into."""
-MOST_FILES: Final = 2_000
+MAX_FILES: Final = 2_000
 """The most files whose beginning is read, the newest ones."""
 DEEPEST: Final = 8
 """Folders further below are not looked into."""
@@ -170,8 +170,8 @@ def _candidates(folder: str) -> tuple[list[tuple[str, int, int]], str]:
     left_out = ""
     for path in _folders(os.path.abspath(folder)):  # noqa: PTH100
         folders += 1
-        if folders > MOST_FOLDERS:
-            left_out = f"only the first {MOST_FOLDERS:,} folders were searched"
+        if folders > MAX_FOLDERS:
+            left_out = f"only the first {MAX_FOLDERS:,} folders were searched"
             break
         if is_profile_folder(path):
             names = [path]
@@ -185,9 +185,9 @@ def _candidates(folder: str) -> tuple[list[tuple[str, int, int]], str]:
         profiles = [name for name in names if not _SOURCE_CODE.fullmatch(Path(name).suffix)]
         found += [(name, *stamp) for name in profiles if (stamp := _stamp(name)) is not None]
     found.sort(key=lambda one: (-one[2], one[0]))
-    if len(found) > MOST_FILES:
-        left_out = f"only the newest {MOST_FILES:,} of {len(found):,} files were looked at"
-    return found[:MOST_FILES], left_out
+    if len(found) > MAX_FILES:
+        left_out = f"only the newest {MAX_FILES:,} of {len(found):,} files were looked at"
+    return found[:MAX_FILES], left_out
 
 
 def _folders(top: str) -> Iterator[str]:
@@ -302,7 +302,7 @@ def first_figures(profile: Profile) -> FirstFigures:
         .sort("total_ns", "name", descending=[True, False], nulls_last=True)
     )
     top = tuple(
-        KernelTotal(str(name)[:1000], calls, total) for name, calls, total in by_name.head(MOST_KERNELS).iter_rows()
+        KernelTotal(str(name)[:1000], calls, total) for name, calls, total in by_name.head(MAX_KERNELS).iter_rows()
     )
     walls = [last - first for first, last in wall_bounds(profile).values()]
     names = profile["devices"]["name"].drop_nulls().unique(maintain_order=True).to_list()
@@ -440,7 +440,7 @@ def formats_frame() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["title", "record_with", "format", "recognized_by"], orient="row")
 
 
-MOST_LISTED: Final = 10_000
+MAX_LISTED: Final = 10_000
 """The most entries of a folder that are looked at to complete a path."""
 
 
@@ -458,7 +458,7 @@ def complete_path(text: str, folder: str) -> str | None:
         with os.scandir(expand_user_path(os.path.join(folder, typed_folder or "."))) as entries:  # noqa: PTH118
             found = [
                 (entry.name, entry.is_dir())
-                for entry, _ in zip(entries, range(MOST_LISTED), strict=False)
+                for entry, _ in zip(entries, range(MAX_LISTED), strict=False)
                 if entry.name.startswith(name) and (name.startswith(".") or not entry.name.startswith("."))
             ]
     except (OSError, ValueError):

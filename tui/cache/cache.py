@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
     from tui.cache.frame_files import FrameSpool
 
-LEAST_BYTES: Final = 8 << 20
+MIN_BYTES: Final = 8 << 20
 """Smaller files are not cached: they load quickly."""
 
-LEAST_SECONDS: Final = 0.25
+MIN_SECONDS: Final = 0.25
 """Files that load faster are not cached."""
 
 _SETTLED_NS: Final = 2 * 10**9
@@ -71,8 +71,8 @@ class Cache:
         results: Mapping[str, pl.Schema] = MappingProxyType({}),
         *,
         renew: bool = False,
-        least_bytes: int = LEAST_BYTES,
-        least_seconds: float = LEAST_SECONDS,
+        least_bytes: int = MIN_BYTES,
+        least_seconds: float = MIN_SECONDS,
     ) -> None:
         self._results = results
         self._renew = renew

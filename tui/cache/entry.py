@@ -145,7 +145,7 @@ LAYOUT: Final = 2
 """The version of the layout of entries."""
 
 MANIFEST: Final = "entry.json"
-_MOST_BYTES: Final = 64 << 20
+_MAX_BYTES: Final = 64 << 20
 """A larger manifest was not written by this program."""
 
 
@@ -335,7 +335,7 @@ def entry_manifest(entry: int) -> EntryManifest:
         msgspec.MsgspecError: It is no manifest.
     """
     with opened_file(entry, MANIFEST) as descriptor:
-        if os.fstat(descriptor).st_size > _MOST_BYTES:
+        if os.fstat(descriptor).st_size > _MAX_BYTES:
             raise DamagedError("the manifest is too large")
         digest, _, body = read_all(descriptor).partition(b"\n")
     if digest != xxhash.xxh3_128(body).hexdigest().encode():
@@ -368,10 +368,10 @@ def _text(entry: int, manifest: EntryManifest, stored: CachedText) -> StoredText
     return StoredText.again(stored.name, descriptor, stored.ranges, is_copy=False)
 
 
-MOST_BYTES: Final = 5 << 30
+MAX_BYTES: Final = 5 << 30
 """The maximum size of the cache."""
 
-MOST_OF_FREE: Final = 10
+FREE_SPACE_DIVISOR: Final = 10
 """The cache takes at most this fraction (1/n) of the free disk space, not counting itself."""
 
 
@@ -420,7 +420,9 @@ def limit() -> int:
     """
     with opened_folder() as within:
         disk = os.fstatvfs(within)
-    return min(MOST_BYTES, (disk.f_bavail * disk.f_frsize + sum(stored.bytes for stored in entries())) // MOST_OF_FREE)
+    return min(
+        MAX_BYTES, (disk.f_bavail * disk.f_frsize + sum(stored.bytes for stored in entries())) // FREE_SPACE_DIVISOR
+    )
 
 
 def evict(*, most: int, keep: str = "") -> None:

@@ -240,7 +240,7 @@ def translate_codes(numbers: pl.Series, table: np.ndarray[Any, Any], rows: int) 
 
 Result = TypeVar("Result")
 
-LEAST_BYTES: Final = 1 << 16
+MIN_BYTES: Final = 1 << 16
 """Smaller columns and arrays stay in memory."""
 
 _AT_ONCE: Final = 1 << 20
@@ -312,7 +312,7 @@ def _spill(result: Any) -> Any:
     if isinstance(result, pl.Series):
         return _columns([result])[0]
     if isinstance(result, pl.DataFrame):
-        if all(bytes_of(result.height, dtype) < LEAST_BYTES for dtype in result.dtypes):
+        if all(bytes_of(result.height, dtype) < MIN_BYTES for dtype in result.dtypes):
             return result
         return pl.DataFrame(_columns([result.select(name).to_series() for name in result.columns]))
     if isinstance(result, tuple) and type(result) is tuple:
@@ -336,7 +336,7 @@ def _is_mapped(values: np.ndarray) -> bool:
 
 
 def _array(values: np.ndarray) -> np.ndarray:
-    if values.nbytes < LEAST_BYTES or _is_mapped(values) or values.dtype.hasobject or not values.ndim:
+    if values.nbytes < MIN_BYTES or _is_mapped(values) or values.dtype.hasobject or not values.ndim:
         return values
     with unnamed_file() as file:
         at_once = max(1, _AT_ONCE * len(values) // values.size)
@@ -371,7 +371,7 @@ def _columns(columns: list[pl.Series]) -> list[pl.Series]:
 
 
 def _must_spill(series: pl.Series) -> bool:
-    if bytes_of(len(series), series.dtype) < LEAST_BYTES or (series.dtype == NAME and not hasattr(series.cat, "to")):
+    if bytes_of(len(series), series.dtype) < MIN_BYTES or (series.dtype == NAME and not hasattr(series.cat, "to")):
         return False
     return not is_mapped(series)
 

@@ -51,7 +51,7 @@ MAX_BYTES: Final = 40_000
 """Bytes of an answer, unless more are asked for."""
 ROWS: Final = 50
 """Rows of a table, unless more are asked for."""
-MOST_ROWS: Final = 1_000_000
+MAX_ROWS: Final = 1_000_000
 """Rows of a table at most."""
 _LONGEST_SHOWN: Final = 200
 """Characters of a path in an error."""
@@ -305,8 +305,8 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def _at_least_one(number: int) -> int:
-    if not 1 <= number <= MOST_ROWS:
-        raise ProftuiError(f"limit {number}: expected a number from 1 to {MOST_ROWS:,}")
+    if not 1 <= number <= MAX_ROWS:
+        raise ProftuiError(f"limit {number}: expected a number from 1 to {MAX_ROWS:,}")
     return number
 
 

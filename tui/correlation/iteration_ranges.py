@@ -166,7 +166,7 @@ _SERVER: Final = "server step"
 _SERVER_RANK: Final = -1
 """Before all other families."""
 
-_LEAST_COVERED: Final = 0.5
+_MIN_COVERED: Final = 0.5
 """The ranges of a family cover at least this share of the time from the first to the last."""
 
 
@@ -216,7 +216,7 @@ def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
         .filter(
             ~pl.col("overlap").fill_null(False),
             (pl.col("count") >= 2) | (pl.col("rank") <= 0),
-            (pl.col("covered") >= _LEAST_COVERED * pl.col("span")) | (pl.col("rank") == _SERVER_RANK),
+            (pl.col("covered") >= _MIN_COVERED * pl.col("span")) | (pl.col("rank") == _SERVER_RANK),
         )
         .sort("rank", "covered", descending=[False, True], maintain_order=True)
     )

@@ -234,7 +234,7 @@ TIMEOUT_S: Final = 5
 """How long to wait for the scheduler."""
 
 _VERSION: Final = "tui:__version__"
-_MOST_NAMED: Final = 3
+_MAX_NAMED: Final = 3
 
 
 @contextlib.contextmanager
@@ -349,8 +349,8 @@ def _raise_for_workers(problems: dict[str, str], words: str, hint: str = "") -> 
     bad = {worker: problem for worker, problem in problems.items() if problem}
     if not bad:
         return
-    named = ", ".join(list(bad)[:_MOST_NAMED])
-    more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
+    named = ", ".join(list(bad)[:_MAX_NAMED])
+    more = f" and {len(bad) - _MAX_NAMED} more" if len(bad) > _MAX_NAMED else ""
     problem = next(iter(bad.values()))
     raise ProftuiError(f"worker {named}{more} {words.format(problem)}", hint)
 

@@ -47,7 +47,7 @@ Files are sorted by session and time, so a time range is a few neighboring group
 each. Smaller groups compress worse (each has its own dictionaries), and of larger ones more is read than is used.
 """
 
-MOST_BYTES: Final = 256 << 20
+MAX_BYTES: Final = 256 << 20
 """The largest manifest; it has about a kilobyte for each part."""
 
 PART_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -188,7 +188,7 @@ class Folder:
         """
         file = self._path / MANIFEST
         try:
-            if file.stat().st_size > MOST_BYTES:
+            if file.stat().st_size > MAX_BYTES:
                 raise ProftuiError(f"{self.called}: the manifest is too large to be one of proftui")
             return file.read_bytes()
         except OSError as error:
@@ -242,7 +242,7 @@ class Cloud:
                 f"check that proftui convert wrote a dataset there, and set {CLOUDS[scheme]}",
             ) from error
         text = "".join(lines.to_series().to_list())
-        if len(text) > MOST_BYTES:
+        if len(text) > MAX_BYTES:
             raise ProftuiError(f"{self.called}: the manifest is too large to be one of proftui")
         return text.encode()
 
@@ -375,7 +375,7 @@ def batches(store: Store, part: DatasetPart, file: PartFile, starts: Starts) -> 
         raise DamagedPartError(part.name, f"{name} cannot be read ({first_line(error)})") from error
 
 
-_MOST_START_NS: Final = 1 << 62
+_MAX_START_NS: Final = 1 << 62
 """The latest start, to which a duration can be added."""
 
 
@@ -422,7 +422,7 @@ class _Validation:
             before = self._starts.get(session, (first, last))
             self._starts[session] = min(first, before[0]), max(last, before[1])
         return any(
-            last - first > 2 * MAX_NS or max(last, -first) > _MOST_START_NS for first, last in self._starts.values()
+            last - first > 2 * MAX_NS or max(last, -first) > _MAX_START_NS for first, last in self._starts.values()
         )
 
 

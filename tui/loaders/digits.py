@@ -134,7 +134,7 @@ _LARGEST_US: Final = 9 * 10**15
 """About 285 years; what is later does not fit into 64 bits of nanoseconds."""
 _LONGEST_NUMBER: Final = 64
 """The most characters of a time: a hostile file cannot force arithmetic with millions of digits."""
-_MOST_DIGITS: Final = 18
+_MAX_DIGITS: Final = 18
 _DECIMALS: Final = 3
 _MINUS, _DOT, _ZERO, _NEWLINE = b"-.0\n"
 
@@ -192,7 +192,7 @@ def ns_of_texts(texts: Sequence[bytes]) -> Ints:
     dots_in_row = np.bincount(dot_row, minlength=count)
     plain = (
         (digits > 0)
-        & (digits <= _MOST_DIGITS)
+        & (digits <= _MAX_DIGITS)
         & (digits + negative + dots_in_row == end - start)
         & (dots_in_row <= 1)
         & (decimals <= _DECIMALS)
@@ -200,7 +200,7 @@ def ns_of_texts(texts: Sequence[bytes]) -> Ints:
     # Each digit times its power of ten, added up for each row.
     row_of_digit = np.repeat(np.arange(count), digits)
     value = data[is_digit].astype(np.int64) - _ZERO
-    power = np.minimum(digits_before[end][row_of_digit] - 1 - np.arange(len(value)), _MOST_DIGITS)
+    power = np.minimum(digits_before[end][row_of_digit] - 1 - np.arange(len(value)), _MAX_DIGITS)
     parts = value * _POWERS_OF_TEN[power]
     total = np.zeros(count, np.int64)
     some = np.flatnonzero(digits)
@@ -214,7 +214,7 @@ def ns_of_texts(texts: Sequence[bytes]) -> Ints:
     return ns
 
 
-_POWERS_OF_TEN: Final = 10 ** np.arange(_MOST_DIGITS + 1, dtype=np.int64)
+_POWERS_OF_TEN: Final = 10 ** np.arange(_MAX_DIGITS + 1, dtype=np.int64)
 
 
 def _ns_of_text(text: bytes) -> int:

@@ -53,11 +53,11 @@ _CATEGORIES, _NAMES, _ARGUMENTS, _CONTEXTS, _SPECS, _KERNELS = 1, 2, 3, 23, 24, 
 _NAMED: Final = {**dict.fromkeys((_CATEGORIES, _NAMES, _ARGUMENTS, _SPECS), (2,)), _KERNELS: (2, 3)}
 """Fields of ``InternedData``, and the fields of their entries that are names."""
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
-_MOST_UNPACKED: Final = 1 << 28
-_MOST_RATIO: Final = 100
+_MAX_UNPACKED: Final = 1 << 28
+_MAX_RATIO: Final = 100
 _WINDOW: Final = 2 << 20
 """The approximate number of bytes per chunk."""
-_MOST_OPEN: Final = 1 << 18
+_MAX_OPEN: Final = 1 << 18
 """The most open slices; beyond it, the oldest count as never ended."""
 _PACKED_STEP: Final = 1 << 10
 """Compressed bytes that are decompressed at once."""
@@ -208,7 +208,7 @@ class PacketReader:
             parts = packed.spans(number)
             places = zip(parts.owner.tolist(), parts.begin.tolist(), parts.end.tolist(), strict=True)
             inner |= {owner: (number, begin, end) for owner, begin, end in places}
-        limit = max(_MOST_UNPACKED, _MOST_RATIO * self._read)
+        limit = max(_MAX_UNPACKED, _MAX_RATIO * self._read)
         for row, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
             if row not in inner:
                 yield b"\x0a" + _varint(end - begin) + bytes(wire.data[begin:end])
@@ -481,8 +481,8 @@ class TrackEvents:
             self._counters.append(counters.select("track", "value"))
             self.held += counters.height
         still_open = events.filter(is_begin).join(durations, on="order", how="anti", maintain_order="left")
-        self._unclosed += max(still_open.height - _MOST_OPEN, 0)
-        self._open = still_open.tail(_MOST_OPEN)
+        self._unclosed += max(still_open.height - _MAX_OPEN, 0)
+        self._open = still_open.tail(_MAX_OPEN)
 
     def _keep(self, slices: pl.DataFrame) -> None:
         if slices.is_empty():

@@ -34,7 +34,7 @@ FORMAT: Final = Format(
 
 _LONGEST: Final = 20_000
 """The longest row in characters, whatever the widths of its columns."""
-_MOST_TABLES: Final = 64
+_MAX_TABLES: Final = 64
 """The most tables of different processes that can alternate."""
 _LARGEST: Final = Decimal(1 << 62)
 _FEWEST_TABS: Final = 3
@@ -271,7 +271,7 @@ class _Tables:
         """Read a header, a line of dashes, a row, a total, or other output between them."""
         text = line.text
         if _columns(text) is not None:
-            self._headers = [*self._headers, line][-_MOST_TABLES:]
+            self._headers = [*self._headers, line][-_MAX_TABLES:]
             self._begin_pasted(line)
             return True
         if (rule := _rule(text)) is not None and self._ruled(rule, line):
@@ -298,7 +298,7 @@ class _Tables:
             )
             self._headers.remove(header)
             self._stray = 0
-            if len(self._tables) > _MOST_TABLES:
+            if len(self._tables) > _MAX_TABLES:
                 self._end(self._tables[0])
             return True
         table = next((open_table for open_table in self._tables if open_table.tag.match(line.text)), None)

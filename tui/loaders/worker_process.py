@@ -34,7 +34,7 @@ _ROOT: Final = Path(__file__).parents[2]
 _SIZE_BYTES: Final = 8
 _PIPE_BYTES: Final = 1 << 20
 """The most that is written or read in one call; pipes get this size where the system allows it."""
-_MOST_BUFFERS: Final = 1 << 16
+_MAX_BUFFERS: Final = 1 << 16
 _AT_ONCE: Final = 256
 """Buffers that one system call fills."""
 _MAX_ANSWER_BYTES: Final = 1 << 32
@@ -205,7 +205,7 @@ class WorkerProcess:
         """
         try:
             size, count = self._numbers(2)
-            if size > at_most or count > _MOST_BUFFERS:
+            if size > at_most or count > _MAX_BUFFERS:
                 raise WorkerLostError(f"a message of {size:,} bytes, more than the limit of {at_most:,}")
             sizes = self._numbers(count)
             if size + sum(sizes) > at_most:

@@ -440,7 +440,7 @@ FORMAT: Final = Format(
 _SURE: Final = re.compile(
     rb'"name"\s*:\s*"Stream #\d+|"name"\s*:\s*"[^"]*/(?:device:(?:GPU|TPU):\d+|host:CPU)"', re.IGNORECASE
 )
-_MOST_EVENTS: Final = 1_000_000
+_MAX_EVENTS: Final = 1_000_000
 """The most events that the exporter writes."""
 
 
@@ -549,6 +549,6 @@ def _report_issues(trace: Trace, events: XlaEvents, collector: Collector) -> Non
     if events.gpu.is_empty():
         reason = "no GPU work in the trace: the program used no GPU, or its work was not recorded"
         collector.issue("warning", None, "", reason)
-    if trace.complete.height >= _MOST_EVENTS:
-        reason = f"the profiler writes about {_MOST_EVENTS:,} events at most, so some are missing: record fewer steps"
+    if trace.complete.height >= _MAX_EVENTS:
+        reason = f"the profiler writes about {_MAX_EVENTS:,} events at most, so some are missing: record fewer steps"
         collector.issue("warning", None, f"{trace.complete.height:,} events", reason)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BINS: Final = 12
 """Bins of numbers."""
-MOST_VALUES: Final = 200
+MAX_VALUES: Final = 200
 """The most values of texts."""
 LOGARITHMIC_FROM: Final = 100
 """Where the largest number is so many times the least, each bin is by the same factor wider than the one before."""
@@ -81,9 +81,9 @@ def _text_distribution(rows: pl.DataFrame, column: Column, weight: str) -> Distr
     )
     bins = tuple(
         ValueBin(format_value(column.kind, value), number, total, equals_filter(column.name, value, column.kind))
-        for value, number, total in found.head(MOST_VALUES).iter_rows()
+        for value, number, total in found.head(MAX_VALUES).iter_rows()
     )
-    more = f", the first {MOST_VALUES} are listed" if found.height > MOST_VALUES else ""
+    more = f", the first {MAX_VALUES} are listed" if found.height > MAX_VALUES else ""
     what = "value" if found.height == 1 else "values"
     return Distribution(f"{count(found.height)} {what} in {count(rows.height)} rows{more}", bins)
 
@@ -149,7 +149,7 @@ def _edges(least: float, largest: float, *, whole: bool) -> list[float]:
     return list(plain)
 
 
-MOST_ACROSS: Final = 12
+MAX_ACROSS: Final = 12
 """The most columns of a pivot; the others are summed as one."""
 OTHER: Final = "(other)"
 ALL: Final = "all"
@@ -194,7 +194,7 @@ def pivot(rows: pl.DataFrame, by: Column, across: Column, weight: str = "") -> P
         found = wanted.group_by(name, maintain_order=True).agg(total)
         return found.sort("sum", descending=True, maintain_order=True)[name].head(most).to_list()
 
-    columns, values = largest("across", MOST_ACROSS), largest("by", MOST_VALUES)
+    columns, values = largest("across", MAX_ACROSS), largest("by", MAX_VALUES)
     cells = {
         (row, column): number
         for row, column, number in wanted.group_by("by", "across").agg(total).iter_rows()

@@ -177,8 +177,8 @@ class RowsInBackground:
             self._view.show_crumbs()
 
 
-MIN_CELLS_FOR_DETAILS: Final = 100
-"""Narrower screens have no room for details beside the rows."""
+WIDE_CELLS: Final = 100
+"""From this width on, a screen has room for details beside the rows."""
 
 
 @skip_small_layouts
@@ -457,7 +457,7 @@ class ViewScreen(Screen[None]):
     @property
     def _has_details_of_its_own(self) -> bool:
         """Whether the details are a part of the view, and are left with it."""
-        return self._has_opened_details and self.app.size.width >= MIN_CELLS_FOR_DETAILS
+        return self._has_opened_details and self.app.size.width >= WIDE_CELLS
 
     def on_detail_pane_covered(self) -> None:
         """Details that opened unasked do not stand in the way of the table."""
@@ -592,11 +592,7 @@ class ViewScreen(Screen[None]):
             return
         if detail.is_open and event.pane is self.table:
             self._make_details(event.pane, row, detail.show)
-        elif (
-            self.app.size.width >= MIN_CELLS_FOR_DETAILS
-            and not self._has_opened_details
-            and self.opens_details(event.pane)
-        ):
+        elif self.app.size.width >= WIDE_CELLS and not self._has_opened_details and self.opens_details(event.pane):
             self._has_opened_details = True
             self.add_class("-below")
             detail.open(self.details(event.pane, row))

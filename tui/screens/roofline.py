@@ -167,7 +167,7 @@ SELECTED: Final = "◆"
 """The mark of the selected row."""
 ROOF: Final = "─"
 LABEL_CELLS: Final = 8
-_LEAST_LINES: Final = 4
+_MIN_LINES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def plot_lines(
     (6, True, 'FLOP/B')
     """
     body, columns = height - 1, width - LABEL_CELLS
-    if not marks or body < _LEAST_LINES - 1 or columns < 10:
+    if not marks or body < _MIN_LINES - 1 or columns < 10:
         return []
     ridges = [peak / bandwidth for _, peak, bandwidth in roofs]
     xs = [mark.flops_per_byte for mark in marks] + [ridge * 4 for ridge in ridges]

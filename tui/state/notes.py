@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from tui.state.store import MOST_TEXT, DocumentFolder, Key, is_storable_key
+from tui.state.store import MAX_TEXT, DocumentFolder, Key, is_storable_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from tui.state.store import Files
 
 
-MOST_NOTES: Final = 1_000
+MAX_NOTES: Final = 1_000
 """The most notes on one set of files; more are refused rather than evicted."""
-MOST_CHARACTERS: Final = 2_000
+MAX_CHARACTERS: Final = 2_000
 """Of one note."""
-MOST_LINES: Final = 40
+MAX_LINES: Final = 40
 """Of one note."""
-MOST_WORDS: Final = 400
+MAX_WORDS: Final = 400
 """The longest label of a row, in characters."""
 LATEST: Final = 2**37
 """The latest valid time, in seconds since 1970."""
-NOTES_FOLDER: Final = DocumentFolder("notes", version=1, most_entries=MOST_NOTES, most_files=500, most_bytes=64 * 2**20)
+NOTES_FOLDER: Final = DocumentFolder("notes", version=1, most_entries=MAX_NOTES, most_files=500, most_bytes=64 * 2**20)
 
 
 class RowPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
@@ -51,7 +51,7 @@ class RowPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
         texts = (self.view, self.level, *(text for pane, table, _ in self.trail for text in (pane, table)))
         return (
             0 < len(self.trail) <= 8
-            and all(len(text) <= MOST_TEXT for text in texts)
+            and all(len(text) <= MAX_TEXT for text in texts)
             and all(is_storable_key(key) for _, _, key in self.trail)
         )
 
@@ -74,8 +74,8 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
         return (
             self.place.is_valid
             and 0 <= self.at < LATEST
-            and 0 < len(self.text) <= MOST_CHARACTERS
-            and len(self.words) <= MOST_WORDS
+            and 0 < len(self.text) <= MAX_CHARACTERS
+            and len(self.words) <= MAX_WORDS
         )
 
 
@@ -122,9 +122,9 @@ class Notes:
             return why
         if not place.is_valid:
             return "this row has no storable key: notes are not possible on it"
-        if len(self.all) >= MOST_NOTES and place.name not in self.all:
-            return f"this file has {MOST_NOTES:,} notes, the limit: delete one first"
-        words = words if len(words) <= MOST_WORDS else f"{words[: MOST_WORDS - 1]}…"
+        if len(self.all) >= MAX_NOTES and place.name not in self.all:
+            return f"this file has {MAX_NOTES:,} notes, the limit: delete one first"
+        words = words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"
         self._put(place.name, Note(place, words, text, int(time.time()), self.files.stamp))
         return ""
 
@@ -197,7 +197,7 @@ class Notes:
 
 def why_too_long(text: str) -> str:
     """Return why a text is too long for a note; empty if it fits."""
-    if len(text) > MOST_CHARACTERS:
-        return f"a note has at most {MOST_CHARACTERS:,} characters, this one {len(text):,}"
+    if len(text) > MAX_CHARACTERS:
+        return f"a note has at most {MAX_CHARACTERS:,} characters, this one {len(text):,}"
     lines = text.count("\n") + 1
-    return f"a note has at most {MOST_LINES} lines, this one {lines}" if lines > MOST_LINES else ""
+    return f"a note has at most {MAX_LINES} lines, this one {lines}" if lines > MAX_LINES else ""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-MOST_BYTES: Final = 4 * 2**20
+MAX_BYTES: Final = 4 * 2**20
 """A larger document was not written by this program."""
 WAIT_SECONDS: Final = 1.0
 """The longest time to wait for another run that is changing the same directory."""
@@ -57,7 +57,7 @@ class Store:
     def read(self) -> Document:
         """Read the document; damage becomes `Document.warning`, never an exception."""
         try:
-            if self.path.stat().st_size > MOST_BYTES:
+            if self.path.stat().st_size > MAX_BYTES:
                 return self._unusable("too large")
             content = msgspec.json.decode(self.path.read_bytes())
         except FileNotFoundError:
@@ -109,7 +109,7 @@ class Store:
         if entries == before.entries:
             return ""
         content = msgspec.json.encode({"version": self.version, "entries": entries})
-        if len(content) > MOST_BYTES:
+        if len(content) > MAX_BYTES:
             return f"{self.path} is full: delete entries to store more"
         return self._write(content, before)
 
@@ -250,9 +250,9 @@ Scalar = str | int | float | bool | None
 Key = tuple[Scalar, ...]
 """Identifies a row by values: `tui.model.table_spec.TableSpec.key`."""
 
-MOST_TEXT: Final = 16_384
+MAX_TEXT: Final = 16_384
 """The longest text in a key; C++ names of several thousand characters exist."""
-MOST_VALUES: Final = 32
+MAX_VALUES: Final = 32
 """The most values of a key; tables have up to eleven."""
 
 
@@ -262,20 +262,20 @@ def is_storable_key(key: Sequence[object]) -> bool:
     >>> [is_storable_key(key) for key in ((0, "kernel", None), (float("nan"),), (["list"],), ("x" * 20_000,))]
     [True, False, False, False]
     """
-    return len(key) <= MOST_VALUES and all(map(_is_sane, key))
+    return len(key) <= MAX_VALUES and all(map(_is_sane, key))
 
 
 def _is_sane(value: object) -> bool:
     if isinstance(value, bool) or value is None:
         return True
     if isinstance(value, str):
-        return len(value) <= MOST_TEXT
+        return len(value) <= MAX_TEXT
     if isinstance(value, int):
         return -(2**63) <= value < 2**64
     return isinstance(value, float) and abs(value) < float("inf")
 
 
-MOST_IN_FOLDER: Final = 5_000
+MAX_IN_FOLDER: Final = 5_000
 """The most files of a folder whose size and time count."""
 
 
@@ -315,7 +315,7 @@ def _stamps(path: str) -> Iterator[tuple[str, int, int]]:
             folders.sort()
             for name in sorted(names):
                 found += 1
-                if found > MOST_IN_FOLDER:
+                if found > MAX_IN_FOLDER:
                     return
                 yield _stamp(os.path.join(folder, name), name)  # noqa: PTH118
 

@@ -17,7 +17,7 @@ import msgspec
 
 from tui.fmt import UNITS
 from tui.model.aggregation import STEP_PHASES, Aggregation
-from tui.state.store import MOST_TEXT, DocumentFolder, Key, Store, is_storable_key, state_folder
+from tui.state.store import MAX_TEXT, DocumentFolder, Key, Store, is_storable_key, state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from tui.model.table_spec import TableState
     from tui.state.store import Files
 
-MOST_OPENED: Final = 200
+MAX_OPENED: Final = 200
 """The most files that are remembered."""
-MOST_KERNELS: Final = 5
+MAX_KERNELS: Final = 5
 """The most kernels of the first figures."""
 
 
@@ -65,7 +65,7 @@ class OpenedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def _store() -> Store:
-    return Store(state_folder() / "opened.json", version=1, most=MOST_OPENED)
+    return Store(state_folder() / "opened.json", version=1, most=MAX_OPENED)
 
 
 def opened_files() -> dict[str, OpenedFile]:
@@ -93,16 +93,16 @@ def remember_opened(path: str, figures: FirstFigures | None) -> str:
         status = os.stat(absolute)  # noqa: PTH116
     except (OSError, UnicodeEncodeError):
         return ""
-    if len(absolute) > MOST_TEXT:
+    if len(absolute) > MAX_TEXT:
         return ""
     entry = OpenedFile(int(time.time()), status.st_size, status.st_mtime_ns, figures)
     return _store().change({absolute: msgspec.to_builtins(entry)})
 
 
 ARRANGEMENTS_VERSION: Final = 1
-MOST_ARRANGEMENTS: Final = 300
+MAX_ARRANGEMENTS: Final = 300
 """The most tables in the file; the program has a few dozen."""
-MOST_COLUMNS: Final = 500
+MAX_COLUMNS: Final = 500
 """The most columns of an arrangement; a larger one was not written by this program."""
 
 
@@ -153,7 +153,7 @@ class Arrangement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     def is_valid(self) -> bool:
         """Whether its size is within the limits of what this program writes."""
         named = (self.hidden, self.order, self.pinned)
-        return all(len(names) <= MOST_COLUMNS for names in named)
+        return all(len(names) <= MAX_COLUMNS for names in named)
 
 
 PLAIN: Final = Arrangement()
@@ -169,7 +169,7 @@ class Arrangements:
 
     def __init__(self, store: Store | None = None) -> None:
         self._store = store or Store(
-            state_folder() / "tables.json", version=ARRANGEMENTS_VERSION, most=MOST_ARRANGEMENTS
+            state_folder() / "tables.json", version=ARRANGEMENTS_VERSION, most=MAX_ARRANGEMENTS
         )
         self._known: dict[str, Arrangement] | None = None
         self._changed: dict[str, object] = {}
@@ -222,8 +222,8 @@ class Arrangements:
             self.warning = words
 
 
-MOST_QUERIES: Final = 100
-MOST_CHARACTERS: Final = 10_000
+MAX_QUERIES: Final = 100
+MAX_CHARACTERS: Final = 10_000
 """The longest query that is stored."""
 
 
@@ -245,7 +245,7 @@ class Queries:
     """
 
     def __init__(self, store: Store | None = None) -> None:
-        self._store = store or Store(state_folder() / "queries.json", version=1, most=MOST_QUERIES)
+        self._store = store or Store(state_folder() / "queries.json", version=1, most=MAX_QUERIES)
         self._writing = threading.Lock()
 
     def texts(self) -> list[str]:
@@ -262,7 +262,7 @@ class Queries:
         Returns:
             Why it could not be stored; empty on success, and for a query longer than the limit.
         """
-        if len(text) > MOST_CHARACTERS:
+        if len(text) > MAX_CHARACTERS:
             return ""
         entry = msgspec.to_builtins(StoredQuery(text, files, time.time_ns()))
         with self._writing:
@@ -286,16 +286,16 @@ class Queries:
             except (msgspec.ValidationError, RecursionError):
                 # One invalid entry does not affect the others.
                 continue
-            if query.text.strip() and len(query.text) <= MOST_CHARACTERS:
+            if query.text.strip() and len(query.text) <= MAX_CHARACTERS:
                 queries[name] = query
         return queries
 
 
-MOST_MARKS: Final = 5_000
+MAX_MARKS: Final = 5_000
 """The most marked rows of a table; of a table with more, none are stored."""
-MOST_PLACES: Final = 64
+MAX_PLACES: Final = 64
 """The most views that are stored; there are about twenty."""
-MOST_TABLES: Final = 32
+MAX_TABLES: Final = 32
 """The most tables of a view."""
 LARGEST: Final = 2**62
 """The largest valid line number, lane or time."""
@@ -319,12 +319,12 @@ class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def of(cls, pane: str, state: TableState) -> SavedTable:
         """Return the part of a table's state to store."""
-        marks = state.marks if len(state.marks) <= MOST_MARKS and all(map(is_storable_key, state.marks)) else ()
+        marks = state.marks if len(state.marks) <= MAX_MARKS and all(map(is_storable_key, state.marks)) else ()
         cursor = state.cursor_key if state.cursor_key is not None and is_storable_key(state.cursor_key) else None
         return cls(
             pane=pane,
-            filter=state.filter[:MOST_TEXT],
-            find=state.find[:MOST_TEXT],
+            filter=state.filter[:MAX_TEXT],
+            find=state.find[:MAX_TEXT],
             sort=state.sort,
             most_rows=state.most_rows,
             hides_small=state.hides_small,
@@ -353,9 +353,9 @@ class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
         texts = (self.pane, self.filter, self.find, self.cursor_column, *(name for name, _ in self.sort or ()))
         keys = [*self.marks, *([self.cursor_key] if self.cursor_key is not None else [])]
         return (
-            all(len(text) <= MOST_TEXT for text in texts)
-            and len(self.sort or ()) <= MOST_TABLES
-            and len(self.marks) <= MOST_MARKS
+            all(len(text) <= MAX_TEXT for text in texts)
+            and len(self.sort or ()) <= MAX_TABLES
+            and len(self.marks) <= MAX_MARKS
             and all(map(is_storable_key, keys))
             and (self.most_rows is None or 0 < self.most_rows < LARGEST)
         )
@@ -375,7 +375,7 @@ class SavedPlace(msgspec.Struct, frozen=True, omit_defaults=True):
     def of(cls, place: Place) -> SavedPlace:
         """Return the part of a place to store."""
         tables = tuple(SavedTable.of(pane, state) for pane, state in place.states)
-        text = place.text if len(place.text) <= MOST_TEXT else ""
+        text = place.text if len(place.text) <= MAX_TEXT else ""
         return cls(place.view, place.level, tables, place.line, place.spot, text)
 
     @property
@@ -383,10 +383,10 @@ class SavedPlace(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether this program could have written it."""
         numbers = (*self.spot, *([self.line] if self.line is not None else []))
         return (
-            len(self.view) <= MOST_TEXT
-            and len(self.level) <= MOST_TEXT
-            and len(self.text) <= MOST_TEXT
-            and len(self.tables) <= MOST_TABLES
+            len(self.view) <= MAX_TEXT
+            and len(self.level) <= MAX_TEXT
+            and len(self.text) <= MAX_TEXT
+            and len(self.tables) <= MAX_TABLES
             and all(table.is_valid for table in self.tables)
             and len(self.spot) in (0, 5)
             and all(-LARGEST < number < LARGEST for number in numbers)
@@ -424,12 +424,12 @@ class Workspace(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether this program could have written it."""
         numbers = [number for number in (self.session, self.first, self.last) if number is not None]
         return (
-            0 < len(self.places) <= MOST_PLACES
+            0 < len(self.places) <= MAX_PLACES
             and all(place.is_valid for place in self.places)
             and all(0 <= number < LARGEST for number in numbers)
-            and len(self.key or "") <= MOST_TEXT
+            and len(self.key or "") <= MAX_TEXT
             and self.phase in (None, *STEP_PHASES)
-            and len(self.global_filter) <= MOST_TEXT
+            and len(self.global_filter) <= MAX_TEXT
         )
 
 
@@ -445,7 +445,7 @@ def current_workspace(
         aggregation: The iterations that are shown.
         global_filter: The global filter.
     """
-    saved = tuple(SavedPlace.of(place) for place in places)[-MOST_PLACES:]
+    saved = tuple(SavedPlace.of(place) for place in places)[-MAX_PLACES:]
     return Workspace(
         files.stamp,
         saved,
@@ -453,14 +453,14 @@ def current_workspace(
         aggregation.first,
         aggregation.last,
         aggregation.key,
-        global_filter[:MOST_TEXT],
+        global_filter[:MAX_TEXT],
         aggregation.phase,
     )
 
 
 def with_others(where: Workspace, others: tuple[SavedPlace, ...]) -> Workspace:
     """Return the workspace with further views before its own."""
-    return msgspec.structs.replace(where, places=(*others, *where.places)[-MOST_PLACES:])
+    return msgspec.structs.replace(where, places=(*others, *where.places)[-MAX_PLACES:])
 
 
 def read_workspace(files: Files) -> tuple[Workspace | None, str]:

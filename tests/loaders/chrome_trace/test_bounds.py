@@ -89,7 +89,7 @@ def test_an_event_that_never_ends(held: list[int]) -> None:
 
 
 def test_events_that_say_nothing_are_decoded_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_MOST_EVENTS", 30_000)
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_MAX_EVENTS", 30_000)
     decode = Decoder.decode
     counts: list[int] = []
 

@@ -164,7 +164,7 @@ def rows_of(rows: EventRows, texts: list[str]) -> list[dict[str, Any]]:
 @given(st.lists(texts(), min_size=1, max_size=3))
 def test_it_is_what_a_parser_reads(least_rows: int, listed: list[str]) -> None:
     fast, plain = Decoder(ARGS), Decoder(ARGS)
-    with patch.object(tui.loaders.chrome_trace.arg_columns, "_LEAST_ROWS", least_rows):
+    with patch.object(tui.loaders.chrome_trace.arg_columns, "_MIN_ROWS", least_rows):
         for text in listed:
             data = text.encode()
             found = fast.decode(data)
@@ -176,7 +176,7 @@ def test_it_is_what_a_parser_reads(least_rows: int, listed: list[str]) -> None:
 def test_a_changed_byte_is_seen(events: list[str], place: int, byte: int) -> None:
     text = bytearray(("\n" + ",\n".join(events) + ",").encode())
     text[place % len(text)] = byte
-    with patch.object(tui.loaders.chrome_trace.arg_columns, "_LEAST_ROWS", 1):
+    with patch.object(tui.loaders.chrome_trace.arg_columns, "_MIN_ROWS", 1):
         found = Decoder(ARGS).decode(bytes(text))
     with patch("tui.loaders.chrome_trace.decoder.find_torch_layout", lambda data: None):
         assert contents(found) == contents(Decoder(ARGS).decode(bytes(text)))
@@ -223,7 +223,7 @@ def test_what_only_looks_like_arguments_that_are_known(least_rows: int, known: s
     event += '    "ts": 1.000, "dur": 2.500,\n'
     event += '    "args": {{\n      {0}\n    }}\n  }},'
     fast, plain = Decoder(ARGS), Decoder(ARGS)
-    with patch.object(tui.loaders.chrome_trace.arg_columns, "_LEAST_ROWS", least_rows):
+    with patch.object(tui.loaders.chrome_trace.arg_columns, "_MIN_ROWS", least_rows):
         for listed in ([known, known], [known, args], [args, known]):
             text = "".join(map(event.format, listed)).encode()
             found = fast.decode(text)

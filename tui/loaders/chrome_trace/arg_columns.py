@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 CLOSES: Final = b"\n    }"
 """The end of the arguments of an event."""
 
-_MOST_NUMBERS: Final = 8
-_MOST_DIGITS: Final = 15
+_MAX_NUMBERS: Final = 8
+_MAX_DIGITS: Final = 15
 _ROOM: Final = 12
 """The least number of bytes from the first digit of a number to the end of its event."""
-_LEAST_MATCHES: Final = 500
+_MIN_MATCHES: Final = 500
 """Lookups before the rate of repeated middles is judged."""
 _ENTRY_BYTES: Final = 200
 """The memory of a dictionary entry without its text."""
 _KEY: Final = rb'"([^"\\\x00-\x1f\x80-\xff]*)"\s*:\s*'
 _FIRST: Final = re.compile(rb"\{\s*" + _KEY + rb"(?=\d)")
 _NEXT: Final = re.compile(rb"\s*,\s*" + _KEY + rb"(?=\d)")
-_NUMBER: Final = re.compile(rb"(?:0|[1-9]\d{0,%d})(?=\s*[,}])" % (_MOST_DIGITS - 1))
-_LAST: Final = re.compile(rb"(,\s*" + _KEY + rb")(?:0|[1-9]\d{0,%d})" % (_MOST_DIGITS - 1) + CLOSES)
+_NUMBER: Final = re.compile(rb"(?:0|[1-9]\d{0,%d})(?=\s*[,}])" % (_MAX_DIGITS - 1))
+_LAST: Final = re.compile(rb"(,\s*" + _KEY + rb")(?:0|[1-9]\d{0,%d})" % (_MAX_DIGITS - 1) + CLOSES)
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, Raw])
 _COMMA, _SPACE, _NEWLINE = b", \n"
 
@@ -99,7 +99,7 @@ class ArgsPattern:
         prefixes: list[bytes] = []
         columns: list[int | None] = []
         at = 0
-        while len(prefixes) < _MOST_NUMBERS and (found := (_NEXT if prefixes else _FIRST).match(text, at)):
+        while len(prefixes) < _MAX_NUMBERS and (found := (_NEXT if prefixes else _FIRST).match(text, at)):
             number = _NUMBER.match(text, found.end())
             if number is None or not keys.can_be_number(found[1]):
                 break
@@ -118,7 +118,7 @@ class ArgsPattern:
     @property
     def repeats(self) -> bool:
         """Whether middles repeat often enough to save time."""
-        return self._middles.asked < _LEAST_MATCHES or 2 * len(self._middles) < self._middles.asked
+        return self._middles.asked < _MIN_MATCHES or 2 * len(self._middles) < self._middles.asked
 
     def match(self, args: Args) -> PatternMatch | None:
         """The arguments that match; None if none do."""
@@ -268,18 +268,18 @@ _PATTERN_NULLS: Final = {
 }
 
 
-_MOST_KEYS: Final = 200
+_MAX_KEYS: Final = 200
 """Distinct keys in a category; above it, arguments are decoded without types."""
-_MOST_RELEARNED: Final = 50
+_MAX_RELEARNED: Final = 50
 """How often the structure of a category may be replaced."""
 _SAMPLE: Final = 100
 """Arguments that are decoded without types first, to learn the types."""
-_LEAST_ROWS: Final = 16
+_MIN_ROWS: Final = 16
 """The least number of rows for which a pattern is made."""
-_MOST_PATTERNS: Final = 24
-_MOST_NEW_PATTERNS: Final = 4
+_MAX_PATTERNS: Final = 24
+_MAX_NEW_PATTERNS: Final = 4
 """Per text."""
-_MOST_KNOWN_BYTES: Final = 16 << 20
+_MAX_KNOWN_BYTES: Final = 16 << 20
 _ABSENT: Final = Raw(b"")
 
 _ANY: Final = msgspec.json.Decoder(Raw)
@@ -314,14 +314,14 @@ class ArgsDecoder:
             As `decode`.
         """
         found: list[ArgValues] = []
-        if sum(pattern.size_bytes for pattern in self._patterns) > _MOST_KNOWN_BYTES:
+        if sum(pattern.size_bytes for pattern in self._patterns) > _MAX_KNOWN_BYTES:
             self._patterns, self._known = [], TextCodes()
         for pattern in self._patterns:
             if not len(rows):
                 break
             args, rows = self._decode_matching(pattern, args, rows, texts, found)
-        for _ in range(_MOST_NEW_PATTERNS):
-            if len(rows) < _LEAST_ROWS or len(self._patterns) == _MOST_PATTERNS:
+        for _ in range(_MAX_NEW_PATTERNS):
+            if len(rows) < _MIN_ROWS or len(self._patterns) == _MAX_PATTERNS:
                 break
             pattern_of_first = ArgsPattern.of(args.data[args.begins[0] : args.ends[0]], self._keys, self._known)
             if pattern_of_first is None:
@@ -423,13 +423,13 @@ class ArgsDecoder:
                 found = self._wanted.get(key.lower())
                 if found is not None:
                     values[key] = self._value(key, value, self._args[found[0]].kind)
-                elif len(self._types) <= _MOST_KEYS:
+                elif len(self._types) <= _MAX_KEYS:
                     self._types.setdefault(key, Raw)
             gathered.add(row, values)
-        if self._types != before and self._relearned < _MOST_RELEARNED:
+        if self._types != before and self._relearned < _MAX_RELEARNED:
             self._relearned += 1
             self._decoder = self._new_decoder()
-        elif self._relearned == _MOST_RELEARNED:
+        elif self._relearned == _MAX_RELEARNED:
             self._decoder = None
         return gathered.values()
 
@@ -449,7 +449,7 @@ class ArgsDecoder:
         return value
 
     def _new_decoder(self) -> msgspec.json.Decoder[Any] | None:
-        if len(self._types) > _MOST_KEYS:
+        if len(self._types) > _MAX_KEYS:
             return None
         fields: list[tuple[str, Any, Any]] = []
         rename = {}
@@ -463,7 +463,7 @@ class ArgsDecoder:
         try:
             struct = msgspec.defstruct("Args", fields, rename=rename, gc=False, forbid_unknown_fields=True)
         except ValueError:  # a key with characters that must be escaped
-            self._relearned = _MOST_RELEARNED
+            self._relearned = _MAX_RELEARNED
             return None
         return msgspec.json.Decoder(struct)
 

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 
-_MOST_BYTES: Final = 16 << 20
+_MAX_BYTES: Final = 16 << 20
 """Bytes of all stored prefixes; above it they are discarded, because they rarely repeat."""
 
 
@@ -94,7 +94,7 @@ class EventPrefixes(dict[bytes, int]):
             RecursionError: A prefix is nested too deep.
             NotProvenError: A prefix is not that of a complete event, or too long.
         """
-        if self._bytes > _MOST_BYTES:
+        if self._bytes > _MAX_BYTES:
             self.clear()
             self._events.clear()
             self._bytes = 0
@@ -111,7 +111,7 @@ class EventPrefixes(dict[bytes, int]):
         return EventRows(cat, name, pid, tid, start_ns, duration_ns, lines)
 
 
-_MOST_CATEGORIES: Final = 200
+_MAX_CATEGORIES: Final = 200
 _DEEPEST: Final = 64
 """The largest indentation of events."""
 _NEWLINE, _COMMA, _BRACE = b"\n,{"
@@ -264,7 +264,7 @@ class Decoder:
             decoder = self._args_decoders.get(cat)
             if decoder is None:
                 decoder = ArgsDecoder(self._args)
-                if len(self._args_decoders) < _MOST_CATEGORIES:
+                if len(self._args_decoders) < _MAX_CATEGORIES:
                     self._args_decoders[cat] = decoder
             yield decoder, np.flatnonzero(rows.cat == code)
 

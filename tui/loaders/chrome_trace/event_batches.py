@@ -282,7 +282,7 @@ class PackedBatch:
 
 WHOLE: Final = ""
 """The only part if there is no `EventSplit`."""
-_MOST_TEXT: Final = 1 << 25
+_MAX_TEXT: Final = 1 << 25
 """Characters of all texts with a code; above it, codes restart."""
 
 
@@ -300,7 +300,7 @@ class Packer:
 
     def pack(self, batch: EventBatch) -> PackedBatch:
         """Pack a batch, which must not be used afterwards."""
-        is_first = not self._codes or self._characters > _MOST_TEXT
+        is_first = not self._codes or self._characters > _MAX_TEXT
         if is_first:
             self._codes.clear()
             self._characters = 0

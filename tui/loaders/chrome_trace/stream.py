@@ -222,7 +222,7 @@ LIST: Final = re.compile(rb'"traceEvents"\s*+:\s*+\[')
 BARE_LIST: Final = re.compile(rb"\s*+\[")
 """The beginning of a document that is only the list."""
 
-_MOST_FAILURES: Final = 200
+_MAX_FAILURES: Final = 200
 """Unreadable members after which the rest is not searched."""
 _PROBED_KEY: Final = re.compile(rb'"traceEvents"\s*:')
 _PROBED_EVENT: Final = re.compile(rb'\s*\[\s*(?:\{\s*\}\s*,\s*)*\{[^\]]{0,4000}?"ph"\s*:\s*"', re.DOTALL)
@@ -274,7 +274,7 @@ def _one_by_one(text: str) -> dict[str, Any]:
             value, at = TOLERANT.raw_decode(text, member.end())
         except (ValueError, RecursionError):
             failures += 1
-            if failures == _MOST_FAILURES:
+            if failures == _MAX_FAILURES:
                 break
             at = member.end()
             continue
@@ -489,8 +489,8 @@ class RangeCutter:
         return None
 
 
-_MOST_EVENTS: Final = 100_000
-_LEAST_SIZE, _LARGEST_SIZE = 1 << 16, 1 << 30
+_MAX_EVENTS: Final = 100_000
+_MIN_SIZE, _LARGEST_SIZE = 1 << 16, 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -544,7 +544,7 @@ class BlockReader:
 
     def learn(self, size: int, events: int) -> None:
         """Limit the size of blocks by the number of events in a block of ``size`` bytes."""
-        self._fitting = max(_LEAST_SIZE, _MOST_EVENTS * size // max(events, 1))
+        self._fitting = max(_MIN_SIZE, _MAX_EVENTS * size // max(events, 1))
 
     def _size(self) -> int:
         return min(self._largest, self._fitting)

@@ -174,7 +174,7 @@ _LONGEST_LOOKAHEAD: Final = 1 << 24
 """Characters; an incomplete event of this length is damaged if other events seem to begin within it."""
 _NEARLY_END: Final = 16
 """Characters; an error so near the end of the text may be due to a cut word."""
-_MOST_REPARSED: Final = 4
+_MAX_REPARSED: Final = 4
 """Multiples of the length of the text that may be parsed in vain; above it, each event is parsed up to its boundary."""
 
 
@@ -203,7 +203,7 @@ def scan(text: str, anomalies: Anomalies, *, is_last: bool) -> Scan:
     at = counted = base = boundary = 0
     piece = ""
     line = 1
-    may_reparse = _MOST_REPARSED * len(text)
+    may_reparse = _MAX_REPARSED * len(text)
     is_clean = text.isascii() or _NOT_UTF8.search(text) is None
     while True:
         at = found.end = _SPACE.match(text, at).end()  # type: ignore[union-attr]

@@ -30,7 +30,7 @@ _WIDTHS: Final = (1, 2, 4, 8)
 _WIDEST: Final = 64
 """Bytes compared at once."""
 _ZERO: Final = ord("0")
-_MOST_DIGITS: Final = 15
+_MAX_DIGITS: Final = 15
 """Digits for which both `first_digits` and a float are exact."""
 _LARGEST_US: Final = 9 * 10**15
 
@@ -64,7 +64,7 @@ def _matches_short(text: Bytes, at: Ints, what: bytes) -> Mask:
 def is_number(text: Bytes, begins: Ints, digits: Ints) -> Mask:
     """Which positions begin a whole number in valid JSON, with ``digits`` digits."""
     first = text[np.minimum(begins, len(text) - 1)]
-    good: Mask = (digits > 0) & (digits <= _MOST_DIGITS) & ((digits == 1) | (first != _ZERO))
+    good: Mask = (digits > 0) & (digits <= _MAX_DIGITS) & ((digits == 1) | (first != _ZERO))
     return good
 
 
@@ -93,7 +93,7 @@ _PHASE: Final = b'    "ph": "'
 _NUMBERS: Final = (b'", "id": ', b', "pid": ', b', "tid": ')
 _FLOW_TIME: Final = b', "ts": '
 
-_MOST_SECOND_LINES: Final = 8
+_MAX_SECOND_LINES: Final = 8
 """Distinct second lines of flow events that are searched in a text."""
 _SMALL: Final = 1 << 20
 _OF_THE_FIRST_LINE: Final = frozenset(("ph", "id", "pid", "tid", "ts"))
@@ -195,7 +195,7 @@ def _distinct_lines(data: bytes, text: Bytes, begins: Ints, ends: Ints) -> tuple
     which = np.full(len(begins), -1, np.int64)
     second_lines: list[bytes] = []
     left = np.arange(len(begins))
-    while len(left) and len(second_lines) < _MOST_SECOND_LINES:
+    while len(left) and len(second_lines) < _MAX_SECOND_LINES:
         second_line = data[begins[left[0]] : ends[left[0]]]
         same = (ends[left] - begins[left] == len(second_line)) & matches_at(text, begins[left], second_line)
         which[left[same]] = len(second_lines)
@@ -228,9 +228,9 @@ def _codes(values: Ints, texts: TextCodes) -> npt.NDArray[np.int32]:
 _NEWLINE, _COMMA = b"\n,"
 _OPENS, _CLOSES, _CLOSES_ARGS = b"  {\n", b"  },", b"    }\n"
 _HEAD, _TIME, _DURATION, _ARGS = b'    "ph": "X", "', b'    "ts": ', b', "dur": ', b'    "args": {\n'
-_LEAST_LINES: Final = 6
+_MIN_LINES: Final = 6
 """Of an event with a duration and arguments: two braces, the prefix, the times, and two lines around the arguments."""
-_MOST_WIDTHS: Final = 4
+_MAX_WIDTHS: Final = 4
 """Distinct widths of start times in a text; they differ by a digit at most, rarely."""
 
 
@@ -320,7 +320,7 @@ def find_torch_layout(data: bytes) -> TorchLayout | None:
 
 def _of_lines(text: Bytes, begins: Ints, length: Ints, opens: Ints, closes: Ints) -> Ints:
     """The events with lines for prefix, times and arguments, by the first and last bytes of the lines."""
-    at = np.flatnonzero(closes - opens >= _LEAST_LINES - 1)
+    at = np.flatnonzero(closes - opens >= _MIN_LINES - 1)
     prefix, args, last = opens[at] + 1, opens[at] + 3, closes[at] - 1
     good = (length[prefix] > len(_HEAD)) & (length[args] == len(_ARGS) - 1) & (length[last] == len(_CLOSES_ARGS) - 1)
     good &= matches_at(text, begins[prefix], _HEAD) & (text[begins[prefix + 1] - 2] == _COMMA)
@@ -335,7 +335,7 @@ def _times(text: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, Ints, Mask]:
     begins = begins + len(_TIME)
     middle = np.zeros(len(begins), np.int64)
     left = np.flatnonzero(matches_at(text, begins - len(_TIME), _TIME))
-    for _ in range(_MOST_WIDTHS):
+    for _ in range(_MAX_WIDTHS):
         if not len(left):
             break
         width = int(np.argmax(text[begins[left[0]] : ends[left[0]] + 1] == _COMMA))

@@ -473,9 +473,9 @@ _TABLE_CUE: Final = "|".join(
 )
 """A tool that saves a report again may quote every cell and append empty cells."""
 
-_MOST_BETWEEN: Final = 2
+_MAX_LINES_BETWEEN: Final = 2
 """The most lines from one line of a summary to the next, including a blank one."""
-_MOST_LINES: Final = 64
+_MAX_LINES: Final = 64
 """The most lines of a summary."""
 
 
@@ -508,7 +508,7 @@ class _DlprofReader:
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
-        self._headless: deque[Line] = deque(maxlen=_MOST_LINES)
+        self._headless: deque[Line] = deque(maxlen=_MAX_LINES)
         """Lines of a summary without its first title, until a line that only DLProf writes."""
 
     def begin(self, line: Line) -> Section | bool:
@@ -529,7 +529,7 @@ class _DlprofReader:
 
     def _begin_headless(self, line: Line) -> Section | bool:
         """Read a line of a summary without a title above: on its own it may be program output."""
-        if self._headless and line.number - self._headless[-1].number > _MOST_BETWEEN:
+        if self._headless and line.number - self._headless[-1].number > _MAX_LINES_BETWEEN:
             self._headless.clear()
         self._headless.append(line)
         if not OURS.match(line.text):

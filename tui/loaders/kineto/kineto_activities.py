@@ -246,7 +246,7 @@ _INT64: Final = range(1 << 63)
 _EPOCH_NS: Final = range(946_684_800_000_000_000, 4_102_444_800_000_000_000)
 """2000 to 2100; a time outside does not count from 1970."""
 _TEXT_LIMIT: Final = 200
-_MOST_DEVICES: Final = 1024
+_MAX_DEVICES: Final = 1024
 """More GPUs than any machine has."""
 
 _DEVICE_COLUMNS: Final = {
@@ -346,7 +346,7 @@ def devices_of(metadata: Mapping[str, Any]) -> list[dict[str, Value]]:
 
 def _properties(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     listed = metadata.get("deviceProperties")
-    return [gpu for gpu in listed[:_MOST_DEVICES] if isinstance(gpu, Mapping)] if isinstance(listed, list) else []
+    return [gpu for gpu in listed[:_MAX_DEVICES] if isinstance(gpu, Mapping)] if isinstance(listed, list) else []
 
 
 def _whole(value: object, allowed: range) -> int | None:
@@ -396,7 +396,7 @@ def _origin(base: object, begin_ns: int) -> int | None:
 _LAUNCH: Final = r"Launch|hipModuleLaunch|Memcpy|Memset"
 
 
-_MOST_NAMED: Final = 5
+_MAX_NAMED: Final = 5
 """Categories listed in a message."""
 
 
@@ -441,9 +441,9 @@ def report_unread(roles: Roles, collector: Collector) -> None:
         return
     count = sum(events for _, events in left)
     names = [f"`{name[:40]}`" for name, _ in left if name is not None]
-    others = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+    others = [f"{len(names) - _MAX_NAMED} more"] if len(names) > _MAX_NAMED else []
     none = ["no category"] if len(names) < len(left) else []
-    listed = ", ".join(names[:_MOST_NAMED] + others + none)
+    listed = ", ".join(names[:_MAX_NAMED] + others + none)
     reason = f"{_left_out(count, 'event')}: not known as ops, calls or work of a GPU ({listed})"
     collector.issue("info", None, "", reason)
 

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 LONGEST_PATH: Final = 16384
 """Bytes of a path, enough for Python's deepest stacks; a longer path lacks its innermost parts."""
-MOST_LEVELS: Final = 1000
+MAX_LEVELS: Final = 1000
 """Names in a path, as Python's recursion limit; deeper intervals get the path of this depth."""
-_MOST_TEXT: Final = 1 << 28
+_MAX_TEXT: Final = 1 << 28
 """Bytes of all paths together."""
 
 _LARGE_TABLE: Final = 1 << 16
@@ -67,7 +67,7 @@ class Paths:
     depth: Ints
     """For each path, the number of names before the last."""
     cut: bool
-    """Whether some intervals are deeper than `MOST_LEVELS`."""
+    """Whether some intervals are deeper than `MAX_LEVELS`."""
 
     def texts(self, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool) -> tuple[pl.Series, bool]:
         """The texts of paths.
@@ -99,7 +99,7 @@ class Paths:
             if level:
                 before = parts[-1].gather(position[self.parent[codes]] - above_at)
                 joined = last + separator + before if innermost_first else before + separator + last
-                fits = (joined.str.len_bytes() <= LONGEST_PATH) & (size < _MOST_TEXT)
+                fits = (joined.str.len_bytes() <= LONGEST_PATH) & (size < _MAX_TEXT)
                 cut = cut or not fits.all()
                 last = joined.zip_with(fits, before)
             position[codes] = count + np.arange(len(codes))
@@ -125,7 +125,7 @@ def paths(nesting: Nesting, name: Ints, names: int) -> Paths:
     for level, rows in enumerate(levels(nesting.depth)):
         # The path of a parent is one level up: one of those from `begin` to `end`.
         around = nesting.parent[rows]
-        if level >= MOST_LEVELS:
+        if level >= MAX_LEVELS:
             code[rows] = code[around]
             continue
         key = name[rows] if not level else (code[around] - begin) * names + name[rows]
@@ -135,7 +135,7 @@ def paths(nesting: Nesting, name: Ints, names: int) -> Paths:
         depths.append(np.full(len(distinct), level))
         begin, end = end, end + len(distinct)
         code[rows] = begin + which
-    cut = bool(nesting.depth.max(initial=0) >= MOST_LEVELS)
+    cut = bool(nesting.depth.max(initial=0) >= MAX_LEVELS)
     return Paths(code, np.concatenate(parents), np.concatenate(lasts), np.concatenate(depths), cut)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui.loaders.base import ProfileCache, Report
 
 
-_MOST_NAMED: Final = 5
+_MAX_NAMED: Final = 5
 
 
 def load_together(
@@ -71,7 +71,7 @@ def load_together(
         issues.append({"severity": "warning", "text": ", ".join(not_read), "reason": f"{words}"})
     if duplicates := selection.duplicates:
         count = "1 file is" if len(duplicates) == 1 else f"{len(duplicates)} files are"
-        named = ", ".join(duplicates[:_MOST_NAMED]) + (", ..." if len(duplicates) > _MOST_NAMED else "")
+        named = ", ".join(duplicates[:_MAX_NAMED]) + (", ..." if len(duplicates) > _MAX_NAMED else "")
         issues.append({"severity": "info", "text": named, "reason": f"{count} named more than once: read once"})
     if len(wanted) > 1:
         left_out = [file.path for file, outcome in zip(wanted, outcomes, strict=True) if outcome.error is not None]
@@ -155,7 +155,7 @@ def _with_file_names(wanted: Sequence[WantedFile], outcomes: Sequence[FileOutcom
     ]
 
 
-MOST_FILES: Final = 1000
+MAX_FILES: Final = 1000
 """The most files of a folder of profiles."""
 
 LEFT_OUT: Final = "left out: "
@@ -193,9 +193,9 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
         if errors:
             reasons = [error.message.removeprefix(f"{path.rstrip('/')}/") for error in errors]
             reasons += [f"{name}: no profile found" for name in passed_over]
-            more = f"; and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
+            more = f"; and {len(reasons) - MAX_REASONS} more" if len(reasons) > MAX_REASONS else ""
             message = f"{path}: none of its {len(reasons)} files can be read"
-            raise ProftuiError(message, "; ".join(reasons[:MOST_REASONS]) + more)
+            raise ProftuiError(message, "; ".join(reasons[:MAX_REASONS]) + more)
         raise ProftuiError(f"{path}: no profile found: {_file_list(len(passed_over))} none", WHAT_OPENS)
     profile = merge_profiles(sorted(one_session_a_run(profiles), key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{LEFT_OUT}{error}"} for error in errors]
@@ -212,7 +212,7 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
     return with_issues(profile, issues)
 
 
-MOST_REASONS: Final = 10
+MAX_REASONS: Final = 10
 """The most unreadable files that are named."""
 
 
@@ -249,8 +249,8 @@ def profile_files(path: str) -> list[str]:
         raise ProftuiError(f"{path}: cannot be listed ({(error.strerror or str(error)).lower()})") from error
     if not found:
         raise ProftuiError(f"{path}: is a directory without files", "name a profile, or a folder of profiles")
-    if len(found) > MOST_FILES:
-        raise ProftuiError(f"{path}: holds {len(found):,} files", f"name the profiles in it, {MOST_FILES:,} at most")
+    if len(found) > MAX_FILES:
+        raise ProftuiError(f"{path}: holds {len(found):,} files", f"name the profiles in it, {MAX_FILES:,} at most")
     duplicates = {
         _redundant_of(entry)
         for entry in found

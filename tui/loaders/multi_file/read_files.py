@@ -74,7 +74,7 @@ PATIENCE_S: Final = 20.0
 """The longest time for a stopped process to return its partial profile."""
 
 _LOOK_EVERY_S: Final = 0.05
-_MOST_PROCESSES: Final = 64
+_MAX_PROCESSES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class _ParallelReader:
         self._called = folders.pop() if len(folders) == 1 else wanted[0].path
         self._costs: list[Cost] = [costs(file.path) for file in wanted]
         self._free_bytes = memory_for_loading()
-        self._threads = min(available_cores(), len(wanted), _MOST_PROCESSES)
+        self._threads = min(available_cores(), len(wanted), _MAX_PROCESSES)
         files = [FileProgress(file.path, cost.size) for file, cost in zip(wanted, self._costs, strict=True)]
         self._state = _State(files, [None] * len(files), [0] * len(files))
         self._changed = threading.Condition()

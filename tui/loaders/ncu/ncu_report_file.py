@@ -58,7 +58,7 @@ _HOST, _DEVICES = 3, 6
 
 _STALL: Final = re.compile(r"smsp__pcsamp_warps_issue_stalled_(\w+)(?<!_not_issued)")
 """Samples of warps by the reason that they wait for, with a value for each instruction."""
-_MOST_STALLS: Final = 1000
+_MAX_STALLS: Final = 1000
 """The most rows of stall samples of a kernel; those with the most samples are shown."""
 _RULE_TYPES: Final = {1: "INF", 2: "WRN", 3: "ERR", 4: "OPT"}
 _LONGEST_RULE: Final = 4000
@@ -124,11 +124,11 @@ def _add_stalls(results: list[_KernelResult], collector: Collector) -> None:
         base = min(address for address, _, _ in result.stalls)
         most = sorted((one for one in result.stalls if one[2] > 0), key=lambda one: (-one[2], one[0]))
         section = f"stall samples, launch {number}: {short_name(result.kernel)}"
-        for address, reason, samples in most[:_MOST_STALLS]:
+        for address, reason, samples in most[:_MAX_STALLS]:
             name = f"+0x{address - base:04x} {reason}"
             collector.add("tool_figures", {"tool": TOOL, "section": section, "name": name, "value": samples})
-        if len(most) > _MOST_STALLS:
-            left_out = f"stall samples with the fewest samples were left out: {len(most) - _MOST_STALLS:,} rows"
+        if len(most) > _MAX_STALLS:
+            left_out = f"stall samples with the fewest samples were left out: {len(most) - _MAX_STALLS:,} rows"
             collector.issue("info", None, result.kernel, left_out)
 
 

@@ -333,7 +333,7 @@ _DOMAIN: Final = 75
 """Of the event that names a domain."""
 _NAMES: Final = (33, 39, 64, 72, 73, 74, _DOMAIN, 76, 97, 98, 99)
 """Of events that name or end something: categories, threads, processes, files, domains, GPUs, contexts and streams."""
-_MOST_TYPES: Final = 6
+_MAX_TYPES: Final = 6
 
 
 class NvtxEvents:
@@ -374,8 +374,8 @@ class NvtxEvents:
             else []
         )
         if rest.height:
-            types = ["none" if number is None else str(number) for number in rest["eventType"].head(_MOST_TYPES)]
-            named = ", ".join(types) + (", ..." if rest.height > _MOST_TYPES else "")
+            types = ["none" if number is None else str(number) for number in rest["eventType"].head(_MAX_TYPES)]
+            named = ", ".join(types) + (", ..." if rest.height > _MAX_TYPES else "")
             count = int(rest["len"].sum())
             texts.append(f"{_are_left_out(count, 'NVTX event')}: not known as ranges (event types: {named})")
         return texts

@@ -46,7 +46,7 @@ _UNKNOWN: Final = -1
 """The process of rows without one."""
 _SINCE_1970_NS: Final = 10**18
 """Later times (after 2001) are Unix times."""
-_MOST_PROCESSES: Final = 1000
+_MAX_PROCESSES: Final = 1000
 """The most processes that are shown."""
 _NAMED_TABLES: Final = 6
 
@@ -103,7 +103,7 @@ def read_export(
         raise _no_profile(tables, facts, again)
     rows = _with_process(rows, processes)
     names = process_names(tables, strings)
-    shown = processes[:_MOST_PROCESSES]
+    shown = processes[:_MAX_PROCESSES]
     for process, own in zip(shown, rows.by_process(processes), strict=False):
         command = names.get(process) or (facts.command if len(processes) == 1 else None)
         session = collector.open_session(format_name, None, pid=_pid(process), command=command)
@@ -119,13 +119,13 @@ def read_export(
         session.facts["iteration_source"] = _add_process(own, process, collector)
         collector.add_frame("devices", devices_frame(tables, process, own.work["device"]))
         keep_going(collector.row_count)
-    if len(processes) > _MOST_PROCESSES:
+    if len(processes) > _MAX_PROCESSES:
         collector.session = None
         collector.issue(
             "error",
             None,
             f"{len(processes):,} processes",
-            f"the first {_MOST_PROCESSES:,} of them are shown, the others left out",
+            f"the first {_MAX_PROCESSES:,} of them are shown, the others left out",
         )
     report_recording_issues(tables, collector, processes)
     report_left_out_tables(tables, rows.overhead, events, processes, collector)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _ENDING: Final = ".parquet"
 _MAGIC: Final = b"PAR1"
-_MOST_FILES: Final = 1000
+_MAX_FILES: Final = 1000
 """The most files; Nsight writes a few dozen."""
 _FEW_ROWS: Final = 1 << 20
 _ROWS_A_BYTE: Final = 16
@@ -176,8 +176,8 @@ def _files(path: Path) -> list[Path]:
         found = sorted(file for file in path.iterdir() if file.suffix == _ENDING and file.is_file())
     except OSError as error:
         raise ProftuiError(f"{path}: cannot be listed ({(error.strerror or str(error)).lower()})") from error
-    if len(found) > _MOST_FILES:
-        raise ProftuiError(f"{path}: no profile found: a folder with more than {_MOST_FILES:,} Parquet files")
+    if len(found) > _MAX_FILES:
+        raise ProftuiError(f"{path}: no profile found: a folder with more than {_MAX_FILES:,} Parquet files")
     return found
 
 

@@ -223,7 +223,7 @@ def _integer(text: str | None) -> int | None:
         return None
 
 
-_MOST_FAILURES: Final = 20
+_MAX_FAILURES: Final = 20
 _NAMED_TABLES: Final = 3
 _KIND: Final = "CUPTI_ACTIVITY_KIND_"
 """The prefix of most tables."""
@@ -248,12 +248,12 @@ _ABOUT: Final = (
 def report_call_issues(calls: pl.DataFrame, collector: Collector) -> None:
     """Report the failed calls of a process, and the number of calls without times."""
     failed = failures(calls)
-    for name, code, count in failed[:_MOST_FAILURES]:
+    for name, code, count in failed[:_MAX_FAILURES]:
         times = "once" if count == 1 else f"{count:,} times"
         collector.issue("warning", None, name, f"returned error {code} {times}")
-    if len(failed) > _MOST_FAILURES:
+    if len(failed) > _MAX_FAILURES:
         collector.issue(
-            "warning", None, "", f"{len(failed) - _MOST_FAILURES:,} more calls and error codes are not listed"
+            "warning", None, "", f"{len(failed) - _MAX_FAILURES:,} more calls and error codes are not listed"
         )
     no_time = calls["duration_ns"].null_count()
     if no_time:

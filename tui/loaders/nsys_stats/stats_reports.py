@@ -266,7 +266,7 @@ BYTES_PER_UNIT: Final = MappingProxyType(
 _SIZE_WITHOUT_UNIT: Final = 1 << 10
 """The oldest versions print sums of sizes in KiB without a unit; their trace prints bytes."""
 
-_MOST_DECIMALS: Final = 9
+_MAX_DECIMALS: Final = 9
 """The most decimals of seconds: nanoseconds."""
 
 _SUMMED: Final = MappingProxyType(
@@ -393,7 +393,7 @@ def _gpu_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
         )
     }
     rate = bytes_per(header.unit("throughput"))
-    decimals = min(cells.decimals("start"), _MOST_DECIMALS)
+    decimals = min(cells.decimals("start"), _MAX_DECIMALS)
     return pl.DataFrame(
         {
             "name": cells.name("name"),

@@ -278,7 +278,7 @@ _DEVICE: Final = dict.fromkeys(
 )
 _NAME: Final = {"objectKind": pl.Int64, "objectId": pl.Binary, "name": pl.Int64}
 _PROCESS: Final = 1
-LEAST_BANDWIDTH: Final = 1_000_000
+MIN_BANDWIDTH: Final = 1_000_000
 """In kB/s: no GPU's memory is as slow."""
 
 
@@ -293,7 +293,7 @@ def read_devices(database: Database, strings: StringTable) -> pl.DataFrame:
         pl.col("numMultiprocessors").cast(pl.Int32, strict=False).alias("sm_count"),
         pl.col("globalMemorySize").alias("memory_bytes"),
         # In kB/s; boards that share the CPU's memory (Jetson) have a figure that is no bandwidth.
-        pl.when(pl.col("globalMemoryBandwidth") >= LEAST_BANDWIDTH)
+        pl.when(pl.col("globalMemoryBandwidth") >= MIN_BANDWIDTH)
         .then(pl.col("globalMemoryBandwidth") * 1000.0)
         .alias("memory_bandwidth"),
         threads.cast(pl.Int32, strict=False).alias("max_threads_per_sm"),

@@ -50,7 +50,7 @@ FORMAT: Final = Format(
     record_with="nvprof -o run.nvprof ./program",
 )
 
-_MOST_PROCESSES: Final = 256
+_MAX_PROCESSES: Final = 256
 """The most processes; more are damage, and count as one."""
 
 _ALWAYS_THERE: Final = {
@@ -181,7 +181,7 @@ def _owners(activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame,
     """Assign GPU work to the process of its launching call, or to the first process without one."""
     pids = pl.concat([calls["pid"], ranges["pid"]]).drop_nulls().unique().sort().to_list()
     no_owner = pl.Series([None] * activities.height, dtype=pl.Int64)
-    if len(pids) < 2 or len(pids) > _MOST_PROCESSES:
+    if len(pids) < 2 or len(pids) > _MAX_PROCESSES:
         only = pids[0] if len(pids) == 1 else next(iter(commands)) if len(commands) == 1 else None
         return _Owners((only,), no_owner)
     launching = (

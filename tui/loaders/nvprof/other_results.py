@@ -26,7 +26,7 @@ _ROW: Final = re.compile(
 )
 _FOOTER: Final = re.compile(r"\s*Total (?P<name>[A-Za-z][\w ]*?): (?P<count>[0-9]+)\s*")
 _CELL: Final = re.compile(r"(?<!\S)(?:[0-9][0-9.]*(?:[KMGT]?B|[num]?s)|-)(?!\S)")
-_LEAST_CELLS: Final = 3
+_MIN_CELLS: Final = 3
 _TOTAL: Final = re.compile(r"\s*Total (?:CPU|remote|GPU) ")
 
 
@@ -46,7 +46,7 @@ def open_unified_memory(line: Line, state: NvprofState) -> UnifiedMemorySection 
 
 def _is_damaged(text: str, line: Line, state: NvprofState) -> bool:
     """Report an unreadable line that looks like a row: with several sizes and times."""
-    if len(_CELL.findall(text)) < _LEAST_CELLS and not _TOTAL.match(text):
+    if len(_CELL.findall(text)) < _MIN_CELLS and not _TOTAL.match(text):
         return False
     reason = "this looks like a row of unified memory, but not all of its columns can be read; it was left out"
     state.collector.issue("warning", line.number, line.text.strip(), reason)
@@ -80,7 +80,7 @@ class UnifiedMemorySection:
             add_row(self._state, "um", line, footer["name"], calls=parse_count(footer["count"]))
             return True
         match = _ROW.fullmatch(text.strip())
-        if match is None or len(_CELL.findall(match["name"])) >= _LEAST_CELLS:
+        if match is None or len(_CELL.findall(match["name"])) >= _MIN_CELLS:
             return _is_damaged(text, line, self._state)
         try:
             for cell in match.group(2, 3, 4, 5):

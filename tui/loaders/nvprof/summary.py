@@ -354,7 +354,7 @@ _CUT_ROW: Final = re.compile(rf'"[^"]*",{_FIGURE},{_FIGURE},[0-9]+(?:,{_FIGURE})
 """A row that ends before its name."""
 
 _BETWEEN_ROWS: Final = re.compile(rf'(?<=")(?=(?:"[A-Z]\w+ [^"]*",)?{_FIGURE},{_FIGURE},[0-9]+,{_FIGURE},{_FIGURE},)')
-_LEAST_CELLS: Final = 4
+_MIN_CELLS: Final = 4
 """The least number of cells of a damaged row; lines with fewer are program output."""
 
 
@@ -425,7 +425,7 @@ class SummaryCsvSection:
             return True
         if not cell or not (cell["Calls"].isdecimal() and cell["Time"][:1].isdecimal()):
             is_row = _ROW.match(text) or _CUT_ROW.fullmatch(text) or text.count(",") >= width - 1 > 0
-            if len(cells) < _LEAST_CELLS or not is_row:
+            if len(cells) < _MIN_CELLS or not is_row:
                 return False
             self._damaged.append(line)
             return True

@@ -118,7 +118,7 @@ FORMAT: Final = Format(
 
 _PROCESS: Final = {"id": pl.Int64, "pid": pl.Int64, "command": pl.String, "nid": pl.Int64}
 _NODE: Final = {"id": pl.Int64, "hostname": pl.String}
-_MOST_PROCESSES: Final = 256
+_MAX_PROCESSES: Final = 256
 
 Frames = dict[str, pl.DataFrame]
 
@@ -169,7 +169,7 @@ def _read_recording(recording: RocpdRecording, collector: Collector) -> None:
     } | {"metrics": metrics}
     processes = recording.frame("info_process", _PROCESS).unique("id", keep="first", maintain_order=True)
     hosts = dict(recording.frame("info_node", _NODE).iter_rows())
-    known = processes.head(_MOST_PROCESSES).rows(named=True)
+    known = processes.head(_MAX_PROCESSES).rows(named=True)
     for process in known or [dict.fromkeys(_PROCESS)]:
         of_process = pl.lit(True) if len(known) < 2 else pl.col("process_row") == process["id"]
         mine = {name: frame.filter(of_process).drop("process_row") for name, frame in frames.items()}
@@ -345,13 +345,13 @@ def _with_region(recording: RocpdRecording, rows: pl.DataFrame) -> pl.Series:
 _BASE: Final = "rocpd_"
 _KEY: Final = "rocpd_string"
 """A table that every recording has."""
-_MOST_RECORDINGS: Final = 1000
+_MAX_RECORDINGS: Final = 1000
 _JSON_LIMIT: Final = 1 << 20
 
 
 def recordings(database: Database) -> list[str]:
     """The suffix of the table names of each recording; empty for plain names."""
-    return sorted(name[len(_KEY) :] for name in database.tables if folded(name).startswith(_KEY))[:_MOST_RECORDINGS]
+    return sorted(name[len(_KEY) :] for name in database.tables if folded(name).startswith(_KEY))[:_MAX_RECORDINGS]
 
 
 class RocpdRecording:
@@ -520,15 +520,15 @@ class _RocprofDatabase:
         known = [pid for pid in pids if pid is not None]
         # Rows that name no process are those of the only one, where there is but one.
         processes = pids if len(known) > 1 else known or [None]
-        for pid in processes[:_MOST_PROCESSES]:
+        for pid in processes[:_MAX_PROCESSES]:
             session = collector.open_session(V1_FORMAT.name, None, pid=pid)
             session.facts.update(tool="rocprof")
             of_process = pl.lit(True) if len(processes) == 1 else pl.col("pid").eq_missing(pl.lit(pid, pl.Int64))
             mine = [frame.filter(of_process) for frame in (calls, kernels, copies)]
             work, api = _work_and_calls(mine[0], mine[1], mine[2], origin)
             collector.add_frames(link_run(work, api, None, session, collector))
-        if len(processes) > _MOST_PROCESSES:
-            reason = f"the first {_MOST_PROCESSES} processes are shown, the others left out"
+        if len(processes) > _MAX_PROCESSES:
+            reason = f"the first {_MAX_PROCESSES} processes are shown, the others left out"
             collector.issue("error", None, f"{len(processes):,} processes", reason)
         collector.issue(
             "info", None, "", f"times count from the first event, at {origin} ns of the machine's own clock"

@@ -76,7 +76,7 @@ class CaselessMapping(Mapping[str, Value]):
 
 _MANY_ROWS: Final = 20_000
 """The bulk reader pays off from this many rows."""
-_MOST_OBJECTS: Final = 10_000
+_MAX_OBJECTS: Final = 10_000
 """The most tables and views; profilers make a few dozen."""
 _STEPS: Final = 1_000_000
 """Steps of SQLite's virtual machine between checks for a stop."""
@@ -285,10 +285,10 @@ class Database:
     def _see_tables(self) -> None:
         objects = self._connection.execute(
             f"SELECT type, name, substr(sql, 1, 40) FROM sqlite_master "
-            f"WHERE type IN ('table', 'view') LIMIT {_MOST_OBJECTS + 1}"
+            f"WHERE type IN ('table', 'view') LIMIT {_MAX_OBJECTS + 1}"
         ).fetchall()
-        if len(objects) > _MOST_OBJECTS:
-            raise ProftuiError(f"{self.called}: no profile found: a database with more than {_MOST_OBJECTS:,} tables")
+        if len(objects) > _MAX_OBJECTS:
+            raise ProftuiError(f"{self.called}: no profile found: a database with more than {_MAX_OBJECTS:,} tables")
         self.views = CaselessNames(name for kind, name, _ in objects if kind == "view")
         tables = {name: _is_virtual(sql) for kind, name, sql in objects if kind == "table"}
         self.virtual_tables = CaselessNames(name for name, is_virtual in tables.items() if is_virtual)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 RANGE_ROWS: Final = 1 << 16
 """Row ids in a range: one batch of the driver, after which a stop takes effect."""
-MOST_RANGES: Final = 4096
+MAX_RANGES: Final = 4096
 """The most ranges of a table, however sparse its row ids are."""
-_MOST_THREADS: Final = 4
+_MAX_THREADS: Final = 4
 
 Types = Mapping[str, pl.DataType | type[pl.DataType]]
 
@@ -45,7 +45,7 @@ def ranges(first: int, last: int) -> list[tuple[int, int]]:
     [(1, 5)]
     """
     span = last - first + 1
-    size = max(RANGE_ROWS, -(-span // MOST_RANGES))
+    size = max(RANGE_ROWS, -(-span // MAX_RANGES))
     return [(low, min(low + size - 1, last)) for low in range(first, last + 1, size)]
 
 
@@ -71,7 +71,7 @@ class TableBulkReader:
             parts: The first and last row id of each range.
         """
         statement = _statement(table, rowid, types)
-        threads = min(_MOST_THREADS, os.cpu_count() or 1)
+        threads = min(_MAX_THREADS, os.cpu_count() or 1)
         with ThreadPoolExecutor(threads) as pool:
             waiting = iter(parts)
             # Only as many as there are threads, so that a stop takes effect soon.
@@ -187,7 +187,7 @@ def _cast(column: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Serie
 Rows = list[tuple[Any, ...]]
 
 _CHUNK_ROWS: Final = 1 << 14
-_MOST_QUERIES: Final = 4096
+_MAX_QUERIES: Final = 4096
 """The most bisections of damaged ranges to find readable rows."""
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _EXACT: Final = 1 << 53
@@ -249,7 +249,7 @@ def read_part(
                 found[low] = pl.concat([result.data, *chunks])
                 break
             result.why = result.why or str(error)
-            if high - low < _FEW_ROWS or queries >= _MOST_QUERIES:
+            if high - low < _FEW_ROWS or queries >= _MAX_QUERIES:
                 result.lost_row_ids += high - low + 1
                 continue
             middle = (low + high) // 2

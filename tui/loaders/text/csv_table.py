@@ -32,7 +32,7 @@ _GROWTH: Final = 16
 _WIDE: Final = 5
 """In a table of this many columns, a line with all cells is a row even after an open quotation mark."""
 
-_LEAST_SEPARATORS: Final = 3
+_MIN_SEPARATORS: Final = 3
 """A line with at least this many cells among rows is a damaged row; with fewer it is program output."""
 
 _ROW_START: Final = re.compile(r'\s*(?:"?-?[0-9][0-9.]*"?\s*(?:[,;\t]|$)|"[^"]*"[,;\t])')
@@ -142,7 +142,7 @@ class CsvTable:
         separators = text.count(self._separator)
         if cells and self._header.fullmatch(cells[0].strip()) and separators:
             return False
-        if separators >= _LEAST_SEPARATORS or _ROW_START.match(text):
+        if separators >= _MIN_SEPARATORS or _ROW_START.match(text):
             self._sink.damaged(line, f"expected a row of {width} cells, found {len(cells)}: row left out")
             return True
         self._stray += 1
@@ -267,7 +267,7 @@ class CsvTable:
 
 _LEAST: Final = 3
 """The least number of semicolons in a line of a table."""
-_MOST_HEADERS: Final = 50
+_MAX_HEADERS: Final = 50
 """The most lines at the beginning that are tried as a header."""
 _TITLE: Final = re.compile(r"[^,]{1,60}|[^,\s]{1,160}")
 """A column title: a few words, or the name of a metric."""
@@ -341,7 +341,7 @@ def semicolons_in(head: bytes, cues: Cues) -> Semicolons | None:
     if head.count(b";") < _LEAST:
         return None
     lines = [line for line in head.splitlines() if line.count(b";") >= _LEAST]
-    for position, line in enumerate(lines[:_MOST_HEADERS]):
+    for position, line in enumerate(lines[:_MAX_HEADERS]):
         cells = split_cells(line.decode("utf-8", "replace"), ";")
         header = ",".join('"' + cell.replace('"', '""') + '"' for cell in cells).encode()
         names = {cell for cell in cells if _TITLE.fullmatch(cell)}

@@ -492,7 +492,7 @@ _SKIPPED_BY_READER: Final = {"nvprof": re.compile(_PASTE), "ncu": None}
 _BLANKS: Final = re.compile(rb"[ \t]*")
 
 _WITHOUT_TAG: Final = re.compile(_PASTE + rb"(?:==\d+=|={7})|[ \t]*(?:=== |Thread \d|Device Timeline )[^\n]*|[ \t]*")
-_MOST_TRIED: Final = 16
+_MAX_TRIED: Final = 16
 """The most titles with a prefix that are tried in a block."""
 
 _NUMBER: Final = re.compile(rb"\d+")
@@ -545,7 +545,7 @@ def later_tag(data: bytes) -> re.Pattern[bytes] | None:
     """Like `tag_of`, for later lines of a text; only lines near results are searched."""
     for result in _RESULTS:
         at, tried = -1, 0
-        while tried < _MOST_TRIED and (at := data.find(result, at + 1)) >= 0:
+        while tried < _MAX_TRIED and (at := data.find(result, at + 1)) >= 0:
             begin = data.rfind(b"\n", 0, at) + 1
             if _WITHOUT_TAG.fullmatch(data[begin:at][:_NEAR]):
                 continue

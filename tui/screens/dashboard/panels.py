@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tui.analysis.dashboard_facts import Fact
 
 
-MOST_COLUMNS: Final = 4
+MAX_COLUMNS: Final = 4
 COLUMN_GAP: Final = 3
 """Blanks between columns."""
 MAX_FIGURE_CELLS: Final = 24
@@ -109,7 +109,7 @@ class StatStrip(Widget, can_focus=True):
     def _columns(self, width: int) -> list[tuple[int, int]]:
         """The cells of labels and of values in each column: as many columns as fit."""
         texts = [(fact.label, self._value(fact)) for fact in self._facts[: self._short]]
-        for number in range(MOST_COLUMNS, 0, -1):
+        for number in range(MAX_COLUMNS, 0, -1):
             height = -(-len(texts) // number)
             columns = [texts[place : place + height] for place in range(0, len(texts), max(1, height))]
             widths = [

@@ -329,7 +329,7 @@ def histogram_line(durations_ns: pl.Series, width: int) -> str:
     return f"{low} {sparkline(counts, cells)} {high}"
 
 
-MOST_GPUS: Final = 8
+MAX_GPUS: Final = 8
 TALL_CHART_LINES: Final = 3
 """The height of the chart of a single GPU if there is room."""
 
@@ -369,11 +369,11 @@ class BusyChart(Widget):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """The lanes, and a line of time below."""
-        return min(len(self._lanes), MOST_GPUS) * self._lines + 1
+        return min(len(self._lanes), MAX_GPUS) * self._lines + 1
 
     def render(self) -> Content:
         """Draw the lanes and the time below them."""
-        lanes = self._lanes[:MOST_GPUS]
+        lanes = self._lanes[:MAX_GPUS]
         heads = [self._head(lane) for lane in lanes]
         label = max((cell_width(part) for head in heads for part in head), default=0)
         room = max(8, self.content_size.width - label - 1)

@@ -522,7 +522,7 @@ class TimelineView(Widget, can_focus=True):
         return plain(f"{lanes[place].session}: {words}" if several else words)
 
 
-MOST_LINES: Final = 12
+MAX_LINES: Final = 12
 MIN_PANEL_LINES: Final = 4
 """With fewer spare lines there is no panel."""
 _PARTS_OF_KINDS: Final = {
@@ -550,7 +550,7 @@ class TopWork(Widget):
 
     def make_room(self, spare: int) -> None:
         """Take so many lines, or none where they are too few."""
-        lines = min(spare, MOST_LINES) if spare >= MIN_PANEL_LINES else 0
+        lines = min(spare, MAX_LINES) if spare >= MIN_PANEL_LINES else 0
         if lines != self.lines:
             self.lines = lines
             self.display = lines > 0
