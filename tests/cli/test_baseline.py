@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -82,6 +83,12 @@ def test_what_cannot_be_compared_is_refused_in_a_line(
         read_baseline(str(folder), "b")
     monkeypatch.setenv("COLUMNS", "160")
     assert run(capfd, "baseline", "save", "good", SUMMARY)[0] == 0
+    untimed = tmp_path / "run.log"
+    untimed.write_text("==1== NVPROF is profiling process 1, command: ./app\n==1== No kernels were profiled.\n")
+    assert "run.log: no times of GPU work or iterations\n" in run(capfd, "baseline", "save", "none", untimed)[2]
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(gzip.decompress(Path(TRACE).read_bytes())[:400_000])
+    assert "cut.json: a part of the run is missing: " in run(capfd, "baseline", "save", "cut", cut)[2]
     status, out, err = run(capfd, "baseline", "list")
     assert (status, out.startswith("good  1 run, ")) == (2, True), "the others are listed all the same"
     assert err.startswith("proftui: proftui-baselines/a.parquet: not a baseline of this version\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -48,12 +49,44 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         (["inspect", "no/such.log"], ""),
         (["formats", "x"], "proftui: unrecognized arguments: x\n         proftui formats --help\n"),
         (["diff", "x"], "proftui: diff compares two files, A and B\n"),
+        (["report", "-"], "proftui: standard input (-) is a terminal\n         for example: nvprof ./app 2>&1 | "),
+        (["report", ".", "--view", "profiles", "--format", "html"], "proftui: the list of profiles is no HTML page\n"),
+        (["report", "a.log", "--view", "profiles"], "proftui: --view profiles lists one folder\n"),
+        (["report", "LOG", "--format", "html", "--limit", "1"], "proftui: an HTML page holds the whole view\n"),
+        (["report", "LOG", "--limit", "0"], "proftui: argument --limit: 0: expected a number from 1\n"),
+        (["report", "LOG", "--view", "kernels", "--filter", "calls>"], "proftui: --filter calls>: "),
+        (
+            ["report", "LOG", "--view", "kernels", "--table", "launches", "--row", "x"],
+            "proftui: --row x: no such row in",
+        ),
+        (["report", "LOG", "--view", "group-ops", "--unfold", "x"], "proftui: --unfold x: no such row\n"),
+        (
+            ["export", "LOG", "--format", "chrome", "--limit", "1"],
+            "proftui: chrome takes --iterations, --from and --to",
+        ),
+        (
+            ["export", "LOG", "--format", "chrome", "--from", "1.x5ms"],
+            "proftui: argument --from: 1.x5ms: expected a time",
+        ),
+        (
+            ["export", "LOG", "--frame", "kernels", "--format", "parquet"],
+            "proftui: parquet cannot be written to a term",
+        ),
+        (
+            ["diff", "LOG", "LOG", "--sort", "name"],
+            "proftui: --filter, --sort, --columns and --limit are for one table",
+        ),
+        (["diff", "--baseline", "x", "LOG", "--sort", "name"], "proftui: --filter, --sort and --columns do not apply"),
+        (["baseline", "save", "x", "a.log"], "proftui: a.log: no such file\n"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_and_status_2(
-    capfd: pytest.CaptureFixture[str], arguments: list[str], message: str
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, log: Path, arguments: list[str], message: str
 ) -> None:
-    status, _out, err = run(capfd, *arguments)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    if "parquet" in arguments:
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    status, _out, err = run(capfd, *(str(log) if word == "LOG" else word for word in arguments))
     assert status == 2
     assert err.startswith(message)
     assert "Traceback" not in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -181,6 +182,72 @@ def test_interrupting_is_status_130(monkeypatch: pytest.MonkeyPatch, log: Path) 
 
     monkeypatch.setattr("tui.loaders.registry.load_one", interrupted)
     assert main(["inspect", str(log)]) == 130
+
+
+class PanicException(BaseException):
+    """Named as what a panic of a library in Rust is raised as."""
+
+    __module__ = "pyo3_runtime"
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "message"),
+    [
+        (BrokenPipeError(), 0, ""),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), 2, "proftui: not enough memory: close other programs"),
+        (OSError(errno.EMFILE, "Too many open files"), 2, "proftui: too many files are open\n         allow more: uli"),
+        (OSError(errno.ENOSPC, "No space left"), 2, "proftui: standard output: No space left\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "a.log"), 2, "proftui: a.log: Permission denied\n"),
+        (
+            OSError(errno.EIO, "Input/output error"),
+            70,
+            "proftui: internal error: OSError: [Errno 5] Input/output error",
+        ),
+        (MemoryError(), 2, "proftui: not enough memory: close other programs"),
+        (PanicException("index out of bounds"), 70, "proftui: internal error: PanicException: index out of bounds; "),
+        (
+            PanicException("memory allocation of 99000000 bytes failed"),
+            2,
+            "proftui: not enough memory (for 94.41 MiB more)",
+        ),
+        (PanicException("TooManyOpenFiles"), 2, "proftui: too many files are open\n"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_fails_is_one_message_and_a_status(
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    log: Path,
+    fault: BaseException,
+    status: int,
+    message: str,
+) -> None:
+    def broken(*_arguments: object, **_options: object) -> None:
+        raise fault
+
+    monkeypatch.setattr("tui.loaders.registry.load_one", broken)
+    assert main(["inspect", str(log)]) == status
+    said = capfd.readouterr().err
+    assert said.startswith(message)
+    assert bool(said) == bool(message)
+
+
+def test_what_is_no_fault_of_ours_goes_on(monkeypatch: pytest.MonkeyPatch, log: Path) -> None:
+    def broken(*_arguments: object, **_options: object) -> None:
+        raise GeneratorExit
+
+    monkeypatch.setattr("tui.loaders.registry.load_one", broken)
+    with pytest.raises(GeneratorExit):
+        main(["inspect", str(log)])
+
+
+def test_closed_streams_are_the_null_device(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["formats"]) == 2
+    with sys.stdin, sys.stdout:
+        assert sys.stdin.read() == ""
+    assert capfd.readouterr().err.startswith("proftui: standard output is closed\n")
 
 
 def test_a_bug_is_shown_as_one(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], log: Path) -> None:
