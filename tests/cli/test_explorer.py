@@ -120,8 +120,8 @@ def test_what_cannot_be_read_is_reported_when_the_terminal_is_back(
     missing = tmp_path / "missing.log"
     assert run(capfd, missing) == (2, "", f"proftui: {missing}: no such file\n")
     assert run(capfd, "--follow", "s3://runs/a.log")[2].startswith("proftui: --follow needs a file or a folder\n")
-    assert run(capfd, "reprot") == (
-        2, "", "proftui: reprot: no such file or command\n         did you mean: proftui report\n"
+    assert run(capfd, "inspct") == (
+        2, "", "proftui: inspct: no such file or command\n         did you mean: proftui inspect\n"
     )  # fmt: skip
 
 
