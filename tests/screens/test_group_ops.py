@@ -102,6 +102,14 @@ async def test_it_opens_the_groups_with_most_time_as_far_as_there_is_room() -> N
         assert names(pilot) == ["all"]
     async with opened(TRACE, size=(200, 50), view="group-ops") as pilot:
         assert names(pilot)[3:6] == ["aten::conv2d", "aten::convolution", "aten::convolution_backward"]
+        # What has its time itself stays folded: what is in it has next to none.
+        assert "aten::native_batch_norm" in names(pilot)
+        assert not {"aten::zeros", "aten::zero_"}.intersection(names(pilot))
+        # Names have the room of less important columns; both passes come before those.
+        text = screen_text(pilot.app)
+        assert "aten::cudnn_convolution " in text
+        assert "Forward ms   Backward ms" in text
+        assert "Level" not in text
 
 
 @pytest.mark.usefixtures("folded")
@@ -276,4 +284,5 @@ async def test_the_end_of_a_name_that_is_cut_distinguishes_it() -> None:
         text = screen_text(pilot.app)
         assert "(autograd engine, no forward op)" in text
         assert "autograd::engine" not in text
-        assert " (unattributed: launch not recorde… " in text
+        # The names of rows that are unfolded are whole.
+        assert " (unattributed: launch not recorded) " in text

@@ -31,7 +31,7 @@ from tui.correlation.launches import enclosing_rows, nest, with_launch
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE, Forest, forest_of
 from tui.model.profile import rows_of_session
-from tui.model.table_spec import TableSpec
+from tui.model.table_spec import UNINFORMATIVE_PRIORITY, TableSpec
 
 if TYPE_CHECKING:
     from tui.model.forest import Ints
@@ -69,9 +69,14 @@ OP_FOREST: Final = TableSpec(
     "Groups and ops",
     (
         *columns("node", "gpu_ns", "time_pct", *PASSES),
-        *columns("calls", "cpu_own_ns", "cpu_overhead_ns", "launches", "gpu_idle_ns"),
+        *columns("calls", "cpu_own_ns"),
+        replace(COLUMNS["cpu_overhead_ns"], priority=4),
+        *columns("launches", "gpu_idle_ns"),
         replace(COLUMNS["gpu_self_ns"], priority=6, help="GPU time of the row itself, without nested rows."),
-        *columns("eligible_ops", "tc_ops", "level", "what", "op_type", "op_source"),
+        *columns("eligible_ops", "tc_ops"),
+        # The indentation and the sign before a name show both.
+        *(replace(COLUMNS[name], priority=UNINFORMATIVE_PRIORITY) for name in ("level", "what")),
+        *columns("op_type", "op_source"),
         *columns("untimed_launches", "session", "path"),
     ),
     key=("session", "path", "what"),

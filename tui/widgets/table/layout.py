@@ -175,6 +175,7 @@ def lay_out(
     *,
     pinned: str = "",
     pinned_least: int = MIN_PINNED,
+    whole_least: int = 0,
     also_pinned: Sequence[str] = (),
     name_last: bool = False,
     behind: Collection[str] = (),
@@ -195,6 +196,7 @@ def lay_out(
         width: Cells of the line.
         pinned: The column that never scrolls.
         pinned_least: Cells that it keeps, if its texts are that long, before any other column is shown.
+        whole_least: The same, where bars have their room before less important columns, too.
         also_pinned: Columns that do not scroll either, beside it; as many as leave room for others.
         name_last: The pinned column stands last, and all spare room is its own.
         behind: With ``name_last``: columns that stand behind it, where there is room for them.
@@ -214,7 +216,7 @@ def lay_out(
     head = by_name.get(pinned)
     whole = widths
     widths = _cut(columns, head, widths, pinned_least)
-    least = max(pinned_least, round(width * PINNED_SHARE))
+    least = max(pinned_least, whole_least, round(width * PINNED_SHARE))
     if name_last and whole_name:
         # A name without a figure beside it means little: the most important one stays.
         figure = min((column for column in columns if column is not head), key=lambda each: each.priority, default=None)
@@ -227,10 +229,12 @@ def lay_out(
     room -= sum(widths[column.name] + COLUMN_GAP for column in held)
     rest = [column for column in columns if column is not head and column not in held]
 
+    for_bars = (COMFORTABLE_BAR_CELLS + 1) * len(set(bar_columns).intersection(by_name)) if whole_least else 0
     name_more = widths[pinned] - head_least if head else 0
     own = (pinned, *head.compared_with) if head else ()
     text_more = {column.name: whole[column.name] - widths[column.name] for column in columns if column.name not in own}
-    fitting = _columns_that_fit(rest, widths, room, bar_columns, name_more, text_more)
+    barred_later = () if for_bars else bar_columns
+    fitting = _columns_that_fit(rest, widths, room - for_bars, barred_later, name_more, text_more)
     last = [column.name for column in rest if name_last and column.name in behind and column.name in fitting]
     room -= sum(widths[name] + COLUMN_GAP for name in last)
     rest, fitting = [column for column in rest if column.name not in last], fitting.difference(last)
@@ -252,7 +256,9 @@ def lay_out(
     head_width = 0
     bar = 0
     spare = room + head_least - used
-    comfort = widths.get(pinned, 0) if name_last else min(MIN_PINNED_CELLS_WITH_BAR, widths.get(pinned, 0))
+    comfort = widths.get(pinned, 0)
+    if not name_last:
+        comfort = min(comfort, max(MIN_PINNED_CELLS_WITH_BAR, whole_least))
     names = [*(column.name for column in held), *shown, *last]
     barred = [name for name in names if name in bar_columns]
     while (
@@ -262,7 +268,9 @@ def lay_out(
     if barred:
         least = min(COMFORTABLE_BAR_CELLS, (spare - comfort) // len(barred) - 1)
         whole_texts = widths.get(pinned, 0) + sum(text_more.get(name, 0) for name in names)
-        bar = min(MAX_BAR_CELLS, max(least, (spare - whole_texts) // len(barred) - 1))
+        beside = (spare - whole_texts) // len(barred) - 1
+        # A shorter bar is good enough where it leaves all texts whole.
+        bar = min(MAX_BAR_CELLS, beside if beside >= MIN_BAR_CELLS else max(least, beside))
         spare -= (bar + 1) * len(barred)
     if head:
         partners = [name for name in names if name in head.compared_with]

@@ -253,6 +253,14 @@ class TableModel:
             pinned=self.spec.pinned,
         )
 
+    def widths_shown(self) -> dict[str, int]:
+        """Cells of columns of which the rows on the screen need less than all rows."""
+        return {}
+
+    def whole_least(self, width: int) -> int:
+        """Cells of the pinned column for which less important columns give way on a line of ``width`` cells."""
+        return 0
+
     # --- filter, search, order ---------------------------------------------------------------------------------------
 
     def apply(self, frame: pl.DataFrame, state: TableState, units: Mapping[str, str], global_filter: str) -> Applied:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -13,7 +14,7 @@ from tui.keys import Scope, bindings_for
 from tui.model.forest import NONE, Forest, forest_of
 from tui.query.apply import apply_tree, tree_order
 from tui.query.facts import ColumnFacts, facts_of
-from tui.text_width import cell_width, clip, clip_middle, without_prefix
+from tui.text_width import PREFIXES, cell_width, clip, clip_middle, without_prefix
 from tui.widgets.table.cells import CellWriter
 from tui.widgets.table.model import TableModel, TableRows
 from tui.widgets.table.pane import TablePane
@@ -41,8 +42,18 @@ MIN_NAME_CELLS: Final = 16
 """The minimum width of a name at any depth."""
 
 
+NAME_SHARE: Final = 0.45
+"""Names have this part of a line before less important columns have theirs, if they need it."""
+
 TAIL_SHARE: Final = 0.75
 """The share of a cut name that its end gets: many names begin with ``autograd::engine::evaluate_function: ``."""
+
+
+def _without_prefixes(names: pl.Series) -> pl.Series:
+    """As `without_prefix`, for all names at once."""
+    for prefix, short in PREFIXES.items():
+        names = names.str.replace(f"^{re.escape(prefix)}", short)
+    return names
 
 
 class TreeText(str):
@@ -192,22 +203,23 @@ class TreeModel(TableModel):
     def _fill_room(self, flags: Flags) -> None:
         """Unfold the heaviest folded group, again and again, as long as its rows fit in the room.
 
-        One with more than half of all is unfolded in any case; one with next to nothing is not.
+        One with more than half of all is unfolded in any case; one whose rows have next to nothing is not.
         """
         sizes = self.forest.child_sums(np.ones(len(flags), np.int64))
         whole = int(self._within[self.forest.levels[0]].sum()) if len(flags) else 0
-        heavy = (sizes > 0) & (self._within > whole * MIN_UNFOLDED_SHARE)
+        inside = self.forest.child_sums(self._within)
+        heavy = (sizes > 0) & (inside > whole * MIN_UNFOLDED_SHARE)
         while self.room:
             visible = self.forest.visible(flags)
             left = self.room - int(visible.sum())
-            fits = (sizes <= left) | (self._within * 2 > whole)
+            fits = (sizes <= left) | (inside * 2 > whole)
             candidates = np.flatnonzero(heavy & visible & ~flags & fits)
             if left <= 0 or not len(candidates):
                 return
-            row = int(candidates[self._within[candidates].argmax()])
+            row = int(candidates[inside[candidates].argmax()])
             opened = flags.copy()
             self.unfold_to_branching(opened, row)
-            if int(self.forest.visible(opened).sum()) <= self.room or self._within[row] * 2 > whole:
+            if int(self.forest.visible(opened).sum()) <= self.room or inside[row] * 2 > whole:
                 flags[:] = opened
             heavy[row] = False
 
@@ -238,6 +250,20 @@ class TreeModel(TableModel):
             made[column.name] = TreeWriter(column, facts, self.shown_state, deepest=deepest)
         return made
 
+    def widths_shown(self) -> dict[str, int]:
+        """The names of unfolded rows: those deep in folded groups are not on the screen."""
+        frame, name = self.rows.frame, self.spec.pinned
+        if not frame.height or name not in frame.columns:
+            return {}
+        lengths = _without_prefixes(frame[name]).str.len_chars().to_numpy() + INDENT_CELLS * self.depth + 2
+        shown = lengths if self.rows.order is None else lengths[self.rows.order.to_numpy()]
+        column = next(column for column in self.columns() if column.name == name)
+        return {name: max(cell_width(column.title), int(shown.max(initial=0)))}
+
+    def whole_least(self, width: int) -> int:
+        """Names that are cut in the middle are hard to follow through a tree."""
+        return round(width * NAME_SHARE)
+
     # --- folding -----------------------------------------------------------------------------------------------------
 
     @property
@@ -250,14 +276,18 @@ class TreeModel(TableModel):
         return np.flatnonzero(self.forest.parent == row)
 
     def unfold_to_branching(self, flags: Flags, row: int) -> None:
-        """Unfold a row, and what is in it as long as a single row holds all of the weight there."""
+        """Unfold a row, and what is in it as long as a single row holds most of the weight, and not in itself."""
         while True:
             flags[row] = True
             children = self.children(row)
             heavy = children[self._within[children] > 0]
             if len(heavy) != 1 and len(children) != 1:
                 return
-            row = int(heavy[0] if len(heavy) else children[0])
+            inner = int(heavy[0] if len(heavy) else children[0])
+            within = int(self._within[self.children(inner)].sum())
+            if self._within[inner] * 2 < self._within[row] or within * 2 < self._within[inner]:
+                return
+            row = inner
 
     def fold_to(self, unfolded: Flags, row: int | None) -> None:
         """Unfold other rows; the cursor goes to a row or to what is left of what it lies in."""

@@ -134,11 +134,11 @@ class FrameTable(ScrollView, can_focus=True):
         }
         & > .frametable--blurred { background: $panel; text-style: bold; }
         & > .frametable--blurred-cell { background: $panel; text-style: bold underline; }
-        & > .frametable--mark { color: $warning; text-style: bold; }
+        & > .frametable--mark { color: $warning-ink; background: $warning-ground; text-style: bold; }
         & > .frametable--unknown { color: $text-muted; }
         & > .frametable--bar { color: $bar; }
         & > .frametable--error { color: $error; text-style: bold; }
-        & > .frametable--warning { color: $warning; text-style: bold; }
+        & > .frametable--warning { color: $warning-ink; background: $warning-ground; text-style: bold; }
         & > .frametable--grew { color: $error; }
         & > .frametable--shrank { color: $success; }
         & > .frametable--hit { color: $accent; text-style: bold underline; }
@@ -241,12 +241,14 @@ class FrameTable(ScrollView, can_focus=True):
             columns, written = model.columns(), self._ensure_writers()
             # One cell stays free, so that the last column does not touch the scrollbar.
             width = max(0, self.scrollable_content_region.width - 1)
+            widths = {column.name: written[column.name].width_sorted_by(len(model.sort)) for column in columns}
             layout = lay_out(
                 columns,
-                {column.name: written[column.name].width_sorted_by(len(model.sort)) for column in columns},
+                {**widths, **model.widths_shown()},
                 width,
                 pinned=model.spec.pinned,
                 pinned_least=model.spec.pinned_least,
+                whole_least=model.whole_least(width),
                 also_pinned=state.pinned,
                 name_last=state.name_last,
                 behind=model.spec.behind,
