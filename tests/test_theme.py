@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.color import Color as RichColor
+from rich.color import ColorSystem
 from textual.color import Color
 
-from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK
+from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK, SIXTEEN_LIGHT
 
 if TYPE_CHECKING:
     from textual.theme import Theme
@@ -17,6 +19,22 @@ def test_nothing_that_is_to_be_seen_is_blue_on_black_and_keys_have_the_accent_of
     looks = SIXTEEN_DARK.to_color_system().generate()
     assert not {name for name in looks if name.startswith("scrollbar") and "blue" in looks[name]}
     assert looks["footer-key-foreground"] == looks["accent"]
+
+
+def test_on_a_light_ground_a_warning_is_no_red_and_no_yellow_text() -> None:
+    looks = SIXTEEN_LIGHT.to_color_system().generate()
+    assert (looks["warning-ink"], looks["warning-ground"]) == ("ansi_black", "ansi_yellow")
+    assert looks["error"] == "ansi_red"
+    # The accent is no color of a kind of work.
+    assert looks["accent"] not in {color for name, color in looks.items() if name.startswith("kind-")}
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT], ids=["dark", "light"])
+@pytest.mark.parametrize("name", ["selection", "selection-cell", "bar", "scrollbar"])
+def test_what_is_gray_stays_gray_with_256_colors(theme: Theme, name: str) -> None:
+    looks = {**theme.to_color_system().generate(), **theme.variables}
+    color = RichColor.parse(looks[name]).downgrade(ColorSystem.EIGHT_BIT).get_truecolor()
+    assert color.red == color.green == color.blue
 
 
 @pytest.mark.parametrize("theme", PLAIN, ids=[theme.name for theme in PLAIN])

@@ -1,7 +1,8 @@
 """The colors of kinds of work, severities and backgrounds, for screens and HTML pages.
 
 Each kind of work has one color, the same in rows, bars, legends and charts. Adjacent kinds also differ in
-lightness, for readers with color vision deficiency.
+lightness, for readers with color vision deficiency. Grays have so little color that they stay gray where there are
+256 colors.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ KINDS_DARK: Final = {
     "kind-range": "#a79be0",  # NVTX ranges and annotations
     "kind-idle": "#39414a",
     "kind-whole": "#a3abb3",  # time of which nothing else is known
-    "group-0": "#d5e0ea",
-    "group-1": "#a9bccd",
-    "group-2": "#8199b0",
-    "group-3": "#627d97",
-    "group-4": "#4d667e",
-    "group-5": "#3d5266",
-    "group-6": "#304152",
-    "group-7": "#263441",
-    "bar": "#7d93a8",
+    "group-0": "#d9dce0",
+    "group-1": "#b0b8bf",
+    "group-2": "#8b95a0",
+    "group-3": "#6b7885",
+    "group-4": "#556270",
+    "group-5": "#424d58",
+    "group-6": "#353d46",
+    "group-7": "#292f36",
+    "bar": "#8593a1",
 }
 """On a dark ground."""
 
@@ -52,15 +53,15 @@ KINDS_LIGHT: Final = {
     "kind-range": "#6a5bb8",
     "kind-idle": "#d3d7db",
     "kind-whole": "#8f979e",
-    "group-0": "#22384d",
-    "group-1": "#36536e",
-    "group-2": "#4d6d8a",
-    "group-3": "#6886a1",
-    "group-4": "#86a0b7",
-    "group-5": "#a3b7c9",
-    "group-6": "#bdccd9",
-    "group-7": "#d3dde6",
-    "bar": "#5f7488",
+    "group-0": "#2a3138",
+    "group-1": "#434d57",
+    "group-2": "#5a6874",
+    "group-3": "#74818d",
+    "group-4": "#8f9aa5",
+    "group-5": "#aab2ba",
+    "group-6": "#c2c8cd",
+    "group-7": "#d6dadd",
+    "bar": "#667380",
 }
 """On a light ground."""
 

@@ -266,6 +266,18 @@ def bar(share: float, width: int) -> str:
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
+_SHADED: Final = str.maketrans(dict.fromkeys("█▌▋▊▉", "▒"))
+
+
+def shaded(drawn: str) -> str:
+    """A bar for a line in reverse video, where a solid one would look like a hole.
+
+    >>> shaded(bar(0.6, 4)), shaded(bar(0.01, 4))
+    ('▒▒▍', '▏')
+    """
+    return drawn.translate(_SHADED)
+
+
 def growth_bar(share: float, width: int) -> tuple[str, str, str]:
     """A bar of a change: to the left of a middle line what shrank, to the right what grew, in halves of a cell.
 

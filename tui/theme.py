@@ -1,10 +1,10 @@
 """The themes and what each color means. Literal colors are only here and in `tui.colors`.
 
 Interaction: `accent` marks keys, titles and the focus; `selection` and `selection-cell` are the ground of the row and
-of the cell under the cursor. Severity: `error` and `warning`, and nothing else is red or amber. Shares in tables:
-`bar`. Parts of a whole in the order of their size: `group-0` to `group-7`. Kinds of work: `kind-*`, one color each,
-the same in rows, bars, legends, the dashboard, iterations and the timeline. Kinds that stand side by side differ in
-lightness too, for readers who cannot tell red from green.
+of the cell under the cursor. Severity: `error` and `warning`, and nothing else is red or amber; a warning is written in
+`warning-ink` on `warning-ground`. Shares in tables: `bar`. Parts of a whole in the order of their size: `group-0` to
+`group-7`. Kinds of work: `kind-*`, one color each, the same in rows, bars, legends, the dashboard, iterations and the
+timeline. Kinds that stand side by side differ in lightness too, for readers who cannot tell red from green.
 """
 
 from __future__ import annotations
@@ -62,14 +62,19 @@ DARK: Final = Theme(
     dark=True,
     variables={
         **KINDS_DARK,
-        "selection": "#2d3a47",
-        "selection-cell": "#44586b",
+        "selection": "#323a42",
+        "selection-cell": "#4c5864",
         # The built-in one is relative to the background, which text inside a widget does not know.
         "text-muted": GROUND_DARK["muted"],
         # Placeholders and disabled lines, which are hardly legible with Textual's defaults.
         "text-disabled": GROUND_DARK["muted"],
+        "warning-ink": GROUND_DARK["warning"],
+        "warning-ground": "transparent",
+        "scrollbar": "#4a525a",
+        "scrollbar-hover": "#5c656e",
+        "scrollbar-active": "#6e7882",
         "footer-key-foreground": "#a5d65a",
-        "block-cursor-background": "#2d3a47",
+        "block-cursor-background": "#323a42",
         "block-cursor-foreground": "#d6d9dc",
         "block-cursor-text-style": "bold",
         "block-cursor-blurred-background": GROUND_DARK["panel"],
@@ -93,12 +98,17 @@ LIGHT: Final = Theme(
     dark=False,
     variables={
         **KINDS_LIGHT,
-        "selection": "#cdd8e3",
-        "selection-cell": "#aabccd",
+        "selection": "#ccd2d8",
+        "selection-cell": "#abb5bf",
         "text-muted": GROUND_LIGHT["muted"],
         "text-disabled": GROUND_LIGHT["muted"],
+        "warning-ink": GROUND_LIGHT["warning"],
+        "warning-ground": "transparent",
+        "scrollbar": "#b4babf",
+        "scrollbar-hover": "#9aa1a7",
+        "scrollbar-active": "#848c92",
         "footer-key-foreground": "#3f7300",
-        "block-cursor-background": "#cdd8e3",
+        "block-cursor-background": "#ccd2d8",
         "block-cursor-foreground": "#22262a",
         "block-cursor-text-style": "bold",
         "block-cursor-blurred-background": GROUND_LIGHT["panel"],
@@ -113,6 +123,8 @@ SIXTEEN_DARK: Final = replace(
     variables={
         **BUILTIN_THEMES["ansi-dark"].variables,
         **KINDS_SIXTEEN,
+        "warning-ink": "ansi_yellow",
+        "warning-ground": "transparent",
         "scrollbar": "ansi_white",
         "scrollbar-hover": "ansi_bright_white",
         "scrollbar-active": "ansi_bright_white",
@@ -123,9 +135,21 @@ SIXTEEN_DARK: Final = replace(
 there: the row under the cursor and the scroll bars would be invisible."""
 
 SIXTEEN_LIGHT: Final = replace(
-    BUILTIN_THEMES["ansi-light"], variables={**BUILTIN_THEMES["ansi-light"].variables, **KINDS_SIXTEEN}
+    BUILTIN_THEMES["ansi-light"],
+    accent="ansi_blue",
+    warning="ansi_yellow",
+    variables={
+        **BUILTIN_THEMES["ansi-light"].variables,
+        **KINDS_SIXTEEN,
+        "warning-ink": "ansi_black",
+        "warning-ground": "ansi_yellow",
+        "scrollbar": "ansi_bright_black",
+        "scrollbar-hover": "ansi_black",
+        "scrollbar-active": "ansi_black",
+        "footer-key-foreground": "ansi_blue",
+    },
 )
-"""The terminal's own sixteen colors on a light ground."""
+"""The terminal's own sixteen colors on a light ground. Yellow text is hardly legible there: it is a ground instead."""
 
 
 PLAIN: Final = tuple(
@@ -164,4 +188,10 @@ def theme_name(choice: str, colors: str) -> str:
 
 def theme_variables() -> dict[str, str]:
     """The variables of this program for themes that do not define them."""
-    return {**KINDS_DARK, "selection": "#2d3a47", "selection-cell": "#44586b"}
+    return {
+        **KINDS_DARK,
+        "selection": "#323a42",
+        "selection-cell": "#4c5864",
+        "warning-ink": GROUND_DARK["warning"],
+        "warning-ground": "transparent",
+    }

@@ -101,10 +101,10 @@ def test_a_bar_is_the_same_under_the_cursor() -> None:
     drawn.styles = replace(STYLES, cursor_row=Style(bgcolor="red"), blurred_row=Style(bgcolor="blue"))
     assert styles_of_bar(RowLook("calls", is_focused=True)) == [Style(bgcolor="red") + STYLES.bar]
     assert styles_of_bar(RowLook("calls", is_focused=False)) == [Style(bgcolor="blue") + STYLES.bar]
-    # Where the row is in reverse, as its text.
+    # Where the row is in reverse, as its text, and shaded: a solid bar would be a hole.
     drawn.styles = replace(STYLES, cursor_row=Style(reverse=True))
     cells = list(drawn.row(row, RowLook("calls", is_focused=True)))
-    assert [segment.style for segment in cells if bar in segment.text] == [Style(reverse=True)]
+    assert [segment.style for segment in cells if "▒▒▒▒▒▒▒▒▒▍          " in segment.text] == [Style(reverse=True)]
 
 
 def test_headings_show_order_and_unit() -> None:

@@ -213,7 +213,7 @@ class CompareScreen(ViewScreen):
         sentences += [(words, emphasis) for words in _in_lines(names, width, "   ")]
         why = f"{self._of.why[:1].upper()}{self._of.why[1:]}."
         if self._of.in_part:
-            sentences.append((self._of.in_part, "$warning"))
+            sentences.append((self._of.in_part, "$warning-ink on $warning-ground"))
         sentences += [(words, "$text-muted") for words in _in_lines((why, self._of.left_out), width, " ")]
         figures = self._made.get((self._place, self._tolerant)) if PARTS[self._place].spec is HEADLINE else None
         if (

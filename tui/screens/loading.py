@@ -103,7 +103,7 @@ _BAR_LEAST, _BAR_WISH, _BAR_MOST = 8, 14, 30
 _RANK: Final = 9
 _LISTED_STATES: Final = ("reading", "left out")
 """The files that are listed if there is no room for all."""
-_STYLES: Final = {"left out": "$text-error", "waiting": "$text-muted", "not read": "$text-warning"}
+_STYLES: Final = {"left out": "$text-error", "waiting": "$text-muted", "not read": "$warning-ink on $warning-ground"}
 
 
 class FilesRead(Static):

@@ -91,7 +91,9 @@ class Panel(Vertical):
     def _show_title(self) -> None:
         smaller = [(f"  {words}", "not bold $text-muted") for words in (self._note,) if words]
         # The sign of rows with a note.
-        smaller += [(f"  # {plain(words)}", "not bold $warning") for words in (self._remark,) if words]
+        smaller += [
+            (f"  # {plain(words)}", "not bold $warning-ink on $warning-ground") for words in (self._remark,) if words
+        ]
         self.border_title = Content.assemble(self.title, *smaller)
 
 

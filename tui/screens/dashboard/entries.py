@@ -311,7 +311,7 @@ def entry_details(entry: Entry, name: str) -> Details:
 def need_details(need: Need) -> Details:
     """What is missing and what it would show, then how to record it."""
     gives = (f"  {plain(need.gives)}", "$text-muted")
-    heading = Content.assemble((f"no {plain(need.name)}", "bold $warning"), gives)
+    heading = Content.assemble((f"no {plain(need.name)}", "bold $warning-ink on $warning-ground"), gives)
     return Details(((4, heading), (4, Content(f"  {plain(need.record)}"))))
 
 

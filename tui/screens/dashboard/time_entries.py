@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SEVERITY_SIGNS: Final = {
     "error": ("!!", "bold $error"),
-    "warning": ("! ", "bold $warning"),
+    "warning": ("! ", "bold $warning-ink on $warning-ground"),
     "info": ("i ", "$text-muted"),
 }
 """The severity of a finding where there is no room for words; the findings of a tool have none."""

@@ -16,7 +16,8 @@ from textual.widget import Widget
 
 from tui.keys import Scope, bindings_for
 from tui.text import plain
-from tui.widgets.charts.bars import BarRow, bar_columns, bar_lines
+from tui.text_width import shaded
+from tui.widgets.charts.bars import BAR_LEAST, BarRow, bar_columns, bar_lines
 from tui.widgets.panel import EdgePassed
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 
 KEYS: Final = frozenset({"table.down", "table.up", "table.top", "table.bottom", "table.open", "table.detail"})
+
+
+_BLOCKS: Final = frozenset("█▏▎▍▌▋▊▉ ")
 
 
 class BarList(Widget, can_focus=True):
@@ -124,7 +128,8 @@ class BarList(Widget, can_focus=True):
         style = self.get_component_rich_style("barlist--cursor", partial=True)
         if style.reverse:
             # In reverse all is of one color: several on one line could not be told from the ground.
-            return Strip([Segment(segment.text, self.rich_style + style) for segment in strip], strip.cell_length)
+            drawn = [shaded(segment.text) if _is_bar(segment.text) else segment.text for segment in strip]
+            return Strip([Segment(text, self.rich_style + style) for text in drawn], strip.cell_length)
         return Strip([Segment(segment.text, (segment.style or style) + style) for segment in strip], strip.cell_length)
 
     def row_at(self, line: int) -> int:
@@ -179,6 +184,11 @@ class BarList(Widget, can_focus=True):
             self._move_to(row)
             if event.chain == 2:
                 self.action_open_row()
+
+
+def _is_bar(text: str) -> bool:
+    """Whether a piece of a line is a bar; the looks of parts are shorter."""
+    return len(text) >= BAR_LEAST and set(text) <= _BLOCKS
 
 
 class SortableBarList(BarList):

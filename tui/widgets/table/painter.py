@@ -11,7 +11,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tui.model.columns import ColumnKind
-from tui.text_width import bar, cell_width, clip, growth_bar, pad
+from tui.text_width import bar, cell_width, clip, growth_bar, pad, shaded
 from tui.widgets.table.cells import UNIT_COLUMN
 from tui.widgets.table.layout import COLUMN_GAP, GUTTER_CELLS, PlacedColumn, TableLayout
 
@@ -164,12 +164,14 @@ class TablePainter:
             if on_cursor:
                 if look.cursor_column == placed.column.name:
                     style = styles.cursor_cell if look.is_focused else styles.blurred_cell
+                if cell is self._status and not base.reverse and (severity := self._severity(status)):
+                    style = (style or base) + Style(color=severity.color)
             elif value is None:
                 style = styles.unknown
             elif placed.column.is_growth and isinstance(value, (int, float)):
                 style = styles.grew if value > 0 else styles.shrank if value < 0 else None
             elif cell is self._status:
-                style = styles.error if status == "error" else styles.warning if status == "warning" else None
+                style = self._severity(status)
             if hit and hits and cell.writer.is_text and (spans := cell.spans(value, values, hits)):
                 hit_is_shown = True
                 text = cell.fitted(value, values)
@@ -182,13 +184,14 @@ class TablePainter:
                 share = value / full if isinstance(value, (int, float)) else 0.0
                 runs.add(" ")
                 if placed.column.is_growth:
-                    shrank, middle, grew = growth_bar(share, placed.bar)
+                    shrank, middle, grew = (self._drawn(part, look) for part in growth_bar(share, placed.bar))
                     runs.add(shrank, self._bar_style(look, styles.shrank))
                     runs.add(middle, self._bar_style(look, styles.unknown))
                     runs.add(grew, self._bar_style(look, styles.grew))
                     runs.add(" " * ((placed.bar - 1) % 2))
                 else:
-                    runs.add(pad(bar(share, placed.bar), placed.bar), self._bar_style(look, styles.bar))
+                    drawn = self._drawn(bar(share, placed.bar), look)
+                    runs.add(pad(drawn, placed.bar), self._bar_style(look, styles.bar))
             runs.add(" " * COLUMN_GAP)
         runs.add(self._blanks_behind)
         if hit and not hit_is_shown:
@@ -196,12 +199,26 @@ class TablePainter:
             return runs.strip(self.width).apply_style(UNDERLINE)
         return runs.strip(self.width)
 
+    def _severity(self, status: object) -> Style | None:
+        return {"error": self.styles.error, "warning": self.styles.warning}.get(str(status))
+
+    def _cursor_style(self, look: RowLook) -> Style | None:
+        """The style of the row under the cursor; of other rows there is none."""
+        if look.cursor_column is None:
+            return None
+        return self.styles.cursor_row if look.is_focused else self.styles.blurred_row
+
     def _bar_style(self, look: RowLook, style: Style) -> Style | None:
         """The style of a bar: in reverse it is drawn as the text is, else in its color on the ground of the row."""
-        if look.cursor_column is None:
+        base = self._cursor_style(look)
+        if base is None:
             return style
-        base = self.styles.cursor_row if look.is_focused else self.styles.blurred_row
         return None if base.reverse else base + Style(color=style.color)
+
+    def _drawn(self, text: str, look: RowLook) -> str:
+        """A bar or a part of one, as it is drawn on the ground of the row."""
+        base = self._cursor_style(look)
+        return shaded(text) if base is not None and base.reverse else text
 
     def message(self, text: str, line: int, room: int) -> Strip:
         """A line of the words that stand where there are no rows, wrapped; line 0 stays blank where there is room.
