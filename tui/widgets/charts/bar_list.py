@@ -17,7 +17,7 @@ from textual.widget import Widget
 from tui.keys import Scope, bindings_for
 from tui.text import plain
 from tui.text_width import shaded
-from tui.widgets.charts.bars import BAR_LEAST, BarRow, bar_columns, bar_lines
+from tui.widgets.charts.bars import MIN_BAR_CELLS, BarRow, bar_columns, bar_lines
 from tui.widgets.panel import EdgePassed
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class BarList(Widget, can_focus=True):
 
 def _is_bar(text: str) -> bool:
     """Whether a piece of a line is a bar; the looks of parts are shorter."""
-    return len(text) >= BAR_LEAST and set(text) <= _BLOCKS
+    return len(text) >= MIN_BAR_CELLS and set(text) <= _BLOCKS
 
 
 class SortableBarList(BarList):
