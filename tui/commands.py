@@ -101,7 +101,7 @@ def _sql(explorer: Explorer, rest: str) -> None:
         if rest:
             screen.run(rest)
         else:
-            screen.type_on()
+            screen.focus_query()
 
     explorer.go("sql", run)
 
@@ -159,14 +159,14 @@ COMMANDS: Final[dict[str, tuple[Callable[[Explorer, str], None], str]]] = {
 
 
 def command_words() -> list[str]:
-    """First words that the command line knows, for its completion."""
+    """Return the first words of the command line, for completion."""
     views = [view.name for view in VIEWS]
     actions = [action.id.partition(".")[2] for action in ACTIONS if action.group not in ("Movement",)]
     return sorted({*COMMANDS, *views, *actions})
 
 
 def run_command(explorer: Explorer, line: str) -> None:
-    """Carry out one line.
+    """Run one line of the command line.
 
     ``:kernels gemm total>1ms`` goes to a view and filters it; ``:iterations 3:7`` goes to the iterations and shows
     these in every view, as ``--iterations`` does; ``:120`` goes to line 120 of the log; ``:reload`` does what the key
@@ -226,7 +226,7 @@ class CommandPaletteProvider(Provider):
     """The entries of the command palette: every view, and every key of the current screen."""
 
     def _entries(self, *, elsewhere: bool = False) -> list[tuple[str, Callable[[], None], str]]:
-        """Titles, actions and descriptions.
+        """Return titles, actions and descriptions.
 
         Args:
             elsewhere: Whether to include keys of other views, which are then opened.
@@ -252,12 +252,12 @@ class CommandPaletteProvider(Provider):
         return entries
 
     async def discover(self) -> Hits:
-        """All entries, shown before anything is typed."""
+        """Yield all entries, shown before anything is typed."""
         for title, callback, about in self._entries():
             yield DiscoveryHit(title, callback, help=about)
 
     async def search(self, query: str) -> Hits:
-        """Entries that match the typed words, including actions of other views."""
+        """Yield entries that match the typed words, including actions of other views."""
         matcher = self.matcher(query)
         for title, callback, about in self._entries(elsewhere=True):
             score = max(matcher.match(title), matcher.match(about) * 0.6 if about else 0)

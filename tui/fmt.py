@@ -55,7 +55,7 @@ _SMALLEST_DECIMALS: Final = 4
 
 
 def column_unit(kind: ColumnKind, largest: float | None, *, unit: str = "auto") -> Unit | None:
-    """The one unit that all values of a column are written in, so that they compare at a glance.
+    """Return the unit for all values of a column, so that they compare at a glance.
 
     Args:
         kind: The kind of the column.
@@ -147,7 +147,7 @@ def format_column(
 
 
 def signed(text: str, value: float) -> str:
-    """A formatted difference, with a plus sign if it is positive.
+    """Format a difference, with a plus sign if it is positive.
 
     >>> signed("5.00%", 5.0), signed("-5.00%", -5.0), signed("<0.01%", 0.004), signed("0 ns", 0)
     ('+5.00%', '-5.00%', '<0.01%', '0 ns')
@@ -156,7 +156,7 @@ def signed(text: str, value: float) -> str:
 
 
 def heading(title: str, symbol: str) -> str:
-    """A column's heading with its unit; a ratio needs none.
+    """Return a column's heading with its unit; a ratio needs none.
 
     >>> heading("Total", "ms"), heading("Time%", "%"), heading("Calls", ""), heading("Pred/Meas", "×")
     ('Total ms', 'Time%', 'Calls', 'Pred/Meas')
@@ -165,7 +165,7 @@ def heading(title: str, symbol: str) -> str:
 
 
 def duration(value_ns: float | None, *, unit: str = "auto") -> str:
-    """A single duration with its unit, five significant digits.
+    """Format a duration with its unit, five significant digits.
 
     >>> duration(2_723_649_313), duration(1_025), duration(0), duration(None)
     ('2.7236 s', '1.025 µs', '0 ns', '–')
@@ -175,7 +175,7 @@ def duration(value_ns: float | None, *, unit: str = "auto") -> str:
 
 
 def step(value_ns: int) -> str:
-    """The resolution of times.
+    """Format the resolution of times.
 
     >>> step(10_000), step(1), step(1_500)
     ('10 µs', '1 ns', '1.5 µs')
@@ -185,7 +185,7 @@ def step(value_ns: int) -> str:
 
 
 def size(value_bytes: float | None) -> str:
-    """A size in bytes or powers of 1024.
+    """Format a size in bytes or powers of 1024.
 
     >>> size(16_384), size(4), size(38_535)
     ('16 KiB', '4 B', '37.632 KiB')
@@ -194,7 +194,7 @@ def size(value_bytes: float | None) -> str:
 
 
 def rate(bytes_per_second: float | None) -> str:
-    """A throughput in bytes or powers of 1024 per second.
+    """Format a throughput in bytes or powers of 1024 per second.
 
     >>> rate(187.33 * 2**30)
     '187.33 GiB/s'
@@ -203,7 +203,7 @@ def rate(bytes_per_second: float | None) -> str:
 
 
 def count(value: float | None) -> str:
-    """A number of things with thousands separators.
+    """Format a number of things with thousands separators.
 
     >>> count(1_000_000)
     '1,000,000'
@@ -212,7 +212,7 @@ def count(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A percentage; only exact 0 and 100 are written as such.
+    """Format a percentage; only exact 0 and 100 are written as such.
 
     >>> percent(35.186), percent(0.0004), percent(99.9999), percent(100)
     ('35.19%', '<0.01%', '>99.99%', '100.00%')
@@ -221,7 +221,7 @@ def percent(value: float | None) -> str:
 
 
 def brief(text: str) -> str:
-    """A formatted number with its unit, rounded to three significant digits for sentences and dashboards.
+    """Round a formatted number with unit to three significant digits, for sentences and dashboards.
 
     >>> brief("132.07 ms"), brief("80.128 ms"), brief("1,205.5 s"), brief("37.69%"), brief("–"), brief("<0.01%")
     ('132 ms', '80.1 ms', '1,206 s', '37.7%', '–', '<0.01%')
@@ -240,7 +240,7 @@ def brief(text: str) -> str:
 
 
 def brief_value(kind: ColumnKind, value: object) -> str:
-    """A value in the three significant digits of dashboards; a share is not rounded twice.
+    """Format a value with the three significant digits of dashboards.
 
     >>> brief_value(ColumnKind.PERCENT, 80.2518), brief_value(ColumnKind.PERCENT, 3.708)
     ('80.3%', '3.71%')
@@ -251,7 +251,7 @@ def brief_value(kind: ColumnKind, value: object) -> str:
 
 
 def brief_duration(value_ns: float | None) -> str:
-    """A duration in three significant digits.
+    """Format a duration with three significant digits.
 
     >>> brief_duration(132_070_000), brief_duration(None)
     ('132 ms', '–')
@@ -260,7 +260,7 @@ def brief_duration(value_ns: float | None) -> str:
 
 
 def brief_percent(value: float | None) -> str:
-    """A percentage with one decimal, for columns; only exact 0 and 100 are written as such.
+    """Format a percentage with one decimal, for columns; only exact 0 and 100 are written as such.
 
     >>> brief_percent(37.69), brief_percent(0.01), brief_percent(99.99), brief_percent(100), brief_percent(None)
     ('37.7%', '<0.1%', '>99.9%', '100.0%', '–')
@@ -273,12 +273,12 @@ def brief_percent(value: float | None) -> str:
 
 
 def brief_size(value_bytes: float | None) -> str:
-    """A size in three significant digits."""
+    """Format a size with three significant digits."""
     return brief(size(value_bytes))
 
 
 def brief_rate(bytes_per_second: float | None) -> str:
-    """A throughput in three significant digits."""
+    """Format a throughput with three significant digits."""
     return brief(rate(bytes_per_second))
 
 
@@ -302,7 +302,7 @@ LEVELS: Final = "of 10"
 
 
 def metric(value: float | None, unit: str | None) -> str:
-    """The value of a metric or event, whose unit is its own.
+    """Format the value of a metric or event with its unit.
 
     >>> metric(429_496_729_600.0, "B/s"), metric(98.4375, "%"), metric(9.0, "level"), metric(32768.0, None)
     ('400 GiB/s', '98.44%', '9 of 10', '32,768')
@@ -343,7 +343,7 @@ def _number(kind: ColumnKind, value: float, unit: Unit | None, suffix: bool) -> 
 
 
 def _own_unit(value_ns: float) -> Unit:
-    """The unit of a single duration, with decimals for five significant digits."""
+    """Return the unit of a single duration, with decimals for five significant digits."""
     magnitude = abs(value_ns)
     chosen = next((time for time in _TIMES if magnitude >= time.scale), NANOSECONDS)
     # 999.996 ms would be rounded to 1000.00 ms.
@@ -359,7 +359,7 @@ def _own_unit(value_ns: float) -> Unit:
 
 
 def _scaled(value: float, unit: Unit) -> str:
-    """Write a value in a unit; one too small for the unit's decimals gets two significant digits, or a bound."""
+    """Format a value in a unit; small values get two significant digits, or a bound."""
     scaled = value / unit.scale
     if value == 0 and unit.scale != 1:
         return "0"
@@ -380,7 +380,7 @@ def _percent(value: float) -> str:
 
 
 def _bytes(value: float) -> str:
-    """Bytes in the largest unit that leaves a number of 1 or more; exact sizes without decimals."""
+    """Format bytes in the largest unit that gives at least 1; exact sizes without decimals."""
     magnitude = abs(value)
     for scale, symbol in _SIZES:
         # 1023.999 KiB would be rounded to 1,024 KiB.
@@ -390,13 +390,13 @@ def _bytes(value: float) -> str:
 
 
 def _significant(value: float) -> str:
-    """Five significant digits, without trailing zeros."""
+    """Format a number with five significant digits, without trailing zeros."""
     digits = len(str(int(abs(value))))
     return _shortest(f"{value:,.{max(0, 5 - digits)}f}")
 
 
 def _plain_number(value: float, *, separators: bool = True) -> str:
-    """A number of unknown range: five significant digits, or all digits of a whole number."""
+    """Format a number of unknown range: five significant digits, or all digits of an integer."""
     if value.is_integer() and abs(value) < 1e15:
         return f"{int(value):,}" if separators else str(int(value))
     if abs(value) >= 1e15 or abs(value) < 1e-4:
@@ -405,5 +405,5 @@ def _plain_number(value: float, *, separators: bool = True) -> str:
 
 
 def _shortest(text: str) -> str:
-    """A written number without the zeros that end its decimals; those of a whole number are its digits."""
+    """Remove trailing zeros of decimals."""
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -68,7 +68,7 @@ class Cutter:
         self._labels: dict[int, Mapping[str, str]] = {}
 
     def cut(self, text: str, width: int) -> str:
-        """One of the texts in at most ``width`` cells."""
+        """Return one of the texts in at most ``width`` cells."""
         if cell_width(text) <= width:
             return text
         bare = without_prefix(text)
@@ -107,7 +107,7 @@ def distinct_labels(texts: Sequence[str], width: int) -> Mapping[str, str]:
 
 
 def distinct_symbols(names: Sequence[str], width: int) -> Mapping[str, str]:
-    """The same for C++ names: instances of one template are distinguished by words of their arguments.
+    """Shorten C++ names so that they stay distinct: instances of a template differ by their arguments.
 
     This applies to every width that is too small for a name, so a larger width never shows less.
 
@@ -134,7 +134,7 @@ def _distinct(labels: dict[str, str], width: int, bare: Callable[[str], str]) ->
 
 
 def _equal_labels(labels: Mapping[str, str]) -> list[list[str]]:
-    """Groups of texts with the same label."""
+    """Return groups of texts with the same label."""
     groups: dict[str, list[str]] = {}
     for text, label in labels.items():
         groups.setdefault(label, []).append(text)
@@ -142,7 +142,7 @@ def _equal_labels(labels: Mapping[str, str]) -> list[list[str]]:
 
 
 def _labels_by_difference(group: Sequence[str], width: int, bare: Callable[[str], str]) -> dict[str, str]:
-    """Labels that show where the texts differ; those that are still equal are compared again."""
+    """Return labels that show where the texts differ; those that are still equal are compared again."""
     names = {text: bare(text) for text in group}
     inner = {text: name.rpartition("::")[2] or name for text, name in names.items()}
     if len(set(inner.values())) > 1:
@@ -175,7 +175,7 @@ def _labels_by_difference(group: Sequence[str], width: int, bare: Callable[[str]
 
 
 def _labels_by_earlier_word(group: Sequence[str], label: str, width: int, bare: Callable[[str], str]) -> dict[str, str]:
-    """Labels of texts with equal labels that differ in an earlier word too.
+    """Return labels of texts with equal labels that differ in an earlier word too.
 
     >>> ways, tiles = ("fprop", "dgrad"), ("tile64x32_warpgroup", "tile32x64_warpgroup")
     >>> kernels = [f"sm90_xmma_{way}_implicit_gemm_{tile}_kernel" for way in ways for tile in tiles]
@@ -201,12 +201,12 @@ def _labels_by_earlier_word(group: Sequence[str], label: str, width: int, bare: 
 
 
 def _common_start(texts: Sequence[str]) -> int:
-    """The length of the common prefix of all texts."""
+    """Return the length of the common prefix of all texts."""
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*texts, strict=False)))
 
 
 def _word_start(text: str, place: int) -> int:
-    """The beginning of the word at a position."""
+    """Return the beginning of the word at a position."""
     while place > 0 and text[place - 1] not in _BREAKS:
         place -= 1
     return place
@@ -227,7 +227,7 @@ def _cut_to(text: str, start: int, width: int) -> str:
 
 
 def _own_words(arguments: Mapping[str, str]) -> dict[str, str]:
-    """For each text, the words that not all texts have, the most distinctive first."""
+    """Return for each text the words that not all texts have, the most distinctive first."""
     words = {text: list(dict.fromkeys(_WORD.findall(part))) for text, part in arguments.items()}
     common = set.intersection(*(set(found) for found in words.values())) | _UNINFORMATIVE
     return {
@@ -237,7 +237,7 @@ def _own_words(arguments: Mapping[str, str]) -> dict[str, str]:
 
 
 def _differing_arguments(names: Mapping[str, str]) -> dict[str, str]:
-    """The template arguments of each instance that differ from others at the same position; empty if none differ.
+    """Return the template arguments of each instance that differ from others at the same position.
 
     Args:
         names: The short form of each name.
@@ -270,7 +270,7 @@ def _split(arguments: str) -> list[str]:
 
 
 def _with_words(name: str, words: str, width: int) -> str:
-    """A name with distinguishing words in brackets; the name is shortened first, to a third of the width."""
+    """Return a name with distinguishing words in brackets; the name is shortened first, to a third of the width."""
     if not words:
         return clip(name, width)
     head = clip(name, max(width - cell_width(words) - 2, width // 3))

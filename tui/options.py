@@ -53,7 +53,7 @@ class OpenOptions:
 
 
 def expand_user_path(text: str) -> Path:
-    """The path that a user typed; ``~`` stands for a home directory.
+    """Expand ``~`` in a path that a user typed.
 
     >>> expand_user_path("~nobody-of-this-name/x"), expand_user_path("a/b")
     (PosixPath('~nobody-of-this-name/x'), PosixPath('a/b'))
@@ -65,7 +65,7 @@ def expand_user_path(text: str) -> Path:
 
 
 def path_exists(text: str) -> bool:
-    r"""Whether a typed path exists; False for invalid paths.
+    r"""Return whether a typed path exists; False for invalid paths.
 
     >>> path_exists("."), path_exists("x" * 10_000), path_exists("a\0b")
     (True, False, False)

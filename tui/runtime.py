@@ -45,7 +45,7 @@ def disable_slow_avx512() -> None:
 
 
 def numpy_environment(env: Mapping[str, str], processor: str) -> dict[str, str]:
-    r"""The changes of the environment for numpy; empty if the user has set numpy's features.
+    r"""Return the changes of the environment for numpy; empty if the user has set numpy's features.
 
     On AMD's Zen 4, the AVX-512 instructions that numpy's sorting uses to compress a vector into memory are very slow.
 
@@ -133,7 +133,7 @@ def _set_options(options: dict[int, int]) -> None:
 
 
 def _glibc_function(name: str) -> Any:
-    """A function of glibc; None with another C library."""
+    """Return a function of glibc; None with another C library."""
     if not sys.platform.startswith("linux"):
         return None
     import ctypes  # here, because `proftui --version` does not need it
@@ -238,7 +238,7 @@ def _redirect(path: str) -> None:
 
 
 def available_cores() -> int:
-    """The number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -252,7 +252,7 @@ def share_cores(cores: int) -> None:
 
 
 def shared_cores() -> int | None:
-    """The number of cores for this process, if limited."""
+    """Return the number of cores for this process, if limited."""
     return _SHARE[0] if _SHARE else None
 
 
@@ -261,7 +261,7 @@ _T = TypeVar("_T")
 
 
 def thread_limit() -> int:
-    """The most threads for work on large columns; 1 with few cores."""
+    """Return the most threads for work on large columns; 1 with few cores."""
     cores = shared_cores() or available_cores()
     return cores if cores > _FEW_CORES else 1
 

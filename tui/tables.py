@@ -73,15 +73,15 @@ class Table(NamedTuple):
     """Its title in reports, if different from that of the `TableSpec`."""
 
     def rows(self, profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
-        """Its rows, as reports and screens show them."""
+        """Return the rows for reports and screens."""
         return self._call(self.function, profile, gpu)
 
     def exported_rows(self, profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
-        """Its rows, as export and SQL give them."""
+        """Return the rows for export and SQL."""
         return self._call(self.export_function or self.function, profile, gpu)
 
     def table_spec(self, profile: Profile | None = None) -> TableSpec:
-        """Its columns; with a profile, those that suit it."""
+        """Return the columns, adapted to a profile if given."""
         spec: TableSpec = _resolve(self.spec)
         if profile is not None and self.spec_function:
             spec = _resolve(self.spec_function)(profile)
@@ -373,7 +373,7 @@ EXPORTED: Final = (*MODEL_FRAMES, *COMPUTED)
 
 
 def table(name: str) -> Table:
-    """The table of a name.
+    """Return the table with a name.
 
     >>> table("kernels").reports
     ('kernels',)
@@ -382,7 +382,7 @@ def table(name: str) -> Table:
 
 
 def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFrame:
-    """A frame to export or to query.
+    """Return a frame to export or to query.
 
     Args:
         profile: What was read.
@@ -393,7 +393,7 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
 
 
 def tables_of_report(report: str) -> tuple[Table, ...]:
-    """The tables that a report prints, the main one first.
+    """Return the tables of a report, the main one first.
 
     >>> [table.name for table in tables_of_report("ranges")]
     ['ranges_by_name', 'cuda_graphs', 'ranges_by_depth']
@@ -402,7 +402,7 @@ def tables_of_report(report: str) -> tuple[Table, ...]:
 
 
 def screen_of_report(report: str) -> str:
-    """The name of the view that shows what a report prints.
+    """Return the name of the view of a report.
 
     >>> screen_of_report("api"), screen_of_report("kernels")
     ('api-calls', 'kernels')
@@ -411,7 +411,7 @@ def screen_of_report(report: str) -> str:
 
 
 def report_of_screen(name: str) -> str:
-    """The report of a view; any other name as it is.
+    """Return the report of a view, or the name itself.
 
     >>> report_of_screen("api-calls"), report_of_screen("gpus")
     ('api', 'gpus')
@@ -421,7 +421,7 @@ def report_of_screen(name: str) -> str:
 
 
 def needs_of_views() -> dict[str, str]:
-    """For each view with a main table the need of that table, by name.
+    """Return the name of the need of each view's main table.
 
     >>> needs_of_views()["kernels"]
     'GPU_WORK'

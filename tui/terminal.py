@@ -64,7 +64,7 @@ def terminal(env: Mapping[str, str], *, stdout_is_tty: bool, color: str = "auto"
 
 
 def obstacle(env: Mapping[str, str], *, stdout_is_tty: bool) -> str:
-    """Why a full-screen program cannot run; empty if it can.
+    """Return why a full-screen program cannot run; empty if it can.
 
     >>> obstacle({"TERM": "dumb"}, stdout_is_tty=True)
     'TERM is dumb'
@@ -78,7 +78,7 @@ def obstacle(env: Mapping[str, str], *, stdout_is_tty: bool) -> str:
 
 
 def color_tier(env: Mapping[str, str], color: str = "auto") -> str:
-    """The colors to send: truecolor, 256, 16 or none.
+    """Return the colors to send: truecolor, 256, 16 or none.
 
     ``NO_COLOR`` counts if it is not empty (https://no-color.org); ``always`` overrides it.
 
@@ -103,7 +103,7 @@ def color_tier(env: Mapping[str, str], color: str = "auto") -> str:
 
 
 def multiplexer(env: Mapping[str, str]) -> str:
-    """The terminal multiplexer: tmux, screen, or empty; the inner one if nested.
+    """Return the terminal multiplexer: tmux, screen, or empty; the inner one if nested.
 
     >>> multiplexer({"TMUX": "/tmp/tmux-0/default,1,0", "TERM": "screen-256color"}), multiplexer({"STY": "7.pts"})
     ('tmux', 'screen')
@@ -120,7 +120,7 @@ def multiplexer(env: Mapping[str, str]) -> str:
 
 
 def delays_escape(env: Mapping[str, str]) -> bool:
-    """Whether a lone escape key is delayed until the next key if the mouse is captured.
+    """Return whether a lone escape key is delayed until the next key if the mouse is captured.
 
     GNU screen does so, because an escape could begin a mouse report. The escape key is more important than the mouse.
 
@@ -131,7 +131,7 @@ def delays_escape(env: Mapping[str, str]) -> bool:
 
 
 def is_utf8(env: Mapping[str, str]) -> bool:
-    """Whether the locale's characters are UTF-8; the first of LC_ALL, LC_CTYPE and LANG that is set decides.
+    """Return whether the locale's characters are UTF-8; the first of LC_ALL, LC_CTYPE and LANG that is set decides.
 
     >>> is_utf8({"LC_ALL": "C", "LANG": "en_US.UTF-8"}), is_utf8({"LC_CTYPE": "C.utf8"}), is_utf8({})
     (False, True, False)

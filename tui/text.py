@@ -22,7 +22,7 @@ MARK: Final = "·"
 
 _CONTROL: Final = re.compile(
     "["
-    "\x00-\x1f\x7f-\x9f"  # C0, DEL, C1: with them go all escape sequences
+    "\x00-\x1f\x7f-\x9f"  # C0, DEL, C1: removes all escape sequences
     "\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, bidi, line separators
     "\ud800-\udfff"  # lone surrogates, which no terminal encoding can write
     "\U000e0000-\U000e007f"  # tags
@@ -32,7 +32,7 @@ _CONTROL: Final = re.compile(
 ASCII_SIGNS: Final = {
     **{MARK: ".", "µ": "u", "×": "x", "…": "~", "→": ">", "–": "-", "←": "<", "↑": "^", "↓": "v", "⌫": "<"},
     **{"▼": "v", "▾": "v", "▸": ">", "•": "*", "≥": ">", "≤": "<", "±": "~", "−": "-", "—": "-"},
-    # Fills of bars, each unlike the others.
+    # Distinct fills of bars.
     **dict(zip("█▓▞▒▦▩▨▤▧▚░▥", "#%k+su@dfc.n", strict=True)),
     # Bars that end within a cell.
     **dict.fromkeys("▏▎▍▕", "|"),
@@ -52,7 +52,7 @@ _TO_ASCII: Final = str.maketrans(ASCII_SIGNS)
 
 
 def to_ascii(text: str) -> str:
-    """A text in ASCII with the same width in cells; unknown characters become ``?``.
+    """Convert a text to ASCII with the same width in cells; unknown characters become ``?``.
 
     >>> to_ascii("12 µs · 行")
     '12 us . ??'
@@ -64,7 +64,7 @@ def to_ascii(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    r"""The text with every control, invisible and direction character shown as ``·``.
+    r"""Replace every control, invisible and direction character of a text by ``·``.
 
     The result is one line, has as many characters as the input, and holds no control character.
 
@@ -78,7 +78,7 @@ def plain(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Lines with line ends, tabs and styles, all other control characters replaced as by `plain`.
+    r"""Replace control characters as `plain` does, except line ends, tabs and styles.
 
     The last filter of printed output. Text of a profile must go through `plain` before, because here its styles
     cannot be distinguished from those of the program.
@@ -99,7 +99,7 @@ Texts = TypeVar("Texts", "pl.Expr", "pl.Series")
 
 
 def whole_number(text: str) -> int | None:
-    """The text as a whole number; None if it is none, or has too many digits.
+    """Parse a text as an integer; None if it is invalid or too long.
 
     >>> whole_number("120"), whole_number("٢"), whole_number("-1"), whole_number("9" * 5_000)
     (120, None, None, None)
@@ -108,7 +108,7 @@ def whole_number(text: str) -> int | None:
 
 
 def number_in(texts: Texts, pattern: str, group: int = 1, dtype: type[pl.DataType] | None = None) -> Texts:
-    r"""The number in a group of a pattern, for each text; null if there is none, or if it is out of range.
+    r"""Return the number in a group of a pattern for each text; null if it is missing or out of range.
 
     Args:
         texts: A column of texts.

@@ -29,7 +29,7 @@ _MIN_QUOTED: Final = 20
 _LONG_WORD: Final = 16
 """A word that is longer is cut in a sentence."""
 _WHOLE_SENTENCES: Final = 0.4
-"""Of the cells for a text that is cut, whole sentences fill at least this part to stand alone."""
+"""Complete sentences are preferred if they fill at least this part of the width."""
 
 _FIGURE: Final = re.compile(r"(?<![\w.])[0-9][0-9.,]*(?: ?(?:%|(?:[num\u00b5]?s|min|h|[KMGT]?i?B(?:/s)?)\b))?")
 """A number in a sentence with its unit."""
@@ -40,7 +40,7 @@ ELLIPSIS: Final = "…"
 
 
 def cell_width(text: str) -> int:
-    r"""The number of terminal cells of a text.
+    r"""Return the number of terminal cells of a text.
 
     >>> cell_width("sgemm"), cell_width("行列"), cell_width("e\u0301")
     (5, 4, 1)
@@ -58,7 +58,7 @@ def _character_width(character: str) -> int:
 
 
 def _longest_prefix(text: str, width: int) -> str:
-    """The longest prefix of a text that fits into ``width`` cells."""
+    """Return the longest prefix of a text that fits into ``width`` cells."""
     if text.isascii():
         return text[:width]
     used = 0
@@ -110,7 +110,7 @@ def clip_name(text: str, width: int) -> str:
 
 
 def clip_parts(text: str, width: int) -> str:
-    """The parts of a text, separated by two blanks, that fit; a cut number would be another number.
+    """Return the parts of a text, separated by two blanks, that fit; a cut number would be misleading.
 
     >>> clip_parts("slowest 4: 53 ms  mean 42 ms  888 kernels", 32), clip_parts("iteration 4", 6)
     ('slowest 4: 53 ms  mean 42 ms  …', 'itera…')
@@ -175,7 +175,7 @@ def shorten_symbol(name: str, width: int) -> str:
 
 @lru_cache(2048)
 def symbol_forms(name: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    """The short forms of a C++ name before it is cut; each is a pair of name and template arguments.
+    """Return the short forms of a C++ name before it is cut; each is a pair of name and template arguments.
 
     The first is without return type and parameters, the second also without uninformative namespaces.
 
@@ -205,7 +205,7 @@ def clip_sentence(text: str, width: int) -> str:
     if cut == short:
         return cut
     if cut.count("`") % 2:
-        # A name in which the sentence would end is cut by itself, once, and its quotes are closed.
+        # If the sentence would end within a name, cut that name and close its quotes.
         before = cut.rpartition("`")[0]
         room = width - cell_width(before) - 3
         name = shorten_symbol(text.split("`")[before.count("`") + 1], room)
@@ -217,16 +217,16 @@ def clip_sentence(text: str, width: int) -> str:
     begin = next((found.start() for found in _FIGURE.finditer(short) if found.start() < end < found.end()), 0)
     kept = short[:begin] if begin else cut[:-1]
     if not begin and not short[end : end + 1].isspace():
-        # A word that is cut goes altogether, if it is no long one.
+        # Drop a cut word, unless it is long.
         kept = kept[: next((at + 1 for at in range(end - 1, end - _LONG_WORD, -1) if kept[at : at + 1] == " "), end)]
     kept = kept.removesuffix("(")
-    # Whole sentences are read at once, where they are not much shorter.
+    # Prefer complete sentences, if they are not much shorter.
     whole = max(kept.rfind(". "), kept.rfind("; ")) + 2
     return (kept[:whole] if whole >= width * _WHOLE_SENTENCES else kept) + ELLIPSIS
 
 
 def template_arguments(name: str, short: str) -> str:
-    """The template arguments after the short form of a name, with their brackets; empty if there are none.
+    """Return the template arguments after the short form of a name, with their brackets; empty if there are none.
 
     >>> template_arguments("void f<float, g<4> >(int)", "f")
     '<float, g<4> >'
@@ -254,7 +254,7 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def bar(share: float, width: int) -> str:
-    """A bar for a share of 0 to 1, in eighths of a cell; not empty for a share above 0.
+    """Return a bar for a share of 0 to 1, in eighths of a cell; not empty for a share above 0.
 
     >>> bar(0.5, 4), bar(0.0001, 4), bar(0.5, 4)
     ('██', '▏', '██')
@@ -279,14 +279,14 @@ def shaded(drawn: str) -> str:
 
 
 def growth_bar(share: float, width: int) -> tuple[str, str, str]:
-    """A bar of a change: to the left of a middle line what shrank, to the right what grew, in halves of a cell.
+    """Return a bar of a change: left of a middle line if it shrank, right if it grew, in halves of a cell.
 
     Args:
         share: The change as a share of the largest one, from -1 to 1; one other than 0 is never empty.
         width: Cells of the whole.
 
     Returns:
-        What stands left of the middle line, the line, and what stands right of it.
+        The text left of the middle line, the line, and the text right of it.
 
     >>> growth_bar(-0.5, 9), growth_bar(1, 9), growth_bar(-0.75, 6)
     (('  ██', '│', '    '), ('    ', '│', '████'), ('▐█', '│', '  '))
@@ -300,7 +300,7 @@ def growth_bar(share: float, width: int) -> tuple[str, str, str]:
 
 
 def without_prefix(name: str) -> str:
-    """A name without or with a shorter common prefix (`PREFIXES`).
+    """Return a name with a common prefix (`PREFIXES`) removed or shortened.
 
     >>> without_prefix("autograd::engine::evaluate_function: ConvolutionBackward0"), without_prefix("aten::add")
     ('engine: ConvolutionBackward0', 'aten::add')

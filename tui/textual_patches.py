@@ -85,7 +85,7 @@ class SparingCompositor(Compositor):
                 yield lines, lines, strips
 
     def _bands(self, crop: Region) -> Iterator[Region]:
-        """The parts of a rectangle that are drawn, with neighboring lines merged."""
+        """Return the parts of a rectangle that are drawn, with neighboring lines merged."""
         if self._has_changed is None:
             yield crop
             return
@@ -102,7 +102,7 @@ class _Covered:
         self._intervals: dict[int, list[tuple[int, int]]] = {}
 
     def hides(self, region: Region) -> bool:
-        """Whether all cells of a region are already drawn."""
+        """Return whether all cells of a region are already drawn."""
         left, right = region.column_span
         return all(
             any(begin <= left and right <= end for begin, end in self._intervals.get(line, ()))
@@ -137,7 +137,7 @@ class DimScreen(BackgroundScreen):
 
 
 def dimmed_background() -> RenderableType:
-    """The background of the current dialog."""
+    """Return the background of the current dialog."""
     try:
         below = visible_screen_stack.get().pop()
     except LookupError:
@@ -177,12 +177,12 @@ MIN_HEIGHT: Final = 15
 
 
 def is_too_small(size: Size) -> bool:
-    """Whether a terminal is too small for views and dialogs."""
+    """Return whether a terminal is too small for views and dialogs."""
     return size.width < MIN_WIDTH or size.height < MIN_HEIGHT
 
 
 def skip_small_layouts(screen_class: ScreenClass) -> ScreenClass:
-    """Have the screens of a class laid out only as soon as there is room; a decorator."""
+    """Decorate a screen class to lay out only if there is room."""
     usual = screen_class._refresh_layout
 
     def _refresh_layout(self: Screen[Any], size: Size | None = None, scroll: bool = False) -> None:
@@ -207,7 +207,7 @@ class TooSmallScreen(ModalScreen[None]):
     """
 
     def compose(self) -> ComposeResult:
-        """The request."""
+        """Yield the request."""
         yield Static(self._words())
 
     def _words(self) -> Content:
@@ -216,5 +216,5 @@ class TooSmallScreen(ModalScreen[None]):
         )
 
     def on_resize(self, _event: Resize) -> None:
-        """Keep the figures true."""
+        """Update the size in the text."""
         self.query_one(Static).update(self._words())

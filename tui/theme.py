@@ -172,7 +172,7 @@ PLAIN: Final = tuple(
 
 
 def theme_name(choice: str, colors: str) -> str:
-    """The theme for what the user chose and what the terminal can show.
+    """Return the theme for what the user chose and what the terminal can show.
 
     Args:
         choice: dark or light.
@@ -187,7 +187,7 @@ def theme_name(choice: str, colors: str) -> str:
 
 
 def theme_variables() -> dict[str, str]:
-    """The variables of this program for themes that do not define them."""
+    """Return the variables of this program for themes that do not define them."""
     return {
         **KINDS_DARK,
         "selection": "#323a42",

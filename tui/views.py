@@ -160,7 +160,7 @@ VIEWS: Final = list(DEFAULT_VIEWS)
 
 
 def use_view_keys(keys: Mapping[str, tuple[str, str]]) -> None:
-    """Put the user's keys of views in force; before screens are imported.
+    """Apply the user's keys of views, before screens are imported.
 
     Args:
         keys: For each view the first key as it is written, and all keys as Textual names them.
@@ -169,7 +169,7 @@ def use_view_keys(keys: Mapping[str, tuple[str, str]]) -> None:
 
 
 def view(name: str) -> View:
-    """The view of a name.
+    """Return the view with a name.
 
     >>> view("dashboard").key
     '1'
@@ -178,7 +178,7 @@ def view(name: str) -> View:
 
 
 def find_view(text: str) -> View | None:
-    """The view that a person means by its name, title or an unambiguous beginning of one.
+    """Return the view with a name, title or an unambiguous beginning of one.
 
     >>> find_view("api").name, find_view("kernels").name, find_view("kernels-by") is None
     ('api-calls', 'kernels', True)

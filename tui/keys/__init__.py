@@ -54,7 +54,7 @@ VIEW_ACTIONS: Final = list(DEFAULT_VIEW_ACTIONS)
 FOOTER_KEYS: Final = 6
 """Keys that the footer shows where it has 80 cells; wider ones show as many as they have room for."""
 KEY_CELLS: Final = 14
-"""Cells of a key and its word, where they are not told."""
+"""Cells of a key and its label, if they are not given."""
 NARROW: Final = 80
 FROM_CELLS: Final = 100
 """What works everywhere, beside the menu of views, is named in a footer this wide."""
@@ -65,7 +65,7 @@ _LAST: Final = ("compare", "command_line", "reload", "views_menu", "help", "leav
 
 
 def footer_keys(methods: Sequence[str], width: int = 80, cells: Mapping[str, int] | None = None) -> list[str]:
-    """The methods whose keys the footer shows, of those that it could.
+    """Return the methods whose keys the footer shows.
 
     Views have keys of their own, and what works in every table gives way to them.
 
@@ -103,7 +103,7 @@ def footer_keys(methods: Sequence[str], width: int = 80, cells: Mapping[str, int
 
 
 def use_keys(chosen: Mapping[str, Sequence[str]]) -> None:
-    """Put the user's keys in force; before screens and widgets are imported, which make bindings of them.
+    """Apply the user's keys, before screens and widgets are imported, which create bindings from them.
 
     Args:
         chosen: As `tui.keys.rebinding.rebound` takes them.
@@ -119,7 +119,7 @@ def use_keys(chosen: Mapping[str, Sequence[str]]) -> None:
 
 
 def hidden_keys(chosen: Iterable[str]) -> list[str]:
-    """The keys of views and of the whole program that tables or other parts take first, in words.
+    """Return texts about keys of views and of the program that tables or other widgets handle first.
 
     Args:
         chosen: The ids of actions whose keys are the user's own.
@@ -139,7 +139,7 @@ def hidden_keys(chosen: Iterable[str]) -> list[str]:
 
 
 def keys_of(*ids: str) -> frozenset[str]:
-    """The keys of some actions.
+    """Return the keys of some actions.
 
     >>> sorted(keys_of("app.quit", "table.find"))
     ['Q', 'ctrl+q', 'slash']
@@ -148,12 +148,12 @@ def keys_of(*ids: str) -> frozenset[str]:
 
 
 def actions_of(scope: Scope) -> tuple[Action, ...]:
-    """The actions that work in a scope."""
+    """Return the actions that work in a scope."""
     return tuple(action for action in ACTIONS if action.scope is scope)
 
 
 def keys_of_some_places() -> list[str]:
-    """The keys that do something in some views or panes alone, less those that move: these may lead nowhere unasked.
+    """Return the keys that work only in some views or panes, without keys for moving.
 
     >>> {"f", "space", "t", "full_stop"} <= set(keys_of_some_places())
     True
@@ -168,7 +168,7 @@ def keys_of_some_places() -> list[str]:
 
 
 def key_elsewhere(key: str) -> str:
-    """That a key does nothing where it was pressed, and what it does where.
+    """Return a text about what a key does elsewhere, since it does nothing here.
 
     >>> key_elsewhere("f")
     'f does nothing here (in a table: filter). ? lists the keys.'
@@ -187,7 +187,7 @@ def key_elsewhere(key: str) -> str:
 
 
 def bindings_for(scope: Scope) -> list[BindingType]:
-    """The Textual bindings of a scope."""
+    """Return the Textual bindings of a scope."""
     from textual.binding import Binding
 
     return [

@@ -19,9 +19,9 @@ _NAMES: Final = {
     "plus_sign": "plus",
     "low_line": "underscore",
 }
-"""Characters whose key Textual calls otherwise than Unicode."""
-_SPOKEN: Final = {"esc": "escape", "pgup": "pageup", "pgdn": "pagedown", "return": "enter", "del": "delete"}
-"""Keys as people call them."""
+"""Characters whose key has another name in Textual than in Unicode."""
+_COMMON_NAMES: Final = {"esc": "escape", "pgup": "pageup", "pgdn": "pagedown", "return": "enter", "del": "delete"}
+"""Common names of keys."""
 _NAMED: Final = frozenset(
     {
         *("enter", "escape", "tab", "space", "backspace", "delete", "insert", "home", "end", "pageup", "pagedown"),
@@ -64,7 +64,7 @@ PRESETS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
 
 
 def key_name(written: str) -> str:
-    """The name that Textual has for a key.
+    """Return Textual's name of a key.
 
     Args:
         written: As a person writes it: a character, or a name such as ``pgdn``, ``ctrl+f`` or ``f3``.
@@ -82,17 +82,17 @@ def key_name(written: str) -> str:
             return written
         name = unicodedata.name(written, "").lower().replace("-", "_").replace(" ", "_")
         return _NAMES.get(name, name)
-    lower = _SPOKEN.get(written.lower(), written.lower())
+    lower = _COMMON_NAMES.get(written.lower(), written.lower())
     if lower in _NAMED or lower in _NAMES.values() or _character(lower):
         return lower
     modified = _WITH_MODIFIER.fullmatch(lower)
-    if modified and (len(modified[1]) == 1 or modified[1] in _NAMED or modified[1] in _SPOKEN):
-        return lower[: modified.start(1)] + _SPOKEN.get(modified[1], modified[1])
+    if modified and (len(modified[1]) == 1 or modified[1] in _NAMED or modified[1] in _COMMON_NAMES):
+        return lower[: modified.start(1)] + _COMMON_NAMES.get(modified[1], modified[1])
     raise ValueError(f"{written}: not a key; examples: o, /, ctrl+f, pgdn, f3")
 
 
 def shown_key(name: str) -> str:
-    """How a key is written for people.
+    """Return the text of a key for users.
 
     >>> [shown_key(name) for name in ("slash", "G", "pagedown", "ctrl+f")]
     ['/', 'G', 'PgDn', 'ctrl+f']
@@ -102,7 +102,7 @@ def shown_key(name: str) -> str:
 
 
 def _character(name: str) -> str:
-    """The character of a key's name; empty where it has none."""
+    """Return the character of a key's name; empty if it has none."""
     plain = {of: unicode for unicode, of in _NAMES.items()}.get(name, name)
     for words in (plain.replace("_", " "), plain.replace("_", "-")):
         try:
@@ -114,7 +114,7 @@ def _character(name: str) -> str:
 
 
 def rebound(actions: Sequence[Action], chosen: Mapping[str, Sequence[str]]) -> tuple[Action, ...]:
-    """The actions with other keys; a key that is chosen for one is taken from others of its scope.
+    """Return the actions with other keys; a key that is chosen for one is taken from others of its scope.
 
     Args:
         actions: As they come with the program.
@@ -149,7 +149,7 @@ def rebound(actions: Sequence[Action], chosen: Mapping[str, Sequence[str]]) -> t
 
 
 def preset_keys(preset: str | None, own: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """The keys of a preset, with those of the user's own in their place.
+    """Return the keys of a preset, overridden by the user's own.
 
     A key that the user chose is taken from what the preset gave it to in the same scope.
 

@@ -24,7 +24,7 @@ from tui.fmt import count, duration
 from tui.keys import Scope, bindings_for
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
-from tui.screens.kernels import kernel_crumb, launch_crumb, no_launches, spread_not_known, work_details
+from tui.screens.kernels import kernel_crumb, launch_crumb, no_launches, why_spread_unknown, work_details
 from tui.screens.linked_tables import Level, Row, registered_level
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.widgets.details import row_details, with_blocks
@@ -42,7 +42,7 @@ LAUNCHES_SHOWN = 5
 
 
 def calls_of_function(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The calls of the selected function; none where none is selected."""
+    """Return the calls of the selected function; none if none is selected."""
     row = above.get("functions")
     if row is None:
         return api_instances(profile, session=-1, name="")
@@ -50,7 +50,7 @@ def calls_of_function(profile: Profile, above: Mapping[str, Row]) -> pl.DataFram
 
 
 def functions_of_thread(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The functions that the selected thread called."""
+    """Return the functions that the selected thread called."""
     row = above.get("threads")
     if row is None:
         return thread_functions(profile, session=-1, pid=None, tid=None)
@@ -58,7 +58,7 @@ def functions_of_thread(profile: Profile, above: Mapping[str, Row]) -> pl.DataFr
 
 
 def calls_of_thread(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The calls of the selected function on the selected thread."""
+    """Return the calls of the selected function on the selected thread."""
     thread, row = above.get("threads"), above.get("thread_functions")
     if thread is None or row is None:
         return api_instances(profile, session=-1, name="")
@@ -67,7 +67,7 @@ def calls_of_thread(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 
 
 def calls_that_failed(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The calls of the selected function that returned the selected code."""
+    """Return the calls of the selected function that returned the selected code."""
     row = above.get("errors")
     if row is None:
         return api_instances(profile, session=-1, name="")
@@ -76,7 +76,7 @@ def calls_that_failed(profile: Profile, above: Mapping[str, Row]) -> pl.DataFram
 
 
 def launched_by(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
-    """The GPU work that the selected call of a level launched."""
+    """Return a function for the GPU work that the selected call of a level launched."""
 
     def work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
         row = above.get(level)
@@ -88,23 +88,23 @@ def launched_by(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFra
 
 
 def no_api_calls(profile: Profile) -> str:
-    """Why there are no API calls to show."""
+    """Return why there are no API calls to show."""
     return why_none(profile, API_WORK)
 
 
 def no_instances(profile: Profile) -> str:
-    """Why there are no single calls to show."""
+    """Return why there are no single calls to show."""
     what = "input" if profile["api_calls"].is_empty() else "session"
     return f"this {what} holds totals, not single calls: {how_to_record(profile, API_TRACE)}"
 
 
 def why_no_calls(profile: Profile) -> str:
-    """Why there are no single calls; empty where there are."""
+    """Return why there are no single calls; empty where there are."""
     return no_instances(profile) if profile["api_calls"].is_empty() else ""
 
 
 def no_work(profile: Profile, *, is_linked: bool = False) -> str:
-    """Why a call has no GPU work.
+    """Return why a call has no GPU work.
 
     Args:
         profile: What was read.
@@ -124,17 +124,17 @@ def no_work(profile: Profile, *, is_linked: bool = False) -> str:
 
 
 def why_no_results(profile: Profile) -> str:
-    """Why it is not known which calls failed; empty where it is."""
+    """Return why it is not known which calls failed; empty where it is."""
     return "" if records_results(profile) else why_no_calls(profile) or why_none(profile, API_RESULTS)
 
 
 def no_errors(profile: Profile) -> str:
-    """Why no call is named as failed."""
+    """Return why no calls are listed as failed."""
     return why_no_results(profile) or "every call whose result is recorded succeeded"
 
 
 def call_crumb(row: Row) -> str:
-    """A call in the path."""
+    """Return a call for the path."""
     return f"call {row['number']}"
 
 
@@ -195,16 +195,16 @@ class ApiCallsScreen(ViewScreen):
     action_next_part, action_previous_part = next_tab, previous_tab
 
     def make_body(self) -> TabbedTables:
-        """The tabs."""
+        """Return the tabs."""
         return TabbedTables(self.TABS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Of a call what it launched; of totals why nothing more is known."""
+        """Return what a call launched; for totals, why nothing more is known."""
         if pane.spec is not API_INSTANCES:
             details = work_details(self, pane, row)
             is_unknown = pane.spec is API and row["median_ns"] is None
             if is_unknown and calls_of_function(self.profile, {"functions": row}).is_empty():
-                return with_blocks(details, spread_not_known(self.profile, API_TRACE))
+                return with_blocks(details, why_spread_unknown(self.profile, API_TRACE))
             return details
         first = row_details(pane.spec, row, frame_columns=pane.frame.columns)
         if row["correlation"] is None:

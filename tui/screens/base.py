@@ -58,7 +58,7 @@ KEY_CELLS: Final = 24
 
 @once_per_profile("issues")
 def issue_summary(whole: Profile) -> str:
-    """How many issues are more than information, the worst first; empty where none is."""
+    """Return the number of warnings and errors, the most severe first; empty if there are none."""
     numbers = issue_counts(whole)
     counts = ", ".join(plural(number, name) for name, number in numbers.items() if number and name != "info")
     return f"issues: {counts}" if counts else ""
@@ -66,12 +66,12 @@ def issue_summary(whole: Profile) -> str:
 
 @once_per_profile("sessions")
 def ranks_in_words(whole: Profile) -> list[str | None]:
-    """The rank of each session; None where it has none."""
+    """Return the rank of each session as text; None if it has none."""
     return whole["sessions"].select(rank_words())["rank_words"].to_list()
 
 
 class ViewBody(Widget):
-    """What a view shows below its first line. A view owns one and asks it where the user is.
+    """The widgets of a view below its first line. A view owns one and asks it for the position of the user.
 
     This one is empty: it belongs to views that compose widgets of their own.
     """
@@ -102,7 +102,7 @@ class ViewBody(Widget):
         """Show why rows could not be computed."""
 
     def path(self) -> list[str]:
-        """Crumbs below the view's own."""
+        """Return the crumbs below the view's own."""
         return []
 
     @property
@@ -117,11 +117,11 @@ class ViewBody(Widget):
         """Return to the tab that a table is in, where there are several."""
 
     def unmade_states(self) -> tuple[tuple[str, TableState], ...]:
-        """How tables were left that have not been made yet, by the ids of their panes."""
+        """Return the states of tables that have not been created yet, by the ids of their panes."""
         return ()
 
     def keep_state(self, pane_id: str, state: TableState) -> bool:
-        """Keep how a table was left, if it has not been made yet; whether that is so."""
+        """Store the state of a table that has not been created yet; return whether that is so."""
         return False
 
     def to_first_tab(self) -> None:
@@ -133,12 +133,12 @@ class ViewBody(Widget):
         return False
 
     def leave_level(self) -> bool:
-        """Go up one level within the view; False where it is left altogether."""
+        """Go up one level within the view; False at the top level."""
         return False
 
 
 class RowsInBackground:
-    """Makes rows of many launches in a thread, and fills the view again once they are there.
+    """Computes rows of many launches in a thread, then fills the view again.
 
     The functions that make rows remember what they made.
 
@@ -152,7 +152,7 @@ class RowsInBackground:
         """Of which profile which rows are there."""
 
     def are_made(self, what: str, make: Callable[[Profile], object]) -> bool:
-        """Whether rows can be had at once; if not, they are made, and the view is filled again after that.
+        """Return whether rows are available at once; otherwise compute them, then fill the view again.
 
         Args:
             what: Which rows.
@@ -197,7 +197,7 @@ class ViewScreen(Screen[None]):
 
     @classmethod
     def for_view(cls, name: str) -> ViewScreen:
-        """The screen of a view; a class that serves several views needs its name."""
+        """Return the screen of a view; a class that serves several views needs its name."""
         del name
         return cls()
 
@@ -265,8 +265,8 @@ class ViewScreen(Screen[None]):
         return self.body.table or self.first_table
 
     def compose(self) -> ComposeResult:
-        """Crumbs above, the body with the details beside or below it, the command line and the footer at the foot."""
-        # Textual looks at the size once all is laid out: a first picture would be that of a large screen.
+        """Yield the crumbs, the body with the details, the command line and the footer."""
+        # Textual checks the size after layout: the first frame would be that of a large screen.
         width, height = self.app.size
         steps = (width, self.app.HORIZONTAL_BREAKPOINTS or []), (height, self.app.VERTICAL_BREAKPOINTS or [])
         for cells, breakpoints in steps:
@@ -281,11 +281,11 @@ class ViewScreen(Screen[None]):
         yield KeyFooter(self._leaving_quits)
 
     def make_body(self) -> ViewBody:
-        """What the view shows; an empty one where it composes widgets of its own."""
+        """Return the body of the view; an empty one if the view composes widgets of its own."""
         return ViewBody()
 
     def compose_body(self) -> Iterable[Widget]:
-        """The widgets of the view."""
+        """Yield the widgets of the view."""
         yield self.body
 
     def populate(self) -> None:
@@ -293,7 +293,7 @@ class ViewScreen(Screen[None]):
         self.body.populate()
 
     def on_mount(self) -> None:
-        """Fill the view as soon as it is there; every widget has looked up its styles by now."""
+        """Fill the view when its widgets are mounted; each has computed its styles by then."""
         self._styled_for = self._styled_by()
         self.has_widgets = True
         self._is_outdated = self.is_prepared
@@ -303,14 +303,14 @@ class ViewScreen(Screen[None]):
         self.show_crumbs()
 
     def on_screen_resume(self, event: ScreenResume) -> None:
-        """Have styles looked up again only where they can be others: that takes as long as to draw all."""
+        """Update styles only if they may have changed: that takes as long as drawing everything."""
         event.refresh_styles = event.refresh_styles and self._styled_by() != self._styled_for
 
     def _styled_by(self) -> tuple[object, ...]:
         return self.app.theme, self.app.app_focus, self.app.size, self.app.classes
 
     def on_screen_suspend(self) -> None:
-        """Of an input that memory may not hold, a view that is left keeps no line that it has drawn."""
+        """Release drawn lines of a hidden view, if the input may exceed memory."""
         self._styled_for = self._styled_by()
         if low_memory():
             for widget in self.walk_children(Widget):
@@ -318,13 +318,13 @@ class ViewScreen(Screen[None]):
             release_freed_memory()
 
     def profile_changed(self) -> None:
-        """Another profile is to be shown: at once where the view is on the screen, else when it is gone to."""
+        """Show another profile: at once if the view is on the screen, else when it is shown."""
         self._is_outdated = True
         if self.explorer.view_screen is self:
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Show the present profile, if what is shown is an earlier one."""
+        """Show the current profile, if an earlier one is shown."""
         if self._is_outdated and self.has_widgets and self.is_attached:
             self._is_outdated = False
             self.query_one(WarningLine).show("")
@@ -332,12 +332,12 @@ class ViewScreen(Screen[None]):
             self.show_crumbs()
 
     def draw_ahead(self) -> bool:
-        """Draw a little of what the next key may show; whether there is more."""
+        """Draw a part of what the next key may show; return whether there is more."""
         focused: object = self.focused
         return isinstance(focused, DrawsAhead) and focused.draw_ahead()
 
     def has_to_wait(self, key: str) -> bool:
-        """Whether what a key acts on is still being computed: it is typed again once the view is ready.
+        """Return whether a key has to wait because the view is still computing what it acts on.
 
         Args:
             key: Its name.
@@ -345,7 +345,7 @@ class ViewScreen(Screen[None]):
         return False
 
     def show_failure(self, words: str) -> None:
-        """Show why something of the view could not be computed; the next visit to the view tries again.
+        """Show why something of the view could not be computed; the next visit retries.
 
         Args:
             words: What was missing, as memory.
@@ -357,7 +357,7 @@ class ViewScreen(Screen[None]):
         self.query_one(WarningLine).show(f"{view(self.VIEW).title}: {words}; {ADVICE}")
 
     def global_filter_changed(self) -> None:
-        """Another filter is carried from view to view, or none."""
+        """Apply another global filter, or none."""
         if self.has_widgets and self.is_attached:
             for pane in self.panes:
                 pane.apply_again()
@@ -369,7 +369,7 @@ class ViewScreen(Screen[None]):
     # --- where the user is -------------------------------------------------------------------------------------------
 
     def path(self) -> list[str]:
-        """Crumbs below the view's own."""
+        """Return the crumbs below the view's own."""
         return self.body.path()
 
     def show_crumbs(self) -> None:
@@ -400,7 +400,7 @@ class ViewScreen(Screen[None]):
         ]
 
     def about(self, title: str) -> dict[str, str]:
-        """What the table of a title is of, for exports: what `tui.output.export.About` wants to know of it."""
+        """Return the description of a table for exports, as arguments of `tui.output.export.About`."""
         whole, session = self.explorer.profile_session.whole_profile, self.explorer.profile_session.session
         several = whole is not None and whole["sessions"].height > 1
         path = " > ".join(crumb for crumb in self.path() if crumb.lower() != title.lower())
@@ -413,24 +413,24 @@ class ViewScreen(Screen[None]):
 
     @staticmethod
     def _rank(whole: Profile, session: int | None) -> str:
-        """The rank of the session that is shown."""
+        """Return the rank of the shown session."""
         if session is None or not 0 <= session < whole["sessions"].height:
             return ""
         return ranks_in_words(whole)[session] or ""
 
     def place(self) -> Place:
-        """Where the user is in this view, to be returned to."""
+        """Return the current position in this view, to return to later."""
         states = [(pane.id or "", pane.state) for pane in self.panes]
         return Place(self.VIEW, self.body.level, (*states, *self.body.unmade_states()))
 
     def restore(self, place: Place) -> None:
-        """Return to a place as it was left."""
+        """Return to a position."""
         self.body.restore_tab(place.level)
         for pane_id, state in place.states:
             if self.body.keep_state(pane_id, state):
                 continue
             pane = self.query_one(f"#{pane_id}", TablePane)
-            # One that still is as it was left stays as it is drawn.
+            # A table in the same state needs no redraw.
             if pane.state != state:
                 pane.state = state
         self.body.restore_level(place.level)
@@ -441,7 +441,7 @@ class ViewScreen(Screen[None]):
         return (self.query_one(DetailPane).is_open and not self._has_details_of_its_own) or self.body.has_level_above
 
     def leave_level(self) -> bool:
-        """Go up one level within the view; False where it is left altogether."""
+        """Go up one level within the view; False at the top level."""
         detail = self.query_one(DetailPane)
         if detail.is_open and not self._has_details_of_its_own:
             detail.close()
@@ -450,7 +450,7 @@ class ViewScreen(Screen[None]):
         return self.body.leave_level()
 
     def opens_details(self, pane: TablePane) -> bool:
-        """Whether details of a table's row stand beside or below it from the beginning, where there is room."""
+        """Return whether details of the table's rows are open from the start, if there is room."""
         del pane
         return False
 
@@ -460,7 +460,7 @@ class ViewScreen(Screen[None]):
         return self._has_opened_details and self.app.size.width >= WIDE_CELLS
 
     def on_detail_pane_covered(self) -> None:
-        """Details that opened unasked do not stand in the way of the table."""
+        """Close details that opened by themselves before they cover the table."""
         detail = self.query_one(DetailPane)
         if self._has_opened_details and detail.is_open:
             self._has_opened_details = False
@@ -468,11 +468,11 @@ class ViewScreen(Screen[None]):
             self.focus_table()
 
     def on_detail_pane_uncovered(self) -> None:
-        """The details lie beside the table again, which they hid in a narrower terminal."""
+        """Return the focus to the table when the details are beside it again."""
         self.focus_table()
 
     def undo_smallest(self) -> bool:
-        """Undo the smallest thing within the view; False where there is nothing."""
+        """Clear marks, search or filter within the view; False if there is nothing to clear."""
         if self.query_one("#command-bar").has_class("-open"):
             self.query_one(CommandBar).action_close()
             return True
@@ -480,17 +480,17 @@ class ViewScreen(Screen[None]):
         return pane is not None and pane.undo_smallest()
 
     def help_entries(self) -> list[tuple[str, str]]:
-        """What the help shows first: what is under the cursor, and what that means."""
+        """Return the first entries of the help: what is under the cursor, and what that means."""
         return []
 
     def signs(self) -> list[tuple[str, str, str]]:
-        """The signs of its picture, what they mean and their colors, for the help."""
+        """Return the symbols of the view, their meanings and colors, for the help."""
         return []
 
     # --- tables ------------------------------------------------------------------------------------------------------
 
     def chosen_iterations(self) -> list[int]:
-        """The iterations of the marked rows, where the table is of iterations."""
+        """Return the iterations of the marked rows, if the table is of iterations."""
         pane = self.table
         if pane is None or "iteration" not in pane.spec.key:
             return []
@@ -503,7 +503,7 @@ class ViewScreen(Screen[None]):
             self.table.focus_table()
 
     def action_target(self, method: str) -> DOMNode | None:
-        """The widget here that has an action of this name: from the focused one outwards, else in the main table."""
+        """Return the nearest widget with an action of this name: from the focused one outwards, else the main table."""
         focused = self.focused
         chain = list(focused.ancestors_with_self) if focused is not None else []
         inside = list(self.table.walk_children(with_self=True)) if self.table is not None else []
@@ -521,7 +521,7 @@ class ViewScreen(Screen[None]):
         self._main_table().set_filter(text)
 
     def show_only(self, query: str) -> None:
-        """Show the rows of a filter in the first table, for who comes from another view."""
+        """Show only the rows of a filter in the first table, for links from other views."""
         while self.leave_level():
             pass
         if self.first_table is not None:
@@ -535,7 +535,7 @@ class ViewScreen(Screen[None]):
         return next((pane for pane in self.panes if pane.display), None)
 
     def choose_grouping(self, text: str) -> None:
-        """Group the first table by what a person names."""
+        """Group the first table by a grouping that the user names."""
         raise CommandError(f"Cannot group by {text} here. Ops and Kernels and Group Ops can.")
 
     def find_in_table(self, text: str) -> None:
@@ -543,7 +543,7 @@ class ViewScreen(Screen[None]):
         self._main_table().set_find(text)
 
     def sort_table(self, text: str) -> None:
-        """Sort the main table: column names with commas between, ``-`` in front for largest first."""
+        """Sort the main table by column names separated by commas; ``-`` before one sorts largest first."""
         pane = self._main_table()
         by = []
         for word in text.replace(",", " ").split():
@@ -559,13 +559,13 @@ class ViewScreen(Screen[None]):
         self.open_row(event.pane, event.row)
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
-        """Go into a row: show its details, where there is nothing behind it."""
+        """Open a row; by default, show its details."""
         pane.post_message(TablePane.DetailRequested(pane, row))
 
     # --- details of a row --------------------------------------------------------------------------------------------
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """What the details pane shows of a row: every value of it, whole. Called in a thread where there is much."""
+        """Return the details of a row: all values in full. Called in a thread for large profiles."""
         return row_details(pane.spec, row, frame_columns=pane.frame.columns)
 
     @on(TablePane.DetailRequested)
@@ -598,17 +598,17 @@ class ViewScreen(Screen[None]):
             detail.open(self.details(event.pane, row))
 
     def show_details_again(self) -> None:
-        """Update the details, where they are open: the note on the row has changed."""
+        """Update open details, because the note on the row has changed."""
         detail, pane = self.query_one(DetailPane), self.table
         if detail.is_open and pane is not None and pane.current_row is not None:
             self._make_details(pane, pane.current_row, detail.show)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While something is typed, the key that finds is typed like all others."""
+        """Let printable keys be typed while a text input has the focus."""
         return not (action == "find" and isinstance(self.focused, (Input, TextArea)))
 
     def _make_details(self, pane: TablePane, row: dict[str, Any], take: Callable[[Details], None]) -> None:
-        """Compute the details of a row, below what the user wrote on it."""
+        """Compute the details of a row, below the user's note on it."""
         self._detail_request += 1
         if self._detail_busy_timer is not None:
             self._detail_busy_timer.stop()
@@ -617,14 +617,14 @@ class ViewScreen(Screen[None]):
         if not self.is_large:
             take(_below(above, self.details(pane, row)))
             return
-        # Details that are there soon replace those of the row before without a word in between.
+        # Details that are quick to compute replace the previous ones without a message.
         self._detail_busy_timer = self.set_timer(BUSY_AFTER_S, partial(self._show_details_busy, self._detail_request))
-        # After the picture of the move, which a thread at work would hold up.
+        # After the frame of the move, which a working thread would delay.
         make = partial(self._make_in_thread, self._detail_request, pane, row, above, take)
         self.call_after_refresh(self._make_if_wanted, self._detail_request, make)
 
     def _make_if_wanted(self, request: int, make: Callable[[], object]) -> None:
-        # Of rows that the cursor has passed nothing is computed.
+        # Skip rows that the cursor has already left.
         if request == self._detail_request:
             make()
 
@@ -647,7 +647,7 @@ class ViewScreen(Screen[None]):
             self.query_one(DetailPane).show(sections([("", [("", WORKING, "")])]))
 
     def _take_details(self, request: int, details: Details, take: Callable[[Details], None]) -> None:
-        # The cursor may stand on another row by now.
+        # The cursor may be on another row by now.
         if request == self._detail_request and self.is_attached:
             self._detail_request += 1
             take(details)
@@ -670,7 +670,7 @@ class ViewScreen(Screen[None]):
         self.explorer.go("timeline", lambda timeline: timeline.show_row(row))
 
     def show_row(self, row: dict[str, Any]) -> None:
-        """Show a row of another view: the timeline does, which every view can send a row to."""
+        """Show a row of another view; the timeline can show rows of every view."""
         raise NotImplementedError
 
     # --- the command line --------------------------------------------------------------------------------------------
@@ -695,5 +695,5 @@ class ViewScreen(Screen[None]):
 
 
 def _below(note: tuple[str, str] | None, details: Details) -> Details:
-    """The details of a row below the note on it."""
+    """Return the details of a row below the note on it."""
     return details if note is None else below_note(*note, details)

@@ -64,12 +64,12 @@ class _Paths(Suggester):
         super().__init__(use_cache=False, case_sensitive=True)
 
     async def get_suggestion(self, value: str) -> str | None:
-        # A folder can be large, or on a slow network: no key waits for it.
+        # A folder can be large, or on a slow network: list it in a thread.
         return await asyncio.to_thread(_completed_path, value)
 
 
 def _completed_path(value: str) -> str | None:
-    """The first path in its folder that begins like a text; None where there is none, or no such folder."""
+    """Return the first path in its folder that starts with a text; None if there is none."""
     folder, slash, begun = value.rpartition("/")
     if not begun:
         return None
@@ -116,7 +116,7 @@ class CompareDialog(Dialog[str]):
         """What enter compares where nothing is typed."""
 
     def compose_body(self) -> ComposeResult:
-        """The line, what it can be, and the list."""
+        """Yield the input, its syntax, and the list."""
         hint = f"enter: {self._default}; or a path, or iterations 3:5" if self._default else TYPE_HINT
         yield PlainLine(placeholder=hint, compact=True, suggester=_Paths())
         yield Static(Content(EXPLAINED))
@@ -133,7 +133,7 @@ class CompareDialog(Dialog[str]):
             yield MenuLines(*options)
 
     def on_mount(self) -> None:
-        """Type at once."""
+        """Focus the input."""
         self.query_one(Input).focus()
 
     @on(Input.Submitted)
@@ -160,7 +160,7 @@ PARTS: Final = (CompareTable(HEADLINE, lambda sides, _: headline_rows(sides)), *
 
 
 def _in_lines(texts: Iterable[str], width: int, gap: str) -> list[str]:
-    """Texts in one line where they fit into it, else in a line each."""
+    """Return texts in one line if they fit, else in a line each."""
     known = [text for text in texts if text]
     line = gap.join(known)
     return [line] if cell_width(plain(line)) <= width else known
@@ -188,14 +188,14 @@ class CompareScreen(ViewScreen):
         """What changed in a sentence, as soon as it is known."""
 
     def compose_body(self) -> Iterable[Widget]:
-        """The parts, what is compared, and the table."""
+        """Yield the parts, the sides, and the table."""
         yield TabBar([part.spec.title for part in PARTS], id="parts")
         yield HeadLines(id="head")
         for part in PARTS:
             yield TablePane(part.spec, id=part.spec.name)
 
     def populate(self) -> None:
-        """Show the present comparison; where something else is shown since, another is asked for."""
+        """Show the current comparison; if the profile has changed, request a new one."""
         self.explorer.comparison.renew()
         sides = self.explorer.comparison.sides
         if sides is not self._of:
@@ -235,7 +235,7 @@ class CompareScreen(ViewScreen):
             self.query_one(f"#{one.spec.name}").display = one is part
         pane = self.query_one(f"#{part.spec.name}", TablePane)
         if part.spec is CHANGED_FINDINGS and pane.frame.is_empty():
-            # The earlier finding stands before the present one.
+            # The baseline's finding is before the candidate's.
             pane.state = replace(pane.state, name_last=True)
         made = self._made.get((self._place, self._tolerant))
         if self._of is None or made is None:
@@ -262,7 +262,7 @@ class CompareScreen(ViewScreen):
                 self._show_part()
 
     def opens_details(self, pane: TablePane) -> bool:
-        """Details hold the whole text of findings."""
+        """Return True: details show the full text of findings."""
         return pane.spec is CHANGED_FINDINGS
 
     @property
@@ -282,12 +282,12 @@ class CompareScreen(ViewScreen):
         return self._tolerant
 
     def place(self) -> Place:
-        """The part, how its names are matched, and what is compared."""
+        """Return the part, the matching of names, and the comparison."""
         level = PARTS[self._place].spec.name + _TOLERANTLY * self._tolerant
         return replace(super().place(), level=level, text=self.explorer.comparison.request)
 
     def restore(self, place: Place) -> None:
-        """Compare what was compared, and show the part."""
+        """Repeat the comparison, and show the part."""
         self.explorer.comparison.recall(place.text)
         names = [part.spec.name for part in PARTS]
         level = place.level.removesuffix(_TOLERANTLY)
@@ -298,15 +298,15 @@ class CompareScreen(ViewScreen):
         super().restore(place)
 
     def path(self) -> list[str]:
-        """The part that is shown, where it is not the first."""
+        """Return the part, unless it is the first."""
         return [PARTS[self._place].spec.title] if self._place else []
 
     def action_next_part(self) -> None:
-        """The next part; after the last the first."""
+        """Show the next part; after the last the first."""
         self._step(1)
 
     def action_previous_part(self) -> None:
-        """The part before; before the first the last."""
+        """Show the previous part; before the first the last."""
         self._step(-1)
 
     @on(TabBar.Chosen)

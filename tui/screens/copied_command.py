@@ -44,7 +44,7 @@ _UNPACK: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x2
 
 
 def copied_command(screen: ViewScreen, values: Sequence[str] = ()) -> str:
-    """The command line that prints what a view shows, for a shell.
+    """Return the shell command that prints what a view shows.
 
     Args:
         screen: The view.
@@ -54,9 +54,9 @@ def copied_command(screen: ViewScreen, values: Sequence[str] = ()) -> str:
         CommandError: No command does.
     """
     if values:
-        return _checked(shlex.join(["proftui", *_values(screen, values)]))
+        return _check(shlex.join(["proftui", *_values(screen, values)]))
     if isinstance(screen, LogScreen):
-        return _checked(_log_lines(screen))
+        return _check(_log_lines(screen))
     if isinstance(screen, CompareScreen):
         words = _diff(screen)
     elif isinstance(screen, TimelineScreen) and screen.zoomed_to is not None:
@@ -65,11 +65,11 @@ def copied_command(screen: ViewScreen, values: Sequence[str] = ()) -> str:
         words = ["sql", *_files(screen), screen.asked, *_selection(screen.first_table), *_input(screen)]
     else:
         words = _report(screen)
-    return _checked(shlex.join(["proftui", *words]))
+    return _check(shlex.join(["proftui", *words]))
 
 
 def _values(screen: ViewScreen, values: Sequence[str]) -> list[str]:
-    """What prints the values of columns of the table that is shown."""
+    """Return the options that print the values of columns of the shown table."""
     if isinstance(screen, (CompareScreen, SqlScreen)):
         raise CommandError("No command prints the values of this table. Close the dialog: X copies that of its rows.")
     words = _report(screen)
@@ -79,7 +79,7 @@ def _values(screen: ViewScreen, values: Sequence[str]) -> list[str]:
 
 
 def _window(screen: TimelineScreen, first_ns: int, last_ns: int) -> list[str]:
-    """What prints all that ran in a part of the time, as trace events."""
+    """Return the command that exports the visible time range as trace events."""
     shown = screen.lanes.shown
     one_of_several = shown is not None and len(shown.sessions) > len(shown.shifts) == 1
     session = ["--session", str(next(iter(shown.shifts)))] if shown is not None and one_of_several else []
@@ -88,8 +88,8 @@ def _window(screen: TimelineScreen, first_ns: int, last_ns: int) -> list[str]:
     return ["export", *_files(screen), "--format", "chrome", *times, *([] if chosen else session), *_input(screen)]
 
 
-def _checked(command: str) -> str:
-    """The command, if nothing in it can act on a terminal.
+def _check(command: str) -> str:
+    """Return the command if nothing in it can act on a terminal.
 
     Raises:
         CommandError: A name in it has control characters.
@@ -120,7 +120,7 @@ def _report(screen: ViewScreen) -> list[str]:
 
 
 def _table(screen: ViewScreen, report: str) -> list[str]:
-    """Which table of the view, and which of its rows."""
+    """Return the options for the table of the view and its parent rows."""
     pane = screen.table
     if pane is None:
         return []
@@ -147,14 +147,14 @@ def _table(screen: ViewScreen, report: str) -> list[str]:
 
 
 def _key_of_cursor(pane: TablePane) -> str:
-    """The key of the row whose rows are shown below."""
+    """Return the key of the row whose rows are shown below."""
     if pane.current_row is None:
         raise CommandError("No command: no row is selected above this table.")
     return str(row_keys(pane.model.rows.slice(pane.model.cursor_row, 1), pane.spec.key)[0])
 
 
 def _unfolded(model: TreeModel) -> list[str]:
-    """What is unfolded of a tree: all that holds a row on the screen."""
+    """Return the keys of the unfolded rows of a tree, as far as the screen shows rows below them."""
     forest, rows = model.forest, model.rows
     if not len(rows):
         return []
@@ -174,7 +174,7 @@ def _unfolded(model: TreeModel) -> list[str]:
 
 
 def _selection(pane: TablePane | None) -> list[str]:
-    """Filter, order, columns and limit of a table."""
+    """Return the options for filter, order, columns and limit of a table."""
     if pane is None:
         return []
     model, state = pane.model, pane.model.shown_state
@@ -193,7 +193,7 @@ def _selection(pane: TablePane | None) -> list[str]:
 
 
 def _filters(pane: TablePane) -> str:
-    """The filter of the table and the one of all views, with units that do not depend on the screen."""
+    """Return the filters of the table and of all views, with units that do not depend on the screen."""
     model = pane.model
     texts = [model.shown_state.filter]
     applied = model.applied
@@ -214,12 +214,12 @@ def _files(screen: ViewScreen) -> list[str]:
 
 
 def _file(path: str) -> str:
-    """A path that no option is taken for."""
+    """Return a path that is not mistaken for an option."""
     return f"./{path}" if path.startswith("-") and path != "-" else path
 
 
 def _input(screen: ViewScreen, *, with_iterations: bool = True) -> list[str]:
-    """The session and the iterations that the views show, and how the files were read."""
+    """Return the options for the session, the iterations, and how the files were read."""
     options, shown = screen.explorer.options, screen.explorer.profile_session
     words = [] if shown.session is None else ["--session", str(shown.session)]
     if with_iterations:
@@ -235,7 +235,7 @@ def _input(screen: ViewScreen, *, with_iterations: bool = True) -> list[str]:
 
 
 def _diff(screen: CompareScreen) -> list[str]:
-    """The command that compares the same two sides."""
+    """Return the command that compares the same sides."""
     comparison, shown = screen.explorer.comparison, screen.explorer.profile_session
     if comparison.sides is None:
         raise CommandError("No comparison yet. Press d.")
@@ -283,7 +283,7 @@ def _swapped(pair: tuple[list[str], list[str]], names: tuple[str, str], is_swapp
 
 
 def _log_lines(screen: LogScreen) -> str:
-    """The command of the shell that prints the lines on the screen: the log is the file itself."""
+    """Return the shell command that prints the visible lines: the log is the file itself."""
     source, first, last = screen.shown_lines
     path = Path(source)
     if not path.is_file():

@@ -115,11 +115,11 @@ class PathStrip(Widget):
         self.refresh()
 
     def render(self) -> RenderResult:
-        """As many of its lines as there is room for."""
+        """Render as many lines as there is room for."""
         width, height = self.content_size.width, self.content_size.height
         lines = [Content.styled(clip(self._sentence, width), "bold")]
         if sum(self._sums):
-            named = self._named(width)
+            named = self._legend_kinds(width)
             if self._ends and height > 3:
                 bars = {"over time ": self._over_time, "by kind   ": self._parts}
                 lines += [
@@ -132,7 +132,7 @@ class PathStrip(Widget):
         return Content("\n").join(lines[:height])
 
     def _parts(self, named: Mapping[PathKind, str], width: int) -> Content:
-        """The kinds in the order of the legend."""
+        """Return the kinds in the order of the legend."""
         kinds = [*named, None]
         sums = [sum(self._sums) - sum(self._sums[one] for one in named) if kind is None else self._sums[kind]
                 for kind in kinds]  # fmt: skip
@@ -142,7 +142,7 @@ class PathStrip(Widget):
         )
 
     def _over_time(self, named: Mapping[PathKind, str], width: int) -> Content:
-        """Each cell shows what takes most of its time."""
+        """Return a strip whose cells show the kind with most of their time."""
         edges = np.linspace(0, self._ends[-1], width + 1)
         ends, kinds = np.array(self._ends), np.array(self._kinds)
         shares = np.zeros((width, len(PathKind)))
@@ -153,8 +153,8 @@ class PathStrip(Widget):
         most = map(PathKind, shares.argmax(axis=1).tolist())
         return Content.assemble(*(_LOOKS[kind] if kind in named else _OTHER for kind in most))
 
-    def _named(self, width: int) -> Mapping[PathKind, str]:
-        """The kinds that the legend has room for, the largest first, and its words: times, else shares, else names."""
+    def _legend_kinds(self, width: int) -> Mapping[PathKind, str]:
+        """Return the kinds that fit into the legend, the largest first, and labels: times, else shares, else names."""
         whole = sum(self._sums)
         kinds = sorted((kind for kind in PathKind if self._sums[kind]), key=lambda one: -self._sums[one])
         names = {kind: f" {TITLES[kind]}" for kind in kinds}
@@ -180,7 +180,7 @@ class PathStrip(Widget):
 
 
 def sentence_of(profile: Profile, row: Row) -> str:
-    """What decides when an iteration ends."""
+    """Return a sentence about what decides when an iteration ends."""
     whole = row["duration_ns"]
     on_cpu = sum(row[COLUMN_OF_KIND[kind]] for kind in _ON_CPU)
     elsewhere, gpu = row["path_other_rank_ns"], round(row["path_gpu_pct"] / 100 * whole)
@@ -220,11 +220,11 @@ class CriticalPathScreen(ViewScreen):
     )
 
     def make_body(self) -> LinkedTables:
-        """Iterations, work, segments."""
+        """Return the tables of iterations, work and segments."""
         return LinkedTables(self.LEVELS)
 
     def compose_body(self) -> Iterable[Widget]:
-        """The strip above the tables."""
+        """Yield the strip and the tables."""
         yield PathStrip(id="strip")
         yield from super().compose_body()
 
@@ -234,7 +234,7 @@ class CriticalPathScreen(ViewScreen):
         super().populate()
 
     def on_resize(self) -> None:
-        """A short screen keeps three lines of the strip."""
+        """Shrink the strip to three lines on a short screen."""
         for strip in self.query(PathStrip):
             strip.styles.height = 4 if self.size.height >= TALL_SCREEN_LINES else 3
 
@@ -262,7 +262,7 @@ class CriticalPathScreen(ViewScreen):
             self.query_one(PathStrip).show(sentence, row, path)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """What half of it saves, in words."""
+        """Return the details with the time saved by work that takes half as long."""
         first = super().details(pane, row)
         if pane.spec is not CRITICAL_PATH or None in (row["half_saves_ns"], row["work_ns"]):
             return first

@@ -74,7 +74,7 @@ _FORMATS_BY_SUFFIX: Final[tuple[tuple[str, Callable[[Any], str]], ...]] = (
 
 
 def finding_details(row: Mapping[str, Any], path: Sequence[Line] = ()) -> Details:
-    """What is known of a row of the Expert Systems view.
+    """Return the details of a row of Expert Systems.
 
     Args:
         row: Of `tui.analysis.expert.findings.expert_rows`.
@@ -122,7 +122,7 @@ def _found(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
 
 
 def path_lines(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
-    """What decides when an iteration ends, and what it would save if the work behind a finding took half as long.
+    """Return what decides the end of an iteration, and the time saved if the work of a finding took half as long.
 
     Args:
         profile: What is shown.
@@ -148,7 +148,7 @@ def path_lines(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
 
 
 def _ways(row: Mapping[str, Any]) -> list[Line]:
-    """Where keys lead to."""
+    """Return where keys lead to."""
     ways: list[Line] = []
     is_idle = row["rule"] in IDLE_RULES
     if is_idle:
@@ -160,7 +160,7 @@ def _ways(row: Mapping[str, Any]) -> list[Line]:
 
 
 def _figures(numbers: str | None) -> list[Line]:
-    """One after the other: what is read below them would else have no room."""
+    """Return one after the other: what is read below them would else have no room."""
     lines = [f"{_label(name)} {figure_text(name, value)}" for name, value in json.loads(numbers or "{}").items()]
     return [("Figures", ", ".join(lines), "")] if lines else []
 
@@ -190,7 +190,7 @@ def _evidence(evidence: str | None) -> list[Line]:
 
 
 def _label(name: str) -> str:
-    """The name of a figure in words.
+    """Return the label of a figure.
 
     >>> _label("busy_pct"), _label("share_pct"), _label("longest_ns")
     ('busy share', 'share', 'longest')
@@ -201,14 +201,14 @@ def _label(name: str) -> str:
 
 
 def _threshold(name: str, value: float) -> str:
-    """A threshold as people write it: ``50%``, ``1 ms``."""
+    """Format a threshold, as ``50%`` or ``1 ms``."""
     if name.endswith("_ns"):
         return brief_duration(value)
     return f"{value:g}%" if name.endswith("_pct") else figure_text(name, value)
 
 
 def figure_text(name: str, value: object) -> str:
-    """A figure in the unit that the end of its name gives.
+    """Format a figure by the unit at the end of its name.
 
     >>> figure_text("busy_pct", 73.16), figure_text("idle_ns", 1500), figure_text("compute", None)
     ('73.16%', '1.500 µs', '?')
@@ -229,7 +229,7 @@ NO_RULE: Final = "no rule applies to this input"
 
 
 class ExpertSystemsScreen(ViewScreen):
-    """One row per cause; what else has a cause is one row, and so are rules that do not apply, and clean ones."""
+    """One row per cause; other findings, inapplicable rules and clean rules are one row each."""
 
     VIEW = "expert-systems"
     BINDINGS: ClassVar = bindings_for(Scope.EXPERT)
@@ -254,7 +254,7 @@ class ExpertSystemsScreen(ViewScreen):
         self._paths_of: Profile | None = None
 
     def compose_body(self) -> Iterable[Widget]:
-        """The table, and below it the finding under the cursor where there is no room for all details."""
+        """Yield the table, and below it the finding under the cursor if there is no room for all details."""
         yield TablePane(EXPERT, id="table")
         yield Static(id="whole-finding")
 
@@ -264,7 +264,7 @@ class ExpertSystemsScreen(ViewScreen):
         return self._shown
 
     def rows(self) -> pl.DataFrame:
-        """The findings."""
+        """Return the findings."""
         return expert_rows(
             findings(self.profile, gpu=self.explorer.options.gpu),
             every_finding=self._shown == EVERY_FINDING,
@@ -275,14 +275,14 @@ class ExpertSystemsScreen(ViewScreen):
         """Fill the table."""
         pane = self.query_one("#table", TablePane)
         if pane.frame.is_empty():
-            # How grave it is comes first; the sentence has all the room that is left.
+            # The severity comes first; the sentence has the remaining width.
             pane.state = replace(pane.state, name_last=True)
         rows = self.rows()
         pane.show(rows, empty=NO_RULE if rows.is_empty() else "", spec=spec_for(self.profile))
         pane.focus_table()
 
     def show_only(self, query: str) -> None:
-        """Show the rows of a filter alone, those that are folded among them."""
+        """Show only the rows of a filter, also those that are folded."""
         if query and self._shown != UNFOLDED:
             self._shown = UNFOLDED
             self.populate()
@@ -297,11 +297,11 @@ class ExpertSystemsScreen(ViewScreen):
         self.query_one("#whole-finding", Static).update(Content("\n").join(parts))
 
     def opens_details(self, pane: TablePane) -> bool:
-        """Details explain the findings."""
+        """Return details explain the findings."""
         return True
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Everything that speaks for a finding; what the critical path says of it follows when it is known."""
+        """Return everything about a finding; the result of the critical path follows when it is known."""
         if row["state"] != State.FOUND.value or row["tool"] != OURS or row["cost_ns"] is None:
             return finding_details(row)
         if self._paths_of is not self.profile:
@@ -324,7 +324,7 @@ class ExpertSystemsScreen(ViewScreen):
                 self.show_details_again()
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
-        """Go to the rows behind a finding, or show the clean rules; else open the details, and leave them open."""
+        """Go to the rows behind a finding, or show the clean rules; else open the details."""
         if row["state"] == FOLDED:
             more = EVERY_FINDING if row["verdict"] == SAME_CAUSE else UNFOLDED
             self._shown = more if self._shown in (FOLDED_TABLE, EVERY_FINDING) and self._shown != more else FOLDED_TABLE
@@ -346,7 +346,7 @@ class ExpertSystemsScreen(ViewScreen):
 
     @on(TablePane.TimelineRequested)
     def _show_on_timeline(self, event: TablePane.TimelineRequested) -> None:
-        """A finding is in the timeline where the first row behind it is."""
+        """Show the first row behind a finding in the timeline."""
         event.prevent_default()
         row: dict[str, Any] = event.row
         gap = gap_of(row)
@@ -377,7 +377,7 @@ def _list_gaps(screen: ViewScreen, row: Mapping[str, Any]) -> None:
 
 
 def _show_only(screen: ViewScreen, part: str | None, query: str) -> None:
-    """The first table of a view, or of one of its parts, with the rows of a filter alone."""
+    """Show the first table of a view or part with the rows of a filter."""
     if part is not None and isinstance(screen.body, TabbedTables):
         screen.show_only("")
         screen.body.show_tab(part)

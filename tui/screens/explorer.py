@@ -79,13 +79,13 @@ class NoteKeeping(Protocol):
         """The notes, as they are stored."""
 
     def note_on(self, pane: TablePane, row: Row) -> Note | None:
-        """The note on a row."""
+        """Return the note on a row."""
 
     def note_at(self, place: RowPlace) -> Note | None:
-        """The note on a place."""
+        """Return the note on a place."""
 
     def note_spot(self, table: str, key: Key, view: str = "") -> RowPlace:
-        """The place of something that is in no table."""
+        """Return the place of something that is in no table."""
 
     def note_origin(self, note: Note) -> str:
         """When a note was written."""
@@ -182,7 +182,7 @@ class Explorer(Protocol):
         """Run a line of the ``:`` command line."""
 
     def command_words(self) -> list[str]:
-        """The first words that the command line knows."""
+        """Return the first words that the command line knows."""
 
     def open_file(self, path: str) -> None:
         """Open another file in place of this one."""

@@ -60,7 +60,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         self._text = ""
 
     def compose_body(self) -> Iterable[Widget]:
-        """The groupings, the chart, its legend, and two lines on the node under the cursor and on what was found."""
+        """Yield the groupings, the chart, its legend, and two lines on the node under the cursor and the search."""
         yield TabBar([one.title.removeprefix("by ") for one in GROUPINGS], id="groupings")
         yield NoteLine(id="comparing")
         yield FlameChart(id="chart")
@@ -121,7 +121,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         self.app.call_later(self.screen.set_focus, self.chart)
 
     def path(self) -> list[str]:
-        """The title of the grouping."""
+        """Return the title of the grouping."""
         return [self.grouping.title]
 
     # --- what is under the cursor ------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         return f" {brief_duration(node['gpu_ns'])}  {share}{own}  {name}"
 
     def _legend(self, width: int) -> Content:
-        """The kinds of work that are shown, where colors mean them."""
+        """Return the kinds of work on the screen, if colors mean them."""
         rows = self.chart.rows
         if rows is None or "growth_ns" in rows.columns or services_of(self).color == "none":
             return Content("")
@@ -178,7 +178,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
     # --- finding -----------------------------------------------------------------------------------------------------
 
     def action_find(self) -> None:
-        """Type a name."""
+        """Open the search bar."""
         self.query_one(FindBar).open(self._text)
 
     @on(FindBar.Entered)
@@ -209,7 +209,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         self.query_one("#found", Static).update(clip(words, max(10, self.size.width - 2)).replace("[", r"\["))
 
     def action_next_found(self, step: int) -> None:
-        """To the next highlighted node, or the one before."""
+        """Go to the next or previous highlighted node."""
         found = self.chart.found
         if not found:
             self.explorer.say("Nothing is highlighted. / highlights a name.")
@@ -218,7 +218,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         self.chart.move_to((after or found)[0 if step > 0 else -1])
 
     def undo_smallest(self) -> bool:
-        """Clear what is highlighted, then the zoom."""
+        """Clear the highlights, then the zoom."""
         if super().undo_smallest():
             return True
         if self._text:

@@ -68,29 +68,29 @@ NO_ITERATIONS: Final = "no iteration is on two ranks: iterations have to be reco
 
 
 def no_ranks(profile: Profile) -> str:
-    """Why there are no ranks to compare."""
+    """Return why there are no ranks to compare."""
     why = why_no_ranks(profile)
     return f"{why}: press S for all" if why and profile.other_sessions else why
 
 
 def no_rank_iterations(profile: Profile) -> str:
-    """Why iterations cannot be compared."""
+    """Return why iterations cannot be compared."""
     return no_ranks(profile) or NO_ITERATIONS
 
 
 def no_collectives(profile: Profile) -> str:
-    """Why there are no collectives."""
+    """Return why there are no collectives."""
     return no_ranks(profile) or clock_alignment(profile).sentence
 
 
 def iterations_of_rank(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The iterations of the selected rank beside those of the others."""
+    """Return the iterations of the selected rank beside those of the others."""
     row = above.get("ranks")
     return rank_iterations(profile, session=row["session"] if row is not None else -1)
 
 
 def work_of_rank_iteration(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
-    """What ran in the iteration of the rank that is selected in a table."""
+    """Return a function for the work in the selected iteration of a rank."""
 
     def rows(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
         row = above.get(level)
@@ -129,7 +129,7 @@ def _ranks_of_collective(profile: Profile, above: Mapping[str, Row]) -> pl.DataF
 
 
 def iterations_head(profile: Profile) -> Draw | None:
-    """Which rank the others wait for, else which is the slowest most often."""
+    """Return a function that draws which rank the others wait for, else which is slowest most often."""
     rows = slowest_ranks(profile)
     if rows.is_empty():
         return None
@@ -154,8 +154,8 @@ def iterations_head(profile: Profile) -> Draw | None:
 
 
 def ops_head(profile: Profile) -> Draw | None:
-    """What differs most over the ranks."""
-    # The rank that waits is the one that communicates longest.
+    """Return a function that draws what differs most over the ranks."""
+    # The rank that communicates longest is the one that waits.
     rows = op_type_ranks(profile).filter(pl.col("op_type") != COMMUNICATION)
     if rows.is_empty():
         return None
@@ -172,7 +172,7 @@ def ops_head(profile: Profile) -> Draw | None:
 
 
 def collectives_head(profile: Profile) -> Draw | None:
-    """How much of the time in collectives is waiting, and whether the clocks are good enough."""
+    """Return a function that draws the waiting time in collectives, and whether clocks allow to tell."""
     if not has_several_ranks(profile):
         return None
     rows, known, left = collective_kinds(profile), clock_alignment(profile), unmatched_note(profile)
@@ -198,7 +198,7 @@ def _iteration(row: Row) -> str:
 
 
 def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
-    """The parts, from the ranks to what each waited for.
+    """Return the tabs of ranks.
 
     Args:
         ranks_head: What stands above the ranks.
@@ -331,7 +331,7 @@ class GpuBar:
 
 
 def gpu_lines(bars: Sequence[GpuBar], sentences: Sequence[tuple[str, str]], width: int) -> list[Content]:
-    """A bar a GPU, the legend, and sentences below them.
+    """Return a bar per GPU, the legend, and sentences below them.
 
     Args:
         bars: The GPUs.
@@ -383,19 +383,19 @@ SUMMED_TIMES: Final = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle
 
 
 def is_gpu_of_row(row: Row) -> pl.Expr:
-    """The rows of one GPU of a session."""
+    """Return the condition for the rows of one GPU of a session."""
     session: pl.Expr = pl.col("session") == row["session"]
     return session & pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32))
 
 
 def streams_of_gpu(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The streams of the selected GPU."""
+    """Return the streams of the selected GPU."""
     row = above.get("gpus")
     return streams(profile).filter(is_gpu_of_row(row) if row is not None else False)
 
 
 def work_of_stream(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """What ran on the selected stream."""
+    """Return what ran on the selected stream."""
     row = above.get("streams")
     if row is None:
         return activities_where(profile)
@@ -403,7 +403,7 @@ def work_of_stream(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 
 
 def no_streams(profile: Profile) -> str:
-    """Why there are no streams."""
+    """Return why there are no streams."""
     if not _has_times(profile):
         return f"start times not recorded: {how_to_record(profile, START_TIMES)}"
     return "no work of this GPU is recorded: the session lists it, and used others"
@@ -415,7 +415,7 @@ def _has_times(profile: Profile) -> bool:
 
 
 def gpu_bars(profile: Profile) -> list[GpuBar]:
-    """For each GPU with work the use of the wall time; what lies before its first and after its last work is idle."""
+    """Return the use of the wall time of each GPU with work; time before its first and after its last work is idle."""
     rows = overlap(profile).join(
         utilization(profile).select("session", "device", "wall_ns"),
         on=("session", "device"),
@@ -444,7 +444,7 @@ def _number(device: int | None) -> str:
 
 
 def gpus_head(profile: Profile) -> Draw | None:
-    """A bar a GPU, and how far apart they are."""
+    """Return a function that draws a bar per GPU, and their imbalance."""
     drawn = gpu_bars(profile)
     if not drawn:
         return None
@@ -454,7 +454,7 @@ def gpus_head(profile: Profile) -> Draw | None:
 
 
 def ranks_head(profile: Profile) -> Draw | None:
-    """A bar a GPU, the straggler and how it was found, how far apart the ranks are."""
+    """Return a function that draws a bar per GPU, the straggler and how it was found, and the imbalance."""
     if not has_several_ranks(profile):
         return None
     drawn, verdict, table = gpu_bars(profile), straggler_verdict(profile), ranks(profile)
@@ -513,11 +513,11 @@ class GpusScreen(ViewScreen):
     action_next_part, action_previous_part = next_tab, previous_tab
 
     def make_body(self) -> TabbedTables:
-        """The tabs."""
+        """Return the tabs."""
         return TabbedTables(self.TABS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Of a GPU what its time went for; of a rank who is waited for."""
+        """Return how the time of a GPU was used; for a rank, who is waited for."""
         match pane.id:
             case "gpus":
                 return self._gpu(pane, row)

@@ -59,15 +59,15 @@ class GroupingChoice(Generic[GroupingT]):
         return self._of_name(self._default(profile).name)
 
     def choose(self, name: str) -> None:
-        """Choose the grouping of a name."""
+        """Choose the grouping with a name."""
         self.chosen = self._of_name(name)
 
     def applies(self, name: str) -> bool:
-        """Whether there is a grouping of this name, and it applies to the profile."""
+        """Return whether there is a grouping of this name that applies to the profile."""
         return any(one.name == name for one in self._applicable())
 
     def find(self, text: str) -> str:
-        """The name of the grouping that a text is the beginning of.
+        """Return the name of the grouping that starts with a text.
 
         Raises:
             CommandError: There is none, or it does not apply to the profile.
@@ -81,7 +81,7 @@ class GroupingChoice(Generic[GroupingT]):
         return found.name
 
     def after(self, step: int) -> str:
-        """The name of the grouping so many steps on, among those that apply."""
+        """Return the name of the grouping ``step`` places further, among those that apply."""
         applicable, current = [one.name for one in self._applicable()], self.current
         chosen = applicable[(applicable.index(current.name) + step) % len(applicable)]
         if chosen == current.name:
@@ -119,7 +119,7 @@ class GroupedView(Generic[GroupingT]):
         raise NotImplementedError
 
     def choose_grouping(self, text: str) -> None:
-        """Group by the grouping that a text is the beginning of.
+        """Group by a grouping that the user names.
 
         Raises:
             CommandError: There is none, or it does not apply to the profile.
@@ -131,7 +131,7 @@ class GroupedView(Generic[GroupingT]):
         self.group_by(self._groupings.after(1))
 
     def action_previous_grouping(self) -> None:
-        """Go to the grouping before."""
+        """Go to the previous grouping."""
         self.group_by(self._groupings.after(-1))
 
     def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
@@ -140,12 +140,12 @@ class GroupedView(Generic[GroupingT]):
 
 
 def chosen_tree(profile: Profile, chosen: TreeGrouping | None) -> pl.DataFrame:
-    """The tree that the user chose where it applies, else the one that the profile begins with."""
+    """Return the tree that the user chose if it applies, else the default."""
     return (chosen if chosen is not None and not chosen.why_not(profile) else first_tree(profile)).tree(profile)
 
 
 def place_message(gpu_ns: pl.Series) -> str:
-    """Which of several places of an op was gone to, by the GPU time of each, that one's first.
+    """Return a message about which of several positions of an op is shown, by GPU time.
 
     >>> place_message(pl.Series([9, 4, None]))
     '3 places in the tree: this one has most GPU time'
@@ -173,7 +173,7 @@ class GroupOpsScreen(GroupedView[TreeGrouping], ViewScreen):
         self._background = RowsInBackground(self)
 
     def compose_body(self) -> Iterable[Widget]:
-        """The groupings, how much time is attributed to ops, and the tree."""
+        """Yield the groupings, the attributed share of time, and the tree."""
         yield TabBar([tree.title.removeprefix("by ") for tree in TREES], hint=", .", id="groupings")
         yield NoteLine(id="coverage")
         yield TreePane(OP_FOREST, id="tree")
@@ -218,7 +218,7 @@ class GroupOpsScreen(GroupedView[TreeGrouping], ViewScreen):
     # --- to a place and from it --------------------------------------------------------------------------------------
 
     def reveal(self, *, session: int, op: str, group: str | None = None) -> None:
-        """Go to the place of an op: the one with most GPU time.
+        """Go to the position of an op: the one with most GPU time.
 
         Args:
             session: Number of the session.
@@ -255,15 +255,15 @@ class GroupOpsScreen(GroupedView[TreeGrouping], ViewScreen):
         self.explorer.go("ops-and-kernels", lambda screen: screen.show_only(" ".join(terms)))
 
     def path(self) -> list[str]:
-        """The title of the grouping."""
+        """Return the title of the grouping."""
         return [self.grouping.title]
 
     def place(self) -> Place:
-        """The grouping as well."""
+        """Return the position, including the grouping."""
         return replace(super().place(), level=self.grouping.name)
 
     def restore(self, place: Place) -> None:
-        """Return to the grouping, too."""
+        """Return to a position, including the grouping."""
         if place.level is not None and self._groupings.applies(place.level):
             self.group_by(place.level)
         super().restore(place)

@@ -145,8 +145,8 @@ class HelpScreen(Dialog[None]):
         ]
 
     def compose(self) -> ComposeResult:
-        """A title, two columns of keys, what the view means, and a line to search in."""
-        # Textual would look at the width once all is laid out, and lay it out again.
+        """Yield a title, two columns of keys, the meaning of the view, and a search input."""
+        # Textual would check the width after layout, and lay out again.
         self.set_class(self._below.has_class("-narrow"), "-narrow")
         with Vertical(id="help"):
             yield Static(id="help-title")
@@ -165,7 +165,7 @@ class HelpScreen(Dialog[None]):
             yield PlainLine(placeholder="text to find", compact=True)
 
     def on_mount(self) -> None:
-        """Write everything."""
+        """Write all pages."""
         self._write("")
         self.query_one("#help-body").focus()
 
@@ -204,7 +204,7 @@ class HelpScreen(Dialog[None]):
         )
 
     def _essential(self) -> list[Action]:
-        """The keys for the task at hand: those of the view alone, then those that most tasks need."""
+        """Return the keys for the task at hand: those of the view, then those that most tasks need."""
         own = [action for action in self._here if action.scope is not Scope.TABLE and action.group != MOVE]
         own.sort(key=lambda action: action.footer or NOT_IN_FOOTER)
         known = {action.id: action for action in [*self._here, *self._everywhere]}
@@ -212,7 +212,7 @@ class HelpScreen(Dialog[None]):
         return list(dict.fromkeys(found))[:MAX_KEYS]
 
     def _legend(self, needle: str) -> Content:
-        """What the colors and signs of the view mean; those of the uses of time where it has none of its own."""
+        """Return the meanings of the colors and symbols of the view, else of the uses of time."""
         bars = [(look_of(name).fill * 2, words, look_of(name).color) for name, words in LEGEND]
         shown = [
             (plain(sign), words, color) for sign, words, color in self._below.signs() or bars if _holds(needle, words)
@@ -228,7 +228,7 @@ class HelpScreen(Dialog[None]):
         return Content("\n").join(lines)
 
     def _table(self, blocks: Mapping[str, Sequence[Entry]]) -> Table:
-        """Headed blocks of two columns, the second one wrapped within itself."""
+        """Return headed blocks of two columns, the second one wrapped."""
         table = Table.grid(padding=(0, 2), expand=True)
         table.add_column(style="bold", no_wrap=True)
         table.add_column(ratio=1)
@@ -261,31 +261,31 @@ class HelpScreen(Dialog[None]):
         self.dismiss(None)
 
     def action_search(self) -> None:
-        """Type a text to narrow the help to."""
+        """Open the search input."""
         line = self.query_one(Input)
         line.add_class("-open")
         line.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Narrow as it is typed."""
+        """Filter while typing."""
         self._write(event.value)
 
     def on_input_submitted(self) -> None:
-        """Keep it narrow, and scroll again."""
+        """Keep the filter, and scroll again."""
         self.query_one("#help-body").focus()
 
     def action_scroll(self, lines: int) -> None:
-        """Some lines down, or up where negative."""
+        """Scroll by lines, up if negative."""
         self.query_one("#help-body").scroll_relative(y=lines, animate=False)
 
     def action_edge(self, top: bool) -> None:
-        """To the top or the bottom."""
+        """Scroll to the top or the bottom."""
         body = self.query_one("#help-body")
         body.scroll_home(animate=False) if top else body.scroll_end(animate=False)
 
 
 def _keys_here(below: ViewScreen) -> list[Action]:
-    """What can be done in a view where its focus is: each key once, as it acts there; what only moves comes last."""
+    """Return the keys that work at the focus of a view, each once; keys that only move come last."""
     scope = {"log": Scope.LOG, "timeline": Scope.TIMELINE}.get(below.VIEW, Scope.TABLE)
     here = [
         action
@@ -295,7 +295,7 @@ def _keys_here(below: ViewScreen) -> list[Action]:
             action.scope in (Scope.LOG, Scope.TIMELINE) or below.action_target(action.method.split("(")[0]) is not None
         )
     ]
-    # What only this view has comes before what every table has.
+    # Keys of this view come before those of every table.
     here.sort(key=lambda action: (action.scope is Scope.TABLE, action.group == MOVE))
     active = {bound.binding.id for bound in below.active_bindings.values()}
     acts: dict[str, Action] = {}

@@ -78,7 +78,7 @@ class _PathSuggester(Suggester):
         self._folder = folder
 
     async def get_suggestion(self, value: str) -> str | None:
-        """What a path goes on with; a folder may lie on a slow network."""
+        """Complete a path, in a thread, since a folder may be on a slow network."""
         return await asyncio.to_thread(complete_path, value, self._folder())
 
 
@@ -104,7 +104,7 @@ class PathLine(Horizontal):
         self._folder = folder
 
     def compose(self) -> ComposeResult:
-        """A label and an input."""
+        """Yield a label and an input."""
         yield Static(Content("open"))
         yield PlainLine(
             placeholder="a profile or a folder; tab completes",
@@ -119,7 +119,7 @@ class PathLine(Horizontal):
         return self.query_one(Input)
 
     def open(self) -> None:
-        """Type into it."""
+        """Show and focus the input."""
         self.add_class("-open")
         self.line.value = ""
         self.screen.set_focus(self.line)
@@ -130,7 +130,7 @@ class PathLine(Horizontal):
         cast("HomeScreen", self.screen).focus_list()
 
     def action_complete(self) -> None:
-        """Take the suggestion."""
+        """Accept the suggestion."""
         self.line.action_cursor_right()
 
 
@@ -190,7 +190,7 @@ class HomeScreen(Screen[None]):
         return cast("Explorer", self.app)
 
     def compose(self) -> ComposeResult:
-        """The two lists, the preview, the line for a path and the footer."""
+        """Yield the two lists, the preview, the path input and the footer."""
         yield Crumbs(id="crumbs")
         yield TabBar(["Profiles", "What proftui opens"], hint=", .", id="tabs")
         yield NoteLine(id="note")
@@ -203,14 +203,14 @@ class HomeScreen(Screen[None]):
         yield KeyFooter(lambda: True)
 
     def on_mount(self) -> None:
-        """Search."""
+        """Start the search."""
         self.query_one("#note", NoteLine).show(self._note)
         self.query_one("#formats", TablePane).show(formats_frame())
         self._search()
         self.focus_list()
 
     def on_resize(self, event: Resize) -> None:
-        """Put the preview where there is room for it."""
+        """Place the preview where there is room for it."""
         self.set_class(event.size.width < MIN_CELLS_FOR_PREVIEW, "-stacked")
         self._show_preview()
 
@@ -258,7 +258,7 @@ class HomeScreen(Screen[None]):
             self.run_worker(self._look, thread=True, group="look")
 
     def _look(self) -> None:
-        """Find the first figures of the profiles, that under the cursor first."""
+        """Find the first figures of the profiles, starting with the one under the cursor."""
         worker = get_current_worker()
         shown = time.monotonic()
         while not worker.is_cancelled and (one := self._next_to_look_at()) is not None:
@@ -303,7 +303,7 @@ class HomeScreen(Screen[None]):
         self.query_one(Crumbs).show(["proftui", folder], facts)
 
     def show_opening(self, words: str) -> None:
-        """Show how far a file is read; empty: none is."""
+        """Show the progress of reading a file; empty: none is being read."""
         self._opening = words
         if self.is_attached:
             self._show_crumbs()
@@ -365,7 +365,7 @@ class HomeScreen(Screen[None]):
             self.explorer.say(str(error), severity="error")
 
     def action_open_path(self) -> None:
-        """Type a path."""
+        """Open the path input."""
         self.query_one(PathLine).open()
 
     @on(Input.Submitted, "PathLine Input")
@@ -396,7 +396,7 @@ class HomeScreen(Screen[None]):
         return is_profile_folder(str(path))
 
     def action_open_folder(self) -> None:
-        """Open all profiles of the folder of the one under the cursor together."""
+        """Open all profiles in the folder of the selected one together."""
         row = self.profiles.current_row
         if row is None:
             self.explorer.say("No profile here.")
@@ -408,20 +408,20 @@ class HomeScreen(Screen[None]):
         self._search()
 
     def action_undo_smallest(self) -> None:
-        """Stop reading a file, else undo the smallest thing in the list."""
+        """Stop reading a file, else clear marks, search or filter of the list."""
         if not (self.explorer.stop_opening() or self.shown_list.undo_smallest()):
             self.explorer.say("Nothing to undo. q quits.")
 
     # --- the second list, help ---------------------------------------------------------------------------------------
 
     def action_next_part(self) -> None:
-        """The other list."""
+        """Show the other list."""
         self.toggle_class("-formats")
         self.query_one(TabBar).show(int(self.has_class("-formats")), [True, True])
         self.focus_list()
 
     def action_previous_part(self) -> None:
-        """The other list."""
+        """Show the other list."""
         self.action_next_part()
 
     @on(TabBar.Chosen)
@@ -430,12 +430,12 @@ class HomeScreen(Screen[None]):
             self.action_next_part()
 
     def action_help(self) -> None:
-        """What the screen shows, and its keys."""
+        """Show what the screen contains, and its keys."""
         self._show_text("Home", "\n".join(HELP))
 
     def _show_text(self, title: str, text: str) -> None:
         open_dialog(self.app, CellDialog(Column("text", title, ColumnKind.TEXT, ""), text))
 
     def about(self, title: str) -> dict[str, Any]:
-        """What the table of a title is of, for exports."""
+        """Return the description of a table for exports."""
         return {"of": "", "aggregation": "", "partial": self._left_out}

@@ -83,7 +83,7 @@ class IterationsScreen(ViewScreen):
         """The rows of the table with the slowest iteration first, once they have been asked for."""
 
     def compose_body(self) -> Iterable[Widget]:
-        """The chart above the table."""
+        """Yield the chart and the table."""
         yield IterationChart(id="chart")
         yield TablePane(ITERATIONS_WITH_USES, id="table")
 
@@ -114,7 +114,7 @@ class IterationsScreen(ViewScreen):
 
     @work(thread=True, exclusive=True, group="iterations", description="iterations")
     def _work_out(self, profile: Profile) -> None:
-        # Its result is cached for as long as the profile is there.
+        # The result is cached with the profile.
         iterations_with_uses(profile)
         self.app.call_from_thread(self._fill_if_wanted, profile)
 
@@ -137,7 +137,7 @@ class IterationsScreen(ViewScreen):
         self._follow_table()
 
     def _go_to_first_iteration(self) -> None:
-        """Begin on an iteration, not on what ran before the first one."""
+        """Start on the first iteration, not on work before it."""
         counted = self._pane.frame["iteration"].is_not_null().arg_true()
         place = self._pane.model.rows.shown_row(counted[0]) if len(counted) else None
         if place:
@@ -159,16 +159,16 @@ class IterationsScreen(ViewScreen):
         return readout(self.chart.rows, bar, self._times.get(self._session))
 
     def path(self) -> list[str]:
-        """How they were found, where they are not recorded; the whole of it is in the reports."""
+        """Return how iterations were found, if they are not recorded, shortened."""
         return found_words(self.profile)
 
     def action_target(self, method: str) -> DOMNode | None:
-        """The widget here that has an action of this name, the chart as well."""
+        """Return the nearest widget with an action of this name, including the chart."""
         found = super().action_target(method)
         return found if found is not None else self.chart if hasattr(self.chart, f"action_{method}") else None
 
     def undo_smallest(self) -> bool:
-        """Undo the span before anything else."""
+        """Clear the span before anything else."""
         return self.chart.forget_span() or super().undo_smallest()
 
     # --- chart and table follow each other -------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class IterationsScreen(ViewScreen):
             self.chart.follow(place)
 
     def _chart_row(self, row: int) -> int | None:
-        """The row of the chart that draws a row of the frame; None: it has no place in time."""
+        """Return the row of the chart for a row of the frame; None if it has no position in time."""
         numbers = self.chart.rows["row"] if self.chart.rows.height else pl.Series([], dtype=pl.UInt32)
         found = (numbers == row).arg_true()
         return int(found[0]) if len(found) else None
@@ -199,7 +199,7 @@ class IterationsScreen(ViewScreen):
         self._go_to_row(int(self.chart.rows["row"][event.row]))
 
     def _go_to_row(self, row: int) -> None:
-        """Put the cursor of the table on a row of the frame, if the filter leaves it."""
+        """Move the cursor of the table to a row of the frame, unless it is filtered out."""
         place = self._pane.table.model.rows.shown_row(row)
         if place is not None:
             self._pane.table.move_to(place)
@@ -207,11 +207,11 @@ class IterationsScreen(ViewScreen):
     # --- keys --------------------------------------------------------------------------------------------------------
 
     def draw_ahead(self) -> bool:
-        """Draw what a key may show next in the table and in the chart, whichever has the focus."""
+        """Draw what a key may show next in the table or the chart, whichever has the focus."""
         return super().draw_ahead() or self.chart.draw_ahead()
 
     def action_zoom(self, step: int) -> None:
-        """Fewer iterations in the chart (1), or more (-1)."""
+        """Show fewer iterations in the chart (1), or more (-1)."""
         chart = self.chart
         before = chart.window
         chart.zoom(step)
@@ -219,7 +219,7 @@ class IterationsScreen(ViewScreen):
             self.explorer.say(no_zoom(chart.rows.height, step, MIN_ITERATIONS_SHOWN))
 
     def action_fit_chart(self) -> None:
-        """All iterations in the chart; where all are, only those that the other views show."""
+        """Show all iterations in the chart, or only those that the other views show."""
         chart = self.chart
         inside = chart.rows["aggregated"].arg_true() if chart.rows.height else pl.Series([], dtype=pl.UInt32)
         if chart.window == (0, chart.rows.height) and len(inside):
@@ -229,7 +229,7 @@ class IterationsScreen(ViewScreen):
             chart.show_window(0, chart.rows.height)
 
     def action_go_to_slowest(self) -> None:
-        """Go to the slowest iteration of all; again: to the next slowest."""
+        """Go to the slowest iteration; repeated: to the next slowest."""
         if self._pane.frame.is_empty():
             return
         if self._slowest is None:
@@ -244,11 +244,11 @@ class IterationsScreen(ViewScreen):
         self._follow_table()
 
     def action_mark_span(self) -> None:
-        """Begin a span of iterations at the cursor, or end it there."""
+        """Start a span of iterations at the cursor, or end it there."""
         self.chart.mark()
 
     def action_aggregate(self) -> None:
-        """Show only the span in every view, or the iteration under the cursor where there is none."""
+        """Show only the span in every view, or the iteration under the cursor without a span."""
         chart = self.chart
         if not chart.rows.height:
             return
@@ -271,7 +271,7 @@ class IterationsScreen(ViewScreen):
         )
 
     def action_pick_key(self) -> None:
-        """Choose a loop whose rounds are the iterations, or what they end with."""
+        """Choose a loop or a name that marks the end of iterations."""
 
         def picked(key: str | None) -> None:
             if key is not None:
@@ -289,7 +289,7 @@ class IterationsScreen(ViewScreen):
         self.explorer.say(f"Every view now shows {wanted.words or 'all iterations'}. A goes back.")
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
-        """Show only the span where there is one; else what ran in the iteration."""
+        """Show only the span if there is one; else what ran in the iteration."""
         self._open(row)
 
     @on(IterationChart.Opened)
@@ -298,7 +298,7 @@ class IterationsScreen(ViewScreen):
             self._open(self.chart.rows.row(self.chart.cursor, named=True))
 
     def _open(self, row: dict[str, Any]) -> None:
-        """Show only the span where there is one; else what ran in an iteration."""
+        """Show only the span if there is one; else what ran in an iteration."""
         if self.chart.marked is not None:
             self.action_aggregate()
             return
@@ -313,7 +313,7 @@ class IterationsScreen(ViewScreen):
         self.explorer.go("kernels-by-iteration", arrange)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Every value of an iteration; whether it is chosen only where some are, and of a server what it served."""
+        """Return the values of an iteration; whether it is selected if some are; for servers the batch."""
         left_out = {"aggregated"} if row["aggregated"] is None else set()
         if self.profile["sessions"].height == 1:
             left_out |= {"session", "rank"}
@@ -321,11 +321,11 @@ class IterationsScreen(ViewScreen):
         return row_details(replace(pane.spec, columns=columns), row, frame_columns=pane.frame.columns)
 
     def opens_details(self, pane: TablePane) -> bool:
-        """Below few iterations there is room for them."""
+        """Return whether there are few iterations, so that details have room."""
         return pane.frame.height <= FEW_ROWS and self.app.size.height >= TALL_SCREEN_LINES
 
     def action_toggle_row_detail(self) -> None:
-        """Details of the iteration under the cursor."""
+        """Show or hide the details of the iteration under the cursor."""
         self._pane.action_toggle_detail()
 
 
@@ -366,14 +366,14 @@ class KeyPicker(Dialog[str]):
         self._rows: pl.DataFrame | None = None
 
     def compose_body(self) -> ComposeResult:
-        """What is the key now, the line to type in, and the candidates."""
+        """Yield the current key, the input, and the candidates."""
         now = f"Now {plain(self._present)}" if self._present else "Now as recorded, or as found by the loop of launches"
         yield Static(now, id="present", markup=False)
         yield PlainLine(placeholder="part of a name", id="typed", compact=True)
         yield TablePane(KEY_CHOICES, id="keys", title="Keys")
 
     def on_mount(self) -> None:
-        """Look for candidates in a thread: of millions of launches that takes a while."""
+        """Find candidates in a thread: that takes a while for millions of launches."""
         view = self.query_one(TablePane)
         view.table.can_focus = False
         view.show(pl.DataFrame(schema={column.name: pl.String for column in KEY_CHOICES.columns}), empty="looking…")
@@ -414,10 +414,10 @@ class KeyPicker(Dialog[str]):
         self._take()
 
     def action_step(self, step: int) -> None:
-        """So many rows down, or up where negative."""
+        """Move by rows, up if negative."""
         table = self.query_one(TablePane).table
         table.move_to(table.model.cursor_row + step)
 
     def action_no_key(self) -> None:
-        """Iterations as they were recorded or found."""
+        """Show iterations as recorded or found."""
         self.dismiss(NO_KEY)

@@ -72,7 +72,7 @@ def launch_details(
     gains: Sequence[Saving] = (),
     further: ProfilingCommand | None = None,
 ) -> Details:
-    """Everything that is known of a launch, in blocks; what is unknown has its reason.
+    """Return all known facts about a launch in blocks; unknown ones with the reason.
 
     Args:
         config: What it was, and how it was launched.
@@ -86,7 +86,7 @@ def launch_details(
         further: The command that profiles it in depth.
     """
     blocks = [(f"{short_name(config.name)}  {config.kind}", _what(config))]
-    # What was asked for stands first: where there is little room, the rest is below the edge.
+    # The launch comes first: on a small screen the rest is below the edge.
     if config.kind == "kernel":
         blocks.append(("Launch config", _launch(config)))
     elif config.kind == "graph":
@@ -108,7 +108,7 @@ def launch_details(
     blocks.append(("If it were", gain_lines(gains)))
     if config.kind == "kernel":
         blocks.append(("To profile it in depth", next_lines(further)))
-    blocks.append(("Neighbors on the stream", [_neighbour("before", before), _neighbour("after", after)]))
+    blocks.append(("Neighbors on the stream", [_neighbor("before", before), _neighbor("after", after)]))
     blocks.append(("Full name", [("", config.name, "")]))
     return sections((title, lines if title == ARGUMENTS else sentence_case(lines)) for title, lines in blocks)
 
@@ -124,7 +124,7 @@ def _what(config: LaunchConfig) -> list[Line]:
 
 
 def _record(config: LaunchConfig, *, has_log: bool) -> list[Line]:
-    """Where the input has it."""
+    """Return where the launch is in the input."""
     goes = "the input has none" if config.line is None else "L goes there" if has_log else ""
     return [
         (
@@ -137,7 +137,7 @@ def _record(config: LaunchConfig, *, has_log: bool) -> list[Line]:
 
 
 def _origin(origin: LaunchOrigin) -> list[Line]:
-    """The call, the op and the iteration; only what the input records."""
+    """Return the call, the op and the iteration, as far as they are recorded."""
     lines: list[Line] = []
     if origin.call is not None:
         thread = ", ".join(
@@ -174,7 +174,7 @@ def _origin(origin: LaunchOrigin) -> list[Line]:
 
 
 def _tensor_cores(origin: LaunchOrigin) -> list[Line]:
-    """The verdict and who gives it."""
+    """Return the verdict on tensor cores and its source."""
     verdict = {True: "yes", False: "no", None: "unknown"}[origin.uses_tensor_core]
     return [("used", verdict, origin.tensor_core_reason or "")]
 
@@ -192,7 +192,7 @@ def _measured(measured: MeasuredLaunch) -> list[Line]:
 
 
 def _arguments(arguments: str) -> list[Line]:
-    """One line for each ``name: value``."""
+    """Return one line for each ``name: value``."""
     lines: list[Line] = []
     for part in arguments.split("; "):
         name, colon, value = part.partition(": ")
@@ -202,11 +202,11 @@ def _arguments(arguments: str) -> list[Line]:
 
 def _launch(config: LaunchConfig) -> list[Line]:
     return [
-        ("grid", _shape(config.grid), _counted(config.blocks, "block")),
+        ("grid", _shape(config.grid), _count_text(config.blocks, "block")),
         (
             "block",
             _shape(config.block),
-            f"{_counted(config.threads_per_block, 'thread')}, {count(config.threads)} in all",
+            f"{_count_text(config.threads_per_block, 'thread')}, {count(config.threads)} in all",
         ),
         ("registers", _number(config.registers), "per thread"),
         *_shared(config),
@@ -214,7 +214,7 @@ def _launch(config: LaunchConfig) -> list[Line]:
 
 
 def _shared(config: LaunchConfig) -> list[Line]:
-    """Static and dynamic shared memory, or both in one where the input does not distinguish them."""
+    """Return static and dynamic shared memory, or their sum if the input does not distinguish them."""
     if config.shared_bytes is not None and config.static_shared_bytes is None:
         return [("shared", size(config.shared_bytes), "per block, static and dynamic together")]
     return [
@@ -262,15 +262,15 @@ def _transfer(config: LaunchConfig) -> list[Line]:
     return lines
 
 
-def _neighbour(label: str, neighbor: Neighbor | None) -> Line:
+def _neighbor(label: str, neighbor: Neighbor | None) -> Line:
     if neighbor is None:
         return (label, "none", "")
     gap = f"after a gap of {duration(neighbor.gap_ns)}" if neighbor.gap_ns is not None else "gap not recorded"
     return (label, shorten_symbol(neighbor.name, NAME_CELLS), f"{duration(neighbor.duration_ns)}, {gap}")
 
 
-def _counted(number: int | None, one: str) -> str:
-    """A number of things."""
+def _count_text(number: int | None, one: str) -> str:
+    """Format a number of things."""
     return f"{count(number)} {one}{'' if number == 1 else 's'}"
 
 
@@ -283,7 +283,7 @@ def _number(value: int | None) -> str:
 
 
 def details_of_launch(screen: ViewScreen, activity: int) -> Details:
-    """Everything that is known of a launch.
+    """Return all known facts about a launch.
 
     Args:
         screen: Whose profile it is of.
@@ -291,7 +291,7 @@ def details_of_launch(screen: ViewScreen, activity: int) -> Details:
     """
     profile = screen.profile
     config = launch_config(profile, activity, gpu=screen.explorer.options.gpu)
-    # Another session may have measured it, whichever session is shown.
+    # It may have been measured in a session that is not shown.
     measured = measured_metrics(screen.explorer.profile_session.whole_profile or profile, activity)
     return launch_details(
         config,
@@ -310,7 +310,7 @@ SPREAD_CELLS: Final = 56
 
 
 def launches_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The launches of the selected kernel; none where no kernel is selected."""
+    """Return the launches of the selected kernel; none if no kernel is selected."""
     row = above.get("kernels")
     if row is None:
         return launches(profile, session=-1, name="", kind="")
@@ -318,7 +318,7 @@ def launches_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
 
 
 def no_launches(profile: Profile) -> str:
-    """Why there are no launches to show."""
+    """Return why there are no launches to show."""
     if kernels(profile).is_empty():
         return no_kernels(profile)
     what = "input" if profile["activities"].is_empty() else "session"
@@ -326,7 +326,7 @@ def no_launches(profile: Profile) -> str:
 
 
 def no_kernels(profile: Profile) -> str:
-    """Why there are no kernels to show."""
+    """Return why there are no kernels to show."""
     if profile["api_calls"].height or "api" in profile["summary"]["section"].cast(str).unique().to_list():
         return "no kernels in this input: it holds API calls only: press 0"
     return why_none(profile, GPU_WORK)
@@ -338,12 +338,12 @@ KERNEL_LEVEL = Level(
 
 
 def launch_crumb(row: Row) -> str:
-    """A launch in the path."""
+    """Return a launch for the path."""
     return f"launch {row['activity']}"
 
 
-def spread_not_known(profile: Profile, need: Need) -> list[tuple[str, list[Line]]]:
-    """Why it is not known how the durations of a row of totals are spread, and what records it.
+def why_spread_unknown(profile: Profile, need: Need) -> list[tuple[str, list[Line]]]:
+    """Return why the distribution of durations is unknown, and what records it.
 
     Args:
         profile: What was read.
@@ -357,19 +357,19 @@ LAUNCH_LEVEL = Level("launches", LAUNCHES, launches_of_kernel, launch_crumb, no_
 
 
 def kernel_crumb(row: Row) -> str:
-    """The name of a row, short enough for the path: without namespaces."""
+    """Return the name of a row, shortened for the path."""
     return shorten_symbol(short_name(str(row["name"])).rpartition("::")[2], 32)
 
 
 def work_details(view: ViewScreen, pane: TablePane, row: dict[str, Any]) -> Details:
-    """The launch config of single GPU work; of other rows their values."""
+    """Return the launch configuration of GPU work; for other rows their values."""
     if pane.spec is ACTIVITY_TABLE or pane.id == "launches":
         return details_of_launch(view, row["activity"])
     return row_details(pane.spec, row, frame_columns=pane.frame.columns)
 
 
 def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFrame) -> Details:
-    """The values of a kernel, the distribution of its durations, and what its launches have in common.
+    """Return the values of a kernel, the distribution of its durations, and what its launches share.
 
     Args:
         view: The view that shows it.
@@ -381,7 +381,7 @@ def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFra
     more = [*_distribution(rows), *_roofline(profile, row, rows)]
     first = row_details(pane.spec, row, frame_columns=pane.frame.columns, more=more)
     if rows.is_empty():
-        return with_blocks(first, spread_not_known(profile, START_TIMES))
+        return with_blocks(first, why_spread_unknown(profile, START_TIMES))
     known = duration_spread(rows)
     blocks = [
         ("Slow launches", slow_lines(known)),
@@ -389,7 +389,7 @@ def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFra
         ("If it were", gain_lines(estimated_savings(profile, rows["activity"]))),
     ]
     if row["kind"] == "kernel" and known is not None:
-        # One that is like most of the others.
+        # A typical launch.
         near = rows.drop_nulls("duration_ns").sort((pl.col("duration_ns") - known.median_ns).abs(), "activity")
         further = profiling_command(profile, near["activity"][0])
         blocks.append(("To profile a typical launch in depth", next_lines(further)))
@@ -397,14 +397,14 @@ def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFra
 
 
 def _roofline(profile: Profile, row: Row, rows: pl.DataFrame) -> list[Line]:
-    """Why FLOPs and bytes of a kernel are not known, where those of others are."""
+    """Return why FLOPs and bytes of a kernel are unknown, if those of others are known."""
     if row.get("tb_per_s") is not None or rows.is_empty() or not has_rates(profile):
         return []
     return [("Roofline", "unknown", why_no_rates(profile, rows["activity"][0]))]
 
 
 def _distribution(rows: pl.DataFrame) -> list[Line]:
-    """How the durations of a kernel are distributed; nothing where its launches are not known."""
+    """Return the distribution of a kernel's durations; empty if its launches are unknown."""
     durations = rows["duration_ns"]
     if durations.len() < 2:
         return []
@@ -426,11 +426,11 @@ class KernelsScreen(ViewScreen):
     LEVELS: ClassVar = (KERNEL_LEVEL, LAUNCH_LEVEL)
 
     def make_body(self) -> LinkedTables:
-        """Kernels and launches."""
+        """Return the tables of kernels and launches."""
         return LinkedTables(self.LEVELS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """The launch config of a launch; of a kernel its values and the distribution of its durations."""
+        """Return the launch configuration of a launch; for a kernel its values and distribution."""
         if pane.id != "kernels":
             return work_details(self, pane, row)
         shown = self.query_one(LinkedTables).rows_below("kernels", row)

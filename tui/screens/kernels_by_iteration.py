@@ -36,17 +36,17 @@ KEY_CRUMB: Final = 32
 
 
 def iteration_crumb(row: Row) -> str:
-    """An iteration in the path."""
+    """Return an iteration for the path."""
     return "outside" if row["iteration"] is None else f"iteration {row['iteration']}"
 
 
 def why_no_iterations(profile: Profile) -> str:
-    """Why there are no iterations to show."""
+    """Return why there are no iterations to show."""
     return why_none(profile, START_TIMES)
 
 
 def nothing_launched(_profile: Profile) -> str:
-    """Why an iteration has no rows."""
+    """Return why an iteration has no rows."""
     return "nothing was launched on a GPU in this iteration"
 
 
@@ -54,7 +54,7 @@ ITERATION_LEVEL = Level("iterations", *registered_level("iteration_work"), itera
 
 
 def launches_below(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The launches of the selected iteration; none where none is selected."""
+    """Return the launches of the selected iteration; none if none is selected."""
     row = above.get("iterations")
     if row is None:
         return launches_of_iteration(profile, session=-1, iteration=None)
@@ -62,7 +62,7 @@ def launches_below(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 
 
 def open_iteration(tables: LinkedTables, session: int, iteration: int | None) -> None:
-    """Put the cursor on an iteration, and show what ran in it.
+    """Put the cursor on an iteration, and show its work.
 
     Args:
         tables: The first of them is of iterations.
@@ -84,14 +84,14 @@ def open_iteration(tables: LinkedTables, session: int, iteration: int | None) ->
 
 
 def found_words(profile: Profile) -> list[str]:
-    """How iterations were found, where they are not recorded; the whole of it is in the reports."""
+    """Return how iterations were found, if they are not recorded, shortened."""
     found = list(reasons(profile).values())
     if profile.aggregation.key:
         return [f"by {clip_middle(profile.aggregation.key, KEY_CRUMB)}"]
     if len(found) != 1:
         return [f"found in {len(found)} sessions"] if found else []
     short = found[0].partition(",")[0]
-    # In which launches nothing repeats is more than a line has room for.
+    # The launches without repetition do not fit into a line.
     return [short.partition(" in ")[0] if short.startswith("whole run") else short]
 
 
@@ -112,15 +112,15 @@ class KernelsByIterationScreen(ViewScreen):
     )
 
     def make_body(self) -> LinkedTables:
-        """Iterations and launches."""
+        """Return iterations and launches."""
         return LinkedTables(self.LEVELS)
 
     def path(self) -> list[str]:
-        """The opened rows; before that how iterations were found."""
+        """Return the opened rows; before that how iterations were found."""
         return super().path() or found_words(self.profile)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """The launch config of a launch; the values of an iteration."""
+        """Return the launch configuration of a launch, or the values of an iteration."""
         return work_details(self, pane, row)
 
 
@@ -129,12 +129,12 @@ OP_CRUMB = 40
 
 
 def op_crumb(row: Row) -> str:
-    """An op in the path."""
+    """Return an op for the path."""
     return clip_middle(str(row["op"]), OP_CRUMB)
 
 
 def ops_below(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The ops of the selected iteration; none where none is selected."""
+    """Return the ops of the selected iteration; none if none is selected."""
     row = above.get("iterations")
     if row is None:
         return ops_of_iteration(profile, session=-1, iteration=None)
@@ -142,7 +142,7 @@ def ops_below(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 
 
 def launches_of_op_below(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The launches of the selected op in the selected iteration."""
+    """Return the launches of the selected op in the selected iteration."""
     row = above.get("ops")
     if row is None:
         return launches_of_iteration(profile, session=-1, iteration=None)
@@ -171,7 +171,7 @@ class KernelsByOpScreen(ViewScreen):
         return LinkedTables(self.LEVELS)
 
     def path(self) -> list[str]:
-        """The opened rows; before that how iterations were found, and whether ops are inferred."""
+        """Return the opened rows; before that how iterations were found, and whether ops are inferred."""
         gone_into = super().path()
         if gone_into:
             return gone_into
@@ -179,5 +179,5 @@ class KernelsByOpScreen(ViewScreen):
         return [*found_words(self.profile), *inferred]
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """The launch config of a launch; the values of other rows."""
+        """Return the launch configuration of a launch, or the values of other rows."""
         return work_details(self, pane, row)

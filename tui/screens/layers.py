@@ -30,24 +30,24 @@ OTHERS_SHOWN = 12
 
 
 def work_of_selected_layer(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """GPU work of the selected layer."""
+    """Return the GPU work of the selected layer."""
     row = above.get("layers")
     return activities_where(profile) if row is None else work_of_layer(profile, row)
 
 
 def layers_of_selected_total(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The layers of the selected total."""
+    """Return the layers of the selected total."""
     row = above.get("layer_totals")
     return layers(profile).clear() if row is None else layers_of_total(profile, row)
 
 
 def no_layers(profile: Profile) -> str:
-    """Why there are no layers."""
+    """Return why there are no layers."""
     return why_none(profile, NEEDED)
 
 
 def no_work(profile: Profile) -> str:
-    """Why a layer has no GPU work."""
+    """Return why a layer has no GPU work."""
     if profile["activities"].is_empty():
         return (
             "layer times alone hold no kernels: open, together with this file, a profile of the same program with "
@@ -59,7 +59,7 @@ def no_work(profile: Profile) -> str:
 
 
 def layer_crumb(row: Row) -> str:
-    """A layer in the path."""
+    """Return a layer for the path."""
     return " ".join(str(part) for part in (row["layer"], row["phase"]) if part)
 
 
@@ -102,11 +102,11 @@ class LayersScreen(ViewScreen):
     action_next_part, action_previous_part = next_tab, previous_tab
 
     def make_body(self) -> TabbedTables:
-        """The tabs."""
+        """Return the tabs."""
         return TabbedTables(self.TABS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Of a layer its other phases and executors."""
+        """Return a layer with its other phases and executors."""
         first = work_details(self, pane, row)
         if pane.spec is not LAYERS:
             return first

@@ -46,7 +46,7 @@ MIN_LINES_FOR_PEEK: Final = 16
 
 
 def shared_heights(room: int, wanted: Sequence[tuple[float, int | None]]) -> list[int]:
-    """The lines of each table, which together take all the room.
+    """Return the lines of each table, which together take all the room.
 
     What one does not need goes to those below it alone: going through the rows of a table must not move its edge,
     however many rows the next table shows of each.
@@ -67,7 +67,7 @@ def shared_heights(room: int, wanted: Sequence[tuple[float, int | None]]) -> lis
 
 
 def folded_heights(room: int, wanted: Sequence[int | None], current: int) -> list[int]:
-    """The lines of each table where they are too few for all: most for the current one, a line for each of the others.
+    """Return the lines of each table if there are too few for all: most for the current one, one for others.
 
     The table below shows its first rows, if there is room, so that going through the current one shows what belongs to
     each row. What the current one does not need goes to those below it, and then to those above.
@@ -87,8 +87,8 @@ def folded_heights(room: int, wanted: Sequence[int | None], current: int) -> lis
         return [room if place == current else 0 for place in range(len(wanted))]
     heights = [1] * len(wanted)
 
-    def open_up(place: int, most: int) -> int:
-        """Give it what it can use of so many lines more; none where that is not enough for a row."""
+    def enlarge(place: int, most: int) -> int:
+        """Give the table up to ``most`` further lines; none if that is not enough for a row."""
         use = wanted[place]
         more = most if use is None else min(most, use - heights[place])
         if more <= 0 or heights[place] + more < MIN_ROW_LINES:
@@ -100,10 +100,10 @@ def folded_heights(room: int, wanted: Sequence[int | None], current: int) -> lis
     peek = PEEK_LINES - 1 if below and room >= MIN_LINES_FOR_PEEK else 0
     if peek and (use := wanted[below[0]]) is not None:
         peek = min(peek, use - 1)
-    spare -= open_up(current, spare - peek)
+    spare -= enlarge(current, spare - peek)
     for place in (*below, *reversed(range(current))):
-        spare -= open_up(place, spare)
-    # What no one has a use for stays empty below the last rows.
+        spare -= enlarge(place, spare)
+    # Unused lines stay empty below the last rows.
     heights[-1 if heights[-1] > 1 else current] += spare
     return heights
 
@@ -184,13 +184,13 @@ class Level:
 
 
 def registered_level(name: str) -> tuple[TableSpec, Callable[[Profile, Mapping[str, Row]], pl.DataFrame]]:
-    """Columns and rows of a table of `tui.tables`, for a level that does not depend on those above it."""
+    """Return columns and rows of a table of `tui.tables`, for a level independent of those above."""
     found = table(name)
     return found.table_spec(), lambda profile, _above: found.rows(profile)
 
 
 def linked_pane(level: Level) -> TablePane:
-    """The pane of a level."""
+    """Return the pane of a level."""
     pane = TablePane(level.spec, id=level.name, title=level.spec.title)
     pane.styles.height = f"{level.share}fr"
     pane.add_class("linked")
@@ -198,7 +198,7 @@ def linked_pane(level: Level) -> TablePane:
 
 
 def linked_tables(screen: Screen[Any]) -> LinkedTables | None:
-    """The linked tables of a view; None where it has none."""
+    """Return the linked tables of a view; None if it has none."""
     return next(iter(screen.query(LinkedTables)), None)
 
 
@@ -213,7 +213,7 @@ class LinkedTables(ViewBody):
 
     def __init__(self, levels: Sequence[Level]) -> None:
         super().__init__(id="tables")
-        # Textual finds layouts that are named in CSS in a table of its own.
+        # Textual knows only its own layouts by name in CSS.
         self._layout = StackLayout()
         self.levels = tuple(levels)
         self.current = 0
@@ -235,7 +235,7 @@ class LinkedTables(ViewBody):
         return self._layout
 
     def compose(self) -> ComposeResult:
-        """One pane a level."""
+        """Yield one pane per level."""
         yield from map(linked_pane, self.levels)
 
     @property
@@ -250,17 +250,17 @@ class LinkedTables(ViewBody):
         return self._selected
 
     def populate(self) -> None:
-        """Fill the first table; the others follow from its cursor."""
+        """Fill the first table; the others follow its cursor."""
         self._selected.clear()
         self.fill(0)
         self.show_level(min(self.current, len(self.levels) - 1))
 
     def pane(self, index: int) -> TablePane:
-        """The table of a level."""
+        """Return the pane of a level."""
         return self.query_one(f"#{self.levels[index].name}", TablePane)
 
     def fill(self, index: int) -> None:
-        """Make the rows of a level; in a thread where there are many launches or calls."""
+        """Compute the rows of a level; in a thread for many launches or calls."""
         level = self.levels[index]
         self._fill_request += 1
         self._filling = None
@@ -273,13 +273,13 @@ class LinkedTables(ViewBody):
         if self.pane(index).frame.is_empty():
             self._say_working()
         else:
-            # Rows that are there soon replace the old ones without an empty table in between.
+            # Rows that are quick to compute replace the old ones without an empty table in between.
             self._busy_timer = self.set_timer(BUSY_AFTER_S, self._say_working)
         make = partial(self._fill_in_thread, self._fill_request, level, self.view.profile, dict(self._selected))
         self.run_worker(make, thread=True, exclusive=True, group="fill")
 
     def _say_working(self) -> None:
-        """Take away rows of what was selected before."""
+        """Remove rows of the previous selection."""
         for index in range(len(self.levels)):
             if self._shows_old_rows(index):
                 self.pane(index).show(self.pane(index).frame.clear(), empty=WORKING, is_loading=True)
@@ -301,7 +301,7 @@ class LinkedTables(ViewBody):
         self.app.call_from_thread(self._take_rows, request, level, rows)
 
     def _take_rows(self, request: int, level: Level, rows: pl.DataFrame) -> None:
-        # Another row may have been selected in the meantime, or other tables are shown.
+        # The selection or the tables may have changed meanwhile.
         if request != self._fill_request or level not in self.levels or not self.is_attached:
             return
         self._filling = None
@@ -311,7 +311,7 @@ class LinkedTables(ViewBody):
             then()
 
     def when_filled(self, do: Callable[[], None]) -> None:
-        """Do something now, or as soon as the rows that are being made are there."""
+        """Call a function now, or when pending rows have arrived."""
         if self._filling is None:
             do()
         else:
@@ -323,18 +323,18 @@ class LinkedTables(ViewBody):
         return not all(self._is_followed(self.pane(index)) for index in range(len(self.levels)))
 
     def _is_followed(self, pane: TablePane) -> bool:
-        """Whether the row under the cursor of a table is the one that is selected in it."""
+        """Return whether the row under the cursor of a table is the selected one."""
         row, selected = pane.current_row, self._selected.get(pane.id or "")
         if row is None or selected is None:
             return row is selected
         return all(row.get(column) == selected.get(column) for column in pane.spec.key)
 
     def _shows_old_rows(self, index: int) -> bool:
-        """Whether a table still shows what was selected before."""
+        """Return whether a table still shows rows of the previous selection."""
         return self._filling in self.levels[: index + 1]
 
     def rows_below(self, name: str, row: Row) -> pl.DataFrame | None:
-        """The rows that the table below a level shows, if they are those of a row of it."""
+        """Return the rows below a level, if they belong to a given row of it."""
         index = next(index for index, level in enumerate(self.levels) if level.name == name)
         if self._selected.get(name) != row or self._shows_old_rows(index + 1):
             return None
@@ -354,11 +354,11 @@ class LinkedTables(ViewBody):
         pane.model.excluded_sessions = replayed_sessions(self.view.profile)
         pane.show(rows, empty=self._why_empty(index) if rows.is_empty() else "", spec=spec)
         if rows.is_empty() and index + 1 < len(self.levels):
-            # No row of it will be selected: what stands below is of another row above.
+            # No row will be selected: the tables below are of an earlier selection.
             self.fill(index + 1)
 
     def _why_empty(self, index: int) -> str:
-        """Why a table has no rows; a reason that a table above shows is not repeated."""
+        """Return why a table has no rows, unless a table above shows the same reason."""
         why = self.levels[index].empty(self.view.profile)
         above = (level for level in self.levels[:index] if self._rows_of[level.name].is_empty())
         return NOTHING_ABOVE if any(level.empty(self.view.profile) == why for level in above) else why
@@ -374,7 +374,7 @@ class LinkedTables(ViewBody):
         if self._shows_old_rows(index) or event.row is None or event.row == self._selected.get(name):
             return
         if event.row != event.pane.current_row:
-            # The table shows other rows by now, which may be of another kind.
+            # The table may show other rows by now, even of another kind.
             return
         for below in self.levels[index:]:
             self._selected.pop(below.name, None)
@@ -385,7 +385,7 @@ class LinkedTables(ViewBody):
         self.view.show_crumbs()
 
     def _forget(self, index: int) -> None:
-        """Nothing is selected in a level, as where its filter keeps no row: the tables below show nothing."""
+        """Clear the selection of a level, for example if its filter hides all rows; the tables below become empty."""
         self._fill_request += 1
         self._filling = self._when_filled = None
         for place in range(index, len(self.levels)):
@@ -413,32 +413,32 @@ class LinkedTables(ViewBody):
         self.view.explorer.navigator.visit(self.view.place())
 
     def _is_level(self, pane: TablePane) -> bool:
-        """Whether it is one of the tables that are looked at."""
+        """Return whether a pane is one of the linked tables."""
         return pane.id in {level.name for level in self.levels}
 
     def _index_of(self, pane: TablePane) -> int:
         return next(index for index, level in enumerate(self.levels) if level.name == pane.id)
 
     def show_level(self, index: int) -> None:
-        """Have the user be on a level: give its table the focus."""
+        """Focus the table of a level."""
         self.current = index
         for position in range(len(self.levels)):
             self.pane(position).set_class(position == index, CURRENT)
         self._describe_folded()
-        # Who has how many lines depends on which one it is.
+        # Heights depend on the current level.
         self.pane(index).refresh(layout=True)
         self.pane(index).focus_table()
         self.view.show_crumbs()
 
     def _describe_folded(self) -> None:
-        """Tables that a short screen has no room for say what is selected in them, and the way to them."""
+        """Show the selected row, and the key to it, in the line of a folded table."""
         for position, level in enumerate(self.levels):
             row = self._selected.get(level.name) if position < self.current else None
             way = HINT_UP if position < self.current else HINT_DOWN
             self.pane(position).describe_folded(at=level.crumb(row) if row is not None else "", way=way)
 
     def on_descendant_focus(self) -> None:
-        """The focused table is the level that the user is on."""
+        """Make the focused table the current level."""
         focused = next((pane for pane in self.query_children(TablePane) if pane.has_focus_within), None)
         if focused is not None and self._is_level(focused):
             index = self._index_of(focused)
@@ -458,7 +458,7 @@ class LinkedTables(ViewBody):
         return True
 
     def path(self) -> list[str]:
-        """The opened rows."""
+        """Return the opened rows."""
         above = self.levels[: self.current]
         crumbs = [level.crumb(self._selected[level.name]) for level in above if level.name in self._selected]
         return [*crumbs, self.levels[self.current].spec.title.lower()] if self.current else []
@@ -476,7 +476,7 @@ class LinkedTables(ViewBody):
     # --- other tables ------------------------------------------------------------------------------------------------
 
     def forget_selected(self) -> None:
-        """Nothing is selected any more: what the tables show is of rows of another kind."""
+        """Clear all selections, because the tables show other kinds of rows."""
         self._selected.clear()
 
     @property
@@ -485,7 +485,7 @@ class LinkedTables(ViewBody):
         return self._filling is not None
 
     def switch(self, levels: Sequence[Level], current: int) -> None:
-        """Have other tables, of which those that are not there yet are made; they are still to be filled.
+        """Replace the tables; new ones are created, and still have to be filled.
 
         Args:
             levels: The tables.
@@ -494,7 +494,7 @@ class LinkedTables(ViewBody):
         self.levels, self.current = tuple(levels), current
 
     def make_panes(self) -> list[TablePane]:
-        """Make the tables of the levels that are not there yet."""
+        """Create the missing panes of the levels."""
         there = {pane.id for pane in self.query_children(TablePane)}
         made = [linked_pane(level) for level in self.levels if level.name not in there]
         for pane in made:

@@ -62,7 +62,7 @@ class PreviewTable(Static):
 def load_preview_lines(
     preview: LoadPreview, share: float | None, width: int, height: int, *, is_past: bool = False
 ) -> list[str]:
-    """The lines of it, at most ``height`` and each at most ``width`` cells."""
+    """Return the preview as at most ``height`` lines of at most ``width`` cells."""
     part = f"{100 * (share or 0):.0f}%"
     title = "Partial results" + ("" if share is None else f" (first {part})" if is_past else f" ({part} read)")
     lines = [title, *_counts(preview, width)]
@@ -82,7 +82,7 @@ def load_preview_lines(
 
 
 def _counts(preview: LoadPreview, width: int) -> list[str]:
-    """One line of counts, as many as fit."""
+    """Return one line of counts, as many as fit."""
     parts = []
     if preview.calls:
         parts += [
@@ -127,7 +127,7 @@ class FilesRead(Static):
 
 
 def files_lines(files: Sequence[FileProgress], width: int, height: int) -> list[Content]:
-    """At most so many lines, each at most so many cells wide."""
+    """Return at most ``height`` lines of at most ``width`` cells."""
     if height <= 0:
         return []
     shown = list(files)
@@ -147,7 +147,7 @@ def files_lines(files: Sequence[FileProgress], width: int, height: int) -> list[
 
 
 def files_summary(files: Sequence[FileProgress]) -> str:
-    """How many are how far, as ``57 of 100 files read, 2 left out, 4 under way, 37 waiting``."""
+    """Return a summary, as ``57 of 100 files read, 2 left out, 4 under way, 37 waiting``."""
     counts = Counter(one.state for one in files)
     parts = [f"{counts['done']} of {len(files)} files read"]
     named = (("left out", "left out"), ("reading", "under way"), ("waiting", "waiting"), ("not read", "not read"))
@@ -170,13 +170,13 @@ def _line(one: FileProgress, name: str, name_width: int, width: int) -> Content:
 
 
 def _word(one: FileProgress) -> str:
-    """The state, or how much is read of what is under way."""
+    """Return the state, or the percentage that is read."""
     if one.state == "done":
         return "read"
     if one.state != "reading" or not one.bytes_total:
         return one.state
     percent = min(100, 100 * one.bytes_read // one.bytes_total)
-    # What is read to its end is put together, which takes as long again.
+    # After reading, tables are built, which takes as long again.
     return f"{percent}%" if percent < 100 else "finishing"
 
 
@@ -227,7 +227,7 @@ class LoadingScreen(Screen[None]):
         self._preview_share: float | None = None
 
     def compose(self) -> ComposeResult:
-        """One box in the middle."""
+        """Yield one box in the middle."""
         with Vertical(id="box"):
             yield Static(Content(f"Reading {self._shown(self._paths[0])}"), id="what")
             bar = ProgressBar(total=None, show_eta=False)
@@ -238,7 +238,7 @@ class LoadingScreen(Screen[None]):
             yield Static(Content(HOW), id="how")
 
     def on_mount(self) -> None:
-        """Bring the words up to date now and then: a screen on which nothing changes looks dead."""
+        """Update the texts regularly: an unchanging screen looks dead."""
         self.set_interval(_REFRESH_S, self._show_state)
 
     @staticmethod
@@ -246,7 +246,7 @@ class LoadingScreen(Screen[None]):
         return "standard input" if path == "-" else plain(path)
 
     def show_progress(self, progress: LoadProgress) -> None:
-        """Show how far the loader has come."""
+        """Show the progress of the loader."""
         self._received = time.monotonic()
         if self._progress is None or progress.source != self._progress.source:
             self._source_began = self._began if self._progress is None else self._received
@@ -272,12 +272,12 @@ class LoadingScreen(Screen[None]):
             self.query_one(PreviewTable).show(self._preview, self._preview_share, *room, is_past=is_past)
 
     def show_stopping(self) -> None:
-        """Say that no more is read."""
+        """Show that reading stops."""
         self._is_stopping = True
         self.query_one("#how", Static).update(Content(STOPPING))
 
     def show_waiting(self, why: str) -> None:
-        """Say that nothing can be read yet, of a file that is followed."""
+        """Show that nothing can be read yet of a followed file."""
         self._progress = None
         self.query_one("#what", Static).update(Content(f"Waiting for {self._shown(self._paths[0])}"))
         self.query_one("#state", Static).update(Content(plain(f"{why}: read when there is more")))
@@ -289,7 +289,7 @@ class LoadingScreen(Screen[None]):
             return
         is_past = not self._is_stopping and now - self._received > _END_OF_FILE_S
         words = state_words(progress, self._received - self._source_began, now - self._source_began, is_past=is_past)
-        # The second step has no share: 100 % would stand there for seconds.
+        # The second step has no share: 100% would be shown for seconds.
         self.query_one("#percentage").display = not (is_past or _is_read(progress) or progress.bytes_total is None)
         self.query_one("#state", Static).update(Content(words))
         if is_past or _is_read(progress):
@@ -301,7 +301,7 @@ class LoadingScreen(Screen[None]):
 
 
 def state_words(progress: LoadProgress, received_s: float, seconds: float, *, is_past: bool) -> str:
-    """How much has been read, how fast, and for how long; after the last byte the second step, and no speed.
+    """Return how much has been read, how fast, and for how long; after the last byte the second step.
 
     Args:
         progress: The latest report of the loader.
@@ -329,7 +329,7 @@ def _amount(progress: LoadProgress) -> list[str]:
 
 
 def _speed(progress: LoadProgress, seconds: float) -> list[str]:
-    """Bytes a second, and the time that is left at that speed, where that can be estimated."""
+    """Return bytes per second, and the remaining time if it can be estimated."""
     if seconds < 1 or not progress.bytes_read:
         return []
     speed = progress.bytes_read / seconds
@@ -339,7 +339,7 @@ def _speed(progress: LoadProgress, seconds: float) -> list[str]:
 
 
 def _in_words(seconds: float) -> str:
-    """A time of waiting.
+    """Format a duration in words.
 
     >>> _in_words(0.3), _in_words(59.7), _in_words(130)
     ('1 s', '60 s', '2 min')

@@ -125,14 +125,14 @@ class LogView(ScrollView, can_focus=True):
         return self._issues
 
     def highlight_matches(self, needle: str) -> None:
-        """Underline a text wherever it stands; empty: nowhere."""
+        """Underline a text in all lines; empty: nothing."""
         self._needle = needle
         self.refresh()
 
     # --- drawing -----------------------------------------------------------------------------------------------------
 
     def _line_text(self, number: int) -> str:
-        """A line of the text, read a page at a time."""
+        """Return a line of the text, read a page at a time."""
         first, page = self._page
         if not first <= number < first + len(page):
             assert self._text is not None
@@ -148,7 +148,7 @@ class LogView(ScrollView, can_focus=True):
         return index < len(lines) and int(lines[index]) == number
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of the screen."""
+        """Render one line of the screen."""
         number = int(self.scroll_offset.y) + y + 1
         width = self.size.width
         if self._text is None or number > self._text.line_count:
@@ -167,7 +167,7 @@ class LogView(ScrollView, can_focus=True):
         return strip.apply_style(self.rich_style) if not cursor else strip
 
     def _visible(self, number: int, room: int, base: Style, goes_on: Segment) -> Strip:
-        """What there is room for of a line, with a sign at each end beyond which it goes on."""
+        """Return the part of a line that fits, with symbols where it continues."""
         room, left = max(0, room), int(self.scroll_offset.x)
         line = plain(self._line_text(number).expandtabs(8))
         text = line[left:]
@@ -208,46 +208,46 @@ class LogView(ScrollView, can_focus=True):
         self.post_message(self.LineHighlighted(line))
 
     def go_to(self, line: int) -> None:
-        """Put the cursor on a line, a third from the top."""
+        """Move the cursor to a line, a third from the top."""
         self.cursor_line = line
         self.call_after_refresh(self.scroll_to, y=max(0, line - 1 - self.size.height // 3), animate=False)
 
     def show_match(self, line: int) -> None:
-        """Bring the first match in a line into view, sideways."""
+        """Scroll horizontally to the first match in a line."""
         text = plain(self._line_text(line).expandtabs(8))
         at = (text if self._needle != self._needle.lower() else text.lower()).find(self._needle)
-        # The last cell, and the first where it is scrolled, may say that the line goes on.
+        # The last cell, and the first if scrolled, may show that the line continues.
         room, left = self.size.width - self._gutter - 1, int(self.scroll_offset.x)
         if at < left + bool(left) or at + len(self._needle) > left + room:
             fits_at_the_start = at + len(self._needle) <= room
             self.call_after_refresh(self.scroll_to, x=0 if fits_at_the_start else at - room // 3, animate=False)
 
     def action_cursor_down(self) -> None:
-        """One line down."""
+        """Move down one line."""
         self.cursor_line += 1
 
     def action_cursor_up(self) -> None:
-        """One line up."""
+        """Move up one line."""
         self.cursor_line -= 1
 
     def action_cursor_top(self) -> None:
-        """The first line."""
+        """Go to the first line."""
         self.cursor_line = 1
 
     def action_cursor_bottom(self) -> None:
-        """The last line."""
+        """Go to the last line."""
         self.cursor_line = self.line_count
 
     def action_move_page(self, pages: float) -> None:
-        """Some pages down, or up where negative."""
+        """Move by pages, up if negative."""
         self.cursor_line += round(pages * max(2, self.size.height - 1))
 
     def action_pan(self, cells: int) -> None:
-        """Sideways."""
+        """Scroll horizontally."""
         self.scroll_to(x=max(0, self.scroll_offset.x + cells), animate=False)
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse points."""
+        """Move the cursor to the clicked line."""
         self.cursor_line = int(self.scroll_offset.y) + event.y + 1
 
 
@@ -277,7 +277,7 @@ class LogScreen(ViewScreen):
         """Lines that rows came from and that follow other text, in order."""
 
     def compose_body(self) -> Iterable[Widget]:
-        """The lines, and a bar to find in them."""
+        """Yield the lines and the search bar."""
         yield LogView(id="log")
         yield Static(id="log-status")
         yield FindBar(id="find-bar")
@@ -324,11 +324,11 @@ class LogScreen(ViewScreen):
         self.log_view.focus()
 
     def focus_table(self) -> None:
-        """The lines take the keys."""
+        """Focus the lines."""
         self.log_view.focus()
 
     def path(self) -> list[str]:
-        """The name of the text, where there are several."""
+        """Return the name of the text, if there are several."""
         return [self._source] if len(self.profile.texts) > 1 else []
 
     # --- the line under the cursor -----------------------------------------------------------------------------------
@@ -356,7 +356,7 @@ class LogScreen(ViewScreen):
         self.query_one("#log-status", Static).update(Content(words))
 
     def _marked_in_words(self) -> str:
-        """How many lines were parsed, the keys that go through those that are marked, and those that go sideways."""
+        """Return the number of parsed lines, and the keys for marked lines and horizontal scrolling."""
         read = len(self.log_view.parsed_lines)
         words = f"{plural(read, 'line')} parsed" if read else "nothing parsed from this text"
         if read:
@@ -366,7 +366,7 @@ class LogScreen(ViewScreen):
         return f"{words}  left right: sideways"
 
     def action_toggle_line_detail(self) -> None:
-        """Tell, or stop telling, what was read from the line."""
+        """Show or hide what was read from the line."""
         detail = self.query_one(DetailPane)
         if detail.is_open:
             detail.close()
@@ -375,7 +375,7 @@ class LogScreen(ViewScreen):
             detail.open(self._read_from(self.log_view.cursor_line))
 
     def _read_from(self, line: int) -> Details:
-        """Every row that came from a line, and every issue about it."""
+        """Return every row that came from a line, and every issue about it."""
         whole = self.explorer.profile_session.whole_profile or self.profile
         mine = whole["sessions"].filter(pl.col("source") == self._source)["session"].implode()
         blocks: list[tuple[str, list[Line]]] = []
@@ -433,11 +433,11 @@ class LogScreen(ViewScreen):
     # --- finding -----------------------------------------------------------------------------------------------------
 
     def action_find(self) -> None:
-        """Type a text to find."""
+        """Open the search bar."""
         self.query_one(FindBar).open(self._needle)
 
     def find_in_table(self, text: str) -> None:
-        """Find a text from the cursor on."""
+        """Find a text, starting at the cursor."""
         self._needle = text
         self.log_view.highlight_matches(text if text != text.lower() else text.lower())
         if text and self._source:
@@ -463,7 +463,7 @@ class LogScreen(ViewScreen):
 
     @work(thread=True, exclusive=True, group="log-search", description="log-search")
     def _search(self, start: int, direction: int, *, include_start: bool) -> None:
-        """Look for the text in a thread, a page at a time, round the end to where it began."""
+        """Search the text in a thread, page by page, wrapping around."""
         worker = get_current_worker()
         text, needle = self.profile.texts[self._source], self._needle
         fold = needle == needle.lower()
@@ -509,7 +509,7 @@ class LogScreen(ViewScreen):
     # --- place -------------------------------------------------------------------------------------------------------
 
     def undo_smallest(self) -> bool:
-        """Close the bar, then forget the text to find."""
+        """Close the search bar, then clear the search text."""
         if super().undo_smallest():
             return True
         bar = self.query_one(FindBar)
@@ -523,7 +523,7 @@ class LogScreen(ViewScreen):
         return False
 
     def place(self) -> Place:
-        """The line under the cursor."""
+        """Return the line under the cursor."""
         return Place(self.VIEW, line=self.log_view.cursor_line if self.is_mounted else None)
 
     def restore(self, place: Place) -> None:
@@ -533,7 +533,7 @@ class LogScreen(ViewScreen):
 
 
 def _pages(start: int, direction: int, count: int) -> Iterable[tuple[int, int]]:
-    """First and last lines of the pages to search: from the start to the end, then round to the start again."""
+    """Return first and last lines of the pages to search, from the start, wrapping around."""
     if direction > 0:
         for begin, end in ((start, count), (1, min(start - 1, count))):
             for first in range(begin, end + 1, SEARCH_PAGE):

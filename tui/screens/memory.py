@@ -90,7 +90,7 @@ class MemoryCurve:
 
 
 def memory_lines(curves: Sequence[MemoryCurve], width: int) -> list[Content]:
-    """The curves, from nothing to their own peak; below a single one the iterations, where they begin.
+    """Return the curves, each scaled to its own peak; below a single one the starts of iterations.
 
     Args:
         curves: The memories.
@@ -116,7 +116,7 @@ def memory_lines(curves: Sequence[MemoryCurve], width: int) -> list[Content]:
 
 
 def _axis(curve: MemoryCurve, room: int) -> str:
-    """Where iterations begin, as far as their numbers have room; else how long it all took."""
+    """Return the starts of iterations, as far as their numbers fit; else the duration."""
     if curve.first_ns is None or curve.last_ns is None:
         note = "in order of events, no times recorded"
         return note.rjust(room) if len(note) <= room else ""
@@ -137,7 +137,7 @@ def _axis(curve: MemoryCurve, room: int) -> str:
 
 
 def _same(row: Row, *names: str) -> list[pl.Expr]:
-    """The rows that have the values of a row in some columns."""
+    """Return the condition for rows with the values of a row in some columns."""
     return [
         pl.col(name).cast(pl.String).eq_missing(pl.lit(row[name], pl.String))
         if isinstance(row[name], str) or name in ("copy_kind", "src_memory", "dst_memory", "kind", "name")
@@ -150,7 +150,7 @@ NOTHING: Final = pl.lit(False)
 
 
 def copies_of_transfer(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The single copies behind a direction and kinds of memory."""
+    """Return the single copies behind a direction and kinds of memory."""
     row = above.get("transfers")
     if row is None:
         return single_transfers(profile, NOTHING)
@@ -158,7 +158,7 @@ def copies_of_transfer(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
 
 
 def copies_of_size(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The single copies of a direction and size."""
+    """Return the single copies of a direction and size."""
     row = above.get("transfer_sizes")
     if row is None:
         return single_transfers(profile, NOTHING)
@@ -166,7 +166,7 @@ def copies_of_size(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 
 
 def copies_of_run(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The copies of a run of tiny ones."""
+    """Return the copies of a run of tiny ones."""
     row = above.get("tiny_runs")
     if row is None:
         return single_transfers(profile, NOTHING)
@@ -175,7 +175,7 @@ def copies_of_run(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 
 
 def unified_work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The single migrations and faults of a name."""
+    """Return the single migrations and faults of a name."""
     row = above.get("unified")
     if row is None:
         return activities_where(profile)
@@ -183,7 +183,7 @@ def unified_work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 
 
 def iterations_of_memory(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """What the allocator did in each iteration."""
+    """Return the activity of the allocator in each iteration."""
     row = above.get("allocators")
     if row is None:
         return allocator_iterations(profile, session=-1)
@@ -191,7 +191,7 @@ def iterations_of_memory(profile: Profile, above: Mapping[str, Row]) -> pl.DataF
 
 
 def events_of_iteration(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The single allocations and releases of an iteration."""
+    """Return the single allocations and releases of an iteration."""
     row = above.get("allocator_iterations")
     if row is None:
         return allocations(profile).clear()
@@ -200,47 +200,47 @@ def events_of_iteration(profile: Profile, above: Mapping[str, Row]) -> pl.DataFr
 
 
 def no_copies(profile: Profile) -> str:
-    """Why there are no copies."""
+    """Return why there are no copies."""
     return why_none(profile, COPIES)
 
 
 def no_single_copies(profile: Profile) -> str:
-    """Why there are no single copies."""
+    """Return why there are no single copies."""
     if profile["activities"].is_empty():
         return f"this input holds totals, not single copies: {how_to_record(profile, START_TIMES)}"
     return NOTHING_ABOVE
 
 
 def no_runs(profile: Profile) -> str:
-    """Why there are no runs of tiny copies."""
+    """Return why there are no runs of tiny copies."""
     if profile["activities"].is_empty():
         return no_single_copies(profile)
     return "no three copies smaller than 64 KiB follow each other on a stream"
 
 
 def why_no_unified_memory(profile: Profile) -> str:
-    """Why there is no unified memory."""
+    """Return why there is no unified memory."""
     held = (profile["activities"]["kind"] == "um").any() or (profile["summary"]["section"] == "um").any()
     return "" if held else why_none(profile, UNIFIED_MEMORY)
 
 
 def why_no_allocations(profile: Profile) -> str:
-    """Why there is nothing of an allocator."""
+    """Return why there is nothing of an allocator."""
     return "" if profile["memory_events"].height else why_none(profile, ALLOCATIONS)
 
 
 def why_no_copies(profile: Profile) -> str:
-    """Why there are no copies in a memory snapshot, which never holds any; empty of other inputs."""
+    """Return why a memory snapshot has no copies; empty for other inputs."""
     return no_copies(profile) if profile["memory_segments"].height and profile["activities"].is_empty() else ""
 
 
 def why_no_snapshot(profile: Profile) -> str:
-    """Why it is not known what the allocator holds."""
+    """Return why it is not known what the allocator holds."""
     return "" if profile["memory_segments"].height else why_none(profile, SNAPSHOT)
 
 
 def allocations_of_stack(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The allocations of a stack that were alive at the peak."""
+    """Return the allocations of a stack that were alive at the peak."""
     row, rows = above.get("memory_peak"), memory_allocations(profile)
     if row is None:
         return rows.clear()
@@ -251,13 +251,13 @@ def allocations_of_stack(profile: Profile, above: Mapping[str, Row]) -> pl.DataF
 
 
 def blocks_of_segment(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The blocks of a segment."""
+    """Return the blocks of a segment."""
     row = above.get("segments_held")
     return segment_blocks(profile, row["session"] if row else -1, row["segment"] if row else -1)
 
 
 def segments_of_device(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The segments of a GPU."""
+    """Return the segments of a GPU."""
     row, rows = above.get("memory_devices"), segments_held(profile)
     if row is None:
         return rows.clear()
@@ -265,12 +265,12 @@ def segments_of_device(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
 
 
 def stack_crumb(row: Row) -> str:
-    """A stack in the path."""
+    """Return a stack for the path."""
     return str(row["call_site"] or "no call site")
 
 
 def copies_head(profile: Profile) -> Draw | None:
-    """How much of the GPU time copies take, a line a session."""
+    """Return sentences about the share of copies in the GPU time, one per session."""
     rows = transfer_share(profile)
     several = rows.height > 1
     sentences = [
@@ -287,7 +287,7 @@ def copies_head(profile: Profile) -> Draw | None:
 
 
 def allocator_head(profile: Profile) -> Draw | None:
-    """The curve of each GPU's memory; of the CPU's where there is none of a GPU."""
+    """Return a function that draws the memory curve of each GPU, else of the CPU."""
     rows = allocators(profile).drop_nulls("peak_bytes")
     of_gpus = rows.filter(pl.col("place") == "GPU")
     rows = of_gpus if of_gpus.height else rows
@@ -313,17 +313,17 @@ def _curve(profile: Profile, row: Row, *, several: bool) -> MemoryCurve:
 
 
 def copy_crumb(row: Row) -> str:
-    """A copy in the path."""
+    """Return a copy for the path."""
     return f"copy {row['activity']}"
 
 
 def direction_crumb(row: Row) -> str:
-    """A direction in the path."""
+    """Return a direction for the path."""
     return str(row["copy_kind"] or "unknown direction")
 
 
 def _known_sites_first(profile: Profile, _above: Mapping[str, Row]) -> pl.DataFrame:
-    """Single allocations; those without a line of Python last."""
+    """Return single allocations; those without a line of Python last."""
     return memory_allocations(profile).sort(pl.col("call_site").is_null(), maintain_order=True)
 
 
@@ -492,11 +492,11 @@ class MemoryScreen(ViewScreen):
     action_next_part, action_previous_part = next_tab, previous_tab
 
     def make_body(self) -> TabbedTables:
-        """The tabs."""
+        """Return the tabs."""
         return TabbedTables(self.TABS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Of a single copy its launch."""
+        """Return the launch of a single copy."""
         return (
             details_of_launch(self, row["activity"]) if pane.spec is SINGLE_TRANSFERS else work_details(self, pane, row)
         )

@@ -40,7 +40,7 @@ MAX_MENU_CELLS: Final = 100
 
 
 def menu_width(screen: int) -> int:
-    """Cells that a menu takes on a screen of so many.
+    """Return the width of a menu on a screen.
 
     >>> menu_width(80), menu_width(200)
     (76, 100)
@@ -100,14 +100,14 @@ class MenuScreen(Dialog[str]):
         self._is_at_end = is_at_end
 
     def compose(self) -> ComposeResult:
-        """A title and the lines."""
+        """Yield a title and the lines."""
         with Vertical(id="menu") as menu:
             menu.border_subtitle = "enter choose  esc cancel"
             yield Static(Content(self._title), id="menu-title")
             yield MenuLines(*(Option(text, id=name, disabled=name in self._dim) for name, text in self._lines))
 
     def on_mount(self) -> None:
-        """Begin on the current line."""
+        """Start on the current line."""
         names = [name for name, _ in self._lines]
         if self._is_at_end:
             self.action_last()
@@ -115,29 +115,29 @@ class MenuScreen(Dialog[str]):
             self.query_one(OptionList).highlighted = names.index(self._current)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """A line was chosen."""
+        """Return the selected line."""
         self.dismiss(event.option_id)
 
     def on_key(self, event: Key) -> None:
-        """Choose by the key that stands before a line; of a dim one a message says why it is not available."""
+        """Choose a line by its key; a disabled line shows why it is unavailable."""
         if event.key in self._keys:
             event.stop()
             self.dismiss(self._keys[event.key])
 
     def action_down(self) -> None:
-        """A line down."""
+        """Move down a line."""
         self.query_one(OptionList).action_cursor_down()
 
     def action_up(self) -> None:
-        """A line up."""
+        """Move up a line."""
         self.query_one(OptionList).action_cursor_up()
 
     def action_first(self) -> None:
-        """The first line."""
+        """Go to the first line."""
         self.query_one(OptionList).action_first()
 
     def action_last(self) -> None:
-        """The last line; those behind it that cannot be chosen are shown too."""
+        """Go to the last line, and scroll to disabled lines after it."""
         lines = self.query_one(OptionList)
         lines.action_last()
         lines.scroll_end(animate=False)
@@ -150,7 +150,7 @@ KEY_CELLS: Final = 44
 
 
 def aggregations_menu(made: Sequence[AggregationChoice], present: Aggregation) -> MenuScreen:
-    """The menu; it gives ``all`` or the place of an aggregation in the list as text."""
+    """Return the menu; its result is ``all`` or the index of an aggregation as text."""
     lines = []
     entries: list[tuple[str, Aggregation, AggregationChoice | None]]
     entries = [(str(place), one.chosen, one) for place, one in enumerate(made)]
@@ -181,12 +181,12 @@ def aggregations_menu(made: Sequence[AggregationChoice], present: Aggregation) -
 
 
 def sessions_menu(profile: Profile, current: int | None) -> MenuScreen:
-    """The menu; it gives ``all`` or the number of a session as text."""
+    """Return the menu; its result is ``all`` or the number of a session as text."""
     lines = [(ALL, Content.assemble((" all ", "bold $accent"), f" {profile['sessions'].height} sessions together"))]
     for row in session_times(profile).iter_rows(named=True):
         time = brief_duration(row["gpu_ns"]) if row["gpu_ns"] is not None else ""
         holds = row["holds"] if row["gpu_ns"] is None else ""
-        # What distinguishes two of them must not be cut off.
+        # Distinguishing texts must not be cut off.
         named = row["short"].startswith("pid ") or row["label"] == f"process {row['pid']}"
         pid = f"pid {row['pid']}" if row["pid"] is not None and not named else ""
         rank = row["rank_words"] or ""
@@ -214,7 +214,7 @@ SHOW_UNRECORDED: Final = "not recorded"
 
 
 def views_menu(availability: Mapping[str, str], current: str, *, width: int, is_unfolded: bool = False) -> MenuScreen:
-    """The menu.
+    """Return the menu of views.
 
     Args:
         availability: For each view ``ok``, or why it cannot be fed.
@@ -234,12 +234,12 @@ def views_menu(availability: Mapping[str, str], current: str, *, width: int, is_
             lines += [(view.name, _line(view, view.about)) for view in views]
     if unfed and not is_unfolded:
         names = ", ".join(view.title for view in unfed)
-        text = _wrapped(f"{len(unfed)} views: {names}", room)
+        text = _wrap(f"{len(unfed)} views: {names}", room)
         lines.append((SHOW_UNRECORDED, Content.styled(f"    {'Not recorded':<{TITLE_CELLS - 4}}{text}", "$text-muted")))
     elif unfed:
         headings.add(SHOW_UNRECORDED)
         lines.append((SHOW_UNRECORDED, Content.styled(" Not recorded in this profile", "$text-muted underline")))
-        lines += [(view.name, _line(view, _wrapped(availability[view.name], room), is_dim=True)) for view in unfed]
+        lines += [(view.name, _line(view, _wrap(availability[view.name], room), is_dim=True)) for view in unfed]
     keys = {key: view.name for view in VIEWS for key in view.bound.split(",") if key}
     dim = frozenset(headings.union(view.name for view in unfed))
     return MenuScreen("Views", lines, disabled=dim, current=current, keys=keys, is_at_end=is_unfolded)
@@ -253,8 +253,8 @@ def _line(view: View, text: str, *, is_dim: bool = False) -> Content:
     )
 
 
-def _wrapped(text: str, room: int) -> str:
-    """A text on as many lines as it needs: the end of a reason is the command that records what is missing."""
+def _wrap(text: str, room: int) -> str:
+    """Wrap a text: the end of a reason is the command that records what is missing."""
     return ("\n" + " " * TITLE_CELLS).join(textwrap.wrap(text, room, break_on_hyphens=False))
 
 
@@ -262,7 +262,7 @@ class ReversedLines(CommandList):
     """The commands, the one under the cursor in reverse: lists of Textual's own forget that of a theme."""
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of the screen."""
+        """Render one line of the screen."""
         strip = super().render_line(y)
         first = next((segment.style for segment in strip if segment.style is not None), None)
         is_cursor = first is not None and self.highlighted is not None and first.meta.get("option") == self.highlighted
@@ -282,7 +282,7 @@ class Palette(CommandPalette):
         self._in_reverse = in_reverse
 
     def compose(self) -> ComposeResult:
-        """As ever, with other lines, and a cursor that does not send bytes for ever by blinking."""
+        """Yield Textual's widgets with other lines and a cursor that does not blink, which would send bytes forever."""
         for widget in super().compose():
             if isinstance(widget, Input):
                 widget.cursor_blink = False
@@ -292,7 +292,7 @@ class Palette(CommandPalette):
                 yield widget
 
     def render(self) -> RenderableType:
-        """The view below, dimmed, as below a dialog."""
+        """Render the dimmed view below, as below a dialog."""
         return dimmed_background() if self.app.native_ansi_color else super().render()
 
 
@@ -323,7 +323,7 @@ class JumpLabels(Dialog[int]):
         self._regions = regions[: len(LETTERS)]
 
     def compose(self) -> ComposeResult:
-        """The letters, where the panels begin."""
+        """Yield the letters at the corners of the panels."""
         for letter, region in zip(LETTERS, self._regions, strict=False):
             label = Static(Content(f" {letter} "), classes="jump--label")
             label.styles.offset = (region.x, region.y)

@@ -41,20 +41,20 @@ OTHERS_SHOWN = 40
 
 
 def launches_of_metric(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The launches of the selected metric's kernel."""
+    """Return the launches of the selected metric's kernel."""
     row = above.get("metrics")
     return activities_where(profile) if row is None else launches_measured(profile, row)
 
 
 def metrics_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The key metrics of the selected kernel."""
+    """Return the key metrics of the selected kernel."""
     row = above.get("measured")
     found = key_metrics(profile)
     return found.clear() if row is None else key_metrics_of(profile, row)
 
 
 def no_key_metrics(_profile: Profile) -> str:
-    """Why a measured kernel has none of the key metrics."""
+    """Return why a measured kernel has no key metrics."""
     return "no key metrics measured: see All metrics"
 
 
@@ -67,12 +67,12 @@ def _short_metric(row: Row) -> str:
 
 
 def no_metrics(profile: Profile) -> str:
-    """Why there are no metrics."""
+    """Return why there are no metrics."""
     return why_none(profile, NEEDED)
 
 
-def no_launches(profile: Profile) -> str:
-    """Why there are no launches of a measured kernel."""
+def no_measured_launches(profile: Profile) -> str:
+    """Return why there are no launches of a measured kernel."""
     if profile["activities"].is_empty():
         return (
             "metrics alone hold no launches: open a trace of the same program together with this file; "
@@ -112,7 +112,7 @@ class MetricsScreen(ViewScreen):
                     ACTIVITY_TABLE,
                     launches_of_metric,
                     launch_crumb,
-                    no_launches,
+                    no_measured_launches,
                     1,
                 ),
             ),
@@ -127,11 +127,11 @@ class MetricsScreen(ViewScreen):
     action_next_part, action_previous_part = next_tab, previous_tab
 
     def make_body(self) -> TabbedTables:
-        """The tabs."""
+        """Return the tabs."""
         return TabbedTables(self.TABS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Of a metric the others of its kernel."""
+        """Return a metric with the others of its kernel."""
         first = work_details(self, pane, row)
         if pane.spec is not METRICS:
             return first

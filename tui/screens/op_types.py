@@ -51,12 +51,12 @@ FIGURES = frozenset(name for fold in FOLDS for name in fold.others)
 
 
 def known_figures(types: pl.DataFrame) -> frozenset[str]:
-    """The figures that some type has; all where no types are there yet."""
+    """Return the figures that some type has; all if there are no types yet."""
     return frozenset(name for name in FIGURES if types.is_empty() or types[name].null_count() < types.height)
 
 
 def with_fold_signs(folded: Collection[str], known: Collection[str]) -> TableSpec:
-    """The table with a sign at the totals whose figures are folded; figures that are not are shown before all else.
+    """Return the table with a fold symbol at totals; unfolded figures are shown first.
 
     Args:
         folded: Names of the columns that are not shown.
@@ -73,7 +73,7 @@ def with_fold_signs(folded: Collection[str], known: Collection[str]) -> TableSpe
 
 
 def _kernel_lines(kernels: pl.DataFrame) -> list[Line]:
-    """The kernels of a type with most time, and the ops that launched them."""
+    """Return the kernels of a type with most time, and the ops that launched them."""
     shown = kernels.head(KERNELS_SHOWN).select("total_ns", "name", "calls", "op").iter_rows()
     return [
         ("unknown" if total_ns is None else brief_duration(total_ns),
@@ -84,7 +84,7 @@ def _kernel_lines(kernels: pl.DataFrame) -> list[Line]:
 
 
 def ops_filter(row: Mapping[str, Any], *, recorded: bool, several: bool) -> str:
-    """The filter of Ops and Kernels, by name, that shows the ops of a row.
+    """Return the filter of Ops and Kernels, by name, for the ops of a row.
 
     Args:
         row: Of `op_type_summary`.
@@ -93,7 +93,7 @@ def ops_filter(row: Mapping[str, Any], *, recorded: bool, several: bool) -> str:
     """
     text, op_type = ColumnKind.TEXT, row["op_type"]
     if recorded and row["op_source"] is None:
-        # Work without an op stands under its reason.
+        # Work without an op is listed by reason.
         terms = [equals_filter("op", op_type, text)]
     else:
         term = equals_filter("op_type", op_type, text)
@@ -121,11 +121,11 @@ class OpTypesScreen(ViewScreen):
         self._background = RowsInBackground(self)
 
     def make_body(self) -> SingleTable:
-        """The types."""
+        """Return the types."""
         return SingleTable(OP_TYPE_SUMMARY, op_type_summary, no_kernels)
 
     def compose_body(self) -> Iterable[Widget]:
-        """The table, and what it does not claim."""
+        """Yield the table, and a note on unclassified time."""
         yield NoteLine(id="coverage")
         yield from super().compose_body()
 
@@ -134,11 +134,11 @@ class OpTypesScreen(ViewScreen):
         return self.query_one("#table", TablePane)
 
     def on_mount(self) -> None:
-        """Begin with all figures folded."""
+        """Start with all figures folded."""
         self._pane.state = replace(self._pane.state, hidden=FIGURES)
 
     def populate(self) -> None:
-        """Fill the table, and say what no type claims."""
+        """Fill the table and the note on unclassified time."""
         if not self._background.are_made("types", op_type_summary):
             self._pane.show(self._pane.frame.clear(), empty=WORKING, is_loading=True)
             self._pane.focus_table()
@@ -148,7 +148,7 @@ class OpTypesScreen(ViewScreen):
         self._show_titles()
 
     def restore(self, place: Place) -> None:
-        """Return to a place, with the signs of its folded columns."""
+        """Return to a position, with its fold symbols."""
         super().restore(place)
         self._show_titles()
 
@@ -176,11 +176,11 @@ class OpTypesScreen(ViewScreen):
         self._show_titles()
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Every figure, and why some are not known."""
+        """Return every figure, and why some are unknown."""
         kernels = kernels_with_ops(self.profile).filter(
             pl.col("session") == row["session"], pl.col("op_type").cast(pl.String) == row["op_type"]
         )
-        # The signs of folded columns mean nothing where each figure has a line.
+        # Fold symbols are meaningless where each figure has a line.
         values = row_details(OP_TYPE_SUMMARY, row, frame_columns=pane.frame.columns)
         why = []
         if row["op_source"] != "recorded" and row["cpu_own_ns"] is None:
@@ -194,7 +194,7 @@ class OpTypesScreen(ViewScreen):
         return Details((*first.lines, *gap, *values.lines))
 
     def opens_details(self, pane: TablePane) -> bool:
-        """Below few types there is room for their kernels."""
+        """Return whether there are few types, so that details have room."""
         return pane.frame.height <= FEW_TYPES and self.app.size.height >= TALL_SCREEN_LINES
 
     def _holds_totals(self) -> bool:

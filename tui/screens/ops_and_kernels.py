@@ -58,24 +58,24 @@ OP_CRUMB: Final = 40
 
 
 def is_recorded_op(row: Row) -> bool:
-    """Whether a row of the ops is of a session that records ops."""
+    """Return whether a row of ops is of a session that records ops."""
     return "why_no_op" in row and row["op_source"] != "inferred"
 
 
 def op_arguments(row: Row) -> dict[str, Any]:
-    """What identifies a recorded op, or work without an op: arguments of `tui.analysis.ops.op_instances`."""
+    """Return the arguments of `tui.analysis.ops.op_instances` for a recorded op, or for work without one."""
     reason = row["why_no_op"]
     return {"session": row["session"], "op": None if reason else row["op"], "why_no_op": reason}
 
 
 def kernels_of_selected_op(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The kernels of the selected op; none where no op is selected."""
+    """Return the kernels of the selected op; none if no op is selected."""
     row = above.get("ops")
     if row is not None and is_recorded_op(row):
         rows = kernels_of_recorded_op(profile, **op_arguments(row))
         if row["session"] in recorded_sessions(profile).to_list():
             return rows
-        # Of totals it is not known which kernels are an op's; Proton's are listed below its scopes.
+        # Totals do not link kernels to ops; Proton's are listed below its scopes.
         whole = kernels(profile).filter(session=row["session"])["total_ns"].sum()
         held = (
             kernels_in_scopes(profile)
@@ -103,7 +103,7 @@ def kernels_of_selected_op(profile: Profile, above: Mapping[str, Row]) -> pl.Dat
 
 
 def launches_of_selected_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The launches of the selected kernel in the selected op."""
+    """Return the launches of the selected kernel in the selected op."""
     op, kernel = above.get("ops"), above.get("kernels")
     if op is None or kernel is None or not is_recorded_op(op):
         return launches_of_kernel(profile, above)
@@ -113,19 +113,19 @@ def launches_of_selected_kernel(profile: Profile, above: Mapping[str, Row]) -> p
 
 
 def kernels_spec(profile: Profile) -> TableSpec:
-    """How the kernels of an op are shown."""
+    """Return the table of the kernels of an op."""
     if not has_recorded_ops(profile):
         return OP_KERNELS
     return spec_with_rates(KERNELS_OF_OP, after="launched_by") if has_rates(profile) else KERNELS_OF_OP
 
 
 def kernels_of_group_spec(profile: Profile) -> TableSpec:
-    """How the kernels of a group are shown."""
+    """Return the table of the kernels of a group."""
     return spec_with_rates(KERNELS_OF_GROUP) if has_rates(profile) else KERNELS_OF_GROUP
 
 
 def no_kernels_of_op(profile: Profile) -> str:
-    """Why an op has no kernels."""
+    """Return why an op has no kernels."""
     if not has_recorded_ops(profile):
         return no_kernels(profile)
     if any(need.name == GPU_WORK.name for need in missing_needs(profile)):
@@ -142,7 +142,7 @@ class ByName:
     title = "by name"
 
     def why_not(self, _profile: Profile) -> str:
-        """It always applies."""
+        """Return an empty text: this grouping always applies."""
         return ""
 
 
@@ -171,7 +171,7 @@ NAME_LEVELS: Final = (
 
 
 def levels_of(grouping: Grouping) -> tuple[Level, ...]:
-    """The tables of a grouping other than by name."""
+    """Return the tables of a grouping other than by name."""
 
     def kernels(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
         row = above.get("ops")
@@ -229,7 +229,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         self._background = RowsInBackground(self)
 
     def make_body(self) -> LinkedTables:
-        """Ops by name, their kernels and launches."""
+        """Return the tables of ops by name, their kernels and launches."""
         return LinkedTables(NAME_LEVELS)
 
     @property
@@ -244,12 +244,12 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         return self.query_one(LinkedTables)
 
     def compose_body(self) -> Iterable[Widget]:
-        """The groupings, and the tables."""
+        """Yield the groupings and the tables."""
         yield TabBar([one.title.removeprefix("by ") for one in GROUPING_TABS], hint=", .", id="groupings")
         yield from super().compose_body()
 
     def populate(self) -> None:
-        """Fill the tables, which are arranged for the grouping in force."""
+        """Fill the tables of the current grouping."""
         self._arrange()
         self._groupings.show(self.query_one("#groupings", TabBar))
         grouping = self.grouping
@@ -263,7 +263,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
     # --- groupings ---------------------------------------------------------------------------------------------------
 
     def _arrange(self) -> None:
-        """Arrange the first table as its grouping was left; its rows are still to be filled."""
+        """Restore the arrangement of the first table for its grouping; its rows are filled later."""
         name, grouping = self._groupings.current.name, self.grouping
         if name == self._shown_grouping:
             return
@@ -272,7 +272,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         self._shown_grouping = name
         self.tables.levels = levels_of(grouping) if grouping is not None else NAME_LEVELS
         pane.state = self._states_left.get(name, TableState(unit=pane.state.unit, full_names=pane.state.full_names))
-        # What the tables below show is of rows of another kind.
+        # The tables below show rows of another kind.
         self.tables.forget_selected()
         for index in range(1, len(self.tables.levels)):
             self.tables.fill(index)
@@ -286,7 +286,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
             self.explorer.navigator.visit(self.place())
 
     def action_show_in_tree(self) -> None:
-        """Go to the place of the op in the tree of groups; of a launch, to that of the op that launched it."""
+        """Go to the position of the op in Group Ops; for a launch, of the op that launched it."""
         pane = self.table
         if pane is not None and pane.id == "launches" and pane.current_row is not None:
             here = self.profile["activities"].filter(pl.col("activity") == pane.current_row["activity"])
@@ -302,21 +302,21 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         self.explorer.go("group-ops", lambda screen: _reveal(screen, op["session"], op["op"], None))
 
     def show_only(self, query: str) -> None:
-        """Show the ops of a filter by name: what other views ask for is written for that table."""
+        """Show the ops of a filter in the table by name, for which other views write filters."""
         self.group_by(BY_NAME.name)
         super().show_only(query)
 
     def path(self) -> list[str]:
-        """The grouping, and the opened rows."""
+        """Return the grouping, and the opened rows."""
         return [*([self.grouping.title] if self.grouping is not None else []), *super().path()]
 
     def place(self) -> Place:
-        """The grouping as well."""
+        """Return the position, including the grouping."""
         place = super().place()
         return replace(place, level=f"{self._groupings.current.name}/{place.level}")
 
     def restore(self, place: Place) -> None:
-        """Return to the grouping, too."""
+        """Return to a position, including the grouping."""
         name, _, level = place.level.partition("/")
         if name != self._groupings.current.name and self._groupings.applies(name):
             self._groupings.choose(name)
@@ -326,7 +326,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
     # --- details -----------------------------------------------------------------------------------------------------
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Of a recorded op what its calls were like, of other groups what they would gain; the rest as for launches."""
+        """Return the calls of a recorded op, the gains of other groups, or the details of a launch."""
         if pane.id == "ops" and self.grouping is not None:
             gains = estimated_savings(self.profile, self.grouping.activities(self.profile, row))
             return with_blocks(work_details(self, pane, row), [("If its GPU work were", gain_lines(gains))])
@@ -343,7 +343,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         return with_blocks(details, [("If its GPU work, with that of ops within it, were", gain_lines(gains))])
 
     def _launches_of(self, row: Row) -> pl.DataFrame:
-        """The launches of a kernel in the selected op."""
+        """Return the launches of a kernel in the selected op."""
         tables = self.tables
         shown = tables.rows_below("kernels", row)
         return tables.levels[2].rows(self.profile, {**tables.selected, "kernels": row}) if shown is None else shown

@@ -49,7 +49,7 @@ NOTHING: Final = "nothing was launched in this range"
 
 
 def instances_of_selected(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
-    """The ranges of the name that is selected in a level; none where none is."""
+    """Return a function for the ranges of the selected name; none if none is selected."""
 
     def instances(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
         row = above.get(level)
@@ -61,24 +61,24 @@ def instances_of_selected(level: str) -> Callable[[Profile, Mapping[str, Row]], 
 
 
 def no_ranges(profile: Profile) -> str:
-    """Why there are no ranges to show."""
+    """Return why there are no ranges to show."""
     return why_none(profile, NEEDED)
 
 
 def no_instances(profile: Profile) -> str:
-    """Why there are no single ranges to show."""
+    """Return why there are no single ranges to show."""
     if profile["ranges"].is_empty():
         return f"this input holds totals of ranges, not single ones: {how_to_record(profile, NEEDED)}"
     return "no range is selected"
 
 
 def range_name_crumb(row: Row) -> str:
-    """A row in the path: its name."""
+    """Return the name of a row for the path."""
     return clip_middle(str(row["name"]), CRUMB_CELLS)
 
 
 def names_of_depth(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The names at the selected depth."""
+    """Return the names at the selected depth."""
     row = above.get("depths")
     if row is None:
         return names_at_depth(profile, session=-1, depth=None)
@@ -86,7 +86,7 @@ def names_of_depth(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 
 
 def instances_at_depth(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The ranges of the selected name at the selected depth."""
+    """Return the ranges of the selected name at the selected depth."""
     depth, row = above.get("depths"), above.get("depth_names")
     if depth is None or row is None:
         return instances_of_range(profile, session=-1, domain=None, name="")
@@ -95,7 +95,7 @@ def instances_at_depth(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
 
 
 def launched_in(level: str, *, meanwhile: bool = False) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
-    """The GPU work launched in the selected range of a level: by its own thread, or by the others meanwhile."""
+    """Return a function for the GPU work in the selected range, by its own thread or by others meanwhile."""
 
     def work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
         row = above.get(level)
@@ -105,12 +105,12 @@ def launched_in(level: str, *, meanwhile: bool = False) -> Callable[[Profile, Ma
 
 
 def why_no_single_ranges(profile: Profile) -> str:
-    """Why there are no single ranges; empty where there are."""
+    """Return why there are no single ranges; empty where there are."""
     return no_instances(profile) if profile["ranges"].is_empty() else ""
 
 
 def no_work(profile: Profile) -> str:
-    """Why a range has no GPU work."""
+    """Return why a range has no GPU work."""
     if profile["api_calls"].is_empty():
         return f"this input does not record which thread launched what: {how_to_record(profile, API_TRACE)}"
     if profile["ranges"].height and profile["ranges"]["tid"].null_count() == profile["ranges"].height:
@@ -119,15 +119,15 @@ def no_work(profile: Profile) -> str:
 
 
 def no_work_meanwhile(profile: Profile) -> str:
-    """Why other threads launched no GPU work in the time of a range."""
+    """Return why other threads launched no GPU work during a range."""
     why = no_work(profile)
     if why != NOTHING:
         return why
     return "no other thread of the process launched anything in the time of this range"
 
 
-def number(row: Row) -> str:
-    """A range in the path."""
+def range_crumb(row: Row) -> str:
+    """Return a range for the path."""
     return f"#{row['number']}"
 
 
@@ -142,7 +142,7 @@ class RangesScreen(ViewScreen):
             "By name",
             (
                 Level("ranges", *registered_level("ranges_by_name"), range_name_crumb, no_ranges, 3),
-                Level("instances", RANGE_INSTANCES, instances_of_selected("ranges"), number, no_instances, 2),
+                Level("instances", RANGE_INSTANCES, instances_of_selected("ranges"), range_crumb, no_instances, 2),
                 Level("range_work", ACTIVITY_TABLE, launched_in("instances"), launch_crumb, no_work, 2),
             ),
         ),
@@ -158,7 +158,7 @@ class RangesScreen(ViewScreen):
                     2,
                 ),
                 Level("depth_names", NAMES_AT_DEPTH, names_of_depth, range_name_crumb, no_instances, 3),
-                Level("depth_instances", RANGE_INSTANCES, instances_at_depth, number, no_instances, 2),
+                Level("depth_instances", RANGE_INSTANCES, instances_at_depth, range_crumb, no_instances, 2),
                 Level("depth_work", ACTIVITY_TABLE, launched_in("depth_instances"), launch_crumb, no_work, 2),
             ),
             why_no_single_ranges,
@@ -179,7 +179,7 @@ class RangesScreen(ViewScreen):
                     "meanwhile_instances",
                     INSTANCES_MEANWHILE,
                     instances_of_selected("meanwhile_ranges"),
-                    number,
+                    range_crumb,
                     no_instances,
                     2,
                 ),
@@ -233,11 +233,11 @@ class RangesScreen(ViewScreen):
     action_next_part, action_previous_part = next_tab, previous_tab
 
     def make_body(self) -> TabbedTables:
-        """The tabs."""
+        """Return the tabs."""
         return TabbedTables(self.TABS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Of a single range what it lies in, and what was launched in it by name."""
+        """Return the ranges around a single range, and the work launched in it by name."""
         first = work_details(self, pane, row)
         if pane.spec not in (RANGE_INSTANCES, INSTANCES_MEANWHILE):
             return first
@@ -257,7 +257,7 @@ class RangesScreen(ViewScreen):
 
 
 def lines_by_name(work: pl.DataFrame) -> list[Line]:
-    """GPU work by name, most time first."""
+    """Return GPU work by name, most time first."""
     sums = (
         work.group_by("name")
         .agg(pl.len().alias("calls"), pl.col("duration_ns").sum())

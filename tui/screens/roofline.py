@@ -73,11 +73,11 @@ class RooflineScreen(ViewScreen):
     )
 
     def make_body(self) -> LinkedTables:
-        """Ops by shape, and their calls."""
+        """Return ops by shape, and their calls."""
         return LinkedTables(self.LEVELS)
 
     def compose_body(self) -> Iterable[Widget]:
-        """The plot above the tables."""
+        """Yield the plot and the tables."""
         yield RooflinePlot(id="plot")
         yield from super().compose_body()
 
@@ -98,7 +98,7 @@ class RooflineScreen(ViewScreen):
             self.query_one(RooflinePlot).select(mark_of(row) if row is not None and row["flops"] else None)
 
     def _summary(self, gpu: Peaks | None) -> list[str]:
-        """The whole in words, what matters most first."""
+        """Return a summary, the most important part first."""
         whole = rooflines(self.profile)
         if len(whole) != 1:
             return [] if whole else [_none(self.profile)]
@@ -117,7 +117,7 @@ class RooflineScreen(ViewScreen):
         return [*parts, f"{gpu.name}, inferred"] if gpu is not None else parts
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """The formula with its inputs, and where the peaks are from."""
+        """Return the formula with its inputs, and the source of the peaks."""
         first = super().details(pane, row)
         if pane.spec is not ROOFLINE:
             return first
@@ -133,7 +133,7 @@ class RooflineScreen(ViewScreen):
 
 
 def what_if(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
-    """What the calls would save at `ROOF_SHARE` of the roof; of float32 whose peak is not known, both shares."""
+    """Return what the calls would save at `ROOF_SHARE` of the roof; for unknown float32 peaks, both shares."""
     iterations = calls_of_shape(profile, row)["iteration"].drop_nulls().n_unique()
     if row["roof_pct"] is not None:
         roof_ns = row["gpu_ns"] - row["gain_ns"]
@@ -152,7 +152,7 @@ def what_if(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
 
 
 def _roofs(gpu: Peaks | None, used: list[str]) -> list[tuple[str, float, float]]:
-    """For each type in use its name, peak (TFLOP/s) and the memory bandwidth (TB/s)."""
+    """Return name, peak (TFLOP/s) and memory bandwidth (TB/s) of each type in use."""
     if gpu is None or gpu.bytes_per_s is None:
         return []
     return [(name, gpu.flops_per_s[name] / 1e12, gpu.bytes_per_s / 1e12) for name in used if name in gpu.flops_per_s]
@@ -180,14 +180,14 @@ class Mark:
 
 
 def mark_of(row: Mapping[str, Any]) -> Mark:
-    """The mark of a row of the table that has FLOPs."""
+    """Return the mark of a row with FLOPs."""
     return Mark(row["flops_per_byte"], row["tflops_per_s"], row["gpu_ns"])
 
 
 def plot_lines(
     marks: Sequence[Mark], roofs: Sequence[Roof], width: int, height: int, selected: Mark | None = None
 ) -> list[str]:
-    """The plot as lines of text; none where there is nothing to plot or no room. One mark stands for a selected row.
+    """Return the plot as lines of text; empty without marks or room.
 
     >>> lines = plot_lines([Mark(100, 50, 9)], [("bf16", 100, 1)], 40, 6)
     >>> len(lines), "●" in "".join(lines), lines[-1].strip()[:6]
@@ -227,7 +227,7 @@ def plot_lines(
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
-    """The powers of ten around all values."""
+    """Return the powers of ten around all values."""
     logs = [math.log10(value) for value in values if value > 0]
     low, high = math.floor(min(logs)), math.ceil(max(logs))
     return low, max(high, low + 1)
@@ -270,12 +270,12 @@ class RooflinePlot(Widget):
         self.refresh()
 
     def select(self, mark: Mark | None) -> None:
-        """Show another mark as that of the selected row."""
+        """Highlight the mark of the selected row."""
         self._selected = mark
         self.refresh()
 
     def render(self) -> RenderResult:
-        """The line of words, and the plot where there is room."""
+        """Render the summary, and the plot if there is room."""
         width, height = self.size.width, self.size.height
         shown = ""
         for words in (*self._words, *(f"{name} peak {peak:g} TFLOP/s" for name, peak, _ in self._roofs)):
@@ -285,13 +285,13 @@ class RooflinePlot(Widget):
             shown = longer
         lines = [Content(shown)]
         plot = plot_lines(self._marks, self._roofs, width, height - 1, self._selected)
-        lines += [_colored(line) for line in plot[:-1]]
+        lines += [_style_line(line) for line in plot[:-1]]
         lines += [Content.styled(line, "$text-muted") for line in plot[-1:]]
         return Content("\n").join(lines[:height])
 
 
-def _colored(line: str) -> Content:
-    """A line of the plot: axis and roof dim, the selected mark in the color of interaction."""
+def _style_line(line: str) -> Content:
+    """Return a line of the plot: axis and roof dim, the selected mark highlighted."""
     styles = {SELECTED: "bold $accent", ROOF: "$text-muted", "/": "$text-muted"}
     runs = ("".join(run) for _, run in groupby(line[LABEL_CELLS:], key=lambda sign: styles.get(sign, "")))
     body = [Content.styled(run, styles.get(run[0], "")) for run in runs]

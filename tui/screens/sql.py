@@ -91,12 +91,12 @@ class SqlEditor(PlainEditor):
         self._recalled = None
 
     def put(self, text: str) -> None:
-        """Replace the text; the cursor goes behind it."""
+        """Replace the text, and move the cursor to its end."""
         self.text = text
         self.move_cursor(self.document.end)
 
     def update_suggestion(self) -> None:
-        """Offer what the word before the cursor could become; the right arrow takes it."""
+        """Suggest completions of the word before the cursor; the right arrow accepts them."""
         at_end = self.cursor_location == self.document.end
         self.suggestion = suggestion(self.text, self.tables) if self.tables is not None and at_end else ""
 
@@ -104,7 +104,7 @@ class SqlEditor(PlainEditor):
         if self.entry.is_pending and event.key == "escape":
             self.entry.cancel()
         elif event.key in ("enter", "tab") and not self.entry.is_pending:
-            # Here and now: as bindings they would come before the keys typed ahead of them, or after those that follow.
+            # Handled directly: as bindings they would overtake earlier keys, or come after later ones.
             event.stop()
             event.prevent_default()
             if event.key == "enter":
@@ -113,11 +113,11 @@ class SqlEditor(PlainEditor):
                 self.action_leave()
 
     def on_focus(self) -> None:
-        """Type into it."""
+        """Enable typing."""
         self.entry.cancel()
 
     def action_run(self) -> None:
-        """Run the text; the example where nothing is typed."""
+        """Run the text, or the example if it is empty."""
         if not self.text.strip():
             self.text = str(self.placeholder)
             self.move_cursor(self.document.end)
@@ -126,19 +126,19 @@ class SqlEditor(PlainEditor):
         self.post_message(self.Run(text))
 
     def action_leave(self) -> None:
-        """Go to the rows; `entry.done` is to be called when they are there."""
+        """Go to the rows; `entry.done` is called when they have arrived."""
         self.entry.begin()
         self.post_message(self.Left())
 
     def action_cursor_up(self, select: bool = False) -> None:
-        """A line up; from the first, the text that was run before."""
+        """Move up a line; on the first, recall the previous query."""
         if self.cursor_location[0] == 0 and not select and self.lines_run:
             self._recall(-1)
         else:
             super().action_cursor_up(select)
 
     def action_cursor_down(self, select: bool = False) -> None:
-        """A line down; from the last, the text that was run after."""
+        """Move down a line; on the last, recall the next query."""
         if self.cursor_location[0] == self.document.line_count - 1 and not select and self._recalled is not None:
             self._recall(1)
         else:
@@ -176,7 +176,7 @@ class SqlScreen(ViewScreen):
         self._asked = SHOW_TABLES
 
     def compose_body(self) -> Iterable[Widget]:
-        """Query, what came of it, rows."""
+        """Yield the query, its status, and the rows."""
         yield SqlEditor(id="sql")
         yield Static(id="sql-answer", markup=False)
         empty = with_row_numbers(SqlTables({}, (), lambda _name: pl.DataFrame()).overview())
@@ -188,7 +188,7 @@ class SqlScreen(ViewScreen):
         return self._asked
 
     def populate(self) -> None:
-        """Ask again of what is shown now."""
+        """Run the query again on the current profile."""
         self.tables = sql_tables(self.profile, self._notes, gpu=self.explorer.options.gpu)
         editor = self.query_one(SqlEditor)
         editor.tables = self.tables
@@ -244,7 +244,7 @@ class SqlScreen(ViewScreen):
         self.query_one(SqlEditor).entry.done()
 
     def _show_none(self, why: str, *, is_loading: bool = False) -> None:
-        """Say why there are no rows, where none were shown yet."""
+        """Show why there are no rows."""
         pane = self.query_one("#result", TablePane)
         if pane.is_loading:
             pane.show(pane.frame, empty=why, is_loading=is_loading)
@@ -252,11 +252,11 @@ class SqlScreen(ViewScreen):
     def _failed(self, message: str) -> None:
         self._show_none(NOT_YET)
         self._say(f"! {message}", wrong=True)
-        self.type_on()
+        self.focus_query()
         self.query_one(SqlEditor).entry.done()
 
-    def type_on(self) -> None:
-        """Go to the query, wherever here the user was."""
+    def focus_query(self) -> None:
+        """Focus the query."""
         self.set_focus(self.query_one(SqlEditor))
 
     def _say(self, words: str, *, wrong: bool = False) -> None:
@@ -274,7 +274,7 @@ class SqlScreen(ViewScreen):
         return any(worker.group == "sql" and not worker.is_finished for worker in self.workers)
 
     def undo_smallest(self) -> bool:
-        """Give up a query that runs; then as everywhere."""
+        """Cancel a running query; otherwise as in every view."""
         if self._is_running():
             self.workers.cancel_group(self, "sql")
             # Polars cannot be interrupted; what memory a join may take is bounded.
@@ -285,7 +285,7 @@ class SqlScreen(ViewScreen):
         return super().undo_smallest()
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
-        """Show the first rows of a table, where tables are listed; else the details of the row."""
+        """Show the first rows of a table if tables are listed; else the details of the row."""
         if _is_overview(self._asked):
             self.run(f"SELECT * FROM {row['table']} LIMIT {ROWS_SHOWN}")
         else:
@@ -294,18 +294,18 @@ class SqlScreen(ViewScreen):
     # --- place -------------------------------------------------------------------------------------------------------
 
     def place(self) -> Place:
-        """The query, and how its result is arranged."""
+        """Return the query, and the arrangement of its result."""
         return replace(super().place(), text="" if _is_overview(self._asked) else self._asked)
 
     def restore(self, place: Place) -> None:
-        """Ask what was asked."""
+        """Run the query again."""
         if place.text and place.text != self._asked:
             self.run(place.text)
         super().restore(place)
 
 
 def _example(profile: Profile) -> str:
-    """A query of the frame that has most rows."""
+    """Return a query of the frame with most rows."""
     name = max(FRAMES, key=lambda frame: profile[frame].height)
     columns = [column for column in profile[name].columns if column != "session"]
     return f"SELECT {', '.join(columns[:3])} FROM {name} LIMIT 10"

@@ -41,7 +41,7 @@ class SingleTable(ViewBody):
         self.pane = TablePane(spec, id="table")
 
     def compose(self) -> ComposeResult:
-        """The table."""
+        """Yield the table."""
         yield self.pane
 
     def populate(self) -> None:
@@ -53,12 +53,12 @@ class SingleTable(ViewBody):
         self.pane.focus_table()
 
     def why_empty(self) -> str:
-        """Why there are no rows."""
+        """Return why there are no rows."""
         return self._empty if isinstance(self._empty, str) else self._empty(self.view.profile)
 
 
 def registered_table(name: str, empty: str = "") -> SingleTable:
-    """A table of `tui.tables`.
+    """Return a widget for a table of `tui.tables`.
 
     Args:
         name: Its name.
@@ -86,15 +86,15 @@ class TableScreen(ViewScreen):
 
     @classmethod
     def for_view(cls, name: str) -> ViewScreen:
-        """The screen of a view."""
+        """Return the screen of a view."""
         return cls(name)
 
     def make_body(self) -> ViewBody:
-        """The table."""
+        """Return the table."""
         return registered_table(tables_of_report(self.VIEW)[0].name)
 
     def opens_details(self, pane: TablePane) -> bool:
-        """Details hold the whole text of findings."""
+        """Return True: details show the full text of findings."""
         return "severity" in pane.frame.columns and pane.frame["severity"].count() > 0
 
 
@@ -109,7 +109,7 @@ class IssuesScreen(ViewScreen):
     )
 
     def make_body(self) -> ViewBody:
-        """The issues."""
+        """Return the issues."""
         return registered_table("issue_list", "no issues: all that looked like a profile was read")
 
 
@@ -124,7 +124,7 @@ class NotesScreen(ViewScreen):
     )
 
     def make_body(self) -> ViewBody:
-        """The notes."""
+        """Return the notes."""
         return SingleTable(
             NOTES,
             lambda _profile: notes_frame(self.explorer.notes.store.all, self.explorer.session_restore.files),
@@ -136,7 +136,7 @@ class NotesScreen(ViewScreen):
         self.explorer.notes.go_to_note(str(row["note_id"]))
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """The whole text of a note."""
+        """Return the full text of a note."""
         first, *rest = row["note"].splitlines() or [""]
         return sections(
             [
@@ -158,7 +158,7 @@ class SummariesScreen(ViewScreen):
     )
 
     def make_body(self) -> ViewBody:
-        """The summaries."""
+        """Return the summaries."""
         return registered_table(
             "other_summaries",
             "no other summaries in this input: they come with OpenACC, NVTX, unified memory or CPU profiling",

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def always_available(_profile: Profile) -> str:
-    """A tab whose tables say why they are empty."""
+    """Return an empty text: the tables of the tab explain why they are empty."""
     return ""
 
 
 def no_head(_profile: Profile) -> Draw | None:
-    """A tab without lines above its tables."""
+    """Return None: nothing is drawn above the tables."""
     return None
 
 
@@ -76,7 +76,7 @@ class TabbedTables(ViewBody):
         """How tables were left of tabs that have not been shown yet, by the ids of their panes."""
 
     def compose(self) -> ComposeResult:
-        """The line of tabs, what stands above the tables, and the tables of the tab that is shown."""
+        """Yield the tabs, the head, and the tables of the current tab."""
         if len(self.tabs) > 1:
             yield TabBar([tab.title for tab in self.tabs], id="parts")
         yield HeadLines(id="head")
@@ -93,7 +93,7 @@ class TabbedTables(ViewBody):
         return self.tables.table
 
     def populate(self) -> None:
-        """Fill the tab that is shown; the others when they are gone to."""
+        """Fill the current tab; others are filled when they are shown."""
         profile = self.view.profile
         self._filled.clear()
         self.tables.forget_selected()
@@ -104,16 +104,16 @@ class TabbedTables(ViewBody):
         self._show(self._place)
 
     def show_tab(self, name: str) -> None:
-        """Show the tab of a name, for who comes from another view."""
+        """Show the tab with a name, for links from other views."""
         self._arrived = next(place for place, tab in enumerate(self.tabs) if tab.name == name)
         self._show(self._arrived)
 
     def step(self, step: int) -> None:
-        """Show the next tab (1) or the one before (-1); after the last the first."""
+        """Show the next tab (1) or the previous one (-1), wrapping around."""
         self._show((self._place + step) % len(self.tabs))
 
     def to_first_tab(self) -> None:
-        """Show the tab that the view opens with."""
+        """Show the initial tab."""
         self._arrived = 0
         if self._place:
             self._show(0)
@@ -122,7 +122,7 @@ class TabbedTables(ViewBody):
         tables, profile = self.tables, self.view.profile
         self._levels_reached[self.tab.name] = tables.current
         if tables.is_making_rows and place != self._place:
-            # What is being made is not waited for: it is made when the tab is shown again.
+            # Do not wait for pending rows: they are computed when the tab is shown again.
             self._filled.discard(self.tab.name)
             tables.forget_selected()
         self._place = place
@@ -197,7 +197,7 @@ class TabbedTables(ViewBody):
         return True
 
     def path(self) -> list[str]:
-        """The tab, where it is not the first, and the opened rows."""
+        """Return the tab, unless it is the first, and the opened rows."""
         return [*([self.tab.title] if self._place else []), *self.tables.path()]
 
     @property
@@ -216,11 +216,11 @@ class TabbedTables(ViewBody):
         self.tables.restore_level(level)
 
     def unmade_states(self) -> tuple[tuple[str, TableState], ...]:
-        """How tables were left that have not been made yet."""
+        """Return the states of tables that have not been created yet."""
         return tuple(self._unmade_states.items())
 
     def keep_state(self, pane_id: str, state: TableState) -> bool:
-        """Keep how a table was left, if its tab has not been shown yet."""
+        """Store the state of a table whose tab has not been shown yet; return whether that is so."""
         if any(pane.id == pane_id for pane in self.tables.query_children(TablePane)):
             return False
         self._unmade_states[pane_id] = state
@@ -233,5 +233,5 @@ def next_tab(view: ViewScreen) -> None:
 
 
 def previous_tab(view: ViewScreen) -> None:
-    """Show the tab before; before the first the last."""
+    """Show the previous tab; before the first the last."""
     view.query_one(TabbedTables).step(-1)

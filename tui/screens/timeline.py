@@ -91,7 +91,7 @@ class TimelineScreen(ViewScreen):
         """What the top work was computed from."""
 
     def compose_body(self) -> Iterable[Widget]:
-        """The lanes, two lines below them, and a bar to find names."""
+        """Yield the lanes, two lines below them, and a search bar."""
         yield TimelineView(id="lanes")
         yield TopWork(id="timeline-top")
         yield Static(id="timeline-item")
@@ -110,32 +110,32 @@ class TimelineScreen(ViewScreen):
         return None if window is None or window.cell_ns >= window.fit_ns else (window.first_ns, window.last_ns)
 
     def focus_table(self) -> None:
-        """The lanes take the keys."""
+        """Focus the lanes."""
         self.lanes.focus()
 
     def path(self) -> list[str]:
-        """Which session is shown, where they do not go together."""
+        """Return the shown session, if sessions are not shown together."""
         shown = self.lanes.shown if self.is_mounted else None
         if shown is None or len(shown.sessions) < 2 or len(shown.shifts) > 1:
             return []
         return [f"session {shown.lanes[0].session}, by its own clock"]
 
     def signs(self) -> list[tuple[str, str, str]]:
-        """The colors or glyphs of its lanes, and the other signs."""
+        """Return the colors or glyphs of the lanes, and the other symbols."""
         view = self.lanes
         found = legend(view.shown.lanes if view.shown is not None else (), view.signs)
         signs = [(glyphs, words, COLORS[look]) for look, glyphs, words in found]
         return signs + [(sign, words, "") for sign, words in other_symbols()]
 
     def item_details(self) -> Details:
-        """What is under the cursor, below what the user wrote on it."""
+        """Return the details of the item under the cursor, below the user's note on it."""
         told = details_of_item(self, self.lanes)
         place = self.note_place()
         note = self.explorer.notes.note_at(place) if place is not None else None
         return told if note is None else below_note(note.text, self.explorer.notes.note_origin(note), told)
 
     def note_place(self) -> RowPlace | None:
-        """Where a note on what is under the cursor is kept; None where nothing is."""
+        """Return the place of a note on the item under the cursor; None if there is no item."""
         view = self.lanes
         if view.item is None or view.shown is None:
             return None
@@ -155,7 +155,7 @@ class TimelineScreen(ViewScreen):
     # --- filling -----------------------------------------------------------------------------------------------------
 
     def populate(self) -> None:
-        """Show the lanes of the profile; many launches are put in order in a thread."""
+        """Show the lanes of the profile; for many launches they are computed in a thread."""
         self.lanes.focus()
         rows = self.profile["activities"].height + self.profile["api_calls"].height
         if rows <= ITEMS_AT_ONCE:
@@ -167,7 +167,7 @@ class TimelineScreen(ViewScreen):
         self._make_lanes(self.profile, self._session)
 
     def show_failure(self, words: str) -> None:
-        """Leave no word that the lanes are being put in order."""
+        """Remove the message that lanes are being computed."""
         if self.lanes.shown is None:
             self.lanes.message = words
             self.lanes.redraw()
@@ -179,7 +179,7 @@ class TimelineScreen(ViewScreen):
         self.app.call_from_thread(self._take_if_wanted, profile, shown)
 
     def _take_if_wanted(self, profile: Profile, shown: ShownLanes) -> None:
-        # Another session or other iterations may have been chosen meanwhile.
+        # The selection may have changed meanwhile.
         if profile is self.profile:
             self._take(profile, shown)
 
@@ -201,7 +201,7 @@ class TimelineScreen(ViewScreen):
             then()
 
     def _when_there(self, do: Callable[[], None]) -> None:
-        """Do something now, or as soon as the lanes are there."""
+        """Call a function now, or when the lanes are ready."""
         if self.lanes.window is not None and self.lanes.shown is not None:
             do()
         else:
@@ -224,17 +224,17 @@ class TimelineScreen(ViewScreen):
             self.show_details_again()
 
     def _show_status(self) -> None:
-        # Beside details the lanes have less than the screen.
+        # The lanes are narrower than the screen if details are beside them.
         width = max(20, self.lanes.size.width - 2)
         self._say_below(cursor_line(self.lanes, width))
         self._say_below(window_line(self.lanes, self._needle, self._found_at, width), line="place")
 
     def _say_below(self, text: str, *, line: str = "item") -> None:
-        """Write a line below the lanes: it stays until the cursor moves, and is there sooner than a message."""
+        """Write a line below the lanes until the cursor moves; it appears sooner than a message."""
         content = Content(plain(text))
         self.query_one(f"#timeline-{line}", Static).update(
             content,
-            # One line, whatever it says.
+            # Always one line.
             layout=False,
         )
 
@@ -243,10 +243,10 @@ class TimelineScreen(ViewScreen):
         self._show_status()
         if self._settling is not None:
             self._settling.cancel()
-        self._settling = call_after(self, filtering.CURSOR_REST_S, self._settled)
+        self._settling = call_after(self, filtering.CURSOR_REST_S, self._cursor_rested)
 
     def _show_top_work(self) -> None:
-        """What takes most of the GPU time on the screen, in the lines that the lanes do not need."""
+        """Show the GPU work with most time on the screen, in the lines that the lanes do not need."""
         view, panel = self.lanes, self.query_one(TopWork)
         if view.shown is None or view.window is None:
             return
@@ -259,7 +259,7 @@ class TimelineScreen(ViewScreen):
             self._work_out_top(*looked_at[:4])
 
     def _is_top_of(self, looked_at: tuple[Profile, ShownLanes, int, int, int]) -> bool:
-        """Whether the top work was computed from this: profiles and lanes are the same objects, not equal ones."""
+        """Return whether the top work was computed for this key; objects are compared by identity."""
         known = self._top_of
         return (
             known is not None and known[0] is looked_at[0] and known[1] is looked_at[1] and known[2:] == looked_at[2:]
@@ -274,8 +274,8 @@ class TimelineScreen(ViewScreen):
         if self.is_attached and shown is self.lanes.shown:
             self.query_one(TopWork).show(rows)
 
-    def _settled(self) -> None:
-        """The cursor rests: what belongs to what is under it, and its details."""
+    def _cursor_rested(self) -> None:
+        """Update links and details when the cursor rests."""
         self._settling = None
         self._show_top_work()
         self._find_links()
@@ -294,7 +294,7 @@ class TimelineScreen(ViewScreen):
     # --- details -----------------------------------------------------------------------------------------------------
 
     def action_toggle_detail(self) -> None:
-        """Details that follow the cursor, or none."""
+        """Show or hide details that follow the cursor."""
         detail = self.query_one(DetailPane)
         if detail.is_open:
             detail.close()
@@ -304,7 +304,7 @@ class TimelineScreen(ViewScreen):
 
     @on(TimelineView.Opened)
     def action_open_item(self) -> None:
-        """Put the cursor on what takes most of the cell, and show its details; of a gap what is around it."""
+        """Move the cursor to the main item of the cell, and show its details; for a gap, what is around it."""
         view = self.lanes
         if view.shown is None or not view.shown.lanes:
             return
@@ -313,7 +313,7 @@ class TimelineScreen(ViewScreen):
         self.query_one(DetailPane).open(self.item_details())
 
     def action_source_line(self) -> None:
-        """The line of the input that the thing under the cursor comes from."""
+        """Show the source line of the item under the cursor."""
         view = self.lanes
         if view.item is None or view.shown is None:
             self.explorer.say("Nothing at the cursor.")
@@ -326,7 +326,7 @@ class TimelineScreen(ViewScreen):
             self.explorer.navigator.go_to_line(int(line), lane.session)
 
     def action_show_row_of(self) -> None:
-        """Go to the row of what is under the cursor: the launch, or the call, range or op by its name."""
+        """Go to the row of the item under the cursor: the launch, or the call, range or op by name."""
         view = self.lanes
         if view.item is None or view.shown is None:
             self.explorer.say("Nothing at the cursor. Press n for the next item.")
@@ -334,21 +334,21 @@ class TimelineScreen(ViewScreen):
         lane = view.shown.lanes[view.lane]
         row = self.profile[lane.frame].row(int(lane.rows[view.item]), named=True)
         if lane.frame == "ops":
-            # Its row there has a direction, which is that of all of its calls.
+            # The op's row has the direction of all of its calls.
             only = equals_filter("op", row["name"], ColumnKind.TEXT)
             self.explorer.go("ops-and-kernels", lambda screen: screen.show_only(only))
         else:
             self.explorer.notes.go_to_row(_row_place(lane.frame, row))
 
     def action_copy_item(self) -> None:
-        """Copy the name of what is under the cursor."""
+        """Copy the name of the item under the cursor."""
         view = self.lanes
         if view.item is not None and view.shown is not None:
             name = item_name(self.profile, view.shown.lanes[view.lane], view.item)
             self.explorer.say(copy_text(self.app, name))
 
     def action_write_note(self) -> None:
-        """Ask for a note on what is under the cursor."""
+        """Ask for a note on the item under the cursor."""
         view, place = self.lanes, self.note_place()
         if place is None or view.item is None or view.shown is None:
             self.explorer.say("Nothing at the cursor to write a note on. Press n for the next item.")
@@ -360,7 +360,7 @@ class TimelineScreen(ViewScreen):
         )
 
     def show_spot(self, table: str, key: Sequence[object]) -> None:
-        """Go to what a note is on."""
+        """Go to the item of a note."""
         session = key[0]
         if isinstance(session, int):
             self._when_there(lambda: self._show_spot(table, session, key))
@@ -382,19 +382,19 @@ class TimelineScreen(ViewScreen):
     # --- moving ------------------------------------------------------------------------------------------------------
 
     def action_zoom_in(self) -> None:
-        """Closer."""
+        """Zoom in."""
         self.lanes.zoom(1)
 
     def action_zoom_out(self) -> None:
-        """Away."""
+        """Zoom out."""
         self.lanes.zoom(-1)
 
     def action_fit(self) -> None:
-        """All of the time."""
+        """Show all of the time."""
         self.lanes.fit()
 
     def action_zoom_to(self) -> None:
-        """As close as what was measured, else as what is under the cursor."""
+        """Zoom to the measured interval, else to the item under the cursor."""
         view = self.lanes
         if view.shown is None or view.window is None:
             return
@@ -406,7 +406,7 @@ class TimelineScreen(ViewScreen):
             view.put_on_item(view.lane, item)
 
     def action_toggle_depths(self) -> None:
-        """Ranges and ops of all depths, or as many as fit."""
+        """Show ranges and ops of all depths, or as many as fit."""
         view = self.lanes
         view.all_depths = not view.all_depths
         view.redraw()
@@ -414,14 +414,14 @@ class TimelineScreen(ViewScreen):
         self._show_status()
 
     def action_toggle_mark(self) -> None:
-        """Measure from here; again: no more."""
+        """Start measuring at the cursor, or stop."""
         view = self.lanes
         view.mark_ns = None if view.mark_ns == view.cursor_ns else view.cursor_ns
         view.redraw_looks()
         self._show_status()
 
     def action_other_end(self) -> None:
-        """From GPU work to the call that launched it, and back."""
+        """Jump between GPU work and the call that launched it."""
         self._find_links()
         if not self.lanes.links:
             self.explorer.say("The profile does not link this item to a launch.")
@@ -431,11 +431,11 @@ class TimelineScreen(ViewScreen):
     # --- coming from elsewhere ---------------------------------------------------------------------------------------
 
     def show_whole(self) -> None:
-        """Show all of the time, as soon as the lanes are there."""
+        """Show all of the time, when the lanes are ready."""
         self._when_there(self.action_fit)
 
     def show_row(self, row: dict[str, Any]) -> None:
-        """Show the place of a table's row: a launch, anything with a start, or all that has its name."""
+        """Show the position of a table's row: a launch, anything with a start, or everything with its name."""
         self._when_there(lambda: self._show_row(row))
 
     def _show_row(self, row: dict[str, Any]) -> None:
@@ -461,7 +461,7 @@ class TimelineScreen(ViewScreen):
     # --- place -------------------------------------------------------------------------------------------------------
 
     def undo_smallest(self) -> bool:
-        """Close the bar, forget what was found, then what was measured."""
+        """Close the search bar, clear the search, then the measurement."""
         if super().undo_smallest():
             return True
         bar, view = self.query_one(FindBar), self.lanes
@@ -478,7 +478,7 @@ class TimelineScreen(ViewScreen):
         return True
 
     def place(self) -> Place:
-        """The cursor, and what is on the screen."""
+        """Return the cursor and the visible time."""
         view = self.lanes if self.is_mounted else None
         if view is None or view.window is None or view.shown is None:
             return Place(self.VIEW)
@@ -486,7 +486,7 @@ class TimelineScreen(ViewScreen):
         return Place(self.VIEW, spot=(session, view.lane, view.cursor_ns, view.window.cell_ns, view.window.first_ns))
 
     def restore(self, place: Place) -> None:
-        """Return to a cursor and a part of the time."""
+        """Return to a cursor and a visible time."""
         if place.spot:
             self._when_there(lambda: self._return_to(*place.spot))
 
@@ -501,15 +501,15 @@ class TimelineScreen(ViewScreen):
     # --- finding -----------------------------------------------------------------------------------------------------
 
     def action_find(self) -> None:
-        """Type a name to find."""
+        """Open the search bar."""
         self.query_one(FindBar).open(self._needle)
 
     def find_in_table(self, text: str) -> None:
-        """Find a name, from the cursor on."""
+        """Find a name, starting at the cursor."""
         self._when_there(lambda: self._begin_to_find(text, whole=False))
 
     def filter_table(self, text: str) -> None:
-        """Nothing is left out here: what is looked for is found."""
+        """Find a text, since lanes cannot be filtered."""
         self.find_in_table(text)
 
     def _begin_to_find(self, text: str, *, whole: bool) -> None:
@@ -522,7 +522,7 @@ class TimelineScreen(ViewScreen):
             self._search(self.profile, shown, text, whole)
 
     def action_show_path(self) -> None:
-        """Underline what is on the critical paths of the iterations, or no longer."""
+        """Underline the critical paths of the iterations, or remove the underlines."""
         shown = self.lanes.shown
         if shown is None:
             return
@@ -538,7 +538,7 @@ class TimelineScreen(ViewScreen):
         self.app.call_from_thread(self._found, shown, text, hits)
 
     def _found(self, shown: ShownLanes, text: str, hits: Hits) -> None:
-        # Other lanes may be shown by now, or another name, or none, be looked for.
+        # The lanes or the search may have changed meanwhile.
         if shown is not self.lanes.shown or text != self._needle:
             self._entry_done()
             return
@@ -579,7 +579,7 @@ class TimelineScreen(ViewScreen):
         self.lanes.focus()
 
     def action_next_item(self, step: int) -> None:
-        """The next thing in the lane, or the next occurrence of what was found in any lane."""
+        """Go to the next item in the lane, or the next search hit in any lane."""
         view = self.lanes
         if view.shown is None or not view.shown.lanes:
             return
@@ -600,7 +600,7 @@ class TimelineScreen(ViewScreen):
     # --- gaps --------------------------------------------------------------------------------------------------------
 
     def action_next_gap(self, step: int) -> None:
-        """The next gap of a cell or more, or the one before."""
+        """Go to the next or previous gap of at least one cell."""
         view = self.lanes
         if view.shown is None or view.window is None or not view.shown.lanes:
             return
@@ -611,7 +611,7 @@ class TimelineScreen(ViewScreen):
             view.put_cursor(at_ns)
 
     def action_list_gaps(self) -> None:
-        """The longest gaps of the lane, as soon as the lanes are there."""
+        """List the longest gaps of the lane, when the lanes are ready."""
         self._when_there(self._list_gaps)
 
     def _list_gaps(self) -> None:
@@ -630,7 +630,7 @@ class TimelineScreen(ViewScreen):
         open_dialog(self.app, gaps_menu(self.profile, view, found), chosen)
 
     def show_longest_gaps(self, session: int | None, gap: Gap | None) -> None:
-        """Show the longest gap of a GPU, and the list of those that follow, as soon as the lanes are there.
+        """Show the longest gap of a GPU and the list of gaps, when the lanes are ready.
 
         Args:
             session: Of which session; None: of the one that is shown.
@@ -659,7 +659,7 @@ class TimelineScreen(ViewScreen):
         self._list_gaps()
 
     def show_gap(self, gap: Gap) -> None:
-        """Show a gap of a GPU, the cursor in it, as soon as the lanes are there."""
+        """Show a gap of a GPU with the cursor in it, when the lanes are ready."""
         self._when_there(lambda: self._show_gap(gap))
 
     def _show_gap(self, gap: Gap) -> None:
@@ -679,7 +679,7 @@ class TimelineScreen(ViewScreen):
 
 
 def _row_place(frame: str, row: dict[str, Any]) -> RowPlace:
-    """Where the row of GPU work, of an API call or of a range is."""
+    """Return the view and filter for the row of GPU work, an API call or a range."""
     session, name = row["session"], row["name"]
     if frame == "activities":
         kernel = ("kernels", "kernels", (session, row["kind"], name))

@@ -48,7 +48,7 @@ BORDER_CELLS: Final = 4
 
 
 def cursor_line(view: TimelineView, width: int) -> str:
-    """The thing under the cursor with its start and duration, or the gap."""
+    """Return the item under the cursor with start and duration, or the gap."""
     shown, window, profile = view.shown, view.window, view.profile
     if shown is None or window is None or profile is None or not shown.lanes:
         return ""
@@ -67,7 +67,7 @@ def cursor_line(view: TimelineView, width: int) -> str:
         place = f"{count(int((items < item).sum()) + 1)} of {count(len(items))}"
         longest = "" if view.is_on_item else ", the longest"
         among, here = f"{place} in this cell{longest}", f"{place} here{longest}"
-    # Where there is no room the lane goes first: a > stands before it.
+    # Without room the lane is dropped first: a > marks it on the screen.
     wordings = ((among, lane_title(lane)), (among,), (here,))
     ends = [SEPARATOR.join(["", *filter(None, (*facts, *more))]) for more in wordings]
     name = item_name(profile, lane, item)
@@ -81,7 +81,7 @@ def cursor_line(view: TimelineView, width: int) -> str:
 
 
 def window_line(view: TimelineView, needle: str, found_at: int | None, width: int) -> str:
-    """The time on the screen, that of a cell, what was measured and found, and what is not shown.
+    """Return the visible time, the time per cell, measurement, search, and what is hidden.
 
     What matters least goes first where there is no room for all of it.
     """
@@ -116,7 +116,7 @@ def window_line(view: TimelineView, needle: str, found_at: int | None, width: in
 
 
 def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
-    """Of GPU work its launch config, of others their row; of a cell with several things what they are by name."""
+    """Return the details of an item: launch configuration or row; for a cell of several items their names."""
     shown = view.shown
     if shown is None or not shown.lanes:
         return Details(())
@@ -155,7 +155,7 @@ def _gap(profile: Profile, view: TimelineView, lane: Lane, at_ns: int) -> list[L
         ("Gap", duration(gap.length_ns), ""),
         ("From", exact_time(gap.start_ns + shift), ""),
         ("To", exact_time(gap.end_ns + shift), ""),
-        # Before the names, which can take many lines.
+        # Above the names, which can take many lines.
         *_meanwhile(profile, lane, gap),
         ("Ran before", before, ""),
         ("Ran after", after, ""),
@@ -163,7 +163,7 @@ def _gap(profile: Profile, view: TimelineView, lane: Lane, at_ns: int) -> list[L
 
 
 def _meanwhile(profile: Profile, lane: Lane, gap: TimeInterval) -> list[Line]:
-    """What the CPU did in a gap of a GPU, where API calls show it."""
+    """Return what the CPU did in a gap of a GPU, if API calls are recorded."""
     if not lane.on_gpu:
         return []
     calls = calls_during(profile, session=lane.session, start_ns=gap.start_ns, end_ns=gap.end_ns)
@@ -195,12 +195,12 @@ def _in_cell(screen: ViewScreen, lane: Lane, first_ns: int, last_ns: int) -> Det
 
 
 def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[TimeInterval]) -> MenuScreen:
-    """The menu; it gives the place of a gap in the list as text."""
+    """Return the menu; its result is the index of a gap in the list as text."""
     assert view.shown is not None, "gaps are of a lane"
     lane = view.shown.lanes[view.lane]
     arrow = " → "
     lengths = [duration(gap.length_ns) for gap in gaps]
-    # More digits than of a microsecond would say nothing of where the gap is.
+    # Digits below a microsecond do not help to locate the gap.
     moments = distinct_times([round(gap.start_ns + view.shift(view.lane), -3) for gap in gaps])
     begins = [plain(moment) for moment in moments]
     around = [[plain(name) for name in names_around(profile, lane, gap)] for gap in gaps]
@@ -214,7 +214,7 @@ def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[TimeInterval]
             Content.assemble(
                 (f" {length:>{length_cells}} ", "bold $accent"),
                 f" at {begin:>{begin_cells}}  ",
-                (arrow.join(_both(names, room, cutter)), "$text-muted"),
+                (arrow.join(_shorten_pair(names, room, cutter)), "$text-muted"),
             ),
         )
         for place, (length, begin, names) in enumerate(zip(lengths, begins, around, strict=True))
@@ -222,8 +222,8 @@ def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[TimeInterval]
     return MenuScreen(f"Longest gaps in {plain(lane_title(lane))}", lines)
 
 
-def _both(names: Sequence[str], room: int, cutter: Cutter) -> list[str]:
-    """Two names in so many cells: what a short one leaves goes to the other."""
+def _shorten_pair(names: Sequence[str], room: int, cutter: Cutter) -> list[str]:
+    """Shorten two names to a common width; a short one leaves room to the other."""
     half = room // 2
     shorter = min(half, *map(cell_width, names))
     return [cutter.cut(name, 2 * half - shorter) for name in names]

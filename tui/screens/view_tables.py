@@ -49,7 +49,7 @@ class ViewTable:
 def view_table(
     profile: Profile, report: str, name: str | None = None, keys: Sequence[str] = (), group_by: str | None = None
 ) -> ViewTable:
-    """A table of a view, below the chosen rows.
+    """Return a table of a view, below the chosen rows.
 
     Args:
         profile: What was read.
@@ -66,7 +66,7 @@ def view_table(
         hint = "leave out --table, --filter, --sort, --columns and --limit"
         raise ProftuiError(f"--view {report} is several tables", hint)
     if report == "flame" and len(keys) == 1:
-        return _zoomed(profile, chains[0][0], keys[0])
+        return _flame_around(profile, chains[0][0], keys[0])
     chain, place = _place(chains, report, name, len(keys))
     if len(keys) != place:
         above = ", ".join(level.name for level in chain[:place])
@@ -83,8 +83,8 @@ def view_table(
     return ViewTable(level.name, _spec(level, profile), level.rows(profile, above_rows))
 
 
-def _zoomed(profile: Profile, level: Level, key: str) -> ViewTable:
-    """A node of the flame with all above and below it."""
+def _flame_around(profile: Profile, level: Level, key: str) -> ViewTable:
+    """Return a node of the flame with its ancestors and descendants."""
     from tui.analysis.ops.flame import nodes_around
     from tui.output.json_document import row_keys
 
@@ -96,7 +96,7 @@ def _zoomed(profile: Profile, level: Level, key: str) -> ViewTable:
 
 
 def table_names(profile: Profile, report: str) -> list[list[str]]:
-    """The names of the tables of a view: each list is a table and those below it.
+    """Return the names of the tables of a view: each list is a table and those below it.
 
     Args:
         profile: What was read.
@@ -108,7 +108,7 @@ def table_names(profile: Profile, report: str) -> list[list[str]]:
 def _place(
     chains: Sequence[tuple[Level, ...]], report: str, name: str | None, depth: int
 ) -> tuple[tuple[Level, ...], int]:
-    """Where a table is: its chain, and its place there."""
+    """Return the chain of a table, and its index there."""
     if name is None:
         if depth >= len(chains[0]):
             raise ProftuiError(f"--row: {chains[0][-1].name} is the last table of {report}", "leave out a --row")
@@ -126,7 +126,7 @@ def _spec(level: Level, profile: Profile) -> TableSpec:
 
 
 def _chains(profile: Profile, report: str, group_by: str | None) -> Sequence[tuple[Level, ...]]:
-    """The tables of a view: each chain is a table and those that follow from its rows."""
+    """Return the tables of a view: each chain is a table and those that follow from its rows."""
     if group_by is not None and report not in ("ops", "group-ops", "flame"):
         raise ProftuiError(f"--group-by does not apply to {report}", "it applies to ops, group-ops and flame")
     if report == "ops":
@@ -141,7 +141,7 @@ def _chains(profile: Profile, report: str, group_by: str | None) -> Sequence[tup
             for name in (FOLDED_TABLE, EVERY_FINDING, UNFOLDED)
         ]
     if report == "ranks":
-        # Parts of the view of GPUs, behind that of the GPUs themselves.
+        # Tabs of the view of GPUs, after the GPUs themselves.
         return _chains(profile, "gpus", None)[1:]
     screen_name = screen_of_report(report)
     if screen_name in {known.name for known in VIEWS}:

@@ -65,7 +65,7 @@ class Link:
     """What the view of SQL asks for."""
 
     def go(self, explorer: Explorer) -> None:
-        """Go through it."""
+        """Go to the view of the link."""
         if self.view:
             explorer.go(self.view, self._arrange)
         elif self.session is not None:
@@ -98,7 +98,7 @@ class Link:
 def link_of_fact(
     fact: Fact, facts: Sequence[Fact], *, left_out: Sequence[int] = (), iterated: int | None = None
 ) -> Link:
-    """To the rows that a figure is computed from, and no others.
+    """Return a link to the rows that a figure is computed from.
 
     Args:
         fact: The figure.
@@ -148,29 +148,29 @@ def _all_behind(fact: Fact, known: Mapping[str, Value], iterated: int | None) ->
 
 
 def link_of_tensor_cores(answer: str) -> Link:
-    """To the kernels that use tensor cores (yes), do not (no), or of which that is unknown (?)."""
+    """Return a link to the kernels that use tensor cores (yes), do not (no), or are unknown (?)."""
     return Link("kernels", f"{KERNELS_ONLY} uses_tensor_core={answer}")
 
 
 def link_of_finding(row: Row) -> Link:
-    """To a finding among all findings."""
+    """Return a link to a finding among all findings."""
     return Link("expert-systems", cursor=(row["state"], row["rule"], row["problem"], row["session"]))
 
 
 def link_of_reason(reason: str) -> Link:
-    """To the rules that do not apply for a reason."""
+    """Return a link to the rules that do not apply for a reason."""
     return Link("expert-systems", equals_filter("message", reason, ColumnKind.TEXT))
 
 
 def link_of_system(name: str) -> Link:
-    """To the system of each session, a column of the frame of sessions: no other view has these rows."""
+    """Return a link to a column of the frame of sessions in SQL: no other view has these rows."""
     if name == "sessions":
         return Link()
     return Link("sql", query=f"SELECT session, {name}, source FROM sessions")
 
 
 def link_of_category(category: str, *, with_api: bool, with_ops: bool) -> Link | None:
-    """To what wall time was used for; what is no GPU work and no call has no rows of its own.
+    """Return a link to the rows of a category of wall time; some categories have none.
 
     Args:
         category: One of `Category`.
@@ -194,7 +194,7 @@ def link_of_category(category: str, *, with_api: bool, with_ops: bool) -> Link |
 
 
 def link_of_use(use: str) -> Link:
-    """To the GPU work of a use."""
+    """Return a link to the GPU work of a use."""
     kinds = {GpuTimeUse.MEMCPY: "memcpy", GpuTimeUse.MEMSET: "memset", GpuTimeUse.UNIFIED_MEMORY: "um"}
     if (kind := kinds.get(GpuTimeUse(use))) is not None:
         return Link("kernels", f"kind={kind}")
@@ -204,54 +204,54 @@ def link_of_use(use: str) -> Link:
 
 
 def link_of_op(row: Row) -> Link:
-    """To an op with its kernels."""
+    """Return a link to an op with its kernels."""
     return Link("ops-and-kernels", equals_filter("op", row["op"], ColumnKind.TEXT))
 
 
 def link_of_group(row: Row, *, rest: str) -> Link:
-    """To the ops of a kind of work, among others that they do; of the rest to all."""
+    """Return a link to the ops of a kind of work; for the rest, to all ops."""
     return Link("ops-and-kernels", "" if row["group"] == rest else f"group:{quote(row['group'])}")
 
 
 def link_of_name(view: str, row: Row) -> Link:
-    """To a kernel or an API function."""
+    """Return a link to a kernel or an API function."""
     return Link(view, equals_filter("name", row["name"], ColumnKind.SYMBOL))
 
 
 def link_of_copies(row: Row) -> Link:
-    """To the copies of a direction, by GPU and kinds of memory: names of copies need not have the direction."""
+    """Return a link to the copies of a direction, by GPU and kinds of memory."""
     return Link("memory", f"kind={row['kind']} {equals_filter('copy_kind', row['copy_kind'], ColumnKind.TEXT)}")
 
 
 def link_of_gpu(row: Row) -> Link:
-    """To a GPU of a session."""
+    """Return a link to a GPU of a session."""
     device = equals_filter("device", row["device"], ColumnKind.NUMBER)
     return Link("gpus", f"session={row['session']} {device}")
 
 
 def link_of_gpu_name(row: Row) -> Link:
-    """To the GPUs of a number and a name, of whichever sessions."""
+    """Return a link to the GPUs with a number and a name, of any session."""
     device = equals_filter("device", row["device"], ColumnKind.NUMBER)
     return Link("gpus", f"{device} {equals_filter('gpu_name', row['name'], ColumnKind.TEXT)}")
 
 
 def link_of_gap(row: Row) -> Link:
-    """To an idle gap in the timeline, with what ran before and after it."""
+    """Return a link to an idle gap in the timeline, with the work before and after it."""
     return Link("timeline", gap=Gap(row["session"], row["device"], row["start_ns"], row["duration_ns"]))
 
 
 def iteration_filter(first: object, last: object, session: int | None) -> str:
-    """The iterations from one number to another, of a session where it is known."""
+    """Return a filter for a range of iterations, of a session if that is known."""
     return f"iteration>={first} iteration<={last}{'' if session is None else f' session={session}'}"
 
 
 def link_of_iteration(row: Row) -> Link:
-    """To one iteration among all."""
+    """Return a link to one iteration among all."""
     return Link("iterations", f"iteration={row['iteration']} session={row['session']}")
 
 
 def link_of_layers(row: Row) -> Link:
-    """To the layers of a phase and executor."""
+    """Return a link to the layers of a phase and executor."""
     columns = [column for column in ("phase", "executor") if row[column]]
     return Link("layers", " ".join(equals_filter(column, row[column], ColumnKind.TEXT) for column in columns))
 
@@ -270,12 +270,12 @@ class Entry:
 
 
 def bar_fraction(value: float | None, most: object) -> float | None:
-    """The length of a bar; None where it is unknown."""
+    """Return the length of a bar; None if it is unknown."""
     return value / most if value is not None and isinstance(most, int | float) and most else None
 
 
 def align_columns(*columns: Sequence[str]) -> list[str]:
-    """Figures of several columns as one text a line, each column as wide as its widest."""
+    """Align figures of several columns and return one text per line."""
     widths = [max(map(len, column), default=0) for column in columns]
     return [
         "  ".join(text.rjust(width) for text, width in zip(texts, widths, strict=True))
@@ -284,7 +284,7 @@ def align_columns(*columns: Sequence[str]) -> list[str]:
 
 
 def meaning_lines(name: str) -> list[Line]:
-    """What a figure means, for the details."""
+    """Return the meaning of a figure, for the details."""
     known = definition(name)
     return [
         ("Means", known.means, ""),
@@ -295,7 +295,7 @@ def meaning_lines(name: str) -> list[Line]:
 
 
 def entry_details(entry: Entry, name: str) -> Details:
-    """Every value of a line, whole, and what its figure means."""
+    """Return every value of a line in full, and the meaning of its figure."""
     lines: list[Line] = [("", entry.row.label, "")]
     for column, value in entry.values.items():
         if value is None:
@@ -309,7 +309,7 @@ def entry_details(entry: Entry, name: str) -> Details:
 
 
 def need_details(need: Need) -> Details:
-    """What is missing and what it would show, then how to record it."""
+    """Return what is missing, what it would show, and how to record it."""
     gives = (f"  {plain(need.gives)}", "$text-muted")
     heading = Content.assemble((f"no {plain(need.name)}", "bold $warning-ink on $warning-ground"), gives)
     return Details(((4, heading), (4, Content(f"  {plain(need.record)}"))))
@@ -324,7 +324,7 @@ ISSUE_ROWS: Final = 3
 
 
 def session_entries(whole: Profile) -> list[Entry]:
-    """The sessions with most GPU time, in order; the last line leads to all."""
+    """Return the sessions with most GPU time, in order; the last line links to all."""
     times = session_times(whole)
     most = times["gpu_ns"].max()
     largest = times.sort("gpu_ns", descending=True, nulls_last=True, maintain_order=True).head(SESSION_ROWS)
@@ -347,7 +347,7 @@ def session_entries(whole: Profile) -> list[Entry]:
 
 
 def layer_entries(profile: Profile) -> list[Entry]:
-    """The time of all layers by phase and executor; where any was predicted, `layers_note` explains which is which."""
+    """Return the time of all layers by phase and executor; `layers_note` explains predicted times."""
     totals = layer_totals(profile)
     most = max((value for value in totals["measured_ns"] if value is not None), default=None)
     row_of = ("measured_ns", "predicted_ns") if layers_note(profile) else ("measured_ns",)
@@ -366,7 +366,7 @@ _STACK_ROWS: Final = 3
 
 
 def memory_entries(profile: Profile) -> list[Entry]:
-    """Of memory snapshots: each GPU's peak and when, what is held at the end, the largest stacks, and failures."""
+    """Return peak, final state, largest stacks and failures of memory snapshots."""
     if profile["memory_segments"].is_empty():
         return []
     link = Link("memory")
@@ -398,7 +398,7 @@ def memory_entries(profile: Profile) -> list[Entry]:
 
 
 def _innermost_op(stack: str | None) -> str:
-    """What allocated memory without a line of Python, as the backward pass does.
+    """Return the op that allocated memory without a line of Python, as the backward pass does.
 
     >>> _innermost_op("RegisterCUDA.cpp(?): at::(anonymous namespace)::wrapper_CUDA_bmm(at::Tensor const&)")
     'bmm (C++, no Python frame)'
@@ -415,19 +415,19 @@ def _gpu_of(row: Mapping[str, Any], *, several: bool) -> str:
 
 
 def _event_at(profile: Profile, row: Mapping[str, Any]) -> str:
-    """The event at which most was allocated, where events have no times."""
+    """Return the event with the peak of memory, if events have no times."""
     rows = allocations(profile).filter(memory_of(row["session"], row["place"], row["device"]))
     place = rows["allocated_bytes"].arg_max()
     return f"event {count(rows['number'][place])} of {count(rows.height)}" if place is not None else "the end"
 
 
 def layers_note(profile: Profile) -> str:
-    """What the two figures of a line of layers are; empty where there is one."""
+    """Return the meaning of the two figures of a line of layers; empty if there is one."""
     return "measured, predicted" if layer_totals(profile)["predicted_ns"].count() else ""
 
 
 def tool_entries(board: Dashboard) -> list[Entry]:
-    """What the recording tool reports: its figures, then its findings."""
+    """Return the report of the recording tool: its figures, then its findings."""
     link = Link("tool-report")
     entries = []
     for row in board.tool_headlines.iter_rows(named=True):
@@ -442,7 +442,7 @@ def tool_entries(board: Dashboard) -> list[Entry]:
 
 
 def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
-    """What else there is to look at: issues, metrics, other summaries, the log."""
+    """Return lines about the input: issues, metrics, other summaries, the log."""
     entries = []
     if board.left_out:
         entries.append(Entry(BarRow("left-out", "replayed kernels are left out", None, "see System"), Link("metrics")))
@@ -453,10 +453,10 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
     ]
     if found:
         entries.append(Entry(BarRow("issues", f"issues: {', '.join(found)}", None, ""), Link("issues")))
-    # The gravest in words: where a log holds no times, they are what there is to know.
+    # The most severe in full: a log without times has little else to show.
     for place, row in enumerate(issues(profile).head(ISSUE_ROWS).iter_rows(named=True)):
         line = f"line {count(row['line'])}" if row["line"] is not None else ""
-        # The words of the input stand below the reason, as in the report: together they would be cut.
+        # The text of the input is below the reason, as in the report: in one line they would be cut.
         words = [(row["reason"] or "", line), *([(f"| {row['text']}", "")] if row["text"] else [])]
         entries += [
             Entry(BarRow(f"issue {place} {number}", f"  {text}", None, value, sentence=True), Link("issues"), row)
@@ -474,7 +474,7 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
 
 
 def system_entries(board: Dashboard) -> tuple[list[Entry], list[Details]]:
-    """What the input records of the system, the GPUs first, and how each is written."""
+    """Return what the input records of the system, the GPUs first, as lines and texts."""
     found: dict[Line, Entry] = {}
 
     def add(line: Line, link: Link, values: Mapping[str, Any]) -> None:
@@ -499,7 +499,7 @@ def system_entries(board: Dashboard) -> tuple[list[Entry], list[Details]]:
 
 
 def need_entries(needs: Sequence[Need], reasons: Collection[str]) -> tuple[list[Entry], list[Details]]:
-    """What the input does not hold, and how each is written.
+    """Return what the input does not hold, as lines and texts.
 
     Args:
         needs: What is missing.

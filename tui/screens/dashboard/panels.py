@@ -107,7 +107,7 @@ class StatStrip(Widget, can_focus=True):
         self.refresh(layout=True)
 
     def _columns(self, width: int) -> list[tuple[int, int]]:
-        """The cells of labels and of values in each column: as many columns as fit."""
+        """Return the cells of labels and values in each column: as many columns as fit."""
         texts = [(fact.label, self._value(fact)) for fact in self._facts[: self._short]]
         for number in range(MAX_COLUMNS, 0, -1):
             height = -(-len(texts) // number)
@@ -127,18 +127,18 @@ class StatStrip(Widget, can_focus=True):
         return -(-self._short // max(1, len(self._columns(width))))
 
     def _long_lines(self, width: int) -> list[list[Content]]:
-        """The lines of each figure that stands below the columns."""
+        """Return the lines of each figure below the columns."""
         return [
             Content.assemble((f"{fact.label} ", "$text-muted"), (plain(self._value(fact)), "bold")).wrap(max(1, width))
             for fact in self._facts[self._short :]
         ]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many lines as the columns need, and those of what is unknown."""
+        """Return the lines that the columns and the unknown figures need."""
         return self._lines(width) + sum(map(len, self._long_lines(width))) + len(self._unknown_lines(width))
 
     def _unknown_lines(self, width: int) -> list[Content]:
-        """What is unknown, with the reasons; as many lines as it takes."""
+        """Return the unknown figures with reasons, wrapped."""
         reasons: dict[str, list[str]] = {}
         for fact in self._unknown:
             reasons.setdefault(fact.source, []).append(fact.label)
@@ -146,7 +146,7 @@ class StatStrip(Widget, can_focus=True):
         return Content.styled(f"unknown: {words}", "$text-muted").wrap(max(1, width)) if words else []
 
     def render(self) -> Content:
-        """Read down the columns, left to right."""
+        """Render the figures, read down the columns."""
         width = self.content_size.width
         columns = self._columns(width)
         height = self._lines(width)
@@ -166,7 +166,7 @@ class StatStrip(Widget, can_focus=True):
         return Content("\n").join(lines)
 
     def _selected(self, piece: Content, place: int) -> Content:
-        """A figure as it looks under the cursor, if it is there."""
+        """Return a figure with the style of the cursor if it is selected."""
         if place != self._cursor or not self.has_focus:
             return piece
         return Content.styled(piece.plain, "reverse" if self.has_pseudo_class("ansi") else "bold on $selection")
@@ -179,23 +179,23 @@ class StatStrip(Widget, can_focus=True):
             self.post_message(self.Highlighted(self.current))
 
     def action_cursor_down(self) -> None:
-        """The figure below; from the last one to what stands below them all."""
+        """Go to the figure below; from the last one to the widget below."""
         if self._cursor + 1 >= len(self._facts):
             self.post_message(EdgePassed(1))
         self._move_to(self._cursor + 1)
 
     def action_cursor_up(self) -> None:
-        """The figure above; from the first one to what stands above them all."""
+        """Go to the figure above; from the first one to the widget above."""
         if not self._cursor:
             self.post_message(EdgePassed(-1))
         self._move_to(self._cursor - 1)
 
     def action_cursor_right(self) -> None:
-        """The figure at the right."""
+        """Go to the figure at the right."""
         self._sideways(1)
 
     def action_cursor_left(self) -> None:
-        """The figure at the left."""
+        """Go to the figure at the left."""
         self._sideways(-1)
 
     def _sideways(self, columns: int) -> None:
@@ -204,11 +204,11 @@ class StatStrip(Widget, can_focus=True):
             self._move_to(place)
 
     def action_cursor_top(self) -> None:
-        """The first figure."""
+        """Go to the first figure."""
         self._move_to(0)
 
     def action_cursor_bottom(self) -> None:
-        """The last figure."""
+        """Go to the last figure."""
         self._move_to(len(self._facts) - 1)
 
     def action_open_row(self) -> None:
@@ -217,7 +217,7 @@ class StatStrip(Widget, can_focus=True):
             self.post_message(self.Opened(self.current))
 
     def action_toggle_detail(self) -> None:
-        """Ask what the figure under the cursor is."""
+        """Request details of the figure under the cursor."""
         if self.current is not None:
             self.post_message(self.DetailRequested(self.current))
 
@@ -309,19 +309,19 @@ class ChartPanel(Panel):
         self._order = 0
 
     def next_order(self, orders: Sequence[str]) -> str:
-        """The order after the one that the lines are in."""
+        """Return the order after the current one."""
         self._order = (self._order + 1) % len(orders)
         return orders[self._order]
 
     def wait(self, lines: int = 1) -> None:
-        """Say that it is being computed, in the room of so many lines."""
+        """Show a placeholder of some lines while the panel is being computed."""
         self.fill([])
         self._order = 0
         self.bars.wait(WAITING + "\n" * (lines - 1))
         self.display = True
 
     def fill(self, entries: Sequence[Entry], *, note: str = "") -> None:
-        """Show other lines; a panel without any goes away."""
+        """Show other lines; a panel without lines is hidden."""
         self.entries = tuple(entries)
         self.bars.show([entry.row for entry in self.entries])
         if self._stack is not None:
@@ -448,7 +448,7 @@ class StatPanel(Panel):
         return fact_details(self.current) if self.current is not None else None
 
     def wait(self) -> None:
-        """Say that the figures are being computed."""
+        """Show a placeholder while the figures are being computed."""
         self._strip.show([])
         self.annotate(WAITING)
 
@@ -473,7 +473,7 @@ class StatPanel(Panel):
 
 
 def fact_details(fact: Fact) -> Details:
-    """A figure with what it was computed from, and what it means."""
+    """Return a figure with its source and its meaning."""
     known = definition(fact.name)
     value = format_value(fact.kind, fact.value)
     return sections(
@@ -492,6 +492,6 @@ class Guidance(Static):
     """
 
     def show(self, words: str) -> None:
-        """Show where to begin, or why that is not known; nothing where there are no words."""
+        """Show where to begin, or why that is unknown; hidden without a text."""
         self.update(Content(plain(words)))
         self.display = bool(words)

@@ -72,7 +72,7 @@ class DashboardPanels(ViewBody):
         """Whether it is computed what the iterations were used for."""
 
     def compose(self) -> ComposeResult:
-        """Findings above, all else in columns, the most informative first."""
+        """Yield the findings, then all other panels in columns, the most informative first."""
         with VerticalScroll(id="dashboard", can_focus=False):
             yield ChartPanel("Expert Systems", "findings", id="findings-panel", above=Guidance())
             with Columns(id="columns"):
@@ -97,7 +97,7 @@ class DashboardPanels(ViewBody):
                 yield ChartPanel("Not recorded in this profile", "", id="missing-panel", as_text=True)
 
     def populate(self) -> None:
-        """Have everything computed; until it is there, a sign stands in its place."""
+        """Compute all panels; placeholders are shown until then."""
         self._request += 1
         self.board = None
         self._is_computing = True
@@ -112,7 +112,7 @@ class DashboardPanels(ViewBody):
         self.run_worker(compute, thread=True, exclusive=True, group="dashboard")
 
     def _compute(self, request: int, profile: Profile, gpu: str | None) -> None:
-        """Compute one part after another, the quick ones first; each is shown as soon as it is there."""
+        """Compute one part after another, the quick ones first, and show each when it is ready."""
         shows = DashboardParts(
             board=self._show_board,
             courses=lambda courses: self._show_iterations(courses, is_all=False),
@@ -129,7 +129,7 @@ class DashboardPanels(ViewBody):
             self.app.call_from_thread(self._take, request, show, made)
 
     def _take(self, request: int, show: Callable[[Any], None], made: Any) -> None:
-        # Another session may have been chosen, or the file read again, in the meantime.
+        # The session or the profile may have changed meanwhile.
         if request == self._request and self.is_attached:
             show(made)
 
@@ -171,7 +171,7 @@ class DashboardPanels(ViewBody):
         self._keep_focus()
 
     def show_top(self, name: str, board: Dashboard, order: str) -> None:
-        """The top ops or kernels in an order."""
+        """Show the top ops or kernels in an order."""
         if name == "ops":
             entries = of_work.op_entries(board, order)
             note = of_work.ops_note(board, order)
@@ -214,13 +214,13 @@ class DashboardPanels(ViewBody):
         self.query_one(TimesChart).show(course.times if course is not None else None, is_all=self._are_uses_known)
 
     def _show_busy(self, profile: Profile) -> None:
-        """A lane for each GPU; sessions have clocks of their own, so there are none over several."""
+        """Show a lane for each GPU of one session; clocks of several sessions differ."""
         busy = busy_time(profile)
         chart = self.query_one(BusyChart)
         if busy.is_empty() or self._several:
             chart.show([], 0)
             return
-        # Over the wall time, which the share in front of the lane is of.
+        # Over the wall time, like the share before the lane.
         first, last = wall_bounds(profile)[busy["session"][0]]
         busy = busy.update(utilization(profile), on=["session", "device"])
 
@@ -269,7 +269,7 @@ class DashboardPanels(ViewBody):
         self._is_filled()
 
     def _keep_focus(self) -> None:
-        """Where what had the focus has gone away, or has no lines, the first chart with lines has it."""
+        """Focus the first chart with lines, if the focused panel is hidden or empty."""
         focused = self.screen.focused
         if focused is None or (isinstance(focused, BarList) and not (focused.rows or focused.is_waiting)):
             first = next((p.bars for p in self.query(ChartPanel) if p.entries and p.display), None)
@@ -278,13 +278,13 @@ class DashboardPanels(ViewBody):
         self.app.post_message(KeysReady())
 
     def has_to_wait(self, key: str) -> bool:
-        """Whether a key is for lines, and what has the focus has none yet."""
+        """Return whether a key is for lines of a panel that is still empty."""
         focused = self.screen.focused
         is_empty = focused is None or (isinstance(focused, BarList | StatStrip) and not focused.has_lines)
         return self._is_computing and is_empty and key in LINE_KEYS
 
     def show_failure(self, words: str) -> None:
-        """No key waits for what does not come."""
+        """Release keys that wait for lines that could not be computed."""
         self._is_filled()
 
     def _is_filled(self) -> None:
@@ -310,7 +310,7 @@ class DashboardScreen(ViewScreen):
     ] + [binding for binding in bindings_for(Scope.APP) if getattr(binding, "id", "") == "app.write-note"]
 
     def make_body(self) -> DashboardPanels:
-        """The panels."""
+        """Return the panels."""
         return DashboardPanels()
 
     @property
@@ -319,12 +319,12 @@ class DashboardScreen(ViewScreen):
         return self.query_one(DashboardPanels)
 
     def has_to_wait(self, key: str) -> bool:
-        """Whether a key is for lines that are still to come; before the panels are there, they are."""
+        """Return whether a key is for lines that are still to come; before the panels are there, they are."""
         panels = self.query(DashboardPanels)
         return panels.first().has_to_wait(key) if panels else key in LINE_KEYS
 
     def links(self) -> list[Link]:
-        """Every link of what is shown."""
+        """Return every link on the dashboard."""
         entries = [entry.link for panel in self.query(ChartPanel) if panel.display for entry in panel.entries]
         facts = [self._link_of(fact) for fact in self.query_one(StatPanel).facts]
         return [link for link in (*entries, *facts) if link is not None]
@@ -357,7 +357,7 @@ class DashboardScreen(ViewScreen):
         board = self.panels.board
         facts = board.performance if board is not None else ()
         left_out = replayed_sessions(self.profile)
-        # More than one session has them only where each has its own, and the figures are of none.
+        # With several sessions with iterations, the figures are of none of them.
         iterated = iteration_spreads(without_sessions(self.profile, left_out))["session"]
         return link_of_fact(fact, facts, left_out=left_out, iterated=iterated[0] if len(iterated) == 1 else None)
 
@@ -397,21 +397,21 @@ class DashboardScreen(ViewScreen):
     """What has the line that the details are of."""
 
     def leave_level(self) -> bool:
-        """Close the details, and go back to the line that they are of."""
+        """Close the details, and return to their line."""
         closed = super().leave_level()
         if closed and self._detailed is not None and self._detailed.focusable:
             self._detailed.focus()
         return closed
 
     def on_detail_pane_uncovered(self) -> None:
-        """Back to the line that the details are of."""
+        """Return to the line of the details."""
         if self._detailed is not None and self._detailed.focusable:
             self._detailed.focus()
 
     # --- notes -------------------------------------------------------------------------------------------------------
 
     def action_write_note(self) -> None:
-        """Ask for a note on the panel that has the focus."""
+        """Ask for a note on the focused panel."""
         panel = next((panel for panel in self.query(Panel) if panel.has_focus_within), None)
         if panel is None:
             self.explorer.action_write_note()
@@ -436,12 +436,12 @@ class DashboardScreen(ViewScreen):
         self._show_remarks()
 
     def populate(self) -> None:
-        """Have everything computed; what was written on panels is there."""
+        """Compute everything; notes on panels are shown at once."""
         super().populate()
         self._show_remarks()
 
     def on_screen_resume(self, event: ScreenResume) -> None:
-        """What was written on panels may have been changed in another view."""
+        """Update the notes on panels, which may have changed in another view."""
         if self.has_widgets:
             self._show_remarks()
 
@@ -450,8 +450,8 @@ class DashboardScreen(ViewScreen):
             note = self.explorer.notes.note_at(self._note_place(panel))
             panel.remark(note.text.splitlines()[0] if note is not None else "")
 
-    def explained(self) -> list[str]:
-        """The names of the figures that have the focus, for the help."""
+    def focused_figures(self) -> list[str]:
+        """Return the names of the focused figures, for the help."""
         focused = self.focused
         for panel in self.query(ChartPanel):
             if panel.bars is focused and panel.metric:
@@ -462,10 +462,10 @@ class DashboardScreen(ViewScreen):
         return [fact.name] if self.query_one(StatPanel).has_focus_within and fact is not None else []
 
     def help_entries(self) -> list[tuple[str, str]]:
-        """What the figure under the cursor means."""
+        """Return the meaning of the figure under the cursor."""
         return [
             entry
-            for known in map(definition, self.explained())
+            for known in map(definition, self.focused_figures())
             for entry in (
                 (known.title, known.means),
                 ("", f"= {known.formula}"),

@@ -49,7 +49,7 @@ MAX_UNKNOWN_WITH_WORD: Final = 2
 
 
 def finding_entries(advice: Advice, *, several: bool) -> list[Entry]:
-    """The most expensive findings, one a cause."""
+    """Return the most expensive findings, one per cause."""
     lines = []
     for row in advice.top_findings.iter_rows(named=True):
         sign = SEVERITY_SIGNS.get(row["severity"] or "", TOOLS_OWN)
@@ -76,7 +76,7 @@ def finding_entries(advice: Advice, *, several: bool) -> list[Entry]:
 
 
 def wall_entries(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
-    """What the wall time of one session was used for; what is not recorded has no line."""
+    """Return the uses of the wall time of one session, without those that are not recorded."""
     known = rows.drop_nulls("time_ns")
     most = known["time_ns"].max()
     with_ops, with_api = profile["ops"].height > 0, profile["api_calls"].height > 0
@@ -98,7 +98,7 @@ def wall_entries(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
 
 
 def wall_note(rows: pl.DataFrame) -> str:
-    """The wall time, and which of its uses are not recorded."""
+    """Return the wall time, and its uses that are not recorded."""
     if rows.is_empty():
         return ""
     unknown = rows.filter(rows["time_ns"].is_null())["category"].to_list()
@@ -107,7 +107,7 @@ def wall_note(rows: pl.DataFrame) -> str:
 
 
 def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
-    """How much of its wall time each session had GPU work; of few sessions also what each one's time was used for.
+    """Return the share of GPU work in each session's wall time; for few sessions also its uses.
 
     Wall times of several sessions are never added up: every share is of the session's own.
     """
@@ -151,7 +151,7 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
 
 
 def utilization_entries(devices: pl.DataFrame, *, several_sessions: bool) -> list[Entry]:
-    """Busy time of each GPU; of a single one its idle time as well."""
+    """Return the busy time of each GPU; of a single one also its idle time."""
     known = devices.drop_nulls("busy_ns")
     entries = []
     for row in known.iter_rows(named=True):
@@ -180,7 +180,7 @@ def utilization_entries(devices: pl.DataFrame, *, several_sessions: bool) -> lis
 
 
 def iteration_entries(courses: Sequence[IterationCourse]) -> list[Entry]:
-    """Of one session the longest and shortest iteration and the steady stretch; of several the mean of each."""
+    """Return longest, shortest and steady iterations of one session; for several sessions their means."""
     if len(courses) != 1:
         return _means(courses)
     times = courses[0].times.sort("duration_ns", descending=True, maintain_order=True)
@@ -240,7 +240,7 @@ def _means(courses: Sequence[IterationCourse]) -> list[Entry]:
 
 
 def iteration_note(courses: Sequence[IterationCourse], drawn: IterationCourse | None) -> str:
-    """How many there are, and how they are known; of several sessions, which one is drawn."""
+    """Return the number of iterations and their source; for several sessions, which one is drawn."""
     if drawn is None:
         return ""
     spread = drawn.spread
@@ -252,7 +252,7 @@ def iteration_note(courses: Sequence[IterationCourse], drawn: IterationCourse | 
 
 
 def gap_entries(rows: pl.DataFrame, *, several: bool) -> list[Entry]:
-    """The longest idle gaps: what came after, and what the CPU did meanwhile; else in which iteration they are."""
+    """Return the longest idle gaps with the next work and the CPU's activity, else with their iteration."""
     if rows.is_empty():
         return []
     most = rows["duration_ns"].max()
@@ -277,7 +277,7 @@ def gap_entries(rows: pl.DataFrame, *, several: bool) -> list[Entry]:
 
 
 def gaps_note(rows: pl.DataFrame) -> str:
-    """What stands before and behind the arrow of a gap."""
+    """Return the meaning of the texts around the arrow of a gap."""
     known = "where the CPU was " if rows["cpu_in"].count() else ""
     return f"{known}→ what came next"
 

@@ -43,12 +43,12 @@ UNKNOWN_CALLS: Final = "–"
 
 
 def op_entries(board: Dashboard, order: str) -> list[Entry]:
-    """The first ops in an order."""
+    """Return the first ops in an order."""
     return _top_entries(board.ops, order, board.counted_ops, "op", link_of_op)
 
 
 def kernel_entries(board: Dashboard, order: str) -> list[Entry]:
-    """The first kernels in an order."""
+    """Return the first kernels in an order."""
 
     def link(row: dict[str, Any]) -> Link:
         return link_of_name("kernels", row)
@@ -65,7 +65,7 @@ def _top_entries(
     *,
     on_gpu: bool = True,
 ) -> list[Entry]:
-    """How often, the figure that they are in order of (the total, where that is how often), the sign of tensor cores.
+    """Return lines with counts, the figure that they are sorted by, and the tensor-core symbol.
 
     Args:
         all_rows: The largest total first.
@@ -111,7 +111,7 @@ _KIND_OF_TYPE: Final = {"communication": "communication", "copy": "memory", "mem
 
 
 def _kind(row: dict[str, Any]) -> str:
-    """The kind of work that a line of ops or kernels is."""
+    """Return the kind of work of a line of ops or kernels."""
     if row.get("op_type") in _KIND_OF_TYPE:
         return _KIND_OF_TYPE[row["op_type"]]
     uses = row["uses_tensor_core"]
@@ -125,12 +125,12 @@ def _times(number: int | None) -> str:
 
 
 def times_symbol() -> str:
-    """What stands behind how often something was."""
+    """Return the symbol after a count."""
     return "×"
 
 
 def ops_note(board: Dashboard, order: str) -> str:
-    """Where the ops are from, what they are counted in, and in order of what they are."""
+    """Return the source of the ops, their unit of counting, and their order."""
     from_ = "recorded, GPU self time"
     if not board.ops_recorded:
         from_ = "inferred from kernel names"
@@ -140,13 +140,13 @@ def ops_note(board: Dashboard, order: str) -> str:
 
 
 def counted_note(counted: str, order: str) -> str:
-    """What is counted, and in order of what the lines are."""
+    """Return the unit of counting, and the order."""
     words = {ORDERS[1]: f"by {counted}", ORDERS[2]: "by average"}.get(order, "")
     return ", ".join(filter(None, (f"{times_symbol()} {counted}", words)))
 
 
 def split_entries(board: Dashboard) -> list[Entry]:
-    """GPU time by kind of work."""
+    """Return GPU time by kind of work."""
     return _parts(
         board.split,
         "group",
@@ -156,7 +156,7 @@ def split_entries(board: Dashboard) -> list[Entry]:
 
 
 def use_entries(board: Dashboard) -> list[Entry]:
-    """GPU time by what it went into."""
+    """Return GPU time by use."""
     return _parts(board.gpu_uses, "use", lambda row: link_of_use(row["use"]), looks=LOOK_OF)
 
 
@@ -168,7 +168,7 @@ def _parts(
     words: Mapping[str, str] | None = None,
     looks: Mapping[str, str] | None = None,
 ) -> list[Entry]:
-    """Parts of a whole, to be distinguished by their fills."""
+    """Return parts of a whole with distinct fills."""
     most = rows["total_ns"].max()
     return [
         Entry(
@@ -188,7 +188,7 @@ def _parts(
 
 
 def tensor_core_entries(board: Dashboard) -> list[Entry]:
-    """The two figures that tools call by nearly the same name, each with what it is a share of."""
+    """Return the two figures that tools call by similar names, each with what it is a share of."""
     use, facts = board.tensor_cores, {fact.name: fact for fact in board.performance}
     of = (
         ("tc_efficiency_pct", "DLProf efficiency", use.eligible_using_ns, use.eligible_known_ns),
@@ -209,14 +209,14 @@ def tensor_core_entries(board: Dashboard) -> list[Entry]:
 
 
 def tensor_core_note(board: Dashboard) -> str:
-    """Why nothing is known; else what the figures are shares of."""
+    """Return why nothing is known; else what the figures are shares of."""
     if board.tensor_cores.reason:
         return board.tensor_cores.reason
     return "share of eligible; share of all kernel time"
 
 
 def copy_entries(board: Dashboard) -> list[Entry]:
-    """Copies by direction."""
+    """Return copies by direction."""
     most = board.copies["total_ns"].max()
     records = list(board.copies.iter_rows(named=True))
     columns = [
