@@ -15,7 +15,7 @@ from tests.analysis.frames import profile
 from tui.analysis import memo
 from tui.analysis.memo import once_per_profile
 from tui.cache import spill
-from tui.cache.spill import held_bytes, is_mapped, spill_to_disk
+from tui.cache.spill import PieceCollector, held_bytes, is_mapped, release_memory, sort_rows, spill_to_disk
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -102,3 +102,32 @@ def test_results_are_kept_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
     assert made == ["first", "second", "third"]
     assert second(whole)[0].startswith("second")
     assert made == ["first", "second", "third", "second"]
+
+
+def test_a_frame_in_pieces_is_that_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spill, "_PIECE_ROWS", 30_000)
+    data = frame().drop("text")
+    pieces = PieceCollector(data.schema | {"missing": pl.Int64()})
+    for first in range(0, ROWS, 7_000):
+        piece = data.slice(first, 7_000)
+        pieces.add(piece if first else piece.drop("some"))
+    found = pieces.frame()
+
+    expected = data.with_columns(
+        pl.when(pl.col("number") >= 7_000).then("some").alias("some"), missing=pl.lit(None, pl.Int64)
+    )
+    assert_frame_equal(found, expected)
+    assert all(is_mapped(found[name]) for name in ("number", "name", "some"))
+    release_memory()
+    assert_frame_equal(found, expected)
+    assert PieceCollector(data.schema).frame().schema == data.schema
+
+
+def test_sorted_rows_keep_the_order_of_equal_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spill, "_AT_ONCE", 1_000)
+    data = frame().drop("text").with_columns(key=pl.col("number") % 17)
+    found = sort_rows(data, "key")
+
+    assert_frame_equal(found, data.sort("key", maintain_order=True))
+    assert is_mapped(found["number"])
+    assert sort_rows(found, "key") is found

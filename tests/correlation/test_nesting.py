@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import tui.correlation.launches
 import tui.correlation.nesting
+from tui.correlation.launches import parents_and_depths
 from tui.correlation.nesting import NONE, nested
 
 
@@ -118,3 +121,31 @@ def test_nesting_in_parts_is_that_of_the_whole(slack: int, monkeypatch: pytest.M
     assert (in_parts.parent == whole.parent).all()
     assert (in_parts.depth == whole.depth).all()
     assert (in_parts.innermost(thread, end) == whole.innermost(thread, end)).all()
+
+
+@given(trees(), st.integers(1, 6))
+def test_parents_in_pieces_are_those_of_the_whole(intervals: list[tuple[int, int, int]], size: int) -> None:
+    columns = dict(zip(("tid", "start_ns", "end_ns"), zip(*intervals, strict=True), strict=True)) if intervals else {}
+    rows = pl.DataFrame(columns, schema={"tid": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64})
+    # Longer than the rounding that is allowed for.
+    rows = rows.select(
+        "tid",
+        pl.col("start_ns", "end_ns") * 10_000,
+        pid=pl.lit(None, pl.Int64),
+    ).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+    rows = rows.sort("start_ns", maintain_order=True)
+    with pytest.MonkeyPatch.context() as patch:
+        whole = parents_and_depths(rows)
+        patch.setattr(tui.correlation.launches, "_ROWS_AT_ONCE", size)
+        found = parents_and_depths(rows)
+
+    assert [series.to_list() for series in found] == [series.to_list() for series in whole]
+
+
+def test_a_range_around_all_others_is_their_parent_in_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.correlation.launches, "_ROWS_AT_ONCE", 3)
+    rows = pl.DataFrame({"start_ns": [0, *range(0, 90_000, 9_000)], "duration_ns": [100_000, *[5_000] * 10]})
+    parent, depth = parents_and_depths(rows.with_columns(pid=pl.lit(None, pl.Int64), tid=pl.lit(5, pl.Int64)))
+
+    assert parent.to_list() == [None, *[0] * 10]
+    assert depth.to_list() == [0, *[1] * 10]

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tui.loaders.protobuf_wire
 from tests.loaders.wire import field, fixed64, message, varint
-from tui.loaders.protobuf_wire import FieldKind, Messages, WireReader
+from tui.loaders.protobuf_wire import FieldKind, Fields, Messages, WireFile, WireReader
 
 WANTED = {1: FieldKind.INT, 2: FieldKind.SPAN, 3: FieldKind.DOUBLE, 4: FieldKind.FIXED}
 
@@ -97,3 +98,60 @@ def test_any_bytes_are_survived() -> None:
         assert (fields.ends <= wire.size).all()
         found = wire.messages(np.array([0]), np.array([wire.size]), WANTED)
         assert (found.spans(2).end <= wire.size).all()
+
+
+def in_windows(content: bytes) -> tuple[WireFile, Fields]:
+    file = WireFile(lambda begin, end: content[begin:end], len(content))
+    return file, file.fields(0, file.size)
+
+
+def test_fields_read_in_windows_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(5)
+    content = b"".join(
+        field(number, rng.randbytes(rng.choice((0, 3, 60, 700))))
+        if number % 3
+        else field(number, rng.randrange(1 << 60))
+        for number in (rng.randrange(1, 40) for _ in range(300))
+    )
+    wire = WireReader.from_bytes(content)
+    whole = wire.split(0, wire.size)
+    for window in (64, 257, 1 << 20):
+        monkeypatch.setattr(tui.loaders.protobuf_wire, "_WINDOW", window)
+        file, found = in_windows(content)
+
+        assert (found.numbers.tolist(), found.begins.tolist()) == (whole.numbers.tolist(), whole.begins.tolist())
+        assert (found.ends.tolist(), found.ints, file.damaged) == (whole.ends.tolist(), whole.ints, 0)
+
+
+def test_a_cut_field_longer_than_a_window_ends_with_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.loaders.protobuf_wire, "_WINDOW", 64)
+    content = (field(1, b"first") + field(2, bytes(5000)))[:-10]
+    file, found = in_windows(content)
+
+    assert (found.numbers.tolist(), found.ends.tolist(), file.damaged) == ([1, 2], [7, len(content)], 1)
+    assert file.texts(*found.positions(1)) == ["first"]
+
+
+def test_fields_far_apart_are_gathered_in_one_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.loaders.protobuf_wire, "_WINDOW", 64)
+    file, found = in_windows(field(1, "one") + field(2, bytes(5000)) + field(1, "two"))
+    wire, begins, ends = file.gather(*found.positions(1))
+
+    assert (wire.size, wire.texts(begins, ends)) == (6, ["one", "two"])
+
+
+def test_any_bytes_are_survived_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.loaders.protobuf_wire, "_WINDOW", 32)
+    rng = random.Random(4)
+    for _ in range(200):
+        file, found = in_windows(rng.randbytes(rng.randrange(1, 300)))
+        assert (found.begins <= found.ends).all()
+        assert (found.ends <= file.size).all()
+
+
+def test_the_first_field_of_small_messages_is_read_alone() -> None:
+    messages = [field(1, 300), field(2, 5) + field(1, 7)]
+    ends = np.cumsum([len(one) for one in messages])
+    wire = WireReader.from_bytes(*messages)
+
+    assert wire.leading_ints(ends - [len(one) for one in messages], 1).tolist() == [300, -1]

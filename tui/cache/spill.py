@@ -18,6 +18,7 @@ import polars as pl
 
 from tui.cache.secure_files import DamagedError, MappedColumn, map_file, unnamed_file
 from tui.model.schema import NAME
+from tui.runtime import release_freed_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -280,8 +281,90 @@ def filter_rows(frame: pl.DataFrame, *which: pl.Expr) -> pl.DataFrame:
     rows = frame.lazy().select(pl.arg_where(pl.all_horizontal(which))).collect().to_series()
     if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1:
         return frame.slice(int(rows[0]), len(rows))
-    columns = (frame.select(name).to_series() for name in frame.columns)
-    return pl.DataFrame([spill_to_disk(column.gather(rows)) for column in columns])
+    return gather_rows(frame, rows)
+
+
+def gather_rows(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
+    """Rows of a frame by position; of a large one column by column, spilled to disk."""
+    if not _Memory.is_low or len(rows) < _AT_ONCE:
+        return frame.select(pl.all().gather(rows))
+    columns = []
+    for name in frame.columns:
+        column = frame.select(name).to_series()
+        is_null = column.null_count() == len(column)
+        columns.append(null_column(name, len(rows), column.dtype) if is_null else spill_to_disk(column.gather(rows)))
+        del column
+        release_mapped()
+    return pl.DataFrame(columns)
+
+
+def sort_rows(frame: pl.DataFrame, by: str) -> pl.DataFrame:
+    """Sort a frame by a column of numbers without nulls, equal ones in their order; a large frame as `gather_rows`."""
+    if frame[by].is_sorted():
+        return frame
+    if not _Memory.is_low or frame.height < _AT_ONCE:
+        return frame.sort(by, maintain_order=True)
+    order = np.argsort(frame[by].to_numpy(), kind="stable").astype(np.uint32)
+    return gather_rows(frame, pl.Series(order))
+
+
+def release_mapped() -> None:
+    """Release the memory of mapped columns if memory is low; what is used again is read from their files."""
+    for file in tuple(_MAPPED.values()) if _Memory.is_low else ():
+        data = file[2]()
+        if data is not None:
+            data.madvise(mmap.MADV_DONTNEED)
+
+
+def release_memory() -> None:
+    """Release mapped columns and freed memory if memory is low; called between the steps of reading a large input."""
+    if _Memory.is_low:
+        release_mapped()
+        release_freed_memory()
+
+
+_PIECE_ROWS: Final = 1 << 19
+"""Rows that are kept in memory before they are spilled."""
+
+
+class PieceCollector:
+    """Collects a frame that arrives in pieces; if it becomes large, its pieces are spilled to disk.
+
+    Args:
+        columns: The names and types of all columns; where a piece lacks one, it is null.
+    """
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns = columns
+        self._new: list[pl.DataFrame] = []
+        self._new_rows = 0
+        self._spilled: list[pl.DataFrame] = []
+        self.height = 0
+
+    def add(self, piece: pl.DataFrame) -> None:
+        """Append rows."""
+        self._new.append(piece)
+        self._new_rows += piece.height
+        self.height += piece.height
+        if self._new_rows >= _PIECE_ROWS:
+            set_low_memory()
+            self._spilled.append(spill_to_disk(pl.concat(self._new, how="diagonal", rechunk=True)))
+            self._new, self._new_rows = [], 0
+
+    def frame(self) -> pl.DataFrame:
+        """All rows; columns without values take no memory. Returned once."""
+        pieces = [*self._spilled, *self._new]
+        self._spilled, self._new = [], []
+        found = pl.concat(pieces, how="diagonal") if pieces else pl.DataFrame()
+        is_there = bool(pieces)
+        if is_there and low_memory():
+            found = pl.DataFrame([spill_to_disk(found.select(name).to_series()) for name in found.columns])
+            del pieces
+            release_memory()
+        missing = (pl.lit(None, dtype).alias(name) for name, dtype in self._columns.items() if name not in found)
+        if not is_there:
+            return pl.DataFrame(schema=self._columns)
+        return found.with_columns(*missing).select(*self._columns)
 
 
 def held_bytes(result: Any) -> int:

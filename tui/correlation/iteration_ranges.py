@@ -196,14 +196,24 @@ def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
     none = Steps(ranges.with_columns(pl.lit(None, pl.Int32).alias("iteration")), None)
     if ranges.is_empty():
         return none
-    numbered = ranges.with_row_index("row").filter(pl.col("start_ns").is_not_null(), is_plausible_duration())
-    names = numbered["name"].unique().drop_nulls().cast(pl.String)
+    names = ranges["name"].unique().drop_nulls().cast(pl.String)
     families_of_names = names.str.replace_all(r"[0-9]+", "#")
     families_of_names = families_of_names.zip_with(~names.str.contains(SERVER_STEP), pl.Series([_SERVER]))
     ranks = {family: _rank(family) for family in families_of_names.unique()}
     rank = families_of_names.replace_strict(ranks, return_dtype=pl.Int64) if ranks else families_of_names.cast(pl.Int64)
     table = pl.DataFrame({"text": names, "family": families_of_names, "rank": rank}).drop_nulls("rank")
-    rows = numbered.with_columns(pl.col("name").cast(pl.String).alias("text")).join(table, on="text").sort("start_ns")
+    candidates = ranges.lazy().select("name", "start_ns", "duration_ns", "pid", "tid").with_row_index("row")
+    rows = (
+        candidates.filter(
+            pl.col("name").is_in(table["text"].cast(ranges["name"].dtype).implode()),
+            pl.col("start_ns").is_not_null(),
+            is_plausible_duration(),
+        )
+        .collect()
+        .with_columns(pl.col("name").cast(pl.String).alias("text"))
+        .join(table, on="text")
+        .sort("start_ns")
+    )
     families = (
         rows.with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))
         .group_by("family", "rank", "pid", "tid", maintain_order=True)
@@ -228,13 +238,9 @@ def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
         pl.col("pid").eq_missing(pl.lit(family["pid"], pl.Int64)),
         pl.col("tid").eq_missing(pl.lit(family["tid"], pl.Int64)),
     )
-    marks = pl.DataFrame({"row": chosen["row"], "iteration": _numbers(chosen["text"], family["family"])})
-    marked = (
-        ranges.drop("iteration")
-        .with_row_index("row")
-        .join(marks, on="row", how="left", maintain_order="left")
-        .select(ranges.columns)
-    )
+    numbers = pl.repeat(None, ranges.height, dtype=pl.Int32, eager=True)
+    numbers = numbers.scatter(chosen["row"], _numbers(chosen["text"], family["family"]))
+    marked = ranges.with_columns(numbers.alias("iteration"))
     name = family["family"].rstrip("# ") or family["family"]
     if family["rank"] == _SERVER_RANK:
         return Steps(marked, "the server's annotations of its steps")

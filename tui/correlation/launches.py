@@ -11,7 +11,7 @@ from tui.correlation.nesting import NONE, Nesting, nested
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -125,6 +125,64 @@ def nest(rows: pl.DataFrame, *, slack_ns: int = SLACK_NS) -> Nesting:
     start = rows["start_ns"].to_numpy().astype(np.int64, copy=False)
     end = start + rows["duration_ns"].to_numpy().astype(np.int64, copy=False)
     return nested(thread_codes(rows["pid"], rows["tid"]), start, end, slack=slack_ns)
+
+
+_ROWS_AT_ONCE: Final = 1 << 20
+"""Rows that are nested at once, to bound the memory."""
+
+
+def parents_and_depths(rows: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+    """The row of each row's parent and the number of enclosing rows, as `nest`, in bounded memory.
+
+    Args:
+        rows: With ``pid``, ``tid``, ``start_ns`` and ``duration_ns`` (none of the times null), sorted by start.
+    """
+    if rows.height <= _ROWS_AT_ONCE:
+        nesting = nest(rows)
+        return parents(nesting), pl.Series(nesting.depth, dtype=pl.Int32)
+    start, duration = (rows[name].to_numpy() for name in ("start_ns", "duration_ns"))
+    parent = np.full(rows.height, _NO_ROW, np.uint32)
+    depth = np.zeros(rows.height, np.int32)
+    for of_thread in _rows_of_threads(rows):
+        first, still_open = 0, np.zeros(0, np.uint32)
+        cut_ns = np.zeros(0, np.int64)
+        while first < len(of_thread):
+            stop = first + max(_ROWS_AT_ONCE, len(still_open))
+            if stop < len(of_thread):
+                # Rows with the same start stay together: the longest of them is the outermost.
+                stop = first + int(np.searchsorted(start[of_thread[first:]], start[of_thread[stop]], side="right"))
+            new = of_thread[first:stop]
+            here = np.concatenate([still_open, new])
+            ends = np.concatenate([cut_ns, start[new] + duration[new]])
+            nesting = nested(np.zeros(len(here), np.int64), start[here], ends, slack=SLACK_NS)
+            added = slice(len(still_open), None)
+            inner = nesting.parent[added]
+            parent[new] = np.where(inner == NONE, _NO_ROW, here[inner])
+            depth[new] = nesting.depth[added]
+            # What may enclose later rows is nested with these again.
+            goes_on = np.minimum(ends, nesting.ends) >= start[new[-1]]
+            still_open, cut_ns = here[goes_on], np.minimum(ends, nesting.ends)[goes_on]
+            first = stop
+    found = pl.Series(parent)
+    return found.set(found == _NO_ROW, None), pl.Series(depth)
+
+
+_NO_ROW: Final = np.uint32((1 << 32) - 1)
+
+
+def _rows_of_threads(rows: pl.DataFrame) -> Iterator[npt.NDArray[np.uint32]]:
+    """The row numbers of each thread, in order."""
+    blocks = range(0, rows.height, _ROWS_AT_ONCE)
+
+    def codes_of(first: int) -> npt.NDArray[np.int64]:
+        return thread_codes(*(rows[name].slice(first, _ROWS_AT_ONCE) for name in ("pid", "tid")))
+
+    threads = np.unique(np.concatenate([np.unique(codes_of(first)) for first in blocks]))
+    small = np.uint16 if len(threads) <= np.iinfo(np.uint16).max else np.uint32
+    codes = np.concatenate([np.searchsorted(threads, codes_of(first)).astype(small) for first in blocks])
+    counts = np.bincount(codes, minlength=len(threads))
+    order = np.argsort(codes, kind="stable").astype(np.uint32)
+    yield from np.split(order, np.cumsum(counts)[:-1])
 
 
 def enclosing_rows(nesting: Nesting, pid: pl.Series, tid: pl.Series, at_ns: pl.Series) -> pl.Series:

@@ -51,6 +51,13 @@ class Nesting:
     """In the order of ``_order``: thread and end, after overlapping intervals were cut."""
     _parent_in_order: Ints
 
+    @property
+    def ends(self) -> Ints:
+        """The end of each interval, after overlapping ones were cut."""
+        found = np.empty_like(self._end_keys)
+        found[self._order] = self._end_keys % self._width // 2 + self._origin
+        return found
+
     def innermost(self, thread: Ints, at: Ints) -> Ints:
         """Return the index of the innermost interval that contains each time, both ends included, or `NONE`."""
         if not len(self._order) or not len(thread):

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.cache.spill import release_mapped
 from tui.correlation.iteration_ranges import mark_steps
 from tui.correlation.launches import iteration_at, link_ops, with_launch
 from tui.correlation.nvtx_ops import ops_from_ranges
 from tui.correlation.plausible_times import drop_outlier_times, drop_outlier_times_of_sessions, dropped_times_text
 from tui.loaders.base import PreviewBuilder
 from tui.loaders.demangle import demangled
+from tui.loaders.text.section import by_value
 from tui.model.errors import path_text
 from tui.model.names import short_name
 from tui.model.profile import Profile, profile_of
@@ -41,21 +43,10 @@ def with_throughput(activities: pl.DataFrame) -> pl.DataFrame:
 
 def with_short_names(kernels: pl.DataFrame) -> pl.DataFrame:
     """Demangle ``name`` (categorical) and add ``short_name``; each distinct name is processed once."""
-    names = kernels["name"].unique().drop_nulls().cast(pl.String).to_list()
-    plain = demangled(names)
-    full = [plain.get(name, name) for name in names]
-    known = pl.DataFrame(
-        {
-            "recorded": pl.Series(names, dtype=pl.String).cast(NAME),
-            "name": pl.Series(full, dtype=pl.String).cast(NAME),
-            "short_name": pl.Series([short_name(name) for name in full], dtype=pl.String).cast(NAME),
-        }
-    )
-    return (
-        kernels.rename({"name": "recorded"})
-        .join(known, on="recorded", how="left", maintain_order="left")
-        .drop("recorded")
-    )
+    distinct = kernels["name"].unique().drop_nulls().cast(pl.String).to_list()
+    plain = demangled(distinct)
+    full = by_value(kernels["name"], lambda name: plain.get(name, name), NAME)
+    return kernels.with_columns(full, by_value(full, short_name, NAME).alias("short_name"))
 
 
 _FIGURES: Final = (
@@ -363,6 +354,7 @@ def _in_time_order(activities: pl.DataFrame) -> pl.DataFrame:
     )
     if not keys["in_order"].fill_null(False).all():
         activities = activities.sort("session", "start_ns", nulls_last=True, maintain_order=True)
+    release_mapped()
     return activities.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("activity"))
 
 

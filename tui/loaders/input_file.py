@@ -359,9 +359,10 @@ class InputFile(RawInput):
         return FileRange(self.name, status.st_dev, status.st_ino, 0, status.st_size)
 
     @property
-    def unpacked_size(self) -> int:
-        """Bytes of its content; 0 if unknown before it is read."""
-        return (self.size or 0) if self.compression is None else 0
+    def is_plain_file(self) -> bool:
+        """Whether it is an uncompressed file, read from its beginning."""
+        is_whole = self.compression is None and self._status is not None and not self._begin_at
+        return is_whole and self.name != STANDARD_INPUT
 
     @property
     def mark_size(self) -> int:
@@ -382,7 +383,7 @@ class InputFile(RawInput):
         Raises:
             ProftuiError: There is no room for the copy.
         """
-        if self.compression is None and self._status is not None and not self._begin_at and self.name != STANDARD_INPUT:
+        if self.is_plain_file:
             return Path(self.name)
         try:
             self._scratch = Scratch()

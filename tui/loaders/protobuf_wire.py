@@ -5,6 +5,8 @@ arrays, so a million small messages take a few steps. A message with very many f
 into its fields one by one instead (`WireReader.split`), which reads only tags and lengths.
 
 A message ends at an invalid field, and is counted as damaged. Unknown fields are skipped.
+
+`WireFile` reads a message that is larger than memory: it skips long fields, and reads the others in windows.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 Integers = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -139,24 +141,7 @@ class WireReader:
     @classmethod
     def from_bytes(cls, *content: bytes) -> WireReader:
         """Make a reader of content in pieces of any size; it is copied once."""
-        return cls.from_chunks(content)
-
-    @classmethod
-    def from_chunks(cls, content: Iterable[bytes], size: int = 0) -> WireReader:
-        """Make a reader of content that arrives in pieces.
-
-        Args:
-            content: Pieces of any size.
-            size: The approximate number of bytes, if known; it saves moving them as the buffer grows.
-        """
-        whole = bytearray(size + _MARGIN)
-        at = 0
-        for piece in content:
-            whole[at : min(at + len(piece), len(whole))] = piece
-            at += len(piece)
-        del whole[at:]
-        whole += bytes(_MARGIN)
-        return cls(memoryview(whole), at)
+        return cls(memoryview(b"".join((*content, bytes(_MARGIN)))), sum(map(len, content)))
 
     def text(self, begin: int, end: int) -> str:
         """The string at a position; invalid bytes become U+FFFD. Equal strings are created once."""
@@ -233,6 +218,12 @@ class WireReader:
             np.frombuffer(numbers, np.int64), np.frombuffer(begins, np.int64), np.frombuffer(ends, np.int64), ints, at
         )
 
+    def long_field(self, at: int) -> tuple[int, int, int]:
+        """Number, begin and end of the length-delimited field at a position; the end can be after the content."""
+        tag, at = self._varint(at)
+        size, at = self._varint(at)
+        return tag >> 3, at, at + min(size, _TOO_LONG)
+
     def _varint(self, at: int) -> tuple[int, int]:
         value = shift = 0
         for byte in self.data[at : at + _LONGEST_VARINT]:
@@ -242,6 +233,14 @@ class WireReader:
                 break
             shift += 7
         return value & ((1 << 64) - 1), at
+
+    def leading_ints(self, begins: Integers, number: int) -> Integers:
+        """The varint with which each message begins if it is the field with a number, otherwise -1.
+
+        It decides which of many small messages are read at all.
+        """
+        tag = self.octets[np.minimum(begins, self.size)]
+        return np.where(tag == number << 3 | VARINT, self._varints(begins + 1)[0], -1)
 
     def messages(self, begins: Integers, ends: Integers, wanted: Mapping[int, FieldKind]) -> Messages:
         """Read messages of one type.
@@ -341,6 +340,82 @@ class WireReader:
             behind[more] += 1
             more = more[byte >= 128]
         return value.view(np.int64), behind
+
+
+_WINDOW: Final = 3 << 20
+"""Bytes that are read at once."""
+
+
+@dataclass(slots=True)
+class WireFile:
+    """A message of any size, of which parts are read at any position."""
+
+    read: Callable[[int, int], bytes]
+    """The bytes between two positions; fewer at the end."""
+    size: int
+    damaged: int = 0
+    """Messages that end early because of an invalid field."""
+
+    def wire(self, begin: int, end: int) -> WireReader:
+        """A reader of the bytes between two positions."""
+        return WireReader.from_bytes(self.read(begin, min(end, self.size)))
+
+    def windows(self, begin: int, end: int) -> Iterator[tuple[int, Fields]]:
+        """Split one message into its fields, window by window: a position, and fields relative to it.
+
+        Of a field that is longer than a window only the head is read.
+        """
+        end = min(end, self.size)
+        while begin < end:
+            wire = self.wire(begin, min(begin + _WINDOW, end))
+            is_last = begin + wire.size >= end or wire.size < _WINDOW
+            fields = wire.split(0, wire.size, goes_on=not is_last)
+            self.damaged += wire.damaged
+            yield begin, fields
+            if is_last or wire.damaged:
+                return
+            begin += fields.end
+            if wire.size - fields.end > _LONGEST_HEAD:
+                number, first, last = wire.long_field(fields.end)
+                stop = begin + last - fields.end
+                if stop > end:
+                    # The cut field may still contain whole messages.
+                    self.damaged += 1
+                    stop = end
+                at = np.array([number]), np.array([first - fields.end]), np.array([stop - begin])
+                yield begin, Fields(*at, ints={}, end=stop - begin)
+                begin = stop
+
+    def fields(self, begin: int, end: int) -> Fields:
+        """Split one message into its fields; positions are those of the whole content."""
+        found = [(at, fields) for at, fields in self.windows(begin, end) if fields.end]
+        ints: dict[int, int] = {}
+        for _, fields in found:
+            ints |= fields.ints
+        none = np.zeros(0, np.int64)
+        return Fields(
+            np.concatenate([none, *(fields.numbers for _, fields in found)]),
+            np.concatenate([none, *(at + fields.begins for at, fields in found)]),
+            np.concatenate([none, *(at + fields.ends for at, fields in found)]),
+            ints,
+            end,
+        )
+
+    def gather(self, begins: Integers, ends: Integers) -> tuple[WireReader, Integers, Integers]:
+        """A reader of some fields alone, and their positions in it."""
+        sizes = ends - begins
+        if not len(begins):
+            return WireReader.from_bytes(), begins, ends
+        first, last = int(begins.min()), int(ends.max())
+        if last - first <= 2 * int(sizes.sum()) + _WINDOW:
+            return self.wire(first, last), begins - first, ends - first
+        pieces = [self.read(at, to) for at, to in zip(begins.tolist(), ends.tolist(), strict=True)]
+        stops = np.cumsum(sizes)
+        return WireReader.from_bytes(*pieces), stops - sizes, stops
+
+    def texts(self, begins: Integers, ends: Integers) -> list[str]:
+        """Strings by their positions."""
+        return [self.wire(at, to).text(0, to - at) for at, to in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 
 def _concat(pieces: list[Messages]) -> Messages:

@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.cache.spill import filter_rows, gather_rows, release_memory, spill_to_disk
 from tui.correlation.iteration_ranges import Steps, mark_steps
-from tui.correlation.launches import iteration_at, nest, parents, with_launch
+from tui.correlation.launches import iteration_at, parents_and_depths, with_launch
 from tui.correlation.plausible_times import drop_outlier_events, dropped_events_text
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector, Session, model_columns, with_short_names
+from tui.loaders.text.section import by_value
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import NAME, RANGES
 from tui.text import number_in
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tui.loaders.chrome_trace.event_batches import Trace
     from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
@@ -43,6 +47,8 @@ WANTED: Final = (
 
 _GPU: Final = r"/device:GPU:([0-9]{1,9})\b"
 _STREAM: Final = r"(?i)^stream #([0-9]{1,18})"
+STEP_LINES: Final = ("Steps", "XLA Modules")
+"""Derived lines that can mark iterations."""
 _PYTHON: Final = "$"
 """The prefix of names of Python functions, which are traced on request."""
 
@@ -54,10 +60,12 @@ class XlaEvents:
     gpu: pl.DataFrame
     """Events on GPU streams, with ``device`` and ``stream``."""
     derived_lines: pl.DataFrame
-    """Lines that the converter for viewers adds to a GPU (``XLA Modules``, ``Steps``), with ``device`` and
-    ``thread``. They repeat events of the streams and are not counted."""
+    """Lines that the converter for viewers adds to a GPU, with ``device`` and ``thread``: at least `STEP_LINES`. They
+    repeat events of the streams and are not counted."""
     host: pl.DataFrame
     """Events on CPU threads, by start; pid and tid as Int64."""
+    derived_counts: Mapping[str, int]
+    """The number of events of each derived line, by name."""
     python_calls: int
     """The number of calls of Python functions, which are left out."""
     implausible_count: int
@@ -92,13 +100,15 @@ def split_by_device(trace: Trace, *, called: str) -> XlaEvents:
         streams, on=["pid", "tid"], how="left", maintain_order="left"
     )
     on_gpu = of_devices.filter(pl.col("device").is_not_null())
+    derived = on_gpu.filter(pl.col("stream").is_null())
     host = of_devices.filter(pl.col("device").is_null()).with_columns(pl.col("pid", "tid").cast(pl.Int64, strict=False))
     is_python = pl.col("name").cast(pl.String).str.starts_with(_PYTHON)
     python = host.select(is_python.fill_null(False).alias("is_python")).to_series()
     return XlaEvents(
         on_gpu.filter(pl.col("stream").is_not_null()),
-        on_gpu.filter(pl.col("stream").is_null()),
+        derived,
         host.filter(~python).sort("start_ns", maintain_order=True),
+        dict(derived.select(pl.col("thread").fill_null("")).group_by("thread").len().iter_rows()),
         int(python.sum()),
         trace.complete.height - near.height,
     )
@@ -110,51 +120,52 @@ _MEMORY: Final = ("pinned", "pageable", "device", "array", "managed")
 
 def activities_of(events: XlaEvents) -> pl.DataFrame:
     """Activities, with columns to find their ops: hlo_module, hlo_op, op_path, tf_op, source, scope."""
-    rows = events.gpu
-    rows = _with_details(rows, "kernel_details", _kernel_columns())
-    rows = _with_details(rows, "memcpy_details", _copy_columns())
-    rows = _with_details(rows, "memset_details", _memset_columns())
-    name = pl.col("name").cast(pl.String)
+    rows = with_short_names(events.gpu)
+    text = pl.col("text")
+    ends = (text.str.extract(r"^Memcpy([HDP])2([HDP])", part) for part in (1, 2))
+    facts = [
+        _facts_in(rows["kernel_details"], _kernel_columns()),
+        _facts_in(rows["memcpy_details"], _copy_columns()),
+        _facts_in(rows["memset_details"], _memset_columns()),
+        _facts_in(rows["context_id"], [number_in(text, r"([0-9]{1,9})$", dtype=pl.Int32).alias("context")]),
+        _facts_in(
+            rows["name"],
+            [
+                text.str.extract(r"^Mem(cpy|set)", 1).alias("work").cast(NAME),
+                pl.concat_str([*ends], separator="to").cast(NAME).alias("copy_kind"),
+            ],
+        ),
+    ]
     kind = (
         pl.when(pl.col("kernel_details").is_not_null())
-        .then(pl.lit("kernel"))
-        .when(pl.col("memcpy_details").is_not_null() | name.str.starts_with("Memcpy"))
-        .then(pl.lit("memcpy"))
-        .when(pl.col("memset_details").is_not_null() | name.str.starts_with("Memset"))
-        .then(pl.lit("memset"))
-        .otherwise(pl.lit("kernel"))
+        .then(pl.lit("kernel", NAME))
+        .when(pl.col("memcpy_details").is_not_null() | (pl.col("work") == "cpy"))
+        .then(pl.lit("memcpy", NAME))
+        .when(pl.col("memset_details").is_not_null() | (pl.col("work") == "set"))
+        .then(pl.lit("memset", NAME))
+        .otherwise(pl.lit("kernel", NAME))
     )
-    ends = ((name.str.extract(r"^Memcpy([HDP])2([HDP])", part)) for part in (1, 2))
-    return with_short_names(rows).select(
-        kind.cast(NAME).alias("kind"),
-        "name",
-        "short_name",
-        "start_ns",
-        "duration_ns",
-        "device",
-        number_in(pl.col("context_id").cast(pl.String), r"([0-9]{1,9})$", dtype=pl.Int32).alias("context"),
-        "stream",
+    return pl.concat([rows, *facts], how="horizontal").select(
+        kind.alias("kind"),
+        *("name", "short_name", "start_ns", "duration_ns", "device", "context", "stream"),
         *(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"),
-        "registers",
-        "static_shared_bytes",
-        "dynamic_shared_bytes",
+        *("registers", "static_shared_bytes", "dynamic_shared_bytes"),
         pl.coalesce("copied_bytes", "set_bytes").alias("size_bytes"),
-        pl.concat_str([*ends], separator="to").cast(NAME).alias("copy_kind"),
-        "src_memory",
+        *("copy_kind", "src_memory"),
         pl.coalesce("dst_memory", "set_memory").alias("dst_memory"),
-        "correlation",
-        "graph_node",
+        *("correlation", "graph_node"),
         pl.when(pl.col("registers").is_null()).then("kernel_details").alias("arguments"),
         "line",
         *("hlo_module", "hlo_op", "op_path", "tf_op", "source", "scope"),
     )
 
 
-def _with_details(rows: pl.DataFrame, details: str, columns: list[pl.Expr]) -> pl.DataFrame:
-    """Add the facts in a text as columns; each distinct text is parsed once."""
-    texts = rows.select(details).drop_nulls().unique()
-    read = texts.with_columns(pl.col(details).cast(pl.String).alias("text")).select(details, *columns)
-    return rows.join(read, on=details, how="left", maintain_order="left")
+def _facts_in(texts: pl.Series, facts: list[pl.Expr]) -> pl.DataFrame:
+    """Facts in texts, as columns; each distinct text is parsed once, as ``text``."""
+    distinct = texts.unique().drop_nulls().cast(pl.String)
+    positions = {text: position for position, text in enumerate(distinct)}
+    read = distinct.alias("text").to_frame().select(facts)
+    return gather_rows(read, by_value(texts, positions.get, pl.UInt32()))
 
 
 def _kernel_columns() -> list[pl.Expr]:
@@ -208,8 +219,8 @@ _LEVELS: Final = 6
 _NUMBER: Final = r"[._][0-9]+$"
 """The number at the end of the name of an HLO instruction: ``copy.1``, ``command_buffer_3``."""
 
-_OF_OP: Final = ("device", "hlo_module", "hlo_op", "op_path", "tf_op", "source")
-_KEY: Final = ("device", "hlo_module", "hlo_op", "tf_op", "instance", "by_scope")
+_NAMES_OF_OP: Final = ("device", "hlo_module", "hlo_op", "tf_op")
+_KEY: Final = ("names", "instance", "by_scope")
 
 
 def ops_of(activities: pl.DataFrame, host: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -223,13 +234,22 @@ def ops_of(activities: pl.DataFrame, host: pl.DataFrame) -> tuple[pl.DataFrame, 
         host: CPU events with ``row`` and ``parent``.
     """
     calls = (
-        host.filter(pl.col("correlation").is_not_null())
-        .unique("correlation", keep="first", maintain_order=True)
+        host.lazy()
         .select("correlation", call="row", around="parent")
+        .filter(pl.col("correlation").is_not_null())
+        .unique("correlation", keep="first", maintain_order=True)
+        .collect()
     )
-    has_name = pl.col("hlo_op").is_not_null() | _tf_path().is_not_null()
+    names = activities.select("hlo_op", tf_path=_tf_path(activities["tf_op"]))
+    has_name = pl.Series(names["hlo_op"].is_not_null() | names["tf_path"].is_not_null())
+    named = activities.select(_NAMES_OF_OP)
+    distinct = named.unique(maintain_order=True).with_row_index("names")
     work = (
-        activities.with_row_index("work")
+        activities.select("op_path", "source", "scope", "start_ns", "correlation", has_name=has_name)
+        .with_columns(
+            named.join(distinct, on=_NAMES_OF_OP, how="left", nulls_equal=True, maintain_order="left")["names"]
+        )
+        .with_row_index("work")
         .join(calls, on="correlation", how="left", maintain_order="left")
         .with_columns(
             pl.coalesce(
@@ -237,32 +257,36 @@ def ops_of(activities: pl.DataFrame, host: pl.DataFrame) -> tuple[pl.DataFrame, 
             ).alias("instance"),
             pl.col("scope").is_not_null().alias("by_scope"),
         )
+        .drop("scope", "correlation", "work")
     )
+    del calls, names, named
     found = (
-        work.filter(has_name)
+        work.filter("has_name")
         .group_by(_KEY, maintain_order=True)
         .agg(
             pl.col("op_path", "source").drop_nulls().first(),
             pl.col("around").first(),
             pl.col("start_ns").min().alias("gpu_ns"),
         )
+        .join(distinct, on="names", how="left", maintain_order="left")
     )
+    work = work.select(*_KEY, "has_name", "call")
+    release_memory()
     ops = _with_cpu_times(found, host).sort("start_ns", "gpu_ns", nulls_last=True, maintain_order=True)
     ops = ops.with_row_index("op")
     linked = (
-        work.join(ops.select(*_KEY, "op"), on=_KEY, how="left", nulls_equal=True, maintain_order="left")
-        .with_columns(pl.when(has_name).then("op"))
-        .with_columns(
-            pl.when(pl.col("op").is_not_null())
-            .then(pl.lit("recorded"))
+        work.join(ops.select(*_KEY, "op"), on=_KEY, how="left", maintain_order="left")
+        .select("call", op=pl.when("has_name").then("op"))
+        .select(
+            "op",
+            op_join=pl.when(pl.col("op").is_not_null())
+            .then(pl.lit("recorded", NAME))
             .when(pl.col("call").is_null())
-            .then(pl.lit("launch not recorded"))
-            .otherwise(pl.lit("launched outside any op"))
-            .cast(NAME)
-            .alias("op_join")
+            .then(pl.lit("launch not recorded", NAME))
+            .otherwise(pl.lit("launched outside any op", NAME)),
         )
     )
-    return _ops_of_model(ops), linked
+    return _ops_of_model(ops), activities.with_columns(linked)
 
 
 def _with_cpu_times(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
@@ -278,10 +302,13 @@ def _with_cpu_times(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
+    # The texts of a path are found once for all ops with the same names, which repeat in every iteration.
+    named = ("hlo_op", "op_path", "tf_op", "hlo_module", "source")
+    distinct = ops.select(named).unique(maintain_order=True)
     hlo = pl.col("hlo_op").cast(pl.String)
     # A text without separators is the name of an argument or of the whole program.
     jax = pl.col("op_path").cast(pl.String)
-    path = pl.coalesce(pl.when(jax.str.contains("/", literal=True)).then(jax), _tf_path())
+    path = pl.coalesce(pl.when(jax.str.contains("/", literal=True)).then(jax), _tf_path(distinct["tf_op"]))
     last = path.str.extract(r"(?s)([^/]+)/*$", 1)
     before = path.str.extract(r"(?s)^/*(.+?)/+[^/]+/*$", 1)
     group = pl.concat_str([pl.col("hlo_module").cast(pl.String), before], separator="/", ignore_nulls=True)
@@ -293,68 +320,82 @@ def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
         .when(path.str.contains("jvp(", literal=True))
         .then(pl.lit("fprop"))
     )
-    return ops.select(
-        "op",
+    texts = distinct.select(
+        *named,
         hlo.alias("op_id"),
         pl.coalesce(last, hlo).cast(NAME).alias("name"),
         pl.coalesce(tf_type, last, hlo.str.replace(_NUMBER, "")).cast(NAME).alias("op_type"),
         direction.cast(NAME).alias("direction"),
         pl.when(group != "").then(group).cast(NAME).alias("group"),
-        "start_ns",
-        "duration_ns",
-        "pid",
-        "tid",
         pl.col("source").cast(pl.String).str.strip_chars().str.replace_all("\n", ";").cast(NAME).alias("stack"),
+    )
+    return ops.join(texts, on=named, how="left", nulls_equal=True, maintain_order="left").select(
+        "op",
+        *("op_id", "name", "op_type", "direction", "group"),
+        *("start_ns", "duration_ns", "pid", "tid"),
+        "stack",
         pl.lit("recorded", NAME).alias("op_source"),
     )
 
 
-def _tf_path() -> pl.Expr:
+def _tf_path(tf_ops: pl.Series) -> pl.Series:
     """The path of a TensorFlow op, from ``path:type``; null for ops that XLA compiled (``XlaModule:``)."""
-    path = pl.col("tf_op").cast(pl.String).str.extract(r"(?s)^(.*?)(?::[\w.]*)?$", 1)
-    return pl.when(~path.is_in(("", "XlaModule"))).then(path)
+
+    def path(tf_op: str) -> str | None:
+        found = re.fullmatch(r"(?s)(.*?)(?::[\w.]*)?", tf_op)
+        return found[1] if found is not None and found[1] not in ("", "XlaModule") else None
+
+    return by_value(tf_ops, path, pl.String())
 
 
 LAUNCH: Final = "[kernel launch]"
 """The name of launch calls, for which the trace has the name of the kernel."""
 
-_NAMED_CALL: Final = r"^(?:cu|cuda|hip)[A-Z]\w*"
-_NAMED_WORK: Final = r"^Mem[a-z]+\w*"
+_NAMED_CALL: Final = re.compile(r"(?:cu|cuda|hip)[A-Z]\w*")
+_NAMED_WORK: Final = re.compile(r"Mem[a-z]+\w*")
 
 
 def with_parents(host: pl.DataFrame) -> pl.DataFrame:
     """Number the CPU events (``row``), and add ``parent`` (the row of the enclosing event) and ``depth``."""
-    nesting = nest(host)
-    return host.with_row_index("row").with_columns(
-        parents(nesting).alias("parent"), pl.Series("depth", nesting.depth, pl.Int32)
-    )
+    parent, depth = parents_and_depths(host)
+    nested = [spill_to_disk(series) for series in (parent.alias("parent"), depth.alias("depth"))]
+    release_memory()
+    return host.with_row_index("row").with_columns(nested)
 
 
-def is_call() -> pl.Expr:
-    """Whether an event is a CUDA or HIP API call, by correlation id or name."""
-    name = pl.col("name").cast(pl.String)
-    return (pl.col("correlation").is_not_null() | name.str.contains(_NAMED_CALL)).fill_null(False)
+def are_calls(host: pl.DataFrame) -> pl.Series:
+    """Which events are CUDA or HIP API calls, by correlation id or name."""
+    is_named = by_value(host["name"], lambda name: _NAMED_CALL.match(name) is not None, pl.Boolean())
+    return host["correlation"].is_not_null() | is_named.fill_null(False)
 
 
-def calls_of(host: pl.DataFrame) -> pl.DataFrame:
-    """API calls, with columns of the model. The number of a launched graph is removed from the name.
+def calls_of(calls: pl.DataFrame) -> pl.DataFrame:
+    """Calls among the CPU events, with columns of the model. The number of a launched graph is removed from the name.
 
     Calls for copies and memsets are recorded as ``MemcpyD2D`` with a flag for asynchronous calls, which is added to the
     name as in CUDA's own names.
     """
-    name = pl.col("name").cast(pl.String)
-    details = pl.coalesce("memcpy_details", "memset_details").cast(pl.String)
-    is_async = details.str.contains(r"\basync:1\b").fill_null(False)
-    work = name.str.extract(f"({_NAMED_WORK})", 1) + pl.when(is_async).then(pl.lit("Async")).otherwise(pl.lit(""))
-    plain = pl.coalesce(name.str.extract(f"({_NAMED_CALL})", 1), work)
-    return host.filter(is_call()).select(
-        plain.fill_null(LAUNCH).cast(NAME).alias("name"), "start_ns", "duration_ns", "pid", "tid", "correlation", "line"
+
+    def plain(name: str) -> str:
+        call, work = _NAMED_CALL.match(name), _NAMED_WORK.match(name)
+        return call[0] if call is not None else work[0] if work is not None else LAUNCH
+
+    def is_async(details: str) -> bool:
+        return re.search(r"\basync:1\b", details) is not None
+
+    names = by_value(calls["name"], plain, NAME).fill_null(LAUNCH)
+    details = (by_value(calls[column], is_async, pl.Boolean()) for column in ("memcpy_details", "memset_details"))
+    asynchronous = by_value(names, lambda name: f"{name}Async" if _NAMED_WORK.match(name) else name, NAME)
+    is_flagged = pl.select(pl.coalesce(*details)).to_series().fill_null(False)
+    return calls.select(
+        names.zip_with(~is_flagged, asynchronous).alias("name"),
+        *("start_ns", "duration_ns", "pid", "tid", "correlation", "line"),
     )
 
 
-def ranges_of(host: pl.DataFrame) -> pl.DataFrame:
-    """Annotations of the program and of the runtime, with columns of the model."""
-    return host.filter(~is_call()).select(
+def ranges_of(others: pl.DataFrame) -> pl.DataFrame:
+    """CPU events that are no calls, annotations of the program and of the runtime, with columns of the model."""
+    return others.select(
         "name",
         pl.lit(None, NAME).alias("domain"),
         "start_ns",
@@ -400,7 +441,9 @@ def _without_number() -> pl.Expr:
 
 def _of_line(derived_lines: pl.DataFrame, line: str) -> tuple[pl.DataFrame | None, str]:
     """The rows of a derived line of the first GPU with it, as ranges that mark iterations; and their source."""
-    rows = derived_lines.filter(pl.col("thread").str.starts_with(line), pl.col("name").is_not_null()).sort("start_ns")
+    rows = derived_lines.filter(
+        pl.col("thread").cast(pl.String).str.starts_with(line), pl.col("name").is_not_null()
+    ).sort("start_ns")
     if rows.is_empty():
         return None, ""
     first = rows.row(0, named=True)
@@ -483,15 +526,21 @@ def convert(events: XlaEvents, collector: Collector, format_name: str) -> Sessio
     """Add the events of a recording as a new session, which is returned."""
     session = collector.open_session(format_name, None)
     host = with_parents(events.host)
-    calls = calls_of(host)
-    steps = steps_of(ranges_of(host), events.derived_lines)
-    activities = activities_of(events)
+    is_call = are_calls(host)
+    calls = calls_of(filter_rows(host, pl.lit(is_call)))
+    steps = steps_of(ranges_of(filter_rows(host, pl.lit(~is_call))), events.derived_lines)
+    release_memory()
+    is_jax = host["name"].unique().cast(pl.String).str.starts_with("PjitFunction(").any()
+    del is_call
+    activities = spill_to_disk(activities_of(events))
     if "group" in events.gpu.columns:
         activities = activities.with_columns(events.gpu["group"])
+    release_memory()
     ops, activities = ops_of(activities, host)
+    del host
+    release_memory()
     marks = steps.ranges.filter(pl.col("iteration").is_not_null())
     activities = with_launch(activities, calls)
-    is_jax = host["name"].cast(pl.String).str.starts_with("PjitFunction(").any()
     session.facts.update(
         tool="XLA profiler",
         framework="JAX" if is_jax else None,
@@ -519,7 +568,7 @@ def _with_groups(activities: pl.DataFrame, events: XlaEvents) -> pl.DataFrame:
         return activities
     number = number_in(pl.col("name").cast(pl.String), r"([0-9]{1,9})$", dtype=pl.Int32)
     steps = (
-        events.derived_lines.filter(pl.col("thread").str.starts_with("Steps"))
+        events.derived_lines.filter(pl.col("thread").cast(pl.String).str.starts_with("Steps"))
         .select("group", number.alias("number"))
         .drop_nulls()
         .unique("group", keep="first", maintain_order=True)
@@ -530,9 +579,9 @@ def _with_groups(activities: pl.DataFrame, events: XlaEvents) -> pl.DataFrame:
 
 def report_left_out_events(events: XlaEvents, collector: Collector) -> None:
     """Report derived lines and calls of Python functions, which are not shown."""
-    if events.derived_lines.height:
-        threads = ", ".join(sorted({str(name) for name in events.derived_lines["thread"].drop_nulls().unique()})[:6])
-        reason = f"{events.derived_lines.height:,} events on lines that repeat the streams are not counted"
+    if events.derived_counts:
+        threads = ", ".join(sorted(filter(None, events.derived_counts))[:6])
+        reason = f"{sum(events.derived_counts.values()):,} events on lines that repeat the streams are not counted"
         collector.issue("info", None, threads, reason)
     if events.python_calls:
         reason = f"{events.python_calls:,} calls of Python functions are left out"

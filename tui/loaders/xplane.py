@@ -5,18 +5,24 @@ Field numbers are those of ``tsl/profiler/protobuf/xplane.proto``.
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from tui.cache.secure_files import unnamed_file
+from tui.cache.spill import PieceCollector, sort_rows
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
-from tui.loaders.protobuf_wire import FieldKind, Fields, Integers, Messages, WireReader
-from tui.loaders.xla_trace import LAUNCH, XlaEvents, convert, report_left_out_events
+from tui.loaders.protobuf_wire import FieldKind, Fields, Integers, Messages, WireFile, WireReader
+from tui.loaders.text.section import by_value
+from tui.loaders.xla_trace import LAUNCH, STEP_LINES, XlaEvents, convert, report_left_out_events
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import NAME
 
@@ -39,11 +45,9 @@ _STAT: Final = {
     5: FieldKind.SPAN,
     7: FieldKind.INT,
 }
+_TIMES: Final = {1: FieldKind.INT, 2: FieldKind.INT, 3: FieldKind.INT}
 _EVENT_TYPE: Final = {2: FieldKind.SPAN, 4: FieldKind.SPAN, 5: FieldKind.SPAN}
 _STAT_TYPE: Final = {2: FieldKind.SPAN}
-
-_AT_ONCE: Final = 1 << 18
-"""Events that are read at once, to bound the memory."""
 
 _TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
     "context_id": ("context_id",),
@@ -100,99 +104,136 @@ class _Plane:
     """The metadata of a plane: names of events and stats by number."""
 
     wire: WireReader
+    """The bytes of the metadata."""
     events: Messages
     """Event types."""
-    event_ids: Integers
-    event_names: list[str | None]
+    order: Integers
+    """The event types by number."""
+    ids: Integers
+    """Their numbers, sorted."""
+    names: pl.Series
+    """The names of the event types, and null for an unknown type."""
+    is_python: npt.NDArray[np.bool_]
+    """Which of these are functions of Python."""
     stats: dict[int, str]
     """Names of stat types; string values are entries of it too."""
-    texts: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def ids_of(self, names: Sequence[str]) -> list[list[int]]:
         """The numbers of stats by name, in the order of ``names``."""
         return [[number for number, name in self.stats.items() if name == wanted] for wanted in names]
 
+    def types_of(self, numbers: Integers) -> Integers:
+        """The row of each number among the event types; -1 if unknown."""
+        if not len(self.ids):
+            return np.full(len(numbers), -1)
+        at = np.minimum(np.searchsorted(self.ids, numbers, side="right") - 1, len(self.ids) - 1)
+        return np.where(self.ids[at] == numbers, self.order[at], -1)
 
-def read_space(wire: WireReader, keep_going: Callable[[int], bool]) -> Space:
+
+def read_space(content: WireFile, keep_going: Callable[[int, int], bool]) -> Space:
     """Read an XSpace.
 
     Args:
-        wire: The bytes.
-        keep_going: Called with the position from time to time; reading ends when it returns False.
+        content: The bytes.
+        keep_going: Called with the position and the number of rows from time to time; reading ends when it returns
+            False.
     """
-    space = wire.split(0, wire.size)
-    found: dict[str, list[pl.DataFrame]] = {"gpu": [], "derived_lines": [], "host": [], "other": []}
+    space = content.fields(0, content.size)
+    found = {
+        "gpu": PieceCollector({name: dtype for name, dtype in _ON_GPU.items() if name != "line"}),
+        "derived_lines": PieceCollector({name: _ON_GPU[name] for name in _OF_DERIVED}),
+        "host": PieceCollector({name: _SCHEMA[name] for name in _OF_HOST}),
+        "other": PieceCollector({name: _ON_GPU[name] for name in _OF_OTHERS}),
+    }
     devices: list[dict[str, Any]] = []
+    derived_counts: Counter[str] = Counter()
     origin_ns = None
     python_calls = 0
+
+    def goes_on(at: int) -> bool:
+        return keep_going(at, sum(rows.height for rows in found.values()))
+
     for begin, end in zip(*(positions.tolist() for positions in space.positions(_SPACE_PLANES)), strict=True):
-        if not keep_going(begin):
+        if not goes_on(begin):
             break
-        parts = wire.split(begin, end, keep_going)
-        name = next(iter(wire.texts(*parts.positions(_PLANE_NAME))), None) or ""
-        plane = _plane(wire, parts)
-        if gpu := _GPU.search(name):
-            devices.append({"device": int(gpu[1]), **_facts(plane, parts)})
-        elif name == "Task Environment":
-            start = _own_stats(plane, parts).get("profile_start_time")
-            origin_ns = start if isinstance(start, int) and start > 0 else origin_ns
+        parts = content.fields(begin, end)
+        name = next(iter(content.texts(*parts.positions(_PLANE_NAME))), "")
         if name in _NO_CPU:
             continue
-        for line, rows in _lines(wire, plane, parts, keep_going):
-            stream = _STREAM.match(line)
+        plane = _plane(content, parts)
+        if gpu := _GPU.search(name):
+            devices.append({"device": int(gpu[1]), **_facts(plane, content, parts)})
+        elif name == "Task Environment":
+            start = _own_stats(plane, content, parts).get("profile_start_time")
+            origin_ns = start if isinstance(start, int) and start > 0 else origin_ns
+        other, is_host = _TPU.match(name), name.startswith("/host:")
+        for line in _lines(content, parts, goes_on):
             if gpu is not None:
-                rows = rows.with_columns(device=pl.lit(int(gpu[1]), pl.Int32), thread=pl.lit(line))
-                if stream is not None:
-                    found["gpu"].append(rows.with_columns(stream=pl.lit(int(stream[1]), pl.Int64)))
-                else:
-                    found["derived_lines"].append(rows.select(*_OF_DERIVED))
-            elif other := _TPU.match(name):
-                rows = rows.with_columns(thread=pl.lit(f"{other[1]} {line}"))
-                found["other"].append(rows.select("name", "thread", "start_ns", "duration_ns"))
-            elif name.startswith("/host:"):
-                is_python = pl.col("name").cast(pl.String).str.starts_with(_PYTHON).fill_null(False)
-                own = rows.filter(~is_python)
-                python_calls += rows.height - own.height
-                found["host"].append(own.select(*_OF_HOST))
+                stream = _STREAM.match(line.name)
+                place = {"device": pl.lit(int(gpu[1]), pl.Int32), "thread": pl.lit(line.name, NAME)}
+                if stream is None:
+                    derived_counts[line.name] += line.count
+                    if line.name.startswith(STEP_LINES):
+                        for rows, _ in line.events(content, plane, goes_on, ("group",)):
+                            found["derived_lines"].add(rows.select(*_present(rows, _OF_DERIVED)).with_columns(**place))
+                    continue
+                place["stream"] = pl.lit(int(stream[1]), pl.Int64)
+                for rows, _ in line.events(content, plane, goes_on, _ALL_STATS):
+                    found["gpu"].add(rows.with_columns(**place))
+            elif other:
+                for rows, _ in line.events(content, plane, goes_on, ()):
+                    thread = pl.lit(f"{other[1]} {line.name}", NAME)
+                    found["other"].add(rows.select(*_present(rows, _OF_OTHERS)).with_columns(thread=thread))
+            elif is_host:
+                for rows, left_out in line.events(content, plane, goes_on, _OF_HOST, without_python=True):
+                    python_calls += left_out
+                    found["host"].add(rows.select(*_present(rows, _OF_HOST)))
     said = [
         (severity, str(text))
         for number, severity in ((_SPACE_ERRORS, "error"), (_SPACE_WARNINGS, "warning"))
-        for text in wire.texts(*space.positions(number))
+        for text in content.texts(*space.positions(number))
     ]
-    empty = pl.DataFrame(schema=_SCHEMA)
-    on_gpu = empty.with_columns(
-        device=pl.lit(None, pl.Int32), thread=pl.lit(None, pl.String), stream=pl.lit(None, pl.Int64)
+    gpu_rows = sort_rows(found.pop("gpu").frame(), "start_ns")
+    events = XlaEvents(
+        gpu_rows.with_columns(_op_of_annotation(gpu_rows["annotation"]), pl.lit(None, pl.UInt32).alias("line")),
+        found.pop("derived_lines").frame().with_columns(line=pl.lit(None, pl.UInt32)),
+        _sorted_host(found.pop("host").frame()),
+        derived_counts=derived_counts,
+        python_calls=python_calls,
+        implausible_count=0,
     )
-    joined = {
-        "gpu": pl.concat([on_gpu, *found["gpu"]]).with_columns(_op_of_annotation()),
-        "derived_lines": pl.concat([on_gpu.select(*_OF_DERIVED), *found["derived_lines"]]),
-        "host": _sorted_host(pl.concat([empty.select(*_OF_HOST), *found.pop("host")])),
-    }
-    others = pl.concat([on_gpu.select("name", "thread", "start_ns", "duration_ns"), *found["other"]])
     return Space(
-        XlaEvents(**joined, python_calls=python_calls, implausible_count=0),
-        others,
+        events,
+        found.pop("other").frame(),
         pl.DataFrame(devices, schema=_DEVICES) if devices else pl.DataFrame(schema=_DEVICES),
-        [str(host) for host in wire.texts(*space.positions(_SPACE_HOSTS))],
+        content.texts(*space.positions(_SPACE_HOSTS)),
         said,
         origin_ns,
     )
 
 
+def _present(rows: pl.DataFrame, wanted: Sequence[str]) -> list[str]:
+    return [name for name in wanted if name in rows.columns]
+
+
 def _sorted_host(rows: pl.DataFrame) -> pl.DataFrame:
     """Events of the CPU by start; columns without values are added last, where they take no memory."""
-    if not rows["start_ns"].is_sorted():
-        rows = rows.sort("start_ns", maintain_order=True)
-    return rows.with_columns(pid=pl.lit(None, pl.Int64), line=pl.lit(None, pl.UInt32))
+    return sort_rows(rows, "start_ns").with_columns(pid=pl.lit(None, pl.Int64), line=pl.lit(None, pl.UInt32))
 
 
-def _op_of_annotation() -> pl.Expr:
+def _op_of_annotation(annotations: pl.Series) -> pl.Expr:
     """The TensorFlow op, ``path:type``, which older versions write only in an annotation."""
-    op = pl.col("annotation").cast(pl.String).str.extract(r"^([^#:]+:[A-Za-z_]\w*)", 1)
-    op = pl.when(pl.col("hlo_op").is_null() & ~op.str.starts_with("Thunk:")).then(op)
-    return pl.coalesce("tf_op", op.cast(NAME)).alias("tf_op")
+
+    def op(annotation: str) -> str | None:
+        found = _ANNOTATED_OP.match(annotation)
+        return None if found is None or found[1].startswith("Thunk:") else found[1]
+
+    return pl.coalesce("tf_op", pl.when(pl.col("hlo_op").is_null()).then(by_value(annotations, op, NAME))).alias(
+        "tf_op"
+    )
 
 
+_ANNOTATED_OP: Final = re.compile(r"([^#:]+:[A-Za-z_]\w*)")
 _SCHEMA: Final = {
     "name": NAME,
     "pid": pl.Int64,
@@ -208,7 +249,10 @@ _OF_HOST: Final = (
     *("memcpy_details", "memset_details"),
 )
 """What is needed of events of the CPU, of which there are most."""
-_OF_DERIVED: Final = ("name", "start_ns", "duration_ns", "group", "line", "device", "thread")
+_ON_GPU: Final = {**_SCHEMA, "device": pl.Int32, "thread": NAME, "stream": pl.Int64}
+_OF_DERIVED: Final = ("name", "start_ns", "duration_ns", "group", "device", "thread")
+_OF_OTHERS: Final = ("name", "thread", "start_ns", "duration_ns")
+_ALL_STATS: Final = (*_TEXTS, *_NUMBERS)
 _DEVICES: Final = {
     "device": pl.Int32,
     "compute_capability": pl.String,
@@ -219,28 +263,37 @@ _DEVICES: Final = {
 }
 
 
-def _plane(wire: WireReader, parts: Fields) -> _Plane:
+def _plane(content: WireFile, parts: Fields) -> _Plane:
     """Read the metadata of a plane; a map is a list of entries with key and value."""
-    types = wire.messages(*parts.positions(_PLANE_EVENTS), _ENTRY)
+    is_type, is_stat = (parts.numbers == number for number in (_PLANE_EVENTS, _PLANE_STATS))
+    chosen = is_type | is_stat
+    wire, begins, ends = content.gather(parts.begins[chosen], parts.ends[chosen])
+    types = wire.messages(begins[is_type[chosen]], ends[is_type[chosen]], _ENTRY)
     events = wire.messages(*types.spans(2).last_by_owner(types.count), _EVENT_TYPE)
     names = wire.texts(*events.spans(2).last_by_owner(events.count))
     shown = wire.texts(*events.spans(4).last_by_owner(events.count))
-    stat_entries = wire.messages(*parts.positions(_PLANE_STATS), _ENTRY)
+    names = [display or name for display, name in zip(shown, names, strict=True)]
+    stat_entries = wire.messages(begins[is_stat[chosen]], ends[is_stat[chosen]], _ENTRY)
     stats = wire.messages(*stat_entries.spans(2).last_by_owner(stat_entries.count), _STAT_TYPE)
     stat_names = wire.texts(*stats.spans(2).last_by_owner(stats.count))
+    content.damaged += wire.damaged
+    order = np.argsort(types.ints(1), kind="stable")
     return _Plane(
         wire,
         events,
-        types.ints(1),
-        [display or name for display, name in zip(shown, names, strict=True)],
+        order,
+        types.ints(1)[order],
+        pl.Series([*names, None], dtype=pl.String).cast(NAME),
+        np.array([*(name is not None and name.startswith(_PYTHON) for name in names), False]),
         {number: name or "" for number, name in zip(stat_entries.ints(1).tolist(), stat_names, strict=True)},
     )
 
 
-def _own_stats(plane: _Plane, parts: Fields) -> dict[str, int | float | str | None]:
+def _own_stats(plane: _Plane, content: WireFile, parts: Fields) -> dict[str, int | float | str | None]:
     """The stats of the plane itself, by name."""
-    stats = plane.wire.messages(*parts.positions(_PLANE_OWN), _STAT)
-    texts = plane.wire.texts(*stats.spans(5).last_by_owner(stats.count))
+    wire, begins, ends = content.gather(*parts.positions(_PLANE_OWN))
+    stats = wire.messages(begins, ends, _STAT)
+    texts = wire.texts(*stats.spans(5).last_by_owner(stats.count))
     found: dict[str, int | float | str | None] = {}
     for row, number in enumerate(stats.ints(1).tolist()):
         value: int | float | str | None = texts[row]
@@ -254,9 +307,9 @@ def _own_stats(plane: _Plane, parts: Fields) -> dict[str, int | float | str | No
     return found
 
 
-def _facts(plane: _Plane, parts: Fields) -> dict[str, Any]:
+def _facts(plane: _Plane, content: WireFile, parts: Fields) -> dict[str, Any]:
     """The facts about the GPU of a plane."""
-    said = _own_stats(plane, parts)
+    said = _own_stats(plane, content, parts)
     major, minor = said.get("compute_cap_major"), said.get("compute_cap_minor")
     facts: dict[str, Any] = {
         column: value
@@ -272,44 +325,83 @@ def _facts(plane: _Plane, parts: Fields) -> dict[str, Any]:
     return facts
 
 
-def _lines(
-    wire: WireReader, plane: _Plane, parts: Fields, keep_going: Callable[[int], bool]
-) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The lines of a plane with name and events; a long line comes in parts."""
-    for begin, end in zip(*(positions.tolist() for positions in parts.positions(_PLANE_LINES)), strict=True):
-        line = wire.split(begin, end, keep_going)
-        names = (*wire.texts(*line.positions(_LINE_SHOWN)), *wire.texts(*line.positions(_LINE_NAME)))
-        name = next((text for text in names if text), "")
-        begins, ends = line.positions(_LINE_EVENTS)
-        for first in range(0, len(begins), _AT_ONCE):
-            piece = slice(first, first + _AT_ONCE)
-            at_ns, tid = line.ints.get(_LINE_TIME, 0), line.ints.get(_LINE_ID, 0)
-            yield name, _events(plane, begins[piece], ends[piece], at_ns, tid)
-            if not keep_going(int(ends[piece][-1])):
+@dataclass(slots=True)
+class _Line:
+    """A line of a plane."""
+
+    name: str
+    tid: int
+    at_ns: int
+    count: int
+    """The number of its events."""
+    windows: list[tuple[int, npt.NDArray[np.uint32], npt.NDArray[np.uint32]]]
+    """Its events: a position, and the begins and ends of events relative to it."""
+
+    def events(
+        self,
+        content: WireFile,
+        plane: _Plane,
+        keep_going: Callable[[int], bool],
+        stats: Sequence[str],
+        *,
+        without_python: bool = False,
+    ) -> Iterator[tuple[pl.DataFrame, int]]:
+        """The events in pieces with some of the stats, and the number of calls of Python functions left out of each."""
+        for at, begins, ends in self.windows:
+            wire = content.wire(at, at + int(ends[-1]))
+            firsts, lasts = begins.astype(np.int64), ends.astype(np.int64)
+            count = len(firsts)
+            if without_python:
+                # Most events of JAX are functions of Python, which are left out: their type, their first field, tells.
+                is_kept = ~plane.is_python[plane.types_of(wire.leading_ints(firsts, 1))]
+                firsts, lasts = firsts[is_kept], lasts[is_kept]
+            rows = _events(plane, wire, firsts, lasts, stats).with_columns(
+                pl.col("start_ns") + self.at_ns, tid=pl.lit(self.tid, pl.Int64)
+            )
+            content.damaged += wire.damaged
+            yield rows, count - len(firsts)
+            if not keep_going(at):
                 return
 
 
-def _events(plane: _Plane, begins: Integers, ends: Integers, at_ns: int, tid: int) -> pl.DataFrame:
-    """Events of a line as rows of `_SCHEMA`."""
-    wire = plane.wire
-    events = wire.messages(begins, ends, _EVENT)
-    types = np.searchsorted(plane.event_ids[order := np.argsort(plane.event_ids, kind="stable")], events.ints(1))
-    types = order[np.minimum(types, max(len(order) - 1, 0))] if len(order) else np.full(events.count, -1)
-    known = types >= 0
-    known[known] &= plane.event_ids[types[known]] == events.ints(1)[known]
-    types = np.where(known, types, -1)
-    start_ps = events.ints(2)
-    columns: dict[str, pl.Series] = {
-        "name": _named(plane.event_names, types),
-        "start_ns": pl.Series(at_ns + _rounded(start_ps)),
-        "duration_ns": pl.Series(_rounded(events.ints(3))),
-        **_stats(plane, events, types),
-    }
-    rows = pl.DataFrame(columns)
-    if (rows["duration_ns"] < 0).any():
-        rows = rows.filter(pl.col("duration_ns") >= 0)
-    missing = (pl.lit(None, dtype).alias(name) for name, dtype in _SCHEMA.items() if name not in columns)
-    return rows.with_columns(*missing).with_columns(tid=pl.lit(tid, pl.Int64)).select(*_SCHEMA)
+def _lines(content: WireFile, parts: Fields, keep_going: Callable[[int], bool]) -> Iterator[_Line]:
+    """The lines of a plane. Their names can follow their events, so the events are only located here."""
+    for begin, end in zip(*(positions.tolist() for positions in parts.positions(_PLANE_LINES)), strict=True):
+        names: dict[int, str] = {}
+        ints: dict[int, int] = {}
+        windows = []
+        for at, fields in content.windows(begin, end):
+            ints |= fields.ints
+            begins, ends = fields.positions(_LINE_EVENTS)
+            if len(begins):
+                windows.append((at, begins.astype(np.uint32), np.minimum(ends, _MOST).astype(np.uint32)))
+            for number in (_LINE_SHOWN, _LINE_NAME):
+                first, last = fields.positions(number)
+                names[number] = next(filter(None, content.texts(at + first, at + last)), names.get(number, ""))
+            if not keep_going(at):
+                break
+        name = names.get(_LINE_SHOWN) or names.get(_LINE_NAME) or ""
+        count = sum(len(begins) for _, begins, _ in windows)
+        yield _Line(name, ints.get(_LINE_ID, 0), ints.get(_LINE_TIME, 0), count, windows)
+
+
+_MOST: Final = (1 << 32) - 1
+"""The largest position in a window; an event that ends later is damaged."""
+
+
+def _events(plane: _Plane, wire: WireReader, begins: Integers, ends: Integers, stats: Sequence[str]) -> pl.DataFrame:
+    """Events as rows: name, start_ns (since the begin of the line), duration_ns, and the stats that some have."""
+    events = wire.messages(begins, ends, _EVENT if stats else _TIMES)
+    types = plane.types_of(events.ints(1))
+    rows = pl.DataFrame(
+        {
+            "name": _named(plane.names, types),
+            "start_ns": pl.Series(_rounded(events.ints(2))),
+            "duration_ns": pl.Series(_rounded(events.ints(3))),
+            **(_stats(plane, wire, events, types, stats) if stats else {}),
+        }
+    )
+    return rows.filter(pl.col("duration_ns") >= 0) if (rows["duration_ns"] < 0).any() else rows
 
 
 def _rounded(ps: Integers) -> Integers:
@@ -318,20 +410,23 @@ def _rounded(ps: Integers) -> Integers:
     return quotient
 
 
-def _named(names: Sequence[str | None], codes: npt.NDArray[np.integer[Any]]) -> pl.Series:
-    """Names by position; null for -1."""
-    values = pl.Series([*names, None], dtype=pl.String).cast(NAME)
-    return values.gather(pl.Series(np.where(codes < 0, len(names), codes)))
+def _named(names: pl.Series, codes: npt.NDArray[np.integer[Any]]) -> pl.Series:
+    """Names by position; the last, null, for -1."""
+    return names.gather(pl.Series(np.where(codes < 0, len(names) - 1, codes)))
 
 
-def _stats(plane: _Plane, events: Messages, types: Integers) -> dict[str, pl.Series]:
+def _stats(
+    plane: _Plane, wire: WireReader, events: Messages, types: Integers, wanted: Sequence[str]
+) -> dict[str, pl.Series]:
     """The wanted stats of events; missing ones are taken from the event type."""
     parts = events.spans(4)
-    own = plane.wire.messages(parts.begin, parts.end, _STAT)
+    own = wire.messages(parts.begin, parts.end, _STAT)
     of_types = plane.events.spans(5)
     shared = plane.wire.messages(of_types.begin, of_types.end, _STAT)
     columns = {}
     for column, names in (*_TEXTS.items(), *_NUMBERS.items()):
+        if column not in wanted:
+            continue
         vocabulary: dict[str, int] = {}
         is_text = column in _TEXTS
         values = np.full(events.count, -1, np.int64)
@@ -340,10 +435,11 @@ def _stats(plane: _Plane, events: Messages, types: Integers) -> dict[str, pl.Ser
             if not ids:
                 continue
             for stats, owner, is_type in ((own, parts.owner, False), (shared, of_types.owner, True)):
+                source = plane.wire if is_type else wire
                 hit = np.flatnonzero(np.isin(stats.ints(1), ids))
                 if not len(hit):
                     continue
-                found = _codes(plane, stats, hit, vocabulary) if is_text else _ints(stats, hit)
+                found = _codes(plane, source, stats, hit, vocabulary) if is_text else _ints(stats, hit)
                 if is_type:
                     by_type = np.full(plane.events.count + 1, -1, np.int64)
                     is_given = np.zeros(plane.events.count + 1, np.bool_)
@@ -358,7 +454,9 @@ def _stats(plane: _Plane, events: Messages, types: Integers) -> dict[str, pl.Ser
         if not has.any():  # a literal takes no memory
             continue
         if is_text:
-            columns[column] = _named(list(vocabulary), np.where(has, values, -1))
+            columns[column] = _named(
+                pl.Series([*vocabulary, None], dtype=pl.String).cast(NAME), np.where(has, values, -1)
+            )
         else:
             series = pl.Series(values)
             columns[column] = series.zip_with(
@@ -373,7 +471,7 @@ def _ints(stats: Messages, hit: Integers) -> Integers:
     return chosen
 
 
-def _codes(plane: _Plane, stats: Messages, hit: Integers, vocabulary: dict[str, int]) -> Integers:
+def _codes(plane: _Plane, wire: WireReader, stats: Messages, hit: Integers, vocabulary: dict[str, int]) -> Integers:
     """The codes of stats as text in a vocabulary, to which new texts are added."""
     codes = np.empty(len(hit), np.int64)
     is_ref = stats.has(7)[hit]
@@ -381,7 +479,7 @@ def _codes(plane: _Plane, stats: Messages, hit: Integers, vocabulary: dict[str, 
     said = [vocabulary.setdefault(plane.stats.get(ref, ""), len(vocabulary)) for ref in refs.tolist()]
     codes[is_ref] = np.array(said, np.int64)[positions]
     own = hit[~is_ref]
-    texts = plane.wire.texts(*(ends[own] for ends in stats.spans(5).last_by_owner(stats.count)))
+    texts = wire.texts(*(ends[own] for ends in stats.spans(5).last_by_owner(stats.count)))
     numbers = _ints(stats, own).tolist()
     codes[~is_ref] = [
         vocabulary.setdefault(str(number) if text is None else text, len(vocabulary))
@@ -433,10 +531,15 @@ class XplaneLoader:
                 f"{source.called}: was copied as text, which replaced bytes: it cannot be read",
                 "copy it again as a binary file",
             )
-        wire = WireReader.from_chunks(source.chunks(), source.unpacked_size)
-        space = read_space(wire, lambda _at: source.keep_going(0))
-        damaged = wire.damaged
-        del wire  # as large as the file
+        with _content(source) as content:
+
+            def report_position(at: int, rows: int) -> bool:
+                if source.is_plain_file:
+                    source.set_bytes_read(at)
+                return source.keep_going(rows)
+
+            space = read_space(content, report_position)
+        source.note_change()
         if all(rows.is_empty() for rows in (space.events.gpu, space.events.host, space.accelerators)):
             raise ProftuiError(
                 f"{source.called}: no profile found: Protocol Buffers without an event of a plane", WHAT_OPENS
@@ -447,11 +550,43 @@ class XplaneLoader:
         if space.devices.height:
             collector.add_frame("devices", space.devices)
         _add_accelerators(space, collector)
-        _report_issues(space, damaged, collector)
+        _report_issues(space, content.damaged, collector)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)
 
+
+@contextmanager
+def _content(source: InputFile) -> Iterator[WireFile]:
+    """The content of an input, read where it is needed: from the file itself, or from an unpacked copy."""
+    if source.is_plain_file:
+        assert source.size is not None
+        yield WireFile(source.read_at, source.size)
+        return
+    data = bytearray()
+    with ExitStack() as stack:
+        copy: IO[bytes] | None = None
+        for chunk in source.chunks():
+            data += chunk
+            if len(data) < _IN_MEMORY:
+                continue
+            copy = copy or stack.enter_context(unnamed_file())
+            copy.write(data)
+            data.clear()
+            if not source.keep_going():
+                break
+        if copy is None:
+            whole = bytes(data)
+            yield WireFile(lambda begin, end: whole[begin:end], len(whole))
+            return
+        copy.write(data)
+        copy.flush()
+        descriptor = copy.fileno()
+        yield WireFile(lambda begin, end: os.pread(descriptor, end - begin, begin), copy.tell())
+
+
+_IN_MEMORY: Final = 32 << 20
+"""Unpacked bytes that are kept in memory."""
 
 XPLANE: Final = XplaneLoader()
 """The loader, for the list of loaders."""

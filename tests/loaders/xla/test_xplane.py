@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
+import tui.correlation.launches
+import tui.loaders.protobuf_wire
+import tui.loaders.xplane
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
 from tests.loaders.reading import reasons, rows
 from tests.loaders.wire import field, message
+from tui.cache import spill
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 
@@ -241,3 +246,23 @@ def test_real_spaces_hold_the_kernels_that_were_counted(name: str) -> None:
             reported["kernels"],
             pytest.approx(reported["kernel_total_ps"] / 1000, abs=count / 2 + 1),
         )
+
+
+def test_a_space_in_windows_and_on_disk_is_that_of_the_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As for a file larger than memory: each piece of events is spilled, and threads are nested in pieces."""
+    whole = read(WHOLE)
+    path = tmp_path / "host.xplane.pb"
+    path.write_bytes(WHOLE)
+    monkeypatch.setattr(spill._Memory, "is_low", True)
+    for module, name, size in (
+        (tui.loaders.protobuf_wire, "_WINDOW", 90),
+        (tui.loaders.xplane, "_IN_MEMORY", 100),
+        (tui.correlation.launches, "_ROWS_AT_ONCE", 1),
+        (spill, "_PIECE_ROWS", 1),
+        (spill, "_AT_ONCE", 1),
+        (spill, "LEAST_BYTES", 1),
+    ):
+        monkeypatch.setattr(module, name, size)
+    for profile in (read(WHOLE), load_one(str(path))):
+        for frame in ("activities", "api_calls", "ops", "ranges", "devices", "issues"):
+            assert_frame_equal(profile[frame], whole[frame])

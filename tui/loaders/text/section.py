@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
+import numpy as np
 import polars as pl
 
 from tui.model.schema import NAME
@@ -280,7 +281,14 @@ def by_value(values: pl.Series, function: Callable[[str], str | int | bool | Non
     if distinct.is_empty():
         return pl.Series(values.name, [None] * len(values), dtype)
     results = pl.Series([function(text) for text in distinct.cast(pl.String)], dtype=_plain_type(dtype)).cast(dtype)
-    return values.replace_strict(distinct, results, default=None, return_dtype=dtype)
+    if not isinstance(values.dtype, pl.Categorical):
+        return values.replace_strict(distinct, results, default=None, return_dtype=dtype)
+    # The codes of names are looked up in an array, which takes less memory than a join.
+    codes = distinct.to_physical().to_numpy()
+    rows = np.full(int(codes.max()) + 2, len(codes), np.uint32)
+    rows[codes] = np.arange(len(codes), dtype=np.uint32)
+    found = rows[values.to_physical().fill_null(len(rows) - 1).to_numpy()]
+    return results.extend_constant(None, 1).gather(pl.Series(found)).alias(values.name)
 
 
 def _plain_type(dtype: pl.DataType) -> pl.DataType:
