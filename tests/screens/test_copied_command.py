@@ -137,11 +137,25 @@ async def test_rows_as_they_were_arranged(capfd: pytest.CaptureFixture[str], mon
         "'--filter=duration_ns>26us' --iterations 2:3",
         "group-ops --depth 2 --iterations 2:3",
         "group-ops --depth 1 --iterations 2:3",
-        "group-ops --unfold=0//group --unfold=0/gemm/group --filter=gemm --iterations 2:3",
+        "group-ops --unfold=gemm --filter=gemm --iterations 2:3",
     ]
     assert [len(rows) for _command, rows in found] == [4, 8, 11, 1, 3]
     for command, rows in found:
         same(printed(capfd, command), rows, command)
+
+
+def test_a_row_of_a_tree_unfolds_by_its_path_and_with_it_those_above(capfd: pytest.CaptureFixture[str]) -> None:
+    def shown(*options: str) -> list[str]:
+        command = ["report", sample(SMALL), "--view", "group-ops", "--columns", "path", "--format", "json", *options]
+        assert main(command) == 0
+        return [row["path"] for row in json.loads(capfd.readouterr().out)["rows"]]
+
+    inside = shown("--unfold", "Sequential_0/Linear_0")
+    assert inside == shown("--unfold=0/Sequential_0/Linear_0/group")
+    levels = [path.count("/") + 1 if path else 0 for path in inside]
+    assert [levels.count(level) for level in range(4)] == [1, 8, 4, 12]
+    assert set(shown("--depth", "2", "--unfold", "Sequential_0/Linear_0")) == set(inside)
+    assert set(inside) < set(shown("--depth", "3", "--unfold", "Sequential_0/Linear_0"))
 
 
 @pytest.mark.parametrize("given", [SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in INPUTS)])

@@ -610,7 +610,7 @@ def why_no_rates(profile: Profile, activity: int) -> str:
         return str(reason.item()) if reason.len() else NO_FORMULA
     if not (op_work(profile)["row"] == owner).any():
         return HOST_COPY
-    return f"its op has other launches of more than {100 - 100 * MAIN_SHARE:.0f}% of the op's GPU time"
+    return f"other launches of its op take more than {100 - 100 * MAIN_SHARE:.0f}% of the op's GPU time"
 
 
 def rates_of_rows(profile: Profile, rows: pl.DataFrame, *keys: str) -> pl.DataFrame:

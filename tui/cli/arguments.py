@@ -305,8 +305,9 @@ def _table(parser: argparse.ArgumentParser) -> None:
         "--unfold",
         action="append",
         default=[],
-        metavar="KEY",
-        help="unfold this row of a tree and fold the others; may be repeated",
+        metavar="ROW",
+        help="unfold this row of a tree, by its path or its key in the JSON, and those above it; fold the others, or "
+        "with --depth the deeper ones; may be repeated",
     )
     group.add_argument(
         "--values",

@@ -38,7 +38,7 @@ class Selection:
     depth: int | None = None
     """So many levels of a tree; None: all."""
     unfolded: tuple[str, ...] = ()
-    """The keys of the rows of a tree of which those in them are shown; none: all of them."""
+    """The keys or paths of the rows of a tree of which those in them are shown, and above them; none: all of them."""
 
     @property
     def is_all(self) -> bool:
@@ -109,18 +109,33 @@ def _select_from_tree(
 
 
 def _unfolded(frame: pl.DataFrame, spec: TableSpec, forest: Forest, wanted: Selection) -> Flags:
-    """Return the unfolded rows of a tree."""
-    if wanted.unfolded:
-        keys = row_keys(frame, spec.key)
-        missing = sorted(set(wanted.unfolded) - set(keys))
-        if missing:
-            raise ProftuiError(f"--unfold {missing[0]}: no such row", "the JSON of the table has the key of each row")
-        return keys.is_in(wanted.unfolded).to_numpy()
-    flags = np.ones(frame.height, np.bool_)
+    """Return the rows of a tree that are unfolded."""
+    flags = np.full(frame.height, not wanted.unfolded or wanted.depth is not None)
     if wanted.depth is not None:
         for level in forest.levels[wanted.depth - 1 :]:
             flags[level] = False
-    return flags
+    if not wanted.unfolded:
+        return flags
+    keys = row_keys(frame, spec.key)
+    paths = tree_paths(keys)
+    own = keys.is_in(wanted.unfolded) | paths.is_in(wanted.unfolded)
+    missing = sorted(set(wanted.unfolded) - set(keys) - set(paths))
+    if missing:
+        raise ProftuiError(f"--unfold {missing[0]}: no such row", "the JSON of the table has the key of each row")
+    shown: Flags = flags | own.to_numpy()
+    for level in forest.levels[:0:-1]:
+        above = forest.parent[level][shown[level]]
+        shown[above] = True
+    return shown
+
+
+def tree_paths(keys: pl.Series) -> pl.Series:
+    """What ``--unfold`` takes for the rows of a tree instead of their keys: without session and kind.
+
+    >>> tree_paths(pl.Series(["0/backward/aten::relu/group", "0//group"])).to_list()
+    ['backward/aten::relu', '']
+    """
+    return keys.str.extract("^[^/]*/(.*)/[^/]*$").fill_null(keys)
 
 
 def column_name(text: str, spec: TableSpec, frame: pl.DataFrame, option: str) -> str:

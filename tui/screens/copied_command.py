@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import polars as pl
 
 from tui.analysis.compare.headline import HEADLINE
 from tui.analysis.ops.flame import FLAME
@@ -15,6 +16,7 @@ from tui.model.errors import CommandError
 from tui.model.forest import NONE
 from tui.output.json_document import row_keys
 from tui.output.report import tables_for
+from tui.output.selection import tree_paths
 from tui.query.compile import as_global_filter
 from tui.query.values import QueryError
 from tui.screens.compare import CompareScreen
@@ -166,11 +168,22 @@ def _unfolded(model: TreeModel) -> list[str]:
     holds[forest.parent[forest.parent != NONE]] = True
     if (opened == holds).all():
         return []
+    levels = 1
     for depth in range(1, int(model.depth.max()) + 1):
-        if (forest.visible(holds & (model.depth < depth - 1)) == forest.visible(opened)).all():
+        unfolded = holds & (model.depth < depth - 1)
+        if (forest.visible(unfolded) == forest.visible(opened)).all():
             return ["--depth", str(depth)]
+        levels = depth if not (unfolded & ~opened).any() else levels
+    # A row that is unfolded has all above it unfolded.
+    inner = opened & (model.depth >= levels - 1)
+    inner[forest.parent[np.flatnonzero(opened & (forest.parent != NONE))]] = False
     keys = row_keys(model.frame, model.spec.key)
-    return [f"--unfold={key}" for key in keys.filter(list(opened))]
+    names = tree_paths(keys)
+    names = pl.select(pl.when(names.is_unique() & (names != "")).then(names).otherwise(keys)).to_series()
+    return [
+        *(["--depth", str(levels)] if levels > 2 else []),
+        *(f"--unfold={name}" for name in names.filter(list(inner))),
+    ]
 
 
 def _selection(pane: TablePane | None) -> list[str]:

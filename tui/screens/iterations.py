@@ -367,7 +367,7 @@ class KeyPicker(Dialog[str]):
 
     def compose_body(self) -> ComposeResult:
         """Yield the current key, the input, and the candidates."""
-        now = f"Now {plain(self._present)}" if self._present else "Now as recorded, or as found by the loop of launches"
+        now = f"Now: {plain(self._present)}" if self._present else "Now: as recorded, else by the loop of launches"
         yield Static(now, id="present", markup=False)
         yield PlainLine(placeholder="part of a name", id="typed", compact=True)
         yield TablePane(KEY_CHOICES, id="keys", title="Keys")

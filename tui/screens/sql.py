@@ -155,7 +155,7 @@ class SqlEditor(PlainEditor):
 
 ROWS_SHOWN: Final = 100
 """The limit of the query that enter on a table's name runs."""
-NOT_YET: Final = f"nothing has been found yet: {SHOW_TABLES} lists what there is"
+NOT_YET: Final = f"no result: {SHOW_TABLES} lists the tables"
 
 
 class SqlScreen(ViewScreen):

@@ -128,7 +128,7 @@ class NotesScreen(ViewScreen):
         return SingleTable(
             NOTES,
             lambda _profile: notes_frame(self.explorer.notes.store.all, self.explorer.session_restore.files),
-            "no notes: M on a row of any view writes one; a # stands before rows that have one",
+            "No notes. Press M on a row of any view to write one. Rows with notes are marked #.",
         )
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:

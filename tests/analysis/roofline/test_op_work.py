@@ -204,7 +204,7 @@ def test_kernels_below_an_op_have_rates_where_they_do_its_work_alone() -> None:
         ("zero", None, None),
     ]
     assert kernels_of_recorded_op(made, session=0, op="aten::unique")["tb_per_s"].to_list() == [None]
-    shared = "its op has other launches of more than 10% of the op's GPU time"
+    shared = "other launches of its op take more than 10% of the op's GPU time"
     assert [why_no_rates(made, number) for number in range(6)] == [
         *("", shared, shared, shared),
         *("no formula for this op", "the op that launched it is not known"),

@@ -65,7 +65,7 @@ def test_a_database_of_nothing_known_names_its_tables(tmp_path: Path) -> None:
     connection.commit()
     connection.close()
     with pytest.raises(
-        ProftuiError, match=r"no profile found: an SQLite database with cats; looked for .*Nsight"
+        ProftuiError, match=r"no profile found: an SQLite database with cats; proftui formats"
     ) as progress_reports:
         load_one(str(tmp_path / "a.db"))
     assert progress_reports.value.hint == "proftui formats lists the supported formats"

@@ -384,11 +384,7 @@ class DatabaseLoader:
             chosen = next((candidate for candidate in self._database_formats if candidate.claims(database)), None)
             if chosen is None:
                 tables = ", ".join(sorted(database.tables)[:8]) or "no tables"
-                looked_for = ", ".join(known.title for known in self.formats)
-                raise ProftuiError(
-                    f"{source.called}: no profile found: an SQLite database with {tables}; looked for {looked_for}",
-                    WHAT_OPENS,
-                )
+                raise ProftuiError(f"{source.called}: no profile found: an SQLite database with {tables}", WHAT_OPENS)
             collector = Collector(source.name, source.preview)
             try:
                 chosen.read(database, collector, source)

@@ -163,14 +163,13 @@ class TextLogLoader:
             return ProftuiError(f"{source.called}: {_partial(source, reading.bytes_done)} before a profile was found")
         if semicolons is not None:
             return NoProfileError(f"{source.called}: no profile found", semicolons.words)
-        looked_for = ", ".join(form.format.title for form in self._text_formats)
+        titles = [form.format.title for form in self._text_formats]
+        looked_for = f"; looked for {titles[0]}" if len(titles) == 1 else ""
         if reading.first_line:
             holds = f"it begins with “{cut(reading.first_line)}”"
         else:
             holds = "it holds only blank lines" if source.head.strip(b"\0") else "it holds only zero bytes"
-        return NoProfileError(
-            f"{source.called}: no profile found; looked for {looked_for}; {holds}", source.cut_short or WHAT_OPENS
-        )
+        return NoProfileError(f"{source.called}: no profile found{looked_for}; {holds}", source.cut_short or WHAT_OPENS)
 
 
 class _LogReader:

@@ -531,7 +531,7 @@ class TablePane(Vertical):
         by = self.model.current_column()
         others = [one for one in self.model.columns() if one.kind in COUNTED and one is not by]
         if by is None or by.kind not in COUNTED or not others or self.model.shown_frame().is_empty():
-            self.notify("A pivot needs rows and two columns of texts or numbers of things.", markup=False)
+            self.notify("No pivot of this column. Choose a column of names, kinds or counts.", markup=False)
             return
 
         def chosen(name: str | None) -> None:
