@@ -53,7 +53,7 @@ _ANY_ROW: Final = re.compile(r"\x00")
 
 
 def _nanoseconds(cells: CellValues, column: str) -> pl.Series:
-    """A column of decimal microseconds in nanoseconds; null if a cell is invalid."""
+    """Return a column of decimal microseconds in nanoseconds; null if a cell is invalid."""
     parts = cells.text(column).str.strip_chars().str.extract_groups(_TIME).struct.unnest()
     whole, fraction = parts.to_series(0), parts.to_series(1)
     nanoseconds = fraction.fill_null("").str.slice(0, 3).str.pad_end(3, "0").cast(pl.Int64, strict=False)
@@ -70,7 +70,7 @@ class _Rows:
 
 
 def _kernels(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
-    """kernel_details.csv and op_summary.csv: one row per kernel or collective operation."""
+    """Read kernel_details.csv and op_summary.csv: one row per kernel or collective operation."""
     core = cells.text(cells.first_of("Accelerator Core", "Task Type", "Accelerator Core Type"))
     kind = cells.text(cells.first_of("Type", "OP Type"))
     name = cells.name(cells.first_of("Name", "Op Name"))
@@ -115,12 +115,12 @@ def _kernels(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
 
 
 def _op_statistic(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
-    """op_statistic.csv: sums by type of op and core, without communication."""
+    """Read op_statistic.csv: sums by type of op and core, without communication."""
     collector.add_frame("summary", _summary(cells, "gpu", cells.name("OP Type"), "Total Time(us)", " Time(us)"))
 
 
 def _api_statistic(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
-    """api_statistic.csv: sums by API call."""
+    """Read api_statistic.csv: sums by API call."""
     collector.add_frame("summary", _summary(cells, "api", cells.name("API Name"), "Time(us)", "(us)"))
 
 
@@ -138,7 +138,7 @@ def _summary(cells: CellValues, section: str, name: pl.Series, total: str, endin
 
 
 def _operator_details(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
-    """operator_details.csv: CPU time of the ops of the framework."""
+    """Read operator_details.csv: CPU time of the ops of the framework."""
     frame = pl.DataFrame(
         {"name": cells.name("Name"), "total_ns": _nanoseconds(cells, "Host Self Duration(us)"), "line": cells.line}
     )
@@ -152,14 +152,14 @@ def _device_of(cells: CellValues) -> pl.Series:
 
 
 def _memory_record(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
-    """memory_record.csv: allocated and reserved memory over time, by component; the framework's is shown."""
+    """Read memory_record.csv: allocated and reserved memory over time; the framework's component is shown."""
     frame = pl.DataFrame(
         {
             "component": cells.text("Component"),
             "device": _device_of(cells),
             "start_ns": _nanoseconds(cells, "Timestamp(us)"),
-            "allocated_bytes": cells.scaled("Total Allocated(MB)", _MEBI),
-            "reserved_bytes": cells.scaled("Total Reserved(MB)", _MEBI),
+            "allocated_bytes": cells.scale("Total Allocated(MB)", _MEBI),
+            "reserved_bytes": cells.scale("Total Reserved(MB)", _MEBI),
             "line": cells.line,
         }
     ).filter(pl.col("component").is_in(["PTA", "PTA+GE"]), pl.col("allocated_bytes").is_not_null())
@@ -172,8 +172,8 @@ def _memory_record(cells: CellValues, rows: _Rows, _collector: Collector) -> Non
 
 
 def _operator_memory(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
-    """operator_memory.csv: when each op's memory was allocated and released."""
-    size = cells.scaled("Size(KB)", _KIBI)
+    """Read operator_memory.csv: when each op's memory was allocated and released."""
+    size = cells.scale("Size(KB)", _KIBI)
     for when, sign in (("Allocation", 1), ("Release", -1)):
         rows.memory_events.append(
             pl.DataFrame(
@@ -181,8 +181,8 @@ def _operator_memory(cells: CellValues, rows: _Rows, _collector: Collector) -> N
                     "device": _device_of(cells),
                     "start_ns": _nanoseconds(cells, f"{when} Time(us)"),
                     "delta_bytes": sign * size,
-                    "allocated_bytes": cells.scaled(f"{when} Total Allocated(MB)", _MEBI),
-                    "reserved_bytes": cells.scaled(f"{when} Total Reserved(MB)", _MEBI),
+                    "allocated_bytes": cells.scale(f"{when} Total Allocated(MB)", _MEBI),
+                    "reserved_bytes": cells.scale(f"{when} Total Reserved(MB)", _MEBI),
                     "line": cells.line,
                 }
             ).filter(pl.col("start_ns").is_not_null())
@@ -190,7 +190,7 @@ def _operator_memory(cells: CellValues, rows: _Rows, _collector: Collector) -> N
 
 
 def _step_trace(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
-    """step_trace_time.csv: the breakdown of each step's time, as computed by the tool."""
+    """Read step_trace_time.csv: the breakdown of each step's time, as computed by the tool."""
     parts = [column for column in cells.cells.columns if column not in ("Step", "Type", "Index", "Device_id", "line")]
     # In a file of a cluster each row is of a rank or a stage, and of all steps where no step is named.
     step, kind, number = (pl.lit(cells.text(column)) for column in ("Step", "Type", "Index"))
@@ -214,7 +214,7 @@ def _step_trace(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
 
 
 def _l2_cache(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
-    """l2_cache.csv: the L2 cache hit rate of each kernel."""
+    """Read l2_cache.csv: the L2 cache hit rate of each kernel."""
     for column in ("Hit Rate", "Victim Rate"):
         value = cells.number(column)
         collector.add_frame(
@@ -259,7 +259,7 @@ class _Sink:
         self._reader.collector.issue("warning", line.number, line.text, reason)
 
     def close(self) -> None:
-        """Rows with times wait until all tables are read."""
+        """Keep rows with times until all tables are read."""
 
 
 class _AscendCsvReader:
@@ -271,7 +271,7 @@ class _AscendCsvReader:
         self._session: Session | None = None
 
     def begin(self, line: Line) -> Section | bool:
-        """A header."""
+        """Begin a table if the line is a header."""
         columns = [cell.strip() for cell in split_cells(line.text)]
         take = next((take for needed, take in _TABLES if needed <= set(columns)), None)
         if take is None:
@@ -285,7 +285,7 @@ class _AscendCsvReader:
         )
 
     def finish(self) -> None:
-        """All tables are read: times count from the first one."""
+        """Add all rows, with times counted from the first one."""
         if self._session is None:
             return
         self.collector.resume_session(self._session)
@@ -359,7 +359,7 @@ class AscendCommunicationLoader:
         return (COMMUNICATION_FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Certain by the first two keys and the name of the figures."""
+        """Return 1 for the first two keys and the name of the figures, else 0."""
         return 0.9 if _HEAD.match(head) and _INFO.encode() in head else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
@@ -397,7 +397,7 @@ class AscendCommunicationLoader:
 
 
 def _operations(document: Any) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Start in nanoseconds, name and figures of each operation; sums over all of them are left out."""
+    """Yield start in nanoseconds, name and figures of each operation, without sums over all of them."""
     for step in _values(document):
         for kind in _values(step):
             for name, operation in kind.items() if isinstance(kind, dict) else ():
@@ -423,8 +423,8 @@ _OF_A_RUN: Final = frozenset((CSV_FORMAT.name, COMMUNICATION_FORMAT.name))
 """Formats with a file for each table of a run."""
 
 
-def one_session_a_run(profiles: Sequence[Profile]) -> list[Profile]:
-    """Profiles of a folder, with Ascend's tables of a run, each in a file of its own, as one session.
+def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
+    """Merge Ascend's tables of a run, each in a file of its own, into one session.
 
     The session has the file of the kernels for its source; rows of other files have no line. Where several files have
     kernels they are those of several runs, and stay apart.

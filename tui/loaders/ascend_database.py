@@ -104,15 +104,15 @@ class _AscendDatabase:
 
 
 def _read(database: Database, table: str, *integers: str, texts: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Columns of a table; no rows if a column is missing."""
+    """Return columns of a table; no rows if a column is missing."""
     columns = {**dict.fromkeys(integers, _INTEGERS), **dict.fromkeys(texts, pl.String)}
     if not database.has(table, *columns):
         return pl.DataFrame(schema=columns)
     return database.frame(table, columns)
 
 
-def _named(rows: pl.DataFrame, column: str, texts: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the ids of a column replaced by their texts, as a category."""
+def _with_texts(rows: pl.DataFrame, column: str, texts: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with the ids of a column replaced by their texts, as a category."""
     values = texts.select(pl.col("id").alias(column), pl.col("value").cast(NAME).alias("_text"))
     return rows.join(values, on=column, how="left", maintain_order="left").drop(column).rename({"_text": column})
 
@@ -131,7 +131,7 @@ def _kernels(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
     tasks = _read(database, "TASK", "startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "streamId").unique(
         "globalTaskId", keep="first", maintain_order=True
     )
-    rows = _named(_named(info, "name", texts), "opType", texts).join(
+    rows = _with_texts(_with_texts(info, "name", texts), "opType", texts).join(
         tasks, on="globalTaskId", how="left", maintain_order="left"
     )
     return rows.select(
@@ -149,7 +149,7 @@ def _kernels(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _process_and_thread() -> tuple[pl.Expr, pl.Expr]:
-    """``globalTid`` is the process in the upper and the thread in the lower 32 bits."""
+    """Return process (upper 32 bits) and thread (lower 32 bits) of ``globalTid``."""
     return (
         (pl.col("globalTid") // (1 << 32)).alias("pid"),
         (pl.col("globalTid") % (1 << 32)).alias("tid"),
@@ -160,7 +160,7 @@ def _calls(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
     rows = _read(database, "CANN_API", "startNs", "endNs", "globalTid", "connectionId", "name")
     if rows.is_empty():
         rows = _read(database, "API", "startNs", "endNs", "globalTid", "connectionId", "name")
-    return _named(rows, "name", texts).select(
+    return _with_texts(rows, "name", texts).select(
         "name",
         pl.col("startNs").alias("start_ns"),
         _duration(),
@@ -170,14 +170,14 @@ def _calls(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ops(database: Database, texts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Ops of the framework; and for each connection of a task the op that it is of (columns correlation, op)."""
+    """Return ops of the framework, and the op of each connection of a task (columns correlation, op)."""
     rows = _read(
         database, "PYTORCH_API", "globalTid", "connectionId", "name", "type", texts=("startNs", "endNs")
     ).with_columns(pl.col("startNs", "endNs").cast(pl.Int64, strict=False))
     rows = rows.filter(pl.col("type") == _OP_CALL, pl.col("startNs").is_not_null()).sort(
         "startNs", pl.col("endNs"), descending=[False, True], maintain_order=True
     )
-    named = _named(rows, "name", texts)
+    named = _with_texts(rows, "name", texts)
     ops = named.select(
         pl.int_range(pl.len(), dtype=pl.UInt32).alias("op"),
         "name",
@@ -195,7 +195,7 @@ def _ops(database: Database, texts: pl.DataFrame) -> tuple[pl.DataFrame, pl.Data
     of_connection = (
         connections.join(ops.select("op", pl.col("connection").alias("id")).drop_nulls(), on="id", how="inner")
         .select(pl.col("connectionId").alias("correlation"), "op")
-        # Of ops within ops, the one that began last is the innermost.
+        # Of nested ops, the one that began last is the innermost.
         .sort("op")
         .unique("correlation", keep="last")
     )
@@ -212,13 +212,13 @@ def _with_ops(kernels: pl.DataFrame, of_connection: pl.DataFrame) -> pl.DataFram
 
 def _collectives(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
     rows = _read(database, "COMMUNICATION_OP", "opName", "startNs", "endNs")
-    return _ranges(_named(rows.rename({"opName": "name"}), "name", texts), HCCL)
+    return _ranges(_with_texts(rows.rename({"opName": "name"}), "name", texts), HCCL)
 
 
 def _marked_ranges(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
     rows = _read(database, "MSTX_EVENTS", "startNs", "endNs", "eventType", "message")
     rows = rows.filter(pl.col("eventType") != _KIND_OF_MARK).drop("eventType").rename({"message": "name"})
-    return _ranges(_named(rows, "name", texts), "mstx")
+    return _ranges(_with_texts(rows, "name", texts), "mstx")
 
 
 def _ranges(rows: pl.DataFrame, domain: str) -> pl.DataFrame:
@@ -226,7 +226,7 @@ def _ranges(rows: pl.DataFrame, domain: str) -> pl.DataFrame:
 
 
 def _steps(database: Database, zero: int) -> pl.DataFrame:
-    """The steps of the training loop as ranges that mark iterations."""
+    """Return the steps of the training loop as ranges that mark iterations."""
     rows = _read(database, "STEP_TIME", "id", "startNs", "endNs").filter(pl.col("startNs").is_not_null())
     return rows.sort("startNs").select(
         pl.format("step {}", "id").cast(NAME).alias("name"),
@@ -255,7 +255,7 @@ def _with_iteration(frame: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _memory(database: Database) -> pl.DataFrame:
-    """Memory of the framework's ops, allocated and released."""
+    """Return the memory of the framework's ops, allocated and released."""
     columns = ("size", "allocationTime", "releaseTime", "allocationTotalAllocated", "allocationTotalReserved")
     rows = _read(database, "OP_MEMORY", *columns, "releaseTotalAllocated", "releaseTotalReserved", "deviceId")
     parts = [

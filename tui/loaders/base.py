@@ -60,7 +60,7 @@ class LoadPreview:
 
 
 def sum_by_name(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sums of GPU work by name, for `PreviewBuilder.add`.
+    """Return sums of GPU work by name, for `PreviewBuilder.add`.
 
     Args:
         rows: With ``name`` (of any type), ``start_ns`` and ``duration_ns``; null if unknown.
@@ -113,7 +113,7 @@ class PreviewBuilder:
             self._others[what] += number
 
     def look(self) -> LoadPreview | None:
-        """The current preview; None if none is requested or there are no rows yet."""
+        """Return the current preview; None if none is requested or there are no rows yet."""
         now = time.monotonic()
         if not self.is_wanted or now - self._looked < _EVERY_S:
             return self.latest
@@ -186,7 +186,7 @@ Report = Callable[[LoadProgress], bool]
 
 
 def keep_going(_progress: LoadProgress) -> bool:
-    """A `Report` that never stops a loader."""
+    """Return a `Report` that never stops a loader."""
     return True
 
 
@@ -214,7 +214,7 @@ class ProfileCache(Protocol):
     """The cache of profiles, as loaders see it."""
 
     def profile(self, path: str, format_in: str | None, load: Callable[[], Profile]) -> Profile:
-        """The profile of a file, from the cache or from ``load``.
+        """Return the profile of a file, from the cache or from ``load``.
 
         Args:
             path: The file.
@@ -225,7 +225,7 @@ class ProfileCache(Protocol):
     def large(
         self, path: str, fingerprint: FileFingerprint, rows: Mapping[str, int], fill: Callable[[FrameSpool], bool]
     ) -> Mapping[str, pl.DataFrame]:
-        """The frames of an input larger than memory, mapped from the cache or from a new spool.
+        """Return the frames of an input larger than memory, mapped from the cache or from a new spool.
 
         Args:
             path: The input.
@@ -243,7 +243,7 @@ class Loader(Protocol):
         """The formats that this loader recognizes."""
 
     def probe(self, head: bytes, name: str) -> float:
-        """Its confidence, 0 to 1, that it can read an input with these first bytes (64 KiB, decompressed)."""
+        """Return the confidence, 0 to 1, that it can read an input with these first bytes (64 KiB, decompressed)."""
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the input.

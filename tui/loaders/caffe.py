@@ -139,16 +139,16 @@ class Network:
         shapes.append(shape)
 
     def op_type(self, layer: str) -> str | None:
-        """The type of a layer in the dump; None for layers that Caffe inserts (Split)."""
+        """Return the type of a layer in the dump; None for layers that Caffe inserts (Split)."""
         return _text(self.layers.get(layer, {}), "type")
 
     def output_shape(self, layer: str) -> tuple[int, ...] | None:
-        """The shape of the layer's first output."""
+        """Return the shape of the layer's first output."""
         shapes = self.shapes.get(layer)
         return shapes[0] if shapes else None
 
     def filter(self, layer: str) -> Filter | None:
-        """The weights of a convolution or inner product layer; None if the log does not show their shape."""
+        """Return the weights of a convolution or inner product layer; None if the log does not show their shape."""
         definition = self.layers.get(layer, {})
         bottoms = self.bottoms.get(layer) or [name for name in definition.get("bottom", ()) if isinstance(name, str)]
         inputs = self.blobs.get(bottoms[0]) if bottoms else None
@@ -163,7 +163,7 @@ class Network:
 
 
 def _convolution(definition: Message, inputs: tuple[int, ...], *, transposed: bool) -> Filter | None:
-    """The weights: outputs, inputs per group, kernel height, kernel width; transposed, the first two are swapped."""
+    """Return the weights as outputs, inputs per group, kernel height and width; transposed swaps the first two."""
     params = next(iter(_messages(definition, "convolution_param")), {})
     outputs = _number(params, "num_output")
     kernel = _numbers(params, "kernel_size") or _numbers(params, "kernel_h") + _numbers(params, "kernel_w")
@@ -178,7 +178,7 @@ def _convolution(definition: Message, inputs: tuple[int, ...], *, transposed: bo
 
 
 def _inner_product(definition: Message, inputs: tuple[int, ...]) -> Filter | None:
-    """The weights: outputs, inputs (all axes from the second)."""
+    """Return the weights: outputs, inputs (all axes from the second)."""
     params = next(iter(_messages(definition, "inner_product_param")), {})
     outputs = _number(params, "num_output")
     if outputs is None or "axis" in params or "transpose" in params or len(inputs) < 2:
@@ -187,7 +187,7 @@ def _inner_product(definition: Message, inputs: tuple[int, ...]) -> Filter | Non
 
 
 def _filter(params: Message, outputs: int, shape: tuple[int, ...]) -> Filter | None:
-    """The weights with their number of parameters, a bias per output included; None if implausibly many."""
+    """Return the weights with their number of parameters, a bias per output included; None if implausibly many."""
     count = prod(shape) + (outputs if _text(params, "bias_term") != "false" else 0)
     return Filter(shape, count) if count < _MAX_PARAMS else None
 
@@ -238,12 +238,12 @@ def _size(shape: tuple[int, ...] | None) -> str | None:
 
 
 def _rounding_error(value: Decimal) -> Decimal:
-    """The largest rounding error of a printed number."""
+    """Return the largest rounding error of a printed number."""
     return Decimal(5).scaleb(value.adjusted() - SIGNIFICANT_DIGITS)
 
 
 def _decimal_text(ms: Decimal) -> str:
-    """Milliseconds as text, without exponent, to the nanosecond."""
+    """Return milliseconds as text, without exponent, to the nanosecond."""
     return f"{round(ms, 6).normalize():f}"
 
 
@@ -288,7 +288,7 @@ class _CaffeReader:
         """Read a line of Caffe's log: the network, its set-up, or a time."""
         log = _LOG.fullmatch(line.text)
         if log is None:
-            return self._damaged(line)
+            return self._report_damaged_line(line)
         message = log["message"]
         if message.startswith("Initializing net from parameters"):
             self._network, self._layer = Network(), None
@@ -303,9 +303,9 @@ class _CaffeReader:
             self.finish()
             self._benchmark = _TimingLoop(int(match["count"]))
             return True
-        return self._set_up(message) or _KNOWN.fullmatch(message) is not None or self._damaged(line)
+        return self._set_up(message) or _KNOWN.fullmatch(message) is not None or self._report_damaged_line(line)
 
-    def _damaged(self, line: Line) -> bool:
+    def _report_damaged_line(self, line: Line) -> bool:
         """Report an unreadable line within the timing loop that can only be the time of a layer."""
         if not self._benchmark.positions or self._benchmark.ended or not _TIME_OF_LAYER.search(line.text):
             return False
@@ -362,7 +362,7 @@ class _CaffeReader:
         )
 
     def _milliseconds(self, match: re.Match[str], line: Line) -> Decimal | None:
-        """The time of one iteration; None, with an issue, if the log does not show it."""
+        """Return the time of one iteration; None, with an issue, if the log does not show it."""
         if "n" in match["ms"] or Decimal(match["ms"]) > MAX_MS:
             reason = "impossible time for a pass: shown as unknown"
         elif match["unit"] == "ms":
@@ -406,7 +406,7 @@ class _CaffeReader:
         self._session = session
 
     def _fits(self, session: Session, tid: int) -> bool:
-        """Whether a new timing loop belongs to the session; the id of Caffe's main thread is the process id."""
+        """Return whether a new timing loop belongs to the session; the id of Caffe's main thread is the process id."""
         return session is not self._session and session.pid in (None, tid)
 
     def finish(self) -> None:

@@ -59,8 +59,8 @@ _FIGURES: Final = (
 )
 
 
-def one_row_per_gpu(devices: pl.DataFrame) -> pl.DataFrame:
-    """The rows of ``devices``, one per session and GPU, in order: of several known values the first.
+def merge_device_rows(devices: pl.DataFrame) -> pl.DataFrame:
+    """Merge the rows of ``devices`` to one per session and GPU, in order: the first known value counts.
 
     Tools write 0, or a compute capability of 0.0, for unknown values.
     """
@@ -212,7 +212,7 @@ class Collector:
             self.add_frame(name, data.with_columns((pl.col(column) + offset).cast(pl.UInt32) for column in columns))
 
     def count(self, frame: str) -> int:
-        """The number of rows of a frame in all sessions."""
+        """Return the number of rows of a frame in all sessions."""
         return len(self._rows[frame]) + sum(data.height for data in self._frames[frame])
 
     def add_device(self, device: int, name: str) -> None:
@@ -257,7 +257,7 @@ class Collector:
         )
 
     def profile(self, *, text: LogText | None = None, partial: str = "") -> Profile:
-        """The profile, validated; activities are sorted by time and numbered."""
+        """Return the profile, validated; activities are sorted by time and numbered."""
         for hand_over in self._before_profile:
             hand_over()
         frames = {name: self._frame(name) for name in FRAMES if name != "issues"}
@@ -273,7 +273,7 @@ class Collector:
             [{"session": session, "device": device, "name": name} for (session, device), name in self.devices.items()],
             schema={"session": pl.UInt32, "device": pl.Int32, "name": pl.String},
         )
-        frames["devices"] = one_row_per_gpu(pl.concat([frames["devices"], conform("devices", named)]))
+        frames["devices"] = merge_device_rows(pl.concat([frames["devices"], conform("devices", named)]))
         self._frames.clear()
         return profile_of(frames, source=self.source, text=text, partial=partial)
 
@@ -393,7 +393,7 @@ def link_run(
     *,
     kind: str = "NVTX range",
 ) -> dict[str, pl.DataFrame]:
-    """The frames of a run, as `tui.loaders.collector.Collector.add_frames` takes them.
+    """Return the frames of a run, as `tui.loaders.collector.Collector.add_frames` takes them.
 
     Ranges become ops, and a family of them iterations, whose source becomes a fact of the session. Activities get the
     op and the iteration of their launch. Ranges without length are marks, not ops.

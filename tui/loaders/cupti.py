@@ -61,7 +61,7 @@ UNIFIED_MEMORY: Final = MappingProxyType(
 
 @cache
 def call_names(api: str) -> Mapping[int, str]:
-    """Names of calls by their callback number.
+    """Return names of calls by their callback number.
 
     Args:
         api: runtime or driver.
@@ -98,7 +98,7 @@ def add_overhead(rows: pl.DataFrame, work: pl.DataFrame, tool: str, collector: C
     )
     is_of_driver = pl.col("name").str.contains(_OF_DRIVER)
     own = rows.filter(~is_of_driver)
-    parts = {ALL: own, DURING_WORK: _once(_within(own, work)), OF_CUDA: rows.filter(is_of_driver)}
+    parts = {ALL: own, DURING_WORK: _without_overlaps(_within(own, work)), OF_CUDA: rows.filter(is_of_driver)}
     for section, part in parts.items():
         sums = part.group_by("name", maintain_order=True).agg(pl.col("duration_ns").sum(), pl.col("line").min())
         for name, total_ns, line in sums.iter_rows():
@@ -107,7 +107,7 @@ def add_overhead(rows: pl.DataFrame, work: pl.DataFrame, tool: str, collector: C
 
 
 def _within(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """The rows, clipped to the time from the first to the last GPU work."""
+    """Return the rows, clipped to the time from the first to the last GPU work."""
     timed = work.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns")).drop_nulls()
     if timed.is_empty():
         return rows.clear()
@@ -116,8 +116,8 @@ def _within(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(begin, (end - begin).alias("duration_ns")).filter(pl.col("duration_ns") > 0)
 
 
-def _once(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows without the time that an earlier row covers."""
+def _without_overlaps(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows without time that an earlier row covers."""
     rows = rows.sort("start_ns", pl.col("duration_ns"), descending=[False, True], maintain_order=True)
     end = pl.col("start_ns") + pl.col("duration_ns")
     begin = pl.max_horizontal("start_ns", end.cum_max().shift(1))

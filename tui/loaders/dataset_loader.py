@@ -112,7 +112,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def part_file_path(part: DatasetPart, file: PartFile) -> str:
-    """The path of a file of a part within the dataset.
+    """Return the path of a file of a part within the dataset.
 
     >>> file = PartFile("ops", 3, 0, 10, 100, "")
     >>> part_file_path(DatasetPart("a-1", "a", 1, 1, "", None, "1", (), 1, {}, False, (file,)), file)
@@ -123,7 +123,7 @@ def part_file_path(part: DatasetPart, file: PartFile) -> str:
 
 
 def part_problems(part: DatasetPart) -> str:
-    """Why a part of a manifest is invalid; empty if it is valid: its paths stay in the folder, its row counts agree."""
+    """Return why a part of a manifest is invalid; empty if its paths stay in the folder and its row counts agree."""
     if not PART_NAME.fullmatch(part.name):
         return "has an invalid name"
     if not {file.frame for file in part.files} <= set(FRAMES):
@@ -160,7 +160,7 @@ _BLOCK: Final = 1 << 20
 
 
 def is_address(path: str) -> bool:
-    """Whether a path is an address of an object store.
+    """Return whether a path is an address of an object store.
 
     >>> is_address("s3://bucket/run"), is_address("run/s3:"), is_address("/data/run")
     (True, False, False)
@@ -195,11 +195,11 @@ class Folder:
             raise ProftuiError(f"{file}: {(error.strerror or str(error)).lower()}") from error
 
     def address(self, name: str) -> str:
-        """The path or address of a file for Polars."""
+        """Return the path or address of a file for Polars."""
         return str(self._path / name)
 
     def problem(self, name: str, file: PartFile) -> str:
-        """Why a file is not the one that was written; empty if it is."""
+        """Return why a file is not the one that was written; empty if it is."""
         path = self._path / name
         try:
             if not path.resolve().is_relative_to(self._path.resolve()):
@@ -229,7 +229,7 @@ class Cloud:
         self._address = address.rstrip("/")
 
     def manifest(self) -> bytes:
-        """As `Folder.manifest`."""
+        """Read the manifest, as `Folder.manifest`."""
         address = self.address(MANIFEST)
         # Without a region Polars determines it, with a warning that contains code.
         warnings.filterwarnings("ignore", message=".*region' not set", category=UserWarning)
@@ -247,11 +247,11 @@ class Cloud:
         return text.encode()
 
     def address(self, name: str) -> str:
-        """As `Folder.address`."""
+        """Return the address of a file, as `Folder.address`."""
         return f"{self._address}/{name}"
 
     def problem(self, name: str, file: PartFile) -> str:
-        """As `Folder.problem`; here problems show when the file is read."""
+        """Return an empty text: damage is detected when the file is read."""
         return ""
 
 
@@ -259,12 +259,12 @@ Store = Folder | Cloud
 
 
 def is_dataset(path: Path) -> bool:
-    """Whether a folder is a dataset, finished or not."""
+    """Return whether a folder is a dataset, finished or not."""
     return os.path.isfile(path / MANIFEST) or os.path.isdir(path / PARTS)  # noqa: PTH112, PTH113
 
 
 def dataset_manifest(store: Store) -> tuple[Manifest, bytes]:
-    """The manifest of a dataset, and its bytes.
+    """Return the manifest of a dataset, and its bytes.
 
     Raises:
         ProftuiError: The manifest is missing, damaged, of another layout, or in a folder whose name is no valid text.
@@ -290,7 +290,7 @@ def dataset_manifest(store: Store) -> tuple[Manifest, bytes]:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message."""
+    """Return the first line of an error's message."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
@@ -314,7 +314,7 @@ class DamagedPartError(Exception):
 
 
 def files_in_order(part: DatasetPart) -> list[PartFile]:
-    """The files of a part: frames that others refer to first, runs in order."""
+    """Return the files of a part: frames that others refer to first, runs in order."""
     first = ("sessions", "devices", "ops", "activities")
     positions = {
         name: position for position, name in enumerate((*first, *(name for name in FRAMES if name not in first)))
@@ -343,7 +343,7 @@ Starts = dict[int, tuple[int, int]]
 
 
 def batches(store: Store, part: DatasetPart, file: PartFile, starts: Starts) -> Iterator[pl.DataFrame]:
-    """The rows of a file in order, about one row group at a time.
+    """Yield the rows of a file in order, about one row group at a time.
 
     Args:
         store: The dataset.
@@ -389,7 +389,7 @@ class _Validation:
         self._starts = starts if "duration_ns" in FRAMES[file.frame] else {}
 
     def problem(self, data: pl.DataFrame) -> str:
-        """Why further rows are invalid; empty if they are valid."""
+        """Return why further rows are invalid; empty if they are valid."""
         session = data["session"]
         last = session.max()
         if (isinstance(last, int) and last >= self._part.sessions) or (
@@ -448,7 +448,7 @@ class DatasetLoader:
     )
 
     def probe(self, head: bytes, name: str) -> float:
-        """No confidence: no single file of a dataset is a profile."""
+        """Return 0: no single file of a dataset is a profile."""
         return 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:

@@ -28,7 +28,7 @@ _ATTEMPTS: Final = 4
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
-    """The demangled names by mangled name; other names, and those that cannot be demangled, are missing."""
+    """Demangle names; names that are not mangled or cannot be demangled are missing from the result."""
     mangled = [name for name in dict.fromkeys(names) if _MANGLED.fullmatch(name)]
     found: dict[str, str] = {}
     for _ in range(_ATTEMPTS):
@@ -41,7 +41,7 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
 
 
 def _answers(names: list[str]) -> list[str]:
-    """The answers of a process in the order of the names, up to a name that ended it."""
+    """Return the answers of a process in the order of the names, up to a name that ended it."""
     try:
         # -P keeps this folder off the module search path: its files have names of standard modules.
         run = subprocess.run(

@@ -21,7 +21,7 @@ CELL: Final = 8
 
 
 def every(byte: int) -> np.uint64:
-    """A word of eight equal bytes."""
+    """Return a word of eight equal bytes."""
     return np.uint64(int.from_bytes(bytes([byte]) * CELL, "little"))
 
 
@@ -47,7 +47,7 @@ KEEP_LAST: Final = np.array([(2**64 - 1) & ~(2 ** (8 * (8 - count)) - 1) for cou
 
 
 def words_at(data: Bytes, at: Positions) -> Words:
-    """The eight bytes from each offset, in ascending order; bytes before the data are zero."""
+    """Return the eight bytes from each offset, in ascending order; bytes before the data are zero."""
     if not len(at):
         return np.empty(0, np.uint64)
     every_word: Words = np.ndarray((len(data) - CELL + 1,), "<u8", data, strides=(1,))
@@ -60,7 +60,7 @@ def words_at(data: Bytes, at: Positions) -> Words:
 
 
 def not_digits(words: Words) -> Words:
-    """A word with 1 in every byte that is no digit."""
+    """Return a word with 1 in every byte that is no digit."""
     differs = words ^ _ZEROS
     flags: Words = ((((differs & _BELOW_HIGH) + _TO_HIGH) | differs) & _HIGH_BITS) >> _SEVEN
     return flags
@@ -81,7 +81,7 @@ def eight_digits(words: Words) -> Positions:
 
 
 def final_digits(data: Bytes, ends: Positions) -> tuple[Positions, Positions]:
-    """The integers that end at offsets, and their number of digits: 0 to 16."""
+    """Return the integers that end at offsets, and their number of digits: 0 to 16."""
     words = words_at(data, ends - CELL)
     count = CLEAR_AT_END[(not_digits(words) * TO_MASK) >> _TOP]
     numbers = eight_digits(words & KEEP_LAST[count])
@@ -95,7 +95,7 @@ def final_digits(data: Bytes, ends: Positions) -> tuple[Positions, Positions]:
 
 
 def first_digits(data: Bytes, begins: Positions) -> tuple[Positions, Positions]:
-    """The integers that begin at offsets, and their number of digits: 0 to 16.
+    """Return the integers that begin at offsets, and their number of digits: 0 to 16.
 
     Sixteen bytes of the text follow each position.
     """
@@ -140,14 +140,14 @@ _MINUS, _DOT, _ZERO, _NEWLINE = b"-.0\n"
 
 
 def ns_of(value: object) -> int:
-    """Nanoseconds of microseconds, given as a number or as text; `NULL` for other values.
+    """Convert microseconds, given as a number or as text, to nanoseconds; `NULL` for other values.
 
     >>> ns_of("1712195495519689.123"), ns_of(1.5), ns_of(True) == NULL
     (1712195495519689123, 1500, True)
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return NULL
-    # The text of a float is what stood in the file, as far as it can be known.
+    # The shortest text of a float is most likely the text in the file.
     text = str(value) if not isinstance(value, int) or abs(value) < _LARGEST_US else ""
     try:
         microseconds = Decimal(text) if 0 < len(text) <= _LONGEST_NUMBER else None
@@ -161,14 +161,14 @@ def ns_of(value: object) -> int:
 
 
 def ns_of_floats(microseconds: npt.NDArray[np.float64]) -> Ints:
-    """Nanoseconds of floats below `EXACT_BELOW_US`: exact where the file has up to three decimals."""
+    """Convert floats below `EXACT_BELOW_US` to nanoseconds: exact if the file has up to three decimals."""
     whole = np.floor(microseconds)
     fraction = np.rint((microseconds - whole) * 1000)
     return whole.astype(np.int64) * 1000 + fraction.astype(np.int64)
 
 
 def ns_of_texts(texts: Sequence[bytes]) -> Ints:
-    """Nanoseconds of microseconds as text; `NULL` for other text.
+    """Convert microseconds as text to nanoseconds; `NULL` for other text.
 
     >>> ns_of_texts([b"1712195495519689.123", b"-7", b"1.25", b"2e3", b'"8"', b"null"]).tolist()[:5]
     [1712195495519689123, -7000, 1250, 2000000, 8000]

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 else:
     try:
         from isal import isal_zlib as zlib  # several times as fast
-    except ImportError:  # the processor is none that it supports
+    except ImportError:  # The processor is not supported.
         import zlib
 
 PIECE: Final = 1 << 20
@@ -94,12 +94,12 @@ class _Pieces(Protocol):
 
 
 def compression_of(head: bytes) -> str | None:
-    """The compression of an input that begins with ``head``: gzip, bzip2, xz, zstd or None."""
+    """Return the compression of an input that begins with ``head``: gzip, bzip2, xz, zstd or None."""
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
 
-def decompressed(compression: str, stream: Readable) -> Iterator[bytes]:
-    """The decompressed pieces of a stream.
+def decompress(compression: str, stream: Readable) -> Iterator[bytes]:
+    """Yield the decompressed pieces of a stream.
 
     Raises:
         DamagedStreamError: It ends before its end mark, or is damaged.
@@ -190,7 +190,7 @@ def open_for_reading(path: str) -> int:
 
 
 def duplicate_descriptor(stream: BinaryIO) -> int | None:
-    """A duplicate of a stream's file descriptor; None if it has none."""
+    """Return a duplicate of a stream's file descriptor; None if it has none."""
     try:
         return os.dup(stream.fileno())
     except (io.UnsupportedOperation, AttributeError):
@@ -198,13 +198,13 @@ def duplicate_descriptor(stream: BinaryIO) -> int | None:
 
 
 def cannot_read_error(name: str, error: OSError | ValueError) -> ProftuiError:
-    """The error for an input that cannot be read."""
+    """Return the error for an input that cannot be read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return ProftuiError(f"{name}: cannot be read ({reason.lower()})")
 
 
 def has_changed(descriptor: int, path: str | None, before: os.stat_result) -> bool:
-    """Whether a file was changed or replaced.
+    """Return whether a file was changed or replaced.
 
     Args:
         descriptor: The open file.
@@ -218,7 +218,7 @@ def has_changed(descriptor: int, path: str | None, before: os.stat_result) -> bo
 
 
 def is_replaced(path: str, before: os.stat_result) -> bool:
-    """Whether a path no longer leads to the file that was opened.
+    """Return whether a path no longer leads to the file that was opened.
 
     Args:
         path: The path.
@@ -345,7 +345,7 @@ class InputFile(RawInput):
         return self._begin_at + self.bytes_read
 
     def packed_file(self) -> FileRange | None:
-        """The file, if it is compressed UTF-8 text that can be opened again; otherwise None."""
+        """Return the file, if it is compressed UTF-8 text that can be opened again; otherwise None."""
         if (
             self.compression is None
             or self.encoding != "utf-8"
@@ -374,11 +374,11 @@ class InputFile(RawInput):
         self.bytes_read = count
 
     def text(self) -> StoredText:
-        """The lines that `blocks` has returned until now."""
+        """Return the lines that `blocks` has returned until now."""
         return self._text
 
     def file(self) -> Path:
-        """An uncompressed file with the whole content: the input itself, or a copy that exists as long as this object.
+        """Return an uncompressed file: the input itself, or a copy that exists as long as this object.
 
         Raises:
             ProftuiError: There is no room for the copy.
@@ -401,12 +401,12 @@ class InputFile(RawInput):
         return path
 
     def chunks(self) -> Iterator[bytes]:
-        """The decompressed content, in pieces of any size."""
+        """Yield the decompressed content, in pieces of any size."""
         yield from self._chunks
         self.note_change()
 
     def blocks(self, *, block_size: int = BLOCK_SIZE, line_limit: int = LINE_LIMIT) -> Iterator[Block]:
-        """The text in blocks of whole lines.
+        """Yield the text in blocks of whole lines.
 
         Blocks can be empty, which lets the reader check for a stop while an endless line is skipped.
         """
@@ -465,7 +465,7 @@ class InputFile(RawInput):
         return sniffed
 
     def _content(self) -> Iterator[bytes]:
-        """The decompressed content; notes why it ends early."""
+        """Yield the decompressed content; notes why it ends early."""
         try:
             if self.compression is None:
                 while data := self.read(self._size_to_read()):
@@ -480,14 +480,14 @@ class InputFile(RawInput):
 
     def _unpacked(self, compression: str) -> Iterator[bytes]:
         size = 0
-        for piece in decompressed(compression, self):
+        for piece in decompress(compression, self):
             size += len(piece)
             if reason := self.bomb_reason(size):
                 raise DamagedStreamError(reason)
             yield piece
 
     def bomb_reason(self, size: int) -> str:
-        """Why ``size`` bytes of content are implausible for the bytes read (a decompression bomb), or empty."""
+        """Return why ``size`` bytes of content are implausible for the bytes read (a decompression bomb), or empty."""
         if size <= max(BOMB_SIZE, BOMB_RATIO * self.bytes_read):
             return ""
         return (
@@ -495,7 +495,7 @@ class InputFile(RawInput):
         )
 
     def _size_to_read(self) -> int:
-        """The number of bytes of an uncompressed input to read at once.
+        """Return the number of bytes of an uncompressed input to read at once.
 
         For blocks of a file, it is a block that ends with a line, which needs no copy.
         """

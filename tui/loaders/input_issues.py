@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def size_text(size: int) -> str:
-    """A size for a message, in powers of 1024.
+    """Return a size for a message, in powers of 1024.
 
     >>> size_text(1), size_text(1 << 20), size_text(1_288_490_189)
     ('1 byte', '1 MB', '1.2 GB')
@@ -49,7 +49,7 @@ FILE_CHANGED: Final = InputIssue(
 
 
 def ended_early(why: str, bytes_read: int, size: int | None) -> InputIssue:
-    """The note about an input that could not be read to its end.
+    """Return the note about an input that could not be read to its end.
 
     Args:
         why: The reason.
@@ -61,7 +61,7 @@ def ended_early(why: str, bytes_read: int, size: int | None) -> InputIssue:
 
 
 def long_line_cut(line: int, text: str, size: int, limit: int) -> InputIssue:
-    """The note about a line that is too long.
+    """Return the note about a line that is too long.
 
     Args:
         line: The number of the line.
@@ -74,7 +74,7 @@ def long_line_cut(line: int, text: str, size: int, limit: int) -> InputIssue:
 
 
 def later_results_left_out(tag: bytes, count: int) -> InputIssue:
-    """The note about lines that belong to another process, by their tags.
+    """Return the note about lines that belong to another process, by their tags.
 
     Args:
         tag: The tag of the first of them.
@@ -96,11 +96,11 @@ class HasTables(Protocol):
         """The columns of each table."""
 
     def count(self, table: str) -> int:
-        """Rows of a table."""
+        """Return rows of a table."""
 
 
 def missing_columns(found: HasTables, always: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:
-    """Each table that has rows but not all columns, with the reason for an issue.
+    """Yield each table that has rows but not all columns, with the reason for an issue.
 
     Args:
         found: The tables of the input.
@@ -183,7 +183,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
 
 
 def file_kind(head: bytes) -> FileKind | None:
-    """The kind of a file that is no profile, by its first bytes; None if unknown.
+    """Return the kind of a file that is no profile, by its first bytes; None if unknown.
 
     >>> file_kind(b"GIF89a").title
     'a GIF image'
@@ -207,7 +207,7 @@ _WHY_EMPTY: Final = (
 
 
 def why_empty(name: str) -> str:
-    """Why a file may be empty and what to do, by its name.
+    """Return why a file may be empty and what to do, by its name.
 
     >>> why_empty("run.log")
     'nvprof writes to standard error: record with --log-file FILE, or redirect with 2>&1'

@@ -163,7 +163,7 @@ def _refuse(data: bytes, at: int, code: bytes) -> NoReturn:
 
 
 def load_truncated(data: bytes, end: int) -> Any:
-    """The value in the first ``end`` bytes of a damaged pickle; open containers are closed there.
+    """Return the value in the first ``end`` bytes of a damaged pickle; open containers are closed there.
 
     Only bytes that `check_opcodes` has allowed are run. None if nothing was built.
     """
@@ -198,17 +198,17 @@ ACTIVE: Final = ("active_allocated", "active_awaiting_free", "active_pending_fre
 
 
 def int_or_none(value: object) -> int | None:
-    """The value as a 64-bit integer; None if it is none."""
+    """Return the value as a 64-bit integer; None if it is none."""
     return value if type(value) is int and value in _WORD else None
 
 
 def text_or_none(value: object) -> str | None:
-    """The value as a string; None if it is none."""
+    """Return the value as a string; None if it is none."""
     return value[:_LONGEST_TEXT] if isinstance(value, str) else None
 
 
 def items(value: object) -> list[Mapping[str, Any]]:
-    """The dicts in the value, if it is a list."""
+    """Return the dicts in the value, if it is a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list | tuple) else []
 
 
@@ -222,7 +222,7 @@ class Stacks:
     _frames: dict[int, tuple[str, bool]] = field(default_factory=dict)
 
     def number(self, frames: object) -> int:
-        """The number of a stack; 0 means none."""
+        """Return the number of a stack; 0 means none."""
         if not isinstance(frames, list) or not frames:
             return 0
         key = tuple(map(id, frames))
@@ -235,7 +235,7 @@ class Stacks:
         return known
 
     def columns(self, numbers: Sequence[int]) -> tuple[pl.Series, pl.Series]:
-        """Columns ``stack`` (innermost frame first, separated by ``;``) and ``call_site`` of stacks by number.
+        """Return columns ``stack`` (innermost frame first, separated by ``;``) and ``call_site`` of stacks by number.
 
         ``call_site`` is the innermost line of Python outside PyTorch.
         """
@@ -244,7 +244,7 @@ class Stacks:
         return stacks, pl.Series("call_site", self._sites, dtype=pl.String).cast(NAME).gather(at)
 
     def _frame(self, frame: Mapping[str, Any]) -> tuple[str, bool]:
-        """A frame as text (empty if unknown), and whether it is of the user's own program."""
+        """Return a frame as text (empty if unknown), and whether it is of the user's own program."""
         known = self._frames.get(id(frame))
         if known is None:
             file, name, line = (
@@ -263,7 +263,7 @@ def _column(rows: Iterable[Mapping[str, Any]], key: str, take: Callable[[object]
 
 
 def segments_frame(segments: Sequence[Mapping[str, Any]], stacks: Stacks) -> pl.DataFrame:
-    """One row per segment: columns of ``memory_segments``."""
+    """Return one row per segment: columns of ``memory_segments``."""
     sizes = {"reserved_bytes": "total_size", **{f"{name}_bytes": f"{name}_size" for name in _SIZES}}
     stack, _ = stacks.columns([stacks.number(segment.get("frames")) for segment in segments])
     return pl.DataFrame(
@@ -287,14 +287,14 @@ def _flag(value: object) -> bool | None:
 
 
 def _pool(value: object) -> str | None:
-    """The id of a private pool; None for the default pool."""
+    """Return the id of a private pool; None for the default pool."""
     if not isinstance(value, tuple | list) or len(value) != 2 or any(int_or_none(part) is None for part in value):
         return None
     return None if not any(value) else f"{value[0]}.{value[1]}"
 
 
 def blocks_frame(segments: Sequence[Mapping[str, Any]], stacks: Stacks, limit: int) -> pl.DataFrame:
-    """One row per block: columns of ``memory_blocks``.
+    """Return one row per block: columns of ``memory_blocks``.
 
     Args:
         segments: The segments of the snapshot.
@@ -330,7 +330,7 @@ def blocks_frame(segments: Sequence[Mapping[str, Any]], stacks: Stacks, limit: i
 
 
 def events_frame(traces: Sequence[object], stacks: Stacks, limit: int) -> pl.DataFrame:
-    """One row per event of all devices: device, action, address, size_bytes, stream, time_us, free_bytes.
+    """Return one row per event of all devices: device, action, address, size_bytes, stream, time_us, free_bytes.
 
     ``free_bytes`` is the free memory of the device when an allocation failed.
     """
@@ -368,7 +368,7 @@ _EVENTS: Final = {
 
 
 def annotations_frame(annotations: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """The ranges of ``external_annotations``: name, device, start_us, duration_us (null if the end is missing)."""
+    """Return the ranges of ``external_annotations``: name, device, start_us, duration_us (null without an end)."""
     open_: dict[tuple[str | None, int | None], list[int]] = {}
     rows: list[list[Any]] = []
     for annotation in annotations:
@@ -455,7 +455,7 @@ Bytes of the trace are as requested. Of ``memory_events``, ``allocated_bytes`` f
 
 
 def _unpickled(data: bytes, source: InputFile) -> tuple[Any, str]:
-    """The value of the pickle, and why it is incomplete, or empty."""
+    """Return the value of the pickle, and why it is incomplete, or empty."""
     try:
         return load_pickle(data), ""
     except UnsafePickleError as error:
@@ -470,7 +470,7 @@ def _unpickled(data: bytes, source: InputFile) -> tuple[Any, str]:
 
 
 def _description(value: object) -> str:
-    """A description of a value that is no snapshot."""
+    """Return a description of a value that is no snapshot."""
     if isinstance(value, dict):
         keys = ", ".join(repr(key)[:40] for key in list(value)[:_SHOWN])
         return f"it holds a dict with {keys or 'nothing in it'}"
@@ -512,13 +512,13 @@ def _read(snapshot: dict[str, Any], size: int, collector: Collector) -> None:
 
 
 def _origin(events: pl.DataFrame, annotations: pl.DataFrame) -> int | None:
-    """The first time, in microseconds since 1970; None if events have no times."""
+    """Return the first time, in microseconds since 1970; None if events have no times."""
     times = [time for time in (events["time_us"].min(), annotations["start_us"].min()) if isinstance(time, int)]
     return min(times) if times and 0 < min(times) < _LATEST_US else None
 
 
 def _ns_since(column: str, origin: int | None) -> pl.Expr:
-    """Times of a column in nanoseconds since the first; implausible ones become null."""
+    """Return times of a column in nanoseconds since the first; implausible ones become null."""
     since = pl.col(column) - (origin or 0)
     is_plausible = since.is_between(0, 1 << 50) & pl.lit(origin is not None)
     return pl.when(is_plausible).then(since * _NS_PER_US)
@@ -542,7 +542,7 @@ _SIGNS: Final = {
 def _with_totals(
     events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.DataFrame, origin: int | None, collector: Collector
 ) -> pl.DataFrame:
-    """Events with the totals after each, computed backwards from the final state of the allocator."""
+    """Return events with the totals after each, computed backwards from the final state of the allocator."""
     held = _final_totals(segments, blocks)
     signed = {
         name: pl.col("action").replace_strict(signs, default=0, return_dtype=pl.Int64)
@@ -579,7 +579,7 @@ def _with_totals(
 
 
 def _final_totals(segments: pl.DataFrame, blocks: pl.DataFrame) -> dict[Any, dict[str, int]]:
-    """The final totals of each device: reserved, and active and allocated as requested."""
+    """Return the final totals of each device: reserved, and active and allocated as requested."""
     reserved = dict(segments.group_by("device").agg(pl.col("reserved_bytes").sum()).iter_rows())
     size = pl.coalesce("requested_bytes", "size_bytes")
     by_device = blocks.group_by("device").agg(

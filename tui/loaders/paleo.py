@@ -128,7 +128,7 @@ class PaleoSummary:
         self._context.statics[name] = static
 
     def close(self) -> None:
-        """The context holds the layers for the tables."""
+        """Do nothing: the context holds the layers for the tables."""
 
 
 NS_PER_MS: Final = 1_000_000
@@ -192,7 +192,7 @@ def _ensure_session(collector: Collector, context: PaleoContext, line: int) -> N
 
 
 def _time_ms(text: str) -> Decimal | None:
-    """A time as Paleo prints it.
+    """Return a time as Paleo prints it.
 
     A bare ``0`` is the value that Paleo starts with and prints for a layer that it did not run or model; whatever it
     has measured or estimated is a float and has a decimal point.
@@ -205,7 +205,7 @@ def _time_ms(text: str) -> Decimal | None:
 
 
 def _step(value: Decimal, decimals: int) -> Decimal:
-    """The value of the last printed digit of a number in a column with ``decimals`` decimals."""
+    """Return the value of the last printed digit of a number in a column with ``decimals`` decimals."""
     return max(Decimal(1).scaleb(value.adjusted() + 1 - SIGNIFICANT_DIGITS), Decimal(1).scaleb(-decimals))
 
 
@@ -355,7 +355,7 @@ class _Table:
                 )
 
     def _statics(self) -> dict[str, StaticLayer]:
-        """The layers of the static summary; empty if it is of another network.
+        """Return the layers of the static summary; empty if it is of another network.
 
         The tables omit the input layer, ``data``.
         """
@@ -406,7 +406,7 @@ class _PaleoReader:
             context.gradient = value
 
     def finish(self) -> None:
-        """Tables end with their section."""
+        """Do nothing: tables end with their section."""
 
 
 PALEO: Final = TextFormat(

@@ -256,7 +256,7 @@ def _only(values: pl.Series) -> int | None:
 
 
 def _with_flows(slices: pl.DataFrame) -> pl.DataFrame:
-    """Slices without correlation ids, numbered by the flows between calls and the work that they launched."""
+    """Return slices without correlation ids, numbered by the flows between calls and the work that they launched."""
     if slices["corr_id"].null_count() < slices.height:
         return slices
     # Flow ids can have 64 bits.
@@ -264,7 +264,7 @@ def _with_flows(slices: pl.DataFrame) -> pl.DataFrame:
 
 
 def _track_facts(used: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
-    """The facts in the names of the tracks that slices are on."""
+    """Return the facts in the names of the tracks that slices are on."""
     name, path = pl.col("name").fill_null(""), pl.coalesce("path", "name").fill_null("")
     number = pl.Int64
     return used.join(named, on="uuid", how="left", maintain_order="left").select(
@@ -279,17 +279,17 @@ def _track_facts(used: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
 
 
 def _at(slices: pl.DataFrame, places: pl.DataFrame, column: str) -> pl.Series:
-    """A fact of the track of each slice."""
+    """Return a fact of the track of each slice."""
     return places[column].gather(slices["track"])
 
 
 def _matches(texts: pl.Series, pattern: str) -> pl.Series:
-    """Which texts match a pattern; null does not match."""
+    """Return which texts match a pattern; null does not match."""
     return by_value(texts, lambda text: re.search(pattern, text) is not None, pl.Boolean()).fill_null(False)
 
 
 def _activities(work: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """Slices on GPUs as activities."""
+    """Return slices on GPUs as activities."""
     is_copy = _matches(work["category"], "memory_copy|memcpy") | _matches(work["name"], _COPY)
     kind = pl.when(is_copy).then(pl.lit("memcpy", NAME)).when(_matches(work["name"], _SET)).then(pl.lit("memset", NAME))
     return work.select(
@@ -310,7 +310,7 @@ def _activities(work: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 
 def _copy_kind(name: str) -> str | None:
-    """The direction of a copy, such as ``HtoD``."""
+    """Return the direction of a copy, such as ``HtoD``."""
     source, target = (re.search(rf"{position}(HOST|DEVICE)", name, re.IGNORECASE) for position in ("_COPY_", "_TO_"))
     return None if source is None or target is None else f"{_ENDS[source[1].upper()]}to{_ENDS[target[1].upper()]}"
 
@@ -342,7 +342,7 @@ def _calls(slices: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ranges(slices: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """Other slices as ranges; a track without a thread counts as a thread."""
+    """Return other slices as ranges; a track without a thread counts as a thread."""
     return slices.select(
         "name",
         "start_ns",

@@ -78,7 +78,7 @@ NUMBERS: Final = (
 
 
 def _decompress(number: int, data: bytes, most: int) -> tuple[bytes, bool]:
-    """The content of a field of compressed packets, at most ``most`` bytes, and whether it is complete."""
+    """Return the content of a field of compressed packets, at most ``most`` bytes, and whether it is complete."""
     packed = zlib.decompressobj() if number == COMPRESSED else zstandard.ZstdDecompressor().decompressobj()
     out = bytearray()
     # A few bytes can decompress to very many, so small steps are used.
@@ -142,7 +142,7 @@ class Packets:
     """The default track by state, for events without a track."""
 
     def with_field(self, number: int) -> tuple[Integers, Integers, Integers]:
-        """The usable packets that have a field: their rows, and the begin and end of the field in each."""
+        """Return the usable packets that have a field: their rows, and the begin and end of the field in each."""
         begin, end = self.fields.spans(number).last_by_owner(self.fields.count)
         rows = self.usable[begin[self.usable] >= 0]
         return rows, begin[rows], end[rows]
@@ -189,7 +189,7 @@ class PacketReader:
         """Bytes."""
 
     def read(self, content: Iterable[bytes]) -> Iterator[Packets]:
-        """The packets of a trace; compressed packets are replaced by their content."""
+        """Yield the packets of a trace; compressed packets are replaced by their content."""
         for wire, fields in _chunks_of_fields(content):
             self._read += wire.size
             begins, ends = fields.positions(PACKET)
@@ -308,7 +308,7 @@ class PacketReader:
         self._processes.update(zip(keys, entries.ints(2).tolist(), strict=True))
 
     def _times(self, wire: WireReader, fields: Messages, sequence: Integers, state: Integers) -> Integers:
-        """Times of packets in nanoseconds on the clock of the trace.
+        """Return times of packets in nanoseconds on the clock of the trace.
 
         The clock of a packet is its own or the default of its state. The times of an incremental clock are increments
         since the last snapshot of the sequence. A snapshot gives the same moment on several clocks.
@@ -425,7 +425,7 @@ def tracks(made: Tracks) -> pl.DataFrame:
 
 
 def _nested_numbers(wire: WireReader, fields: Messages, number: int, wanted: tuple[int, ...]) -> list[list[int | None]]:
-    """Numbers in a nested message; None if missing."""
+    """Return numbers in a nested message; None if missing."""
     begin, end = fields.spans(number).last_by_owner(fields.count)
     inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), dict.fromkeys(wanted, FieldKind.INT))
     return [
@@ -504,7 +504,7 @@ class TrackEvents:
         return tracks.replace_strict(known, codes, return_dtype=pl.Int32)
 
     def tracks(self) -> pl.DataFrame:
-        """The tracks (uuid) by their number in `slices`."""
+        """Return the tracks (uuid) by their number in `slices`."""
         return pl.DataFrame({"uuid": list(self._tracks)}, schema={"uuid": pl.Int64})
 
     @property
@@ -513,7 +513,7 @@ class TrackEvents:
         return self._unclosed + self._open.height
 
     def slices(self) -> pl.DataFrame:
-        """Slices with begin and end, and instants (of zero length): columns of `_SLICE`; returned once.
+        """Return slices with begin and end, and instants (of zero length): columns of `_SLICE`; returned once.
 
         ``track`` is a row of `tracks`.
         """
@@ -530,7 +530,7 @@ class TrackEvents:
 
 
 def _as_int32(values: pl.Series) -> pl.Series:
-    """Numbers as Int32 if they fit, to save memory."""
+    """Return numbers as Int32 if they fit, to save memory."""
     if values.dtype != pl.Int64 or values.name == "start_ns":
         return values
     least, most = values.min(), values.max()
@@ -540,7 +540,7 @@ def _as_int32(values: pl.Series) -> pl.Series:
 
 
 def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, first: int) -> pl.DataFrame:
-    """Events as columns: order (from ``first`` on), type, track, name, category, time_ns, value, flow, `NUMBERS`."""
+    """Return events as columns: order (from ``first``), type, track, name, category, time_ns, value, flow, numbers."""
     wire = packets.wire
     fields = wire.messages(begins, ends, _EVENT)
     state = packets.state[rows]
@@ -593,7 +593,7 @@ def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 
 def _annotations(packets: Packets, fields: Messages, state: Integers) -> Mapping[str, pl.Series]:
-    """The wanted annotations of events, by name."""
+    """Return the wanted annotations of events, by name."""
     wire = packets.wire
     parts = fields.spans(4)
     notes = wire.messages(parts.begin, parts.end, _ANNOTATION)

@@ -106,20 +106,20 @@ class Messages:
     _spans: dict[int, Spans]
 
     def values(self, number: int) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-        """The values of a field: the last of a repeated field, 0 if it is missing."""
+        """Return the values of a field: the last of a repeated field, 0 if it is missing."""
         return self._values[number]
 
     def ints(self, number: int) -> Integers:
-        """The values of an integer field."""
+        """Return the values of an integer field."""
         values: Integers = self._values[number].astype(np.int64, copy=False)
         return values
 
     def has(self, number: int) -> npt.NDArray[np.bool_]:
-        """Which messages have the field."""
+        """Return which messages have the field."""
         return self._present[number]
 
     def spans(self, number: int) -> Spans:
-        """The positions of a length-delimited field."""
+        """Return the positions of a length-delimited field."""
         return self._spans.get(number, _NO_SPANS)
 
 
@@ -144,7 +144,7 @@ class WireReader:
         return cls(memoryview(b"".join((*content, bytes(_MARGIN)))), sum(map(len, content)))
 
     def text(self, begin: int, end: int) -> str:
-        """The string at a position; invalid bytes become U+FFFD. Equal strings are created once."""
+        """Return the string at a position; invalid bytes become U+FFFD. Equal strings are created once."""
         raw = bytes(self.data[begin:end])
         known = self._texts.get(raw)
         if known is None:
@@ -152,7 +152,7 @@ class WireReader:
         return known
 
     def texts(self, begins: Sequence[int] | Integers, ends: Sequence[int] | Integers) -> list[str | None]:
-        """Strings by their positions; None for -1."""
+        """Return strings by their positions; None for -1."""
         pairs = zip(np.asarray(begins).tolist(), np.asarray(ends).tolist(), strict=True)
         return [None if begin < 0 else self.text(begin, end) for begin, end in pairs]
 
@@ -327,7 +327,7 @@ class WireReader:
                     spans[number].append((np.full(len(begins), row), begins, ends))
 
     def _varints(self, at: Integers) -> tuple[Integers, Integers]:
-        """Varints as int64, and the end of each."""
+        """Return varints as int64, and the end of each."""
         byte = self.octets[np.minimum(at, self.size)]
         value = (byte & 127).astype(np.uint64)
         behind = at + 1
@@ -439,7 +439,7 @@ def _concat(pieces: list[Messages]) -> Messages:
 
 
 def _in_order(found: Sequence[tuple[Integers, Integers, Integers]]) -> Spans:
-    """Spans by their owners, those of one in the order of the input."""
+    """Return spans by their owners, those of one in the order of the input."""
     if not found:
         return _NO_SPANS
     owner, begin, end = (np.concatenate(arrays) for arrays in zip(*found, strict=True))

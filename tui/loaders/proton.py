@@ -52,7 +52,7 @@ class ProtonLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Certain if a list begins with a node of a tree."""
+        """Return certain if a list begins with a node of a tree."""
         if not _HEAD.match(head) or not _ROOT.search(head):
             return 0.0
         return 0.9 if b'"frame"' in head and b'"metrics"' in head else 0.0
@@ -172,7 +172,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _whole(metrics: Mapping[Any, Any], name: str) -> int | None:
-    """A metric by its name in lower case, as a whole number."""
+    """Return a metric by its name in lower case, as a whole number."""
     for key, value in metrics.items():
         if str(key).lower() == name and _is_number(value) and value < _LARGEST:
             whole: int = round(value)

@@ -128,7 +128,7 @@ class RawInput:
         return self._status
 
     def read_at(self, begin: int, end: int) -> bytes:
-        """The bytes between two offsets of a seekable file, without moving `position`; fewer at its end."""
+        """Return the bytes between two offsets of a seekable file, without moving `position`; fewer at its end."""
         assert self._fd is not None
         return os.pread(self._fd, end - begin, begin)
 
@@ -165,7 +165,7 @@ def _is_null_device(status: os.stat_result) -> bool:
 
 
 def _is_made_by_system(status: os.stat_result) -> bool:
-    """Whether a file without a size is on /proc or /sys."""
+    """Return whether a file without a size is on /proc or /sys."""
     for folder in ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing"):
         with suppress(OSError):
             if Path(folder).stat().st_dev == status.st_dev:

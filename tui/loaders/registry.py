@@ -99,7 +99,7 @@ _LIKELY: Final = 0.5
 
 
 def formats() -> tuple[Format, ...]:
-    """Every format that can be opened."""
+    """Return every format that can be opened."""
     return tuple(known for loader in LOADERS for known in loader.formats)
 
 
@@ -153,7 +153,7 @@ def _with_replayed_ops(profile: Profile, cache: ProfileCache | None) -> Profile:
                     issues.append({"severity": "info", "text": file, "reason": words})
             except ProftuiError as error:
                 issues.append({"severity": "warning", "text": file, "reason": str(error)})
-    annotations, used = _annotations_beside(profile)
+    annotations, used = _graph_annotations(profile)
     issues += used
     together = with_replayed_ops(merge_profiles([profile, *captures]), annotations)
     height = profile["sessions"].height
@@ -170,7 +170,7 @@ _RANK: Final = re.compile(r"rank[_-]?([0-9]+)", re.IGNORECASE)
 
 
 def _size_of(capture: str) -> str:
-    """The batch size of a captured graph, from the server's list in the folder; empty if unknown."""
+    """Return the batch size of a captured graph, from the server's list in the folder; empty if unknown."""
     path = Path(capture)
     with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
         details = path.parent / "execution_details.json"
@@ -180,8 +180,8 @@ def _size_of(capture: str) -> str:
     return ""
 
 
-def _annotations_beside(profile: Profile) -> tuple[dict[int, str], list[dict[str, str]]]:
-    """Names of graph nodes by id, from the annotation files that PyTorch writes at capture; and issues about them.
+def _graph_annotations(profile: Profile) -> tuple[dict[int, str], list[dict[str, str]]]:
+    """Return names of graph nodes by id, from the annotation files that PyTorch writes at capture; and issues.
 
     A file is ``{id: [{"name": ...}, ...]}``, a pickle or JSON. Ids are those of one process: a file of another rank
     than the trace is left out, and of several traces none is used.
@@ -210,7 +210,7 @@ def _annotations_beside(profile: Profile) -> tuple[dict[int, str], list[dict[str
 
 
 def _names_of_nodes(file: Path) -> dict[int, str]:
-    """The names in a file of annotations; the innermost one of each node."""
+    """Return the names in a file of annotations; the innermost one of each node."""
     if file.stat().st_size > MAX_DETAILS:
         raise ValueError(f"larger than {MAX_DETAILS} bytes")
     data = file.read_bytes()
@@ -271,7 +271,7 @@ def load_one(
 
 
 def inputs(path: str) -> list[str]:
-    """The inputs that a path stands for: the profiles in a folder, otherwise the path itself.
+    """Return the inputs that a path stands for: the profiles in a folder, otherwise the path itself.
 
     Raises:
         ProftuiError: A folder cannot be listed, or holds no profile.
@@ -285,7 +285,7 @@ def inputs(path: str) -> list[str]:
 
 
 def _named(format_in: str) -> Loader:
-    """A loader restricted to one format; a text can hold several."""
+    """Return a loader restricted to one format; a text can hold several."""
     for text_format in _TEXT_FORMATS:
         if text_format.format.name == format_in:
             return TextLogLoader((text_format,))
@@ -296,7 +296,7 @@ def _named(format_in: str) -> Loader:
 
 
 def _is_folder(path: str) -> bool:
-    """Whether a path is a folder of profiles, not a profile that is a folder."""
+    """Return whether a path is a folder of profiles, not a profile that is a folder."""
     if not path or not path_exists(path):
         return False
     return Path(path).is_dir() and not (is_parquetdir(Path(path)) or is_dataset(Path(path)))
@@ -313,13 +313,13 @@ def _read_here(
 
 
 def is_profile(path: str) -> bool:
-    """Whether a file begins like a profile; a text must have its first table within the probed bytes."""
+    """Return whether a file begins like a profile; a text must have its first table within the probed bytes."""
     source = InputFile.open(path)
     return file_kind(source.head) is None and max(_confidences(source))[0] >= _LIKELY
 
 
 def read_head(path: str) -> bytes:
-    """The first 64 KiB of a file, decompressed.
+    """Return the first 64 KiB of a file, decompressed.
 
     Raises:
         ProftuiError: It cannot be opened.
@@ -328,7 +328,7 @@ def read_head(path: str) -> bytes:
 
 
 def recognized_format(path: str) -> str:
-    """The name of the format of a file or folder, by its beginning; empty where it is no profile.
+    """Return the name of the format of a file or folder, by its beginning; empty where it is no profile.
 
     Raises:
         ProftuiError: It cannot be opened.
@@ -354,7 +354,7 @@ def recognized_format(path: str) -> str:
 
 
 def _confidences(source: InputFile) -> list[tuple[float, int]]:
-    """The confidence of each loader with its index in `LOADERS`; the rest are skipped once one is certain."""
+    """Return the confidence of each loader with its index in `LOADERS`; the rest are skipped once one is certain."""
     found = []
     # Text is probed last: it is searched for the cues of many formats.
     for index in sorted(range(len(LOADERS)), key=lambda index: isinstance(LOADERS[index], TextLogLoader)):

@@ -22,7 +22,7 @@ _own: dict[Path, int] = {}
 
 
 def exports_folder() -> Path:
-    """The cache folder for exports of Nsight Systems reports."""
+    """Return the cache folder for exports of Nsight Systems reports."""
     return platformdirs.user_cache_path("proftui") / "nsys"
 
 
@@ -47,7 +47,7 @@ def make_private(folder: Path) -> None:
 
 
 def is_private(status: os.stat_result) -> bool:
-    """Whether only the user has access to a file or folder."""
+    """Return whether only the user has access to a file or folder."""
     return status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 

@@ -142,7 +142,7 @@ class _Profile:
         return True
 
     def _is_begun(self) -> bool:
-        """Whether what was read so far can be the beginning of a header."""
+        """Return whether what was read so far can be the beginning of a header."""
         return len(self._heading) <= _LONGEST_HEADING and _HEADING.match(self._heading) is not None
 
     def _header(self, text: str) -> bool:
@@ -190,7 +190,7 @@ class _TrtexecReader:
         self._collector = collector
 
     def begin(self, line: Line) -> Section | bool:
-        """The title of a profile."""
+        """Return the title of a profile."""
         match = _TITLE.fullmatch(line.text) if len(line.text) <= _LONGEST else None
         if match is None:
             return False
@@ -220,7 +220,7 @@ class TensorRtJsonLoader:
         return (JSON_FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Certain by the first element, the number of iterations."""
+        """Return certain by the first element, the number of iterations."""
         return 0.95 if _HEAD.match(head) else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:

@@ -54,7 +54,7 @@ class TfTimelineLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Certain by the names of processes, which precede all events."""
+        """Return certain by the names of processes, which precede all events."""
         return 0.95 if looks_like_trace(head) and _SURE.search(head) else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
@@ -93,7 +93,7 @@ class TfTimelineLoader:
 
 
 def _with_places(trace: Trace) -> pl.DataFrame:
-    """The events of processes that compute, with ``device``, ``stream`` (a number, ``all`` or null) and ``is_memcpy``.
+    """Return the events of computing processes with ``device``, ``stream`` (number, ``all``, null) and ``is_memcpy``.
 
     Names of nodes are without the prefix for waiting.
     """
@@ -136,7 +136,7 @@ def _gpu_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ops(rows: pl.DataFrame, gpu: pl.DataFrame) -> pl.DataFrame:
-    """Ops that the CPU ran or launched; an op without times for each that only the GPU recorded."""
+    """Return ops that the CPU ran or launched; an op without times for each that only the GPU recorded."""
     dispatched = rows.filter(pl.col("stream").is_null(), ~pl.col("is_memcpy"))
     only_on_gpu = gpu.join(dispatched, on="node", how="anti", maintain_order="left")
     only_on_gpu = only_on_gpu.unique("node", keep="first", maintain_order=True).with_columns(
@@ -204,7 +204,7 @@ def _activities(gpu: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _run(ops: pl.DataFrame, gpu: pl.DataFrame) -> pl.DataFrame:
-    """The run as a range that marks the one iteration."""
+    """Return the run as a range that marks the one iteration."""
     times = pl.concat([part.select("start_ns", "duration_ns").drop_nulls() for part in (ops, gpu)])
     begin = pl.col("start_ns").min()
     return times.filter(pl.len() > 0).select(

@@ -110,7 +110,7 @@ class _Column:
 
 
 def _columns(header: str) -> list[_Column] | None:
-    """The columns of a header, from its ``Name``; None if the line is no header."""
+    """Return the columns of a header, from its ``Name``; None if the line is no header."""
     found = _NAME.search(header)
     if found is None or len(header) > _LONGEST:
         return None
@@ -132,7 +132,7 @@ def _column(title: str) -> _Column:
 
 
 def _rule(text: str) -> str | None:
-    """The prefix of a line of dashes over several columns; None if the line is none."""
+    """Return the prefix of a line of dashes over several columns; None if the line is none."""
     text = text.rstrip()
     if len(text) > _LONGEST or not text.endswith("--"):
         return None
@@ -166,7 +166,7 @@ def _whole(value: Decimal | None, factor: int) -> int | None:
 
 
 def _value(column: _Column, text: str) -> Value:
-    """A cell in base units; None if it is no figure (``nan%``, ``--``)."""
+    """Return a cell in base units; None if it is no figure (``nan%``, ``--``)."""
     if column.cell == _TIME:
         digits = text.rstrip("nuμms")
         return _whole(_number(digits), _NS_PER_UNIT[text[len(digits) :]])
@@ -265,7 +265,7 @@ class _Tables:
     def _begin_pasted(self, header: Line) -> None:
         """Begin a table whose cells a spreadsheet separates by tabs: its lines of dashes may be missing."""
         if header.text.count("\t") >= _FEWEST_TABS and (found := _NAME.search(header.text)):
-            self._ruled(header.text[: found.start()], header)
+            self._columns_of_rule(header.text[: found.start()], header)
 
     def take(self, line: Line) -> bool:
         """Read a header, a line of dashes, a row, a total, or other output between them."""
@@ -274,7 +274,7 @@ class _Tables:
             self._headers = [*self._headers, line][-_MAX_TABLES:]
             self._begin_pasted(line)
             return True
-        if (rule := _rule(text)) is not None and self._ruled(rule, line):
+        if (rule := _rule(text)) is not None and self._columns_of_rule(rule, line):
             return True
         table = next((open_table for open_table in self._tables if open_table.tag.match(text)), None)
         if table is not None and self._taken(table, line):
@@ -285,7 +285,7 @@ class _Tables:
             self._damaged(table, line)
         return bool(self._tables or self._headers) and self._stray <= MAX_STRAY_LINES and not _FOREIGN.match(text)
 
-    def _ruled(self, rule: str, line: Line) -> bool:
+    def _columns_of_rule(self, rule: str, line: Line) -> bool:
         fitting = ((tag, header) for tag in _tags(rule) for header in reversed(self._headers) if tag.match(header.text))
         if (found := next(fitting, None)) is not None:
             tag, header = found
@@ -396,7 +396,7 @@ _KEPT: Final = (
 
 
 def _sections(table: _Table) -> list[str]:
-    """The section of each row: gpu, api or op."""
+    """Return the section of each row: gpu, api or op."""
     cpu = [name for name in ("cpu_self_ns", "cpu_total_ns") if name in table.names]
     on_cpu = {row.name for row in table.rows if any(row.cells.get(name) for name in cpu)}
     return [_section(row, bool(cpu), row.name in on_cpu) for row in table.rows]
@@ -462,7 +462,7 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
 
 
 def _fits(time: int, share: float, total: int) -> bool:
-    """Whether a printed share agrees with a time, within the digits printed."""
+    """Return whether a printed share agrees with a time, within the digits printed."""
     if not total:
         return share == 0
     step = 10.0 ** max(len(str(abs(time))) - 4, 0) + 10 ** max(len(str(total)) - 4, 0) * abs(time) / total
@@ -476,11 +476,11 @@ class _TorchTableReader:
         self._collector = collector
 
     def begin(self, line: Line) -> Section | bool:
-        """The header of a table."""
+        """Return the header of a table."""
         return False if _columns(line.text) is None else _Tables(self._collector, line)
 
     def finish(self) -> None:
-        """Tables end with their section."""
+        """Do nothing: tables end with their section."""
 
 
 TORCH_TABLE: Final = TextFormat(

@@ -62,7 +62,7 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1
 
 
 def _bare(name: str) -> str:
-    """A name without its quotes."""
+    """Return a name without its quotes."""
     return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name
 
 
@@ -177,7 +177,7 @@ class _Table:
             self._reader.collector.add("metrics", row)
 
     def close(self) -> None:
-        """Rows are added as they are read."""
+        """Do nothing: rows are added as they are read."""
 
 
 class _UnitraceReader:
@@ -191,7 +191,7 @@ class _UnitraceReader:
         self._zero: int | None = None
 
     def begin(self, line: Line) -> Section | bool:
-        """A title, or a line of the timeline."""
+        """Return a title, or a line of the timeline."""
         if len(line.text) > _LONGEST:
             return False
         if match := _TIMELINE.fullmatch(line.text):

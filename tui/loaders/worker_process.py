@@ -55,7 +55,7 @@ class WorkerLostError(Exception):
 
 
 def worker_command() -> tuple[str, ...]:
-    """The command that runs this module.
+    """Return the command that runs this module.
 
     Without ``-P`` Python would search modules in the working directory first, which may belong to another user.
     """
@@ -76,7 +76,7 @@ class FileRange:
         return self.end - self.begin
 
     def read(self) -> bytes:
-        """Its bytes; fewer if the file has become shorter.
+        """Return its bytes; fewer if the file has become shorter.
 
         Raises:
             OSError: The file is missing or was replaced.
@@ -88,7 +88,7 @@ class FileRange:
             os.close(file)
 
     def open(self) -> int:
-        """The file, open for reading.
+        """Return the file, open for reading.
 
         Raises:
             OSError: The file is missing or was replaced.
@@ -112,7 +112,7 @@ _SIZE: Final = re.compile(r"([0-9]{1,15})\s*([KMGT]?)(?:I?B)?", re.IGNORECASE)
 
 
 def memory_for_loading() -> int:
-    """Bytes of memory for all worker processes: by `MEMORY_VARIABLE`, otherwise half of the free memory."""
+    """Return bytes of memory for all worker processes: by `MEMORY_VARIABLE`, otherwise half of the free memory."""
     given = _SIZE.fullmatch(os.environ.get(MEMORY_VARIABLE, "").strip())
     if given is not None:
         return int(given[1]) * _UNITS[given[2].upper()]
@@ -129,7 +129,7 @@ def _free_of_machine() -> int | None:
 
 
 def _free_of_group() -> int | None:
-    """The free memory within the limit of a container."""
+    """Return the free memory within the limit of a container."""
     try:
         most = int((_CGROUP / "memory.max").read_text())
         return max(0, most - int((_CGROUP / "memory.current").read_text()))
@@ -195,7 +195,7 @@ class WorkerProcess:
                 raise WorkerLostError(self._exit_reason()) from error
 
     def receive(self, *, at_most: int = _MAX_ANSWER_BYTES) -> Any:
-        """The next message of the process.
+        """Return the next message of the process.
 
         Args:
             at_most: The maximum size of a message in bytes.
@@ -288,7 +288,7 @@ class Channel:
         self._incoming, self._outgoing = incoming, outgoing
 
     def receive(self) -> Any:
-        """The next message.
+        """Return the next message.
 
         Raises:
             EOFError: The parent process has ended or closed the connection.

@@ -191,7 +191,7 @@ def _kernel_columns() -> list[pl.Expr]:
 
 
 def _copy_columns() -> list[pl.Expr]:
-    """Size and memory of a text like ``kind_src:pinned kind_dst:device size:16384 dest:0 async:1``."""
+    """Return size and memory of a text like ``kind_src:pinned kind_dst:device size:16384 dest:0 async:1``."""
     return [
         _number("size", pl.Int64).alias("copied_bytes"),
         _memory("kind_src").alias("src_memory"),
@@ -200,7 +200,7 @@ def _copy_columns() -> list[pl.Expr]:
 
 
 def _memset_columns() -> list[pl.Expr]:
-    """Size and memory of a text like ``kind:device num_bytes:1216512 async:1``."""
+    """Return size and memory of a text like ``kind:device num_bytes:1216512 async:1``."""
     return [_number("num_bytes", pl.Int64).alias("set_bytes"), _memory("kind").alias("set_memory")]
 
 
@@ -339,7 +339,7 @@ def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _tf_path(tf_ops: pl.Series) -> pl.Series:
-    """The path of a TensorFlow op, from ``path:type``; null for ops that XLA compiled (``XlaModule:``)."""
+    """Return the path of a TensorFlow op, from ``path:type``; null for ops that XLA compiled (``XlaModule:``)."""
 
     def path(tf_op: str) -> str | None:
         found = re.fullmatch(r"(?s)(.*?)(?::[\w.]*)?", tf_op)
@@ -364,7 +364,7 @@ def with_parents(host: pl.DataFrame) -> pl.DataFrame:
 
 
 def are_calls(host: pl.DataFrame) -> pl.Series:
-    """Which events are CUDA or HIP API calls, by correlation id or name."""
+    """Return whether an event is a CUDA or HIP API call, by correlation id or name."""
     is_named = by_value(host["name"], lambda name: _NAMED_CALL.match(name) is not None, pl.Boolean())
     return host["correlation"].is_not_null() | is_named.fill_null(False)
 
@@ -435,12 +435,12 @@ def steps_of(ranges: pl.DataFrame, derived_lines: pl.DataFrame) -> Steps:
 
 
 def _without_number() -> pl.Expr:
-    """The name of a step without the number that the converter appends (``train 7``)."""
+    """Return the name of a step without the number that the converter appends (``train 7``)."""
     return pl.col("name").cast(pl.String).str.replace(r"[ #]*[0-9]+$", "")
 
 
 def _of_line(derived_lines: pl.DataFrame, line: str) -> tuple[pl.DataFrame | None, str]:
-    """The rows of a derived line of the first GPU with it, as ranges that mark iterations; and their source."""
+    """Return the rows of a derived line of the first GPU with it, as ranges that mark iterations; and their source."""
     rows = derived_lines.filter(
         pl.col("thread").cast(pl.String).str.starts_with(line), pl.col("name").is_not_null()
     ).sort("start_ns")

@@ -119,7 +119,7 @@ class _Plane:
     """Names of stat types; string values are entries of it too."""
 
     def ids_of(self, names: Sequence[str]) -> list[list[int]]:
-        """The numbers of stats by name, in the order of ``names``."""
+        """Return the numbers of stats by name, in the order of ``names``."""
         return [[number for number, name in self.stats.items() if name == wanted] for wanted in names]
 
     def types_of(self, numbers: Integers) -> Integers:
@@ -217,12 +217,12 @@ def _present(rows: pl.DataFrame, wanted: Sequence[str]) -> list[str]:
 
 
 def _sorted_host(rows: pl.DataFrame) -> pl.DataFrame:
-    """Events of the CPU by start; columns without values are added last, where they take no memory."""
+    """Return events of the CPU by start; columns without values are added last, where they take no memory."""
     return sort_rows(rows, "start_ns").with_columns(pid=pl.lit(None, pl.Int64), line=pl.lit(None, pl.UInt32))
 
 
 def _op_of_annotation(annotations: pl.Series) -> pl.Expr:
-    """The TensorFlow op, ``path:type``, which older versions write only in an annotation."""
+    """Return the TensorFlow op, ``path:type``, which older versions write only in an annotation."""
 
     def op(annotation: str) -> str | None:
         found = _ANNOTATED_OP.match(annotation)
@@ -290,7 +290,7 @@ def _plane(content: WireFile, parts: Fields) -> _Plane:
 
 
 def _own_stats(plane: _Plane, content: WireFile, parts: Fields) -> dict[str, int | float | str | None]:
-    """The stats of the plane itself, by name."""
+    """Return the stats of the plane itself, by name."""
     wire, begins, ends = content.gather(*parts.positions(_PLANE_OWN))
     stats = wire.messages(begins, ends, _STAT)
     texts = wire.texts(*stats.spans(5).last_by_owner(stats.count))
@@ -308,7 +308,7 @@ def _own_stats(plane: _Plane, content: WireFile, parts: Fields) -> dict[str, int
 
 
 def _facts(plane: _Plane, content: WireFile, parts: Fields) -> dict[str, Any]:
-    """The facts about the GPU of a plane."""
+    """Return the facts about the GPU of a plane."""
     said = _own_stats(plane, content, parts)
     major, minor = said.get("compute_cap_major"), said.get("compute_cap_minor")
     facts: dict[str, Any] = {
@@ -405,7 +405,7 @@ def _events(plane: _Plane, wire: WireReader, begins: Integers, ends: Integers, s
 
 
 def _rounded(ps: Integers) -> Integers:
-    """Picoseconds as nanoseconds."""
+    """Return picoseconds as nanoseconds."""
     quotient: Integers = ps // 1000 + (ps % 1000 >= 500)
     return quotient
 
@@ -418,7 +418,7 @@ def _named(names: pl.Series, codes: npt.NDArray[np.integer[Any]]) -> pl.Series:
 def _stats(
     plane: _Plane, wire: WireReader, events: Messages, types: Integers, wanted: Sequence[str]
 ) -> dict[str, pl.Series]:
-    """The wanted stats of events; missing ones are taken from the event type."""
+    """Return the wanted stats of events; missing ones are taken from the event type."""
     parts = events.spans(4)
     own = wire.messages(parts.begin, parts.end, _STAT)
     of_types = plane.events.spans(5)
@@ -472,7 +472,7 @@ def _ints(stats: Messages, hit: Integers) -> Integers:
 
 
 def _codes(plane: _Plane, wire: WireReader, stats: Messages, hit: Integers, vocabulary: dict[str, int]) -> Integers:
-    """The codes of stats as text in a vocabulary, to which new texts are added."""
+    """Return the codes of stats as text in a vocabulary, to which new texts are added."""
     codes = np.empty(len(hit), np.int64)
     is_ref = stats.has(7)[hit]
     refs, positions = np.unique(stats.ints(7)[hit[is_ref]], return_inverse=True)

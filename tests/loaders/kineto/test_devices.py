@@ -8,7 +8,7 @@ import pytest
 
 from tui.correlation.nesting import NONE, nested
 from tui.loaders.kineto.kineto_activities import device_numbers
-from tui.loaders.kineto.ops import inherited
+from tui.loaders.kineto.ops import inherit
 
 
 @pytest.mark.parametrize(
@@ -23,5 +23,5 @@ def test_agents_are_taken_in_their_order(used: list[int], listed: list[int], num
 def test_a_value_of_its_own_comes_before_that_of_what_lies_around() -> None:
     thread, start, end = (np.array(values, np.int64) for values in ([1, 1, 1, 2], [0, 1, 2, 0], [9, 8, 3, 9]))
     nesting = nested(thread, start, end)
-    assert inherited(nesting, np.array([5, 7, NONE, NONE])).tolist() == [5, 7, 7, NONE]
-    assert inherited(nesting, np.array([5, NONE, NONE, NONE])).tolist() == [5, 5, 5, NONE]
+    assert inherit(nesting, np.array([5, 7, NONE, NONE])).tolist() == [5, 7, 7, NONE]
+    assert inherit(nesting, np.array([5, NONE, NONE, NONE])).tolist() == [5, 5, 5, NONE]

@@ -69,12 +69,12 @@ class WantedKeys:
         """By key in lower case: column, and position among the keys of its `Arg`."""
 
     def column(self, key: bytes) -> int | None:
-        """The column of an ASCII key; None if it is not wanted."""
+        """Return the column of an ASCII key; None if it is not wanted."""
         found = self.positions.get(key.decode().lower())
         return None if found is None else found[0]
 
     def can_be_number(self, key: bytes) -> bool:
-        """Whether the value of a key is wanted as an integer, or not at all."""
+        """Return whether the value of a key is wanted as an integer, or not at all."""
         column = self.column(key)
         return column is None or self.args[column].kind is ArgKind.INTEGER
 
@@ -95,7 +95,7 @@ class ArgsPattern:
 
     @classmethod
     def of(cls, text: bytes, keys: WantedKeys, known: TextCodes) -> ArgsPattern | None:
-        """The pattern of some arguments; None if it is unlikely to match others."""
+        """Return the pattern of some arguments; None if it is unlikely to match others."""
         prefixes: list[bytes] = []
         columns: list[int | None] = []
         at = 0
@@ -121,7 +121,7 @@ class ArgsPattern:
         return self._middles.asked < _MIN_MATCHES or 2 * len(self._middles) < self._middles.asked
 
     def match(self, args: Args) -> PatternMatch | None:
-        """The arguments that match; None if none do."""
+        """Return the arguments that match; None if none do."""
         text = args.text
         at = np.arange(len(args.begins))
         position = args.begins
@@ -156,7 +156,7 @@ class ArgsPattern:
         return self._middles.size_bytes
 
     def values(self, data: bytes, match: PatternMatch, rows: Ints, texts: TextCodes) -> list[ArgValues]:
-        """The wanted values of matching arguments, which belong to ``rows``.
+        """Return the wanted values of matching arguments, which belong to ``rows``.
 
         Raises:
             msgspec.DecodeError: A middle is invalid JSON.
@@ -211,14 +211,14 @@ class _MiddleCodes(dict[bytes, int]):
             self._values[column] = [_PATTERN_NULLS[self._keys.args[column].kind]] * len(self)
         for column, values in self._values.items():
             kind = self._keys.args[column].kind
-            values.append(self._converted(chosen[column], kind) if column in chosen else _PATTERN_NULLS[kind])
+            values.append(self._convert(chosen[column], kind) if column in chosen else _PATTERN_NULLS[kind])
         self._arrays.clear()
         self.size_bytes += _ENTRY_BYTES + len(middle)
         self[middle] = code = len(self)
         return code
 
     def columns(self, data: bytes, begins: Ints, ends: Ints, rows: Ints, texts: TextCodes) -> list[ArgValues]:
-        """The wanted values of rows whose middles are at positions of ``data``."""
+        """Return the wanted values of rows whose middles are at positions of ``data``."""
         if (begins == ends).all():
             codes = np.full(len(rows), self[b""], np.int64)
         else:
@@ -243,7 +243,7 @@ class _MiddleCodes(dict[bytes, int]):
         return position[codes]
 
     def _chosen(self, members: Mapping[str, Raw]) -> dict[int, Raw]:
-        """The value of each wanted column: that of the first of its keys."""
+        """Return the value of each wanted column: that of the first of its keys."""
         best: dict[int, tuple[int, Raw]] = {}
         for key, value in members.items():
             if (found := self._keys.positions.get(key.lower())) is not None and bytes(value) != b"null":
@@ -252,7 +252,7 @@ class _MiddleCodes(dict[bytes, int]):
                     best[column] = (position, value)
         return {column: value for column, (_, value) in best.items()}
 
-    def _converted(self, raw: Raw, kind: ArgKind) -> int | float:
+    def _convert(self, raw: Raw, kind: ArgKind) -> int | float:
         if kind in _TEXTS:
             return self._known[bytes(raw)]
         value = msgspec.json.decode(raw)
@@ -308,7 +308,7 @@ class ArgsDecoder:
         self._relearned = 0
 
     def decode_torch_layout(self, args: Args, rows: Ints, texts: TextCodes) -> list[ArgValues]:
-        """The wanted values of arguments whose positions are known.
+        """Return the wanted values of arguments whose positions are known.
 
         Raises:
             As `decode`.
@@ -334,7 +334,7 @@ class ArgsDecoder:
     def _decode_matching(
         pattern: ArgsPattern, args: Args, rows: Ints, texts: TextCodes, found: list[ArgValues]
     ) -> tuple[Args, Ints]:
-        """Add the values of arguments that match a pattern to ``found``; returns the others."""
+        """Add the values of arguments that match a pattern to ``found``; return the others."""
         match = pattern.match(args) if pattern.repeats else None
         if match is None:
             return args, rows
@@ -345,7 +345,7 @@ class ArgsDecoder:
         return args.of(left), rows[left]
 
     def decode(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues]:
-        """The wanted values of arguments.
+        """Return the wanted values of arguments.
 
         Args:
             raws: The arguments of each row: texts in braces, or valid JSON values.
@@ -358,20 +358,20 @@ class ArgsDecoder:
             RecursionError: A text is nested too deep.
             NotProvenError: A text is not exactly one value.
         """
-        if (found := self._typed(raws, rows, texts)) is not None:
+        if (found := self._decode_typed(raws, rows, texts)) is not None:
             return found
         decode_each(_ANY, raws)
         # The types of the first few are used for the others, in ever larger slices.
         found, begin, count = [], 0, _SAMPLE
         while begin < len(raws):
             piece = slice(begin, begin + count)
-            typed = self._typed(raws[piece], rows[piece], texts)
+            typed = self._decode_typed(raws[piece], rows[piece], texts)
             found += self._one_by_one(raws[piece], rows[piece], texts) if typed is None else typed
             begin, count = begin + count, 2 * count
         return found
 
-    def _typed(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues] | None:
-        """The wanted values, decoded with the types seen so far; None where the types do not match."""
+    def _decode_typed(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues] | None:
+        """Return the wanted values, decoded with the types seen so far; None where the types do not match."""
         if self._decoder is None:
             return None
         try:
@@ -434,7 +434,7 @@ class ArgsDecoder:
         return gathered.values()
 
     def _value(self, key: str, raw: Raw, kind: ArgKind) -> Any:
-        """The value of a wanted argument; stores its type for the structure."""
+        """Return the value of a wanted argument; stores its type for the structure."""
         if kind in (ArgKind.TEXT, ArgKind.TRIPLE):
             self._types.setdefault(key, Raw)
             return bytes(raw)
@@ -474,12 +474,12 @@ _NULLS: Final = {8: NULL, 4: NO_TEXT}
 
 
 def codes_of(values: Any, texts: TextCodes, count: int) -> npt.NDArray[np.int32]:
-    """The codes of texts, numbers or bytes of JSON values."""
+    """Return the codes of texts, numbers or bytes of JSON values."""
     return np.fromiter(map(texts.__getitem__, values), np.int32, count)
 
 
 def integers_of(values: Sequence[Any]) -> Ints:
-    """Whole numbers, also from text; `NULL` for other values."""
+    """Return whole numbers, also from text; `NULL` for other values."""
     if set(map(type, values)) <= {int}:
         return _whole_numbers(values)
     return np.array([integer_of(value) for value in values], np.int64)

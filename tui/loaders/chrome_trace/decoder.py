@@ -86,7 +86,7 @@ class EventPrefixes(dict[bytes, int]):
     def rows(
         self, prefixes: list[bytes], start_ns: Ints, duration_ns: Ints, lines: Ints, texts: TextCodes
     ) -> EventRows:
-        """The rows of events with these prefixes, without arguments.
+        """Return the rows of events with these prefixes, without arguments.
 
         Raises:
             msgspec.DecodeError: A prefix is invalid JSON.
@@ -144,7 +144,7 @@ class Decoder:
         self._prefixes = EventPrefixes()
 
     def decode(self, data: bytes) -> EventBatch | None:
-        """The columns of events.
+        """Return the columns of events.
 
         Args:
             data: Events with commas between them; a comma may follow the last.
@@ -161,7 +161,7 @@ class Decoder:
             return self.decode(data)
 
     def _decode_layout(self, found: TorchLayout) -> EventBatch | None:
-        """The columns of events by their layout; None if a part is not as expected."""
+        """Return the columns of events by their layout; None if a part is not as expected."""
         texts, anomalies = TextCodes(), Anomalies()
         try:
             decoder: msgspec.json.Decoder[Any] = self._one_exact_event if self._is_exact else self._one_event
@@ -205,7 +205,7 @@ class Decoder:
     def _by_phase(
         self, events: Sequence[Any], lines: Ints | None, texts: TextCodes, anomalies: Anomalies
     ) -> _EventsByPhase:
-        """The columns of events by phase.
+        """Return the columns of events by phase.
 
         Raises:
             UnicodeDecodeError: In an argument.
@@ -235,14 +235,14 @@ class Decoder:
         flows_at, flows = rows_of(FLOW_EVENT)
         flows.phase = codes_of([phase[index] for index in flows_at.tolist()], texts, len(flows_at))
         flows.number = integers_of([ids[index] for index in flows_at.tolist()])
-        names = [named for index in np.flatnonzero(kind == NAME).tolist() for named in _named(events[index])]
+        names = [named for index in np.flatnonzero(kind == NAME).tolist() for named in _name_args(events[index])]
         for index in np.flatnonzero(kind == OTHER).tolist():
             if phase[index] is not None or name[index] is not None:
                 anomalies.add(Anomaly.PHASE, line=None if lines is None else int(lines[index]))
         return _EventsByPhase(complete_at, complete, instants, flows_at, flows, names)
 
     def _arguments(self, rows: EventRows, args: Sequence[Raw | bytes], texts: TextCodes) -> list[ArgValues]:
-        """The wanted argument values of events.
+        """Return the wanted argument values of events.
 
         Raises:
             msgspec.DecodeError: They are invalid JSON.
@@ -257,7 +257,7 @@ class Decoder:
         ]
 
     def _by_category(self, rows: EventRows, texts: TextCodes) -> Iterator[tuple[ArgsDecoder, Ints]]:
-        """The rows of each category, and the decoder of their arguments."""
+        """Yield the rows of each category, and the decoder of their arguments."""
         # Not np.unique, which imports numpy.ma: that takes longer than decoding a block.
         for code in (np.flatnonzero(np.bincount(rows.cat + 1)) - 1).tolist() if self._args else ():
             cat = None if code == NO_TEXT else texts.all[code]
@@ -308,7 +308,7 @@ class _NotExactError(Exception):
     """A time is too large for a float."""
 
 
-def _named(event: Any) -> list[tuple[str | None, str | None, str, str]]:
+def _name_args(event: Any) -> list[tuple[str | None, str | None, str, str]]:
     try:
         args = msgspec.json.decode(event.args)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -317,7 +317,7 @@ def _named(event: Any) -> list[tuple[str | None, str | None, str, str]]:
 
 
 def _starts(text: npt.NDArray[np.uint8], newlines: Ints, count: int) -> Ints | None:
-    """The line, from 1, in which each of ``count`` events begins; None if the layout does not show it.
+    """Return the line, from 1, in which each of ``count`` events begins; None if the layout does not show it.
 
     The text begins with the bracket of the list. If the first event begins on a line of its own, all lines with the
     same indentation and a brace begin events.
@@ -366,7 +366,7 @@ class PackingDecoder:
         self._packer = Packer(task.args, task.split, task.flow_categories)
 
     def decode(self, data: bytes) -> PackedBatch | None:
-        """The packed result of `Decoder.decode`."""
+        """Return the packed result of `Decoder.decode`."""
         batch = self._decoder.decode(data)
         return None if batch is None else self._packer.pack(batch)
 
@@ -442,22 +442,22 @@ class DecoderPool:
             self._free.put(worker)
 
     def decode(self, data: bytes | FileRange) -> Future[Answer]:
-        """The future result of `PackingDecoder.decode` for a text or a part of a file, and its packer."""
+        """Return the future result of `PackingDecoder.decode` for a text or a part of a file, and its packer."""
         return self._threads.submit(self._decode, data)
 
     def _decode(self, data: bytes | FileRange) -> Answer:
         try:
             worker = self._free.get_nowait()
         except Empty:
-            return self._decoded_here(data)
+            return self._decode_here(data)
         try:
             batch = worker.decode(data)
         except WorkerLostError:
-            return self._decoded_here(data)
+            return self._decode_here(data)
         self._free.put(worker)
         return batch, worker
 
-    def _decoded_here(self, data: bytes | FileRange) -> Answer:
+    def _decode_here(self, data: bytes | FileRange) -> Answer:
         decoding = PackingDecoder(self._task)
         try:
             return decoding.decode(data if isinstance(data, bytes) else data.read()), decoding
@@ -474,7 +474,7 @@ class DecoderPool:
 
 
 def most_workers(size: int | None) -> int:
-    """The number of worker processes for a text, by cores, memory and the size of the text.
+    """Return the number of worker processes for a text, by cores, memory and the size of the text.
 
     Args:
         size: The approximate number of bytes that are left; None if unknown.

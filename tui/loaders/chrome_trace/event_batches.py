@@ -59,7 +59,7 @@ class Anomaly(Enum):
         return self.value[0]
 
     def reason(self, count: int) -> str:
-        """The reason for ``count`` events."""
+        """Return the reason for ``count`` events."""
         if count == 1:
             return f"1 {self.value[1]}"
         words = self.value[1]
@@ -120,7 +120,7 @@ class Anomalies:
             self.add(kind, found.count, line=line, text=found.text)
 
     def notes(self) -> Iterator[InputIssue]:
-        """One note for each kind, in the order of `Anomaly`."""
+        """Yield one note for each kind, in the order of `Anomaly`."""
         from tui.loaders.input_issues import InputIssue
 
         for kind in Anomaly:
@@ -174,7 +174,7 @@ class EventRows:
         return len(self.start_ns)
 
     def filter(self, keep: npt.NDArray[np.bool_]) -> EventRows:
-        """The rows for which ``keep`` is true."""
+        """Return the rows for which ``keep`` is true."""
         if keep.all():
             return self
         position = np.cumsum(keep) - 1
@@ -310,7 +310,7 @@ class Packer:
         self._characters += sum(map(len, new_texts))
         # The last one is for `NO_TEXT`, which is -1.
         codes = np.array([*local, NO_TEXT], np.int32)
-        flows = self._wanted(batch.flows, batch.texts)
+        flows = self._is_wanted(batch.flows, batch.texts)
         complete = batch.complete
         counts = np.bincount(complete.cat + 1, minlength=1)
         found = np.flatnonzero(counts).tolist()
@@ -318,10 +318,11 @@ class Packer:
             new_texts=new_texts,
             is_first=is_first,
             complete={
-                part: self._packed(rows, codes, columns) for part, rows, columns in self._parts(complete, batch.texts)
+                part: self._pack_rows(rows, codes, columns)
+                for part, rows, columns in self._parts(complete, batch.texts)
             },
-            instants=self._packed(batch.instants, codes, None),
-            flows=self._packed(flows, codes, None),
+            instants=self._pack_rows(batch.instants, codes, None),
+            flows=self._pack_rows(flows, codes, None),
             names=batch.names,
             anomalies=batch.anomalies,
             categories={batch.texts[code - 1] if code else None: int(counts[code]) for code in found},
@@ -332,7 +333,7 @@ class Packer:
             newlines=batch.newlines,
         )
 
-    def _wanted(self, flows: EventRows, texts: Sequence[str]) -> EventRows:
+    def _is_wanted(self, flows: EventRows, texts: Sequence[str]) -> EventRows:
         if self._flow_categories is None or not len(flows):
             return flows
         wanted = np.array([*(text in self._flow_categories for text in texts), False])
@@ -351,7 +352,7 @@ class Packer:
                 keep = (by_category == number) | (by_process == number)
                 yield part, rows.filter(keep), frozenset(self._split.columns[part])
 
-    def _packed(self, rows: EventRows, codes: Codes, wanted: frozenset[str] | None) -> PackedRows:
+    def _pack_rows(self, rows: EventRows, codes: Codes, wanted: frozenset[str] | None) -> PackedRows:
         columns: dict[str, npt.NDArray[Any]] = {}
         for name, values in (
             *((name, None if (own := getattr(rows, name)) is None else codes[own]) for name in ("phase", *PLACE)),
@@ -379,7 +380,7 @@ class Packer:
 def _part_of_each(
     codes: Codes, texts: Sequence[str], part_of: Callable[[str | None], str | None], parts: Sequence[str]
 ) -> npt.NDArray[np.uint8]:
-    """The index of the part of each event; ``len(parts)`` if it belongs to none."""
+    """Return the index of the part of each event; ``len(parts)`` if it belongs to none."""
     # `NO_TEXT` is -1: the last entry.
     table = np.full(len(texts) + 1, len(parts), np.uint8)
     for code in np.flatnonzero(np.bincount(codes + 1, minlength=1)).tolist():
@@ -422,7 +423,7 @@ class TextCodes(dict[object, int]):
         return code
 
     def of(self, value: object) -> int:
-        """The code of a text, or of another value as JSON; `NO_TEXT` for null."""
+        """Return the code of a text, or of another value as JSON; `NO_TEXT` for null."""
         return self[value] if isinstance(value, str | bytes) or value is None else self[text_of(value)]
 
     def _json_of(self, value: bytes) -> str:
@@ -440,7 +441,7 @@ class TextCodes(dict[object, int]):
 
 
 def text_of(value: object) -> str:
-    """A text unchanged, any other value as JSON: 7.0 as 7, values that are nested too deep as an ellipsis."""
+    """Return a text unchanged, any other value as JSON: 7.0 as 7, an ellipsis for values nested too deep."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -452,7 +453,7 @@ def text_of(value: object) -> str:
 
 
 def drop_implausible_times(rows: EventRows, anomalies: Anomalies) -> EventRows:
-    """The rows with plausible times; the others are counted as anomalies."""
+    """Return the rows with plausible times; the others are counted as anomalies."""
     has_start = rows.start_ns != NULL
     count, line = _count_and_first(~has_start, rows)
     anomalies.add(Anomaly.NO_START, count, line=line)
@@ -577,12 +578,12 @@ class EventSplit:
     """The part by ``pid``; an event can be in both parts."""
 
     def of_category(self, category: str | None) -> str | None:
-        """The part of the events of a category, or None."""
+        """Return the part of the events of a category, or None."""
         lower = (category or "").lower()
         return self.categories.get(lower) or self.endings.get(lower.rpartition("_")[2])
 
     def of_process(self, pid: str | None) -> str | None:
-        """The part of the events of a ``pid``, or None."""
+        """Return the part of the events of a ``pid``, or None."""
         return self.processes.get(pid or "")
 
 

@@ -141,7 +141,7 @@ class TraceBuilder:
         self._names += batch.names
 
     def trace(self, metadata: Mapping[str, Any], notes: Sequence[InputIssue], partial: str) -> Trace:
-        """The trace of all batches."""
+        """Return the trace of all batches."""
         self._texts.categories()
         frames = (*self._complete.values(), self._instants, self._flows)
         *whole, instants, flows = run_together(*(frame.whole for frame in frames))
@@ -176,7 +176,7 @@ class _Categories:
     all: pl.Series
 
     def categorical(self, name: str, codes: Codes) -> pl.Series:
-        """Codes as a categorical column."""
+        """Return codes as a categorical column."""
         return self.all.gather(_null_where(name, codes, NO_TEXT).cast(pl.UInt32)).alias(name)
 
     def triples(self, codes: Codes) -> Ints:
@@ -200,14 +200,14 @@ class _TextTable:
         self._categories = _Categories(pl.Series([], dtype=pl.Categorical))
 
     def codes_of(self, texts: Sequence[str]) -> Codes:
-        """The code of each text."""
+        """Return the code of each text."""
         known = len(self._code)
         codes = [self._code.setdefault(text, len(self._code)) for text in texts]
         self._new += [text for text, code in zip(texts, codes, strict=True) if code >= known]
         return np.array(codes, np.int32)
 
     def categories(self) -> _Categories:
-        """The texts of all codes until now."""
+        """Return the texts of all codes until now."""
         if self._new:
             new = pl.Series(self._new, dtype=pl.Categorical)
             self._categories = _Categories(self._categories.all.clone().append(new))
@@ -260,7 +260,7 @@ class _FrameBuilder:
             self._take(self._building.popleft().result())
 
     def whole(self) -> pl.DataFrame:
-        """All rows."""
+        """Return all rows."""
         while self._building:
             self._take(self._building.popleft().result())
         if self._height or not self._parts:
@@ -268,7 +268,7 @@ class _FrameBuilder:
         return pl.concat(self._parts, rechunk=False)
 
     def first_ns(self) -> int | None:
-        """The earliest start; call it after `whole`."""
+        """Return the earliest start; call it after `whole`."""
         first = pl.concat([part.select("start_ns") for part in self._parts])["start_ns"].min()
         return first if isinstance(first, int) else None
 
@@ -297,7 +297,7 @@ class _PartBuilder:
     height: int
 
     def frame(self) -> pl.DataFrame:
-        """The chunk; this empties ``waiting``."""
+        """Return the chunk; this empties ``waiting``."""
         columns: list[pl.Series] = []
         missing: list[pl.Expr] = []
         for name in self.columns:
@@ -361,7 +361,7 @@ def _null_where(name: str, values: npt.NDArray[Any], null: int) -> pl.Series:
 
 
 def _numbers(text: str | None) -> tuple[int, int, int]:
-    """The three whole numbers of a JSON list of up to three; missing ones are 1.
+    """Return the three whole numbers of a JSON list of up to three; missing ones are 1.
 
     >>> _numbers("[128]")
     (128, 1, 1)
@@ -463,7 +463,7 @@ class _TraceReader:
         return self._builder.trace(metadata, notes, self._partial or self._source.cut_short)
 
     def _content(self) -> Iterator[bytes]:
-        """The text of the input as UTF-8, until a report asks to stop."""
+        """Yield the text of the input as UTF-8, until a report asks to stop."""
         chunks = self._source.chunks()
         first = next(chunks, b"")
 
@@ -477,7 +477,7 @@ class _TraceReader:
                 return
 
     def _document(self, stream: Stream) -> dict[str, Any]:
-        """Read all events; returns the members outside the list of events."""
+        """Read all events; return the members outside the list of events."""
         metadata: dict[str, Any] = {}
         lists = 0
         is_whole = True
@@ -520,7 +520,7 @@ class _TraceReader:
         return metadata
 
     def _list(self, stream: Stream, *, may_be_open: bool) -> bool:
-        """Read a list of events; returns whether it was closed, so that more may follow."""
+        """Read a list of events; return whether it was closed, so that more may follow."""
         blocks = BlockReader(stream, self._source, _SMALL_BLOCK)
         started = pool = None
         waiting: deque[tuple[EventBlock, Future[Answer] | None]] = deque()
@@ -601,9 +601,9 @@ class _TraceReader:
         self._line += begun.count(b"\n") + lost.newlines
 
     def _take(self, block: EventBlock, answer: Future[Answer] | None) -> bytes | None:
-        """Add the events of a block; returns the text after the list if the list ends in the block, otherwise None."""
+        """Add the events of a block; return the text after the list if it ends in the block, else None."""
         if not self._carried and not block.is_last:
-            batch, packer = self._decoded(self._text(block)) if answer is None else self._wait_for(answer)
+            batch, packer = self._decode(self._text(block)) if answer is None else self._wait_for(answer)
             # A block that can be decoded ends after an event, so the next one begins with an event.
             if batch is not None:
                 self._add(batch, batch.newlines, packer)
@@ -612,9 +612,9 @@ class _TraceReader:
         if not block.is_last and sum(map(len, self._carried)) < self._enough:
             return None
         with _no_collection():
-            return self._scanned(b"".join(self._carried), block.is_last)
+            return self._scan(b"".join(self._carried), block.is_last)
 
-    def _scanned(self, data: bytes, is_last: bool) -> bytes | None:
+    def _scan(self, data: bytes, is_last: bool) -> bytes | None:
         text = data.decode("utf-8", "surrogateescape")
         anomalies = Anomalies()
         found = scan(text, anomalies, is_last=is_last)
@@ -625,7 +625,7 @@ class _TraceReader:
         self._enough = 2 * len(rest)
         return rest if found.is_closed else None
 
-    def _decoded(self, data: bytes) -> Answer:
+    def _decode(self, data: bytes) -> Answer:
         with _no_collection():
             return self._decoder.decode(data), self._decoder
 

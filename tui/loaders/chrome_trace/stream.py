@@ -17,7 +17,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.loaders.chrome_trace.tolerant_parser import BOUNDARY_IN_BYTES, TOLERANT, cleaned
-from tui.loaders.input_file import DamagedStreamError, decompressed
+from tui.loaders.input_file import DamagedStreamError, decompress
 from tui.loaders.worker_process import FileRange
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class _CountingFile:
 
 
 def _end_of_block(text: bytearray, most: int) -> int:
-    """The end of the last event found within ``most`` bytes; 0 if there is none."""
+    """Return the end of the last event found within ``most`` bytes; 0 if there is none."""
     for back in _LOOK_BACK:
         found = BOUNDARY_IN_BYTES.search(text, max(0, most - back))
         if found is not None and found.end() <= most:
@@ -129,7 +129,7 @@ class Decompressor:
         self._thread.start()
 
     def next(self) -> Slot | None:
-        """The next block; None if text or the end follows."""
+        """Return the next block; None if text or the end follows."""
         if self._text is None:
             answer = self._receive()
             if isinstance(answer, FilledSlot):
@@ -143,7 +143,7 @@ class Decompressor:
         self._free.put(slot.number)
 
     def texts(self) -> Iterator[bytes]:
-        """The rest, as text."""
+        """Yield the rest, as text."""
         answer: FilledSlot | TextPiece | EndOfText = self._text or self._receive()
         while not isinstance(answer, EndOfText):
             if isinstance(answer, TextPiece):
@@ -193,7 +193,7 @@ class Decompressor:
         text = bytearray()
         skip = self._skip
         try:
-            for piece in decompressed(self._compression, counted):
+            for piece in decompress(self._compression, counted):
                 text += piece[skip:] if skip else piece
                 skip = max(0, skip - len(piece))
                 while len(text) >= SLOT_BYTES:
@@ -232,7 +232,7 @@ LONGEST_BESIDE: Final = 64 << 20
 
 
 def looks_like_trace(head: bytes) -> bool:
-    """Whether an input that begins with ``head`` is a document of trace events.
+    """Return whether an input that begins with ``head`` is a document of trace events.
 
     >>> looks_like_trace(b'{"schemaVersion": 1, "traceEvents": ['), looks_like_trace(b'[{"name": "a", "ph": "X"')
     (True, True)
@@ -246,7 +246,7 @@ def looks_like_trace(head: bytes) -> bool:
 
 
 def object_members(data: bytes) -> tuple[dict[str, Any], bool]:
-    """The members of an object of which only a part of the text is given.
+    """Return the members of an object of which only a part of the text is given.
 
     Args:
         data: The text before or after the list of events; braces, quotes or commas may be missing.
@@ -333,7 +333,7 @@ class Stream:
         self._chunks = iter(chunks)
 
     def forget(self) -> int:
-        """Discard text that was read but not returned; the number of bytes."""
+        """Discard text that was read but not returned; return its number of bytes."""
         size = len(self._text)
         self._text.clear()
         return size
@@ -348,7 +348,7 @@ class Stream:
         return True
 
     def before_list(self, *, may_be_bare: bool) -> tuple[bytes, bool]:
-        """The text up to the next list of events, or to the end.
+        """Return the text up to the next list of events, or to the end.
 
         Args:
             may_be_bare: Whether the document may be only the list.
@@ -361,10 +361,10 @@ class Stream:
         dropped = False
         while True:
             if may_be_bare and not dropped and (bare := BARE_LIST.match(self._text)):
-                return self._given(bare.end()), True
+                return self._take_text(bare.end()), True
             end = None if may_be_bare and not self._text.strip() else self._list_start(seen)
             if end is not None:
-                return self._given(end), True
+                return self._take_text(end), True
             seen = max(0, len(self._text) - SEAM)
             if len(self._text) > LONGEST_BESIDE + SEAM:
                 dropped = True
@@ -372,10 +372,10 @@ class Stream:
                 seen = 0
             if not self._read_more():
                 self.is_at_end = True
-                return self._given(len(self._text)), False
+                return self._take_text(len(self._text)), False
 
     def _list_start(self, at: int) -> int | None:
-        """The start of the list: the first candidate after valid JSON, otherwise the first candidate."""
+        """Return the start of the list: the first candidate after valid JSON, otherwise the first candidate."""
         matches = [found.span() for found in islice(LIST.finditer(self._text, at), _TRIES)]
         for start, end in matches if len(matches) > 1 else ():
             if object_members(bytes(self._text[:start]))[1]:
@@ -383,7 +383,7 @@ class Stream:
         return matches[0][1] if matches else None
 
     def blocks(self, size: Callable[[], int]) -> Iterator[tuple[bytes | OverlongEvent, bool]]:
-        """The list in blocks that very likely end after an event, and whether each is the last.
+        """Yield the list in blocks that very likely end after an event, and whether each is the last.
 
         Args:
             size: The size of the next block.
@@ -397,7 +397,7 @@ class Stream:
                 break
             end = self._boundary(max(seen, wanted - SEAM))
             if end is not None:
-                yield self._given(end), False
+                yield self._take_text(end), False
                 seen = 0
                 continue
             seen = max(seen, len(self._text) - SEAM)
@@ -415,12 +415,12 @@ class Stream:
         return None if found is None else found.end()
 
     def _events_before_overlong(self) -> Iterator[tuple[bytes, bool]]:
-        """The events before an overlong one."""
+        """Yield the events before an overlong one."""
         end = 0
         while (further := self._boundary(end)) is not None:
             end = further
         if end:
-            yield self._given(end), False
+            yield self._take_text(end), False
 
     def _skip_overlong(self) -> OverlongEvent:
         """Skip an event up to the next one, or to the end of the list."""
@@ -429,24 +429,24 @@ class Stream:
             end = self._boundary(0)
             if end is None:
                 end = len(self._text) - SEAM
-                lost.newlines += self._given(max(end, 0)).count(b"\n")
+                lost.newlines += self._take_text(max(end, 0)).count(b"\n")
                 if self._read_more():
                     continue
                 closes = _END.search(self._text)
                 end = len(self._text) if closes is None else closes.end()
                 del closes
-            lost.newlines += self._given(end).count(b"\n")
+            lost.newlines += self._take_text(end).count(b"\n")
             return lost
 
     def _last_blocks(self) -> Iterator[tuple[bytes | OverlongEvent, bool]]:
-        """The rest; its end is a separate block because it holds more than events."""
+        """Yield the rest; its end is a separate block because it holds more than events."""
         end = self._boundary(max(0, len(self._text) - _LAST))
         if end is not None:
-            yield self._given(end), False
+            yield self._take_text(end), False
         self.is_at_end = True
-        yield self._given(len(self._text)), True
+        yield self._take_text(len(self._text)), True
 
-    def _given(self, end: int) -> bytes:
+    def _take_text(self, end: int) -> bytes:
         data = bytes(self._text[:end])
         del self._text[:end]
         return data
@@ -474,7 +474,7 @@ class RangeCutter:
         """The beginning of the next range."""
 
     def next(self, size: int) -> FileRange | None:
-        """The next range of about ``size`` bytes; None if the rest, from `end`, must be read otherwise."""
+        """Return the next range of about ``size`` bytes; None if the rest, from `end`, must be read otherwise."""
         status = self._source.status
         if status is None or self.end + size > status.st_size:
             return None
@@ -550,7 +550,7 @@ class BlockReader:
         return min(self._largest, self._fitting)
 
     def next(self) -> EventBlock | None:
-        """The next block; None at the end."""
+        """Return the next block; None at the end."""
         if self._ranges is not None:
             content = self._next_range(self._ranges)
             if content is not None:

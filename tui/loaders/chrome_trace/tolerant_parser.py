@@ -49,14 +49,14 @@ TOLERANT: Final = json.JSONDecoder(
 """Accepts control characters in strings too."""
 
 
-def repaired(text: str) -> tuple[dict[str, Any] | None, set[Anomaly]]:
-    """The event in invalid JSON, and the repairs; None if it cannot be repaired.
+def repair(text: str) -> tuple[dict[str, Any] | None, set[Anomaly]]:
+    """Repair an event in invalid JSON; return it with the repairs, or None if that is impossible.
 
     Raises:
         RecursionError: It is nested too deep.
     """
     keyed = _keys(text)
-    if keyed != text and (value := _parsed(keyed)) is not None:
+    if keyed != text and (value := _parse(keyed)) is not None:
         return value, {Anomaly.KEY}
     wrong: set[Anomaly] = set()
     for kind, repair in _REPAIRS:
@@ -64,13 +64,13 @@ def repaired(text: str) -> tuple[dict[str, Any] | None, set[Anomaly]]:
         if better != text:
             text = better
             wrong.add(kind)
-        if (value := _parsed(text)) is not None:
+        if (value := _parse(text)) is not None:
             return value, wrong or {Anomaly.CONTROL}
     return None, wrong
 
 
-def _parsed(text: str) -> dict[str, Any] | None:
-    """The event, if the text is exactly one."""
+def _parse(text: str) -> dict[str, Any] | None:
+    """Parse a text that is exactly one event; else None."""
     try:
         value, end = TOLERANT.raw_decode(text)
     except ValueError:
@@ -236,7 +236,7 @@ def scan(text: str, anomalies: Anomalies, *, is_last: bool) -> Scan:
                 if reaches and _has_no_other(text, at, boundary, is_last=is_last):
                     return found
                 end = boundary if boundary < len(text) else _end_of_last(text, at)
-                value = _repaired(text[at:end], line, anomalies, too_deep=isinstance(failed, RecursionError))
+                value = _repair_and_count(text[at:end], line, anomalies, too_deep=isinstance(failed, RecursionError))
             if value is None:
                 at = max(end, at + 1)
                 continue
@@ -252,7 +252,7 @@ def scan(text: str, anomalies: Anomalies, *, is_last: bool) -> Scan:
 
 
 def cleaned(value: Any) -> Any:
-    """A JSON value whose strings can be encoded: without invalid UTF-8 and lone surrogates.
+    """Return a JSON value whose strings can be encoded: without invalid UTF-8 and lone surrogates.
 
     Changes ``value`` in place, without recursion: the parser allows deeper nesting than Python code.
     """
@@ -262,17 +262,17 @@ def cleaned(value: Any) -> Any:
         container = waiting.pop()
         inner: Iterable[Any]
         if isinstance(container, dict):
-            members = [(_clean(key), _cleaned_text(value)) for key, value in container.items()]
+            members = [(_clean(key), _clean_text(value)) for key, value in container.items()]
             container.clear()
             container.update(members)
             inner = container.values()
         else:
-            inner = container[:] = [_cleaned_text(value) for value in container]
+            inner = container[:] = [_clean_text(value) for value in container]
         waiting += [value for value in inner if isinstance(value, list | dict)]
     return top[0]
 
 
-def _cleaned_text(value: Any) -> Any:
+def _clean_text(value: Any) -> Any:
     return _clean(value) if isinstance(value, str) else value
 
 
@@ -281,20 +281,20 @@ def _clean(text: str) -> str:
 
 
 def _next(text: str, at: int) -> int:
-    """The position of the comma before the next likely event."""
+    """Return the position of the comma before the next likely event."""
     found = _NEXT.search(text, at)
     return len(text) if found is None else found.start()
 
 
 def _is_cut_off(error: Exception, length: int) -> bool:
-    """Whether a text of ``length`` characters failed to parse because it is cut off."""
+    """Return whether a text of ``length`` characters failed to parse because it is cut off."""
     return isinstance(error, JSONDecodeError) and (
         error.msg.startswith("Unterminated string") or error.pos >= length - _NEARLY_END
     )
 
 
 def _has_no_other(text: str, at: int, boundary: int, *, is_last: bool) -> bool:
-    """Whether the rest of the text is likely one incomplete event, though it may look like several."""
+    """Return whether the rest of the text is likely one incomplete event, though it may look like several."""
     if boundary == len(text):
         return _CLOSES.search(text, at) is None
     if not is_last:
@@ -309,16 +309,16 @@ def _has_no_other(text: str, at: int, boundary: int, *, is_last: bool) -> bool:
 
 
 def _end_of_last(text: str, at: int) -> int:
-    """The end of the damaged last event: before the bracket that likely closes the list."""
+    """Return the end of the damaged last event: before the bracket that likely closes the list."""
     found = _CLOSES.search(text, at)
     return len(text) if found is None else found.start() + 1
 
 
-def _repaired(text: str, line: int, anomalies: Anomalies, *, too_deep: bool) -> dict[str, Any] | None:
+def _repair_and_count(text: str, line: int, anomalies: Anomalies, *, too_deep: bool) -> dict[str, Any] | None:
     value, kinds = None, set[Anomaly]()
     if not too_deep and len(text) <= LONGEST_EVENT:
         try:
-            value, kinds = repaired(_clean(text))
+            value, kinds = repair(_clean(text))
         except RecursionError:
             too_deep = True
     if value is None:

@@ -36,12 +36,12 @@ _LARGEST_US: Final = 9 * 10**15
 
 
 def slices_of(data: bytes, begins: Ints, ends: Ints) -> list[bytes]:
-    """The parts of a text between positions."""
+    """Return the parts of a text between positions."""
     return [data[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 
 def matches_at(text: Bytes, at: Ints, what: bytes) -> Mask:
-    """Whether ``what`` is at each position."""
+    """Return whether ``what`` is at each position."""
     last = len(text) - len(what)
     if len(at) and int(at.max()) > last:
         found: Mask = at <= last
@@ -62,14 +62,14 @@ def _matches_short(text: Bytes, at: Ints, what: bytes) -> Mask:
 
 
 def is_number(text: Bytes, begins: Ints, digits: Ints) -> Mask:
-    """Which positions begin a whole number in valid JSON, with ``digits`` digits."""
+    """Return which positions begin a whole number in valid JSON, with ``digits`` digits."""
     first = text[np.minimum(begins, len(text) - 1)]
     good: Mask = (digits > 0) & (digits <= _MAX_DIGITS) & ((digits == 1) | (first != _ZERO))
     return good
 
 
 def nanoseconds(text: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, Mask]:
-    """Microseconds with no or three decimals as nanoseconds, and which parts of the text are such numbers."""
+    """Return microseconds with no or three decimals as nanoseconds, and which parts of the text are such numbers."""
     words = np.ndarray((len(text) - 3,), "<u4", text, strides=(1,))
     last = words[ends - 4]
     # A point and three digits; each digit becomes a byte with its value.
@@ -119,7 +119,7 @@ class TorchFlows:
     """The index of the second line of each event."""
 
     def rows(self, lines: Ints, texts: TextCodes) -> EventRows:
-        """The events as rows.
+        """Return the events as rows.
 
         Args:
             lines: The line of the text in which each event begins.
@@ -191,7 +191,7 @@ def _one_of(letters: Bytes, wanted: frozenset[str]) -> Mask:
 
 
 def _distinct_lines(data: bytes, text: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, list[bytes]]:
-    """The index of each line in the list of distinct lines, which is returned too; -1 beyond the limit."""
+    """Return the index of each line in the list of distinct lines, which is returned too; -1 beyond the limit."""
     which = np.full(len(begins), -1, np.int64)
     second_lines: list[bytes] = []
     left = np.arange(len(begins))
@@ -205,7 +205,7 @@ def _distinct_lines(data: bytes, text: Bytes, begins: Ints, ends: Ints) -> tuple
 
 
 def _codes_of_line(second_line: bytes, texts: TextCodes) -> tuple[int, int]:
-    """The codes of category and name."""
+    """Return the codes of category and name."""
     members = b"{%s}" % second_line
     if len(second_line) > LONGEST_TEXT or _OF_THE_FIRST_LINE & _MEMBERS.decode(members).keys():
         raise NotProvenError
@@ -214,7 +214,7 @@ def _codes_of_line(second_line: bytes, texts: TextCodes) -> tuple[int, int]:
 
 
 def _codes(values: Ints, texts: TextCodes) -> npt.NDArray[np.int32]:
-    """The codes of numbers as texts."""
+    """Return the codes of numbers as texts."""
     largest = int(values.max(initial=0))
     if largest < _SMALL:
         distinct = np.flatnonzero(np.bincount(values))
@@ -245,11 +245,11 @@ class Args:
     ends: Ints
 
     def of(self, rows: Ints) -> Args:
-        """The arguments of some events."""
+        """Return the arguments of some events."""
         return Args(self.data, self.text, self.begins[rows], self.ends[rows])
 
     def slices(self) -> list[bytes]:
-        """Their texts."""
+        """Return the texts of the arguments."""
         return slices_of(self.data, self.begins, self.ends)
 
 
@@ -319,7 +319,7 @@ def find_torch_layout(data: bytes) -> TorchLayout | None:
 
 
 def _of_lines(text: Bytes, begins: Ints, length: Ints, opens: Ints, closes: Ints) -> Ints:
-    """The events with lines for prefix, times and arguments, by the first and last bytes of the lines."""
+    """Return the events with lines for prefix, times and arguments, by the first and last bytes of the lines."""
     at = np.flatnonzero(closes - opens >= _MIN_LINES - 1)
     prefix, args, last = opens[at] + 1, opens[at] + 3, closes[at] - 1
     good = (length[prefix] > len(_HEAD)) & (length[args] == len(_ARGS) - 1) & (length[last] == len(_CLOSES_ARGS) - 1)

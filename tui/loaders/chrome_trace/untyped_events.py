@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def batch_from_objects(
     events: Sequence[Mapping[str, Any]], lines: Sequence[int] | None, args: Sequence[Arg], anomalies: Anomalies
 ) -> EventBatch:
-    """The columns of events that are Python objects."""
+    """Return the columns of events that are Python objects."""
     texts = TextCodes()
     complete = EventColumnBuilder(args, texts)
     instants = EventColumnBuilder(args, texts)
@@ -64,7 +64,7 @@ def batch_from_objects(
 
 
 def metadata_names(event: Mapping[str, Any]) -> list[tuple[str | None, str | None, str, str]]:
-    """The names of processes and threads in a metadata event (``ph`` M): pid, tid, kind of name, name."""
+    """Return the names of processes and threads in a metadata event (``ph`` M): pid, tid, kind of name, name."""
     args, kind = event.get("args"), event.get("name")
     if not isinstance(args, dict) or not isinstance(kind, str):
         return []
@@ -99,16 +99,16 @@ class ArgColumnBuilder:
         for column, (_, value) in chosen.items():
             rows, values = self._values.setdefault(column, ([], []))
             rows.append(row)
-            values.append(self._converted(value, self._args[column].kind))
+            values.append(self._convert(value, self._args[column].kind))
 
     def values(self) -> list[ArgValues]:
-        """All values."""
+        """Return all values."""
         return [
             ArgValues(column, np.array(rows, np.int64), np.array(values, dtype_of(self._args[column].kind)))
             for column, (rows, values) in self._values.items()
         ]
 
-    def _converted(self, value: Any, kind: ArgKind) -> int | float:
+    def _convert(self, value: Any, kind: ArgKind) -> int | float:
         if kind is ArgKind.INTEGER:
             return integer_of(value)
         if kind is ArgKind.NUMBER:
@@ -147,7 +147,7 @@ class EventColumnBuilder:
             self._args.add(len(self._starts) - 1, args)
 
     def rows(self, *, with_duration: bool = False, is_flow: bool = False) -> EventRows:
-        """All values."""
+        """Return all values."""
         cat, name, pid, tid = (np.array(codes, np.int32) for codes in self._codes)
         return EventRows(
             cat, name, pid, tid,
@@ -161,14 +161,14 @@ class EventColumnBuilder:
 
 
 def dtype_of(kind: ArgKind) -> type[np.int64 | np.float64 | np.int32]:
-    """The type of `ArgValues.values`."""
+    """Return the type of `ArgValues.values`."""
     if kind is ArgKind.INTEGER:
         return np.int64
     return np.float64 if kind is ArgKind.NUMBER else np.int32
 
 
 def integer_of(value: object) -> int:
-    """A whole number of 64 bits, also from text; `NULL` for other values.
+    """Return a whole number of 64 bits, also from text; `NULL` for other values.
 
     >>> integer_of("42"), integer_of(7.0), integer_of(7.5) == integer_of(2**64) == integer_of("x") == NULL
     (42, 7, True)
@@ -186,7 +186,7 @@ def integer_of(value: object) -> int:
 
 
 def float_of(value: object) -> float:
-    """A number, also from text; NaN for other values."""
+    """Return a number, also from text; NaN for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return float("nan")
     try:

@@ -79,7 +79,7 @@ _UNIT: Final = re.compile(r"\s*(?:\((ns|%)\)|(%))$")
 
 
 def name_and_unit(title: str) -> tuple[str, str | None]:
-    """The name and the unit in the heading of a figure.
+    """Return the name and the unit in the heading of a figure.
 
     >>> name_and_unit("Total GPU Time (ns)"), name_and_unit("CPU Duration %"), name_and_unit("# Ops")
     (('Total GPU Time', 'ns'), ('CPU Duration', '%'), ('# Ops', None))
@@ -89,7 +89,7 @@ def name_and_unit(title: str) -> tuple[str, str | None]:
 
 
 def bare(text: str) -> str:
-    """A title without the quotation marks and the empty cells that a spreadsheet gives it.
+    """Return a title without the quotation marks and empty cells of a spreadsheet.
 
     >>> bare('"System Config",,')
     'System Config'
@@ -98,7 +98,7 @@ def bare(text: str) -> str:
 
 
 def part_of(text: str) -> str | None:
-    """The part whose title, or a row of which, a line is; None for other lines.
+    """Return the part whose title, or a row of which, a line is; None for other lines.
 
     >>> part_of("Iterations"), part_of('"GPU Count","2"'), part_of(",GPU Time (ns),CPU Time (ns),# Ops"), part_of("GPU")
     ('Iterations', 'System Config', 'All Ops', None)
@@ -112,7 +112,7 @@ def part_of(text: str) -> str | None:
 
 
 def _without_filling(cells: list[str], *, least: int = 0) -> list[str]:
-    """Cells without empty ones at the end; at least ``least`` cells."""
+    """Return cells without empty ones at the end; at least ``least`` cells."""
     filled = max((position for position, cell in enumerate(cells, 1) if cell.strip()), default=0)
     return cells[: max(filled, least)]
 
@@ -203,7 +203,7 @@ class DlprofSummary:
         self._collector.issue("warning", line.number, line.text.strip(), reason)
 
     def close(self) -> None:
-        """All figures are in the collector already."""
+        """Do nothing: all figures are in the collector already."""
 
     def _add_row(self, name: str, cells: list[str], line: Line) -> None:
         if len(cells) != len(self._columns):
@@ -252,7 +252,7 @@ _ROUNDING: Final = 0.05
 
 
 def iteration_report(rows: CellValues, collector: Collector) -> None:
-    """Every kernel, with its op and launching call. Ops are listed by iteration, without times."""
+    """Add every kernel, with its op and launching call; ops are listed by iteration, without times."""
     _report_missing_columns(rows, collector, _OF_ITERATIONS)
     launched = _op_columns(rows).with_columns(
         rows.whole("Iteration", pl.Int32()).alias("iteration"),
@@ -316,7 +316,7 @@ def iteration_report(rows: CellValues, collector: Collector) -> None:
 
 
 def kernel_report(rows: CellValues, collector: Collector) -> None:
-    """Kernels, summed by name and op."""
+    """Add kernels, summed by name and op."""
     _report_missing_columns(rows, collector, _OF_KERNELS)
     parts = [
         _summary(rows, section, name, what)
@@ -326,7 +326,7 @@ def kernel_report(rows: CellValues, collector: Collector) -> None:
 
 
 def _summary(rows: CellValues, section: str, name: pl.Series | None, what: str) -> pl.DataFrame:
-    """Rows of ``summary``; the number of calls is not printed, but inferred from total and average if unambiguous."""
+    """Return rows of ``summary``; the number of calls is inferred from total and average if unambiguous."""
     total, avg = rows.whole(f"Total {what} Time (ns)"), rows.number(f"Avg {what} Time (ns)")
     least = (total / (avg + _ROUNDING)).ceil()
     most = (total / (avg - _ROUNDING)).floor()
@@ -339,7 +339,7 @@ def _summary(rows: CellValues, section: str, name: pl.Series | None, what: str) 
             "name": pl.Series([LAUNCH], dtype=NAME).new_from_index(0, height) if name is None else name,
             "calls": calls,
             "total_ns": total,
-            "avg_ns": rows.scaled(f"Avg {what} Time (ns)", 1),
+            "avg_ns": rows.scale(f"Avg {what} Time (ns)", 1),
             "min_ns": rows.whole(f"Min {what} Time (ns)"),
             "max_ns": rows.whole(f"Max {what} Time (ns)"),
             "line": rows.line,
@@ -348,7 +348,7 @@ def _summary(rows: CellValues, section: str, name: pl.Series | None, what: str) 
 
 
 def detailed_report(rows: CellValues, collector: Collector) -> None:
-    """Ops, summed over calls: as figures, and as ops, with a time if there was only one call."""
+    """Add ops, summed over calls: as figures, and as ops, with a time if there was only one call."""
     _report_missing_columns(rows, collector, _OF_OPS)
     once = rows.whole("No. Calls") == 1
     eligible = rows.text("TC Eligible").replace_strict(_YES, default=None, return_dtype=pl.Boolean)
@@ -369,22 +369,22 @@ def detailed_report(rows: CellValues, collector: Collector) -> None:
 
 
 def tensor_core_report(rows: CellValues, collector: Collector) -> None:
-    """Ops that can use tensor cores, and the share of their kernel time that did."""
+    """Add ops that can use tensor cores, and the share of their kernel time that did."""
     _figures(rows, collector, "Tensor Cores", of="Op ID")
 
 
 def op_type_report(rows: CellValues, collector: Collector) -> None:
-    """Ops, summed by type."""
+    """Add ops, summed by type."""
     _figures(rows, collector, "Op Types", of="Op Type")
 
 
 def group_report(rows: CellValues, collector: Collector) -> None:
-    """Ops, summed by the modules that they ran in."""
+    """Add ops, summed by the modules that they ran in."""
     _figures(rows, collector, "Group Ops", of="Name")
 
 
 def expert_systems_report(rows: CellValues, collector: Collector) -> None:
-    """DLProf's advice."""
+    """Add DLProf's advice."""
     findings = pl.DataFrame(
         {"problem": rows.text("Problem"), "recommendation": rows.text("Recommendation"), "line": rows.line}
     )
@@ -399,7 +399,7 @@ def _report_missing_columns(rows: CellValues, collector: Collector, columns: Seq
 
 
 def _op_columns(rows: CellValues) -> pl.DataFrame:
-    """The op of each row, with columns of ``ops``."""
+    """Return the op of each row, with columns of ``ops``."""
     dtype = "Data Types" if "Data Types" in rows else "Data Type"
     texts = pl.DataFrame({"path": rows.text("Op Name")})
     return texts.select(
@@ -420,7 +420,7 @@ def _arguments(rows: CellValues) -> pl.Expr:
 
 
 def _figures(rows: CellValues, collector: Collector, section: str, *, of: str, besides: Sequence[str] = ()) -> None:
-    """Every cell of a report as a figure of DLProf's, named after its row and its column."""
+    """Add every cell of a report as a figure of DLProf's, named after its row and column."""
     columns = [column for column in rows.cells.columns if column not in (of, "line", *besides)]
     named = [name_and_unit(column) for column in columns]
     titles = pl.DataFrame(
@@ -512,7 +512,7 @@ class _DlprofReader:
         """Lines of a summary without its first title, until a line that only DLProf writes."""
 
     def begin(self, line: Line) -> Section | bool:
-        """The header of a report, or the beginning of the summary."""
+        """Begin a report if the line is its header, or the summary."""
         text = line.text.strip()
         if bare(text) == PARTS[0]:
             return DlprofSummary(self._collector, FORMAT.name, line, ends=_ENDS)
@@ -542,7 +542,7 @@ class _DlprofReader:
         return summary
 
     def finish(self) -> None:
-        """All reports are converted already."""
+        """Do nothing: all reports are converted already."""
 
 
 DLPROF_CSV: Final = TextFormat(FORMAT, rf"^\s*(?:{_TABLE_CUE}|{_SUMMARY_CUE})".encode(), _DlprofReader)

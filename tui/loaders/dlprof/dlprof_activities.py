@@ -54,7 +54,7 @@ _ELIGIBLE: Final = {0: True, 3: False}
 
 
 def path_columns(path: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Columns ``name`` (the last part) and ``group`` (what is before it) of an op's path.
+    """Return columns ``name`` (the last part) and ``group`` (what is before it) of an op's path.
 
     >>> row = pl.DataFrame({"path": ["/module/Net::forward/conv2d", "unassociated_cudaFree_v3020"]})
     >>> row.select(path_columns(pl.col("path"))).cast(pl.String).rows()
@@ -65,13 +65,13 @@ def path_columns(path: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
 
 
 def stack_column(stack: pl.Expr) -> pl.Expr:
-    """A stack trace as the model has it, innermost first: DLProf writes one line each, outermost first."""
+    """Return a stack trace as the model has it, innermost first: DLProf writes one line each, outermost first."""
     lines = stack.str.strip_chars().str.split("\n").list.reverse().list.join(";")
     return pl.when(lines != "").then(lines).cast(NAME).alias("stack")
 
 
 def read_ops(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
-    """One row per op instance, by start, with columns of the model and the keys that GPU work refers to it by.
+    """Return one row per op instance, by start, with columns of the model and the keys that GPU work refers to it by.
 
     Those are ``read_only_ops_id`` and ``op_instance``, the number of the instance among those of its op, from 0. An op
     of which no instance is recorded has one row without times.
@@ -150,7 +150,7 @@ def with_op(data: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _op_around(data: pl.DataFrame, ops: pl.DataFrame) -> pl.Series:
-    """The instance of each row's op that contains its launch, as ``op_around``; null if none does."""
+    """Return the instance of each row's op that contains its launch, as ``op_around``; null if none does."""
     timed = ops.drop_nulls(("start_ns", "duration_ns")).select(
         "read_only_ops_id",
         pl.col("start_ns").alias("launch_ns"),
@@ -201,7 +201,7 @@ _CALL_TABLES: Final = ("read_only_cuda_calls", "read_only_cuda_syncs")
 def read_gpu_work(
     database: Database, strings: DlprofDictionary, ops: pl.DataFrame, collector: Collector, source: InputFile
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Activities and API calls, with columns of the model.
+    """Return activities and API calls, with columns of the model.
 
     Activities have ``kernel_id``, the row of a kernel in the database, and ``launch_ns``, when each was launched,
     besides. ``correlation`` links each to its call: DLProf has both in one row, so the loader assigns the numbers.
@@ -286,7 +286,7 @@ def _memsets(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
 
 
 def _common(kind: str) -> tuple[pl.Expr, ...]:
-    """The common columns of GPU work. DLProf writes 0 for both times if it has none."""
+    """Return the common columns of GPU work. DLProf writes 0 for both times if it has none."""
     known = (pl.col("gpu_start") != 0) | (pl.col("gpu_stop") != 0)
     return (
         pl.lit(kind, NAME).alias("kind"),
@@ -386,6 +386,6 @@ class DlprofDictionary:
         return data
 
     def text(self, number: int | None) -> str | None:
-        """One text; None if there is none."""
+        """Return the text with a number; None if there is none."""
         found = self._texts.filter(pl.col("id") == number)["text"] if number is not None else None
         return found.cast(pl.String).item() if found is not None and len(found) else None

@@ -139,7 +139,7 @@ class _Figures:
         self._rows.append({"tool": TOOL, "section": self.section, "name": name, **row})
 
     def frame(self) -> pl.DataFrame:
-        """All figures, with columns of ``tool_figures``."""
+        """Return all figures, with columns of ``tool_figures``."""
         columns = ("tool", "section", "name", "value", "unit", "text")
         schema = {column: FRAMES["tool_figures"][column] for column in columns}
         return pl.DataFrame(self._rows, schema=schema)
@@ -202,7 +202,7 @@ def _by_number(database: Database, table: str, columns: tuple[str, ...]) -> dict
 
 
 def _domain(database: Database, strings: DlprofDictionary, number: int | None) -> str | None:
-    """The name of a domain, if there are several."""
+    """Return the name of a domain, if there are several."""
     domains = database.frame("read_only_domains", {"id": pl.Int64, "domain_name_id": pl.Int64})
     names = domains.filter(pl.col("id") == pl.lit(number, pl.Int64))["domain_name_id"].to_list()
     return strings.text(names[0]) if domains.height > 1 and names else None
@@ -221,7 +221,7 @@ def _put_kernels(
     categories: Mapping[int | None, Mapping[str, Any]],
     of: tuple[int | None, int | None],
 ) -> None:
-    """Kernels and memory operations; DLProf counts both as kernels."""
+    """Add kernels and memory operations; DLProf counts both as kernels."""
     numbers: dict[str, int | None] = {}
     for table in ("kernel_summary_metrics", "memory_summary_metrics"):
         columns = ("kernels_total_id", "kernels_using_tc_id", "kernels_non_tc_id", "memory_time_id")
@@ -254,7 +254,7 @@ def _put_gpus(database: Database, figures: _Figures, latest: int | None) -> None
 
 
 def _of_iterations(database: Database, latest: int | None) -> pl.DataFrame:
-    """One row per iteration of the latest aggregation and figure: there can be thousands."""
+    """Return one row per iteration of the latest aggregation and figure: there can be thousands."""
     columns = {column: pl.Float64 for _, column, _ in ITERATION}
     keys = {"aggr_id": pl.Int64, "iter_value": pl.Int64}
     durations = database.frame("iteration_aggregation_list", {**keys, **dict(list(columns.items())[2:])})
@@ -293,7 +293,7 @@ def _of_iterations(database: Database, latest: int | None) -> pl.DataFrame:
 
 
 def _put_op_types(database: Database, strings: DlprofDictionary, figures: _Figures, latest: int | None) -> None:
-    """Times by op type; the definition of GPU idle time is DLProf's."""
+    """Add times by op type; the definition of GPU idle time is DLProf's."""
     figures.section = "Op Types"
     numbers = ("aggr_id", "op_node_type_id", "op_type_metrics_id")
     schema = {**dict.fromkeys(numbers, pl.Int64), "num_nodes": pl.Float64, "num_calls": pl.Float64}
@@ -398,7 +398,7 @@ def read_iterations(database: Database, strings: DlprofDictionary, collector: Co
 
 
 def _aggregations(listed: pl.DataFrame, database: Database) -> list[int]:
-    """Their numbers, the latest last."""
+    """Return the numbers of the aggregations, the latest last."""
     summed = database.frame("model_summary", {"aggr_id": pl.Int64})
     return sorted(pl.concat([listed["aggr_id"], summed["aggr_id"]]).drop_nulls().unique().to_list())
 
@@ -513,7 +513,7 @@ def _facts(database: Database) -> dict[str, str | None]:
 
 
 def _first(database: Database, table: str, column: str) -> str | None:
-    """The text in the first row; None if there is none."""
+    """Return the text in the first row; None if there is none."""
     texts = database.frame(table, {column: pl.String})[column].drop_nulls().str.strip_chars()
     return texts.item(0) or None if len(texts) else None
 

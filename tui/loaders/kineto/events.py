@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def by_nesting_order(rows: pl.DataFrame) -> Ints | None:
-    """The order of rows by start, then longer rows first, then by id.
+    """Return the order of rows by start, then longer rows first, then by id.
 
     Args:
         rows: Rows with ``start_ns`` and ``duration_ns``, without nulls, and ``external_id``.
@@ -55,7 +55,7 @@ def by_nesting_order(rows: pl.DataFrame) -> Ints | None:
 
 
 def reorder_columns(columns: list[pl.Series], order: Ints | None) -> pl.DataFrame:
-    """A frame of the columns in another order, each in one chunk; this empties ``columns``.
+    """Return a frame of the columns in another order, each in one chunk; this empties ``columns``.
 
     With few cores, at most one column exists twice, if nothing else refers to them. At least one column has values.
     """
@@ -177,7 +177,7 @@ def _with_numbers(parts: dict[str, pl.DataFrame], role: str) -> pl.DataFrame:
 
 
 def _gpu_labels(names: pl.DataFrame) -> pl.DataFrame:
-    """The GPUs among the processes of the trace, by their labels: gpu and pid."""
+    """Return the GPUs among the processes of the trace, by their labels: gpu and pid."""
     return (
         names.filter(pl.col("name").cast(pl.String) == "process_labels")
         .select(
@@ -221,12 +221,12 @@ CPU: Final = 0
 
 
 def is_implausible_start(begin_ns: int) -> pl.Expr:
-    """Whether an event starts more than a week from the beginning of the recording."""
+    """Return whether an event starts more than a week from the beginning of the recording."""
     return ~(pl.col("start_ns") - begin_ns).is_between(-MAX_NS, MAX_NS)
 
 
 def memory_events(instants: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
-    """The allocations and releases of a trace, by time: columns of ``memory_events``.
+    """Return the allocations and releases of a trace, by time: columns of ``memory_events``.
 
     Events without a size, and events with implausible times, are left out.
 
@@ -275,7 +275,7 @@ def map_names(values: pl.Series, function: Callable[[str], str | None]) -> pl.Se
 
 
 def matching(values: pl.Series, pattern: str) -> pl.Series:
-    """Which values of a categorical column match a regular expression; null does not match."""
+    """Return which values of a categorical column match a regular expression; null does not match."""
     distinct, index = _distinct_texts(values)
     found = np.append(distinct.str.contains(pattern).to_numpy(), False)
     return pl.Series(values.name, found[index])
@@ -288,12 +288,12 @@ def whole_numbers(values: pl.Series) -> pl.Series:
 
 
 def no_names(rows: int) -> pl.Series:
-    """A categorical column of nulls."""
+    """Return a categorical column of nulls."""
     return pl.repeat(None, rows, dtype=NAME, eager=True)
 
 
 def _distinct_texts(values: pl.Series) -> tuple[pl.Series, npt.NDArray[np.uint32]]:
-    """The distinct texts of a categorical column and, for each row, the index of its text; null has the next index."""
+    """Return the distinct texts of a categorical column, and the index of each row's text; null has the last."""
     if values.null_count() == len(values):
         return pl.Series([], dtype=pl.String), np.zeros(len(values), np.uint32)
     codes = values.to_physical()
@@ -458,14 +458,14 @@ class Roles:
         self._has_record_functions = "record_function" in trace.seen
 
     def era(self, metadata: Mapping[str, Any]) -> Era:
-        """The version that wrote the trace, by its events and metadata."""
+        """Return the version that wrote the trace, by its events and metadata."""
         if _FIRST & self._events.keys():
             return Era.FIRST
         is_late = "baseTimeNanoseconds" in metadata or self._has_record_functions
         return Era.LATE if is_late else Era.MIDDLE
 
     def unread_categories(self) -> list[tuple[str | None, int]]:
-        """Categories of events that are not read but may hold information, with their number of events."""
+        """Return categories of events that are not read but may hold information, with their number of events."""
         return [
             (category, count)
             for category, count in sorted(self._events.items(), key=lambda item: (-item[1], item[0] or ""))
@@ -473,7 +473,7 @@ class Roles:
         ]
 
     def describe(self) -> tuple[str, str]:
-        """A description of the events for the message that they are no profile, and a hint."""
+        """Return a description of the events for the message that they are no profile, and a hint."""
         if not self._events:
             return "a trace without events", WHAT_OPENS
         categories = [str(category)[:40] for category, _ in self._events.most_common(5) if category is not None]

@@ -100,7 +100,7 @@ def _short(name: str) -> str:
 
 
 def _copy_kind(name: str) -> str | None:
-    """The direction of a copy, as ``HtoD``.
+    """Return the direction of a copy, as ``HtoD``.
 
     >>> _copy_kind("Memcpy DtoD (Device -> Device)"), _copy_kind("Memcpy M2D (Memory -> Device)")
     ('DtoD', 'HtoD')
@@ -115,7 +115,7 @@ def _full_name(direction: re.Match[str]) -> str:
 
 
 def _memory(name: str, group: int) -> str | None:
-    """The kind of memory that a copy reads (group 2) or writes (group 3), or that a memset writes."""
+    """Return the kind of memory that a copy reads (group 2) or writes (group 3), or that a memset writes."""
     copy = _COPY.fullmatch(name)
     if copy is not None:
         memory: str | None = copy[group]
@@ -126,7 +126,7 @@ def _memory(name: str, group: int) -> str | None:
 
 
 def _plausible_memory(gpu: pl.DataFrame) -> pl.DataFrame:
-    """The rows with impossible memory kinds set to null."""
+    """Return the rows with impossible memory kinds set to null."""
     return gpu.with_columns(
         pl.col("kind").cast(NAME),
         pl.when(pl.col("duration_ns") >= 0).then("duration_ns").alias("duration_ns"),
@@ -145,7 +145,7 @@ def _rate() -> pl.Expr:
 
 
 def _arguments(work: pl.DataFrame) -> pl.Series:
-    """The arguments of collective operations, as ``key: value; ...``."""
+    """Return the arguments of collective operations, as ``key: value; ...``."""
     columns = [arg.column for arg in COLLECTIVE]
     operations = work.select(columns).with_row_index("row").filter(pl.col("collective").is_not_null())
     distinct = operations.select(columns).unique()
@@ -262,7 +262,7 @@ _AMD: Final = re.compile(r"\bAMD\b|Radeon|Instinct|\bgfx[0-9]", re.IGNORECASE)
 
 
 def process_of(events: KinetoEvents) -> int | None:
-    """The process with the most ops, ranges and calls."""
+    """Return the process with the most ops, ranges and calls."""
     counts = (
         pl.concat(rows["pid"].value_counts() for rows in (events.ops, events.ranges, events.calls))
         .drop_nulls("pid")
@@ -274,7 +274,7 @@ def process_of(events: KinetoEvents) -> int | None:
 
 
 def session_facts(metadata: Mapping[str, Any], *, name: str, pid: int | None, begin_ns: int) -> dict[str, Value]:
-    """Columns of ``sessions`` from the metadata of a trace.
+    """Return columns of ``sessions`` from the metadata of a trace.
 
     Args:
         metadata: The members outside the list of events.
@@ -302,21 +302,21 @@ def session_facts(metadata: Mapping[str, Any], *, name: str, pid: int | None, be
 
 
 def is_amd(metadata: Mapping[str, Any]) -> bool:
-    """Whether the trace was recorded on AMD GPUs."""
+    """Return whether the trace was recorded on AMD GPUs."""
     if any(key.startswith(("hip_", "roctracer", "rocprofiler")) for key in metadata):
         return True
     return any(_AMD.search(str(gpu.get("name"))) or gpu.get("warpSize") == 64 for gpu in _properties(metadata))
 
 
 def is_of_cuda(metadata: Mapping[str, Any], calls: pl.DataFrame) -> bool:
-    """Whether the GPU work is CUDA's, as far as known; PyTorch for HIP keeps some names of CUDA calls."""
+    """Return whether the GPU work is CUDA's, as far as known; PyTorch for HIP keeps some names of CUDA calls."""
     if is_amd(metadata) or matching(calls["name"], _HIP_CALL).any():
         return False
     return calls.is_empty() or matching(calls["name"], _CUDA_CALL).any()
 
 
 def numbers_agents(metadata: Mapping[str, Any]) -> bool:
-    """Whether GPU work may have agent numbers, which include CPUs, instead of GPU numbers.
+    """Return whether GPU work may have agent numbers, which include CPUs, instead of GPU numbers.
 
     roctracer writes agent numbers; rocprofiler-sdk, its successor, writes GPU numbers.
     """
@@ -324,7 +324,7 @@ def numbers_agents(metadata: Mapping[str, Any]) -> bool:
 
 
 def devices_of(metadata: Mapping[str, Any]) -> list[dict[str, Value]]:
-    """Rows of ``devices`` as recorded in the trace; 0 means unknown."""
+    """Return rows of ``devices`` as recorded in the trace; 0 means unknown."""
     amd = is_amd(metadata)
     rows: dict[int, dict[str, Value]] = {}
     for gpu in _properties(metadata):
@@ -350,7 +350,7 @@ def _properties(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _whole(value: object, allowed: range) -> int | None:
-    """A whole number, also from text; None if it is not in the allowed range."""
+    """Return a whole number, also from text; None if it is not in the allowed range."""
     if isinstance(value, str):
         value = whole_number(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value in allowed else None
@@ -361,13 +361,13 @@ def _text(value: object) -> str | None:
 
 
 def _host(file_name: str, pid: int | None) -> str | None:
-    """The host in a file name that PyTorch chose, which is followed by the process id."""
+    """Return the host in a file name that PyTorch chose, which is followed by the process id."""
     match = _HOST_IN_NAME.match(file_name)
     return match[1] if match and pid is not None and match[2] == str(pid) else None
 
 
 def _cuda_version(version: object) -> str | None:
-    """A version as ``major.minor``.
+    """Return a version as ``major.minor``.
 
     >>> _cuda_version(12040), _cuda_version("12.4"), _cuda_version(4)
     ('12.4', '12.4', None)
@@ -379,7 +379,7 @@ def _cuda_version(version: object) -> str | None:
 
 
 def _driver(metadata: Mapping[str, Any]) -> str | None:
-    """The newest CUDA or HIP version that the driver supports; its own version is not recorded."""
+    """Return the newest CUDA or HIP version that the driver supports; its own version is not recorded."""
     cuda = _cuda_version(metadata.get("cuda_driver_version"))
     if cuda is not None:
         return f"for CUDA {cuda}"

@@ -63,7 +63,7 @@ _RANK: Final = re.compile(r"(?:TP|rank)[-_ ]?([0-9]{1,6})", re.IGNORECASE)
 
 
 def by_rank(trace: Trace) -> Iterator[tuple[str | None, Trace]]:
-    """The part of each rank in a merged trace, with its label; an unmerged trace unchanged, with None.
+    """Yield the part of each rank in a merged trace, with its label; an unmerged trace unchanged, with None.
 
     Correlation ids restart in each rank, so ids of two ranks must not be compared.
 
@@ -92,7 +92,7 @@ def by_rank(trace: Trace) -> Iterator[tuple[str | None, Trace]]:
 
 
 def _rows_of_rank(rows: pl.DataFrame, label: str) -> pl.DataFrame:
-    """The rows of a rank, with their original processes."""
+    """Return the rows of a rank, with their original processes."""
 
     def process(pid: str) -> str | None:
         found = _PROCESS.fullmatch(pid)
@@ -103,7 +103,7 @@ def _rows_of_rank(rows: pl.DataFrame, label: str) -> pl.DataFrame:
 
 
 def _metadata_of_rank(metadata: Mapping[str, Any], label: str) -> dict[str, Any]:
-    """The metadata with the rank in the label; a merged trace records only the rank of the first part."""
+    """Return the metadata with the rank in the label; a merged trace records only the rank of the first part."""
     recorded = metadata.get("distributedInfo")
     info = {key: value for key, value in recorded.items() if key != "rank"} if isinstance(recorded, dict) else {}
     rank = _RANK.fullmatch(label)
@@ -216,7 +216,7 @@ def _ranges(events: KinetoEvents) -> Steps:
 
 
 def _resolution(events: KinetoEvents, begin_ns: int) -> int:
-    """The resolution of times: some versions write whole microseconds."""
+    """Return the resolution of times: some versions write whole microseconds."""
     for rows in (events.ops, events.gpu, events.calls, events.ranges):
         # Usually the first rows decide.
         for some in rows.select("start_ns").iter_slices(_SLICE):
@@ -248,7 +248,7 @@ def _with_ops(activities: pl.DataFrame, ops: Ops, era: Era) -> pl.DataFrame:
 
 
 def _ids_are_of_ops(found: pl.DataFrame, era: Era) -> bool:
-    """Whether the ids of GPU work are those of its ops, as verified by launches.
+    """Return whether the ids of GPU work are those of its ops, as verified by launches.
 
     Args:
         found: GPU work with ``op`` (by the launch) and ``by_id``.
@@ -326,7 +326,7 @@ _CPU, _GPU = LEGACY
 
 
 def is_legacy(trace: Trace) -> bool:
-    """Whether the trace is an export of PyTorch's first profiler."""
+    """Return whether the trace is an export of PyTorch's first profiler."""
     return trace.parts["legacy"].height > 0
 
 

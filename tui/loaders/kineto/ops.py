@@ -44,8 +44,8 @@ _LARGE_TABLE: Final = 1 << 16
 """Below this number of possible keys, a lookup table is faster than sorting."""
 
 
-def inherited(nesting: Nesting, own: Ints) -> Ints:
-    """The value of each interval: its own, otherwise that of the nearest enclosing interval with one, or `NONE`."""
+def inherit(nesting: Nesting, own: Ints) -> Ints:
+    """Return the value of each interval: its own, else that of the nearest enclosing interval with one, or `NONE`."""
     values = own.copy()
     for rows in islice(levels(nesting.depth), 1, None):
         parent = nesting.parent[rows]
@@ -70,7 +70,7 @@ class Paths:
     """Whether some intervals are deeper than `MAX_LEVELS`."""
 
     def texts(self, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool) -> tuple[pl.Series, bool]:
-        """The texts of paths.
+        """Return the texts of paths.
 
         Args:
             names: The names by index.
@@ -140,7 +140,7 @@ def paths(nesting: Nesting, name: Ints, names: int) -> Paths:
 
 
 def _distinct(keys: Ints, below: int) -> tuple[Ints, Ints]:
-    """The distinct keys, sorted, and the index of each key among them; keys are at least 0 and less than ``below``."""
+    """Return the sorted distinct keys, and the index of each key; keys are at least 0 and less than ``below``."""
     if below > _LARGE_TABLE + len(keys):
         distinct, which = np.unique(keys, return_inverse=True)
         return distinct, which
@@ -165,7 +165,7 @@ class PathTexts:
 
 
 def op_groups(events: KinetoEvents, marks: pl.Series) -> PathTexts:
-    """The group of each op, outermost first: its modules if recorded, otherwise the enclosing ranges and ops.
+    """Return the group of each op, outermost first: its modules if recorded, otherwise the enclosing ranges and ops.
 
     Args:
         events: The events of the trace.
@@ -180,14 +180,14 @@ def op_groups(events: KinetoEvents, marks: pl.Series) -> PathTexts:
 
 
 def op_stacks(events: KinetoEvents) -> PathTexts:
-    """The Python stack of each op, innermost first: the enclosing functions, otherwise those in its arguments."""
+    """Return the Python stack of each op, innermost first: enclosing functions, else those in its arguments."""
     around = _paths_around(events.python, events.ops, ";", innermost_first=True)
     listed = map_names(events.ops["call_stack"], lambda stack: stack.rstrip(";") or None)
     return PathTexts(pl.select(pl.coalesce(around.texts, listed)).to_series(), around.cut)
 
 
 def _paths_through_ranges_and_ops(ops: pl.DataFrame, ranges: pl.DataFrame) -> PathTexts:
-    """The path of each op through the enclosing ranges and ops."""
+    """Return the path of each op through the enclosing ranges and ops."""
     columns = ("start_ns", "duration_ns", "external_id", "pid", "tid", "name")
     rows = pl.concat([ranges.select(columns), ops.select(columns)])
     # If an op and a range have the same times, the one with the smaller id encloses the other.
@@ -209,7 +209,7 @@ def _paths_through_ranges_and_ops(ops: pl.DataFrame, ranges: pl.DataFrame) -> Pa
 
 
 def _nested(rows: pl.DataFrame, order: Ints | None) -> Nesting:
-    """The nesting of rows in another order; its inputs are released early."""
+    """Return the nesting of rows in another order; its inputs are released early."""
 
     def in_order(values: Ints) -> Ints:
         return values if order is None else values[order]
@@ -225,7 +225,7 @@ def _nested(rows: pl.DataFrame, order: Ints | None) -> Nesting:
 def _paths_around(
     frames: pl.DataFrame, ops: pl.DataFrame, separator: str, *, strip: str = "", innermost_first: bool = False
 ) -> PathTexts:
-    """The path through ``frames`` to each op; null if none encloses it."""
+    """Return the path through ``frames`` to each op; null if none encloses it."""
     if frames.is_empty() or ops.is_empty():
         return PathTexts(no_names(ops.height), False)
     nesting = nest(frames)
@@ -237,7 +237,7 @@ def _paths_around(
 
 
 def _codes(names: pl.Series) -> tuple[Ints, pl.Series]:
-    """The code of each name, and the names by code."""
+    """Return the code of each name, and the names by code."""
     known = names.fill_null("")
     distinct = known.unique()
     categories = distinct.to_physical().to_numpy()
@@ -247,7 +247,7 @@ def _codes(names: pl.Series) -> tuple[Ints, pl.Series]:
 
 
 def _texts(found: Paths, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool) -> PathTexts:
-    """The texts of the wanted paths; null for `NONE`."""
+    """Return the texts of the wanted paths; null for `NONE`."""
     is_wanted = np.zeros(len(found.parent), np.bool_)
     is_wanted[wanted[wanted != NONE]] = True
     distinct = np.flatnonzero(is_wanted)
@@ -364,7 +364,7 @@ def _passes(rows: pl.DataFrame, flows: pl.DataFrame) -> _Passes:
     release_freed_memory()
     is_backward, knows_forward, pairs = run_together(
         lambda: _is_backward(rows, nesting),
-        lambda: inherited(nesting, np.where(_has_sequence(rows), 1, NONE)) != NONE,
+        lambda: inherit(nesting, np.where(_has_sequence(rows), 1, NONE)) != NONE,
         lambda: _flow_pairs(rows, nesting, flows),
     )
     assert isinstance(pairs, pl.DataFrame)
@@ -385,14 +385,14 @@ def _input_columns(rows: pl.DataFrame) -> dict[str, pl.Series]:
 
 def _is_backward(rows: pl.DataFrame, nesting: Nesting) -> npt.NDArray[np.bool_]:
     own = matching(rows["name"], _BACKWARD) | (rows["forward_thread"] > 0).fill_null(False)
-    inside: npt.NDArray[np.bool_] = inherited(nesting, np.where(own.to_numpy(), 1, NONE)) != NONE
+    inside: npt.NDArray[np.bool_] = inherit(nesting, np.where(own.to_numpy(), 1, NONE)) != NONE
     return inside
 
 
 def _forward(
     rows: pl.DataFrame, nesting: Nesting, is_backward: npt.NDArray[np.bool_], flow_pairs: pl.DataFrame
 ) -> pl.Series:
-    """The row of the forward op of each backward op: by flow events, otherwise by sequence number.
+    """Return the row of the forward op of each backward op: by flow events, otherwise by sequence number.
 
     Autograd gives the forward op that makes a node and the backward op that runs it the same sequence number, which
     counts up within a thread; of the forward ops with a number, the last to begin made the node.
@@ -424,7 +424,7 @@ def _forward(
     del backward, makers, by_flow, by_number
     own = np.full(rows.height, NONE, np.int64)
     own[found["row"].to_numpy()] = found["forward"].to_numpy()
-    forward = inherited(nesting, own)
+    forward = inherit(nesting, own)
     return pl.Series(forward.astype(np.uint32)).set(pl.Series(~is_backward | (forward == NONE)), None)
 
 
@@ -433,7 +433,7 @@ def _has_sequence(rows: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _numbered(columns: pl.DataFrame, chosen: npt.NDArray[np.bool_]) -> pl.DataFrame:
-    """The chosen rows, with their positions as ``row``."""
+    """Return the chosen rows, with their positions as ``row``."""
     positions = pl.Series("row", np.flatnonzero(chosen))
     return columns.select(pl.all().gather(positions)).with_columns(positions)
 
@@ -458,7 +458,7 @@ def _json_list(text: str) -> list[object]:
 
 
 def _element_types(text: str) -> str | None:
-    """The distinct element types of the input tensors, in input order.
+    """Return the distinct element types of the input tensors, in input order.
 
     >>> _element_types('["c10::BFloat16", "long", "Scalar", "c10::BFloat16", ""]')
     'bfloat16, int64'
@@ -475,7 +475,7 @@ def _other_element_type(name: str) -> str | None:
 
 
 def _shapes(text: str) -> str | None:
-    """The shapes of the inputs in uniform spelling; null if no input has one.
+    """Return the shapes of the inputs in uniform spelling; null if no input has one.
 
     >>> _shapes('[[16,559, 1024],[]]'), _shapes('[[],[]]')
     ('[[16, 559, 1024], []]', None)
@@ -485,7 +485,7 @@ def _shapes(text: str) -> str | None:
 
 
 def _types_of_arguments(text: str) -> str | None:
-    """The element types of input tensors; the types of other inputs unchanged.
+    """Return the element types of input tensors; the types of other inputs unchanged.
 
     >>> _types_of_arguments('["c10::BFloat16", "long", "Scalar", ""]')
     '["bfloat16", "int64", "Scalar", ""]'
@@ -496,7 +496,7 @@ def _types_of_arguments(text: str) -> str | None:
 
 
 def _values(text: str) -> str | None:
-    """The values of inputs that are not tensors, as text.
+    """Return the values of inputs that are not tensors, as text.
 
     >>> _values('["", "", "[1, 1]", "True"]')
     '["", "", "[1, 1]", "True"]'

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.ascend_csv import one_session_a_run
+from tui.loaders.ascend_csv import merge_run_files
 from tui.loaders.dataset_loader import is_address
 from tui.loaders.multi_file.ranks import rank_issues, with_ranks
 from tui.loaders.multi_file.read_files import FileOutcome, WantedFile, read_all
@@ -91,7 +91,7 @@ class _Selection:
 
 
 def _select_files(paths: Sequence[str], is_folder: Callable[[str], bool]) -> _Selection:
-    """The files of all paths; files of a folder are listed in its place."""
+    """Return the files of all paths; files of a folder are listed in its place."""
     selection = _Selection()
     seen: set[str] = set()
     for path in paths:
@@ -115,7 +115,7 @@ def _select_files(paths: Sequence[str], is_folder: Callable[[str], bool]) -> _Se
 def _profiles_by_path(
     selection: _Selection, outcomes: Sequence[FileOutcome]
 ) -> tuple[list[Profile], list[dict[str, str]], list[ProftuiError]]:
-    """The profile of each path; issues and errors for those that could not be read."""
+    """Return the profile of each path; issues and errors for those that could not be read."""
     profiles: list[Profile] = []
     issues: list[dict[str, str]] = []
     errors: list[ProftuiError] = []
@@ -137,12 +137,12 @@ def _profiles_by_path(
 
 
 def _file_of(path: str) -> str:
-    """The identity of a file, whatever path leads to it."""
+    """Return the identity of a file, whatever path leads to it."""
     return path if path == STANDARD_INPUT or is_address(path) else os.path.realpath(path)
 
 
 def _with_file_names(wanted: Sequence[WantedFile], outcomes: Sequence[FileOutcome]) -> list[FileOutcome]:
-    """The outcomes with ranks inferred from file names, and partial profiles labeled with their file."""
+    """Return the outcomes with ranks inferred from file names, and partial profiles labeled with their file."""
     found = with_ranks([file.path for file in wanted], [outcome.profile for outcome in outcomes])
     return [
         outcome
@@ -168,7 +168,7 @@ _PARTS: Final = ("nsys-stats", "rocprofv3-csv", "rocprof-csv", "dlprof-csv")
 
 
 def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
-    """The profiles of a folder, in the order of their ranks and names.
+    """Return the profiles of a folder, in the order of their ranks and names.
 
     Args:
         path: The folder.
@@ -197,7 +197,7 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
             message = f"{path}: none of its {len(reasons)} files can be read"
             raise ProftuiError(message, "; ".join(reasons[:MAX_REASONS]) + more)
         raise ProftuiError(f"{path}: no profile found: {_file_list(len(passed_over))} none", WHAT_OPENS)
-    profile = merge_profiles(sorted(one_session_a_run(profiles), key=_rank))
+    profile = merge_profiles(sorted(merge_run_files(profiles), key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{LEFT_OUT}{error}"} for error in errors]
     if passed_over:
         names = ", ".join(passed_over[:5]) + (", ..." if len(passed_over) > 5 else "")
@@ -217,14 +217,14 @@ MAX_REASONS: Final = 10
 
 
 def left_out(profile: Profile) -> list[str]:
-    """The files that were left out, with the reason."""
+    """Return the files that were left out, with the reason."""
     reason = pl.col("reason")
     rows = profile["issues"].filter(pl.col("session").is_null(), reason.str.starts_with(LEFT_OUT))
     return rows["reason"].str.strip_prefix(LEFT_OUT).to_list()
 
 
 def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profile:
-    """The profile with further issues, which belong to no session."""
+    """Return the profile with further issues, which belong to no session."""
     if not issues:
         return profile
     # The texts contain file names.
@@ -238,7 +238,7 @@ def _file_list(count: int) -> str:
 
 
 def profile_files(path: str) -> list[str]:
-    """The files of a folder that may be profiles, not of its subfolders, in natural order of their names.
+    """Return the files of a folder that may be profiles, not of its subfolders, in natural order of their names.
 
     Raises:
         ProftuiError: It cannot be listed, or has no files or too many.
@@ -265,7 +265,7 @@ def profile_files(path: str) -> list[str]:
 
 
 def _redundant_of(report: Path) -> Path:
-    """The one of an Nsight Systems report and its export that is not read.
+    """Return the one of an Nsight Systems report and its export that is not read.
 
     A failed export is empty; an export older than the report is read only if nsys cannot make a new one.
     """
@@ -278,7 +278,7 @@ def _redundant_of(report: Path) -> Path:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """A key that sorts ``rank2`` before ``rank10``."""
+    """Return a key that sorts ``rank2`` before ``rank10``."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBER.split(name)]
 
 

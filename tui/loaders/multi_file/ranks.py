@@ -34,7 +34,7 @@ _LISTED: Final = 12
 
 
 def ranks_in_names(paths: Sequence[str]) -> list[int | None]:
-    """The ranks in file names: the number after "rank", otherwise the one number that counts the files.
+    """Return the ranks in file names: the number after "rank", otherwise the one number that counts the files.
 
     >>> ranks_in_names(["a_rank0.json", "a_rank_12.json"]), ranks_in_names(["t.0.json", "t.1.json", "t.3.json"])
     ([0, 12], [0, 1, 3])
@@ -55,7 +55,7 @@ def ranks_in_names(paths: Sequence[str]) -> list[int | None]:
 
 
 def are_numbered_parts(paths: Sequence[str]) -> bool:
-    """Whether the names of files identify the parts of one job: a rank, worker, node or GPU with its number.
+    """Return whether the names of files identify the parts of one job: a rank, worker, node or GPU with its number.
 
     >>> are_numbered_parts(["a.worker1.json", "a.worker2.json"]), are_numbered_parts(["run1.log", "run2.log"])
     (True, False)
@@ -64,7 +64,7 @@ def are_numbered_parts(paths: Sequence[str]) -> bool:
 
 
 def _counting(texts: Sequence[str], rows: Sequence[Sequence[str]]) -> Sequence[int | None]:
-    """The only column of numbers that counts from 0, with at most half of the numbers missing, but does not count runs.
+    """Return the column that counts from 0, if there is only one that does not number runs; half may be null.
 
     Args:
         texts: What stands before each column.
@@ -81,7 +81,7 @@ def _counting(texts: Sequence[str], rows: Sequence[Sequence[str]]) -> Sequence[i
 
 
 def with_ranks(paths: Sequence[str], profiles: Sequence[Profile | None]) -> list[Profile | None]:
-    """The profiles; those without a recorded rank get the rank in their file name."""
+    """Return the profiles; those without a recorded rank get the rank in their file name."""
     ranks = ranks_in_names(paths)
     taken = {rank for profile in profiles if profile is not None for rank in profile["sessions"]["rank"].drop_nulls()}
     return [
@@ -104,7 +104,7 @@ def _with_rank(profile: Profile, rank: int) -> Profile:
 
 
 def rank_issues(sessions: pl.DataFrame, *, left_out: Sequence[str], not_read: Sequence[str]) -> list[dict[str, str]]:
-    """Issues about the ranks of several files: inferred, duplicate, missing, of different world sizes.
+    """Return issues about the ranks of several files: inferred, duplicate, missing, of different world sizes.
 
     Args:
         sessions: The frame of that name.
@@ -150,7 +150,7 @@ def rank_issues(sessions: pl.DataFrame, *, left_out: Sequence[str], not_read: Se
 
 
 def in_words(numbers: Iterable[int]) -> str:
-    """A sorted list of numbers as text, with ranges.
+    """Return a sorted list of numbers as text, with ranges.
 
     >>> in_words([1, 2, 3, 7])
     '1 to 3, 7'

@@ -128,7 +128,7 @@ def read_all(
 def _outcome(
     path: str, load: Callable[[], Profile | None], format_in: str | None, cache: ProfileCache | None
 ) -> FileOutcome:
-    """The outcome of a file, read or from the cache."""
+    """Return the outcome of a file, read or from the cache."""
 
     def profile() -> Profile:
         found = load()
@@ -332,7 +332,7 @@ class _ParallelReader:
             )
 
     def _pays(self) -> bool:
-        """Whether enough is left to read that starting another process pays off."""
+        """Return whether enough is left to read that starting another process pays off."""
         if self._threads == 1:
             return False
         with self._changed:

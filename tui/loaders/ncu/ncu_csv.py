@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.base import Format
-from tui.loaders.ncu.ncu_launches import TOOL, add_launches, shaped, with_base_units
+from tui.loaders.ncu.ncu_launches import TOOL, add_launches, with_base_units, with_grid_columns
 from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import LINE, TextFormat, split_cells, unique_names
 from tui.model.errors import ProftuiError
@@ -111,7 +111,7 @@ class _NcuSink:
         self._collector.issue("warning", line.number, line.text, reason)
 
     def close(self) -> None:
-        """Rows are converted at the end of the text."""
+        """Do nothing: rows are converted at the end of the text."""
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ class _NcuReader:
         self._first_message: Line | None = None
 
     def begin(self, line: Line) -> Section | bool:
-        """A message of the tool, or the header of a page."""
+        """Return a message of the tool, or the header of a page."""
         if match := _MESSAGE.match(line.text):
             self._first_message = self._first_message or line
             if match["kind"] != "PROF":
@@ -173,7 +173,7 @@ class _NcuReader:
             self._collector.resume_session(process.session)
             rows = pl.concat(process.parts)
             first = int(rows["line"][0])
-            rows = shaped(with_base_units(rows, ("value",), self._collector, first))
+            rows = with_grid_columns(with_base_units(rows, ("value",), self._collector, first))
             add_launches(rows, self._collector)
             self._collector.issue("info", first, "", _TIMES)
 
@@ -223,7 +223,7 @@ class _NcuReader:
             process.parts.append(part)
 
     def _same(self, process: _ProfiledProcess, pid: str | None, kernels: dict[str, str]) -> bool:
-        """Whether the launches of another page are of the same process."""
+        """Return whether the launches of another page are of the same process."""
         shared = process.kernels.keys() & kernels.keys()
         same_pid = process.session.pid is None or pid is None or str(process.session.pid) == pid
         return same_pid and all(process.kernels[launch] == kernels[launch] for launch in shared)
@@ -233,7 +233,8 @@ class _NcuReader:
         for (pid,), part in rows.group_by(["pid"], maintain_order=True):
             self._open(page.line, pid if isinstance(pid, str) else None, part)
             add_summary(
-                shaped(with_base_units(part, ("min", "max", "avg"), self._collector, page.line)), self._collector
+                with_grid_columns(with_base_units(part, ("min", "max", "avg"), self._collector, page.line)),
+                self._collector,
             )
             self._collector.issue("info", page.line, "", _TIMES)
 
@@ -314,7 +315,7 @@ class Page:
 
 
 def page_of(line: Line) -> Page | None:
-    """The page whose header a line is, or None."""
+    """Return the page whose header a line is, or None."""
     text = line.text.strip()
     if len(text) > _MAX_HEADER or ("Kernel Name" not in text and not ("Metric Name" in text and "Average" in text)):
         return None
@@ -333,22 +334,22 @@ def page_of(line: Line) -> Page | None:
 
 
 def long_form(page: Page, collector: Collector) -> pl.DataFrame:
-    """The rows of a details or raw page: one for each metric of each launch, columns of `LONG`."""
+    """Return the rows of a details or raw page: one for each metric of each launch, columns of `LONG`."""
     frame = page.frame
     known = LAUNCH | _DETAILS if page.kind == "details" else LAUNCH
     if page.kind == "raw":
-        frame = _unpivoted(frame, page.columns)
+        frame = _unpivot(frame, page.columns)
         known = dict(known) | {"metric": "metric", "unit": "unit", "value": "value"}
     else:
         _report_other_metrics(page, known, collector)
-    return _renamed(frame, known, LONG)
+    return _rename_columns(frame, known, LONG)
 
 
 def summary_rows(page: Page, collector: Collector) -> pl.DataFrame:
-    """The rows of a summary page as text."""
+    """Return the rows of a summary page as text."""
     known = LAUNCH | _SUMMARY
     _report_other_metrics(page, known, collector)
-    return _renamed(page.frame, known, (*LAUNCH.values(), *_SUMMARY.values(), LINE))
+    return _rename_columns(page.frame, known, (*LAUNCH.values(), *_SUMMARY.values(), LINE))
 
 
 def _report_other_metrics(page: Page, known: Mapping[str, str], collector: Collector) -> None:
@@ -357,7 +358,7 @@ def _report_other_metrics(page: Page, known: Mapping[str, str], collector: Colle
         collector.issue("info", page.line, ", ".join(others), reason)
 
 
-def _renamed(
+def _rename_columns(
     frame: pl.DataFrame, known: MappingProxyType[str, str] | dict[str, str], columns: Sequence[str]
 ) -> pl.DataFrame:
     frame = frame.select(
@@ -368,7 +369,7 @@ def _renamed(
     )
 
 
-def _unpivoted(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+def _unpivot(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """Convert a wide page to long form; its first row, without an id, has the units."""
     first = frame.head(1).filter(pl.col("ID").is_null())
     units = {name: first[name][0] for name in columns} if first.height else {}

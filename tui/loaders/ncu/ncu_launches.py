@@ -34,7 +34,7 @@ _GROUPS: Final = {",": r"^[+-]?[0-9]{1,3}(?:,[0-9]{3})+$", ".": r"^[+-]?[0-9]{1,
 
 
 def base_unit(unit: str | None) -> tuple[float, str | None]:
-    """The factor from a unit to its base unit, and the name of the base unit in ``metrics.unit``.
+    """Return the factor from a unit to its base unit, and the name of the base unit in ``metrics.unit``.
 
     >>> base_unit("usecond"), base_unit("Kbyte/block"), base_unit("cycle/nsecond"), base_unit("")
     ((1000.0, 'ns'), (1000.0, 'B'), (1000000000.0, 'Hz'), (1.0, None))
@@ -71,7 +71,7 @@ def numbers(texts: pl.Series, sign: str | None) -> pl.Series:
 
 
 def looks_like_number(texts: pl.Series) -> pl.Series:
-    """Which texts are numbers in some locale."""
+    """Return which texts are numbers in some locale."""
     return texts.str.contains(r"^[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?$").fill_null(False)
 
 
@@ -98,7 +98,7 @@ _PIPE_CYCLES: Final = 4
 
 
 def tensor_cores(rows: pl.DataFrame, tool: str) -> pl.DataFrame:
-    """Whether launches used tensor cores: id, uses_tensor_core (null: the metrics do not tell), tensor_core_reason.
+    """Return whether launches used tensor cores: id, uses_tensor_core (null: unknown), tensor_core_reason.
 
     Args:
         rows: Metrics of launches in long form: id, metric, value_number. A launch without metrics of the tensor pipe
@@ -132,7 +132,7 @@ def tensor_cores(rows: pl.DataFrame, tool: str) -> pl.DataFrame:
 
 
 def _verdict() -> list[pl.Expr]:
-    """The verdict of one roll-up: uses (null: inconclusive), rank (1: the best evidence), by (the metric)."""
+    """Return the verdict of one roll-up: uses (null: inconclusive), rank (1: the best evidence), by (the metric)."""
     certain, packed, matrix, instructions, cycles = (pl.col(kind) for kind in _KINDS)
     is_share = pl.col("roll_up").str.contains("pct")
     of_all = pl.max_horizontal(instructions, cycles)
@@ -198,7 +198,7 @@ _SHAPE: Final = re.compile(r"\(?([0-9]{1,10}), *([0-9]{1,10}), *([0-9]{1,10})\)?
 
 
 def with_base_units(rows: pl.DataFrame, columns: tuple[str, ...], collector: Collector, line: int) -> pl.DataFrame:
-    """The rows with their values as numbers in base units (``<column>_number``) and with ``base_unit``."""
+    """Return the rows with values as numbers in base units (``<column>_number``) and with ``base_unit``."""
     texts = pl.concat([rows[column].drop_nulls() for column in columns])
     texts = texts.filter(looks_like_number(texts)).unique()
     sign = decimal_sign(texts)
@@ -224,8 +224,8 @@ def with_base_units(rows: pl.DataFrame, columns: tuple[str, ...], collector: Col
     return rows
 
 
-def shaped(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with grid_x to block_z instead of ``grid`` and ``block``; device, context and stream as numbers."""
+def with_grid_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows with grid_x to block_z instead of ``grid`` and ``block``; device, context, stream as numbers."""
     shapes = []
     for shape in ("grid", "block"):
         parts = rows[shape].str.extract_groups(_SHAPE.pattern)
@@ -240,7 +240,7 @@ def shaped(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def add_launches(rows: pl.DataFrame, collector: Collector) -> None:
-    """Add activities, devices, metrics and findings from rows in long form (`shaped` and `with_base_units`)."""
+    """Add activities, devices, metrics and findings from rows in long form (`with_grid_columns`, `with_base_units`)."""
     _report_unknown_units(rows, collector)
     launches = rows.group_by("id", maintain_order=True).agg(
         pl.col("kernel").first(),
@@ -287,7 +287,7 @@ def _report_unknown_units(rows: pl.DataFrame, collector: Collector) -> None:
 
 
 def _metric(names: tuple[str, ...], unit: str | None = None) -> pl.Expr:
-    """The value of the first of some metrics that a launch has, in a unit or in any."""
+    """Return the value of the first of some metrics that a launch has, in a unit or in any."""
     fits = pl.lit(True) if unit is None else (pl.col("base_unit") == unit).fill_null(False)
     return pl.coalesce(
         pl.col("value_number").filter((pl.col("metric") == name) & fits).drop_nulls().first() for name in names
@@ -361,7 +361,7 @@ NAMED: Final = 3
 
 
 def _launches(ids: Sequence[str]) -> str:
-    """Some launches in few words.
+    """Return some launches in few words.
 
     >>> _launches(["0"]), _launches(["0", "1", "2", "3", "4"])
     ('launch 0', 'launches 0, 1, 2 and 2 more')
@@ -377,7 +377,7 @@ _LINK: Final = re.compile(r"@(?:section|url):([^:@]*):([^@]*)@")
 
 
 def without_links(text: str) -> str:
-    """A text of Nsight Compute without its link markup.
+    """Return a text of Nsight Compute without its link markup.
 
     >>> without_links("Look at @section:SchedulerStats:Scheduler Statistics@ and @url:the guide:https://a.b/c#d@.")
     'Look at Scheduler Statistics and the guide (https://a.b/c#d).'

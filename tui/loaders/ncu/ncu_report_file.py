@@ -21,7 +21,7 @@ import polars as pl
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.ncu.ncu_csv import LONG
-from tui.loaders.ncu.ncu_launches import TOOL, add_launches, base_unit, shaped
+from tui.loaders.ncu.ncu_launches import TOOL, add_launches, base_unit, with_grid_columns
 from tui.loaders.protobuf_wire import FieldKind, WireReader
 from tui.loaders.raw_input import read_bytes
 from tui.model.errors import WHAT_OPENS, ProftuiError
@@ -84,7 +84,7 @@ class NcuReportLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Certain by the first bytes."""
+        """Return certain by the first bytes."""
         return 1.0 if head.startswith(MAGIC) else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
@@ -105,7 +105,7 @@ class NcuReportLoader:
             session = collector.open_session(FORMAT.name, None, pid=pid)
             session.facts.update(tool=TOOL, host=reading.host)
             rows = _rows(results, reading)
-            add_launches(shaped(rows), collector)
+            add_launches(with_grid_columns(rows), collector)
             _add_stalls(results, collector)
             reason = "kernels were replayed one by one: their times are measured alone, and count in no total of a run"
             collector.issue("info", None, "", reason)
@@ -175,7 +175,7 @@ class _ReportReader:
             self.damage = str(error)
 
     def _end(self, at: int, what: str) -> int:
-        """The end of the message whose size is at a position."""
+        """Return the end of the message whose size is at a position."""
         if at + _SIZE.size > self._wire.size:
             raise _CutError(f"it ends within the {what} at byte {at:,}")
         (size,) = _SIZE.unpack(self._wire.data[at : at + _SIZE.size])
@@ -236,7 +236,7 @@ class _ReportReader:
         return result
 
     def _by_instruction(self, metric: Fields) -> list[tuple[int, int]]:
-        """The addresses of instructions with a value of a metric, and the value."""
+        """Return the addresses of instructions with a value of a metric, and the value."""
         found = []
         for instance in self._spans(metric, _INSTANCES):
             pair = [next((part.ints.get(5) for part in self._spans(instance, number)), None) for number in (1, 2)]
@@ -250,7 +250,7 @@ class _ReportReader:
         return None
 
     def _value(self, metric: Fields) -> str | None:
-        """The value of a metric as text; None for a metric with instances only."""
+        """Return the value of a metric as text; None for a metric with instances only."""
         begins, ends = metric.positions(2)
         if not len(begins):
             return None
@@ -304,7 +304,7 @@ def _unit(metric: str) -> str:
 
 
 def _rows(results: list[_KernelResult], reading: _ReportReader) -> pl.DataFrame:
-    """The results as rows in long form, with values as numbers in base units."""
+    """Return the results as rows in long form, with values as numbers in base units."""
     columns: dict[str, list[str | None]] = {name: [] for name in LONG if name != "line"}
 
     def add(launch: dict[str, str | None], **more: str | None) -> None:
@@ -361,7 +361,7 @@ def _whole(text: str) -> str:
 
 
 def _with_blocks(rows: pl.DataFrame) -> pl.DataFrame:
-    """The grid in blocks; some reports count threads there, which the metric of all threads shows."""
+    """Return the grid in blocks; some reports count threads there, which the metric of all threads shows."""
     blocks = rows.filter(pl.col("metric") == "launch__grid_size").select(
         "id", pl.col("value").cast(pl.Float64, strict=False).alias("_blocks")
     )

@@ -63,13 +63,13 @@ class Tables(Protocol):
         """The columns of each table."""
 
     def has(self, table: str, *columns: str) -> bool:
-        """Whether a table exists with these columns."""
+        """Return whether a table exists with these columns."""
 
     def count(self, table: str) -> int:
-        """The number of rows of a table; 0 if it does not exist."""
+        """Return the number of rows of a table; 0 if it does not exist."""
 
     def frame(self, table: str, schema: Types, seen: Seen | None = None) -> pl.DataFrame:
-        """Columns of a table in row order; missing columns and values of another type become null."""
+        """Return columns of a table in row order; missing columns and values of another type become null."""
 
 
 class StringIds:
@@ -81,7 +81,7 @@ class StringIds:
         self._texts = read.filter(pl.col("id").is_not_null()).unique("id", keep="first")
 
     def of(self, numbers: pl.Series, change: Callable[[str], str | None] | None = None) -> pl.Series:
-        """The text of each id, or a function of it; null if there is none."""
+        """Return the text of each id, or a function of it; null if there is none."""
         used = pl.DataFrame({"id": numbers.unique().drop_nulls()}).join(self._texts, on="id").sort("id")
         texts = used["value"]
         if change is not None:
@@ -98,12 +98,12 @@ def map_names(names: pl.Series, change: Callable[[str], str | None]) -> pl.Serie
 
 
 def process_of(column: str) -> pl.Expr:
-    """The machine and process id of a ``globalTid``, without the thread: identifies a process."""
+    """Return the machine and process id of a ``globalTid``, without the thread: identifies a process."""
     return (pl.col(column) & ~0xFFFFFF).alias("process")
 
 
 def pid_of(process: int) -> int:
-    """The process id in a value of `process_of`.
+    """Return the process id in a value of `process_of`.
 
     >>> pid_of(281496904531968)
     1307
@@ -112,7 +112,7 @@ def pid_of(process: int) -> int:
 
 
 def tid_of(column: str) -> pl.Expr:
-    """The thread id in a ``globalTid``."""
+    """Return the thread id in a ``globalTid``."""
     return (pl.col(column) & 0xFFFFFF).alias("tid")
 
 

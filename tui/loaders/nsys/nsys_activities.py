@@ -88,7 +88,7 @@ CPU_PAGE_FAULT: Final = "[Unified Memory CPU page faults]"
 
 
 def gpu_work(tables: Tables, strings: StringIds, preview: PreviewBuilder) -> pl.DataFrame:
-    """All GPU work: columns of ``activities``, and ``process``; unsorted. ``preview`` gets the rows."""
+    """Return all GPU work: columns of ``activities``, and ``process``; unsorted. ``preview`` gets the rows."""
     kernels = _kernels(tables, strings, preview)
     parts = [kernels] if kernels.height else []
     for read in (_copies, _memsets, _graphs, _gpu_page_faults, _cpu_page_faults):
@@ -226,7 +226,7 @@ NOT_READY: Final = 600
 
 
 def api_calls(tables: Tables, strings: StringIds) -> pl.DataFrame:
-    """All API calls: columns of ``api_calls``, ``process`` and ``result`` (the code returned)."""
+    """Return all API calls: columns of ``api_calls``, ``process`` and ``result`` (the code returned)."""
     rows = tables.frame(
         CALLS,
         {
@@ -254,7 +254,7 @@ _STREAM_WAIT: Final = r"^(?:cuda|cu)StreamWaitEvent"
 
 
 def waits(tables: Tables, calls: pl.DataFrame) -> pl.DataFrame:
-    """What calls waited for: ``process`` and columns of `tui.correlation.launches.with_waits`.
+    """Return what calls waited for: ``process`` and columns of `tui.correlation.launches.with_waits`.
 
     The numbers of kinds (``syncType``) differ between versions: what waits is told by streams, events and calls.
 
@@ -301,7 +301,7 @@ def waits(tables: Tables, calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def bare_name(name: str) -> str:
-    """The name of a call without suffix.
+    """Return the name of a call without suffix.
 
     >>> bare_name("cudaLaunchKernel_v7000"), bare_name("cuMemcpyHtoD_v2"), bare_name("cuLaunchKernel")
     ('cudaLaunchKernel', 'cuMemcpyHtoD', 'cuLaunchKernel')
@@ -310,7 +310,7 @@ def bare_name(name: str) -> str:
 
 
 def failures(calls: pl.DataFrame) -> list[tuple[str, int, int]]:
-    """Name, code and count of calls that returned an error, the most frequent first."""
+    """Return name, code and count of calls that returned an error, the most frequent first."""
     failed = (
         calls.filter(pl.col("result").is_not_null(), ~pl.col("result").is_in([0, NOT_READY]))
         .group_by(pl.col("name").cast(pl.String).fill_null("an unnamed call"), "result")
@@ -365,7 +365,7 @@ class NvtxEvents:
         self.ranges = _ranges(rows, strings)
 
     def left_out(self) -> list[str]:
-        """Texts of issues about events that are neither ranges nor names."""
+        """Return texts of issues about events that are neither ranges nor names."""
         marks = self._others.filter(pl.col("eventType").is_in(_MARKS))["len"]
         rest = self._others.filter(~pl.col("eventType").is_in(_MARKS).fill_null(False))
         texts = (
@@ -431,7 +431,7 @@ _TYPES: Final[Mapping[int, str]] = MappingProxyType(
 
 
 def overhead(tables: Tables, strings: StringIds) -> pl.DataFrame:
-    """All overhead: ``process``, ``name``, ``start_ns``, ``duration_ns``, ``line`` (null).
+    """Return all overhead: ``process``, ``name``, ``start_ns``, ``duration_ns``, ``line`` (null).
 
     The profiler's own is in one table, that of CUDA in another, which only newer versions have.
     """

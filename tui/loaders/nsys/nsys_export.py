@@ -61,7 +61,7 @@ class _Rows:
     overhead: pl.DataFrame
 
     def by_process(self, processes: Sequence[int]) -> Iterator[_Rows]:
-        """The rows of each process, in the order of the processes."""
+        """Yield the rows of each process, in the order of the processes."""
         if len(processes) == 1:
             yield self
             return
@@ -70,7 +70,7 @@ class _Rows:
             yield _Rows(*(parts.get((process,), none) for parts, none in split))
 
     def parts(self) -> tuple[pl.DataFrame, ...]:
-        """The frames, in the order of the fields."""
+        """Return the frames, in the order of the fields."""
         return self.work, self.calls, self.ranges, self.overhead
 
 
@@ -173,7 +173,7 @@ def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
 
 
 def _processes(rows: _Rows) -> list[int]:
-    """The processes with events, those with GPU work first."""
+    """Return the processes with events, those with GPU work first."""
     counts = (
         pl.concat(
             [
@@ -203,7 +203,7 @@ def _pid(process: int) -> int | None:
 
 
 def _origin(facts: Recording, rows: _Rows) -> int | None:
-    """The Unix time of time 0; exports with normalized times count from 1970."""
+    """Return the Unix time of time 0; exports with normalized times count from 1970."""
     starts = [part["start_ns"].min() for part in (rows.work, rows.calls, rows.ranges)]
     known = [start for start in starts if isinstance(start, int)]
     return 0 if known and min(known) > _SINCE_1970_NS else facts.origin_ns
@@ -243,7 +243,7 @@ class NsysDatabase:
     )
 
     def claims(self, database: Database) -> bool:
-        """Whether the tables are of Nsight Systems; a failed export may have only the string table."""
+        """Return whether the tables are of Nsight Systems; a failed export may have only the string table."""
         names = CaselessNames((*database.tables, *database.views, *database.virtual_tables))
         return (STRINGS in names and "StringTable" not in names) or all(
             table in names for table in (KERNELS, COPIES, CALLS, NVTX_EVENTS)
@@ -267,7 +267,7 @@ class NsysDatabase:
 
 
 def newer_report(export: Path) -> Path | None:
-    """The report beside an export that is newer than it."""
+    """Return the report beside an export that is newer than it."""
     for ending in REPORT_ENDINGS:
         try:
             report = export.with_suffix(ending)
@@ -279,7 +279,7 @@ def newer_report(export: Path) -> Path | None:
 
 
 def export_command(name: str) -> str:
-    """The command that writes the export of a report; the name is the report's or the export's.
+    """Return the command that writes the export of a report; the name is the report's or the export's.
 
     >>> export_command("runs/a.sqlite.gz")
     'nsys export --type sqlite --force-overwrite true -o runs/a.sqlite runs/a.nsys-rep'

@@ -74,17 +74,17 @@ class ParquetTables:
         self.tables = tables
 
     def has(self, table: str, *columns: str) -> bool:
-        """Whether a table exists with these columns."""
+        """Return whether a table exists with these columns."""
         return table in self.tables and set(columns) <= set(self.tables[table])
 
     def count(self, table: str) -> int:
-        """The number of rows of a table; 0 if it does not exist."""
+        """Return the number of rows of a table; 0 if it does not exist."""
         if table not in self._files:
             return 0
         return int(_scan(self._files[table]).select(pl.len()).collect().item())
 
     def frame(self, table: str, schema: Types, seen: Seen | None = None) -> pl.DataFrame:
-        """Columns of a table in row order; missing columns and values of another type become null."""
+        """Return columns of a table in row order; missing columns and values of another type become null."""
         columns = [name for name in schema if name in self.tables.get(table, ())]
         if not columns or self._stopped:
             return pl.DataFrame(schema=dict(schema))
@@ -119,7 +119,7 @@ class NsysFolderLoader:
     )
 
     def probe(self, head: bytes, name: str) -> float:
-        """No confidence: a single file of an export is no profile."""
+        """Return no confidence: a single file of an export is no profile."""
         return 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
@@ -158,7 +158,7 @@ class NsysFolderLoader:
 
 
 def is_parquetdir(path: Path) -> bool:
-    """Whether a folder is such an export: it has the string table or a table of events as Parquet."""
+    """Return whether a folder is such an export: it has the string table or a table of events as Parquet."""
     for table in (STRINGS, KERNELS, CALLS, RANGES, COPIES):
         file = path / f"{table}{_ENDING}"
         try:
@@ -187,7 +187,7 @@ def _scan(file: Path) -> pl.LazyFrame:
 
 
 def _is_plain(dtype: pl.DataType) -> bool:
-    """Whether a column has numbers or texts, as Nsight writes; others, such as lists, are not read."""
+    """Return whether a column has numbers or texts, as Nsight writes; others, such as lists, are not read."""
     numeric = dtype.is_integer() or dtype.is_float() or dtype == pl.Boolean
     return numeric or isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Null))
 

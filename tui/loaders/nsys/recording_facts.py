@@ -73,7 +73,7 @@ def recording(tables: Tables) -> Recording:
 
 
 def driver_version(text: str | None) -> str | None:
-    """The version of a driver; older exports write it as one number.
+    """Return the version of a driver; older exports write it as one number.
 
     >>> driver_version("4508002"), driver_version("580.95.05"), driver_version("0")
     ('450.80.02', '580.95.05', None)
@@ -85,7 +85,7 @@ def driver_version(text: str | None) -> str | None:
 
 
 def cuda_version(text: str | None) -> str | None:
-    """A CUDA version from its number.
+    """Return a CUDA version from its number.
 
     >>> cuda_version("11070"), cuda_version("0")
     ('11.7', None)
@@ -96,7 +96,7 @@ def cuda_version(text: str | None) -> str | None:
 
 
 def process_names(tables: Tables, strings: StringIds) -> Mapping[int, str]:
-    """The program of each process, by process name or by the name of its first thread."""
+    """Return the program of each process, by process name or by the name of its first thread."""
     threads = tables.frame("ThreadNames", {"globalTid": pl.Int64, "nameId": pl.Int64})
     threads = threads.with_columns(strings.of(threads["nameId"]).cast(pl.String).alias("name")).filter(
         (pl.col("globalTid") & 0xFFFFFF) == ((pl.col("globalTid") // (1 << 24)) & 0xFFFFFF)
@@ -114,7 +114,7 @@ def process_names(tables: Tables, strings: StringIds) -> Mapping[int, str]:
 
 
 def gpus(tables: Tables, process: int, used: pl.Series) -> pl.DataFrame:
-    """The GPUs that a process used, columns of ``devices``.
+    """Return the GPUs that a process used, columns of ``devices``.
 
     Args:
         tables: The export.
@@ -201,13 +201,13 @@ def _gpus_of_machine(tables: Tables) -> pl.DataFrame:
 
 
 def devices_frame(tables: Tables, process: int, used: pl.Series) -> pl.DataFrame:
-    """The frame ``devices`` of a process."""
+    """Return the frame ``devices`` of a process."""
     found = gpus(tables, process, used)
     return conform("devices", found.select(name for name in DEVICES if name in found.columns))
 
 
 def _positive(column: str) -> pl.Expr:
-    """A positive value; exports write 0 for unknown."""
+    """Return a positive value; exports write 0 for unknown."""
     return pl.when(pl.col(column) > 0).then(column)
 
 
@@ -342,6 +342,6 @@ def report_left_out_tables(
 
 
 def _counted(count: int, what: str) -> str:
-    """A number with its noun: ``1 kernel``, ``3 kernels``."""
+    """Return a number with its noun: ``1 kernel``, ``3 kernels``."""
     plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
     return f"1 {what}" if count == 1 else f"{count:,} {plural}"

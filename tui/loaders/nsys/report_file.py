@@ -40,7 +40,7 @@ _MESSAGE_CHARACTERS: Final = 300
 
 
 def exported(nsys: str, report: Path, source: InputFile, *, into: Path | None = None) -> Path:
-    """The SQLite export of a report: from the cache, or made by nsys now.
+    """Return the SQLite export of a report: from the cache, or made by nsys now.
 
     Args:
         nsys: The path of nsys.
@@ -73,7 +73,7 @@ def exported(nsys: str, report: Path, source: InputFile, *, into: Path | None = 
 
 
 def _is_cached(export: Path) -> bool:
-    """Whether the export exists already; one that another user could have written is removed.
+    """Return whether the export exists already; one that another user could have written is removed.
 
     Raises:
         OSError: It cannot be removed.
@@ -118,7 +118,7 @@ def _exit_status(process: subprocess.Popen[bytes], made: Path, source: InputFile
 
 
 def _error_message(output: IO[bytes]) -> str:
-    """The most informative line of nsys's output: the last about an error or a version, else the last."""
+    """Return the most informative line of nsys's output: the last about an error or a version, else the last."""
     output.seek(max(0, output.seek(0, os.SEEK_END) - _OUTPUT_BYTES))
     lines = [line for text in output.read().decode("utf-8", "replace").splitlines() if (line := _printable(text))]
     errors = [line for line in lines if any(word in line.lower() for word in ("error", "newer", "version", "fail"))]
@@ -126,12 +126,12 @@ def _error_message(output: IO[bytes]) -> str:
 
 
 def _printable(line: str) -> str:
-    """The line without control characters, blanks collapsed."""
+    """Return the line without control characters, blanks collapsed."""
     return " ".join("".join(character if character.isprintable() else " " for character in line).split())
 
 
 def _key(report: Path) -> str:
-    """A digest of path, size and modification time."""
+    """Return a digest of path, size and modification time."""
     status = report.stat()
     identity = f"{report.resolve()}\0{status.st_size}\0{status.st_mtime_ns}"
     return hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
@@ -172,7 +172,7 @@ class NsysReportLoader:
     )
 
     def probe(self, head: bytes, name: str) -> float:
-        """Certain by the first bytes."""
+        """Return certain by the first bytes."""
         return 1.0 if head.startswith(MAGIC) else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
@@ -223,7 +223,7 @@ class NsysReportLoader:
 
 
 def _export_beside(report: Path, notes: list[InputIssue]) -> Path | None:
-    """The export beside a report, if it is complete and not older; otherwise a note gives the reason."""
+    """Return the export beside a report, if it is complete and not older; otherwise a note gives the reason."""
     export = report.with_suffix(".sqlite")
     try:
         if not export.is_file():
@@ -239,7 +239,7 @@ def _export_beside(report: Path, notes: list[InputIssue]) -> Path | None:
 
 
 def is_whole(export: Path) -> bool:
-    """Whether a file is an export with events: a failed export is empty or has only the string table."""
+    """Return whether a file is an export with events: a failed export is empty or has only the string table."""
     try:
         with Database(export, str(export)) as database:
             has_rows = any(database.has(table) for table in (KERNELS, COPIES, GRAPHS, CALLS, RANGES))

@@ -49,7 +49,7 @@ _ADDRESSES: Final = ("virtualaddress", "cpuinstructionaddress")
 
 
 def figures_frame(report: str, header: StatsHeader, cells: CellValues) -> pl.DataFrame:
-    """Columns of ``tool_figures`` without the tool: sizes in bytes, faults as counts, by address if there is one."""
+    """Return columns of ``tool_figures``: sizes in bytes, faults as counts, by address if there is one."""
     address = next((column for column in _ADDRESSES if column in cells), None)
     parts = []
     for column, words in FIGURES[report]:
@@ -79,7 +79,7 @@ _HALF_KB: Final = 500
 
 
 def copy_kind(name: str) -> str | None:
-    """The direction of a copy by its name, as HtoD.
+    """Return the direction of a copy by its name, as HtoD.
 
     >>> copy_kind("[CUDA memcpy Host-to-Device]"), copy_kind("[CUDA memcpy DtoH]"), copy_kind("f(int)")
     ('HtoD', 'DtoH', None)
@@ -104,7 +104,7 @@ def with_kinds(activities: pl.DataFrame) -> pl.DataFrame:
 
 
 def activities_of(report: StatsReport, collector: Collector) -> pl.DataFrame:
-    """The rows of ``cuda_gpu_trace`` as activities."""
+    """Return the rows of ``cuda_gpu_trace`` as activities."""
     rows = report.frame
     devices = rows["device"]
     for text in devices.unique().drop_nulls().cast(pl.String).sort():
@@ -122,7 +122,7 @@ def activities_of(report: StatsReport, collector: Collector) -> pl.DataFrame:
 
 
 def _step_ns(unit: str | None, decimals: pl.Series) -> int:
-    """The resolution of start times, by their unit and decimals."""
+    """Return the resolution of start times, by their unit and decimals."""
     most = decimals.max()
     return max(1, NS_PER_UNIT.get(unit or "ns", 1) // int(10 ** (most if isinstance(most, int) else 0)))
 
@@ -132,7 +132,7 @@ def _lower(values: pl.Series) -> pl.Series:
 
 
 def _sizes(rows: pl.DataFrame, report: StatsReport, collector: Collector) -> pl.DataFrame:
-    """Sizes printed in MB with three decimals, refined by the other figures of the row."""
+    """Return sizes printed in MB with three decimals, refined by the other figures of the row."""
     if report.header.unit("bytes") is None:
         return rows
     exact = (pl.col("throughput") * pl.col("duration_ns") * 1e-9).round()
@@ -158,7 +158,7 @@ def _sizes(rows: pl.DataFrame, report: StatsReport, collector: Collector) -> pl.
 
 
 def kernels_of_launches(rows: pl.DataFrame) -> pl.DataFrame:
-    """The kernels of ``cuda_kern_exec_trace``, with their launch for `tui.loaders.collector`."""
+    """Return the kernels of ``cuda_kern_exec_trace``, with their launch for `tui.loaders.collector`."""
     wait = pl.format("Waited in the queue: {} ns", pl.col("queue_ns"))
     columns = ("name", "start_ns", "duration_ns", "device", "line")
     shapes = tuple(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz")
@@ -175,7 +175,7 @@ def kernels_of_launches(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def calls_of_launches(rows: pl.DataFrame) -> pl.DataFrame:
-    """The API calls of ``cuda_kern_exec_trace``; a call that launched several kernels is listed once."""
+    """Return the API calls of ``cuda_kern_exec_trace``; a call that launched several kernels is listed once."""
     calls = rows.select(
         "pid",
         "tid",
@@ -250,7 +250,7 @@ def _is_memory() -> pl.Expr:
 
 
 def _from_launches(report: StatsReport, collector: Collector) -> pl.DataFrame:
-    """Kernels of ``cuda_kern_exec_sum``, which prints only averages."""
+    """Return kernels of ``cuda_kern_exec_sum``, which prints only averages."""
     collector.issue(
         "info",
         report.line,
@@ -352,7 +352,7 @@ def _add_figures(collector: Collector, parts: list[pl.DataFrame]) -> None:
 
 
 def _traces(run: StatsRun, collector: Collector) -> None:
-    """Single activities, calls and ranges, linked where the reports allow it."""
+    """Add single activities, calls and ranges, linked if the reports allow it."""
     launches = [report.frame for report in run.of("kern_exec_trace")]
     activities = [activities_of(report, collector) for report in run.of("gpu_trace")]
     calls = [report.frame for report in run.of("api_trace")]

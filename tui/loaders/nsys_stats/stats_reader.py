@@ -101,7 +101,7 @@ class StatsTextTable:
         return not self._blank and self._stray <= MAX_STRAY_LINES
 
     def _cells(self, text: str) -> list[str] | None:
-        """The cells of a row; None if the line is no row."""
+        """Return the cells of a row; None if the line is no row."""
         width = len(self._columns)
         if self._columns[0] in _WHOLE_NUMBER_COLUMNS and not _NUMBER.match(text):
             return None
@@ -128,7 +128,7 @@ class StatsTextTable:
         return [*(text[begin:end] for begin, end in self._edges[:-1]), text[last:]]
 
     def close(self) -> None:
-        """Pass the rows to the sink."""
+        """Do nothing: rows are converted when all reports are read."""
         if self._rows:
             cells = pl.DataFrame(self._rows, schema=dict.fromkeys(self._columns, pl.String), orient="row")
             self._sink.add(cells.with_columns(pl.Series(LINE, self._lines, pl.UInt32)))
@@ -199,11 +199,11 @@ class _StatsSink:
         self._state.collector.issue("warning", line.number, line.text, reason)
 
     def close(self) -> None:
-        """Rows are converted when all reports are read."""
+        """Do nothing: a heading has no rows."""
 
 
 def title_of(text: str) -> str | None:
-    """The report that a title names.
+    """Return the report that a title names.
 
     >>> title_of(" ** CUDA API Summary (cuda_api_sum):"), title_of("CUDA API Statistics (nanoseconds)")
     ('cuda_api_sum', 'CUDA API Statistics')
@@ -266,7 +266,7 @@ class _StatsReader:
         self._file_title = named["report"] if named else None
 
     def begin(self, line: Line) -> Section | bool:
-        """A line that names a report, or a header."""
+        """Return a line that names a report, or a header."""
         if match := _HEADING.match(line.text):
             return self._heading(match, line)
         if match := _EXECUTING.fullmatch(line.text):
@@ -329,7 +329,7 @@ class _StatsReader:
         )
 
     def finish(self) -> None:
-        """All reports are read."""
+        """Add the rows of all reports."""
         for run in self._state.runs:
             self._state.collector.resume_session(run.session)
             build_frames(run, self._state.collector)

@@ -138,12 +138,12 @@ class StatsHeader:
         return frozenset(times | _WHOLE & set(self.columns))
 
     def unit(self, column: str) -> str | None:
-        """The unit of a column; None if it has none or does not exist."""
+        """Return the unit of a column; None if it has none or does not exist."""
         return dict(zip(self.columns, self.units, strict=True)).get(column)
 
 
 def header_of(text: str) -> StatsHeader | None:
-    """The header in a line, or None.
+    """Return the header in a line, or None.
 
     >>> header = header_of("Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name")
     >>> header.report, header.columns[3], header.unit("totaltime")
@@ -215,7 +215,7 @@ class StatsRun:
     reports: list[StatsReport] = field(default_factory=list)
 
     def of(self, *kinds: str) -> list[StatsReport]:
-        """Its reports of these kinds that have rows, in the order of the kinds."""
+        """Return its reports of these kinds that have rows, in the order of the kinds."""
         return [report for kind in kinds for report in self.reports if report.kind == kind and report.rows]
 
 
@@ -233,7 +233,7 @@ class StatsState:
     tool_version: str | None = None
 
     def run(self, line: int, kind: str) -> StatsRun:
-        """The run that a report of a kind belongs to, which may be a new one.
+        """Return the run that a report of a kind belongs to, which may be a new one.
 
         Reports of one file belong together. If no line names the file, a second report of one kind
         begins another run.
@@ -278,7 +278,7 @@ _DEVICE_NUMBER: Final = re.compile(r"(?P<name>.*\S) \((?P<number>[0-9]{1,4})\)")
 
 
 def bytes_per(unit: str | None) -> int | None:
-    """Bytes in a unit of sizes or, with ``/s`` or ``ps``, of rates."""
+    """Return bytes in a unit of sizes or, with ``/s`` or ``ps``, of rates."""
     return BYTES_PER_UNIT.get(re.sub(r"(?:/s|ps)$", "", (unit or "").lower()))
 
 
@@ -293,7 +293,7 @@ def device_number(text: str) -> tuple[str, int | None]:
 
 
 def read_rows(report: str, header: StatsHeader, cells: CellValues) -> pl.DataFrame:
-    """The rows of a report as numbers; the columns depend on the report."""
+    """Return the rows of a report as numbers; the columns depend on the report."""
     if report == "gpu_trace":
         return _gpu_trace(header, cells)
     if report == "api_trace":
@@ -318,7 +318,7 @@ def _times(header: StatsHeader, cells: CellValues, **columns: str) -> dict[str, 
 
 
 def _sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
-    """Columns of ``summary``, and category if there is one."""
+    """Return columns of ``summary``, and category if there is one."""
     name = next(column for column in ("name", "operation", "range") if column in cells)
     calls = next(column for column in ("instances", "numcalls", "count") if column in cells)
     return pl.DataFrame(
@@ -334,7 +334,7 @@ def _sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
 
 
 def _nvtx_kern_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
-    """Kernels within each NVTX range: columns of ``summary``."""
+    """Return kernels within each NVTX range: columns of ``summary``."""
     return pl.DataFrame(
         {
             "name": cells.name("kernelname"),
@@ -359,7 +359,7 @@ def _nvtx_gpu_proj_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
 
 
 def _mem_size_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
-    """Sizes of copies and memsets by name, in bytes."""
+    """Return sizes of copies and memsets by name, in bytes."""
     unit = header.unit("total")
     factor = _SIZE_WITHOUT_UNIT if unit is None else bytes_per(unit)
     sizes = {
@@ -370,7 +370,7 @@ def _mem_size_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
 
 
 def _shape(cells: CellValues, column: str, prefix: str) -> dict[str, pl.Series]:
-    """The three numbers of a cell as ``  22    1    1``."""
+    """Return the three numbers of a cell as ``  22    1    1``."""
     parts = cells.text(column).str.extract_all(r"[0-9]+")
     whole = parts.set(parts.list.len() != 3, None) if (parts.list.len() != 3).any() else parts
     return {
@@ -380,7 +380,7 @@ def _shape(cells: CellValues, column: str, prefix: str) -> dict[str, pl.Series]:
 
 
 def _gpu_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
-    """Columns of ``activities``; device is text, shared memory and sizes are as rounded as they are printed."""
+    """Return columns of ``activities``; device is text, shared memory and sizes are as rounded as they are printed."""
     wholes = {
         f"{shape}_{axis}": cells.whole(f"{shape}{axis}", pl.Int32()) for shape in ("grid", "block") for axis in "xyz"
     }
@@ -417,11 +417,11 @@ def _gpu_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
 def _size(header: StatsHeader, cells: CellValues, column: str) -> pl.Series:
     unit = header.unit(column)
     factor = 1 if unit is None else bytes_per(unit)
-    return cells.scaled(column, factor) if factor else cells.whole(column).clear(cells.cells.height)
+    return cells.scale(column, factor) if factor else cells.whole(column).clear(cells.cells.height)
 
 
 def _api_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
-    """Columns of ``api_calls``."""
+    """Return columns of ``api_calls``."""
     return pl.DataFrame(
         {
             "name": cells.name("name"),
@@ -435,7 +435,7 @@ def _api_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
 
 
 def _kern_exec_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
-    """A launch, its wait and its kernel in each row."""
+    """Return a launch, its wait and its kernel in each row."""
     return pl.DataFrame(
         {
             **_times(
@@ -485,7 +485,7 @@ def _kern_exec_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
 
 
 def _nvtx_trace(report: str, header: StatsHeader, cells: CellValues) -> pl.DataFrame:
-    """Columns of ``ranges``; those of the default domain lose the colon that newer versions put in front."""
+    """Return columns of ``ranges``; those of the default domain lose the colon that newer versions put in front."""
     begin, length = ("start", "duration") if report == "nvtx_pushpop_trace" else ("origstart", "origduration")
     names = cells.text("name")
     return pl.DataFrame(
@@ -501,5 +501,5 @@ def _nvtx_trace(report: str, header: StatsHeader, cells: CellValues) -> pl.DataF
 
 
 def without_domain(names: pl.Series) -> pl.Series:
-    """Names of NVTX ranges, without the colon of newer versions that separates an empty domain."""
+    """Return names of NVTX ranges, without the colon of newer versions that separates an empty domain."""
     return by_value(names, lambda name: name[1:] if name[:1] == ":" != name[1:2] else name, pl.String())

@@ -55,7 +55,7 @@ class RowFragment:
     text: str
 
     def repeats(self, other: RowFragment) -> bool:
-        """Whether another fragment has the same cells, and the same name or its beginning."""
+        """Return whether another fragment has the same cells, and the same name or its beginning."""
         if self.kinds not in other.kinds:
             return False
         width = len(self.cells)
@@ -75,7 +75,7 @@ class RowFragment:
 
 @cache
 def _starts(kinds: str, *, named: bool) -> tuple[int, ...]:
-    """The columns that the first cell can belong to; a name follows the last column."""
+    """Return the columns that the first cell can belong to; a name follows the last column."""
     return tuple(
         start
         for start in range(len(_KINDS))
@@ -84,7 +84,7 @@ def _starts(kinds: str, *, named: bool) -> tuple[int, ...]:
 
 
 def fragments_of(text: str, line: int) -> Sequence[RowFragment]:
-    """The fragments of rows that a line consists of; empty if it contains anything else.
+    """Return the fragments of rows that a line consists of; empty if it contains anything else.
 
     >>> [fragment.name for fragment in fragments_of("4 3.1us 3us 3.2us cuInit 35 2.7us 2us 7.86us cudaFree", 7)]
     ['cuInit', 'cudaFree']
@@ -94,7 +94,7 @@ def fragments_of(text: str, line: int) -> Sequence[RowFragment]:
 
 
 def fragment_of(text: str, line: int) -> RowFragment | None:
-    """The fragment of a row that a line is; None if it contains anything else.
+    """Return the fragment of a row that a line is; None if it contains anything else.
 
     >>> fragment_of("  352 2.6990us", 7).cells
     ('352', '2.6990us')
@@ -120,7 +120,7 @@ def fragment_of(text: str, line: int) -> RowFragment | None:
 
 
 def _looks_like_name(name: str, cells: int) -> bool:
-    """Whether a text is one word or C++ with brackets, not prose."""
+    """Return whether a text is one word or C++ with brackets, not prose."""
     if not (name[0].isalpha() or name[0] in "_[<~(?"):
         return False
     return (
@@ -172,7 +172,7 @@ class _TornRows:
         self._tries = itertools.repeat(None, _MAX_TRIED)
 
     def smallest_run(self, start: int) -> tuple[int, list[SummaryRow] | None]:
-        """The end of the smallest run from a fragment that forms rows, and the rows; otherwise the next index."""
+        """Return the end of the smallest run of fragments that forms rows, and the rows; else the next index."""
         percents = numbers = times = names = 0
         seen: set[_Shape] = set()
         for end in range(start + 1, min(start + MAX_WINDOW, len(self._pieces)) + 1):
@@ -198,7 +198,7 @@ class _TornRows:
         return start + 1, None
 
     def _solve(self, indices: Sequence[int], height: int) -> list[SummaryRow] | None:
-        """The consistent rows that fragments with the cells of ``height`` rows form, or None."""
+        """Return the consistent rows that fragments with the cells of ``height`` rows form, or None."""
         pieces = [self._pieces[index] for index in indices]
         choices = (_starts(piece.kinds, named=bool(piece.name)) for piece in pieces)
         ways = itertools.islice(itertools.product(*choices), _MAX_READINGS)
@@ -206,7 +206,7 @@ class _TornRows:
         return next((rows for rows in tried if rows), None)
 
     def _solve_without_copy(self, indices: Sequence[int], extra: AbstractSet[_Shape]) -> list[SummaryRow] | None:
-        """The consistent rows that fragments form without a duplicate one.
+        """Return the consistent rows that fragments form without a duplicate one.
 
         Args:
             indices: The indices of the fragments.
@@ -229,7 +229,7 @@ class _TornRows:
         return None
 
     def _repeated_by(self, copy: int) -> list[int]:
-        """The nearby fragments that repeat a fragment."""
+        """Return the nearby fragments that repeat a fragment."""
         found = self._repeated.get(copy)
         if found is None:
             near = range(max(0, copy - MAX_WINDOW + 1), min(copy + MAX_WINDOW, len(self._pieces)))
@@ -248,7 +248,7 @@ def _shape(piece: RowFragment) -> _Shape:
 
 
 def _read(pieces: Sequence[RowFragment], starts: Sequence[int], height: int) -> list[SummaryRow] | None:
-    """The rows of the cells from these columns; None if a column is incomplete or a row inconsistent."""
+    """Return the rows of the cells from these columns; None if a column is incomplete or a row inconsistent."""
     columns: list[list[str]] = [[] for _ in _COLUMNS]
     for piece, start in zip(pieces, starts, strict=True):
         for offset, cell in enumerate(piece.cells):
@@ -261,7 +261,7 @@ def _read(pieces: Sequence[RowFragment], starts: Sequence[int], height: int) -> 
     for cells, piece in zip(zip(*columns, strict=True), (piece for piece in pieces if piece.name), strict=True):
         time_pct, total, calls, avg, shortest, longest, name = cells
         row = SummaryRow(time_pct, total, calls, avg, shortest, longest, name, piece.line)
-        if not row.proven(Units()):
+        if not row.is_consistent(Units()):
             return None
         times, verb = ("1 call", "makes") if calls == "1" else (f"{calls} calls", "make")
         lines = f"lines {pieces[0].line} to {pieces[-1].line}"
@@ -288,7 +288,7 @@ TRACE: Final = "this looks like a row of the trace, but not all of its columns c
 
 
 def like_summary_row(text: str, *, with_units: bool) -> bool:
-    """Whether a line between the rows of a summary looks like a damaged row.
+    """Return whether a line between the rows of a summary looks like a damaged row.
 
     Args:
         text: The line.
@@ -306,7 +306,7 @@ def like_summary_row(text: str, *, with_units: bool) -> bool:
 
 
 def like_trace_row(text: str) -> bool:
-    r"""Whether a line between the rows of a trace looks like a damaged row.
+    r"""Return whether a line between the rows of a trace looks like a damaged row.
 
     >>> like_trace_row("1.5\ufffdms  2.1000us  cudaFree"), like_trace_row("step 3 took 12.1s")
     (True, False)
@@ -318,7 +318,7 @@ def like_trace_row(text: str) -> bool:
 
 
 def second_row(text: str, start: int = 0) -> int | None:
-    """The position of another row of a trace after a name, if a newline is missing; otherwise None.
+    """Return the position of another row of a trace after a name, if a newline is missing; otherwise None.
 
     >>> second_row("cudaFree     0ns  4.1870us  cudaMalloc"), second_row("f(int, int)")
     (13, None)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def absolute(start: str = "start", end: str = "end") -> tuple[pl.Expr, pl.Expr]:
-    """Columns ``start_ns``, as Unix time, and ``duration_ns``; null if unknown."""
+    """Return columns ``start_ns``, as Unix time, and ``duration_ns``; null if unknown."""
     started = pl.when(pl.col(start) > 0).then(start)
     lasted = pl.when(pl.col(end) > 0).then(pl.col(end) - started)
     return started.alias("start_ns"), lasted.alias("duration_ns")
@@ -85,7 +85,7 @@ _AT_SOURCE: Final = (2, 4)
 
 
 def read_kernels(database: Database, strings: StringTable, table: str) -> pl.DataFrame:
-    """The kernels of one table, columns of the model, times still absolute."""
+    """Return the kernels of one table, columns of the model, times still absolute."""
     rows = database.frame(table, _KERNEL)
     names = strings.kernel_names(rows["name"])
     distinct = names.unique().drop_nulls()
@@ -140,7 +140,7 @@ def read_graphs(database: Database) -> pl.DataFrame:
 
 
 def read_unified_memory(database: Database) -> pl.DataFrame:
-    """Counters of unified memory, which have a process but no call."""
+    """Return counters of unified memory, which have a process but no call."""
     rows = database.frame(f"{_TABLE}UNIFIED_MEMORY_COUNTER", _COUNTER)
     kind = pl.col("counterKind")
     name = pl.coalesce(_memory_kinds("counterKind", UNIFIED_MEMORY), pl.format("[Unified Memory counter {}]", kind))
@@ -175,7 +175,7 @@ def _fitting(name: str, value: pl.Expr, dtype: type[pl.DataType]) -> pl.Expr:
 
 
 def _id(value: pl.Expr) -> pl.Expr:
-    """An unsigned number of CUPTI; all bits set means none."""
+    """Return an unsigned number of CUPTI; all bits set means none."""
     return pl.when(value >= 0, value < 0xFFFFFFFF).then(value)
 
 
@@ -202,17 +202,17 @@ class StringTable:
         )
 
     def texts(self, numbers: pl.Series) -> pl.Series:
-        """The strings as names; null if there is none."""
+        """Return the strings as names; null if there is none."""
         return self._named(numbers, self._of(numbers))
 
     def kernel_names(self, numbers: pl.Series) -> pl.Series:
-        """The strings as names, C++ names demangled."""
+        """Return the strings as names, C++ names demangled."""
         found = self._of(numbers)
         spelt = demangled(found["text"])
         return self._named(numbers, found.with_columns(pl.col("text").replace(spelt) if spelt else pl.col("text")))
 
     def text(self, number: int | None) -> str | None:
-        """One string."""
+        """Return one string."""
         return next(iter(self._of(pl.Series([number], dtype=pl.Int64))["text"]), None)
 
     def _of(self, numbers: pl.Series) -> pl.DataFrame:
@@ -303,7 +303,7 @@ def read_devices(database: Database, strings: StringTable) -> pl.DataFrame:
 
 
 def read_commands(database: Database, strings: StringTable) -> dict[int, str]:
-    """What was run, by process id."""
+    """Return the command of each process."""
     rows = database.frame("CUPTI_ACTIVITY_KIND_NAME", _NAME).filter(pl.col("objectKind") == _PROCESS).head(1000)
     commands: dict[int, str] = {}
     for blob, name in rows.select("objectId", "name").iter_rows():
@@ -330,7 +330,7 @@ _THREAD: Final = 2
 
 
 def read_ranges(database: Database, strings: StringTable) -> tuple[pl.DataFrame, int]:
-    """Ranges with columns of the model, times still absolute, and the number of ends without a start.
+    """Return ranges with columns of the model, times still absolute, and the number of ends without a start.
 
     Starts and ends are paired by id; the name is that of the start. A mark and a
     range that was not closed have no duration.
@@ -371,7 +371,7 @@ _METRIC_KEYS: Final = ["device", "kernel", *(f"{what}_{axis}" for what in ("grid
 
 
 def read_metrics(database: Database, kernels: pl.DataFrame, devices: pl.DataFrame) -> pl.DataFrame:
-    """Metrics and events by kernel, grid, block and number.
+    """Return metrics and events by kernel, grid, block and number.
 
     Args:
         database: What to read.
@@ -385,8 +385,8 @@ def read_metrics(database: Database, kernels: pl.DataFrame, devices: pl.DataFram
     events = database.frame(f"{_TABLE}EVENT", _EVENT)
     values = pl.concat(
         [
-            _decoded(overall).with_columns(what=pl.lit("metric"), note=pl.lit(None, pl.String)),
-            _decoded(by_unit).with_columns(what=pl.lit("metric"), note=pl.lit("of the units of the GPU")),
+            _decode(overall).with_columns(what=pl.lit("metric"), note=pl.lit(None, pl.String)),
+            _decode(by_unit).with_columns(what=pl.lit("metric"), note=pl.lit("of the units of the GPU")),
             events.with_columns(pl.col("value").cast(pl.Float64), what=pl.lit("event"), note=pl.lit(None, pl.String)),
         ]
     )
@@ -425,8 +425,8 @@ def read_metrics(database: Database, kernels: pl.DataFrame, devices: pl.DataFram
     )
 
 
-def _decoded(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with ``value`` as a number: as float if any value of the metric is one."""
+def _decode(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows with ``value`` as a number: as float if any value of the metric is one."""
     whole = pl.when(pl.col("value").bin.size() == 8)
     bits = whole.then(pl.col("value").bin.reinterpret(dtype=pl.UInt64, endianness="little"))
     floating = whole.then(pl.col("value").bin.reinterpret(dtype=pl.Float64, endianness="little"))

@@ -55,7 +55,7 @@ class MeasuredValue:
 
 
 def parse_metric_value(text: str) -> MeasuredValue:
-    """A value in base units: bytes per second, percent from 0 to 100, the number of a level.
+    """Parse a value to base units: bytes per second, percent from 0 to 100, the number of a level.
 
     Metrics are younger than nvprof's change from decimal to binary prefixes: KB, MB and GB are powers of 1024.
 
@@ -78,7 +78,7 @@ def parse_metric_value(text: str) -> MeasuredValue:
 
 
 def values_of(column: str) -> tuple[pl.Expr, pl.Expr]:
-    """The same for a column of texts: expressions ``value`` and ``unit``; null where it is no value."""
+    """Return the same for a column of texts: expressions ``value`` and ``unit``; null where it is no value."""
     text = pl.col(column)
     parts = text.str.extract_groups(rf"^(?P<number>{_NUMBER})(?P<suffix>{_SUFFIX})?$")
     number = parts.struct.field("number").cast(pl.Float64, strict=False)
@@ -141,7 +141,7 @@ class MetricTable(ABC):
 
     @abstractmethod
     def is_row(self, text: str) -> bool:
-        """Whether a line looks like a row of this table."""
+        """Return whether a line looks like a row of this table."""
 
     @abstractmethod
     def take(self, line: Line) -> bool:
@@ -180,7 +180,7 @@ class LaunchCsvTable(MetricTable):
         self._numbers: list[int] = []
 
     def is_row(self, text: str) -> bool:
-        """Whether a line begins with a device, a context and a stream."""
+        """Return whether a line begins with a device, a context and a stream."""
         return _LAUNCH_CSV_ROW.match(text) is not None
 
     def take(self, line: Line) -> bool:
@@ -237,7 +237,7 @@ class LaunchCsvTable(MetricTable):
         super().close()
 
     def _whole_rows(self) -> pl.DataFrame:
-        """The rows with as many cells as the header; an issue for each other one."""
+        """Return the rows with as many cells as the header; an issue for each other one."""
         width = len(self._fields)
         header = ",".join(f"cell {index}" for index in range(width + 1))
         text = io.StringIO("\n".join((header, *self._texts)))
@@ -254,7 +254,7 @@ class LaunchCsvTable(MetricTable):
         return parsed.filter(whole & pl.col("cell 0").is_not_null())
 
     def _unknown(self, long: pl.DataFrame) -> None:
-        """One issue for each metric without a value in some launches."""
+        """Report one issue for each metric without a value in some launches."""
         unknown = long.filter(pl.col("value").is_null()).group_by("metric", "text", maintain_order=True)
         for metric, text, count, line in unknown.agg(pl.len(), pl.col("line").first().alias("at")).iter_rows():
             what = "the counter overflowed" if text == OVERFLOW else "that is no value"
@@ -277,7 +277,7 @@ class LaunchTextTable(MetricTable):
         )
 
     def is_row(self, text: str) -> bool:
-        """Whether a line has all cells of a launch."""
+        """Return whether a line has all cells of a launch."""
         return len(text) <= MAX_ROW and self._row.fullmatch(text) is not None
 
     def take(self, line: Line) -> bool:
@@ -300,12 +300,12 @@ class LaunchTextTable(MetricTable):
         return True
 
     def _is_stray(self, text: str) -> bool:
-        """Whether a line is output of the program between the rows."""
+        """Return whether a line is output of the program between the rows."""
         self._stray += 1
         return not self._blank and self._stray <= MAX_STRAY_LINES and _OTHER_TABLE.search(text) is None
 
     def _is_damaged(self, text: str, line: Line) -> bool:
-        """Whether an unreadable line is a damaged launch: it has a context and a stream."""
+        """Return whether an unreadable line is a damaged launch: it has a context and a stream."""
         if _CONTEXT_AND_STREAM.search(text) is None:
             return False
         self.warn(line, "this looks like a launch with its metrics, but not all of its columns can be read; left out")
@@ -344,7 +344,7 @@ _OTHER_PROCESS: Final = re.compile(r"==(?P<pid>[0-9]+)==")
 
 
 def open_metrics(line: Line, state: NvprofState) -> Section | None:
-    """The section that the header of a table of metrics or events opens, or None."""
+    """Return the section that the header of a table of metrics or events opens, or None."""
     text = state.bare(line.text)
     start = len(text) - len(text.lstrip(" \t"))
     header = text[start:]
@@ -371,7 +371,7 @@ class _TextTable(MetricTable):
         self._value_count = value_count
 
     def is_row(self, text: str) -> bool:
-        """Whether a line is a row, or the device or kernel above rows."""
+        """Return whether a line is a row, or the device or kernel above rows."""
         if len(text) > MAX_ROW:
             return False
         return bool(_ROW[self._value_count].fullmatch(text) or _DEVICE.fullmatch(text) or _TORN_HEAD.fullmatch(text))
@@ -434,7 +434,7 @@ class _CsvTable(MetricTable):
         self._fields = csv_cells(header)
 
     def is_row(self, text: str) -> bool:
-        """Whether a line begins with a device, a kernel and a count."""
+        """Return whether a line begins with a device, a kernel and a count."""
         return _CSV_ROW.match(text) is not None
 
     def take(self, line: Line) -> bool:

@@ -26,7 +26,7 @@ def _whole(value: Decimal, text: str) -> int:
 
 
 def time_ns(text: str, unit: str | None = None) -> int:
-    """A time in nanoseconds, rounded to a whole one.
+    """Return a time in nanoseconds, rounded to a whole one.
 
     Args:
         text: ``2.77606s``, ``274ns``, ``2.4e+03s``; without a unit only where `unit` gives it.
@@ -48,7 +48,7 @@ def time_ns(text: str, unit: str | None = None) -> int:
 
 
 def time_step_ns(text: str, unit: str | None = None) -> Decimal:
-    """The value of the last digit of a time, in nanoseconds.
+    """Return the value of the last digit of a time, in nanoseconds.
 
     >>> [int(time_step_ns(text)) for text in ("2.77606s", "2.4e+03s", "274ns")]
     [10000, 100000000000, 1]
@@ -62,7 +62,7 @@ def time_step_ns(text: str, unit: str | None = None) -> Decimal:
 
 
 def size_bytes(text: str, unit: str | None = None, base: int = 1024) -> int:
-    """A size in bytes.
+    """Return a size in bytes.
 
     Args:
         text: ``512B``, ``4.0000KB``; without a unit only where `unit` gives it.
@@ -83,7 +83,7 @@ def size_bytes(text: str, unit: str | None = None, base: int = 1024) -> int:
 
 
 def parse_rate(text: str, unit: str | None = None, base: int = 1024) -> float:
-    """A rate in bytes per second; arguments as those of `size_bytes`, with ``/s``.
+    """Parse a rate in bytes per second; arguments as those of `size_bytes`, with ``/s``.
 
     >>> parse_rate("1.0000KB/s"), parse_rate("2.5", "GB/s", base=1000)
     (1024.0, 2500000000.0)
@@ -96,7 +96,7 @@ def parse_rate(text: str, unit: str | None = None, base: int = 1024) -> float:
 
 
 def parse_percent(text: str) -> float:
-    """A percentage, with or without its sign.
+    """Parse a percentage, with or without its sign.
 
     >>> parse_percent("52.28%"), parse_percent("49.52")
     (52.28, 49.52)
@@ -108,7 +108,7 @@ def parse_percent(text: str) -> float:
 
 
 def parse_count(text: str) -> int:
-    """A whole number.
+    """Parse an integer.
 
     >>> parse_count("1678")
     1678
@@ -119,7 +119,7 @@ def parse_count(text: str) -> int:
 
 
 def csv_cells(text: str) -> list[str]:
-    """The cells of a line, stripped; empty if it cannot be split.
+    """Return the cells of a line, stripped; empty if it cannot be split.
 
     >>> csv_cells('1.5,, "f(int, int) [7]"')
     ['1.5', '', 'f(int, int) [7]']

@@ -202,7 +202,7 @@ def _own(activities: pl.DataFrame) -> pl.Expr:
 
 
 def _read_kernels(database: Database, strings: StringTable, collector: Collector) -> tuple[pl.DataFrame, bool]:
-    """Kernels of all tables, and whether they were serialized for metrics."""
+    """Return kernels of all tables, and whether they were serialized for metrics."""
     timeline, serial, children = (read_kernels(database, strings, table) for table in (TIMELINE, SERIAL, CHILDREN))
     if timeline.height and serial.height:
         again = serial.join(timeline, on="correlation", how="semi", nulls_equal=False)
@@ -220,7 +220,7 @@ def _read_kernels(database: Database, strings: StringTable, collector: Collector
 def _linked(
     activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, collector: Collector
 ) -> tuple[dict[str, pl.DataFrame], str | None]:
-    """The frames of one process, GPU work linked to ops and iterations; and the source of the iterations."""
+    """Return the frames of one process, GPU work linked to ops and iterations; and the source of the iterations."""
     steps = mark_steps(conform("ranges", ranges))
     launched = with_launch(activities, calls)
     found = ops_from_ranges(steps.ranges)

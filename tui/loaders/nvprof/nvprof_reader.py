@@ -70,7 +70,7 @@ def _signal(match: re.Match[str]) -> str:
 
 
 def _counted(singular: str, many: str) -> Callable[[re.Match[str]], str]:
-    """A text that begins with the number in the message."""
+    """Return a text that begins with the number in the message."""
     return lambda match: f"{match[1]} {singular if match[1] == '1' else many}"
 
 
@@ -215,7 +215,7 @@ MISSING_EVENT: Final = re.compile(r'Warning: (?:Event|Metric) "[^"]*" cannot be 
 
 
 def notice(message: str) -> Notice | None:
-    """The issue for a line of nvprof without its prefix; None if it is no warning or error.
+    """Return the issue for a line of nvprof without its prefix; None if it is no warning or error.
 
     >>> notice("Warning: 12 records have invalid timestamps due to insufficient device buffer space.").reason[:35]
     '12 records have invalid timestamps,'
@@ -243,7 +243,7 @@ _UNPREFIXED: Final = MappingProxyType(
 
 
 def nothing_profiled(text: str) -> Notice | None:
-    """The issue for a line in place of a table.
+    """Return the issue for a line in place of a table.
 
     >>> nothing_profiled("No kernels were profiled.").severity, nothing_profiled("No kernels here")
     ('warning', None)
@@ -443,7 +443,7 @@ class NvprofReader:
         return True
 
     def _first_of_several(self, line: Line, text: str, pid: int | None) -> str:
-        """The first of many lines that are joined by escaped newlines, as in JSON; the others cannot be read."""
+        """Return the first of many lines that are joined by escaped newlines, as in JSON; the others cannot be read."""
         self._processes.resume(line.number, pid)
         reason = (
             "this line contains many lines of nvprof, joined by \\n: they were not read. Save the output as "

@@ -94,7 +94,7 @@ class UnifiedMemorySection:
         return True
 
     def close(self) -> None:
-        """All rows are in the collector already."""
+        """Do nothing: all rows are in the collector already."""
 
 
 class MemoryCsvSection:
@@ -218,7 +218,7 @@ class ShareSection:
         add_row(self._state, self._section, line, name.strip(), total_ns=total_ns, time_pct=parse_percent(share))
 
     def _take_units(self, text: str) -> bool:
-        """The units of the times, from a row of units."""
+        """Return the units of the times, from a row of units."""
         words = [word for word in (text.split(",") if self._in_csv else text.split()) if word]
         if words[:1] != ["%"] or len(words) != self._times + 1 or not set(words[1:]) <= set(NS_PER_UNIT):
             return False
@@ -226,7 +226,7 @@ class ShareSection:
         return True
 
     def _cells(self, text: str) -> Sequence[str] | None:
-        """The share, the times and the name of a row; None if the line is no row."""
+        """Return the share, the times and the name of a row; None if the line is no row."""
         if self._in_csv:
             cells = csv_cells(text)
             # An unquoted name is split at its commas.

@@ -48,14 +48,14 @@ class InterruptedTrace(Section, Protocol):
         """Continue if the line is a row of the trace; returns whether it is."""
 
     def new_trace_without_header(self, line: Line, new_table: Callable[[bool], TraceTable]) -> Section | None:
-        """The next trace, if the line is the first row of one without a header."""
+        """Return the next trace, if the line is the first row of one without a header."""
 
 
 class InterruptedMetrics(Section, Protocol):
     """A table of metrics or events whose rows may continue after program output."""
 
     def is_next_row(self, line: Line) -> bool:
-        """Whether a line is a row of the table."""
+        """Return whether a line is a row of the table."""
 
 
 @dataclass(slots=True)
@@ -100,7 +100,7 @@ class NvprofState:
     """The last trace, whose rows may continue after program output."""
 
     def ensure_session(self, line_number: int) -> Session:
-        """The current session, or a new one at this line for a table pasted without nvprof's own lines."""
+        """Return the current session, or a new one at this line for a table pasted without nvprof's own lines."""
         session = self.collector.session
         if session is not None and session.format == FORMAT_NAME:
             return session
@@ -129,14 +129,14 @@ class NvprofState:
         self.csv_columns, self.csv_units = (), None
 
     def next_session(self, line_number: int) -> Session:
-        """The session of a second table of one kind: of a process that is waiting for one, or a new session."""
+        """Return the session of a second table of one kind: of a process that is waiting for one, or a new session."""
         if not self.others_wait():
             return self.open_session(line_number)
         self.begin_waiting(line_number)
         return self.ensure_session(line_number)
 
     def begin_table(self, line_number: int, sections: AbstractSet[str]) -> Session:
-        """The session for a table with a header; a second table of one kind in a result belongs to another run."""
+        """Return the session of a table with a header; a second table of a kind belongs to another run."""
         session = self.ensure_session(line_number)
         if self.sections_seen & sections & {"gpu", "api"}:
             session = self.next_session(line_number)
@@ -153,7 +153,7 @@ class NvprofState:
         self.lead = text[:start].strip(" \t")
 
     def bare(self, text: str) -> str:
-        """The line without the prefix of the paste, with its indentation, so that columns stay aligned."""
+        """Return the line without the prefix of the paste, with its indentation, so that columns stay aligned."""
         if not self.lead:
             return text
         start = text.find(self.lead)
@@ -163,7 +163,7 @@ class NvprofState:
 
 
 def is_lead(text: str) -> bool:
-    """Whether a text can be the prefix of the lines of a paste.
+    """Return whether a text can be the prefix of the lines of a paste.
 
     >>> is_lead("  # "), is_lead("131072,"), is_lead("the column ")
     (True, True, False)
@@ -172,7 +172,7 @@ def is_lead(text: str) -> bool:
 
 
 def is_message(text: str) -> bool:
-    """Whether a line is one of nvprof's own (``==PID== …`` or ``======== …``), which ends every table.
+    """Return whether a line is one of nvprof's own (``==PID== …`` or ``======== …``), which ends every table.
 
     >>> is_message("==42== API calls:"), is_message("# ======== Warning: x"), is_message("=" * 51)
     (True, True, False)
@@ -303,7 +303,7 @@ class Processes:
         self._warn(line_number, "", _WHOSE_TABLE.format(f"the results of {_named(asked)}"))
 
     def _waits(self, process: Process) -> bool:
-        """Whether the result of a process was announced, and no part of it read or reported."""
+        """Return whether the result of a process was announced, and no part of it read or reported."""
         if process is self.current and (self._row_count() > process.rows_before or process.sections):
             return False
         return process.result_line is not None and not process.has_output and not process.has_text
@@ -335,11 +335,11 @@ class Processes:
         return process
 
     def _has_rows(self, process: Process) -> bool:
-        """Whether tables of the process were read."""
+        """Return whether tables of the process were read."""
         return process is self.current and self._row_count() > process.rows_before
 
     def _row_count(self) -> int:
-        """The number of rows of nvprof's tables, without layers that the program itself logs."""
+        """Return the number of rows of nvprof's tables, without layers that the program itself logs."""
         return self._state.collector.row_count - self._state.collector.count("layers")
 
     def _switch_to(self, process: Process) -> None:
@@ -360,7 +360,7 @@ class Processes:
 
 
 def _named(processes: list[Process]) -> str:
-    """The ids of processes as text, as ``processes 11 and 12``.
+    """Return the ids of processes as text, as ``processes 11 and 12``.
 
     Processes without a known id are omitted.
     """

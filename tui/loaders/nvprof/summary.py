@@ -20,7 +20,7 @@ from tui.loaders.nvprof.summary_figures import (
     identifiers,
     is_api_name,
     is_cut,
-    joined_name,
+    join_name,
     may_continue,
     row_of,
     with_underscores,
@@ -73,7 +73,7 @@ _HARD_WIDTH: Final = 60
 
 
 def header_words(text: str) -> Sequence[str] | None:
-    """The words of a summary's header that must follow on later lines; None if the line is no such header.
+    """Return the words of a summary's header that must follow on later lines; None if the line is no such header.
 
     >>> header_words("Time(%)      Time     Calls       Avg       Min       Max  Name")
     ()
@@ -95,7 +95,7 @@ def open_summary(line: Line, state: NvprofState) -> SummarySection | None:
         state.note_lead(line.text, len(line.text) - len(text) + header.start())
         return SummarySection(line, state, header_words(text[header.start() :]))
     match = ROW.fullmatch(text.strip())
-    whole = match is not None and row_of(match, line.number).proven(state.units)
+    whole = match is not None and row_of(match, line.number).is_consistent(state.units)
     if whole or any(piece.ends_a_row for piece in fragments_of(text, line.number)):
         section = SummarySection(line, state, None)
         section.take(line)
@@ -184,9 +184,9 @@ class SummarySection:
             if together != row.name and is_api_name(together):
                 row.name = together
                 row.repairs.append("and out of its name")
-            if not row.proven(self._state.units):
+            if not row.is_consistent(self._state.units):
                 return False
-        if not row.time_pct.endswith("%") and not (self.has_header or row.proven(self._state.units)):
+        if not row.time_pct.endswith("%") and not (self.has_header or row.is_consistent(self._state.units)):
             return False
         if self._stray is not None:
             words = f"this line is between two rows: the name above it, {self._rows[-1].name}, may be cut"
@@ -257,7 +257,7 @@ class SummarySection:
         if named is None or fragments_of(line.text, line.number) or not may_continue(line.text):
             return False
         self._parts.append(line)
-        joined = joined_name([named.name, *(self._state.bare(part.text) for part in self._parts[1:])], hard=False)
+        joined = join_name([named.name, *(self._state.bare(part.text) for part in self._parts[1:])], hard=False)
         if depth(joined) < 0 or len(self._parts) > _MAX_NAME_LINES:
             self._parts.pop()
             self._end_name()
@@ -288,7 +288,7 @@ class SummarySection:
         self._state.label = self._label
 
     def _is_hard(self, parts: Sequence[Line]) -> bool:
-        """Whether the lines of a name were cut at the width of a terminal: all but the last are equally long."""
+        """Return whether the lines of a name were cut at the width of a terminal: all but the last are equally long."""
         widths = {len(part.text) for part in parts[:-1]}
         others = {len(part.text) for _, other in self._wraps for part in other[:-1]}
         return len(others) == 1 and widths == others and max(widths) >= _HARD_WIDTH
@@ -296,7 +296,7 @@ class SummarySection:
     def _join_names(self) -> None:
         for named, parts in self._wraps:
             texts = [self._state.bare(part.text) for part in parts[1:]]
-            name = joined_name([named.name, *texts], hard=self._is_hard(parts))
+            name = join_name([named.name, *texts], hard=self._is_hard(parts))
             if is_cut(name):
                 words = "the name of this row is cut off, and the lines below do not complete it: used as printed"
                 self._warnings.append((parts[0].number, parts[0].text.strip(), words))

@@ -61,7 +61,7 @@ class SummaryRow:
     """The repairs made, for the user."""
 
     def values(self, units: Units) -> dict[str, str | int | float | None]:
-        """The row as columns of the ``summary`` frame.
+        """Return the row as columns of the ``summary`` frame.
 
         Raises:
             ValueError: A cell is invalid; the message names it.
@@ -81,8 +81,8 @@ class SummaryRow:
         values["time_pct"] = parse_percent(self.time_pct)
         return values
 
-    def proven(self, units: Units) -> bool:
-        """Whether its figures are consistent.
+    def is_consistent(self, units: Units) -> bool:
+        """Return whether the figures of a row are consistent.
 
         Calls times average has to give the total within the printed precision, and the average has to lie between
         the shortest and the longest call. Figures are cut or rounded, so each is known to one step of its last digit.
@@ -108,13 +108,13 @@ _TIMES: Final = ("total", "avg", "min", "max")
 
 
 def row_of(match: re.Match[str], line: int) -> SummaryRow:
-    """The row that `ROW` found."""
+    """Return the row that `ROW` found."""
     time_pct, total, calls, avg, shortest, longest = match.group("time_pct", "total", "calls", "avg", "min", "max")
     return SummaryRow(time_pct, total, calls, avg, shortest, longest, match["name"] or "", line)
 
 
 def is_api_name(name: str) -> bool:
-    """Whether a name is spelled like that of a CUDA API function.
+    """Return whether a name is spelled like that of a CUDA API function.
 
     >>> is_api_name("cudaLaunchKernel"), is_api_name("cuInit"), is_api_name("cudaPy_prog"), is_api_name("cutlass")
     (True, True, False, False)
@@ -205,7 +205,7 @@ def add_rows(
         state.identifiers |= identifiers(row.name)
         if row.repairs:
             state.collector.issue("info", row.line, row.name, f"row {'; '.join(row.repairs)}")
-        elif not row.proven(units):
+        elif not row.is_consistent(units):
             state.collector.issue(
                 "warning",
                 row.line,
@@ -260,7 +260,7 @@ KEYWORDS: Final = frozenset(
 
 
 def depth(name: str) -> int:
-    """The number of open brackets of a C++ name; negative if more are closed than opened.
+    """Return the number of open brackets of a C++ name; negative if more are closed than opened.
 
     >>> depth("f<int, g<float"), depth("f(int*)"), depth("operator->(a)")
     (2, 0, 0)
@@ -271,7 +271,7 @@ def depth(name: str) -> int:
 
 
 def is_cut(name: str) -> bool:
-    """Whether a name is incomplete: a bracket is open, or a required part is missing.
+    """Return whether a name is incomplete: a bracket is open, or a required part is missing.
 
     >>> is_cut("void"), is_cut("void f<int,"), is_cut("f(int)"), is_cut("matvec(matrix const &, ...")
     (True, True, False, False)
@@ -282,13 +282,13 @@ def is_cut(name: str) -> bool:
 
 
 def may_continue(text: str) -> bool:
-    """Whether a line can be a part of a C++ name, unlike prose with colons, dates and other marks."""
+    """Return whether a line can be a part of a C++ name, unlike prose with colons, dates and other marks."""
     text = text.strip()
     return bool(_CONTINUES.fullmatch(text)) and not _SINGLE_COLON.search(text)
 
 
-def joined_name(parts: Sequence[str], *, hard: bool) -> str:
-    """One name from its lines.
+def join_name(parts: Sequence[str], *, hard: bool) -> str:
+    """Join the lines of a name.
 
     A blank before the parameters comes from a line break: names that differ only in it are equal.
 
@@ -319,7 +319,7 @@ def joined_name(parts: Sequence[str], *, hard: bool) -> str:
 
 
 def _are_two_words(before: str, after: str) -> bool:
-    """Whether a line break separates two C++ words instead of splitting one."""
+    """Return whether a line break separates two C++ words instead of splitting one."""
     last, first = _WORD_BEFORE.search(before), _WORD_AFTER.match(after)
     return last is not None and first is not None and last[0] in KEYWORDS and first[0] in KEYWORDS
 
@@ -364,11 +364,11 @@ def with_underscores(name: str, known: Sequence[str]) -> str:
 
 
 def _begins(known: Sequence[str], word: str, end: str) -> bool:
-    """Whether one of the sorted words is a word, or begins with it and ``end``."""
+    """Return whether one of the sorted words is a word, or begins with it and ``end``."""
     position = bisect.bisect_left(known, word + end)
     return position < len(known) and (known[position].startswith(word + end) if end else known[position] == word)
 
 
 def identifiers(name: str) -> set[str]:
-    """The identifiers with an underscore in a name."""
+    """Return the identifiers with an underscore in a name."""
     return {word for word in re.findall(r"\w+", name) if "_" in word}

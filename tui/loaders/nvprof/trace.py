@@ -19,7 +19,7 @@ from tui.loaders.nvprof.trace_bulk import (
     Dictionary,
     Figures,
     TraceBulkReader,
-    blank,
+    are_blank,
     cells_at,
     dimensions,
     final_ids,
@@ -68,7 +68,7 @@ _WORDS: Final = ("src_memory", "dst_memory", "device")
 
 
 def can_read_text_bulk(layout: TextLayout) -> bool:
-    """Whether `TextBulk` can read a layout."""
+    """Return whether `TextBulk` can read a layout."""
     widths = np.diff((len(layout.lead) - 1, *layout.edges))
     words = [position for position, column in enumerate(layout.columns) if column in _WORDS]
     side_by_side = not words or (words[0] > 1 and words[-1] - words[0] == len(words) - 1)
@@ -141,11 +141,11 @@ class TextBulk(TraceBulkReader):
         return ids, name_ends
 
     def _cells(self, data: Bytes, cells_begin: Positions) -> Bytes:
-        """The cells between the times and the name, with the name's first character."""
+        """Return the cells between the times and the name, with the name's first character."""
         return cells_at(data, cells_begin - self._shift, self._name_start - self._edges[1] + self._shift + 1)
 
     def _is_api(self, cells: Bytes) -> Mask:
-        """Which rows are API calls: without a grid, and with a name that is not one of nvprof's own."""
+        """Return which rows are API calls: without a grid, and with a name that is not one of nvprof's own."""
         if self._layout.is_api:
             return np.ones(len(cells), np.bool_)
         if "grid" not in self._layout.columns:
@@ -158,7 +158,7 @@ class TextBulk(TraceBulkReader):
         cells = self._cells(data, begins)
         is_api = self._is_api(cells)
         gap = self._layout.edges[-1] - self._edges[1] + self._shift
-        plain = blank(cells, gap, cells.shape[1] - 1) & (cells[:, gap - 1] != ord(" ")) & (cells[:, -1] != ord(" "))
+        plain = are_blank(cells, gap, cells.shape[1] - 1) & (cells[:, gap - 1] != ord(" ")) & (cells[:, -1] != ord(" "))
         plain &= (cells[:, self._shift] == ord(" ")) & (data[ends - 1] != ord("\t"))
         # A name such as "[7]" looks like an id.
         plain &= ends > begins + (self._name_start - self._edges[1])
@@ -209,7 +209,7 @@ class ActivityNames:
         self._names = pl.Series([""], dtype=NAME)
 
     def read(self, texts: pl.Series) -> tuple[pl.Series, Mask]:
-        """The names as a column of `CELLS`, and which rows have plain ones."""
+        """Return the names as a column of `CELLS`, and which rows have plain ones."""
         own, codes, first = self._known.look_up(texts)
         if len(first):
             new = texts[first]
@@ -235,7 +235,7 @@ class Words:
         self._frame = pl.DataFrame()
 
     def read(self, cells: Bytes, shift: int) -> tuple[dict[str, pl.Series], Mask]:
-        """The columns, and which rows are plain in all of them; cells as for `read_cells`."""
+        """Return the columns, and which rows are plain in all of them; cells as for `read_cells`."""
         if not self.columns:
             return {}, np.ones(len(cells), np.bool_)
         begins = np.arange(self._left + shift, cells.size, cells.shape[1])
@@ -266,7 +266,7 @@ class Words:
 def read_cells(
     layout: TextLayout, cells: Bytes, shift: int, words: Words
 ) -> tuple[dict[str, pl.Series | npt.NDArray[np.generic]], Mask]:
-    """The cells between times and names as columns of `CELLS`, and which rows are plain in all of them.
+    """Return the cells between times and names as columns of `CELLS`, and which rows are plain in all of them.
 
     Args:
         layout: The table's columns.
@@ -285,7 +285,7 @@ def read_cells(
         if column not in _WORDS:
             good &= cells[:, begin] == ord(" ")
             if column in ("um", "address"):
-                good &= (cells[:, end - 1] == ord("-")) & blank(cells, begin, end - 1)
+                good &= (cells[:, end - 1] == ord("-")) & are_blank(cells, begin, end - 1)
             elif column not in _FIGURES:
                 good &= cells[:, end - 1] != ord(" ")
     grids = [column for column in ("grid", "block") if column in positions]
@@ -331,7 +331,7 @@ _ELISION: Final = re.compile(r"[ \t]*(?:\[?\.{2,}(?:[^.]*\.{2,})?\]?|…|.*<[ \t
 
 
 def open_trace(line: Line, state: NvprofState) -> Section | None:
-    """The trace that a line begins or continues; None if it is neither a header nor a row."""
+    """Return the trace that a line begins or continues; None if it is neither a header nor a row."""
     layout = text_header(line.text)
     if layout is not None:
         return TextTrace(layout, state, _new_table(state, line, layout.is_api))
@@ -354,7 +354,7 @@ def open_trace(line: Line, state: NvprofState) -> Section | None:
 
 
 def _new_table(state: NvprofState, line: Line, api_alone: bool) -> TraceTable:
-    """The table that begins at a line; a second trace of one kind in a result belongs to another run."""
+    """Return the table that begins at a line; a second trace of one kind in a result belongs to another run."""
     what = "api trace" if api_alone else "gpu trace"
     session = state.ensure_session(line.number)
     if what in state.sections_seen:
@@ -423,11 +423,11 @@ class TextTrace:
         return self._bulk.take(block, start, self.take)
 
     def close(self) -> None:
-        """Rows may continue after program output; the table ends with the text or when another begins."""
+        """Keep the table open: rows may continue after program output."""
         self._state.interrupted_trace = self
 
     def new_trace_without_header(self, line: Line, new_table: Callable[[bool], TraceTable]) -> TextTrace | None:
-        """The next trace, if the line is its row of units and its header, equal to this one's, is missing."""
+        """Return the next trace, if the line is its row of units and its header, equal to this one's, is missing."""
         layout = units_again(self._layout, line.text)
         if layout is None:
             return None
@@ -446,7 +446,7 @@ class TextTrace:
         return True
 
     def _is_row(self, text: str) -> bool:
-        """Whether a line is an undamaged row."""
+        """Return whether a line is an undamaged row."""
         try:
             return self._times(text) is not None and not text_values(self._layout, text)[1]
         except RowError:
@@ -474,7 +474,7 @@ class TextTrace:
         return match[1], match[2]
 
     def _is_cut(self, text: str) -> bool:
-        """Whether a line is a row that is cut off within its times."""
+        """Return whether a line is a row that is cut off within its times."""
         match = _CUT.fullmatch(text, len(self._layout.lead))
         return match is not None and match.end(1) == self._layout.edges[0] and not self._layout.units
 
@@ -488,9 +488,9 @@ class TextTrace:
             self._read(line, *times)
             return
         self._read(Line(line.text[:second].rstrip(), line.number), *times)
-        start, blank, rest = line.text[second:].partition(" ")
+        start, are_blank, rest = line.text[second:].partition(" ")
         width = self._layout.edges[0] - len(self._layout.lead)
-        again = Line(f"{self._layout.lead}{start:>{width}}{blank}{rest}", line.number)
+        again = Line(f"{self._layout.lead}{start:>{width}}{are_blank}{rest}", line.number)
         again_times = self._times(again.text)
         self.table.damaged(line.number, line.text, "a newline is missing between two rows: both are read")
         if again_times is not None:

@@ -59,7 +59,7 @@ _ENOUGH: Final = 20_000
 
 
 def strings(data: Bytes, starts: Positions, ends: Positions) -> pl.Series:
-    """Parts of a text as a series without copying them; they must be in order and not overlap.
+    """Return parts of a text as a series without copying them; they must be in order and not overlap.
 
     The caller guarantees that the text is UTF-8.
     """
@@ -73,7 +73,7 @@ def strings(data: Bytes, starts: Positions, ends: Positions) -> pl.Series:
 
 
 def is_next_row(block: Block | None, line: Line, is_row: Callable[[str], bool]) -> bool:
-    """Whether a table continues after a line that is not of it: its rows can be interrupted by program output.
+    """Return whether a table continues after a line that is not of it: its rows can be interrupted by program output.
 
     Args:
         block: The block of the line, if known.
@@ -102,12 +102,12 @@ class Dictionary:
         self._meaning = np.empty(0, np.int32)
 
     def codes(self, texts: pl.Series) -> npt.NDArray[np.uint32]:
-        """The codes of strings."""
+        """Return the codes of strings."""
         codes: npt.NDArray[np.uint32] = texts.cast(self._type).to_physical().to_numpy()
         return codes
 
     def meanings(self, own: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.int32], Positions]:
-        """The meanings of codes (`_NEW` if not assigned yet), and the first row of each new code."""
+        """Return the meanings of codes (`_NEW` if not assigned yet), and the first row of each new code."""
         top = int(own.max(initial=0)) + 1
         if top > len(self._meaning):
             grown = np.full(max(top, 2 * len(self._meaning)), _NEW, np.int32)
@@ -119,7 +119,7 @@ class Dictionary:
         return meaning, np.sort(first)
 
     def look_up(self, texts: pl.Series) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32], Positions]:
-        """The codes of strings, and their `meanings`."""
+        """Return the codes of strings, and their `meanings`."""
         own = self.codes(texts)
         return own, *self.meanings(own)
 
@@ -128,7 +128,7 @@ class Dictionary:
         self._meaning[own] = meaning
 
     def translate(self, own: npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]:
-        """The meanings of codes."""
+        """Return the meanings of codes."""
         return self._meaning[own]
 
 
@@ -210,7 +210,7 @@ class TraceBulkReader(ABC):
     def _codes(
         self, data: Bytes, cells_at: Positions, ends: Positions, good: Mask, looked_up: LookedUp | None
     ) -> npt.NDArray[np.int32]:
-        """The codes of rows, as `_new_codes` returns them; rows that are not ``good`` are `ODD`."""
+        """Return the codes of rows, as `_new_codes` returns them; rows that are not ``good`` are `ODD`."""
         own = np.concatenate([part.result() for part in looked_up]) if looked_up else None
         if good.all():
             return self._good_codes(data, cells_at, ends, own)
@@ -223,7 +223,7 @@ class TraceBulkReader(ABC):
     def _good_codes(
         self, data: Bytes, cells_at: Positions, ends: Positions, own: npt.NDArray[np.uint32] | None
     ) -> npt.NDArray[np.int32]:
-        """The codes of good rows; ``own`` are their codes in the dictionary."""
+        """Return the codes of good rows; ``own`` are their codes in the dictionary."""
         if own is None:
             return self._new_codes(data, cells_at, ends)
         found, first = self._known.meanings(own)
@@ -267,7 +267,7 @@ class TraceBulkReader(ABC):
 
 
 def _without_blanks(data: Bytes, begins: Positions, ends: Positions) -> Positions:
-    """Row ends before trailing blanks."""
+    """Return row ends before trailing blanks."""
     while True:
         trailing = (ends > begins) & (data[np.maximum(ends - 1, 0)] == ord(" "))
         if not trailing.any():
@@ -317,7 +317,7 @@ class Figures:
     """The cell is a number with its unit, or ``-``."""
 
     def column(self, position: int) -> Figures:
-        """The figures of one column of several."""
+        """Return the figures of one column of several."""
         return Figures(
             self.digits[position],
             self.decimals[position],
@@ -327,16 +327,16 @@ class Figures:
         )
 
     def as_float(self) -> npt.NDArray[np.float64]:
-        """The numbers without units, NaN for ``-``."""
+        """Return the numbers without units, NaN for ``-``."""
         value: npt.NDArray[np.float64] = np.where(self.dash, np.nan, self.digits / _FLOAT_POWERS[self.decimals])
         return value
 
     def as_whole(self) -> Positions:
-        """Integers, -1 for ``-``."""
+        """Return integers, -1 for ``-``."""
         return np.where(self.dash, -1, self.digits)
 
     def as_ns(self) -> Positions:
-        """Times in nanoseconds, rounded half to even; -1 for ``-``."""
+        """Return times in nanoseconds, rounded half to even; -1 for ``-``."""
         power = self.unit - self.decimals
         value: Positions = self.digits * _POWERS.take(power, mode="clip")
         fine = np.flatnonzero(power < 0)
@@ -346,12 +346,12 @@ class Figures:
         return value
 
     def last_digit(self) -> Positions:
-        """The power of ten, in nanoseconds, of the last digit of times."""
+        """Return the power of ten, in nanoseconds, of the last digit of times."""
         return self.unit - self.decimals
 
 
 def cells_at(data: Bytes, at: Positions, width: int) -> Bytes:
-    """The ``width`` characters from each offset, as rows of a table.
+    """Return the ``width`` characters from each offset, as rows of a table.
 
     They are copied together, so that all columns of a row are adjacent in the CPU cache.
     """
@@ -362,15 +362,15 @@ def cells_at(data: Bytes, at: Positions, width: int) -> Bytes:
 
 
 def words_of(cells: Bytes, end: int) -> Words:
-    """The eight characters before column ``end`` of cells of `cells_at`."""
+    """Return the eight characters before column ``end`` of cells of `cells_at`."""
     if not len(cells):
         return np.empty(0, np.uint64)
     strided: Words = np.ndarray((len(cells),), "<u8", cells, end - CELL, (cells.shape[1],))
     return np.ascontiguousarray(strided)
 
 
-def blank(cells: Bytes, begin: int, end: int) -> Mask:
-    """Which rows have only blanks from column ``begin`` to before column ``end``."""
+def are_blank(cells: Bytes, begin: int, end: int) -> Mask:
+    """Return which rows have only blanks in columns ``begin`` to ``end`` (exclusive)."""
     result = np.ones(len(cells), np.bool_)
     while end - begin >= CELL:
         result &= words_of(cells, end) == _BLANKS
@@ -381,7 +381,7 @@ def blank(cells: Bytes, begin: int, end: int) -> Mask:
 
 
 def _shapes() -> tuple[npt.NDArray[np.uint64], ...]:
-    """Masks for words of eight characters, by the set of characters that are no digits (bit 0 is the first).
+    """Return masks for words of eight characters, by the set of characters that are no digits (bit 0 is the first).
 
     Returns:
         The bytes of the digits before the point, those behind it (all, where there is none), what the other bytes have
@@ -441,9 +441,9 @@ def read_numbers(cells: Bytes, columns: Sequence[tuple[int, int]], suffix: bytes
             own = KEEP_LAST[width]
             word = (word & own) | (_BLANKS & ~own)
         words[column] = word
-        good[column] = blank(cells, begin, before_rest - CELL)
+        good[column] = are_blank(cells, begin, before_rest - CELL)
         if rest:
-            dash[column] = good[column] & (word == _BLANKS) & blank(cells, before_rest, end - 1)
+            dash[column] = good[column] & (word == _BLANKS) & are_blank(cells, before_rest, end - 1)
             dash[column] &= cells[:, end - 1] == ord("-")
             for position, sign in enumerate(rest, before_rest):
                 good[column] &= cells[:, position] == sign
@@ -474,7 +474,7 @@ _DASH: Final = np.frombuffer(b"       -", "<u8")[0]
 
 
 def final_ids(data: Bytes, ends: Positions) -> tuple[Positions, Positions]:
-    """The ids in ``name [123]`` at the end of rows.
+    """Return the ids in ``name [123]`` at the end of rows.
 
     Args:
         data: The text.
@@ -507,7 +507,7 @@ _LAST: Final = 20
 
 
 def six_decimals(data: Bytes, begins: Positions, ends: Positions) -> tuple[Positions, Mask]:
-    """Numbers such as ``215155.715000`` in millionths, and which parts of a text are such numbers."""
+    """Return numbers such as ``215155.715000`` in millionths, and which parts of a text are such numbers."""
     length = ends - begins
     words = words_at(data, ends - CELL)
     good = (length >= CELL) & (length <= 2 * CELL) & (not_digits(words) == _SECOND_BYTE)
@@ -541,12 +541,12 @@ def dimensions(cells: Bytes, columns: Sequence[tuple[int, int]]) -> tuple[Positi
             good &= (count > 0) & (count < CELL) & (flat[at] == opening)
         opened = at - rows
         good &= opened > begin
-        fits[column] = (good | dash) & _blank_until(cells, begin, end, np.where(dash, end - 1, opened))
+        fits[column] = (good | dash) & _are_blank_until(cells, begin, end, np.where(dash, end - 1, opened))
     return parts, fits
 
 
-def _blank_until(cells: Bytes, begin: int, end: int, until: Positions) -> Mask:
-    """Which rows have only blanks from column ``begin`` to before their own end, which is before ``end``."""
+def _are_blank_until(cells: Bytes, begin: int, end: int, until: Positions) -> Mask:
+    """Return which rows have only blanks from column ``begin`` to their own end, which is before ``end``."""
     result = np.ones(len(cells), np.bool_)
     for last in range(end, begin, -CELL):
         mask = ~KEEP_LAST[CELL - np.clip(until - (last - CELL), 0, CELL)]

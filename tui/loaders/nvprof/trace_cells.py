@@ -106,7 +106,7 @@ class TextLayout:
         return self.columns == ("start", "duration", "name")
 
     def with_units(self, text: str) -> TextLayout | None:
-        """The layout with the units of a second header line; None if the line is no such line."""
+        """Return the layout with the units of a second header line; None if the line is no such line."""
         found = {}
         for token in re.finditer(r"\S+", text[len(self.lead) :] if text.startswith(self.lead) else text):
             shift = len(self.lead) if text.startswith(self.lead) else 0
@@ -134,7 +134,7 @@ class CsvLayout:
         return not {"grid_x", "device"} & set(self.columns)
 
     def cells(self, text: str) -> list[str] | None:
-        """The cells of a line; None unless there are as many as columns."""
+        """Return the cells of a line; None unless there are as many as columns."""
         lead = self.lead.match(text)
         if lead is None:
             return None
@@ -142,7 +142,7 @@ class CsvLayout:
         return row if len(row) == len(self.columns) else None
 
     def with_units(self, text: str) -> CsvLayout | None:
-        """The layout with the units of a second header line; None if the line is no such line."""
+        """Return the layout with the units of a second header line; None if the line is no such line."""
         row = self.cells(text)
         if row is None or any(cell and not _UNIT.fullmatch(cell) for cell in row):
             return None
@@ -156,7 +156,7 @@ Layout = TypeVar("Layout", TextLayout, CsvLayout)
 
 
 def units_again(layout: Layout, text: str) -> Layout | None:
-    """The layout with other units if a line is a row of units of the same columns, otherwise None."""
+    """Return the layout with other units if a line is a row of units of the same columns, otherwise None."""
     again = layout.with_units(text)
     return again if again is not None and again.units.keys() == layout.units.keys() else None
 
@@ -168,7 +168,7 @@ HEADLESS_AGAIN: Final = (
 
 
 def text_header(text: str) -> TextLayout | None:
-    """The layout of a text table's header line; None if the line is none.
+    """Return the layout of a text table's header line; None if the line is none.
 
     >>> layout = text_header("   Start  Duration  Name")
     >>> layout.columns, layout.edges, layout.name_start
@@ -194,13 +194,13 @@ def text_header(text: str) -> TextLayout | None:
 
 
 def _are_of_a_trace(columns: Sequence[str]) -> bool:
-    """Whether columns are distinct, and enough of them known."""
+    """Return whether columns are distinct, and enough of them known."""
     others = any(column.startswith(OTHER) for column in columns)
     return len(set(columns)) == len(columns) and (not others or bool({"grid", "grid_x", "device"} & set(columns)))
 
 
 def bare_row(text: str) -> TextLayout | None:
-    """The layout of a row that was pasted without its header; None if uncertain."""
+    """Return the layout of a row that was pasted without its header; None if uncertain."""
     if not _BARE_ROW.fullmatch(text):
         return None
     cells = list(_WORDS.finditer(text))
@@ -237,7 +237,7 @@ def _is_number(cell: str) -> bool:
 
 
 def csv_header(text: str) -> CsvLayout | None:
-    """The layout of a CSV table's header line; None if the line is none.
+    """Return the layout of a CSV table's header line; None if the line is none.
 
     >>> csv_header('131072,"Start","Duration","Name"').columns
     ('start', 'duration', 'name')
@@ -350,7 +350,7 @@ class RowError(ValueError):
 
 
 def text_values(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
-    """The cells of a text row behind its times.
+    """Return the cells of a text row behind its times.
 
     Args:
         layout: The table's columns.
@@ -380,7 +380,7 @@ def text_values(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
 
 
 def fits_by_kinds(layout: TextLayout, text: str) -> bool:
-    """Whether a line has a cell of the right kind for every column, at any position."""
+    """Return whether a line has a cell of the right kind for every column, at any position."""
     return _by_kinds(layout.columns, r"[ \t]{2,}").fullmatch(text.rstrip()) is not None
 
 
@@ -416,7 +416,7 @@ def _by_kinds(columns: tuple[str, ...], gap: str) -> re.Pattern[str]:
 
 
 def cells_of(values: Mapping[str, str], units: Mapping[str, str]) -> Cells:
-    """The cells of a row as values; ``-`` and empty cells are null.
+    """Return the cells of a row as values; ``-`` and empty cells are null.
 
     Raises:
         ValueError: A cell is invalid.
@@ -455,13 +455,13 @@ def cells_of(values: Mapping[str, str], units: Mapping[str, str]) -> Cells:
 
 
 def is_api(values: Mapping[str, str]) -> bool:
-    """Whether a row of a GPU trace is an API call: no grid, no device, and its name is not one of nvprof's own."""
+    """Return whether a row of a GPU trace is an API call: no grid, no device, and not a name of nvprof's own."""
     empty = values.get("grid", values.get("grid_x")) in ("-", "") and values.get("device", "-") in ("-", "")
     return empty and not values.get("name", "").startswith("[")
 
 
 def split_correlation(name: str, *, api: bool) -> tuple[str, int | None]:
-    """A name without the correlation id at its end, and the id.
+    """Return a name without the correlation id at its end, and the id.
 
     >>> split_correlation("f(int*) [17]", api=False), split_correlation("cudaLaunch (f(int*) [17])", api=True)
     (('f(int*)', 17), ('cudaLaunch', 17))
@@ -474,7 +474,7 @@ def split_correlation(name: str, *, api: bool) -> tuple[str, int | None]:
 
 
 def api_name(text: str) -> str:
-    """The name of an API call without the kernel that it launches; NVTX marks stay unchanged.
+    """Return the name of an API call without the kernel that it launches; NVTX marks stay unchanged.
 
     >>> api_name("cudaLaunchKernel (f(int*)"), api_name("[Marker] done (Domain: NCCL)")
     ('cudaLaunchKernel', '[Marker] done (Domain: NCCL)')

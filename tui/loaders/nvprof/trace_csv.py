@@ -56,7 +56,7 @@ _BULK_NUMBER: Final = r"^[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?$"
 
 
 def can_read_csv_bulk(layout: CsvLayout) -> bool:
-    """Whether `CsvBulk` can read a layout: as nvprof prints it, without a prefix before the rows."""
+    """Return whether `CsvBulk` can read a layout: as nvprof prints it, without a prefix before the rows."""
     names = layout.columns[2:-1] if layout.columns[-1] == "correlation" else layout.columns[2:]
     return (
         layout.columns[:2] == ("start", "duration")
@@ -176,7 +176,7 @@ class CsvBulk(TraceBulkReader):
         return pl.col("grid_x").is_null() & ~on_gpu & ~pl.col("name").str.starts_with("[")
 
     def _checks(self) -> list[pl.Expr]:
-        """The conditions on the cells of a plain row."""
+        """Return the conditions on the cells of a plain row."""
         checks = [pl.col("name").is_not_null(), pl.col("name").str.strip_chars() == pl.col("name")]
         for column in self._columns[:-1]:
             cell = pl.col(column)
@@ -191,7 +191,7 @@ class CsvBulk(TraceBulkReader):
         return checks
 
     def _cells(self) -> list[pl.Expr]:
-        """The columns of `CELLS`."""
+        """Return the columns of `CELLS`."""
         made = {column: pl.col(column) for column in self._columns if column in CELLS}
         units = self._layout.units
         for column in _SIZES:
@@ -273,11 +273,11 @@ class CsvTrace:
         return self._bulk.take(block, start, self.take)
 
     def close(self) -> None:
-        """Rows may continue after program output; the table ends with the text or when another begins."""
+        """Keep the table open: rows may continue after program output."""
         self._state.interrupted_trace = self
 
     def new_trace_without_header(self, line: Line, new_table: Callable[[bool], TraceTable]) -> CsvTrace | None:
-        """The next trace, if the line is its row of units and its header, equal to this one's, is missing."""
+        """Return the next trace, if the line is its row of units and its header, equal to this one's, is missing."""
         layout = units_again(self._layout, line.text)
         if layout is None:
             return None
@@ -297,7 +297,7 @@ class CsvTrace:
         return True
 
     def _is_row(self, text: str) -> bool:
-        """Whether a line is an undamaged row."""
+        """Return whether a line is an undamaged row."""
         cells = self._layout.cells(text)
         if cells is None:
             return False

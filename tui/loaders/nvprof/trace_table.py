@@ -101,7 +101,7 @@ _LARGEST: Final = float(2**62)
 def activities_of(
     rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame, collector: Collector
 ) -> pl.DataFrame:
-    """The ``activities`` of a table.
+    """Return the ``activities`` of a table.
 
     Args:
         rows: line, start_ns, duration_ns, correlation.
@@ -206,7 +206,7 @@ def _base(rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame,
 
 
 def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.Expr:
-    """The device number of each row; adds the names to the collector.
+    """Return the device number of each row; adds the names to the collector.
 
     nvprof cuts the device cell at 15 characters, with the number: if all rows name one GPU and one context, and no
     copy is between GPUs, the only GPU is number 0; otherwise GPUs of one model cannot be distinguished. The oldest
@@ -292,14 +292,14 @@ class RowStore:
         return _typed(columns)
 
     def new_rows(self) -> list[list[npt.NDArray[np.integer]]]:
-        """The columns of the rows since the last call, in parts."""
+        """Return the columns of the rows since the last call, in parts."""
         if self._waiting:
             self._parts.append(self._take_waiting())
         new, self._looked_at = self._parts[self._looked_at :], len(self._parts)
         return new
 
     def take_all(self) -> tuple[pl.DataFrame, Codes]:
-        """All rows (line, start_ns, duration_ns, correlation) and their codes; empties the store."""
+        """Return all rows (line, start_ns, duration_ns, correlation) and their codes; empties the store."""
         self._parts.append(self._take_waiting())
         line, start_ns, duration_ns, correlation, code = (
             np.concatenate([part[position] for part in self._parts]) for position in range(len(_ROW_TYPES))
@@ -345,7 +345,7 @@ class TraceTable:
         self._step_ns = max(self._step_ns, step_ns)
 
     def cell_code(self, cells: Cells) -> int:
-        """The code of the cells of one row."""
+        """Return the code of the cells of one row."""
         code = self._cell_codes.get(cells)
         if code is None:
             self._flush_columns()
@@ -382,7 +382,7 @@ class TraceTable:
         return first
 
     def api_code(self, name: str) -> int:
-        """The code of an API call's name."""
+        """Return the code of an API call's name."""
         return self._api_names.setdefault(name, len(self._api_names))
 
     def damaged(self, line: int, text: str, reason: str) -> None:
@@ -441,7 +441,7 @@ class TraceTable:
             add_ranges(pl.concat(marks), self._collector)
 
     def _in_order(self, store: RowStore) -> tuple[pl.DataFrame, Codes]:
-        """All rows of a store and their codes; reports rows that are not in order of their starts."""
+        """Return all rows of a store and their codes; reports rows that are not in order of their starts."""
         rows, codes = store.take_all()
         falls = np.flatnonzero(np.diff(rows["start_ns"].to_numpy()) < 0) + 1
         if len(falls):
@@ -474,7 +474,7 @@ class TraceTable:
 
 
 def _without_marks(rows: pl.DataFrame, codes: Codes, names: pl.Series) -> tuple[pl.DataFrame, Codes, pl.DataFrame]:
-    """Rows and codes without NVTX marks; and the marks with their names."""
+    """Return rows and codes without NVTX marks; and the marks with their names."""
     marks_by_name = names.unique().drop_nulls()
     marks_by_name = marks_by_name.filter(marks_by_name.cast(pl.String).str.contains(MARK))
     if marks_by_name.is_empty():

@@ -68,12 +68,12 @@ class RocprofRun:
     tables: list[RocprofTable] = field(default_factory=list)
 
     def of(self, kind: str) -> list[RocprofTable]:
-        """Its tables of a kind that have rows."""
+        """Return the tables of a kind that have rows."""
         return [table for table in self.tables if table.header.table == kind and table.rows]
 
 
 def is_of_another_run(table: RocprofTable, rows: pl.DataFrame, run: RocprofRun) -> bool:
-    """Whether a table of sums is of another run: a run has each sum only once."""
+    """Return whether a table of sums is of another run: a run has each sum only once."""
     if table.header.table != "stats":
         return False
     of = _kinds if table.header.format == V1 else _names
@@ -306,7 +306,7 @@ class _RocprofSink:
         self._collector.issue("warning", line.number, line.text, reason)
 
     def close(self) -> None:
-        """Rows are converted when all tables are read."""
+        """Do nothing: rows are converted when all tables are read."""
 
 
 class _RocprofReader:
@@ -319,7 +319,7 @@ class _RocprofReader:
         self._file = PurePosixPath(collector.source).name
 
     def begin(self, line: Line) -> Section | bool:
-        """A header."""
+        """Return a header."""
         header = header_of(line.text)
         if header is None or header.format != self._version:
             return False
@@ -355,7 +355,7 @@ class _RocprofReader:
         return own
 
     def finish(self) -> None:
-        """All tables are read."""
+        """Add the rows of all tables."""
         for run in self._runs:
             self.collector.resume_session(run.session)
             build_frames(run, self.collector)

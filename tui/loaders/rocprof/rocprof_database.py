@@ -31,7 +31,7 @@ _KERNEL: Final = ["device", "kernel", *(f"{what}_{axis}" for what in ("grid", "b
 
 
 def read_counters(recording: RocpdRecording, kernels: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
-    """Counters by kernel, grid and block: columns of the model, and ``process_row``; null of what is no kernel's.
+    """Return counters by kernel, grid and block: columns of the model, and ``process_row``.
 
     Those of the parts of a GPU are summed up.
     """
@@ -104,7 +104,7 @@ def _agent_facts(agent: Mapping[str, Any]) -> dict[str, int | None]:
 
 
 def _whole(value: object) -> int | None:
-    """A count; None for 0 and for implausible values."""
+    """Return a count; None for 0 and for implausible values."""
     return value if isinstance(value, int) and 0 < value < _TOO_MUCH else None
 
 
@@ -237,7 +237,7 @@ _COPY: Final = {**_WORK, "name_id": pl.Int64, "size": pl.Int64, "dst_agent_id": 
 
 
 def read_kernels(recording: RocpdRecording, events: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
-    """Kernels with columns of the model, times as recorded; ``event_id`` and ``process_row`` besides."""
+    """Return kernels with columns of the model, times as recorded; ``event_id`` and ``process_row`` besides."""
     rows = recording.frame("kernel_dispatch", _DISPATCH)
     symbols = recording.frame("info_kernel_symbol", _SYMBOL).unique("id", keep="first")
     # The display name is demangled already; a kernel without one has its symbol name.
@@ -254,7 +254,9 @@ def read_kernels(recording: RocpdRecording, events: pl.DataFrame, agents: pl.Dat
         "arch_vgpr_count",
         _launch_facts().cast(NAME).alias("details"),
     )
-    joined = _joined(rows, events, agents, "agent_id").join(symbols, on="kernel_id", how="left", maintain_order="left")
+    joined = _join_agents(rows, events, agents, "agent_id").join(
+        symbols, on="kernel_id", how="left", maintain_order="left"
+    )
     total, static = pl.col("group_segment_size"), pl.col("static")
     split = total >= static
     return joined.select(
@@ -283,7 +285,7 @@ def read_copies(recording: RocpdRecording, events: pl.DataFrame, agents: pl.Data
     rows = recording.frame("memory_copy", _COPY)
     name = recording.texts(rows["name_id"])
     source = agents.select(pl.col("agent_id").alias("src_agent_id"), pl.col("device").alias("source"))
-    joined = _joined(rows.with_columns(name=name), events, agents, "dst_agent_id").join(
+    joined = _join_agents(rows.with_columns(name=name), events, agents, "dst_agent_id").join(
         source, on="src_agent_id", how="left", maintain_order="left"
     )
     ends = pl.col("name").cast(pl.String).str.extract_groups(r"(HOST|DEVICE)_TO_(HOST|DEVICE)")
@@ -299,8 +301,8 @@ def read_copies(recording: RocpdRecording, events: pl.DataFrame, agents: pl.Data
     )
 
 
-def _joined(rows: pl.DataFrame, events: pl.DataFrame, agents: pl.DataFrame, agent: str) -> pl.DataFrame:
-    """Rows with the stack of their event and the device of an agent."""
+def _join_agents(rows: pl.DataFrame, events: pl.DataFrame, agents: pl.DataFrame, agent: str) -> pl.DataFrame:
+    """Return rows with the stack of their event and the device of an agent."""
     device = agents.select(pl.col("agent_id").alias(agent), "device")
     return rows.join(events.select("event_id", "stack"), on="event_id", how="left", maintain_order="left").join(
         device, on=agent, how="left", maintain_order="left"
@@ -320,7 +322,7 @@ def _common() -> tuple[pl.Expr, ...]:
 
 
 def _launch_facts() -> pl.Expr:
-    """Facts without a column of their own, as text."""
+    """Return facts without a column of their own, as text."""
     details = (
         pl.when(pl.col(column) > 0).then(pl.format(f"{words}: {{}}", column))
         for words, column in (("Accumulation VGPRs", "accum_vgpr_count"), ("SGPRs", "sgpr_count"))
@@ -350,7 +352,7 @@ _JSON_LIMIT: Final = 1 << 20
 
 
 def recordings(database: Database) -> list[str]:
-    """The suffix of the table names of each recording; empty for plain names."""
+    """Return the suffix of the table names of each recording; empty for plain names."""
     return sorted(name[len(_KEY) :] for name in database.tables if folded(name).startswith(_KEY))[:_MAX_RECORDINGS]
 
 
@@ -363,21 +365,21 @@ class RocpdRecording:
         self._strings = self.frame("string", {"id": pl.Int64, "string": pl.String}).unique("id", keep="first")
 
     def frame(self, table: str, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
-        """Columns of a table, by its name without ``rocpd_`` and suffix."""
+        """Return columns of a table, by its name without ``rocpd_`` and suffix."""
         return self._database.frame(f"{_BASE}{table}{self._ending}", schema)
 
     def count(self, table: str) -> int:
-        """Rows of a table."""
+        """Return rows of a table."""
         return self._database.count(f"{_BASE}{table}{self._ending}")
 
     def texts(self, numbers: pl.Series) -> pl.Series:
-        """The strings of these ids as names; null if there is none or it is empty."""
+        """Return the strings of these ids as names; null if there is none or it is empty."""
         used = self._strings.filter(pl.col("id").is_in(numbers.unique().drop_nulls().implode()), pl.col("string") != "")
         names = used.with_columns(pl.col("string").cast(NAME))
         return numbers.to_frame("id").join(names, on="id", how="left", maintain_order="left")["string"]
 
     def events(self) -> pl.DataFrame:
-        """The common columns of calls and GPU work: event, category, stack (null instead of 0), extdata.
+        """Return the common columns of calls and GPU work: event, category, stack (null instead of 0), extdata.
 
         The stack is the number that a call shares with what it launched.
         """
@@ -421,7 +423,7 @@ _PROCESS_WIDE: Final = r"(?i)roctxRangeSt(?:art|op)"
 
 
 def read_calls(recording: RocpdRecording, events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Calls and ranges, each with columns of the model, times as recorded, and ``process_row``."""
+    """Return calls and ranges, each with columns of the model, times as recorded, and ``process_row``."""
     regions = recording.frame("region", _REGION)
     # Events without duration are stored as samples of a track.
     tracks = recording.frame("track", _TRACK).unique("id", keep="first").rename({"id": "track_id"})
@@ -541,7 +543,7 @@ class _RocprofDatabase:
 def _work_and_calls(
     calls: pl.DataFrame, kernels: pl.DataFrame, copies: pl.DataFrame, origin: int
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The activities and API calls of one process, columns of the model."""
+    """Return the activities and API calls of one process, columns of the model."""
     # The argument list of a copy has its size; a call and what it did have one index.
     sizes = calls.select("Index", size_bytes=number_in(pl.col("args"), r"sizeBytes\(([0-9]{1,18})\)"))
     sizes = sizes.drop_nulls().unique("Index", keep="none")

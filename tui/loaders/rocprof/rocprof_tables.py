@@ -44,13 +44,13 @@ _FIXED: Final = frozenset(
 
 
 def agent_number(text: str) -> int | None:
-    """The number of an agent: ``4``, ``Agent 4``, ``GPU 1``."""
+    """Return the number of an agent: ``4``, ``Agent 4``, ``GPU 1``."""
     match = _AGENT.fullmatch(text.strip())
     return int(match[1]) if match else None
 
 
 def copy_kind(direction: str) -> str | None:
-    """The direction of a copy.
+    """Return the direction of a copy.
 
     >>> copy_kind("MEMORY_COPY_HOST_TO_DEVICE"), copy_kind("elsewhere")
     ('HtoD', None)
@@ -60,7 +60,7 @@ def copy_kind(direction: str) -> str | None:
 
 
 def read_rows(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
-    """The rows of a table; the columns depend on it."""
+    """Return the rows of a table; the columns depend on it."""
     if header.table == "kernel_trace":
         return _kernel_trace(cells)
     if header.table == "memory_copy_trace":
@@ -82,7 +82,7 @@ def _span(cells: CellValues, begin: str, end: str) -> dict[str, pl.Series]:
 
 
 def _correlation(cells: CellValues) -> pl.Series:
-    """The id that links calls and activities; 0 is none."""
+    """Return the id that links calls and activities; 0 is none."""
     ids = cells.whole("correlation_id")
     return ids.set(ids == 0, None)
 
@@ -92,7 +92,7 @@ def _names(cells: CellValues, column: str) -> pl.Series:
 
 
 def _facts(cells: CellValues) -> pl.Series:
-    """Facts without a column of their own, as text; computed once for each combination."""
+    """Return facts without a column of their own, as text; computed once for each combination."""
     held = [(word, column) for word, *columns in _FACTS if (column := cells.first_of(*columns)) in cells]
     if not held:
         return pl.Series([None] * cells.cells.height, dtype=NAME)
@@ -113,7 +113,7 @@ def _facts(cells: CellValues) -> pl.Series:
 
 
 def _kernel_trace(cells: CellValues) -> pl.DataFrame:
-    """Columns of ``activities``; ``device`` as it stands."""
+    """Return columns of ``activities``; ``device`` as it stands."""
     shapes = {}
     for axis in "xyz":
         block = cells.whole(f"workgroup_size_{axis}", pl.Int32())
@@ -137,7 +137,7 @@ def _kernel_trace(cells: CellValues) -> pl.DataFrame:
 
 
 def _memory_copy_trace(cells: CellValues) -> pl.DataFrame:
-    """Columns of ``activities``; the size of a copy is not recorded. ``device`` is the GPU of its two agents."""
+    """Return columns of ``activities``; the size of a copy is not recorded. ``device`` is the GPU of its two agents."""
     kinds = by_value(cells.name("direction"), copy_kind, NAME)
     to_host = kinds.cast(pl.String).str.ends_with("toH").fill_null(False)
     source, target = cells.name("source_agent_id"), cells.name("destination_agent_id")
@@ -155,7 +155,7 @@ def _memory_copy_trace(cells: CellValues) -> pl.DataFrame:
 
 
 def _api_trace(cells: CellValues) -> pl.DataFrame:
-    """Columns of ``api_calls``, and ``domain``: that of markers is of ranges."""
+    """Return columns of ``api_calls``, and ``domain``: that of markers is of ranges."""
     return pl.DataFrame(
         {
             "domain": cells.name("domain"),
@@ -170,16 +170,16 @@ def _api_trace(cells: CellValues) -> pl.DataFrame:
 
 
 def _stats(cells: CellValues) -> pl.DataFrame:
-    """Columns of ``summary``."""
+    """Return columns of ``summary``."""
     return pl.DataFrame(
         {
             "name": _names(cells, "name"),
             "calls": cells.whole("calls"),
-            "total_ns": cells.scaled("totaldurationns", 1),
-            "avg_ns": cells.scaled("averagens", 1),
-            "min_ns": cells.scaled("minns", 1),
-            "max_ns": cells.scaled("maxns", 1),
-            "std_ns": cells.scaled("stddev", 1),
+            "total_ns": cells.scale("totaldurationns", 1),
+            "avg_ns": cells.scale("averagens", 1),
+            "min_ns": cells.scale("minns", 1),
+            "max_ns": cells.scale("maxns", 1),
+            "std_ns": cells.scale("stddev", 1),
             "time_pct": cells.number("percentage"),
             "line": cells.line,
         }
@@ -187,7 +187,7 @@ def _stats(cells: CellValues) -> pl.DataFrame:
 
 
 def _counters(cells: CellValues) -> pl.DataFrame:
-    """A counter of a dispatch in each row; grid and workgroup are numbers of threads, their shapes unknown."""
+    """Return a counter of a dispatch in each row; grid and workgroup are numbers of threads, their shapes unknown."""
     return pl.DataFrame(
         {
             "dispatch": cells.whole("dispatch_id"),
@@ -224,7 +224,7 @@ def _sizes(cells: CellValues, grid: str, block: str) -> pl.Series:
 
 
 def _results(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
-    """Columns of ``activities``, and one of numbers for each counter, called as its title with ``counter `` before.
+    """Return columns of ``activities``, and a column of numbers per counter, named ``counter `` and its title.
 
     Grid and workgroup are numbers of threads: their shapes are not recorded.
     """
@@ -321,7 +321,7 @@ class RocprofHeader:
 
 
 def header_of(text: str) -> RocprofHeader | None:
-    """The header in a line, or None.
+    """Return the header in a line, or None.
 
     >>> header_of('"Name","Calls","TotalDurationNs","AverageNs","Percentage"').format
     'rocprof-csv'

@@ -102,7 +102,7 @@ class Rocprofv3JsonLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Certain by its first key."""
+        """Return certain by its first key."""
         return 0.97 if head.lstrip().removeprefix(b"{").lstrip().startswith(b'"rocprofiler-sdk-tool"') else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
@@ -178,7 +178,7 @@ class _ProcessReader:
         self._add_counters(kernels)
 
     def _list(self, raw: Raw | None, columns: Mapping[str, Any], what: str) -> pl.DataFrame:
-        """A list of objects as columns; missing columns are null, and an invalid list is reported."""
+        """Return a list of objects as columns; missing columns are null, and an invalid list is reported."""
         schema = pl.Schema(columns)
         data = bytes(raw) if raw is not None else b"[]"
         if not data.strip(b"[] \t\r\n"):
@@ -193,7 +193,7 @@ class _ProcessReader:
             return pl.DataFrame(schema=schema)
 
     def _records(self, name: str, columns: Mapping[str, Any]) -> pl.DataFrame:
-        """A list of records with ``start_ns``, ``duration_ns``, ``correlation`` and ``name`` (of the operation)."""
+        """Return records with ``start_ns``, ``duration_ns``, ``correlation`` and ``name`` (of the operation)."""
         rows = self._list(self._process.buffer_records.get(name), columns, name)
         lasts = pl.col("end_timestamp") - pl.col("start_timestamp")
         return rows.join(self._operations(), on=["kind", "operation"], how="left", maintain_order="left").with_columns(
@@ -295,7 +295,7 @@ class _ProcessReader:
         )
 
     def _add_counters(self, kernels: pl.DataFrame) -> None:
-        """Counters by kernel; several values of one counter in a dispatch are of parts of the GPU, and are added."""
+        """Add counters by kernel; several values of one counter in a dispatch are summed."""
         rows = self._list(self._process.callback_records.get("counter_collection"), _COUNTED, "counter_collection")
         if rows.is_empty():
             return

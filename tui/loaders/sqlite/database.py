@@ -39,7 +39,7 @@ Value = TypeVar("Value")
 
 
 def folded(name: str) -> str:
-    """A name in the case folding of SQLite (ASCII only).
+    """Return a name in the case folding of SQLite (ASCII only).
 
     >>> folded("StringIds") == folded("STRINGIDS"), folded("\u00c4") == folded("\u00e4")
     (True, False)
@@ -156,11 +156,11 @@ class Database:
         self._opened.close()
 
     def has(self, table: str, *columns: str) -> bool:
-        """Whether a table exists with these columns."""
+        """Return whether a table exists with these columns."""
         return table in self.tables and all(column in self.tables[table] for column in columns)
 
     def count(self, table: str) -> int:
-        """The number of rows of a table; 0 if it does not exist or is unreadable."""
+        """Return the number of rows of a table; 0 if it does not exist or is unreadable."""
         if table not in self.tables or self._stopped:
             return 0
         try:
@@ -171,7 +171,7 @@ class Database:
             return sum(data.height for data in self._parts(table, {self.tables[table][0]: pl.Binary}))
 
     def frame(self, table: str, schema: Types, seen: Callable[[pl.DataFrame], None] | None = None) -> pl.DataFrame:
-        """Columns of a table in row order, with the given types.
+        """Return columns of a table in row order, with the given types.
 
         A missing column gives nulls, a missing table no rows; a value of another type becomes null. Rows
         that are damaged are left out. `notes` reports both. ``seen`` gets parts of the existing
@@ -194,7 +194,7 @@ class Database:
         )
 
     def _parts(self, table: str, types: Types) -> Iterator[pl.DataFrame]:
-        """The rows of a table, in parts."""
+        """Yield the rows of a table, in parts."""
         if self._is_to_stop():
             return
         rowid = next((name for name in _ROW_ID_NAMES if name not in self.tables[table]), None)
@@ -225,7 +225,7 @@ class Database:
                     return
 
     def _row_ids(self, table: str, rowid: str) -> tuple[int, int] | None:
-        """The first and the last row id; None if there are none or they are unreadable."""
+        """Return the first and the last row id; None if there are none or they are unreadable."""
         name = quote_identifier(table)
         try:
             # Two queries: each reads only one end of the table.
@@ -239,7 +239,7 @@ class Database:
         return (1, 0) if type(first) is not int or type(last) is not int else (first, last)
 
     def _going(self, table: str) -> Callable[[int], bool]:
-        """A function that counts rows of a table and checks for a stop."""
+        """Return a function that counts rows of a table and checks for a stop."""
         width = _BYTES_A_VALUE * len(self.tables[table])
 
         def going(rows: int) -> bool:
@@ -298,7 +298,7 @@ class Database:
         self._is_plain = self._connection.execute("PRAGMA encoding").fetchone()[0] == "UTF-8"
 
     def _columns(self, table: str) -> CaselessNames:
-        """The stored columns, without generated ones."""
+        """Return the stored columns, without generated ones."""
         try:
             found = self._connection.execute(f"PRAGMA table_xinfo({quote_identifier(table)})").fetchall()
         except DAMAGE:
@@ -318,7 +318,7 @@ class DatabaseFormat(Protocol):
         """The description of the format."""
 
     def claims(self, database: Database) -> bool:
-        """Whether the tables are of this format."""
+        """Return whether the tables are of this format."""
 
     def read(self, database: Database, collector: Collector, source: InputFile) -> None:
         """Add the database to the collector as one or more sessions.
@@ -342,16 +342,16 @@ class DatabaseLoader:
         return tuple(candidate.format for candidate in self._database_formats)
 
     def only(self, format_name: str) -> DatabaseLoader | None:
-        """A loader restricted to one of its formats, or None."""
+        """Return a loader restricted to one of its formats, or None."""
         chosen = [candidate for candidate in self._database_formats if candidate.format.name == format_name]
         return DatabaseLoader(chosen) if chosen else None
 
     def probe(self, head: bytes, name: str) -> float:
-        """Certain by the first bytes."""
+        """Return certain by the first bytes."""
         return 1.0 if head.startswith(MAGIC) else 0.0
 
     def claimed_format(self, source: InputFile) -> str:
-        """The name of the format of a database by its tables; empty where none of them claims it.
+        """Return the name of the format of a database by its tables; empty where none of them claims it.
 
         A compressed one is not unpacked for that.
         """
@@ -396,7 +396,7 @@ class DatabaseLoader:
 
 
 def _in_full(error: ProftuiError, source: InputFile, database: Database) -> ProftuiError:
-    """The error for an unusable database; for a damaged one it names the damage."""
+    """Return the error for an unusable database; for a damaged one it names the damage."""
     damage = next((note for note in (*source.notes, *database.notes) if note.severity == "error"), None)
     if damage is None:
         return error

@@ -75,7 +75,7 @@ class OpenDatabaseFile:
         self._before = _stamp(self.path)
 
     def has_changed(self) -> bool:
-        """Whether the file was written to since it was opened."""
+        """Return whether the file was written to since it was opened."""
         return _stamp(self.path) != self._before
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class OpenDatabaseFile:
 
 
 def immutable_uri(path: Path) -> str:
-    """The URI with which SQLite reads a file without locks and without auxiliary files."""
+    """Return the URI with which SQLite reads a file without locks and without auxiliary files."""
     return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
 
 
@@ -135,7 +135,7 @@ def opened(path: Path, called: str) -> OpenDatabaseFile:
 
 
 def _missing_bytes(header: bytes, size: int) -> int:
-    """The number of bytes missing according to the header, if the header is plausible."""
+    """Return the number of bytes missing according to the header, if the header is plausible."""
     page_size = int.from_bytes(header[16:18])
     page_size = 1 << 16 if page_size == 1 else page_size
     # Old versions of SQLite do not write the number of pages and leave the change counter outdated.
@@ -174,7 +174,7 @@ def _asked(path: Path, called: str, notes: list[InputIssue], *, locks: bool) -> 
 
 
 def _connected(uri: str, *, as_it_is: bool = False) -> sqlite3.Connection:
-    """A connection that has read the schema and is restricted to reading.
+    """Return a connection that has read the schema and is restricted to reading.
 
     Args:
         uri: The file and the mode.
@@ -198,7 +198,7 @@ def _connected(uri: str, *, as_it_is: bool = False) -> sqlite3.Connection:
 
 
 def _may(action: int, first: str | None, second: str | None, _database: str | None, through: str | None) -> int:
-    """The authorizer of SQLite: allows reading tables, but nothing through views or triggers."""
+    """Return the authorizer of SQLite: allows reading tables, but nothing through views or triggers."""
     allowed = action in _ALLOWED and through is None
     if action == sqlite3.SQLITE_PRAGMA:
         allowed = first in _ALLOWED_PRAGMAS
@@ -216,7 +216,7 @@ def _is_busy(error: sqlite3.OperationalError) -> bool:
 
 
 def _beside(path: Path, ending: str) -> Path | None:
-    """An auxiliary file of SQLite beside a database, if it is not empty."""
+    """Return an auxiliary file of SQLite beside a database, if it is not empty."""
     beside = path.with_name(path.name + ending)
     try:
         return beside if beside.is_file() and beside.stat().st_size else None
@@ -282,7 +282,7 @@ def _disk_full(called: str, error: OSError) -> ProftuiError:
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Size and modification time of a file."""
+    """Return size and modification time of a file."""
     try:
         status = path.stat()
     except OSError:

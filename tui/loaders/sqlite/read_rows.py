@@ -34,7 +34,7 @@ Types = Mapping[str, pl.DataType | type[pl.DataType]]
 
 
 def quote_identifier(name: str) -> str:
-    """A name quoted for SQL."""
+    """Quote a name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -62,7 +62,7 @@ class TableBulkReader:
     def read(
         self, table: str, rowid: str, types: Types, parts: Sequence[tuple[int, int]]
     ) -> Iterator[pl.DataFrame | None]:
-        """The rows of each range, in order; None for a range with a value of another type, or that cannot be read.
+        """Yield the rows of each range, in order; None for a range that is unreadable or has another type.
 
         Args:
             table: The name of a table with row ids.
@@ -130,12 +130,12 @@ class TableBulkReader:
 
 
 def is_text_column(dtype: pl.DataType | type[pl.DataType]) -> bool:
-    """Whether a column is read as text."""
+    """Return whether a column is read as text."""
     return dtype == pl.String or dtype == pl.Categorical
 
 
 def _statement(table: str, rowid: str, types: Types) -> str:
-    """The query, with placeholders for the first and the last row id."""
+    """Return the query, with placeholders for the first and the last row id."""
     columns = ", ".join(_asked_as(name, dtype) for name, dtype in types.items()).replace("{", "{{").replace("}", "}}")
     name = quote_identifier(table).replace("{", "{{").replace("}", "}}")
     # A damaged index may contradict the table.
@@ -217,7 +217,7 @@ def read_part(
     part: tuple[int, int],
     keep_going: Callable[[int], bool],
 ) -> Salvaged:
-    """The readable rows of a range of row ids, in order.
+    """Return the readable rows of a range of row ids, in order.
 
     Args:
         connection: The database.
@@ -265,7 +265,7 @@ def read_part(
 
 
 def read_whole(connection: sqlite3.Connection, table: str, types: Types, keep_going: Callable[[int], bool]) -> Salvaged:
-    """The rows of a table without known row ids, up to the first unreadable one."""
+    """Return the rows of a table without known row ids, up to the first unreadable one."""
     result = Salvaged(pl.DataFrame(schema=dict(types)))
     chunks: list[pl.DataFrame] = []
     try:
@@ -283,7 +283,7 @@ def read_whole(connection: sqlite3.Connection, table: str, types: Types, keep_go
 
 
 def typed(rows: Rows, types: Types, unfit: Counter[str]) -> pl.DataFrame:
-    """Rows as a frame: a number in a text column becomes text, other values of a wrong type become null.
+    """Return rows as a frame: a number in a text column becomes text, other values of a wrong type become null.
 
     ``unfit`` counts values of a wrong type by column.
     """
@@ -328,7 +328,7 @@ def _fitting(values: Sequence[Any], dtype: pl.DataType | type[pl.DataType]) -> l
 
 
 def _as_integer(value: Any) -> int | None:
-    """An integer that was converted to text or float, as by a copy via CSV; None if it is none."""
+    """Return an integer that was converted to text or float, as by a copy via CSV; None if it is none."""
     if type(value) is float and value.is_integer() and abs(value) < _EXACT:
         return int(value)
     return int(value) if type(value) is str and _INTEGER.fullmatch(value) else None

@@ -87,16 +87,16 @@ class Block:
         return np.frombuffer(self.data, np.uint8)
 
     def line(self, index: int) -> Line:
-        """A line, decoded; ``index`` counts from 0 within the block."""
+        """Return a line, decoded; ``index`` counts from 0 within the block."""
         return Line(clean_line(self.raw(index)), self.first_line + index)
 
     def raw(self, index: int) -> bytes:
-        """The bytes of a line, without its newline."""
+        """Return the bytes of a line, without its newline."""
         return self.data[self.starts[index] : self.starts[index + 1] - 1]
 
 
 def _no_plain_characters(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """The offsets of control characters and of bytes that are not ASCII."""
+    """Return the offsets of control characters and of bytes that are not ASCII."""
     # As signed integers the latter are below 32, too.
     signed = array.view(np.int8)
     flags = np.zeros(min(-(-len(array) // 8) * 8, _AT_ONCE), np.bool_)
@@ -129,19 +129,19 @@ class Cues:
         self._pattern = "(?m)" + "|".join(f"(?:{cue.decode()})" for cue in cues)
 
     def indices(self, block: Block, first: int, stop: int) -> npt.NDArray[np.int64]:
-        """The indices of the lines with a cue, from ``first`` to before ``stop``."""
+        """Return the indices of the lines with a cue, from ``first`` to before ``stop``."""
         if first >= stop:
             return np.zeros(0, np.int64)
         return first + np.flatnonzero(_lines_of(block, first, stop).str.contains(self._pattern).to_numpy())
 
     def are_in(self, head: bytes) -> bool:
-        """Whether the beginning of a text contains a cue."""
+        """Return whether the beginning of a text contains a cue."""
         block = Block.of(head + b"\n", 1)
         return bool(len(self.indices(block, 0, block.line_count)))
 
 
 def _lines_of(block: Block, first: int, stop: int) -> pl.Series:
-    """Lines of a block as strings with newlines; invalid bytes become U+FFFD."""
+    """Return lines of a block as strings with newlines; invalid bytes become U+FFFD."""
     starts = block.starts[first : stop + 1]
     data = block.data[starts[0] : starts[-1]]
     starts = starts - starts[0]

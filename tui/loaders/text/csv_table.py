@@ -123,7 +123,7 @@ class CsvTable:
         return self._give_up()
 
     def _give_up(self) -> bool:
-        """The closing quotation mark is missing: its line is damaged, and the lines below are read one by one."""
+        """Read the lines of an unclosed quoted cell one by one; its first line is damaged."""
         first, *others = self._pending
         self._pending = []
         self._sink.damaged(first, "a quotation mark of this row is not closed: row left out")
@@ -199,7 +199,7 @@ class CsvTable:
         return stop
 
     def _read(self, block: Block, start: int, stop: int) -> pl.DataFrame | None:
-        """The cells of some lines; None unless each line is one row with all cells.
+        """Return the cells of some lines; None unless each line is one row with all cells.
 
         Polars accepts newlines within quotes, and pads short rows: both are detected here.
         """
@@ -229,7 +229,7 @@ class CsvTable:
                 del self._types[0]
 
     def _plain_until(self, block: Block, start: int, stop: int) -> int:
-        """The index of the first line that is no plain row, by its quotation marks and separators."""
+        """Return the index of the first line that is no plain row, by its quotation marks and separators."""
         plain = self._plain(block, start, stop)
         return stop if plain.all() else start + int(plain.argmin())
 
@@ -295,7 +295,7 @@ class Semicolons:
         return f"cells are separated by semicolons, as spreadsheets save them, and numbers have {numbers}: read as such"
 
     def with_commas(self, block: Block) -> Block:
-        """The block, its tables converted to commas between cells and decimal points."""
+        """Return the block, its tables converted to commas between cells and decimal points."""
         if self.has_comma is None:
             return block
         lines = block.data.split(b"\n")[:-1]
@@ -332,7 +332,7 @@ class Semicolons:
 
 
 def semicolons_in(head: bytes, cues: Cues) -> Semicolons | None:
-    """The format of a text's tables if a header with semicolons proves it, otherwise None.
+    """Return the format of a text's tables if a header with semicolons proves it, otherwise None.
 
     Args:
         head: The beginning of the text.
@@ -361,7 +361,7 @@ def semicolons_in(head: bytes, cues: Cues) -> Semicolons | None:
 
 
 def _cells(lines: Sequence[bytes]) -> pl.DataFrame | None:
-    """The cells of lines as text columns; None unless each line is a row with all cells."""
+    """Return the cells of lines as text columns; None unless each line is a row with all cells."""
     width = len(split_cells(lines[0].decode("utf-8", "replace"), ";"))
     if width <= _LEAST:
         return None

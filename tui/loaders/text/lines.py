@@ -83,7 +83,7 @@ def whole_lines(
 
 
 def _split(parts: list[bytes]) -> tuple[bytes, bytes]:
-    """The whole lines in some parts, and the rest; a single part of whole lines is not copied."""
+    """Return the whole lines in some parts, and the rest; a single part of whole lines is not copied."""
     end = parts[-1].rfind(b"\n") + 1
     if end:
         # Joining bytes releases the GIL; joining views would not.
@@ -94,7 +94,7 @@ def _split(parts: list[bytes]) -> tuple[bytes, bytes]:
 
 
 def _with_lines_cut(data: bytes, limit: int) -> Iterator[LinePiece]:
-    """Whole lines as pieces; each overlong line ends a piece."""
+    """Yield whole lines as pieces; each overlong line ends a piece."""
     start = position = 0
     while len(data) - position > limit + 1:
         newline = data.rfind(b"\n", position, position + limit + 1)
@@ -110,7 +110,7 @@ def _with_lines_cut(data: bytes, limit: int) -> Iterator[LinePiece]:
 
 
 def _beginning(line: bytes, limit: int) -> bytes:
-    """The first bytes of a line, cut between characters."""
+    """Return the first bytes of a line, cut between characters."""
     end = limit
     while limit - end < 3 and line[end] & 0xC0 == 0x80:
         end -= 1
@@ -133,7 +133,7 @@ class Encoding:
 
 
 def encoding_of(head: bytes) -> Encoding:
-    """The encoding of an input that begins with ``head``; UTF-8 by default.
+    """Return the encoding of an input that begins with ``head``; UTF-8 by default.
 
     UTF-16 without a mark is recognized by zero bytes: every other byte of mostly Latin text.
     """
@@ -166,7 +166,7 @@ def as_utf8(encoding: Encoding, chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def has_bare_returns(head: bytes) -> bool:
-    """Whether lines end with carriage returns alone, as in spreadsheets saved for classic Mac OS."""
+    """Return whether lines end with carriage returns alone, as in spreadsheets saved for classic Mac OS."""
     return head.count(b"\r") > 1 and b"\n" not in head and b"\0" not in head
 
 
@@ -250,7 +250,7 @@ _MEANING: Final = {
 
 
 def has_markup(head: bytes) -> bool:
-    """Whether an input that begins with ``head`` is or contains HTML.
+    """Return whether an input that begins with ``head`` is or contains HTML.
 
     >>> has_markup(b"<!DOCTYPE html>"), has_markup(b"f&lt;int&gt;"), has_markup(b"void f<int>(T&)")
     (True, True, False)
@@ -259,7 +259,7 @@ def has_markup(head: bytes) -> bool:
 
 
 def without_markup(data: bytes) -> bytes:
-    """Lines without the HTML tags of preformatted text around them, with entities decoded.
+    """Return lines without the HTML tags of preformatted text around them, with entities decoded.
 
     The number of lines stays the same.
 
@@ -283,7 +283,7 @@ _SEVERAL_LINES: Final = re.compile(rb'(?<!\\)(?:\\\\)*\\n(?!")')
 
 
 def is_notebook(head: bytes) -> bool:
-    r"""Whether an input that begins with ``head`` is a notebook, or lines of one.
+    r"""Return whether an input that begins with ``head`` is a notebook, or lines of one.
 
     >>> is_notebook(b'{\n "cells": [\n'), is_notebook(b'{"traceEvents": []}')
     (True, False)
@@ -292,7 +292,7 @@ def is_notebook(head: bytes) -> bool:
 
 
 def decode_notebook(data: bytes) -> bytes:
-    r"""Whole lines of a notebook; JSON strings that are alone on a line are decoded.
+    r"""Decode JSON strings that are alone on a line, in whole lines of a notebook.
 
     The number of lines stays the same: a string of several lines is not decoded.
 
@@ -368,7 +368,7 @@ class JsonText:
         return cls(is_lines=False) if is_some or (_BEGINS.match(head) and first_line.count(b'"') > 2) else None
 
     def text(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """The text in the chunks of the input, as whole lines."""
+        """Yield the text in the chunks of the input, as whole lines."""
         held = self._key = b""
         for chunk in chunks:
             data = held + chunk
@@ -387,7 +387,7 @@ class JsonText:
             yield rest
 
     def _record(self, line: bytes) -> bytes:
-        """The text of a line that is a JSON object, or in which Python shows a text; any other line as it is."""
+        """Return the text of a line that is a JSON object, or in which Python shows a text; any other line as it is."""
         if not line.lstrip().startswith(b"{"):
             return _SHOWN_ESCAPES.sub(_escaped, line) if line.count(b"\\n") > _FEW else line
         self._key = b""
@@ -395,7 +395,7 @@ class JsonText:
 
     @staticmethod
     def _end_of_strings(data: bytes) -> int:
-        """The length of ``data`` up to a string that goes on, or that may be a key."""
+        """Return the length of ``data`` up to a string that goes on, or that may be a key."""
         end = 0
         for found in _JSON_STRING.finditer(data):
             if found.end() == len(data):
@@ -423,7 +423,7 @@ def _escaped(found: re.Match[bytes]) -> bytes:
 
 
 def _text_of(string: bytes) -> bytes:
-    """The lines of a JSON string, also where it is how Python shows a string."""
+    """Return the lines of a JSON string, also where it is how Python shows a string."""
     try:
         text = json.loads(string.decode("utf-8", "surrogateescape"), strict=False)
     except ValueError:
@@ -505,7 +505,7 @@ _NEAR: Final = 1 << 16
 
 
 def tag_of(data: bytes) -> re.Pattern[bytes] | None:
-    r"""The pattern of the tag before each line of a text, if the lines of a profile have one.
+    r"""Return the pattern of the tag before each line of a text, if the lines of a profile have one.
 
     A tag is recognized by its shape, or is the same, except for numbers, before the title of a result and the header
     below. If lines of several processes may alternate without naming their process, lines of other processes
@@ -556,14 +556,14 @@ def later_tag(data: bytes) -> re.Pattern[bytes] | None:
 
 
 def lines_of_others(tag: re.Pattern[bytes], data: bytes) -> list[bytes]:
-    """The tags of lines that are left out because they belong to another process, one per line."""
+    """Return the tags of lines that are left out because they belong to another process, one per line."""
     if "other" not in tag.groupindex:
         return []
     return [found["other"] for found in tag.finditer(data) if found["other"] is not None]
 
 
 def _shape_of(tag: bytes, varying: re.Pattern[bytes] = _NUMBER) -> bytes:
-    """The pattern of a tag with any numbers, or any times; blanks at its end may be missing at the end of the line."""
+    """Return the pattern of a tag with any numbers or times; blanks at its end are optional at the line's end."""
     bare = tag.rstrip(b" \t")
     blanks = tag[len(bare) :]
     shape, end = b"", 0

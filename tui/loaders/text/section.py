@@ -102,7 +102,7 @@ class TableSink(Protocol):
 
 
 def split_cells(text: str, separator: str = ",") -> list[str]:
-    """The cells of a line; empty if it is not separated values.
+    """Return the cells of a line; empty if it is not separated values.
 
     >>> split_cells('1,"f<int, 4>",')
     ['1', 'f<int, 4>', '']
@@ -114,7 +114,7 @@ def split_cells(text: str, separator: str = ",") -> list[str]:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Distinct names for columns: empty names, duplicates and ``line`` get a number.
+    """Return distinct names for columns: empty names, duplicates and ``line`` get a number.
 
     >>> unique_names(["name", "", "name", "line"])
     ['name', 'column 1', 'name 2', 'line 3']
@@ -164,7 +164,7 @@ class CellValues:
         return column in self.cells.columns
 
     def first_of(self, *columns: str) -> str:
-        """The first of some columns that the table has; if it has none, the first of them."""
+        """Return the first of some columns that the table has; if it has none, the first of them."""
         return next((column for column in columns if column in self), columns[0])
 
     @property
@@ -173,7 +173,7 @@ class CellValues:
         return self.cells[LINE]
 
     def text(self, column: str) -> pl.Series:
-        """A column of text; null if empty."""
+        """Return a column of text; null if empty."""
         if column not in self:
             return pl.Series(column, [None] * self.cells.height, pl.String)
         texts = self._strings(column)
@@ -181,15 +181,15 @@ class CellValues:
         return texts.set(nothing, None) if nothing.any() else texts
 
     def name(self, column: str) -> pl.Series:
-        """A column of names, categorical."""
+        """Return a column of names, categorical."""
         return self.text(column).cast(NAME)
 
     def number(self, column: str) -> pl.Series:
-        """A column of numbers, with or without thousands separators (commas)."""
+        """Return a column of numbers, with or without thousands separators (commas)."""
         return self._read(column, pl.Float64())
 
     def whole(self, column: str, dtype: pl.DataType | None = None) -> pl.Series:
-        """A column of integers, cast to ``dtype``; null, with an issue, if out of range."""
+        """Return a column of integers, cast to ``dtype``; null, with an issue, if out of range."""
         values = self._read(column, pl.Int64())
         if dtype is None:
             return values
@@ -198,14 +198,14 @@ class CellValues:
         return narrow
 
     def time_ns(self, column: str, unit: str | None) -> pl.Series:
-        """A column of times in a unit (default: nanoseconds), as whole nanoseconds."""
+        """Return a column of times in a unit (default: nanoseconds), as whole nanoseconds."""
         factor = NS_PER_UNIT.get(unit or "ns")
         if factor is None:
             return pl.Series(column, [None] * self.cells.height, pl.Int64)
-        return self.scaled(column, factor)
+        return self.scale(column, factor)
 
-    def scaled(self, column: str, factor: int) -> pl.Series:
-        """A column of numbers times a factor, rounded to whole numbers."""
+    def scale(self, column: str, factor: int) -> pl.Series:
+        """Return a column of numbers times a factor, rounded to whole numbers."""
         exact = self.cells[column].cast(pl.Int64, strict=False) if column in self else pl.Series([], dtype=pl.Int64)
         if factor == 1 and column in self and exact.null_count() == self.cells[column].null_count():
             return exact
@@ -219,7 +219,7 @@ class CellValues:
         return exact.fill_null(rounded) if exact.len() else rounded
 
     def decimals(self, column: str) -> int:
-        """The largest number of decimals in a column of numbers."""
+        """Return the largest number of decimals in a column of numbers."""
         if column not in self or self.cells.schema[column] != pl.String:
             return 0
         found = self._strings(column).str.extract(r"\.([0-9]+)\s*$").str.len_chars().max()
@@ -261,7 +261,7 @@ class CellValues:
 
 
 def decimal_sign(texts: pl.Series) -> str | None:
-    """The decimal sign of a text's numbers; None if they do not prove one.
+    """Return the decimal sign of a text's numbers; None if they do not prove one.
 
     ``1,234.5`` and ``0.5`` prove a point, ``1.234,5`` and ``9,00`` a comma; ``1,024`` proves nothing. Contradictory
     numbers prove nothing either.

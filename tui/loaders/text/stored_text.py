@@ -39,7 +39,7 @@ class LineRange:
     """Its first and last bytes, to recognize it in a file that has grown."""
 
     def is_still(self, data: bytes) -> bool:
-        """Whether ``data``, read at its position, is unchanged; the last newline may be missing in the input."""
+        """Return whether ``data``, read at its position, is unchanged; the last newline may be missing in the input."""
         return len(data) == self.size and _edges(data) == self.edges and _newlines(data) == self.line_count - 1
 
 
@@ -89,7 +89,7 @@ class StoredText:
 
     @classmethod
     def again(cls, name: str, fd: int, ranges: Sequence[LineRange], *, is_copy: bool) -> StoredText:
-        """A text that was loaded before, from its stored description.
+        """Return a text that was loaded before, from its stored description.
 
         Args:
             name: The name of the input, for messages.
@@ -115,7 +115,7 @@ class StoredText:
         return self._is_copy
 
     def copied(self) -> Iterator[bytes]:
-        """The bytes of the copy, in pieces."""
+        """Yield the bytes of the copy, in pieces."""
         offset = 0
         while data := os.pread(self._fd, 1 << 20, offset):
             yield data
@@ -139,7 +139,7 @@ class StoredText:
             self._line_count += line_count
 
     def lines(self, first: int, count: int) -> list[str]:
-        """Lines from number ``first`` (from 1), as in the input, cut at `LINE_LIMIT` characters.
+        """Return lines from number ``first`` (from 1), as in the input, cut at `LINE_LIMIT` characters.
 
         If they cannot be read again, the first of them gives the reason and the others are empty.
         """

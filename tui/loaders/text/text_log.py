@@ -314,13 +314,13 @@ class _LogReader:
 
 
 def looks_like_text(head: bytes) -> bool:
-    """Whether an input that begins with ``head`` is likely text: few control characters besides those of terminals."""
+    """Return whether an input that begins with ``head`` is likely text, with few control characters."""
     controls = head.translate(None, bytes(code for code in range(256) if code >= 32 or code in b"\0\a\b\t\n\f\r\x1b"))
     return len(controls) <= 0.01 * len(head)
 
 
 def cut(text: str, limit: int = 80) -> str:
-    """A text for a message, cut to ``limit`` characters."""
+    """Return a text for a message, cut to ``limit`` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
