@@ -96,7 +96,7 @@ class Clipboard:
         return message
 
     def _to_file(self, text: str) -> Path:
-        """Write to the first free ``proftui-copy-<n>.tsv``."""
+        """Write the text to the first free ``proftui-copy-<n>.tsv``."""
         writable = os.access(self._directory, os.W_OK)
         directory = self._directory if writable else Path(tempfile.gettempdir())
         for number in count(1):
@@ -111,36 +111,36 @@ class Clipboard:
 
 
 class AppServices:
-    """What tables and charts ask of the application. This one knows nothing: it serves an app that provides none."""
+    """The services that the application provides to tables and charts; these defaults serve other apps."""
 
     color = "truecolor"
-    """What the terminal can show: truecolor, 256, 16 or none."""
+    """The colors of the terminal: truecolor, 256, 16 or none."""
     opened_name = ""
     """What is open as the user named it, for exports."""
     global_filter = ""
     """The filter that applies to every view."""
     arrangements: Arrangements | None = None
-    """How tables were arranged, from run to run."""
+    """The saved arrangements of tables."""
 
     def set_global_filter(self, text: str) -> bool:
-        """Filter every view; empty: no longer. False where there is one view alone."""
+        """Filter every view; an empty text removes the filter. Return False if there is only one view."""
         del text
         return False
 
     def noted_keys(self, pane: TablePane) -> Sequence[Key]:
-        """The keys of the rows of a table that have notes."""
+        """Return the keys of the rows of a table that have notes."""
         del pane
         return ()
 
 
 @runtime_checkable
 class HostsTables(Protocol):
-    """A view, as its tables see it."""
+    """The view of a table."""
 
     VIEW: str
 
     def about(self, title: str) -> dict[str, Any]:
-        """What the table of a title is of, for exports: what `tui.output.export.About` wants to know of it."""
+        """Return the description of a table for exports, as `tui.output.export.About`."""
 
 
 _NONE = AppServices()
@@ -148,12 +148,12 @@ _SERVICES: WeakKeyDictionary[App[Any], AppServices] = WeakKeyDictionary()
 
 
 def provide_services(app: App[Any], services: AppServices) -> None:
-    """Have the widgets of an app ask these services."""
+    """Set the services that the widgets of an app use."""
     _SERVICES[app] = services
 
 
 def services_of(widget: Widget) -> AppServices:
-    """The services of the app that a widget runs in."""
+    """Return the services of a widget's app."""
     return _SERVICES.get(widget.app, _NONE)
 
 
@@ -175,7 +175,7 @@ def copy_text(app: App[Any], text: str) -> str:
 
 
 def call_after(pump: MessagePump, seconds: float, do: Callable[[], object]) -> asyncio.TimerHandle:
-    """Have a widget, a screen or the app do something after a while; ``cancel`` of what comes back prevents it.
+    """Call a function of a widget, a screen or the app after a delay; ``cancel`` of the result prevents it.
 
     Textual's own timer is for what may as well not come about: where the process stands still for as long as the timer
     is to run, just as it is begun, it takes the moment for missed and never does anything.

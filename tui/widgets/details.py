@@ -50,7 +50,7 @@ class Details:
     lines: tuple[tuple[int, Content], ...]
 
     def wrapped(self, width: int) -> list[Content]:
-        """The lines in so many cells.
+        """Return the lines, wrapped to a width.
 
         >>> sections([("", [("name", "a long value", "")])]).wrapped(26)[0].plain
         'name  a long value'
@@ -68,7 +68,7 @@ class Details:
 
 
 def _wrap(line: Content, width: int) -> list[Content]:
-    """A line in lines of so many cells; names and paths that are longer break behind a separator.
+    """Wrap a line; names and paths that are longer break after a separator.
 
     >>> [part.plain for part in _wrap(Content("void at::native::softmax<float, int>"), 20)]
     ['void at::native::', 'softmax<float, int>']
@@ -89,7 +89,7 @@ def _wrap(line: Content, width: int) -> list[Content]:
 
 
 def sentence_case(lines: Sequence[Line]) -> list[Line]:
-    """Lines whose labels begin with a capital, behind their indentation.
+    """Return the lines with labels that begin with a capital letter after their indentation.
 
     >>> sentence_case([("call took", "3 ms", ""), ("  by warps", "4", "")])
     [('Call took', '3 ms', ''), ('  By warps', '4', '')]
@@ -98,7 +98,7 @@ def sentence_case(lines: Sequence[Line]) -> list[Line]:
 
 
 def sections(parts: Iterable[tuple[str, Sequence[Line]]]) -> Details:
-    """Headed blocks of lines, labels aligned throughout."""
+    """Return headed blocks of lines, with all labels aligned."""
     blocks = [(heading, list(lines)) for heading, lines in parts if lines]
     width = max((len(label) for _, lines in blocks for label, _, _ in lines), default=0) + LABEL_GAP
     text: list[tuple[int, Content]] = []
@@ -113,7 +113,7 @@ def sections(parts: Iterable[tuple[str, Sequence[Line]]]) -> Details:
 
 
 def below_note(text: str, origin: str, details: Details) -> Details:
-    """Details below what the user wrote.
+    """Return details below the user's note.
 
     Args:
         text: What they wrote, of one line or more.
@@ -126,7 +126,7 @@ def below_note(text: str, origin: str, details: Details) -> Details:
 
 
 class DetailText(Widget):
-    """Shows details; what has to be wrapped stays in the column of the values."""
+    """Shows details; long values are wrapped within the column of values."""
 
     DEFAULT_CSS = """
     DetailText { height: auto; }
@@ -146,18 +146,18 @@ class DetailText(Widget):
         return len(self._details.wrapped(width))
 
     def render(self) -> Content:
-        """The lines."""
+        """Render the lines."""
         return Content("\n").join(self._details.wrapped(self.content_size.width))
 
 
 def whole_value(kind: ColumnKind, value: object) -> str:
-    """A value by itself, with all the digits that its kind is distinguished by."""
+    """Return a value as text, with all significant digits of its kind."""
     largest = value if isinstance(value, int | float) and not isinstance(value, bool) else None
     return format_value(kind, value, unit=column_unit(kind, largest) if kind is ColumnKind.TIME else None)
 
 
 def _column_value(column: Column, value: object) -> str:
-    """A value of a column by itself."""
+    """Return a value of a column as text."""
     text = whole_value(column.kind, value)
     return text.removesuffix("×") if column.is_unit_in_title else text
 
@@ -165,7 +165,7 @@ def _column_value(column: Column, value: object) -> str:
 def row_details(
     spec: TableSpec, row: Mapping[str, Any], *, frame_columns: Sequence[str], more: Sequence[Line] = ()
 ) -> Details:
-    """Every value of a row, whole, with the columns that the table does not show after those that it does.
+    """Return every value of a row, uncut: first the columns that the table shows, then the others.
 
     At last the columns in which it has no value.
 
@@ -222,19 +222,19 @@ class DetailPane(VerticalScroll):
     """
 
     class Covered(Message):
-        """The pane hides the tables, for which there is no room beside it any more."""
+        """The pane now covers the tables: there is no room beside it."""
 
     class Uncovered(Message):
-        """The pane hides the tables no longer: they can have the keys again."""
+        """The pane no longer covers the tables."""
 
     def compose(self) -> ComposeResult:
         """One block of text."""
         yield DetailText(id="detail-text")
 
     def on_resize(self) -> None:
-        """Take the keys where the pane hides now what had them, and give them back where it no longer does."""
+        """Take the focus if the pane covers the focused widget, and return it when it no longer does."""
         if self.is_open:
-            # What is hidden loses the focus after this.
+            # A hidden widget loses the focus after this.
             self.call_after_refresh(self._pass_focus)
             self.call_after_refresh(self.take_spare_lines)
 
@@ -272,7 +272,7 @@ class DetailPane(VerticalScroll):
         self.take_spare_lines()
 
     def take_spare_lines(self) -> None:
-        """Below a single table: have the lines that its rows leave empty."""
+        """Below a single table, take the lines that its rows leave empty."""
         body, tables = self.screen.query_one("#body"), self.screen.query(FrameTable)
         is_below = self.screen.has_class("-normal") or self.screen.has_class("-wide", "-tall", "-below")
         if not (self.is_open and is_below and len(tables) == 1):
@@ -284,7 +284,7 @@ class DetailPane(VerticalScroll):
         body.styles.height = max(MIN_BODY_LINES, min(wanted, most))
 
     def _mark_screen(self, *, is_open: bool) -> None:
-        # Textual would look up the styles of all widgets of the screen: only these have others beside details.
+        # Textual would update the styles of all widgets of the screen; only these change.
         self.screen.set_class(is_open, "-detail", update=False)
         self.app.stylesheet.update_nodes(self.screen.query("#body, TablePane.linked"))
 
@@ -303,7 +303,7 @@ def with_blocks(first: Details, blocks: Sequence[tuple[str, Sequence[Line]]]) ->
 
 
 def slow_lines(known: DurationSpread | None) -> list[Line]:
-    """Where the slow launches are; nothing where there are none."""
+    """Return where the slow launches are; empty if there are none."""
     if known is None or not known.slow:
         return []
     lines: list[Line] = [
@@ -330,7 +330,7 @@ def _parts(parts: Sequence[SlowPart], none: str) -> str:
 
 
 def variant_lines(table: pl.DataFrame) -> list[Line]:
-    """The variants with most time; nothing where there is one only."""
+    """Return the variants with most time; empty if there is only one."""
     if table.height < 2:
         return []
     lines: list[Line] = []
@@ -347,7 +347,7 @@ def variant_lines(table: pl.DataFrame) -> list[Line]:
 
 
 def gain_lines(gains: Sequence[Saving]) -> list[Line]:
-    """What each GPU would gain, and what that rests on; nothing where no start times are known."""
+    """Return what each GPU would gain, and the assumptions; empty if no start times are known."""
     lines: list[Line] = []
     for gain in gains[:PARTS_SHOWN]:
         where = f" on GPU {gain.device if gain.device is not None else '?'}" if len(gains) > 1 else ""
@@ -363,14 +363,14 @@ def gain_lines(gains: Sequence[Saving]) -> list[Line]:
 
 
 def _each(gain: Saving, gained_ns: int, each_ns: float | None) -> str:
-    """What that is for each iteration, else of the time that the GPU was busy."""
+    """Return the gain for each iteration, otherwise as a share of the time that the GPU was busy."""
     if each_ns is not None and gain.iterations is not None and gain.iterations > 1:
         return f"{duration(round(each_ns))} in each of {count(gain.iterations)} iterations"
     return f"{percent(100 * gained_ns / gain.busy_ns)} of the busy time" if gain.busy_ns else ""
 
 
 def next_lines(known: ProfilingCommand | None) -> list[Line]:
-    """The command that profiles a launch, or why there is none."""
+    """Return the command that profiles a launch, or why there is none."""
     if known is None:
         return []
     if known.command is None:
@@ -379,7 +379,7 @@ def next_lines(known: ProfilingCommand | None) -> list[Line]:
 
 
 def advice_lines(advice: Sequence[OccupancyAdvice], waves: float | None = None) -> list[Line]:
-    """What would raise the occupancy of a launch; nothing does whose blocks are all on the GPU at once."""
+    """Return what would raise the occupancy of a launch; empty if all of its blocks are on the GPU at once."""
     if advice and waves is not None and waves <= 1:
         return [("", "only a larger grid helps: all blocks of this one fit on the GPU at once", "")]
     lines: list[Line] = []
@@ -411,7 +411,7 @@ _WHERE_FROM: Final = {
 
 
 def op_details(spec: TableSpec, row: Mapping[str, Any], calls: OpCalls, *, kernels_ns: int | None) -> Details:
-    """What an op cost, what it was called with, and what is around it.
+    """Return the cost of an op, its arguments, and the surrounding modules and stacks.
 
     Args:
         spec: The table of ops.
@@ -453,7 +453,7 @@ def _after(lines: Sequence[Line], column: str) -> int:
 
 
 def _cut(text: str) -> str:
-    """A text, with the number of characters that are left out where it is too long."""
+    """Cut a long text, with the number of characters that are left out."""
     left = len(text) - MAX_VALUE_CHARACTERS
     return text if left <= 0 else f"{text[:MAX_VALUE_CHARACTERS]}… and {count(left)} characters more"
 
@@ -463,7 +463,7 @@ def _calls(number: int) -> str:
 
 
 def _told(label: str, values: ArgumentValues) -> list[Line]:
-    """One line a value, with the number of its calls; the label stands at the first."""
+    """Return a line for each value, with its number of calls; the first line has the label."""
     lines = [
         (label if not index else "", _cut(value.text), _calls(value.calls)) for index, value in enumerate(values.most)
     ]
@@ -473,7 +473,7 @@ def _told(label: str, values: ArgumentValues) -> list[Line]:
 
 
 def _stacks(stacks: ArgumentValues) -> list[Line]:
-    """The innermost source lines of each stack, one a line."""
+    """Return the innermost source lines of each stack."""
     lines: list[Line] = []
     for value in stacks.most:
         frames = [frame.strip() for frame in value.text.split(";") if frame.strip()]

@@ -48,7 +48,7 @@ class Crumbs(Widget):
         self.refresh()
 
     def render(self) -> Content:
-        """Fit both into the line."""
+        """Render the path and the facts on one line."""
         width = self.content_size.width
         path, facts = fit(self._path, self._facts, width)
         before, last = path[:-1], path[-1:] or [""]
@@ -124,7 +124,7 @@ class KeyFooter(Footer):
         self._looks = False
 
     def compose(self) -> ComposeResult:
-        """The chosen keys, in their order."""
+        """The chosen keys, in order."""
         self._shown = self._chosen() if self._bindings_ready else []
         for one in self._shown:
             yield self._key(one)
@@ -136,7 +136,7 @@ class KeyFooter(Footer):
         return made.data_bind(compact=Footer.compact)
 
     def _change(self, widget: FooterKey, one: tuple[Binding, bool, str]) -> None:
-        """Have a widget show another key: a new one takes several times as long."""
+        """Show another key in an existing widget; a new widget takes several times as long."""
         binding, enabled, tooltip = one
         widget.key, widget.key_display = binding.key, self.app.get_key_display(binding)
         widget.description, widget.action, widget._disabled = binding.description, binding.action, not enabled
@@ -145,7 +145,7 @@ class KeyFooter(Footer):
         widget.refresh(layout=True)
 
     def _chosen(self) -> list[tuple[Binding, bool, str]]:
-        """The keys to show, and whether each works."""
+        """Return the keys to show, and whether each works."""
         offered: dict[str, tuple[Binding, bool, str]] = {}
         for node, binding, enabled, tooltip in self.screen.active_bindings.values():
             if binding.show and binding.action not in getattr(node, "idle_actions", ()):
@@ -160,11 +160,11 @@ class KeyFooter(Footer):
         return [offered[method] for method in footer_keys(list(offered), self.app.size.width, cells)]
 
     def on_resize(self) -> None:
-        """There is other room for keys."""
+        """Choose the keys for the new width."""
         self.bindings_changed(self.screen)
 
     def bindings_changed(self, screen: Screen[Any]) -> None:
-        """Other keys may work now: look once all that has been asked for is done."""
+        """Choose the keys again, after all waiting calls."""
         self._bindings_ready = True
         if screen.app.app_focus and self.is_attached and screen is self.screen and not self._looks:
             self._looks = True
@@ -192,7 +192,7 @@ MORE_CELLS: Final = 5
 
 
 class TabBar(Widget):
-    """Titles of parts; one that the input cannot feed is dim, and in parentheses where no color is sent.
+    """The titles of tabs; those without data are dim, or in parentheses without colors.
 
     Args:
         titles: Of the parts.
@@ -205,7 +205,7 @@ class TabBar(Widget):
     """
 
     class Chosen(Message):
-        """A part was clicked."""
+        """A tab was clicked."""
 
         def __init__(self, place: int) -> None:
             super().__init__()
@@ -219,7 +219,7 @@ class TabBar(Widget):
         self._current = 0
 
     def show(self, current: int, fed: Sequence[bool]) -> None:
-        """Show another part as the present one.
+        """Show another tab as the current one.
 
         Args:
             current: Its place.
@@ -229,7 +229,7 @@ class TabBar(Widget):
         self.refresh()
 
     def _shown_hint(self) -> str:
-        """The hint, but for the usual one where the titles need its room: keys alone would say nothing."""
+        """Return the hint; the usual one is left out if the titles need its width."""
         return "" if self._hint == TAB_KEYS_HINT and self._wanted() > self._room(TAB_KEYS_HINT) else self._hint
 
     def _wanted(self) -> int:
@@ -239,7 +239,7 @@ class TabBar(Widget):
         return self.content_size.width - cell_width(hint) - 1
 
     def _shown(self, room: int) -> list[int]:
-        """The places of the titles: those without data give way, the ones furthest from the present part first."""
+        """Return the positions of the titles that fit; those without data are left out first, furthest first."""
         shown = list(range(len(self._titles)))
         unfed = [place for place in shown if not self._fed[place] and place != self._current]
         for place in sorted(unfed, key=lambda place: (-abs(place - self._current), -place)):
@@ -249,17 +249,17 @@ class TabBar(Widget):
         return shown
 
     def _parts(self) -> list[tuple[int | None, str, str]]:
-        """Place, text and style of each part; at last how many are left out."""
+        """Return the position, text and style of each title, and the number of those left out."""
         room = self._room(self._shown_hint())
         shown = list(range(len(self._titles))) if self._wanted() <= room else self._shown(room)
         left_out = len(self._titles) - len(shown)
         room -= MORE_CELLS if left_out else 0
         widths = [cell_width(self._titles[place]) for place in shown]
         most = max(widths)
-        # The longest titles give way first.
+        # The longest titles are cut first.
         while most > MIN_TAB_CELLS and sum(min(width, most) + 3 for width in widths) > room:
             most -= 1
-        # Dim twice, it could hardly be read; the sixteen colors have no gray, and some terminals show nothing as dim.
+        # Not dim in addition to muted: that is hard to read. 16 colors have no gray, and some terminals ignore dim.
         unfed_style = "dim" if self.app.native_ansi_color else "$text-muted"
         unfed_signs = "()" if services_of(self).color == "none" else "  "
         parts: list[tuple[int | None, str, str]] = []
@@ -273,7 +273,7 @@ class TabBar(Widget):
         return [*parts, (None, f" +{left_out}", unfed_style)] if left_out else parts
 
     def render(self) -> Content:
-        """The titles, and the keys at the right."""
+        """Render the titles, with the keys on the right."""
         pieces: list[Content] = []
         used = 0
         for _, text, style in self._parts():
@@ -284,7 +284,7 @@ class TabBar(Widget):
         return Content("").join([*pieces, Content.styled(" " * gap + hint, "$text-muted")])
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the part under the pointer."""
+        """Choose the clicked tab."""
         at = event.get_content_offset(self)
         if at is None:
             return

@@ -1,4 +1,4 @@
-"""Lines to type in: editors, and the bars at the foot of a view for a text to find and the ``:`` command line."""
+"""Input lines: editors, and the bars at the foot of a view for searches and the ``:`` command line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class KeysReady(Message):
-    """Sent to the application: what held keys may be over.
+    """Tells the application that the keys in its queue may be handled now.
 
     Args:
         is_void: What the keys that wait were typed for has not come about.
@@ -44,20 +44,20 @@ class PendingEntry:
     def __init__(self, widget: Widget) -> None:
         self.widget = widget
         self.is_pending = False
-        """Whether the text was entered and is being carried out."""
+        """Whether an entered text is still being carried out."""
 
     def begin(self) -> None:
-        """From now on keys wait."""
+        """Make keys wait from now on."""
         self.is_pending = True
 
     def done(self) -> None:
-        """What was entered has been carried out: keys that wait act on what has the focus now."""
+        """Let waiting keys act on the focused widget: the entered text was carried out."""
         if self.is_pending:
             self.is_pending = False
             self.widget.app.post_message(KeysReady())
 
     def cancel(self) -> None:
-        """The widget is typed into: keys that wait were for nothing."""
+        """Drop waiting keys: the user types into the widget again."""
         if self.is_pending:
             self.is_pending = False
             self.widget.app.post_message(KeysReady(is_void=True))
@@ -65,23 +65,23 @@ class PendingEntry:
 
 @runtime_checkable
 class HasPendingEntry(Protocol):
-    """A widget whose enter takes a while to be carried out."""
+    """A widget whose entered text takes a while to be carried out."""
 
     entry: PendingEntry
 
 
 class PlainLine(Input):
-    """Textual's own, with a cursor that stands still: a blinking one sends bytes for ever, over slow lines too."""
+    """Textual's input with a cursor that does not blink: blinking sends bytes over slow connections all the time."""
 
     cursor_blink = Reactive(False, init=False)
 
 
 class EnteredLine(Input):
-    """A line whose enter takes a while: `entry.done` is to be called once it is carried out."""
+    """An input whose entered text takes a while; call `entry.done` once it has been carried out."""
 
     cursor_blink = Reactive(False, init=False)
     virtual_size = Reactive(Size(0, 0))
-    """As Textual's, but that the screen is not laid out again for every letter."""
+    """As in Textual, without a layout of the screen for every letter."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -95,7 +95,7 @@ class EnteredLine(Input):
         if self.entry.is_pending and event.key == "escape":
             self.entry.cancel()
         elif event.key == "enter" and not self.entry.is_pending:
-            # Here and now: as a binding it would come after the keys that follow.
+            # Not as a binding, which would run after the following keys.
             event.stop()
             event.prevent_default()
             self.entry.begin()
@@ -103,7 +103,7 @@ class EnteredLine(Input):
 
 
 class PlainEditor(TextArea):
-    """Text that wraps, without numbers of lines.
+    """An editor that wraps text, without line numbers.
 
     Args:
         text: What stands there at first.
@@ -129,12 +129,12 @@ class PlainEditor(TextArea):
             highlight_cursor_line=False,
             placeholder=placeholder,
         )
-        # A blinking cursor sends bytes for ever: not over a slow line.
+        # A blinking cursor would send bytes over slow connections all the time.
         self.cursor_blink = False
 
 
 class FindBar(Horizontal):
-    """Hidden until it is opened; gone when a text is entered or it is left."""
+    """The search bar: hidden until it is opened, and after a text is entered or it is left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "leave", "Leave")]
     DEFAULT_CSS = """
@@ -148,7 +148,7 @@ class FindBar(Horizontal):
     """
 
     class Entered(Message):
-        """A text was typed; `FindBar.entry_done` is to be called when it has been looked for."""
+        """A text was entered; call `FindBar.entry_done` after the search."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -164,7 +164,7 @@ class FindBar(Horizontal):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is shown."""
+        """Whether the bar is shown."""
         return self.has_class("-open")
 
     def open(self, text: str) -> None:
@@ -173,7 +173,7 @@ class FindBar(Horizontal):
         line = self.query_one(EnteredLine)
         line.begin()
         line.value = text
-        # At once, not after the messages that wait: what is typed ahead belongs here.
+        # Immediately, not after the waiting messages: keys typed ahead belong here.
         self.screen.set_focus(line)
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class FindBar(Horizontal):
         self.remove_class("-open")
 
     def entry_done(self) -> None:
-        """The text has been looked for: what was typed after it goes to where it was found."""
+        """Let the keys typed after the text act where it was found."""
         self.query_one(EnteredLine).entry.done()
 
     def action_leave(self) -> None:
@@ -190,7 +190,7 @@ class FindBar(Horizontal):
         self.post_message(self.Closed())
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Hand the text on."""
+        """Post the entered text."""
         event.stop()
         self.close()
         self.post_message(self.Entered(event.value))
@@ -202,7 +202,7 @@ class _Line(EnteredLine):
         Binding("right", "cursor_right", "complete", key_display="right"),
         Binding("up", "recall(-1)", "previous", key_display="up"),
         Binding("down", "recall(1)", "after", key_display="down", show=False),
-        # As in a shell; from here it leads to no other pane.
+        # As in a shell; ctrl+p and ctrl+n do not leave the line.
         Binding("tab", "cursor_right", "complete", show=False),
     ]
 
@@ -217,17 +217,17 @@ class _Line(EnteredLine):
         self._recalled = 0
 
     def begin(self) -> None:
-        """Type into it, from its beginning."""
+        """Focus the line and clear it."""
         super().begin()
         self._recalled = len(self._lines)
         self.value = ""
 
     def keep(self, line: str) -> None:
-        """A line that can be recalled."""
+        """Add a line to the history."""
         self._lines.append(line)
 
     def action_recall(self, by: int) -> None:
-        """A command typed earlier."""
+        """Recall an earlier command."""
         if self._lines:
             self._recalled = max(0, min(len(self._lines) - 1, self._recalled + by))
             self.value = self._lines[self._recalled]
@@ -235,7 +235,7 @@ class _Line(EnteredLine):
 
 
 class CommandBar(Horizontal):
-    """One line to type a command in; hidden until it is opened, gone when it is entered or left.
+    """The command line: hidden until it is opened, and after a command is entered or it is left.
 
     Args:
         words: First words to complete.
@@ -255,7 +255,7 @@ class CommandBar(Horizontal):
     """
 
     class Entered(Message):
-        """A command was typed, or nothing; `CommandBar.entry_done` is to be called when it has been run."""
+        """A command was entered, or nothing; call `CommandBar.entry_done` after it has run."""
 
         def __init__(self, line: str) -> None:
             super().__init__()
@@ -274,7 +274,7 @@ class CommandBar(Horizontal):
         yield _Line(self._words)
 
     def open(self) -> None:
-        """Show the bar, empty, and type into it."""
+        """Show the empty bar and focus it."""
         self.add_class("-open")
         line = self.query_one(_Line)
         line.begin()
@@ -287,11 +287,11 @@ class CommandBar(Horizontal):
         self.post_message(self.Closed())
 
     def entry_done(self) -> None:
-        """What was typed after the line goes to where it has led."""
+        """Let the keys typed after the line act on the view that it opened."""
         self.query_one(_Line).entry.done()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Hand the command on."""
+        """Post the entered command."""
         event.stop()
         line = event.value.strip()
         self.action_close()
@@ -300,5 +300,5 @@ class CommandBar(Horizontal):
         self.post_message(self.Entered(line))
 
     def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
-        """Focus went elsewhere: the bar goes."""
+        """Hide the bar when it loses the focus."""
         self.remove_class("-open")

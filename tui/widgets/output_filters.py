@@ -1,4 +1,4 @@
-"""Lines as they are drawn: those that go to the screen directly, and filters for few colors and for ASCII."""
+"""The output of lines: lines rendered without Textual's wrapping, and filters for few colors and for ASCII."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class DrawsAhead(Protocol):
-    """A widget that can draw what the next key may show."""
+    """A widget that can render what the next key may show."""
 
     def draw_ahead(self) -> bool:
-        """Draw a little of what the next key may show, a few milliseconds' worth, and say whether there is more."""
+        """Render for a few milliseconds what the next key may show; return whether there is more."""
 
 
 def direct_lines(widget: Widget, crop: Region, usual: Callable[[Region], list[Strip]]) -> list[Strip]:
@@ -72,10 +72,10 @@ _ALLOWED: Final = frozenset(PATTERNS + "▁▂▃▄▅▆▇█ ")
 
 
 class SolidFills(LineFilter):
-    """Draws the patterns of bars and legends as solid blocks; texts that hold such a character stay as they are."""
+    """Replaces the patterns of bars and legends by solid blocks; texts with such characters stay unchanged."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Replace segments that are patterns alone."""
+        """Replace segments that consist of patterns."""
         return [
             Segment(text.translate(_SOLID), style, control)
             if not text.isascii() and _ALLOWED.issuperset(text)
@@ -86,7 +86,7 @@ class SolidFills(LineFilter):
 
 
 class AsciiOutput(LineFilter):
-    """Draws every character that is not ASCII as one that comes close, in as many cells.
+    """Replaces every character that is not ASCII by a similar one of the same width.
 
     Widgets draw Unicode whatever the terminal shows: this is the only place where that is known.
     """
@@ -100,13 +100,13 @@ class AsciiOutput(LineFilter):
 
 
 def _ascii_of(segment: Segment) -> str:
-    """The text of a segment in ASCII; the thumb of a scroll bar, which is a ground without letters, ends in blanks."""
+    """Return the text of a segment in ASCII."""
     is_scrollbar = segment.style is not None and "@mouse.down" in segment.style.meta
     return " " * segment.cell_length if is_scrollbar else to_ascii(segment.text)
 
 
 def output_filters(color: str, *, ascii_only: bool) -> tuple[LineFilter, ...]:
-    """The filters for a terminal.
+    """Return the filters for a terminal.
 
     Args:
         color: truecolor, 256, 16 or none.

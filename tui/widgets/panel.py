@@ -1,4 +1,4 @@
-"""A titled part of a screen, and lines of our own above a table."""
+"""A titled panel of a screen, and lines of text above a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class EdgePassed(Message):
-    """The cursor is moved on from the last line of a panel, or back from its first.
+    """The cursor was moved beyond the last or the first line of a panel.
 
     Args:
         step: 1 downwards, -1 upwards.
@@ -34,7 +34,7 @@ class EdgePassed(Message):
 
 
 class Panel(Vertical):
-    """A title on a rule, and what it heads.
+    """A title on a rule, with widgets below it.
 
     Args:
         title: Our own words.
@@ -59,13 +59,13 @@ class Panel(Vertical):
     def __init__(self, title: str, *children: Widget, note: str = "", id: str | None = None) -> None:  # noqa: A002
         super().__init__(*children, id=id)
         self.title = title
-        """Our own words."""
+        """The title; not from the profile."""
         self._note = note
         self._remark = ""
         self._show_title()
 
     def retitle(self, title: str) -> None:
-        """Head it with other words.
+        """Change the title.
 
         Args:
             title: As it stands on the screen: already made plain.
@@ -74,12 +74,12 @@ class Panel(Vertical):
         self._show_title()
 
     def annotate(self, note: str) -> None:
-        """Say something else in the smaller words."""
+        """Change the text at the right of the rule."""
         self._note = note
         self._show_title()
 
     def remark(self, text: str) -> None:
-        """Show what the user wrote on it, or nothing.
+        """Show the user's note on the panel, or none.
 
         Args:
             text: A line.
@@ -90,7 +90,7 @@ class Panel(Vertical):
 
     def _show_title(self) -> None:
         smaller = [(f"  {words}", "not bold $text-muted") for words in (self._note,) if words]
-        # The sign of rows with a note.
+        # The mark of rows with a note.
         smaller += [
             (f"  # {plain(words)}", "not bold $warning-ink on $warning-ground") for words in (self._remark,) if words
         ]
@@ -106,7 +106,7 @@ COLUMN_GAP: Final = 1
 
 
 def column_widths(width: int) -> list[int]:
-    """The cells of each column.
+    """Return the width of each column.
 
     >>> column_widths(78), column_widths(118), column_widths(198)
     ([78], [59, 58], [66, 65, 65])
@@ -117,12 +117,12 @@ def column_widths(width: int) -> list[int]:
 
 
 class ColumnsLayout(Layout):
-    """In the order of the widgets, each goes to the top of the shortest column: what comes first stays above."""
+    """Places each widget, in order, in the shortest column."""
 
     name = "columns"
 
     def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> ArrangeResult:
-        """Where each widget stands."""
+        """Return the position of each widget."""
         parent.pre_layout(self)
         viewport = parent.app.viewport_size
         widths = column_widths(size.width)
@@ -143,7 +143,7 @@ class ColumnsLayout(Layout):
 
 
 class Columns(Widget):
-    """As high as its longest column."""
+    """A container as high as its longest column."""
 
     DEFAULT_CSS = """
     Columns { height: auto; width: 1fr; }
@@ -151,30 +151,30 @@ class Columns(Widget):
 
     def __init__(self, *children: Widget, id: str | None = None) -> None:  # noqa: A002
         super().__init__(*children, id=id)
-        # Textual finds layouts that are named in CSS in a table of its own.
+        # Textual's CSS can only name its own layouts.
         self._columns = ColumnsLayout()
 
     @property
     def layout(self) -> Layout:
-        """Its children stand in columns."""
+        """The layout in columns."""
         return self._columns
 
 
 class NoteLine(Static):
-    """Words, wrapped where the room is too small; without any it takes no line."""
+    """A text, wrapped if necessary; an empty text takes no line."""
 
     DEFAULT_CSS = """
     NoteLine { height: auto; max-height: 2; padding: 0 1; color: $text-muted; display: none; }
     """
 
     def show(self, words: str) -> None:
-        """Say something else."""
+        """Change the text."""
         self.display = bool(words)
         self.update(Content(plain(words)))
 
 
 class WarningLine(NoteLine):
-    """What is missing, and what to do about it; without any it takes no line."""
+    """What is missing and what to do about it; an empty text takes no line."""
 
     DEFAULT_CSS = """
     WarningLine { color: $text-error; }
@@ -182,7 +182,7 @@ class WarningLine(NoteLine):
 
 
 class OfferLine(Static):
-    """Words in one line; what does not fit is cut in front of the key that takes the offer.
+    """A text on one line; it is cut before the key that accepts the offer.
 
     Args:
         words: What is offered.
@@ -202,7 +202,7 @@ class OfferLine(Static):
         self._how = how
 
     def render(self) -> Content:
-        """The line."""
+        """Render the line."""
         how = f": {self._how}"
         words = plain(self._words)
         room = max(1, self.content_size.width - len(how))
@@ -214,12 +214,12 @@ Draw = Callable[[int], Sequence[Content]]
 
 
 def sentence_lines(sentences: Sequence[tuple[str, str]], width: int) -> list[Content]:
-    """Sentences with their styles, wrapped."""
+    """Wrap sentences with their styles."""
     return [line for text, style in sentences for line in Content.styled(plain(text), style).wrap(max(20, width))]
 
 
 class HeadLines(Widget):
-    """Lines that somebody draws; nothing where there are none."""
+    """Lines that a function returns; hidden if there are none."""
 
     DEFAULT_CSS = """
     HeadLines { height: auto; padding: 0 1; }
@@ -239,7 +239,7 @@ class HeadLines(Widget):
         return self._draw(width) if self._draw is not None and width > 0 else ()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many lines as are drawn."""
+        """Return the number of lines."""
         return len(self._lines(width))
 
     def render(self) -> Content:

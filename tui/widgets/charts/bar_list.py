@@ -1,4 +1,4 @@
-"""A bar chart whose lines can be opened."""
+"""A bar chart with lines that can be opened."""
 
 from __future__ import annotations
 
@@ -68,22 +68,22 @@ class BarList(Widget, can_focus=True):
             return self.bars
 
     class RowOpened(_OfRow):
-        """The user opens a line."""
+        """The user opened a line."""
 
     class RowHighlighted(_OfRow):
-        """The cursor is on another line."""
+        """The cursor moved to another line."""
 
     class DetailRequested(_OfRow):
-        """The user wants the details of a line."""
+        """The user asked for the details of a line."""
 
     def __init__(self, rows: Sequence[BarRow] = (), *, empty: str = "", id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._rows = tuple(rows)
         self._empty = empty
         self.cursor = 0
-        """The line that the cursor is on."""
+        """The selected line."""
         self.is_waiting = False
-        """The lines are still being computed."""
+        """Whether the lines are still being computed."""
 
     @property
     def rows(self) -> tuple[BarRow, ...]:
@@ -92,16 +92,16 @@ class BarList(Widget, can_focus=True):
 
     @property
     def has_lines(self) -> bool:
-        """Whether there is anything that the cursor can be on."""
+        """Whether there are lines to select."""
         return bool(self._rows)
 
     def wait(self, sign: str) -> None:
-        """Show a sign until there are lines; a chart that waits can keep the focus."""
+        """Show a sign until the lines are computed; the chart can keep the focus meanwhile."""
         self.show([], empty=sign)
         self.is_waiting = True
 
     def show(self, rows: Sequence[BarRow], *, empty: str = "") -> None:
-        """Show other lines; the cursor stays on the line of the same key."""
+        """Show other lines; the cursor stays on the line with the same key."""
         key = self._rows[self.cursor].key if self._rows else ""
         self.is_waiting = False
         self._rows = tuple(rows)
@@ -110,34 +110,35 @@ class BarList(Widget, can_focus=True):
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """A line a row."""
+        """Return the number of rows."""
         return len(self._rows) or len(self._empty.splitlines())
 
     def render(self) -> Visual:
-        """The lines, the one under the cursor in reverse while the chart has the focus."""
+        """Render the lines; the selected one is in reverse while the chart has the focus."""
         if not self._rows:
             return Content("\n").join(Content.styled(plain(line), "$text-muted") for line in self._empty.splitlines())
         columns = bar_columns(self._rows, self.content_size.width)
         return Content("\n").join(bar_lines(self._rows, columns))
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line; the one under the cursor stands out."""
+        """Render one line; the selected one is highlighted."""
         strip = super().render_line(y)
         if not (self._rows and self.has_focus and self.row_at(y) == self.cursor):
             return strip
         style = self.get_component_rich_style("barlist--cursor", partial=True)
         if style.reverse:
-            # In reverse all is of one color: several on one line could not be told from the ground.
+            # Reverse video uses a single color: several colors on a line could not be distinguished from the
+            # background.
             drawn = [shaded(segment.text) if _is_bar(segment.text) else segment.text for segment in strip]
             return Strip([Segment(text, self.rich_style + style) for text in drawn], strip.cell_length)
         return Strip([Segment(segment.text, (segment.style or style) + style) for segment in strip], strip.cell_length)
 
     def row_at(self, line: int) -> int:
-        """The row that a line shows."""
+        """Return the row of a line."""
         return line
 
     def cursor_seen(self) -> None:
-        """Called when the cursor is on another line."""
+        """Handle a move of the cursor."""
 
     def _move_to(self, row: int) -> None:
         before = self.cursor
@@ -148,37 +149,37 @@ class BarList(Widget, can_focus=True):
             self.post_message(self.RowHighlighted(self, self._rows[self.cursor].key))
 
     def action_cursor_down(self) -> None:
-        """Line down; from the last one to what stands below."""
+        """Move down; from the last line to the widget below."""
         if self.cursor + 1 >= len(self._rows):
             self.post_message(EdgePassed(1))
         self._move_to(self.cursor + 1)
 
     def action_cursor_up(self) -> None:
-        """Line up; from the first one to what stands above."""
+        """Move up; from the first line to the widget above."""
         if not self.cursor:
             self.post_message(EdgePassed(-1))
         self._move_to(self.cursor - 1)
 
     def action_cursor_top(self) -> None:
-        """First line."""
+        """Move to the first line."""
         self._move_to(0)
 
     def action_cursor_bottom(self) -> None:
-        """Last line."""
+        """Move to the last line."""
         self._move_to(len(self._rows) - 1)
 
     def action_open_row(self) -> None:
-        """Go into the line under the cursor."""
+        """Open the selected line."""
         if self._rows:
             self.post_message(self.RowOpened(self, self._rows[self.cursor].key))
 
     def action_toggle_detail(self) -> None:
-        """Ask for the details of the line under the cursor."""
+        """Request the details of the selected line."""
         if self._rows:
             self.post_message(self.DetailRequested(self, self._rows[self.cursor].key))
 
     def on_click(self, event: events.Click) -> None:
-        """Select a line; go into it on a double click."""
+        """Select the clicked line; open it on a double click."""
         at = event.get_content_offset(self)
         if at is not None and (row := self.row_at(at.y)) < len(self._rows):
             self._move_to(row)
@@ -192,20 +193,20 @@ def _is_bar(text: str) -> bool:
 
 
 class SortableBarList(BarList):
-    """A bar chart whose lines can be had in several orders."""
+    """A bar chart that can be sorted in several ways."""
 
     BINDINGS: ClassVar = [b for b in bindings_for(Scope.TABLE) if getattr(b, "id", "") == "table.sort"]
 
     class SortRequested(Message):
-        """The user wants the lines in another order."""
+        """The user asked for another order."""
 
     def action_sort_column(self) -> None:
-        """Ask for the lines in another order."""
+        """Request another order."""
         self.post_message(self.SortRequested())
 
 
 class TextList(BarList):
-    """What `BarList` is for bars, for labels with values, which are wrapped where they lack the room."""
+    """A list like `BarList` of labels with values instead of bars; long ones are wrapped."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
@@ -222,27 +223,27 @@ class TextList(BarList):
         self.show(rows)
 
     def _lines(self, width: int) -> list[list[Content]]:
-        """The lines of each text."""
+        """Return the wrapped lines of each text."""
         return [list(text.wrapped(width)) for text in self._texts]
 
     def _ends(self) -> list[int]:
-        """After how many lines each text ends."""
+        """Return the line after the end of each text."""
         return list(itertools.accumulate(map(len, self._lines(self.content_size.width))))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many lines as it takes."""
+        """Return the number of wrapped lines."""
         return sum(map(len, self._lines(width)))
 
     def render(self) -> Content:
-        """The lines of all texts."""
+        """Render all texts."""
         return Content("\n").join(itertools.chain.from_iterable(self._lines(self.content_size.width)))
 
     def row_at(self, line: int) -> int:
-        """The text that a line belongs to."""
+        """Return the text that a line belongs to."""
         return bisect.bisect_right(self._ends(), line)
 
     def cursor_seen(self) -> None:
-        """Have the text under the cursor on the screen: together they may be longer than that."""
+        """Scroll to the selected text."""
         box = next((each for each in self.ancestors if isinstance(each, VerticalScroll)), None)
         if box is not None and self._texts:
             ends = [0, *self._ends()]

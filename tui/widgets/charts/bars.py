@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KindLook:
-    """How a kind of work is told from others: by color, and where colors are few by a pattern too."""
+    """How a kind of work is drawn: in a color, and with a pattern for terminals with few colors."""
 
     fill: str
-    """A pattern; `tui.widgets.output_filters` draws it as a solid block, or in ASCII, where that is better."""
+    """A pattern; `tui.widgets.output_filters` replaces it by a solid block or ASCII where needed."""
     color: str
     """A variable of the theme."""
 
@@ -80,31 +80,30 @@ class BarRow:
     """A line of a bar chart."""
 
     key: str
-    """What the line stands for, to whoever drew it."""
+    """Identifies the line."""
     label: str
     share: float | None
-    """Length of the bar, 0 to 1; None where it is unknown."""
+    """The length of the bar, 0 to 1; None if unknown."""
     value: str
-    """The figure as it is written."""
+    """The figure as text."""
     percent: float | None = None
-    """The share as a figure of 0 to 100; None leaves it out."""
+    """The share, 0 to 100; None to leave it out."""
     symbol: bool = False
-    """The label is a C++ name, to be shortened as one."""
+    """Whether the label is a C++ name, which is shortened differently."""
     part: int | str | None = None
     """Which part of a `stacked_bar` it is, as `tui.widgets.charts.bars.look_of` takes it: the label has its color
     before the label."""
     kind: str = ""
-    """The kind of work that the bar has the color of, one of `LOOKS`; the label says it too, or a sign does."""
+    """The kind of work that gives the bar its color, one of `LOOKS`; the label or a sign names it, too."""
     sign: tuple[str, str] | None = None
-    """What stands before the label, and its color."""
+    """A text before the label, and its color."""
     sentence: bool = False
-    """The label is a sentence: it is cut at its end, however alike others begin; without a figure it has all the line.
-    """
+    """Whether the label is a sentence, which is cut at its end; without a figure it takes the whole line."""
 
 
 @dataclass(frozen=True, slots=True)
 class BarColumns:
-    """How the cells of the lines of a bar chart are shared out."""
+    """The widths of the columns of a bar chart."""
 
     label: int
     bar: int
@@ -113,7 +112,7 @@ class BarColumns:
 
     @property
     def line(self) -> int:
-        """All cells of a line behind the look of its part."""
+        """The width of a line after the color sample."""
         return self.label + sum(cells + 1 for cells in (self.bar, self.value, self.percent) if cells)
 
 
@@ -131,7 +130,7 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
     room = width - swatch - value - 1 - (share + 1 if share else 0)
     if all(row.share is None for row in rows):
         return BarColumns(min(label, max(0, room)) if value or share else max(0, room), 0, value, share)
-    # The label comes first: the bar has what is left, and one too short to read leaves it all.
+    # The label comes first; a bar that would be too short to read is left out.
     least = MIN_BAR_CELLS if label < room - MIN_BAR_CELLS else MIN_BAR_BESIDE_CUT_LABEL
     label = min(label, max(MIN_LABEL_CELLS, room - least - 1))
     cells = min(MAX_BAR_CELLS, room - label - 1)
@@ -156,7 +155,7 @@ def bar_lines(rows: Sequence[BarRow], columns: BarColumns, *, bar_style: str = "
         **distinct_symbols(symbols, columns.label),
     }
     signs = _sign_cells(rows)
-    # A line that is no part is as wide as those of parts.
+    # A line without a color sample is as wide as those with one.
     swatch = SWATCH_CELLS if any(row.part is not None for row in rows) else 0
     return [
         Content.assemble(_sign(row, signs), pad(clip_sentence(name, columns.line), columns.line))
@@ -167,7 +166,7 @@ def bar_lines(rows: Sequence[BarRow], columns: BarColumns, *, bar_style: str = "
 
 
 def _sign_cells(rows: Sequence[BarRow]) -> int:
-    """Cells of the signs before the labels, with a blank."""
+    """Return the width of the signs before the labels, with a blank."""
     return max((cell_width(row.sign[0]) + 1 for row in rows if row.sign is not None), default=0)
 
 
@@ -242,7 +241,7 @@ def stacked_bar(values: Sequence[float], width: int, *, parts: Sequence[int | st
 
 
 class StackedBar(Widget):
-    """One line, as wide as there is room; its parts are told apart by fill and color."""
+    """A bar of one line whose parts differ by fill and color."""
 
     DEFAULT_CSS = """
     StackedBar { height: 1; }
@@ -264,7 +263,7 @@ class StackedBar(Widget):
         self.refresh()
 
     def render(self) -> Content:
-        """Draw the parts."""
+        """Render the bar."""
         return stacked_bar(self._values, self.content_size.width, parts=self._parts)
 
 
@@ -336,16 +335,16 @@ TALL_CHART_LINES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class BusyLane:
-    """One GPU of the chart."""
+    """The lane of one GPU."""
 
     label: str
     busy_pct: float | None
     shares: Callable[[int], Sequence[float]]
-    """For a number of steps, the share of each in which the GPU was busy."""
+    """The share of each time step in which the GPU was busy."""
 
 
 class BusyChart(Widget):
-    """Lanes of columns from idle (empty) to busy (full), over the wall time."""
+    """A lane of columns for each GPU, from idle (empty) to busy (full), over the wall time."""
 
     DEFAULT_CSS = """
     BusyChart { height: auto; }
@@ -357,7 +356,7 @@ class BusyChart(Widget):
         self._span_ns = 0
 
     def show(self, lanes: Sequence[BusyLane], span_ns: int) -> None:
-        """Show other lanes, all over the same span of time."""
+        """Show other lanes, all of the same time span."""
         self._lanes = tuple(lanes)
         self._span_ns = span_ns
         self.display = bool(lanes)
@@ -368,11 +367,11 @@ class BusyChart(Widget):
         return TALL_CHART_LINES if len(self._lanes) == 1 and self.screen.has_class("-tall") else 1
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The lanes, and a line of time below."""
+        """Return the number of lines of the lanes and the time axis."""
         return min(len(self._lanes), MAX_GPUS) * self._lines + 1
 
     def render(self) -> Content:
-        """Draw the lanes and the time below them."""
+        """Render the lanes and the time axis."""
         lanes = self._lanes[:MAX_GPUS]
         heads = [self._head(lane) for lane in lanes]
         label = max((cell_width(part) for head in heads for part in head), default=0)
@@ -389,7 +388,7 @@ class BusyChart(Widget):
         return Content("\n").join([*drawn, Content.styled(" " * (label + 1) + axis, "$text-muted")])
 
     def _head(self, lane: BusyLane) -> list[str]:
-        """What stands before the lines of a lane: name and share, below each other where there is room."""
+        """Return the texts before the lines of a lane: name and share, on two lines if there is room."""
         parts = [plain(lane.label), brief_percent(lane.busy_pct)]
         return parts if self._lines > 1 else [" ".join(parts)]
 

@@ -1,4 +1,4 @@
-"""The flame chart: nodes as wide as their GPU time, each level a row, the whole at the top."""
+"""The flame chart: the width of a node is its GPU time, each level is a row, the root is at the top."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MIN_CHANGE_PCT: Final = 1.0
 
 
 class FlameChart(Widget, can_focus=True):
-    """Draws the nodes within the zoomed one, and those around it; the cursor stands on a node."""
+    """Draws the zoomed node, its ancestors and its descendants; the cursor selects a node."""
 
     BINDINGS: ClassVar = bindings_for(Scope.FLAME)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -79,7 +79,7 @@ class FlameChart(Widget, can_focus=True):
     """
 
     class Moved(Message):
-        """The cursor stands on another node, or another node is zoomed into."""
+        """The cursor or the zoom moved to another node."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
@@ -89,7 +89,7 @@ class FlameChart(Widget, can_focus=True):
         self._marked = np.zeros(0, np.bool_)
         self._whole = 0
         self.zoomed = NONE
-        """The row that is as wide as the chart; `NONE`: all."""
+        """The row that is as wide as the chart; `NONE` for all."""
         self.cursor = 0
         self._top = 0
         """The first level that is shown."""
@@ -111,7 +111,7 @@ class FlameChart(Widget, can_focus=True):
 
     @property
     def _tall(self) -> int:
-        """Lines of each level; levels whose nodes are all too narrow to be seen take no room."""
+        """Return the height of each level; levels whose nodes are all too narrow to see take no lines."""
         start, length = self._span
         if not length:
             return 1
@@ -123,7 +123,7 @@ class FlameChart(Widget, can_focus=True):
 
     @property
     def _span(self) -> tuple[int, int]:
-        """Where the zoomed node begins, and its time."""
+        """Return the start and the time of the zoomed node."""
         if self.zoomed == NONE:
             return 0, self._whole
         return int(self._starts[self.zoomed]), int(self._times[self.zoomed])
@@ -135,7 +135,7 @@ class FlameChart(Widget, can_focus=True):
 
     @property
     def rows(self) -> pl.DataFrame | None:
-        """What is shown."""
+        """The rows of the chart."""
         return self._rows
 
     @property
@@ -151,7 +151,7 @@ class FlameChart(Widget, can_focus=True):
         return self._rows.row(self.cursor, named=True)
 
     def move_to(self, row: int) -> None:
-        """Put the cursor on a row; where it lies outside of the zoomed one, zoom out."""
+        """Put the cursor on a row; zoom out if it is outside the zoomed node."""
         self.cursor = row
         if self.zoomed != NONE and not self._is_within(row, self.zoomed):
             self.zoomed = NONE
@@ -173,7 +173,7 @@ class FlameChart(Widget, can_focus=True):
     # --- moving ------------------------------------------------------------------------------------------------------
 
     def action_level(self, step: int) -> None:
-        """To what the node lies in, or to the largest node in it."""
+        """Move to the parent of the node, or to its largest child."""
         if step < 0:
             above = int(self._around[self.cursor]) if len(self._around) else NONE
             if above != NONE:
@@ -184,7 +184,7 @@ class FlameChart(Widget, can_focus=True):
                 self.move_to(int(inside[0]))
 
     def action_beside(self, step: int) -> None:
-        """To the next node of the level, or the one before."""
+        """Move to the next or the previous node of the level."""
         if not len(self._depths):
             return
         level = np.flatnonzero(self._depths == self._depths[self.cursor])
@@ -230,7 +230,7 @@ class FlameChart(Widget, can_focus=True):
     # --- drawing -----------------------------------------------------------------------------------------------------
 
     def _line(self, level: int) -> list[tuple[int, int, int]]:
-        """The nodes of a level with their first cell and the one after their last; `NONE` for several small ones."""
+        """Return the nodes of a level with their first cell and the one after their last; `NONE` for small ones."""
         width = self.size.width
         start, length = self._span
         rows = np.flatnonzero(self._depths == level)
@@ -255,7 +255,7 @@ class FlameChart(Widget, can_focus=True):
         return drawn
 
     def render_line(self, y: int) -> Strip:
-        """Draw a line of a level: names first, then times."""
+        """Render one line of a level: names first, then times."""
         width = self.size.width
         blank = self.get_component_rich_style("flamechart--empty")
         if self._rows is None or self._rows.is_empty():

@@ -1,4 +1,4 @@
-"""The columns of the chart of iterations: characters and what they stand for, without colors or keys."""
+"""The bars of the chart of iterations as characters with their meanings; colors and keys are elsewhere."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class BarStyle:
     lines: int
     """The height of the chart."""
     scale_ns: int
-    """What it stands for."""
+    """The time that the height represents."""
     smooth: bool = True
-    """Parts end within a cell: only where colors distinguish them."""
+    """Whether parts may end within a cell, which needs colors that distinguish them."""
 
 
 def round_scale_ns(bars: Sequence[Bar]) -> int:
-    """What the height of a chart of bars stands for: a round number, of which the half is round too."""
+    """Return the time that the height of a chart represents: a round number whose half is round, too."""
     wanted = scale_ns(bars)
     if wanted <= 0:
         return 0
@@ -87,7 +87,7 @@ def bar_width(number: int, cells: int) -> int:
 
 
 def column(bar: Bar, look: BarStyle) -> list[Cell]:
-    """The cells of a bar, from below."""
+    """Return the cells of a bar, from the bottom."""
     if bar.mean_ns is None or bar.max_ns is None:
         return [(UNKNOWN, "sign")] + [(" ", "")] * (look.lines - 1)
     whole = look.lines * CELL_LEVELS
@@ -104,7 +104,7 @@ def column(bar: Bar, look: BarStyle) -> list[Cell]:
 
 
 def _height(time_ns: float, look: BarStyle) -> int:
-    """Steps of a cell; what takes time has one at least."""
+    """Return the height in steps of a cell; a time above zero has at least one."""
     if look.scale_ns <= 0 or time_ns <= 0:
         return 0
     whole = look.lines * CELL_LEVELS
@@ -112,12 +112,12 @@ def _height(time_ns: float, look: BarStyle) -> int:
 
 
 def _rounded(height: int) -> int:
-    """How many cells are drawn where none is in part; the lowest one always is."""
+    """Return the number of whole cells; at least one."""
     return max(int(height > 0), (height + CELL_LEVELS // 2) // CELL_LEVELS)
 
 
 def _parts_ns(bar: Bar, drawn_ns: float) -> list[tuple[str, float]]:
-    """The parts of a bar up to a time, from below; the last has what the others leave."""
+    """Return the parts of a bar up to a time, from the bottom; the last part takes the rest."""
     parts = [(part, time) for part, time in zip(PARTS, bar.parts_ns, strict=bool(bar.parts_ns)) if time > 0]
     if not parts:
         return [("whole", drawn_ns)]
@@ -153,7 +153,7 @@ def _smooth_cells(steps: Sequence[str]) -> list[Cell]:
             part, _ = max(runs, key=itemgetter(1))
             cells.append((LOOKS[part].fill if filled == CELL_LEVELS else LEVELS[filled - 1], part))
             continue
-        # Of more than two the largest are shown.
+        # If there are more than two, the largest are shown.
         (lower, below), (upper, above) = sorted(sorted(runs, key=itemgetter(1))[-2:], key=runs.index)
         cells.append((LEVELS[max(1, round(CELL_LEVELS * below / (below + above))) - 1], f"{lower}{ON}{upper}"))
     return cells
@@ -209,53 +209,53 @@ def _silent(_bar: Bar) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The words around the bars."""
+    """The texts above the bars."""
 
     summary: str = ""
-    """Of all iterations."""
+    """A summary of all iterations."""
     readout: Callable[[Bar], str] = field(default=_silent)
-    """Of the bar under the cursor."""
+    """A description of the selected bar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """All that decides how the chart looks."""
+    """The input of the drawing."""
 
     rows: pl.DataFrame
     """As `tui.analysis.iterations.times.chart_rows`."""
     bars: Sequence[Bar]
     cells: int
-    """Of each bar, with the blank beside it."""
+    """The width of each bar, with the blank beside it."""
     pointer: int | None
-    """The bar under the cursor."""
+    """The selected bar."""
     marked: tuple[int, int] | None
-    """First and last row of the span."""
+    """The first and last row of the span."""
     around: Around
     width: int
     height: int
     styles: Mapping[str, Style]
-    """Of each part, and of ``words``, ``aside``, ``span``, ``pointer`` and the rest (an empty name)."""
+    """The style of each part, and of ``words``, ``aside``, ``span``, ``pointer`` and the rest (an empty name)."""
     smooth: bool
-    """Tops of bars end within a cell."""
+    """Whether bars may end within a cell."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnBars:
-    """What stays as it is while only the cursor moves."""
+    """The parts of the drawing that do not depend on the cursor."""
 
     lines: Sequence[Strip]
     legend: Strip
 
 
 def drawn_bars(of: Drawing) -> DrawnBars:
-    """The bars with their scale, from above, and what their parts mean."""
+    """Return the bars with their scale, from the top, and the legend."""
     look = BarStyle(max(1, of.height - LINES_AROUND_BARS), round_scale_ns(of.bars), of.smooth)
     columns = [column(bar, look) for bar in of.bars]
     return DrawnBars(_bar_lines(of, look, columns), _legend(of, columns))
 
 
 def drawn(of: Drawing, bars: DrawnBars) -> list[Strip]:
-    """The lines of the chart, from above."""
+    """Return the lines of the chart, from the top."""
     readout = of.around.readout(of.bars[of.pointer]) if of.pointer is not None else ""
     return [
         _words(of, of.around.summary, "words"),
@@ -274,7 +274,7 @@ def _words(of: Drawing, text: str, style: str) -> Strip:
 
 
 def _bar_lines(of: Drawing, look: BarStyle, columns: Sequence[list[Cell]]) -> list[Strip]:
-    """The bars with their scale, from above."""
+    """Return the bars with their scale, from the top."""
     body = of.cells - (1 if of.cells >= 3 else 0)
     chosen, aside = (_Wide(of, body, is_chosen=is_chosen) for is_chosen in (True, False))
     wide = [
@@ -294,7 +294,7 @@ def _bar_lines(of: Drawing, look: BarStyle, columns: Sequence[list[Cell]]) -> li
                 runs.add("".join(texts), style)
                 continue
             for text in texts:
-                # Blanks between bars have no ground.
+                # Blanks between bars have no background.
                 runs.add(text[:body], style)
                 runs.add(text[body:], "")
         lines.append(runs.strip())
@@ -302,7 +302,7 @@ def _bar_lines(of: Drawing, look: BarStyle, columns: Sequence[list[Cell]]) -> li
 
 
 class _Wide(dict[Cell, tuple[str, str]]):
-    """Cells as wide as a bar: a text and its style."""
+    """Collects texts of the width of a bar, with their styles."""
 
     def __init__(self, of: Drawing, body: int, *, is_chosen: bool) -> None:
         super().__init__()
@@ -319,7 +319,7 @@ class _Wide(dict[Cell, tuple[str, str]]):
 
 
 def _marks(of: Drawing) -> Strip:
-    """Below each bar what it is, whether it is chosen, the span, and the cursor."""
+    """Return the line below the bars: marks, the chosen range, the span, and the cursor."""
     runs = _Runs(of)
     runs.add(" " * SCALE_CELLS, "words")
     phases = of.rows["phase"] if of.rows.height else None
@@ -344,7 +344,7 @@ def _marks(of: Drawing) -> Strip:
 
 
 def _numbers(of: Drawing) -> Strip:
-    """The numbers of the bar under the cursor, of the first and the last, and as many between as can be read."""
+    """Return the line of numbers: of the selected bar, the first, the last, and as many others as fit."""
     line = [" "] * of.width
     taken: list[tuple[int, int]] = []
     numbered = [place for place, bar in enumerate(of.bars) if bar.is_numbered]
@@ -368,7 +368,7 @@ def _numbers(of: Drawing) -> Strip:
 
 
 def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
-    """What the fills and signs mean, as far as they are on the screen."""
+    """Return the legend of the fills and signs that are on the screen."""
     shown, used = set().union(*columns), shown_parts(columns)
     entries = [(LOOKS[part].fill, words, part) for part, words in _LEGEND if part in used]
     if any(character == WHISKER for character, _ in shown):
@@ -393,7 +393,7 @@ def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
 
 
 class _Runs:
-    """Collects texts and joins neighbors of one style."""
+    """Collects texts and joins neighbors of the same style."""
 
     def __init__(self, of: Drawing) -> None:
         self._of = of

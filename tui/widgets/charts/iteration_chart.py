@@ -1,4 +1,4 @@
-"""The chart of iterations: a bar for each, or for several, with a cursor, a span, and the chosen range marked."""
+"""The chart of iterations: a bar for each or for several, with a cursor, a span, and the chosen range."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ class IterationChart(Widget, can_focus=True):
     """
 
     class Moved(Message):
-        """The cursor stands on another row."""
+        """The cursor moved to another row."""
 
         def __init__(self, chart: IterationChart, row: int) -> None:
             super().__init__()
@@ -245,25 +245,25 @@ class IterationChart(Widget, can_focus=True):
             self.row = row
 
     class Opened(Message):
-        """The user opens the row under the cursor."""
+        """The user opened the selected row."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.border_subtitle = Content(CHART_KEYS)
         self.rows = pl.DataFrame()
-        """What is drawn: `tui.analysis.iterations.times.chart_rows`."""
+        """The rows, as `tui.analysis.iterations.times.chart_rows`."""
         self.cursor = 0
-        """The row under the cursor."""
+        """The selected row."""
         self.window = (0, 0)
-        """The first row that is shown, and how many are."""
+        """The first row that is shown, and the number of rows shown."""
         self.span: tuple[int, int] | None = None
-        """First and last row of the span that the user marks, as it was begun and ended."""
+        """The first and last row of the span, in the order in which they were marked."""
         self.span_is_open = False
-        """The span ends where the cursor is."""
+        """Whether the span ends at the cursor."""
         self.around = Around()
         self._bar_rows = BarRows(self.rows)
         self._bars: dict[tuple[int, int], list[Bar]] = {}
-        """For each window that was shown, or may be next, its bars; and how they are drawn."""
+        """The bars of each window that was shown or may be next, and the style that they were drawn in."""
         self._drawn_bars: dict[tuple[int, int], DrawnBars] = {}
         self._lines: list[Strip] = []
         self._styles: dict[str, Style] = {}
@@ -271,7 +271,7 @@ class IterationChart(Widget, can_focus=True):
     # --- what is shown -----------------------------------------------------------------------------------------------
 
     def show(self, rows: pl.DataFrame, around: Around) -> None:
-        """Show other rows, all of them where they are not the same iterations as before."""
+        """Show other rows; the zoom is reset if the iterations differ."""
         same = rows.height == self.rows.height and rows.height > 0 and rows["iteration"].equals(self.rows["iteration"])
         self.rows, self.around, self._bar_rows = rows, around, BarRows(rows)
         if not same:
@@ -279,7 +279,7 @@ class IterationChart(Widget, can_focus=True):
         self._redraw()
 
     def follow(self, row: int) -> None:
-        """Put the cursor on a row, and bring it into the chart."""
+        """Put the cursor on a row, and scroll to it."""
         row = max(0, min(row, self.rows.height - 1))
         if row == self.cursor:
             return
@@ -292,14 +292,14 @@ class IterationChart(Widget, can_focus=True):
 
     @property
     def marked(self) -> tuple[int, int] | None:
-        """First and last row of the span, in order."""
+        """The first and last row of the span, in order."""
         if self.span is None:
             return None
         begin, end = self.span[0], self.cursor if self.span_is_open else self.span[1]
         return min(begin, end), max(begin, end)
 
     def mark(self) -> None:
-        """Begin a span at the cursor, or end it there."""
+        """Begin or end a span at the cursor."""
         if self.rows.is_empty():
             return
         if self.span is not None and self.span_is_open:
@@ -309,14 +309,14 @@ class IterationChart(Widget, can_focus=True):
         self._redraw_cursor()
 
     def forget_span(self) -> bool:
-        """Take the span away; False where there is none."""
+        """Remove the span; False if there is none."""
         had = self.span is not None
         self.span, self.span_is_open = None, False
         self._redraw_cursor()
         return had
 
     def zoom(self, step: int) -> None:
-        """Half as many rows (1) or twice as many (-1), around the cursor."""
+        """Show half as many rows (1) or twice as many (-1), around the cursor."""
         self.show_window(*self._zoomed(step))
 
     def _zoomed(self, step: int) -> tuple[int, int]:
@@ -335,14 +335,14 @@ class IterationChart(Widget, can_focus=True):
         self._redraw_cursor()
 
     def _within(self, first: int, count: int) -> tuple[int, int]:
-        """A window that lies within the rows."""
+        """Return the window, moved within the rows."""
         count = min(count, self.rows.height)
         return max(0, min(first, self.rows.height - count)), count
 
     # --- keys --------------------------------------------------------------------------------------------------------
 
     def action_move(self, step: int) -> None:
-        """To the next bar (1), or the one before (-1)."""
+        """Move to the next bar (1) or the previous one (-1)."""
         shown = self._shown()
         at = self._bar_of(self.cursor)
         if at is None:
@@ -350,23 +350,23 @@ class IterationChart(Widget, can_focus=True):
         if 0 <= at + step < len(shown):
             self._move_to(shown[at + step].slowest)
             return
-        # Beyond the edge lie further rows: as many as a bar holds.
+        # Beyond the edge there are further rows: move by those of one bar.
         row = self.cursor + step * max(1, self.window[1] // len(shown))
         self._move_to(max(0, min(row, self.rows.height - 1)))
 
     def action_move_to_end(self, end: int) -> None:
-        """To the first row (0) or the last (1)."""
+        """Move to the first row (0) or the last one (1)."""
         self._move_to((self.rows.height - 1) * end)
 
     def action_pan(self, step: int) -> None:
-        """Half of the chart to the right (1) or the left (-1)."""
+        """Scroll by half of the chart to the right (1) or the left (-1)."""
         first, count = self.window
         by = step * max(1, count // 2)
         self.show_window(first + by, count)
         self._move_to(max(0, min(self.cursor + by, self.rows.height - 1)))
 
     def action_open(self) -> None:
-        """Go into the row under the cursor."""
+        """Open the selected row."""
         self.post_message(self.Opened())
 
     def _move_to(self, row: int) -> None:
@@ -377,7 +377,7 @@ class IterationChart(Widget, can_focus=True):
         self.post_message(self.Moved(self, self.cursor))
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor on the bar that was clicked."""
+        """Select the clicked bar."""
         x = event.get_content_offset(self)
         at = (x.x - SCALE_CELLS) // self._bar_cells() if x is not None else -1
         if 0 <= at < len(self._shown()):
@@ -390,7 +390,7 @@ class IterationChart(Widget, can_focus=True):
         self._redraw()
 
     def notify_style_update(self) -> None:
-        """Look the component styles up again after a change of theme or focus."""
+        """Look up the component styles again after a change of theme or focus."""
         super().notify_style_update()
         self._styles = {}
         self._redraw()
@@ -401,7 +401,7 @@ class IterationChart(Widget, can_focus=True):
         self._redraw_cursor()
 
     def _redraw_cursor(self) -> None:
-        """Redraw what shows the cursor and the span, or the bars of another window."""
+        """Redraw the lines that show the cursor and the span, or all lines if the window changed."""
         self._lines = []
         self.refresh()
 
@@ -425,7 +425,7 @@ class IterationChart(Widget, can_focus=True):
         return bar_width(len(bars), self.content_size.width - SCALE_CELLS)
 
     def _looked_up(self) -> dict[str, Style]:
-        """The style of each part; Textual takes long to work them out."""
+        """Return the style of each part, cached because Textual takes long to compute them."""
         base = self.rich_style
         parts = {
             name.partition("--")[2]: base + self.get_component_rich_style(name, partial=True)
@@ -434,11 +434,11 @@ class IterationChart(Widget, can_focus=True):
         return {**parts, "": base}
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The lines of a part of it, as they are drawn."""
+        """Render some lines, without Textual's wrapping."""
         return direct_lines(self, crop, super().render_lines)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line."""
+        """Render one line."""
         if not self._lines:
             here = chart_words(self.rows, self.window, self.marked)
             of = replace(
@@ -452,7 +452,7 @@ class IterationChart(Widget, can_focus=True):
         return self._lines[y] if y < len(self._lines) else Strip.blank(self.content_size.width, self.rich_style)
 
     def draw_ahead(self) -> bool:
-        """Draw the bars of a closer window, or of one further away; whether the other is missing still."""
+        """Compute the bars after zooming in or out by one step; return whether the other one is still missing."""
         if self.rows.is_empty() or not self._lines:
             return False
         missing = [near for near in (self._zoomed(1), self._zoomed(-1)) if near not in self._drawn_bars]
@@ -461,7 +461,7 @@ class IterationChart(Widget, can_focus=True):
         return len(missing) > 1
 
     def _drawing(self, window: tuple[int, int]) -> Drawing:
-        """How the bars of a window are drawn, without the cursor."""
+        """Return the bars of a window, without the cursor."""
         colors = services_of(self).color
         if not self._styles:
             self._styles = self._looked_up()
@@ -509,7 +509,7 @@ SIGNS: Final = {
 
 
 class TimesChart(Widget):
-    """Columns from zero to the longest iteration; where there are more than cells, a column is the mean of several."""
+    """A chart of iteration times from zero to the longest; if there are many, a column is the mean of several."""
 
     DEFAULT_CSS = """
     TimesChart { height: auto; }
@@ -532,7 +532,7 @@ class TimesChart(Widget):
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The columns, the numbers of the first and last, and what the parts are."""
+        """Return the lines of the columns, their numbers and the legend."""
         return self._lines + 2
 
     @property
@@ -540,7 +540,7 @@ class TimesChart(Widget):
         return TALL_COLUMN_LINES if self.screen.has_class("-tall") else SHORT_COLUMN_LINES
 
     def render(self) -> Content:
-        """Draw the columns with their scale at the left, and below them their ends and their parts."""
+        """Render the columns with their scale, numbers and legend."""
         if self._rows is None:
             return Content("")
         colors = services_of(self).color
@@ -571,18 +571,18 @@ class TimesChart(Widget):
 
 
 def _drawn(line: Sequence[Cell], cells: int, body: int) -> list[tuple[str, str]]:
-    """A line of the columns: texts and their styles, neighbors of one part as one."""
+    """Return a line of the columns as texts with styles; neighbors of the same part are joined."""
     runs = []
     for part, of in groupby(line, key=itemgetter(1)):
         colors = [LOOKS[shown].color for shown in part.split(ON) if shown in LOOKS]
         for character, _ in of:
-            # Blanks between columns have no ground.
+            # Blanks between columns have no background.
             runs += [(character * body, ON.join(colors) or "$foreground"), (" " * (cells - body), "")]
     return runs
 
 
 def _legend(parts: Sequence[tuple[str, str, str]], width: int) -> list[Content]:
-    """What signs of a color mean, as many as there is room for; no line where there are none."""
+    """Return the legend of signs, as far as there is room; no line if there are none."""
     pieces: list[tuple[str, str]] = []
     for sign, color, words in parts:
         piece = [(sign, color), (f" {words}  ", "$text-muted")]

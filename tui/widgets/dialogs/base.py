@@ -1,4 +1,4 @@
-"""What the dialogs have in common: a titled box in the middle of the screen, and lines to choose values on."""
+"""The parts that dialogs share: a titled box in the middle of the screen, and choices of values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 @skip_small_layouts
 class Dialog(ModalScreen[Result | None], Generic[Result]):
-    """A box with a title, a body and a line that names the keys; ``esc`` leaves it without a result."""
+    """A box with a title, a body and a line of keys; ``esc`` closes it without a result."""
 
     TITLE_TEXT: ClassVar[str] = ""
     KEYS: ClassVar[str] = "esc close"
@@ -41,7 +41,7 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
 
     _is_dismissed = False
     _result_later: tuple[Result | None] | None = None
-    """The result of a dialog that is to close as soon as nothing lies over it."""
+    """The result of a dialog that closes as soon as nothing covers it."""
 
     DEFAULT_CSS = """
     Dialog {
@@ -63,19 +63,19 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
             yield from self.compose_body()
 
     def compose_body(self) -> ComposeResult:
-        """What the box holds."""
+        """The widgets in the box."""
         yield Static()
 
     def render(self) -> RenderableType:
-        """The view below, dimmed: by attribute where the terminal has colors of its own, which cannot be mixed."""
+        """Render the view below, dimmed; with the terminal's own colors by the dim attribute."""
         return dimmed_background() if self.app.native_ansi_color else super().render()
 
     def action_leave(self) -> None:
-        """Leave without a result."""
+        """Close the dialog without a result."""
         self.dismiss(None)
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
-        """Close the dialog, once: a second key, click or thread that does so has no effect.
+        """Close the dialog; further calls have no effect.
 
         Args:
             result: What the callback of `open_dialog` is called with.
@@ -83,14 +83,14 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
         if self._is_dismissed:
             return AwaitComplete()
         if self.app.screen is not self:
-            # The request for room lies over it: it closes when that goes.
+            # The request for a larger terminal covers it; it closes afterwards.
             self._result_later = (result,)
             return AwaitComplete()
         self._is_dismissed = True
         return super().dismiss(result)
 
     def on_screen_resume(self) -> None:
-        """Close where a result came while it was covered."""
+        """Close if a result came while the dialog was covered."""
         if self._result_later is not None:
             (result,), self._result_later = self._result_later, None
             self.dismiss(result)
@@ -99,7 +99,7 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
 def open_dialog(
     app: App[Any], dialog: Screen[Result | None], closed: Callable[[Result | None], None] | None = None
 ) -> None:
-    """Open a dialog over a view; nothing happens where another dialog is open.
+    """Open a dialog over a view, unless another dialog is open.
 
     Args:
         app: The application.
@@ -111,7 +111,7 @@ def open_dialog(
 
 
 class ChoiceLine(Widget, can_focus=True):
-    """One of a few values beside each other: ``←`` and ``→`` choose.
+    """A choice of one of a few values on a line, with ``←`` and ``→``.
 
     Args:
         label: What is chosen.
@@ -152,11 +152,11 @@ class ChoiceLine(Widget, can_focus=True):
 
     @property
     def value(self) -> str:
-        """The value that is chosen."""
+        """The chosen value."""
         return self._choices[self._index][0]
 
     def render(self) -> Visual:
-        """Label and choices; the chosen one stands out, and more so with the focus."""
+        """Render the label and the choices; the chosen one is highlighted."""
         current = "choiceline--current" if self.has_focus else "choiceline--chosen"
         label = f"{'>' if self.has_focus else ' '} {self._label}"
         parts = [Content.styled(label.ljust(self.LABEL_WIDTH), self.get_visual_style("choiceline--label"))]
@@ -171,7 +171,7 @@ class ChoiceLine(Widget, can_focus=True):
         return Content("").join(parts)
 
     def _places(self, width: int) -> list[tuple[int, int, str]]:
-        """Where each choice stands (cell and line), with its words: what does not fit goes below the first one."""
+        """Return the cell, line and text of each choice; those that do not fit go below the first one."""
         places = []
         x, y = self.LABEL_WIDTH, 0
         for _, words in self._choices:
@@ -183,7 +183,7 @@ class ChoiceLine(Widget, can_focus=True):
         return places
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many lines as the choices need."""
+        """Return the number of lines of the choices."""
         return self._places(width)[-1][1] + 1
 
     def action_choose(self, step: int) -> None:
@@ -193,7 +193,7 @@ class ChoiceLine(Widget, can_focus=True):
         self.post_message(self.Chosen(self))
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the value that was clicked."""
+        """Choose the clicked value."""
         for place, (x, y, words) in enumerate(self._places(self.content_size.width)):
             if y == event.y and x <= event.x < x + len(words) + 2:
                 self._index = place
@@ -210,7 +210,7 @@ BAR_CHARACTERS: Final = frozenset("█▉▊▋▌▍▎▏ ")
 
 
 class MenuLines(OptionList):
-    """Lines of several colors; the one under the cursor is of one alone, but for its bar: texts cannot be read on it.
+    """Lines in several colors; the selected one is in a single color, except its bar.
 
     As in tables it has a ground of its own, and is in reverse where colors are few or none.
     """
@@ -224,14 +224,14 @@ class MenuLines(OptionList):
     """
 
     def action_cursor_down(self) -> None:
-        """A line down; behind the last that can be chosen the lines that follow are scrolled to."""
+        """Move down; after the last line that can be chosen, scroll."""
         if self.highlighted == self._last_enabled and self.scroll_offset.y < self.max_scroll_y:
             self.scroll_relative(y=SCROLL_LINES, animate=False)
         else:
             super().action_cursor_down()
 
     def action_cursor_up(self) -> None:
-        """A line up; from lines that cannot be chosen back to the last that can be."""
+        """Move up; from lines that cannot be chosen to the last one that can."""
         if self.highlighted == self._last_enabled and not self._shows_cursor:
             self.scroll_relative(y=-SCROLL_LINES, animate=False)
         else:
@@ -248,7 +248,7 @@ class MenuLines(OptionList):
         return any(option == self.highlighted for option, _ in lines)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of the screen."""
+        """Render one line."""
         strip = super().render_line(y)
         metas = [segment.style.meta for segment in strip if segment.style is not None]
         option = metas[0].get("option") if metas else None

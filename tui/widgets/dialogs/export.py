@@ -1,4 +1,4 @@
-"""What to export of a table, in which format, and where to."""
+"""The export dialog: rows, format and file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NAME_MOST: Final = 48
 
 
 def file_name(profile: str, table: str) -> str:
-    """The beginning of an export's name: what is open without its ending, and the table; never a path.
+    """Return the default name of an export, without a suffix: the open file and the table; never a path.
 
     >>> file_name("run 3/../x.nvprof.log", "kernels"), file_name("", "kernels")
     ('run-3-..-x.nvprof-kernels', 'kernels')
@@ -97,10 +97,10 @@ class ExportDialog(Dialog[str]):
         self._columns = ChoiceLine("Columns", [("shown", "shown"), ("all", "all")], "all", id="export-columns")
         self._path = PlainLine(f"{name}.csv", compact=True, select_on_focus=False, id="export-path")
         self._named_for = self._format.value
-        """The format that the path's ending was made for."""
+        """The format that the suffix of the path is for."""
         self._answer = Static(id="export-answer")
         self._overwrites = ""
-        """The path that the user has been asked about."""
+        """The path that the user was asked to overwrite."""
 
     def compose_body(self) -> ComposeResult:
         """The choices and the path."""
@@ -120,7 +120,7 @@ class ExportDialog(Dialog[str]):
         self._answer.update(Content(plain(words)))
 
     def _say_what_is_missing(self) -> None:
-        """Say what has to be installed for the format, or nothing."""
+        """Show what has to be installed for the format, if anything."""
         wanting = missing_package(self._format.value)
         self._say(f"! {wanting}" if wanting else "", wrong=bool(wanting))
 
@@ -137,7 +137,7 @@ class ExportDialog(Dialog[str]):
             self._say_what_is_missing()
 
     def _name_for_format(self) -> None:
-        """Give the path the ending of the format, once for each choice of one: what is typed over it stays."""
+        """Give the path the suffix of the format, once after each choice of a format, so that a typed suffix stays."""
         chosen, path = self._format.value, Path(self._path.value)
         if chosen in (CLIPBOARD, self._named_for):
             return
@@ -155,9 +155,9 @@ class ExportDialog(Dialog[str]):
 
     @on(Input.Submitted)
     def action_write(self) -> None:
-        """Write the file, once its path has been shown; replace one that is there when enter is pressed again."""
+        """Write the file once its path has been shown; overwrite an existing file if enter is pressed again."""
         rows, all_columns = self._rows.value, self._columns.value == "all"
-        # Enter can come before the news of the format that was chosen by the key before it.
+        # Enter may be handled before the message about the format chosen by the previous key.
         self._name_for_format()
         if self._format.value == CLIPBOARD:
             if self._heights[rows] > MAX_CLIPBOARD_ROWS:
@@ -184,7 +184,7 @@ class ExportDialog(Dialog[str]):
 
     @work(thread=True, exclusive=True, group="export", description="export")
     def _write(self, rows: str, all_columns: bool, path: Path, format_name: str, *, overwrite: bool) -> None:
-        # Putting millions of rows in order takes a while, too.
+        # Sorting millions of rows takes a while, too.
         frame = self._frame_of(rows, all_columns)
         try:
             write_frame(frame, path, format_name, overwrite=overwrite, about=self._about(rows))

@@ -60,36 +60,36 @@ class DistributionDialog(Dialog[str]):
         super().__init__()
         self._column, self._found, self._weight = column, found, weight
         self.command_words = [f"--values={column.name}"]
-        """What the command that prints it has besides that of the table."""
+        """Options that the command line adds to that of the table, to print this."""
 
     def compose_body(self) -> ComposeResult:
-        """The percentiles, then a line for each value or bin."""
+        """The percentiles, and a line for each value or bin."""
         yield Static(Content(self._found.summary), id="distribution-summary")
         lines = distribution_lines(self._found, self._weight, _line_cells(self.app.size.width), self._column.kind)
         yield MenuLines(*(Content.assemble(words, (drawn, "$bar")) for words, drawn in lines))
 
     def on_mount(self) -> None:
-        """Name the column on the border."""
+        """Show the column on the border."""
         of = f", {self._weight.title} of each" if self._weight is not None else ""
         self.query_one(".dialog--box").border_title = Content(f"{self._column.title}: rows{of}")
 
     def on_option_list_option_selected(self, event: MenuLines.OptionSelected) -> None:
-        """A line was chosen."""
+        """Return the filter of the chosen line."""
         self.dismiss(self._found.bins[event.option_index].query)
 
     def action_step(self, is_down: bool) -> None:
-        """A line down or up."""
+        """Move down or up."""
         lines = self.query_one(MenuLines)
         (lines.action_cursor_down if is_down else lines.action_cursor_up)()
 
 
 def _line_cells(screen_width: int) -> int:
-    """The cells of a line beside the frame and the scroll bar of a dialog."""
+    """Return the width of a line within the border and scroll bar of a dialog."""
     return max(30, min(100, screen_width * 9 // 10) - 6)
 
 
 def _labels(texts: Sequence[str], kind: ColumnKind, width: int) -> list[str]:
-    """Texts of exactly so many cells; names of C++ that are alike stay apart."""
+    """Fit texts to a width; similar C++ names stay distinct."""
     harmless = [plain(text) for text in texts]
     symbols = distinct_symbols(harmless, width) if kind is ColumnKind.SYMBOL else {}
     return [pad(symbols.get(text) or clip_middle(text, width), width) for text in harmless]
@@ -147,15 +147,15 @@ class ColumnDialog(Dialog[str]):
         yield MenuLines(*(Content(plain(column.title)) for column in self._columns))
 
     def on_mount(self) -> None:
-        """Say what is chosen."""
+        """Show the title on the border."""
         self.query_one(".dialog--box").border_title = Content(self._title_text)
 
     def on_option_list_option_selected(self, event: MenuLines.OptionSelected) -> None:
-        """A column was chosen."""
+        """Return the chosen column."""
         self.dismiss(self._columns[event.option_index].name)
 
     def action_step(self, is_down: bool) -> None:
-        """A line down or up."""
+        """Move down or up."""
         lines = self.query_one(MenuLines)
         (lines.action_cursor_down if is_down else lines.action_cursor_up)()
 
@@ -184,7 +184,7 @@ class PivotDialog(Dialog[str]):
         super().__init__()
         self._by, self._across, self._found, self._weight = by, across, found, weight
         self.command_words = [f"--values={by.name}", f"--across={across.name}"]
-        """What the command that prints it has besides that of the table."""
+        """Options that the command line adds to that of the table, to print this."""
 
     def compose_body(self) -> ComposeResult:
         """The headings, then a line for each row."""
@@ -194,17 +194,17 @@ class PivotDialog(Dialog[str]):
         yield MenuLines(*map(Content, lines))
 
     def on_mount(self) -> None:
-        """Name both columns and what is summed."""
+        """Show both columns and the sum on the border."""
         what = "rows" if self._weight is None else self._weight.title
         title = f"{what} by {self._by.title} and {self._across.title}"
         self.query_one(".dialog--box").border_title = Content(title)
 
     def on_option_list_option_selected(self, event: MenuLines.OptionSelected) -> None:
-        """A row was chosen."""
+        """Return the filter of the chosen row."""
         self.dismiss(self._found.rows[event.option_index].query or None)
 
     def action_step(self, is_down: bool) -> None:
-        """A line down or up."""
+        """Move down or up."""
         lines = self.query_one(MenuLines)
         (lines.action_cursor_down if is_down else lines.action_cursor_up)()
 
@@ -222,7 +222,7 @@ def pivot_lines(found: Pivot, weight: Column | None, width: int, by: ColumnKind 
         width: Cells.
         by: What the values of the rows are.
     """
-    # Names take what few columns leave.
+    # Names take the remaining width.
     room = max(10, width // 3, width - PIVOT_CELLS * (len(found.across) + 1))
     label = min(max(cell_width(plain(row.label)) for row in found.rows), room)
     fitting = max(1, (width - label) // PIVOT_CELLS - 1)
@@ -275,7 +275,7 @@ class CellDialog(Dialog[None]):
         with VerticalScroll():
             if self._shown and self._shown != self._text:
                 yield Static(Content(self._shown), id="cell-shown")
-            # Line ends of the text stay: here it stands alone.
+            # Line ends of the text are kept here.
             lines = [plain(line) for line in self._text.splitlines()]
             unit = BASE_UNIT.get(self._column.kind, "") if self._text else ""
             yield Static(Content(f"{chr(10).join(lines)} {unit}".rstrip() or " "), id="cell-text")
@@ -283,11 +283,11 @@ class CellDialog(Dialog[None]):
             yield Static(Content(f"{self._column.title}: {self._column.help}"), id="cell-help")
 
     def on_mount(self) -> None:
-        """Name the column on the border."""
+        """Show the column on the border."""
         self.query_one(".dialog--box").border_title = Content(self._column.title)
 
     def action_copy(self) -> None:
-        """Copy the text as it stands in the input."""
+        """Copy the text as it is in the input."""
         self.notify(copy_text(self.app, self._text), markup=False)
 
     def action_scroll(self, lines: int) -> None:
@@ -296,7 +296,7 @@ class CellDialog(Dialog[None]):
 
 
 class NoteEditor(PlainEditor):
-    """A few lines of text: ``enter`` keeps them.
+    """An editor of a few lines; ``enter`` accepts them.
 
     Args:
         text: What stands there at first.
@@ -314,17 +314,17 @@ class NoteEditor(PlainEditor):
     """
 
     class Accepted(Message):
-        """The text is accepted."""
+        """The user accepted the text."""
 
     def __init__(self, text: str, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(text, placeholder="type a note", id=id)
 
     def on_mount(self) -> None:
-        """Write on behind the text that is there."""
+        """Put the cursor at the end of the text."""
         self.move_cursor(self.document.end)
 
     def action_keep(self) -> None:
-        """Keep the text."""
+        """Accept the text."""
         self.post_message(self.Accepted())
 
     def action_new_line(self) -> None:
@@ -333,7 +333,7 @@ class NoteEditor(PlainEditor):
 
 
 class NoteDialog(Dialog[str]):
-    """Gives the text of a note: empty to take it away.
+    """Asks for the text of a note; an empty text deletes it.
 
     Args:
         row: What the row is called.
@@ -358,9 +358,9 @@ class NoteDialog(Dialog[str]):
         self._about = about
 
     def compose_body(self) -> ComposeResult:
-        """What it is on, the text, and a sentence about it."""
+        """The row, the text, and a sentence about it."""
         yield Static(Content(plain(self._row)), id="note-row")
-        # What was written by another program of the user must not act on the terminal either.
+        # The text may contain control characters if another program wrote it.
         yield NoteEditor("\n".join(plain(line) for line in self._text.splitlines()), id="note-text")
         yield Static(Content(plain(self._about)), id="note-about")
 

@@ -1,4 +1,4 @@
-"""What the cells of a table say: values as text that fits, in units that fit, and how wide they become."""
+"""The texts of a table's cells: values with suitable units, and the widths of columns."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class CellWriter:
     ) -> None:
         self.column = column
         self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
-        # Pieces of other texts, as of lines of the input or of shapes, would mean nothing by themselves.
+        # Parts of other texts, such as input lines or shapes, would mean nothing alone.
         are_distinct = (is_pinned and not (column.is_prose or column.is_path)) or column.kind is ColumnKind.SYMBOL
         self._cutter = Cutter(
             (lambda: _few_names(facts)) if are_distinct else tuple,
@@ -88,7 +88,7 @@ class CellWriter:
         )
         self._fitted: dict[tuple[str, int], str] = {}
         self.filled: dict[tuple[int, bool], dict[object, str]] = {}
-        """For each width, and whether texts end at the right: texts of values that fill it, as they have been drawn."""
+        """Cached texts of values, by width and alignment."""
         self._share_of = total_ns if state.as_share and column.kind is ColumnKind.DURATION else None
         self.is_text = column.kind in _TEXTS
         if largest is None and not self.is_text:
@@ -100,13 +100,13 @@ class CellWriter:
         if self._unit is not None and (largest is not None or column.kind not in _TIMES):
             symbol = self._unit.symbol
         self.title = heading(f"{column.title} {column.sign}".rstrip(), symbol)
-        """The heading with its sign and the unit that all values of the column share."""
+        """The heading with its sign and the common unit of the column."""
         values = self._width_of_values(facts) if units is None else self._width_of_measures(facts.values, units)
         self.width = max(cell_width(self.title), values)
-        """Cells that the values and the heading need."""
+        """The width of the values and the heading."""
 
     def width_sorted_by(self, columns: int) -> int:
-        """Cells with room for the sort marker, and for its number where the table is sorted by several columns."""
+        """Return the width with the sort marker, and its number if the table is sorted by several columns."""
         return max(self.width, cell_width(self.title) + (2 if columns > 1 else 1))
 
     def _width_of_values(self, facts: ColumnFacts) -> int:
@@ -128,7 +128,7 @@ class CellWriter:
         if kind in _TIMES or self._share_of is not None:
             least = MAX_SMALL_TIME_CELLS + sign
         elif facts.values.dtype.is_float():
-            # The widest number need be neither the smallest nor the largest: 0.33333 lies between 0 and 10.
+            # The widest number may be neither the smallest nor the largest: 0.33333 is between 0 and 10.
             distinct = facts.distinct_values(MAX_MEASURED_NUMBERS) if len(facts.values) <= CODED_FROM else None
             least = (
                 MAX_FRACTION_CELLS.get(kind, MAX_NUMBER_CELLS) + sign if distinct is None else self._widest(distinct)
@@ -141,7 +141,7 @@ class CellWriter:
         distinct = pl.DataFrame({"value": series, "unit": units}).unique()
         least = 1
         if distinct.height > SIZES_SAMPLED:
-            # Fractions of any size take no more; of large numbers the largest of a unit takes the most.
+            # Fractions take no more; of large numbers, the largest of a unit is the widest.
             least = MAX_MEASURE_CELLS
             extremes = pl.concat_list(pl.min("value"), pl.max("value"))
             distinct = distinct.group_by("unit").agg(extremes).explode("value").select("value", "unit")
@@ -149,7 +149,7 @@ class CellWriter:
         return max(least, *(cell_width(self.measure(value, unit)) for value, unit in distinct.iter_rows()), 1)
 
     def measure(self, value: object, unit: object) -> str:
-        """A value in the unit of its row."""
+        """Return a value in the unit of its row."""
         number = value if isinstance(value, (int, float)) else None
         named = None if unit is None else plain(str(unit))
         return metric(number, named)
@@ -158,7 +158,7 @@ class CellWriter:
         return max((cell_width(self.whole(value)) for value in values), default=1)
 
     def whole(self, value: object) -> str:
-        """A value without regard to room, harmless to a terminal."""
+        """Return a value in full, without control characters."""
         text = self._unsigned(value)
         return signed(text, value) if self.column.is_signed and isinstance(value, (int, float)) else text
 
@@ -173,14 +173,14 @@ class CellWriter:
         return format_value(self.column.kind, value, unit=self._unit, suffix=False)
 
     def with_unit(self, value: object) -> str:
-        """A value as it stands alone, with its own unit."""
+        """Return a value with its own unit."""
         if self.is_text:
             return self.whole(value)
         text = format_value(self.column.kind, value)
         return signed(text, value) if self.column.is_signed and isinstance(value, (int, float)) else text
 
     def fitted(self, value: object, width: int) -> str:
-        """A value in at most ``width`` cells; a number without enough room is shown as ``#``, never cut."""
+        """Return a value in at most ``width`` cells; a number that does not fit is shown as ``#``, never cut."""
         if not self.is_text or value is None:
             text = self.whole(value)
             return text if cell_width(text) <= width else "#" * width
@@ -197,7 +197,7 @@ class CellWriter:
 
 
 def _few_names(facts: ColumnFacts) -> list[str]:
-    """The distinct names of a column, to be distinguished; none where there are too many to compare them all."""
+    """Return the distinct names of a column; none if there are too many to compare."""
     names = facts.distinct_values(NAMES_COMPARED)
     if names is None:
         return []
@@ -205,7 +205,7 @@ def _few_names(facts: ColumnFacts) -> list[str]:
 
 
 def units_of(columns: Iterable[Column], frame: pl.DataFrame, state: TableState) -> dict[str, str]:
-    """For each column of times the unit that its values are written in, as ``{"total_ns": "ms"}``."""
+    """Return the unit of each column of times, such as ``{"total_ns": "ms"}``."""
     units: dict[str, str] = {}
     for column in columns:
         if column.kind in _TIMES and column.name in frame.columns:
@@ -220,7 +220,7 @@ def _text_width(facts: ColumnFacts, *, shorten: bool) -> int:
     if shorten not in widths:
         names = facts.distinct_values(MAX_MEASURED_NAMES)
         if names is None:
-            # A character outside ASCII takes three bytes and at most two cells: bytes are never too few.
+            # A character that is not ASCII takes three bytes and at most two cells: bytes are never too few.
             widths[shorten] = facts.longest_bytes
         else:
             held = (text[:MAX_CHARACTERS] for text in names.cast(pl.String).to_list())
@@ -236,7 +236,7 @@ def writers(
     share_of: float | None = None,
     pinned: str = "",
 ) -> dict[str, CellWriter]:
-    """A writer for each column of a frame, by name.
+    """Return a writer for each column of a frame, by name.
 
     Args:
         columns: The columns; the frame has them all.
@@ -262,7 +262,7 @@ def writers(
 
 
 def measure(spec: TableSpec, frame: pl.DataFrame) -> None:
-    """Compute what drawing a table needs to know of all its rows, so that it is there when it is shown.
+    """Compute and cache what rendering a table needs to know about all of its rows.
 
     Args:
         spec: The table.
@@ -270,5 +270,5 @@ def measure(spec: TableSpec, frame: pl.DataFrame) -> None:
     """
     writers(prioritize(spec, frame), frame, TableState(), pinned=spec.pinned)
     if spec.weight in frame.columns:
-        # The first mark shows its share of all.
+        # The first mark shows its share of the whole.
         _ = facts_of(frame)[spec.weight].total

@@ -1,4 +1,4 @@
-"""Arrange a table: order, columns and units, the dialog of columns, and what of it is saved from run to run."""
+"""Arrangement of a table: sorting, columns and units, the dialog of columns, and saved arrangements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """What the user chose."""
+    """The user's choice."""
 
     order: tuple[str, ...]
     hidden: frozenset[str]
@@ -125,11 +125,11 @@ class ColumnChooser(Dialog[ColumnChoice]):
         self._redraw(next(place for place, column in enumerate(self._columns) if column.name == name))
 
     def action_cursor(self, step: int) -> None:
-        """Down or up."""
+        """Move down or up."""
         self.query_one(OptionList).highlighted = max(0, min(self._place() + step, len(self._columns) - 1))
 
     def _changeable(self) -> str:
-        """The column under the cursor; empty where it is the one that always stays, and a word of that."""
+        """Return the column under the cursor; empty, with a message, if it cannot be hidden."""
         name = self._columns[self._place()].name
         if name == self._always:
             self.notify("this column always stays; n puts it first or last", markup=False)
@@ -154,14 +154,14 @@ class ColumnChooser(Dialog[ColumnChoice]):
         self._redraw(self._place())
 
     def action_name_last(self) -> None:
-        """The names last, or first."""
+        """Move the names to the end, or to the beginning."""
         here = self._columns[self._place()].name
         self._name_last = not self._name_last
         self._put_names()
         self._redraw_at(here)
 
     def action_reset(self) -> None:
-        """All columns, as the table has them."""
+        """Show all columns in the table's own order."""
         self._take(ColumnChoice((), frozenset()))
         self._redraw(0)
 
@@ -177,12 +177,12 @@ class ColumnChooser(Dialog[ColumnChoice]):
         self._redraw(there)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Say what the column is: a line of the list may have had to be cut."""
+        """Show the whole description of the column."""
         event.stop()
         self.query_one("#about", Static).update(Content(self._columns[event.option_index].help), layout=False)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Accept with enter."""
+        """Accept the choice."""
         event.stop()
         names = tuple(column.name for column in self._columns)
         is_own_order = [name for name in names if name != self._always] == [
@@ -194,7 +194,7 @@ class ColumnChooser(Dialog[ColumnChoice]):
 
 
 class ArrangementController:
-    """Sorts a table, chooses its columns, and finds it again as it was left.
+    """Sorts a table, chooses its columns, and saves and restores the arrangement.
 
     Args:
         pane: The table.
@@ -204,18 +204,18 @@ class ArrangementController:
         self._pane = pane
         self._model = pane.model
         self._remembered_of = ""
-        """The table, by its name in what is remembered, that the arrangement was taken over of."""
+        """The name of the saved arrangement that was applied."""
 
     # --- order -------------------------------------------------------------------------------------------------------
 
     def sort_column(self) -> None:
-        """Sort by the column under the cursor: largest first, smallest first, as it came."""
+        """Sort by the column under the cursor: largest first, smallest first, original order."""
         column = self._model.current_column()
         if column is not None:
             self.cycle_sort(column.name)
 
     def cycle_sort(self, name: str) -> None:
-        """Sort by a column: largest first, smallest first, as the rows came."""
+        """Sort by a column: largest first, smallest first, original order."""
         now = self._model.state.sort
         if now == ((name, True),):
             self._pane.set_sort(((name, False),))
@@ -225,7 +225,7 @@ class ArrangementController:
             self._pane.set_sort(((name, True),))
 
     def sort_also(self) -> None:
-        """Sort by the column under the cursor too, after those that are sorted by: largest, smallest first, not."""
+        """Add the column under the cursor to the sort order: largest first, smallest first, not at all."""
         column = self._model.current_column()
         if column is None:
             return
@@ -240,11 +240,11 @@ class ArrangementController:
             self._pane.set_sort(rest if rest and rest != self._model.spec.sort else None)
 
     def sort_left(self) -> None:
-        """Sort by the column to the left of the one that is sorted by."""
+        """Sort by the column to the left of the sorted one."""
         self._move_sort(-1)
 
     def sort_right(self) -> None:
-        """Sort by the column to the right of the one that is sorted by."""
+        """Sort by the column to the right of the sorted one."""
         self._move_sort(1)
 
     def _move_sort(self, step: int) -> None:
@@ -263,7 +263,7 @@ class ArrangementController:
     # --- which rows --------------------------------------------------------------------------------------------------
 
     def toggle_small(self) -> None:
-        """Hide the rows that hold next to nothing, or show them."""
+        """Hide or show rows with a negligible share."""
         if self._model.spec.weight not in self._model.frame.columns:
             self._pane.notify("this table has no time to tell small rows by", markup=False)
             return
@@ -272,11 +272,11 @@ class ArrangementController:
     # --- looks -------------------------------------------------------------------------------------------------------
 
     def toggle_names(self) -> None:
-        """Short names, or full ones."""
+        """Switch between short and full names."""
         self._pane.change(full_names=not self._model.state.full_names)
 
     def cycle_units(self) -> None:
-        """The next unit of time."""
+        """Switch to the next unit of time."""
         unit = UNITS[(UNITS.index(self._model.state.unit) + 1) % len(UNITS)]
         self._pane.change(unit=unit)
         self._pane.notify(
@@ -284,7 +284,7 @@ class ArrangementController:
         )
 
     def toggle_share(self) -> None:
-        """Durations as times, as shares of the total of all rows, as shares of the total of those shown."""
+        """Show durations as times, as shares of all rows, or as shares of the shown rows."""
         if self._model.spec.weight not in self._model.frame.columns:
             self._pane.notify("this table has no total to take shares of", markup=False)
             return
@@ -340,7 +340,7 @@ class ArrangementController:
         self._pane.notify(plain(f"{column.title} {'scrolls again' if is_pinned else 'is pinned'}"), markup=False)
 
     def _column_to_move(self, why_not: str) -> Column | None:
-        """The column under the cursor, if it is not the one that distinguishes rows."""
+        """Return the column under the cursor, unless it identifies rows."""
         column = self._model.current_column()
         if column is not None and column.name == self._model.spec.pinned:
             self._pane.notify(plain(f"{column.title} {why_not}"), markup=False)
@@ -348,22 +348,22 @@ class ArrangementController:
         return column
 
     def name_last(self) -> None:
-        """The names last, with all the room that the others leave, or first."""
+        """Move the names to the end, with all the remaining width, or to the beginning."""
         self._pane.change(name_last=not self._model.state.name_last)
         if self._model.state.name_last and self._model.cursor_column == self._model.spec.pinned:
-            # The names make the others vanish while the cursor is on them: not at once.
+            # Names hide other columns while the cursor is on them: not immediately.
             self._pane.table.action_cursor_first_column()
 
     # --- what is remembered ------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """Columns, order, units and rows as the view came; nothing of them is remembered any more."""
+        """Restore the default columns, order, units and rows, and delete the saved arrangement."""
         self._pane.state = replace(PLAIN.on(self._pane.state), hides_small=False)
         self._pane.state_changed()
         self._pane.notify("columns, order and units reset to defaults", markup=False)
 
     def remembered(self, state: TableState) -> TableState:
-        """The state as the table was left in the last run, where it is shown for the first time in this one."""
+        """Return the saved state, if the table is shown for the first time in this run."""
         table, memory = self._remembered_as(), self._memory()
         if memory is None or table == self._remembered_of:
             return state
@@ -373,13 +373,13 @@ class ArrangementController:
         return state if arrangement == PLAIN else arrangement.on(state)
 
     def remember(self) -> None:
-        """Keep the arrangement for the next run."""
+        """Save the arrangement for the next run."""
         memory = self._memory()
         if memory is None or not memory.keep(self._remembered_as(), Arrangement.of(self._model.state)):
             return
 
         def write() -> None:
-            # A home directory can lie on a slow network: no key waits for it.
+            # A home directory can be on a slow network: save in a thread.
             memory.write()
             self._pane.app.call_from_thread(self._show_warning, memory)
 
@@ -391,11 +391,11 @@ class ArrangementController:
             self._pane.notify(plain(message), severity="warning", markup=False)
 
     def _memory(self) -> Arrangements | None:
-        """What remembers; None in an app that has nothing of the kind."""
+        """The saved arrangements; None if the app has none."""
         return services_of(self._pane).arrangements
 
     def _remembered_as(self) -> str:
-        """The table's name in what is remembered: the same frame is another table in another view."""
+        """The name of the table's saved arrangement, which depends on the view."""
         screen = self._pane.screen
         view = screen.VIEW if isinstance(screen, HostsTables) else ""
         return "/".join((view, self._pane.id or "", self._model.spec.name))

@@ -1,4 +1,4 @@
-"""Applies filter, search and order to a table: of many rows in a thread."""
+"""Applies the filter, search and order of a table; for many rows in a thread."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ APPLY_GROUP: Final = "apply"
 
 
 class Filtering:
-    """Applies the wanted state of a table and shows the rows that it leaves.
+    """Applies the requested state of a table and shows the resulting rows.
 
     Args:
         pane: The table.
@@ -44,12 +44,12 @@ class Filtering:
         self.is_pending = False
         """Whether a filter, a search or an order is being applied."""
         self.message = ""
-        """What is being done, when it takes a while."""
+        """A description of the running work, if it takes a while."""
         self._request = 0
         self._timer: Timer | None = None
 
     def apply(self, *, keep_row: bool = False) -> None:
-        """Apply the filter, search and order of the wanted state.
+        """Apply the filter, search and order of the requested state.
 
         Args:
             keep_row: Where the row under the cursor goes away, stay at the same height of the table.
@@ -85,7 +85,7 @@ class Filtering:
             self._pane.app.call_from_thread(take, applied)
 
         def take(applied: Applied) -> None:
-            # A later key has asked for something else in the meantime: this result must not flash up.
+            # A later key requested something else meanwhile: do not show this result.
             if request == self._request and self._pane.is_mounted:
                 self._take(applied, keep_row=keep_row)
 
@@ -99,7 +99,7 @@ class Filtering:
         if applied.error is None:
             model.valid_filter = model.state.filter
         elif model.frame is model.rows.frame:
-            # The last good result stays on the screen while the text is being mended.
+            # The last valid result stays on the screen while the text is invalid.
             self._pane.show_status()
             return
         else:
@@ -109,7 +109,7 @@ class Filtering:
         self._pane.rows_taken()
 
     def cancel(self) -> None:
-        """Give up what takes a while, and go back to the state of the rows on the screen."""
+        """Cancel the running work, and return to the state of the rows on the screen."""
         self._request += 1
         self._model.state = self._model.shown_state
         self._finish()

@@ -1,4 +1,4 @@
-"""Which columns of a table fit on a line, and how wide each becomes; no drawing."""
+"""Chooses the columns of a table that fit on a line, and their widths."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ LEFT_ALIGNED: Final = frozenset({ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.
 
 @dataclass(frozen=True, slots=True)
 class PlacedColumn:
-    """A column where it stands on the line."""
+    """A column and its position on the line."""
 
     column: Column
     x: int
-    """First cell, counted from the left edge of the table."""
+    """The first cell, from the left edge of the table."""
     width: int
     bar: int = 0
-    """Cells of the share bar drawn after the value, or 0."""
+    """The width of the share bar after the value, or 0."""
 
     @property
     def end(self) -> int:
@@ -60,25 +60,25 @@ class PlacedColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """The columns on the line, and those that have no room."""
+    """The columns on the line, and those that do not fit."""
 
     placed: tuple[PlacedColumn, ...]
     sequence: tuple[str, ...]
-    """All columns that the cursor can reach, left to right: first those that fit, then those without room."""
+    """All columns that the cursor can reach: first those that fit, from the left, then the others."""
     before: int
-    """How many columns are scrolled out at the left."""
+    """The number of columns scrolled out on the left."""
     after: int
-    """How many columns have no room at the right, without those that say nothing."""
+    """The number of columns that do not fit on the right, without uninformative ones."""
     still: int = 0
-    """How many columns at the beginning of the sequence never scroll."""
+    """The number of columns at the beginning of the sequence that do not scroll."""
 
     def column_at(self, x: int) -> PlacedColumn | None:
-        """The column that covers a cell of the line, or the last one that starts before it."""
+        """Return the column at a cell of the line, or the last one that starts before it."""
         candidates = [placed for placed in self.placed if placed.x <= x]
         return candidates[-1] if candidates else (self.placed[0] if self.placed else None)
 
     def find(self, name: str) -> PlacedColumn | None:
-        """Where a column stands, or None when it is not on the line."""
+        """Return the placed column; None if it is not on the line."""
         return next((placed for placed in self.placed if placed.column.name == name), None)
 
 
@@ -117,7 +117,7 @@ def _columns_that_fit(
             is_filling = True
             room -= name_more
         if is_silent and is_full:
-            # Columns without information come when all else is there.
+            # Uninformative columns come last.
             break
         if is_silent and not is_silent_reached:
             is_silent_reached = True
@@ -185,7 +185,7 @@ def lay_out(
     unknown: Collection[str] = (),
     keeps_order: bool = False,
 ) -> TableLayout:
-    """Place columns on a line of ``width`` cells.
+    """Return the layout of columns on a line of ``width`` cells.
 
     The pinned column takes what the others leave, and cut texts what it leaves. Where there is not room for all, the
     least important ones (the largest ``priority``) move behind the others, out of sight, until the table is scrolled.
@@ -218,7 +218,7 @@ def lay_out(
     widths = _cut(columns, head, widths, pinned_least)
     least = max(pinned_least, whole_least, round(width * PINNED_SHARE))
     if name_last and whole_name:
-        # A name without a figure beside it means little: the most important one stays.
+        # A name without a figure means little: the most important figure stays.
         figure = min((column for column in columns if column is not head), key=lambda each: each.priority, default=None)
         least = max(least, width - GUTTER_CELLS - (widths[figure.name] + COLUMN_GAP if figure else 0))
     head_least = min(widths[pinned], least, width) if head else 0
@@ -240,7 +240,7 @@ def lay_out(
     rest, fitting = [column for column in rest if column.name not in last], fitting.difference(last)
     ordered = [column.name for column in rest if column.name in fitting]
     if not keeps_order:
-        # Dashes between figures would hold these apart.
+        # Dashes would separate the figures.
         ordered.sort(key=lambda name: name in silent)
     ordered += sorted((column.name for column in rest if column.name not in fitting), key=lambda name: name in silent)
     first = max(0, min(first, len(ordered) - 1))

@@ -1,4 +1,4 @@
-"""The model of a table, without Textual: rows, order, filter, marks, columns and cursor."""
+"""The model of a table, independent of Textual: rows, order, filter, marks, columns and cursor."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Row = dict[str, object]
 
 
 class TableRows:
-    """A frame seen through an optional index of its rows; only the pages that are looked at become Python values.
+    """The rows of a frame, with an optional index; only pages that are used become Python values.
 
     Args:
         frame: The data.
@@ -52,7 +52,7 @@ class TableRows:
         return self.frame.height if self.order is None else len(self.order)
 
     def row(self, row: int) -> tuple[object, ...]:
-        """The values of a shown row, in the order of the frame's columns."""
+        """Return the values of a shown row, in the order of the frame's columns."""
         page, offset = divmod(row, PAGE_ROWS)
         rows = self._pages.get(page)
         if rows is None:
@@ -62,15 +62,15 @@ class TableRows:
         return rows[offset]
 
     def value(self, row: int, column: str) -> object:
-        """One value of a shown row."""
+        """Return one value of a shown row."""
         return self.row(row)[self._positions[column]]
 
     def record(self, row: int) -> dict[str, object]:
-        """A shown row by column name."""
+        """Return a shown row as a dictionary."""
         return dict(zip(self.frame.columns, self.row(row), strict=True))
 
     def slice(self, start: int, count: int) -> pl.DataFrame:
-        """Some of the shown rows."""
+        """Return some of the shown rows."""
         if self.order is None:
             return self.frame.slice(start, count)
         return self.frame[self.order.slice(start, count)]
@@ -80,28 +80,28 @@ class TableRows:
         return self.frame if self.order is None else self.frame[self.order]
 
     def source_row(self, row: int) -> int:
-        """The row number in the frame of a shown row."""
+        """Return the frame's row number of a shown row."""
         return row if self.order is None else int(self.order[row])
 
     def shown_row(self, source_row: int) -> int | None:
-        """Where a row of the frame is shown, or None when it is left out."""
+        """Return the position at which a row of the frame is shown; None if it is filtered out."""
         if self.order is None:
             return source_row if 0 <= source_row < self.frame.height else None
         places = (self.order == source_row).arg_true()
         return int(places[0]) if len(places) else None
 
     def key(self, source_row: int, columns: Sequence[str]) -> Key:
-        """What identifies a row of the frame."""
+        """Return the key of a row of the frame."""
         return tuple(self.frame[column][source_row] for column in columns)
 
     def keys(self, source_rows: Iterable[int], columns: Sequence[str]) -> frozenset[Key]:
-        """What identifies several rows of the frame."""
+        """Return the keys of several rows of the frame."""
         wanted = [column for column in columns if column in self._positions]
         picked = pl.Series(list(source_rows), dtype=pl.UInt32)
         return frozenset(self.frame.select(wanted)[picked].rows()) if wanted else frozenset()
 
     def _find_key(self, key: Key, columns: Sequence[str]) -> int | None:
-        """The first row with a key: numbers of rows, which stand last in keys, leave the fewest."""
+        """Return the first row with a key; row numbers, which are last in keys, are compared first."""
         found: np.ndarray[Any, np.dtype[np.intp]] | None = None
         for column, value in reversed(list(zip(columns, key, strict=True))):
             values = self.frame[column]
@@ -109,13 +109,13 @@ class TableRows:
             try:
                 same = (values.is_null() if value is None else values == value).fill_null(False).to_numpy()
             except (pl.exceptions.PolarsError, TypeError, OverflowError):
-                # Keys that were saved with another input can hold values of another type: they match nothing here.
+                # Keys saved with another input can have values of other types: they match nothing.
                 return None
             found = np.flatnonzero(same) if found is None else found[same]
         return int(found[0]) if found is not None and len(found) else None
 
     def find_keys(self, keys: Collection[Key], columns: Sequence[str]) -> list[int]:
-        """Row numbers in the frame of the rows with these keys (the first of equal ones); unknown keys are skipped."""
+        """Return the frame's row numbers of keys (the first of equal ones); unknown keys are skipped."""
         known = [key for key in keys if len(key) == len(columns)]
         if not known or not columns or any(column not in self._positions for column in columns):
             return []
@@ -136,7 +136,7 @@ class TableRows:
 
 
 class TableModel:
-    """The rows of a table and how the user has arranged them.
+    """The rows of a table and the user's arrangement.
 
     The wanted state can be ahead of the shown one: of many rows, filter and order are computed in a thread.
 
@@ -149,34 +149,34 @@ class TableModel:
         self.frame = pl.DataFrame()
         """All rows."""
         self.excluded_sessions: Collection[int] = ()
-        """Sessions whose times are added to those of no other."""
+        """Sessions whose times must not be added to those of others."""
         self.state = TableState()
-        """The arrangement that the user wants; cursor and marks are not part of it."""
+        """The requested arrangement, without cursor and marks."""
         self.shown_state = TableState()
-        """The arrangement of the rows that are shown."""
+        """The arrangement of the shown rows."""
         self.applied: Applied | None = None
         """The result of the latest filter, search and order."""
         self.valid_filter = ""
         """The latest filter that could be parsed."""
         self.rows = TableRows(self.frame)
-        """The rows that are shown, in their order."""
+        """The shown rows, in order."""
         self.share_of: float | None = None
-        """What shares of durations are taken of; None where there is no such total."""
+        """The total that shares of durations refer to; None if there is none."""
         self.shown_pct: float | None = None
-        """The share of the weight that the shown rows hold, in percent."""
+        """The share of the weight in the shown rows, in percent."""
         self.marks: set[int] = set()
-        """Marked rows, as row numbers of the frame."""
+        """The frame's row numbers of marked rows."""
         self.noted: frozenset[int] = frozenset()
-        """Rows with notes, as row numbers of the frame."""
+        """The frame's row numbers of rows with notes."""
         self.cursor_row = 0
-        """The shown row that the cursor is on."""
+        """The position of the cursor among the shown rows."""
         self.cursor_column = ""
         self.cursor_source_row: int | None = None
-        """The row number in the frame of the row that the user put the cursor on; None before they moved it."""
+        """The frame's row number of the row that the user selected; None before the cursor was moved."""
         self._wanted_cursor: Key | None = None
-        """The key of a row to return to, until there is a frame that has it."""
+        """The key of a row to select once a frame has it."""
         self._wanted_marks: frozenset[Key] = frozenset()
-        # Rows are looked up in it for each line that is drawn: Polars takes a hundred times as long.
+        # Used for each rendered line: Polars takes a hundred times as long.
         self._found: NDArray[np.uint32] = np.empty(0, np.uint32)
         self._columns: tuple[Column, ...] = ()
         self._columns_of: tuple[TableSpec, pl.DataFrame] | None = None
@@ -184,7 +184,7 @@ class TableModel:
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def load(self, frame: pl.DataFrame) -> None:
-        """Take over other rows; cursor and marks stay, by key."""
+        """Replace the rows; cursor and marks stay, by key."""
         cursor, marks = self.cursor_key() or self._wanted_cursor, self.mark_keys() or self._wanted_marks
         self.frame = frame
         self.place(cursor, marks)
@@ -195,7 +195,7 @@ class TableModel:
         return self.rows.record(self.cursor_row) if len(self.rows) else None
 
     def shown_frame(self, *, all_columns: bool = True) -> pl.DataFrame:
-        """The rows as they are shown: filtered and in order.
+        """Return the shown rows: filtered and sorted.
 
         Args:
             all_columns: All columns of the frame, or only those that the user has not hidden, in the user's order.
@@ -203,18 +203,18 @@ class TableModel:
         return self.with_columns(self.rows.shown(), all_columns=all_columns)
 
     def marked_rows(self, *, all_columns: bool = True) -> pl.DataFrame:
-        """The marked rows, in the order of the frame."""
+        """Return the marked rows, in the order of the frame."""
         picked = pl.Series(sorted(self.marks), dtype=pl.UInt32)
         return self.with_columns(self.frame[picked], all_columns=all_columns)
 
     def with_columns(self, frame: pl.DataFrame, *, all_columns: bool) -> pl.DataFrame:
-        """Rows with all columns of the frame, or with those that the user has not hidden."""
+        """Select all columns of the frame, or those that the user has not hidden."""
         return frame if all_columns else frame.select(column.name for column in self.columns())
 
     # --- columns -----------------------------------------------------------------------------------------------------
 
     def columns(self) -> tuple[Column, ...]:
-        """The columns of the table that the shown rows have and the user has not hidden, in the user's order."""
+        """The columns of the shown rows that the user has not hidden, in the user's order."""
         of = self._columns_of
         if of is None or of[0] is not self.spec or of[1] is not self.rows.frame:
             self._columns_of = self.spec, self.rows.frame
@@ -230,21 +230,21 @@ class TableModel:
 
     @property
     def sort(self) -> Sort:
-        """The order of the shown rows, for the headings."""
+        """The sort order of the shown rows."""
         wanted = self.spec.sort if self.shown_state.sort is None else self.shown_state.sort
         return tuple(by for by in wanted if by[0] in self.rows.frame.columns)
 
     def is_unknown(self, name: str) -> bool:
-        """Whether no row has a value of a column."""
+        """Return whether all values of a column are null."""
         values = self.rows.frame[name]
         return 0 < len(values) == values.null_count()
 
     def units(self) -> Mapping[str, str]:
-        """For each column of times the unit that it is shown in: a bare number in a filter is read in it."""
+        """The unit of each column of times, which numbers without a unit in a filter have, too."""
         return units_of(self.spec.columns, self.frame, self.state)
 
     def make_writers(self) -> dict[str, CellWriter]:
-        """For each column of the shown rows, how its values are written."""
+        """Return a writer for each column of the shown rows."""
         return writers(
             self.columns(),
             self.rows.frame,
@@ -264,7 +264,7 @@ class TableModel:
     # --- filter, search, order ---------------------------------------------------------------------------------------
 
     def apply(self, frame: pl.DataFrame, state: TableState, units: Mapping[str, str], global_filter: str) -> Applied:
-        """Filter, search and order rows; nothing is shown yet. It may be called in a thread.
+        """Filter, search and sort rows without showing them. May be called in a thread.
 
         Args:
             frame: All rows.
@@ -277,7 +277,7 @@ class TableModel:
         )
 
     def take(self, applied: Applied, *, keep_row: bool) -> None:
-        """Show the rows that a filter, a search and an order left.
+        """Show the result of `apply`.
 
         Args:
             applied: What came of them.
@@ -294,7 +294,7 @@ class TableModel:
         self.show_rows(rows, cursor_row=place)
 
     def _begin(self, rows: TableRows) -> int:
-        """The shown row that the cursor is on before the user moved it or chose another order."""
+        """Return the initial position of the cursor."""
         if self.spec.cursor_on is None or self.state.sort is not None or self.state.filter:
             return 0
         column, value = self.spec.cursor_on
@@ -310,16 +310,16 @@ class TableModel:
 
     @property
     def found_count(self) -> int:
-        """How many of the shown rows the search found."""
+        """The number of shown rows that the search found."""
         return len(self._found)
 
     def found_at(self, row: int) -> int | None:
-        """Which of the found rows a shown row is, from 1; None where it is none of them."""
+        """Return the number of a shown row among the found rows, from 1; None if it was not found."""
         place = bisect_left(self._found, row)
         return place + 1 if place < len(self._found) and self._found[place] == row else None
 
     def next_found(self, row: int, step: int) -> int | None:
-        """The found row after (1) or before (-1) a shown row, around the end; None where nothing was found."""
+        """Return the next (1) or previous (-1) found row, wrapping around; None if nothing was found."""
         if not len(self._found):
             return None
         place = bisect_right(self._found, row) if step > 0 else bisect_left(self._found, row) - 1
@@ -333,7 +333,7 @@ class TableModel:
 
     @property
     def shares_of(self) -> str:
-        """What durations are shown as shares of, ``all`` or ``shown``; empty where they are times."""
+        """What shares of durations refer to, ``all`` or ``shown``; empty if times are shown."""
         if not self.state.as_share or self.share_of is None:
             return ""
         return "shown" if self.state.share_of_shown else "all"
@@ -343,7 +343,7 @@ class TableModel:
         return facts_of(self.frame)[self.spec.weight].total
 
     def no_match(self, global_filter: str) -> str:
-        """The text in place of the rows where the filter leaves none."""
+        """The text if the filter leaves no rows."""
         if self.state.filter or not global_filter:
             return NO_MATCH
         return f"No row matches the carried filter {plain(global_filter)}. C drops it."
@@ -352,15 +352,15 @@ class TableModel:
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The columns that distinguish rows."""
+        """The columns of the key."""
         return tuple(column for column in self.spec.key if column in self.frame.columns)
 
     def row_key(self, row: Row) -> Key:
-        """The key of a row."""
+        """Return the key of a row."""
         return tuple(row[column] for column in self.key_columns)
 
     def full_state(self) -> TableState:
-        """The wanted state with cursor and marks."""
+        """Return the requested state with cursor and marks."""
         return replace(
             self.state,
             cursor_key=self.cursor_key() or self._wanted_cursor,
@@ -369,14 +369,14 @@ class TableModel:
         )
 
     def restore(self, state: TableState) -> None:
-        """Take over a state with its cursor and marks."""
+        """Restore a state with its cursor and marks."""
         self.state = state
         if state.cursor_column:
             self.cursor_column = state.cursor_column
         self.place(state.cursor_key, state.marks)
 
     def cursor_key(self) -> Key | None:
-        """The key of the row that the user put the cursor on."""
+        """The key of the row that the user selected."""
         if self.cursor_source_row is None or self.cursor_source_row >= self.frame.height:
             return None
         return TableRows(self.frame).key(self.cursor_source_row, self.key_columns)
@@ -386,7 +386,7 @@ class TableModel:
         return TableRows(self.frame).keys(self.marks, self.key_columns) if self.marks else frozenset()
 
     def place(self, cursor: Key | None, marks: frozenset[Key]) -> None:
-        """Find cursor and marks in the frame; what it does not hold waits for one that does."""
+        """Find the cursor and marks of a state in the frame; missing ones wait for a frame that has them."""
         places = self.find_keys([cursor]) if cursor is not None else []
         self.cursor_source_row = places[0] if places else None
         self._wanted_cursor = None if places else cursor
@@ -395,10 +395,10 @@ class TableModel:
         self._wanted_marks = frozenset() if marked else marks
 
     def find_keys(self, keys: Collection[Key]) -> list[int]:
-        """The row numbers in the frame of the rows with these keys; unknown ones are skipped."""
+        """Return the frame's row numbers of keys; unknown keys are skipped."""
         return TableRows(self.frame).find_keys(keys, self.key_columns)
 
     def missing_of(self, state: TableState) -> tuple[bool, int]:
-        """Whether the row of the cursor, and how many marked ones, of a state are not in the frame."""
+        """Return whether the cursor's row of a state is missing in the frame, and the number of missing marks."""
         cursor = [state.cursor_key] if state.cursor_key is not None else []
         return len(self.find_keys(cursor)) < len(cursor), len(state.marks) - len(self.find_keys(state.marks))

@@ -1,4 +1,4 @@
-"""Draws the lines of a table: values in, one strip out; it knows nothing of keys, scrolling or data frames."""
+"""Renders the lines of a table from values; independent of keys, scrolling and frames."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CACHED_TYPES: Final = frozenset({int, float, str, bool, type(None)})
 
 @dataclass(frozen=True, slots=True)
 class TableStyles:
-    """The component styles of a table, looked up once and not for every line."""
+    """The component styles of a table, looked up once."""
 
     row: Style
     header: Style
@@ -61,7 +61,7 @@ class TableStyles:
 
 @dataclass(frozen=True, slots=True)
 class RowLook:
-    """All that changes how a row looks, apart from its values and the layout: part of the cache key."""
+    """The properties of a row, other than values and layout, that change its rendering; part of the cache key."""
 
     cursor_column: str | None = None
     """The column under the cursor when the cursor is on this row."""
@@ -76,7 +76,7 @@ PLAIN: Final = RowLook()
 
 
 class TablePainter:
-    """Draws header and rows for one layout.
+    """Renders the header and rows for one layout.
 
     Args:
         layout: The columns on the line.
@@ -108,7 +108,7 @@ class TablePainter:
         )
 
     def header(self, sort: Sort, cursor_column: str) -> Strip:
-        """The line of headings, with the sort order and the column under the cursor."""
+        """Render the headings, with the sort order and the selected column."""
         directions = dict(sort)
         order = {name: number if len(sort) > 1 else 0 for number, (name, _) in enumerate(sort, 1)}
         runs = _Runs(self.styles.header)
@@ -118,7 +118,7 @@ class TablePainter:
             title, width = self.writers[name].title, placed.width
             if name in directions:
                 sign = f"{'▼' if directions[name] else '▲'}{order[name] or ''}"
-                # Set off from the unit; the blank can take a cell of the gap.
+                # Separated from the unit; the blank may use a cell of the gap.
                 gap = " " if placed.end < self.width else ""
                 width = max(width, min(width + len(gap), cell_width(f"{title}{gap}{sign}")))
                 title = f"{title}{gap}{sign}"
@@ -134,7 +134,7 @@ class TablePainter:
         return runs.strip(self.width)
 
     def row(self, values: Sequence[object], look: RowLook, hits: re.Pattern[str] | None = None) -> Strip:
-        """One row.
+        """Render a row.
 
         Args:
             values: Its values, in the order of the frame.
@@ -151,7 +151,7 @@ class TablePainter:
             base = styles.unknown
         runs = _Runs(base)
         mark = "•" if look.is_marked else ""
-        # The sign of a note stands in the place of the mark where there is none, which keeps it off the name.
+        # The sign of a note takes the place of a missing mark, which separates it from the name.
         signs = f"{mark}{NOTE_MARK if look.is_noted else ''}"
         runs.add(signs, styles.mark if not on_cursor else None)
         runs.add(" " * (GUTTER_CELLS - len(signs)))
@@ -195,7 +195,7 @@ class TablePainter:
             runs.add(" " * COLUMN_GAP)
         runs.add(self._blanks_behind)
         if hit and not hit_is_shown:
-            # What was found is cut away, or is a number: the whole row stands for it.
+            # The match is cut off, or a number: highlight the whole row.
             return runs.strip(self.width).apply_style(UNDERLINE)
         return runs.strip(self.width)
 
@@ -209,7 +209,7 @@ class TablePainter:
         return self.styles.cursor_row if look.is_focused else self.styles.blurred_row
 
     def _bar_style(self, look: RowLook, style: Style) -> Style | None:
-        """The style of a bar: in reverse it is drawn as the text is, else in its color on the ground of the row."""
+        """Return the style of a bar: in reverse as the text, otherwise in its color on the row's background."""
         base = self._cursor_style(look)
         if base is None:
             return style
@@ -235,7 +235,7 @@ class TablePainter:
 
 
 class _Cell:
-    """A column where it stands on the line: its values as texts of its width."""
+    """A column at its position on the line, with its values as texts of its width."""
 
     def __init__(self, placed: PlacedColumn, writer: CellWriter, positions: Mapping[str, int]) -> None:
         self.placed = placed
@@ -243,22 +243,22 @@ class _Cell:
         self.position = positions[placed.column.name]
         self._unit_position = positions.get(UNIT_COLUMN) if writer.column.kind is ColumnKind.MEASURE else None
         self._ends_right = not placed.is_left_aligned
-        # The writer outlives the painter: most columns have the same width where others come into view.
+        # The writer outlives the painter: most columns keep their width when others scroll into view.
         self._cached = writer.filled.setdefault((placed.width, self._ends_right), {})
 
     def fitted(self, value: object, values: Sequence[object]) -> str:
-        """A value of a row, in as many cells as there are at most."""
+        """Return a value of a row, in at most the width of the column."""
         if self._unit_position is None:
             return self.writer.fitted(value, self.placed.width)
         text = self.writer.measure(value, values[self._unit_position])
         return clip(text, self.placed.width)
 
     def spans(self, value: object, values: Sequence[object], hits: re.Pattern[str]) -> list[tuple[int, int]]:
-        """What of the text of a value a search has found."""
+        """Return the spans of a value's text that a search found."""
         return [found.span() for found in hits.finditer(self.fitted(value, values))]
 
     def filled(self, value: object, values: Sequence[object]) -> str:
-        """A value of a row, in exactly as many cells as there are."""
+        """Return a value of a row, in exactly the width of the column."""
         is_cached = self._unit_position is None and type(value) in _CACHED_TYPES
         text = self._cached.get(value) if is_cached else None
         if text is None:
@@ -271,7 +271,7 @@ class _Cell:
 
 
 class _Runs:
-    """Collects texts and joins neighbors of one style: every segment more costs time and bytes to the terminal."""
+    """Collects texts and joins neighbors of the same style: every segment costs time and bytes."""
 
     def __init__(self, base: Style) -> None:
         self._base = base
@@ -287,7 +287,7 @@ class _Runs:
         self._texts.append(text)
 
     def add_spans(self, text: str, spans: Sequence[tuple[int, int]], style: Style | None, marked: Style) -> None:
-        """Add a text of which some parts stand out."""
+        """Add a text with highlighted spans."""
         end = 0
         for start, stop in spans:
             self.add(text[end:start], style)

@@ -1,4 +1,4 @@
-"""A table with its status line and query bar, and all that can be done in it."""
+"""A table with its status line, query bar and actions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ MIN_ROW_LINES: Final = 3
 
 
 def _calls(method: Callable[[TablePane], Callable[[], None]]) -> Callable[[TablePane], None]:
-    """An action of the pane that one of its controllers carries out."""
+    """Return an action of the pane that calls a method of a controller."""
 
     def action(pane: TablePane) -> None:
         method(pane)()
@@ -103,20 +103,20 @@ class TablePane(Vertical):
             return self.pane
 
     class RowHighlighted(_OfRow):
-        """The cursor has come to rest on a row, or there is none."""
+        """The cursor rests on a row, or there is none."""
 
     class RowOpened(_OfRow):
-        """The user opens a row."""
+        """The user opened a row."""
 
         row: Row
 
     class DetailRequested(_OfRow):
-        """The user wants the details of a row."""
+        """The user asked for the details of a row."""
 
         row: Row
 
     class SourceLineRequested(_OfRow):
-        """The user wants to see the line of the input that a row comes from; None where there is no single one."""
+        """The user asked for the input line of a row; None if there is no single one."""
 
         row: Row
 
@@ -125,17 +125,17 @@ class TablePane(Vertical):
             self.line = line
 
     class TimelineRequested(_OfRow):
-        """The user wants to see a row in the timeline."""
+        """The user asked for a row in the timeline."""
 
         row: Row
 
     class NoteRequested(_OfRow):
-        """The user wants to write a note on a row."""
+        """The user asked to write a note on a row."""
 
         row: Row
 
     class StateChanged(Message):
-        """Filter, search, order, columns or marks have changed."""
+        """The filter, search, order, columns or marks changed."""
 
         def __init__(self, pane: TablePane) -> None:
             super().__init__()
@@ -150,43 +150,43 @@ class TablePane(Vertical):
         super().__init__(id=id)
         self.model = self.make_model(spec)
         self.table = self.make_table()
-        """The rows: what gets the focus."""
+        """The rows, which get the focus."""
         self.status_line = StatusLine()
         self.filtering = Filtering(self)
         self.search = SearchController(self)
         self.arrangement = ArrangementController(self)
         self._status = StatusWriter(self.model, has_title=bool(title))
         self.has_had_no_rows = False
-        """It was to show rows, and so far there have been none."""
+        """Whether `show` was called, but never with rows."""
         self.is_folded = False
-        """Its status line is all that there is room for."""
+        """Whether there is only room for the status line."""
         self.is_loading = True
-        """Its rows are being computed: before any are shown how many there are is not known."""
+        """Whether the rows, and so their number, are still being computed."""
         self._empty = ""
         self._settle_timer: TimerHandle | None = None
 
     def make_model(self, spec: TableSpec) -> TableModel:
-        """The model of the table."""
+        """Return a new model of the table."""
         return TableModel(spec)
 
     def make_table(self) -> FrameTable:
-        """The view of the model."""
+        """Return a new view of the model."""
         return FrameTable(self.model)
 
     def compose(self) -> ComposeResult:
-        """Table above status line."""
+        """The table above the status line."""
         yield from self._missing()
 
     def _missing(self) -> list[Widget]:
         return [widget for widget in (self.table, self.status_line) if not widget.is_attached]
 
     def mount_in(self, parent: Widget) -> None:
-        """Mount it with all it needs at once: it can be filled before the next message is looked at."""
+        """Mount the pane with its widgets, so that it can be filled immediately."""
         parent.mount(self)
         self.mount(*self._missing())
 
     def on_resize(self, event: Resize) -> None:
-        """Where there is no room for a row, say what the table holds, and the way to it."""
+        """If there is no room for a row, describe the table in the status line."""
         is_folded = 0 < event.size.height < MIN_ROW_LINES
         if is_folded != self.is_folded:
             self.is_folded = is_folded
@@ -194,7 +194,7 @@ class TablePane(Vertical):
             self.show_status()
 
     def describe_folded(self, *, at: str, way: str) -> None:
-        """Set the text of its status line while that is all of it.
+        """Set the text of the status line of a folded table.
 
         Args:
             at: What is selected in it, or nothing.
@@ -204,7 +204,7 @@ class TablePane(Vertical):
             self.show_status()
 
     def focus_table(self) -> None:
-        """Give the focus to the table, once it is there; not where the user has begun to type something since."""
+        """Focus the table once it is mounted, unless the user began to type meanwhile."""
         screen = self.screen
         before = screen.focused
 
@@ -220,7 +220,7 @@ class TablePane(Vertical):
     def show(
         self, frame: pl.DataFrame, *, empty: str = "", is_loading: bool = False, spec: TableSpec | None = None
     ) -> None:
-        """Show a frame; filter, order, columns, marks and the place of the cursor stay.
+        """Show a frame; filter, order, columns, marks and cursor stay.
 
         Args:
             frame: The rows, with the columns of the spec and those of its key.
@@ -245,7 +245,7 @@ class TablePane(Vertical):
 
     @property
     def spec(self) -> TableSpec:
-        """What the table shows."""
+        """The specification of the table."""
         return self.model.spec
 
     @property
@@ -260,26 +260,26 @@ class TablePane(Vertical):
 
     @property
     def has_no_rows(self) -> bool:
-        """Whether it has no rows, and none are to come."""
+        """Whether the table has no rows, and none are being computed."""
         return self.frame.is_empty() and not self.is_loading
 
     @property
     def lines_of_use(self) -> int | None:
-        """The lines that it takes to see every row; None where it has none and shows why."""
+        """The number of lines that all rows need; None if there are none and the reason is shown."""
         if self.frame.is_empty():
             return None
         beside = sum(child.display for child in self.children if child is not self.table)
         return HEADER_LINES + self.frame.height + beside
 
     def rows_taken(self) -> None:
-        """The model shows the rows of the latest filter, search and order: draw them."""
+        """Draw the rows after a filter, search or sort."""
         self.table.empty_text = self.model.no_match(self.global_filter) if self.frame.height else self._empty
         self.table.show_rows()
         self.search.rows_taken()
         self.show_status()
 
     def show_notes(self) -> None:
-        """Put signs before the rows that have notes."""
+        """Show the signs of rows that have notes."""
         keys = services_of(self).noted_keys(self)
         self.table.note(self.model.find_keys(keys) if keys else ())
 
@@ -293,7 +293,7 @@ class TablePane(Vertical):
 
     @property
     def state(self) -> TableState:
-        """How the user has arranged the table; setting it restores all of it."""
+        """The user's arrangement of the table; setting it restores all of it."""
         return self.model.full_state()
 
     @state.setter
@@ -304,7 +304,7 @@ class TablePane(Vertical):
         self.filtering.apply()
 
     def change(self, *, keep_row: bool = False, **changes: object) -> None:
-        """Change some of the state, by the names of `TableState`.
+        """Change fields of the state.
 
         Args:
             keep_row: Where the row under the cursor goes away, stay at the same height of the table.
@@ -321,19 +321,19 @@ class TablePane(Vertical):
         self.state_changed()
 
     def set_sort(self, by: Sort | None) -> None:
-        """Sort by these columns; None restores the order that the table comes in."""
+        """Sort by columns; None restores the original order."""
         self.change(sort=by)
 
     def set_filter(self, text: str) -> None:
-        """Keep the rows that match; an empty text keeps all. The query bar shows what is wrong with a text."""
+        """Filter the rows; an empty text removes the filter. The query bar shows errors."""
         self.search.set_filter(text)
 
     def set_find(self, text: str) -> None:
-        """Highlight the rows that match and go to the first of them."""
+        """Highlight the matching rows and go to the first of them."""
         self.search.set_find(text)
 
     def state_changed(self) -> None:
-        """Save the state for the next run, and post that it has changed."""
+        """Save the state for the next run, and post `StateChanged`."""
         self.arrangement.remember()
         self.post_message(self.StateChanged(self))
 
@@ -348,11 +348,11 @@ class TablePane(Vertical):
         return services_of(self).global_filter
 
     def apply_again(self) -> None:
-        """The filter of all views has changed: filter again."""
+        """Filter again after the filter of all views changed."""
         self.filtering.apply()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """A filter that broke down must not look like one that is still at work."""
+        """Show the failure of a filter, so that it does not look as if it were still running."""
         if event.state is WorkerState.ERROR and event.worker.group == filtering.APPLY_GROUP:
             event.stop()
             self._give_up()
@@ -363,7 +363,7 @@ class TablePane(Vertical):
         self.search.give_up()
 
     def reach(self, key: Key) -> bool | None:
-        """Put the cursor on the row of a key; False where it is not in the frame, None where it is left out."""
+        """Select the row of a key; return False if it is not in the frame, None if it is filtered out."""
         model = self.model
         found = model.find_keys([key])
         if not found:
@@ -375,7 +375,7 @@ class TablePane(Vertical):
         return True
 
     def undo_smallest(self) -> bool:
-        """Undo the smallest thing that the user did here; False when there is nothing left."""
+        """Undo the smallest change by the user; False if there is none."""
         model = self.model
         if self.search.is_open:
             self.search.bar.action_cancel()
@@ -405,7 +405,7 @@ class TablePane(Vertical):
         self._settle_timer = call_after(self, filtering.CURSOR_REST_S, self.cursor_settled)
 
     def cursor_settled(self) -> None:
-        """Post the row that the cursor has come to rest on."""
+        """Post the row on which the cursor rests."""
         self.post_message(self.RowHighlighted(self, self.current_row))
 
     @on(FrameTable.LayoutChanged)
@@ -469,7 +469,7 @@ class TablePane(Vertical):
         self.action_open_row()
 
     def _row_for_key(self) -> Row | None:
-        """The row under the cursor for a key that needs one; where there is none, a message says why."""
+        """Return the selected row for an action that needs one; if there is none, a message says why."""
         row = self.current_row
         if row is None:
             missing = "computing its rows" if self.is_loading else self._empty or "this table has no rows"
@@ -478,38 +478,38 @@ class TablePane(Vertical):
         return row
 
     def action_open_row(self) -> None:
-        """Go into the row under the cursor."""
+        """Open the selected row."""
         row = self._row_for_key()
         if row is not None:
             self.post_message(self.RowOpened(self, row))
 
     def action_toggle_detail(self) -> None:
-        """Ask for the details of the row under the cursor."""
+        """Request the details of the selected row."""
         row = self._row_for_key()
         if row is not None:
             self.post_message(self.DetailRequested(self, row))
 
     def action_source_line(self) -> None:
-        """Ask for the line of the input that the row comes from."""
+        """Request the input line of the selected row."""
         row = self._row_for_key()
         if row is not None:
             line = row.get("line")
             self.post_message(self.SourceLineRequested(self, line if isinstance(line, int) else None, row))
 
     def action_show_in_timeline(self) -> None:
-        """Ask for the place of the row in the timeline."""
+        """Request the selected row in the timeline."""
         row = self._row_for_key()
         if row is not None:
             self.post_message(self.TimelineRequested(self, row))
 
     def action_write_note(self) -> None:
-        """Ask for a note on the row under the cursor."""
+        """Request a note on the selected row."""
         row = self._row_for_key()
         if row is not None:
             self.post_message(self.NoteRequested(self, row))
 
     def action_show_distribution(self) -> None:
-        """Show how the values of the column under the cursor are distributed, among the rows that are shown."""
+        """Show the distribution of the values of the selected column in the shown rows."""
         column = self.model.current_column()
         if column is None or self.model.shown_frame().is_empty():
             self.notify("No rows here.", markup=False)
@@ -527,7 +527,7 @@ class TablePane(Vertical):
             open_dialog(self.app, dialog, self._narrow)
 
     def action_show_pivot(self) -> None:
-        """Choose a second column, then show sums over the values of it and of that under the cursor."""
+        """Choose a second column, then show a pivot table of the selected column and the second one."""
         by = self.model.current_column()
         others = [one for one in self.model.columns() if one.kind in COUNTED and one is not by]
         if by is None or by.kind not in COUNTED or not others or self.model.shown_frame().is_empty():
@@ -562,17 +562,17 @@ class TablePane(Vertical):
 
     @property
     def idle_actions(self) -> Collection[str]:
-        """What the footer offers in vain."""
+        """Return the actions that have no effect now."""
         return ROW_ACTIONS if self.has_no_rows else ()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While something is typed, keys that open the bar are typed like all others."""
+        """Disable keys that open the bar while a text is typed."""
         return not (action in OPENS_BAR and self.search.is_open)
 
     # --- marks, copies, exports --------------------------------------------------------------------------------------
 
     def action_toggle_mark(self) -> None:
-        """Mark the row, or take its mark away, and go to the next."""
+        """Mark or unmark the row, and go to the next one."""
         if self._row_for_key() is None:
             return
         self.table.toggle_mark()
@@ -581,13 +581,13 @@ class TablePane(Vertical):
         self.state_changed()
 
     def action_copy_cell(self) -> None:
-        """Copy the cell under the cursor, in full precision and base units."""
+        """Copy the selected cell, in full precision and base units."""
         column, row = self.model.current_column(), self._row_for_key()
         if column is not None and row is not None:
             self.notify(copy_text(self.app, self._copied(row[column.name])), markup=False)
 
     def action_copy_rows(self) -> None:
-        """Copy the marked rows, or the one under the cursor, as tab-separated values with a heading."""
+        """Copy the marked rows, or the selected one, as tab-separated values with headings."""
         if self._row_for_key() is None:
             return
         marked = self.model.marked_rows(all_columns=False)
@@ -603,7 +603,7 @@ class TablePane(Vertical):
         return "" if value is None else str(value)
 
     def action_export(self) -> None:
-        """Ask what to export and where to."""
+        """Open the export dialog."""
         shown, whole, marked = len(self.model.rows), self.frame.height, len(self.model.marks)
         scopes = [("shown", f"{count(shown)} shown", shown)]
         if marked:
@@ -651,12 +651,12 @@ class TablePane(Vertical):
     # --- help --------------------------------------------------------------------------------------------------------
 
     def column_help(self) -> list[tuple[str, str]]:
-        """What the column under the cursor is: its heading with the unit that it is shown in, and what it means."""
+        """Return the heading, with its unit, and the meaning of the selected column."""
         column = self.model.current_column()
         return [] if column is None else [(self.table.writer(column.name).title, _help(column))]
 
     def help_lines(self) -> list[tuple[str, str]]:
-        """For each column its heading and what it means."""
+        """Return the heading and the meaning of each column."""
         return [(column.title, _help(column)) for column in self.spec.columns if column.name in self.frame.columns]
 
 

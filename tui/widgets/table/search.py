@@ -1,4 +1,4 @@
-"""Find and filter: the bar that is typed in, and what it does to its table."""
+"""Find and filter: the query bar, and its effect on the table."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ANSWER_STEP: Final = 12
 
 
 class QueryMode(StrEnum):
-    """What the text in the bar does."""
+    """What the text in the bar is used for."""
 
     FIND = "find"
     FILTER = "filter"
@@ -57,7 +57,7 @@ class QueryMode(StrEnum):
 
 
 class _FaultHighlighter(Highlighter):
-    """Underlines the part of the text that cannot be read."""
+    """Underlines the invalid part of the text."""
 
     def __init__(self) -> None:
         self.span: tuple[int, int] | None = None
@@ -70,23 +70,23 @@ class _FaultHighlighter(Highlighter):
 
 class _Completion(Suggester):
     def __init__(self, complete: Callable[[str], str | None]) -> None:
-        # What completes a text depends on the rows shown, so nothing is cached.
+        # Completions depend on the shown rows, so nothing is cached.
         super().__init__(use_cache=False, case_sensitive=True)
         self._complete = complete
 
     async def get_suggestion(self, value: str) -> str | None:
-        # Counting the values of a million rows would hold up the keys.
+        # Counting the values of a million rows would delay keys.
         return await asyncio.to_thread(self._complete, value)
 
 
 class _QueryInput(EnteredLine):
-    # The footer names the key that keeps the text; Textual's own binding of it is hidden.
+    # The footer shows the key that accepts the text; Textual's own binding of it is hidden.
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "submit", "keep", key_display="enter")]
 
     offered: str = ""
-    """A text to go on with; its last character makes way ..."""
+    """The initial text; its last character is replaced ..."""
     others: frozenset[str] = frozenset()
-    """... for one of these, where that is the first that is typed."""
+    """... if the first typed character is one of these."""
 
     def insert_text_at_cursor(self, text: str) -> None:
         end = len(self.value)
@@ -98,7 +98,7 @@ class _QueryInput(EnteredLine):
 
 
 class QueryBar(Horizontal):
-    """Hidden until it is opened; what is typed takes effect at once, ``enter`` keeps it, ``esc`` undoes it.
+    """The query bar: hidden until opened; a typed text takes effect at once, ``enter`` keeps it, ``esc`` undoes it.
 
     Args:
         complete: The whole text that a beginning could become, or None.
@@ -121,7 +121,7 @@ class QueryBar(Horizontal):
     """
 
     class Changed(Message):
-        """What is typed has come to rest, or the mode has changed."""
+        """The typed text or the mode changed."""
 
         def __init__(self, mode: QueryMode, text: str) -> None:
             super().__init__()
@@ -129,17 +129,17 @@ class QueryBar(Horizontal):
             self.text = text
 
     class Accepted(Changed):
-        """The user keeps the text."""
+        """The user accepted the text."""
 
     class Cancelled(Message):
-        """The user wants the text back that stood before the bar was opened."""
+        """The user cancelled: restore the text from before the bar was opened."""
 
         def __init__(self, mode: QueryMode) -> None:
             super().__init__()
             self.mode = mode
 
     class Switched(Changed):
-        """The text now does the other thing; ``mode`` is the new one."""
+        """The mode was switched; ``mode`` is the new one."""
 
     def __init__(self, complete: Callable[[str], str | None]) -> None:
         super().__init__()
@@ -158,16 +158,16 @@ class QueryBar(Horizontal):
 
     @property
     def is_open(self) -> bool:
-        """Whether the bar is on the screen."""
+        """Whether the bar is shown."""
         return self.has_class("-open")
 
     @property
     def text(self) -> str:
-        """What is typed."""
+        """The typed text."""
         return self._input.value
 
     def open(self, mode: QueryMode, text: str, *, others: frozenset[str] = frozenset()) -> None:
-        """Show the bar, which has been mounted, with a text to go on with.
+        """Show the bar, which has been mounted, with a text.
 
         Args:
             mode: What the text does.
@@ -175,7 +175,7 @@ class QueryBar(Horizontal):
             others: Characters that, typed first, take the place of the last one in the text: it is only offered.
         """
         if not self._input.is_attached:
-            # Here rather than in `compose`, which comes too late for a key that follows at once.
+            # Not in `compose`, which would be too late for a key that follows immediately.
             self.mount(self._label, self._input, self._answer)
         self._input.begin()
         self._set_mode(mode)
@@ -194,15 +194,15 @@ class QueryBar(Horizontal):
         self.remove_class("-open")
 
     def type_on(self) -> None:
-        """What was accepted is not carried out: go on to type here."""
+        """Return to typing: the accepted text was not carried out."""
         self._input.begin()
 
     def entry_done(self) -> None:
-        """What was accepted has been carried out: what was typed since goes to the rows."""
+        """Let the keys typed since act on the rows: the accepted text was carried out."""
         self._input.entry.done()
 
     def answer(self, words: str, *, fault: tuple[int, int] | None = None, wrong: bool = False) -> None:
-        """Say how the text is read, or what is wrong with it.
+        """Show how the text was understood, or an error.
 
         Args:
             words: A few words, or nothing.
@@ -215,7 +215,7 @@ class QueryBar(Horizontal):
         if answer_text != self._answer_text:
             self._answer_text = answer_text
             self._answer.update(Content(answer_text), layout=False)
-            # Its width follows the words in steps, so that most of them do not lay out the screen again.
+            # Its width grows in steps, so that most texts need no new layout of the screen.
             self._answer.styles.width = -(-cell_width(answer_text) // ANSWER_STEP) * ANSWER_STEP + 2
         self._input.refresh()
 
@@ -249,7 +249,7 @@ class QueryBar(Horizontal):
         self.action_accept()
 
     def action_accept(self) -> None:
-        """Keep the text and go back to the table."""
+        """Accept the text and return to the table."""
         self._stop_settle_timer()
         self.remember(self.text)
         self.post_message(self.Accepted(self.mode, self.text))
@@ -260,17 +260,17 @@ class QueryBar(Horizontal):
         self.post_message(self.Cancelled(self.mode))
 
     def action_switch_mode(self) -> None:
-        """Find instead of filter, or the other way round, with the same text."""
+        """Switch between find and filter, with the same text."""
         self._stop_settle_timer()
         self._set_mode(self.mode.other)
         self.post_message(self.Switched(self.mode, self.text))
 
     def action_history_back(self) -> None:
-        """The text before this one in the history."""
+        """Show the previous text of the history."""
         self._recall(-1)
 
     def action_history_forward(self) -> None:
-        """The text after this one in the history."""
+        """Show the next text of the history."""
         self._recall(1)
 
     def _recall(self, step: int) -> None:
@@ -301,7 +301,7 @@ def hit_pattern(query: str) -> re.Pattern[str] | None:
         return None
     if not words:
         return None
-    # A capital makes its own word exact, and no other.
+    # A capital letter makes only its own word case-sensitive.
     return re.compile("|".join(re.escape(word) if smart_case(word) else f"(?i:{re.escape(word)})" for word in words))
 
 
@@ -319,7 +319,7 @@ def _words(node: Node) -> Iterator[str]:
 
 
 class SearchController:
-    """Finds and filters in a table by the text of its query bar.
+    """Searches and filters a table by the text of its query bar.
 
     Args:
         pane: The table.
@@ -330,16 +330,16 @@ class SearchController:
         self._model = pane.model
         self._bar: QueryBar | None = None
         self._before = {QueryMode.FIND: "", QueryMode.FILTER: ""}
-        """The text of each mode when the bar was opened."""
+        """The text of each mode before the bar was opened."""
         self._origin: int | None = None
-        """Where the cursor was when the bar was opened."""
+        """The position of the cursor when the bar was opened."""
         self._goes_to_match = False
         self._closes_bar = False
-        """Whether the bar closes when the text that was accepted turns out to be valid."""
+        """Whether the bar closes once the accepted text is known to be valid."""
 
     @property
     def bar(self) -> QueryBar:
-        """The bar to type into; most tables are never searched, so that it is made when it is first asked for."""
+        """The query bar, created on first use: most tables are never searched."""
         if self._bar is None:
             self._bar = QueryBar(self._complete)
         return self._bar
@@ -365,15 +365,15 @@ class SearchController:
     # --- the bar -----------------------------------------------------------------------------------------------------
 
     def open_find(self) -> None:
-        """Open the bar to find."""
+        """Open the bar in find mode."""
         self._open(QueryMode.FIND)
 
     def open_filter(self) -> None:
-        """Open the bar to filter."""
+        """Open the bar in filter mode."""
         self._open(QueryMode.FILTER)
 
     def open_filter_of_column(self) -> None:
-        """Open the bar to filter by the column under the cursor, besides what is filtered by."""
+        """Open the bar to add a filter on the selected column."""
         column = self._model.current_column()
         if column is None:
             return
@@ -381,7 +381,7 @@ class SearchController:
         try:
             text = narrow(self._model.state.filter, term)
         except QueryError:
-            # What stands there is not finished: it is to be mended first.
+            # The current filter is invalid and must be corrected first.
             self.open_filter()
             return
         self._open(QueryMode.FILTER)
@@ -389,7 +389,7 @@ class SearchController:
         self.bar.answer(plain(f"{column.title}: {hint}"))
 
     def toggle_global_filter(self) -> None:
-        """Carry the filter of this table into every view; without one, carry nothing any longer."""
+        """Apply the filter of this table to every view; without one, remove the filter of all views."""
         services = services_of(self._pane)
         own, global_filter = self._model.state.filter, self._pane.global_filter
         if not own:
@@ -408,7 +408,7 @@ class SearchController:
         except QueryError as error:
             self._pane.notify(plain(f"the filter is not finished: {error}"), severity="warning", markup=False)
             return
-        # It is lifted out of this table: it goes with the user, and C drops it everywhere at once.
+        # It is removed from this table: C then removes it everywhere.
         self._pane.change(filter="")
         self._pane.notify(plain(f"every view is filtered by {self._pane.global_filter}; C drops it"), markup=False)
 
@@ -429,21 +429,21 @@ class SearchController:
             self._pane.change(filter=text)
 
     def typed(self, event: QueryBar.Changed) -> None:
-        """The text has changed: find or filter by it at once."""
+        """Apply the changed text immediately."""
         if not self.is_open:
-            # What was typed before the bar closed, and is told only now.
+            # Typed before the bar closed.
             return
         self._goes_to_match = event.mode is QueryMode.FIND
         self._set(event.mode, event.text)
 
     def switched(self, event: QueryBar.Switched) -> None:
-        """Tab switches between find and filter: the text moves from one to the other."""
+        """Move the text from find to filter, or back."""
         self._goes_to_match = event.mode is QueryMode.FIND
         self._set(event.mode.other, self._before[event.mode.other])
         self._set(event.mode, event.text)
 
     def accepted(self, event: QueryBar.Accepted) -> None:
-        """Enter closes the bar, once the text turns out to be valid."""
+        """Close the bar once the text is known to be valid."""
         if event.mode is QueryMode.FILTER and self._chose_phase(event.text):
             return
         self._goes_to_match = event.mode is QueryMode.FIND
@@ -453,7 +453,7 @@ class SearchController:
             self._close_unless_wrong(self._model.applied)
 
     def _chose_phase(self, text: str) -> bool:
-        """Whether a filter was a phase, in a table that has none: every view shows the steps of the phase then."""
+        """Return whether a filter names a phase in a table without phases; all views then show the phase."""
         has_column = any(column.name == "phase" for column in self._model.spec.columns)
         if has_column or phase_of(text) is None:
             return False
@@ -462,7 +462,7 @@ class SearchController:
         return True
 
     def cancelled(self) -> None:
-        """Esc closes the bar and restores what was searched and filtered by before."""
+        """Close the bar and restore the previous search and filter."""
         self._goes_to_match = False
         self._model.cursor_source_row = self._origin
         self.bar.close()
@@ -471,14 +471,14 @@ class SearchController:
         self._pane.focus_table()
 
     def answer(self, applied: Applied) -> None:
-        """Say in the bar how the text was read or what is wrong with it; an error opens the bar."""
+        """Show in the bar how the text was understood or an error; an error opens the bar."""
         if self._bar is None and not applied.error and not applied.find_error:
             return
         bar = self.bar
         if not bar.is_open and (applied.error or applied.find_error):
             self._open(QueryMode.FILTER if applied.error else QueryMode.FIND)
             bar.open(bar.mode, self._model.state.filter if applied.error else self._model.state.find)
-            # No one typed the text into the bar: what esc gives back is what could be understood before it.
+            # The text was not typed into the bar: esc restores the last valid one.
             self._before = {
                 QueryMode.FIND: "" if applied.find_error else self._model.state.find,
                 QueryMode.FILTER: self._model.valid_filter,
@@ -502,13 +502,13 @@ class SearchController:
             self.bar.type_on()
 
     def give_up(self) -> None:
-        """What takes a while was given up: what was accepted can be typed on."""
+        """Return to typing after the work was cancelled."""
         if self.is_open:
             self._closes_bar = False
             self.bar.type_on()
 
     def rows_taken(self) -> None:
-        """Underline the hits, and go to the first match at or after the row that the search began at."""
+        """Underline the matches, and go to the first one at or after the row where the search began."""
         self._pane.table.show_hits(hit_pattern(self._model.state.find))
         if not self._goes_to_match or not self._model.state.find:
             return
@@ -528,7 +528,7 @@ class SearchController:
         self._go_to_match(1)
 
     def previous_match(self) -> None:
-        """Go to the match before."""
+        """Go to the previous match."""
         self._go_to_match(-1)
 
     def _go_to_match(self, step: int) -> None:
@@ -543,11 +543,11 @@ class SearchController:
             self._pane.notify("wrapped to the first match" if step > 0 else "wrapped to the last match", markup=False)
 
     def filter_equal(self) -> None:
-        """Keep the rows with the value under the cursor."""
+        """Keep the rows with the selected value."""
         self._filter_by_cell(keep=True)
 
     def filter_not_equal(self) -> None:
-        """Leave out the rows with the value under the cursor."""
+        """Exclude the rows with the selected value."""
         self._filter_by_cell(keep=False)
 
     def _filter_by_cell(self, *, keep: bool) -> None:
@@ -559,7 +559,7 @@ class SearchController:
         self.narrow(term if keep else f"!{term}")
 
     def narrow(self, term: str) -> None:
-        """Keep the rows that match a term, too."""
+        """Add a term to the filter."""
         try:
             text = narrow(self._model.state.filter, term)
         except QueryError as error:

@@ -1,4 +1,4 @@
-"""The line below a table: how much of it is shown, found, marked and out of sight."""
+"""The line below a table: the shown, found and marked rows, and hidden columns."""
 
 from __future__ import annotations
 
@@ -37,43 +37,43 @@ LOW_IMPORTANCE: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """What the status line shows, as values."""
+    """The contents of the status line."""
 
     title: str = ""
-    """What the table holds, where several stand on one screen."""
+    """The title of the table, if the screen has several."""
     shown: int = 0
     total: int = 0
     is_loading: bool = False
-    """How many there are is not known yet."""
+    """Whether the number of rows is not known yet."""
     weight_share: float | None = None
-    """How much of the weight column the shown rows hold, 0 to 100; None where nothing is left out or unknown."""
+    """The share of the weight in the shown rows, 0 to 100; None if all rows are shown or it is unknown."""
     weight_title: str = ""
-    """What the share is of: ``time``."""
+    """The name of the weight: ``time``."""
     is_cut: bool = False
-    """Whether only the first of the rows are shown."""
+    """Whether only the first rows are shown."""
     small: str = ""
-    """How many rows are hidden as small, and what they hold; empty where none are."""
+    """The number and the sum of hidden small rows; empty if there are none."""
     shares_of: str = ""
-    """What durations are shown as shares of: ``all`` or ``shown``."""
+    """What shares of durations refer to: ``all`` or ``shown``."""
     filter: str = ""
     global_filter: str = ""
-    """The filter that is carried from view to view."""
+    """The filter of all views."""
     global_filter_reason: str = ""
-    """Why that one does not apply here."""
+    """Why it does not apply here."""
     find: str = ""
     found: int = 0
     found_at: int | None = None
-    """Which of the found rows the cursor is on, from 1."""
+    """The number of the selected row among the found ones, from 1."""
     sorted_by: str = ""
     marks: str = ""
-    """How many rows are marked, and what they sum up to."""
+    """The number and the sum of marked rows."""
     marks_average: str = ""
     busy: str = ""
-    """What is being done when it takes a while."""
+    """A description of the running work."""
     at: str = ""
-    """What is selected, where the line stands for the table."""
+    """The selected row of a folded table."""
     way: str = ""
-    """The keys that lead to the table that the line stands for."""
+    """The keys that lead to a folded table."""
     columns_before: int = 0
     columns_after: int = 0
 
@@ -114,7 +114,7 @@ class TableStatus:
         return parts
 
     def columns_out_of_sight(self, *, short: bool = False) -> str:
-        """How many columns have no room, and on which side."""
+        """Return the number of columns that do not fit on each side."""
         words = "" if short else " column" if self.columns_after == 1 else " columns"
         after = f"+{self.columns_after}{words} →"
         sides = [f"← {self.columns_before}" if self.columns_before else "", after if self.columns_after else ""]
@@ -178,12 +178,12 @@ class StatusLine(Widget):
             self.refresh()
 
     def render(self) -> Visual:
-        """The line, as wide as there is room."""
+        """Render the line."""
         return Content(self._status.line(self.content_size.width))
 
 
 class StatusWriter:
-    """Computes what the status line of a table shows.
+    """Computes the contents of a table's status line.
 
     Args:
         model: The table.
@@ -209,7 +209,7 @@ class StatusWriter:
     def status(
         self, table: FrameTable, global_filter: str, busy: str, *, is_folded: bool, is_loading: bool
     ) -> TableStatus:
-        """What the line shows now.
+        """Return the contents of the line.
 
         Args:
             table: The view of the table.
@@ -226,7 +226,7 @@ class StatusWriter:
         marks, average = self._marks[2]
         at, way = self._folded if is_folded else ("", "")
         return TableStatus(
-            # What it shows can be another table by now, as other groups of ops are.
+            # The model may show another table by now, such as other groups of ops.
             title=model.spec.title if self._has_title else "",
             shown=len(model.rows),
             total=model.frame.height,
@@ -254,20 +254,20 @@ class StatusWriter:
 
 
 def sorted_by(spec: TableSpec, sort: Sort, *, in_words: bool = False) -> str:
-    """The columns that rows are sorted by, with their directions as signs or in words."""
+    """Return the sort columns, with their directions as signs or words."""
     titles = {column.name: column.title for column in spec.columns}
     down, up = ("descending", "ascending") if in_words else ("▼", "▲")
     return ", ".join(f"{titles.get(name, name)} {down if falls else up}" for name, falls in sort)
 
 
 def weight_title(spec: TableSpec) -> str:
-    """What the weight of the rows is called: ``time`` for durations."""
+    """Return the name of the weight: ``time`` for durations."""
     kind = weight_kind(spec)
     return "time" if kind is ColumnKind.DURATION else _title(spec).lower()
 
 
 def weight_kind(spec: TableSpec) -> ColumnKind:
-    """What the rows are weighed in."""
+    """Return the kind of the weight."""
     return next((column.kind for column in spec.columns if column.name == spec.weight), ColumnKind.COUNT)
 
 
@@ -282,7 +282,7 @@ def marks_in_words(
     excluded_sessions: Collection[int],
     of_all: Callable[[], int | float | None],
 ) -> tuple[str, str]:
-    """How many rows are marked with the sum of their weight and its share of all; and their average.
+    """Return the number of marked rows, the sum of their weight with its share, and their average.
 
     Args:
         frame: All rows.
@@ -318,7 +318,7 @@ def _share(frame: pl.DataFrame, picked: pl.Series, weight: str, excluded_session
 
 
 def small_in_words(applied: Applied, spec: TableSpec) -> str:
-    """How many rows are hidden as small, and what they hold together; empty where none are."""
+    """Return the number and the sum of hidden small rows; empty if there are none."""
     if not applied.small:
         return ""
     held = format_value(weight_kind(spec), applied.small_weight)

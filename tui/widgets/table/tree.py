@@ -1,4 +1,4 @@
-"""A table of rows within rows: their names are indented, with a sign of what is unfolded."""
+"""A table of a tree: names are indented, with a sign for folded and unfolded rows."""
 
 from __future__ import annotations
 
@@ -57,25 +57,25 @@ def _without_prefixes(names: pl.Series) -> pl.Series:
 
 
 class TreeText(str):
-    """The name of a row with what stands before it."""
+    """The name of a row with its indentation and sign."""
 
     __slots__ = ("depth", "sign")
 
     depth: int
-    """How deep the row lies, from 0."""
+    """The depth of the row, from 0."""
     sign: str
-    """Whether it is unfolded, folded, or holds nothing."""
+    """The sign of an unfolded row, a folded row or a leaf."""
 
 
 def tree_text(name: str, depth: int, sign: str) -> TreeText:
-    """A name in a tree."""
+    """Return a name with its indentation and sign."""
     text = TreeText(name)
     text.depth, text.sign = depth, sign
     return text
 
 
 class TreeWriter(CellWriter):
-    """Writes names of a tree, indented.
+    """Writes the indented names of a tree.
 
     Args:
         column: The column of the names.
@@ -90,7 +90,7 @@ class TreeWriter(CellWriter):
         self.width += INDENT_CELLS * deepest + 2
 
     def fitted(self, value: object, width: int) -> str:
-        """The name behind its indentation: less of that where the room is too small."""
+        """Return the indented name; the indentation is smaller if there is little room."""
         if not isinstance(value, TreeText):
             return super().fitted(value, width)
         step = INDENT_CELLS if INDENT_CELLS * self._deepest + MIN_NAME_CELLS <= width else 1
@@ -99,12 +99,12 @@ class TreeWriter(CellWriter):
         name, room = self.whole(str(value)), max(1, width - cell_width(before))
         if cell_width(name) > room:
             name = without_prefix(name)
-        # Names of ops begin alike: their ends distinguish them. "(unattributed: ...)" is read from its start.
+        # Names of ops begin alike: keep their ends, except those of "(unattributed: ...)".
         return before + (clip(name, room) if name.startswith("(") else clip_middle(name, room, tail=TAIL_SHARE))
 
 
 class TreeRows(TableRows):
-    """Rows of a tree: their names say how deep they lie and whether what is in them is shown."""
+    """The rows of a tree, whose names have an indentation and a sign."""
 
     def __init__(self, rows: TableRows, forest: Forest, depth: Ints, column: str) -> None:
         super().__init__(rows.frame, rows.order)
@@ -117,7 +117,7 @@ class TreeRows(TableRows):
         self._signs = ("▸", "▾", " ")
 
     def row(self, row: int) -> tuple[object, ...]:
-        """The values of a shown row, its name with what stands before it."""
+        """Return the values of a shown row; its name has an indentation and a sign."""
         values = super().row(row)
         source = self.source_row(row)
         folded, unfolded, none = self._signs
@@ -126,12 +126,12 @@ class TreeRows(TableRows):
         return (*values[: self._place], name, *values[self._place + 1 :])
 
     def record(self, row: int) -> dict[str, object]:
-        """A shown row by column name, its name alone."""
+        """Return a shown row as a dictionary, with the plain name."""
         return dict(zip(self.frame.columns, super().row(row), strict=True))
 
 
 def _parents(forest: Forest, rows: Ints) -> Flags:
-    """The rows that others of these rows lie right in."""
+    """Return the parents of rows."""
     flags = np.zeros(len(forest.parent), np.bool_)
     above = forest.parent[rows]
     flags[above[above != NONE]] = True
@@ -139,7 +139,7 @@ def _parents(forest: Forest, rows: Ints) -> Flags:
 
 
 def _with_arrows_alone() -> list[BindingType]:
-    """The keys that move the cursor; h and l fold and unfold."""
+    """Return the bindings with arrow keys only for moving the cursor; h and l fold and unfold."""
     keys = {"table.left": "left", "table.right": "right"}
     return [
         replace(binding, key=keys.get(binding.id or "", binding.key), key_display=None)
@@ -149,7 +149,7 @@ def _with_arrows_alone() -> list[BindingType]:
 
 
 class TreeModel(TableModel):
-    """Rows within rows; a frame of it has the columns ``parent`` (a row of the frame, or -1) and those of the key.
+    """The model of a tree; its frame has the columns ``parent`` (a row of the frame, or -1) and those of the key.
 
     Args:
         spec: What the table shows; its weight is what a row has without the rows in it.
@@ -158,19 +158,19 @@ class TreeModel(TableModel):
     def __init__(self, spec: TableSpec) -> None:
         super().__init__(spec)
         self.forest = forest_of(np.zeros(0, np.int64))
-        """The row that each row lies in."""
+        """The parent of each row."""
         self.depth: Ints = np.zeros(0, np.int64)
-        """How deep each row lies, from 0."""
+        """The depth of each row, from 0."""
         self.unfolded: Flags = np.zeros(0, np.bool_)
-        """The rows whose own rows are shown."""
+        """The unfolded rows."""
         self.room = 0
-        """Lines for rows: when first shown, a tree is unfolded as far as they suffice."""
+        """The number of lines for rows: a new tree is unfolded as far as they suffice."""
         self._within: Ints = np.zeros(0, np.int64)
-        """What each row has of the weight, with all rows in it."""
+        """The weight of each row with all of its descendants."""
         self._order: tuple[pl.DataFrame, Sort | None, Ints] | None = None
 
     def load(self, frame: pl.DataFrame) -> None:
-        """Take over another tree; groups that it has in common with the one before stay as they are folded."""
+        """Replace the tree; groups that both trees have stay folded or unfolded."""
         if frame is not self.frame:
             before, unfolded, height = self.frame, self.unfolded, frame.height
             self.forest = forest_of(frame["parent"].to_numpy().astype(np.int64) if height else np.zeros(0, np.int64))
@@ -184,7 +184,7 @@ class TreeModel(TableModel):
         super().load(frame)
 
     def _as_before(self, before: pl.DataFrame, unfolded: Flags, frame: pl.DataFrame, key: tuple[str, ...]) -> Flags:
-        """The groups that were unfolded, or down to where the tree first branches where it is another one."""
+        """Return the groups to unfold: as before, or down to the first branching if the tree is another one."""
         if before.height and all(name in before.columns for name in key):
             unfolded_rows = before.filter(pl.Series(unfolded)).select(key)
             same = (
@@ -201,7 +201,7 @@ class TreeModel(TableModel):
         return flags
 
     def _fill_room(self, flags: Flags) -> None:
-        """Unfold the heaviest folded group, again and again, as long as its rows fit in the room.
+        """Unfold the heaviest folded groups, one after the other, as long as their rows fit.
 
         One with more than half of all is unfolded in any case; one whose rows have next to nothing is not.
         """
@@ -224,7 +224,7 @@ class TreeModel(TableModel):
             heavy[row] = False
 
     def apply(self, frame: pl.DataFrame, state: TableState, units: Mapping[str, str], global_filter: str) -> Applied:
-        """Filter, search and order rows, each among those that lie in the same one."""
+        """Filter, search and sort rows, each among its siblings."""
         forest, unfolded = self.forest, self.unfolded
         flat = super().apply(frame, replace(state, sort=None), units, global_filter)
         if not frame.height:
@@ -241,7 +241,7 @@ class TreeModel(TableModel):
         super().show_rows(rows, cursor_row=cursor_row)
 
     def make_writers(self) -> dict[str, CellWriter]:
-        """For each column how its values are written; names are indented."""
+        """Return a writer for each column; names are indented."""
         made = super().make_writers()
         column = next((column for column in self.columns() if column.name == self.spec.pinned), None)
         if column is not None:
@@ -268,11 +268,11 @@ class TreeModel(TableModel):
 
     @property
     def current(self) -> int | None:
-        """The row of the frame under the cursor."""
+        """The frame's row number of the selected row."""
         return self.rows.source_row(self.cursor_row) if len(self.rows) else None
 
     def children(self, row: int) -> Ints:
-        """The rows that lie right in a row."""
+        """Return the children of a row."""
         return np.flatnonzero(self.forest.parent == row)
 
     def unfold_to_branching(self, flags: Flags, row: int) -> None:
@@ -290,7 +290,7 @@ class TreeModel(TableModel):
             row = inner
 
     def fold_to(self, unfolded: Flags, row: int | None) -> None:
-        """Unfold other rows; the cursor goes to a row or to what is left of what it lies in."""
+        """Set the unfolded rows; the cursor goes to a row or to its nearest shown ancestor."""
         self.unfolded = unfolded
         visible = self.forest.visible(unfolded)
         while row is not None and not visible[row]:
@@ -322,7 +322,7 @@ class TreePane(TablePane):
     def show(
         self, frame: pl.DataFrame, *, empty: str = "", is_loading: bool = False, spec: TableSpec | None = None
     ) -> None:
-        """Show the rows of a tree; the first time it is unfolded as far as the screen has room."""
+        """Show the rows of a tree; the first time, it is unfolded as far as the screen has room."""
         self.tree_model.room = self.app.size.height - LINES_AROUND
         super().show(frame, empty=empty, is_loading=is_loading, spec=spec)
 
@@ -332,7 +332,7 @@ class TreePane(TablePane):
         self.state_changed()
 
     def action_fold(self) -> None:
-        """Fold the group; on a folded one, or an op, go to the group around it."""
+        """Fold the group; from a folded one, or an op, go to its parent."""
         row = self.tree_model.current
         if row is None:
             return
@@ -347,7 +347,7 @@ class TreePane(TablePane):
             self.table.move_to(place)
 
     def action_unfold(self) -> None:
-        """Unfold the group, down to where it first branches; on an unfolded one, go to its first row."""
+        """Unfold the group, down to the first branching; from an unfolded one, go to its first child."""
         row = self.tree_model.current
         if row is None or not len(self.tree_model.children(row)):
             return
@@ -374,7 +374,7 @@ class TreePane(TablePane):
         self._show_levels(int(depth[closed].min()) + 2 if closed.any() else deepest + 1)
 
     def _show_levels(self, levels: int) -> None:
-        """Show so many levels of the whole tree, at least one."""
+        """Show a number of levels of the whole tree, at least one."""
         depth = self.tree_model.depth
         levels = max(1, min(levels, int(depth.max(initial=0)) + 1))
         self._fold_to(depth < levels - 1, self.tree_model.current)
@@ -382,7 +382,7 @@ class TreePane(TablePane):
         self.notify(f"{words} of {int(depth.max(initial=0)) + 1}", markup=False)
 
     def reveal(self, row: int) -> None:
-        """Put the cursor on a row of the frame, with what it lies in unfolded; filter and search are left."""
+        """Select a row of the frame and unfold its ancestors; filter and search are removed."""
         flags = np.zeros(self.frame.height, np.bool_)
         flags[row] = True
         around = self.tree_model.forest.with_ancestors(flags)
@@ -391,7 +391,7 @@ class TreePane(TablePane):
         self._fold_to(self.tree_model.unfolded | around, row)
 
     def reach(self, key: Key) -> bool | None:
-        """As in every table; what it lies in is unfolded."""
+        """Select the row of a key, and unfold its ancestors."""
         reached = super().reach(key)
         found = self.tree_model.find_keys([key]) if reached is None else []
         if not found or self.state.filter or self.global_filter:
@@ -400,7 +400,7 @@ class TreePane(TablePane):
         return True
 
     def undo_smallest(self) -> bool:
-        """As in every table; after a search the row that was found stays in sight."""
+        """Undo the smallest change; after a search, the found row stays visible."""
         here = self.tree_model.current
         searched = bool(self.tree_model.state.find or self.tree_model.state.filter)
         undone = super().undo_smallest()

@@ -1,4 +1,4 @@
-"""The view of a table: its rows drawn line by line, so that a million rows cost what a screenful costs."""
+"""The view of a table: only the lines on the screen are rendered."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ def thumb_position(top: float, last: float, lines: int, height: int) -> float:
     """
     places = THUMB_STEPS * (height - max(1, height * height / max(1, lines)))
     step = last / max(1, places)
-    # The middle between two steps: rounding leads to neither.
+    # The middle between two steps, so that rounding is safe.
     return top if step < 1 or top <= 0 or top >= last else (top // step + 0.5) * step
 
 
 class LineScrollBar(ScrollBar):
-    """A vertical scrollbar of a cell that hands its lines to the screen as they are, where its thumb has moved."""
+    """A vertical scrollbar, one cell wide, that renders only the lines where its thumb moved."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The lines of a part of it."""
+        """Render some lines."""
         self._lines = self._drawn()
         return direct_lines(self, crop, super().render_lines)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line."""
+        """Render one line."""
         return self._lines[y]
 
     def _drawn(self) -> list[Strip]:
@@ -92,7 +92,7 @@ class LineScrollBar(ScrollBar):
 
 
 class FrameTable(ScrollView, can_focus=True):
-    """The rows of a `TableModel` below a heading, with a cursor that keys and mouse move.
+    """The rows of a `TableModel` below a heading, with a cursor.
 
     Only the rows on the screen become Python values, and only the lines that change are drawn again.
 
@@ -156,13 +156,13 @@ class FrameTable(ScrollView, can_focus=True):
             return self.table
 
     class CursorMoved(_OfTable):
-        """The cursor stands on another row or column, or the rows are others."""
+        """The cursor moved, or the rows changed."""
 
     class LayoutChanged(_OfTable):
-        """Other columns fit on the line than before."""
+        """Other columns fit on the line now."""
 
     class RowClicked(_OfTable):
-        """A row was clicked twice."""
+        """A row was double-clicked."""
 
     class HeaderClicked(_OfTable):
         """A heading was clicked."""
@@ -172,20 +172,20 @@ class FrameTable(ScrollView, can_focus=True):
             self.column = column
 
     virtual_size = Reactive(Size(0, 0))
-    """As Textual's, but that the screen is not laid out again for other rows."""
+    """As in Textual, without a layout of the screen when the rows change."""
 
     def __init__(self, model: TableModel, *, id: str | None = None) -> None:  # noqa: A002 (Textual's name)
         super().__init__(id=id)
         self.model = model
         self.empty_text = ""
-        """The text in place of the rows where there are none."""
+        """The text if there are no rows."""
         self._hits: re.Pattern[str] | None = None
         self._first_column = 0
         self._writers: dict[str, CellWriter] = {}
         self._written_frame: pl.DataFrame | None = None
         """The rows that the writers were made for."""
         self._written: tuple[object, ...] = ()
-        """The looks that the writers were made for."""
+        """The row styles that the writers were made for."""
         self._painter: TablePainter | None = None
         self._part_styles: TableStyles | None = None
         self._strips: dict[tuple[int, RowLook], Strip] = {}
@@ -193,18 +193,18 @@ class FrameTable(ScrollView, can_focus=True):
     # --- what is shown -----------------------------------------------------------------------------------------------
 
     def show_rows(self) -> None:
-        """Draw the rows of the model, which are others or in another order."""
+        """Draw the changed rows of the model."""
         self.set_height(len(self.model.rows) + HEADER_LINES)
         self.redraw()
         self._scroll_to_cursor()
         self.post_message(self.CursorMoved(self))
 
     def writer(self, name: str) -> CellWriter:
-        """How a column's values are written."""
+        """Return the writer of a column."""
         return self._ensure_writers()[name]
 
     def toggle_mark(self) -> None:
-        """Mark the row under the cursor, or take its mark away."""
+        """Mark or unmark the selected row."""
         model = self.model
         model.marks = model.marks ^ {model.rows.source_row(model.cursor_row)}
         self._refresh_row(model.cursor_row)
@@ -218,7 +218,7 @@ class FrameTable(ScrollView, can_focus=True):
             self.refresh()
 
     def show_hits(self, pattern: re.Pattern[str] | None) -> None:
-        """Underline what the pattern finds in the texts of the found rows."""
+        """Underline the matches of a pattern in the found rows."""
         if pattern != self._hits:
             self._hits = pattern
             self._strips.clear()
@@ -262,12 +262,12 @@ class FrameTable(ScrollView, can_focus=True):
             if model.cursor_column not in layout.sequence and layout.sequence:
                 model.cursor_column = layout.sequence[0]
             positions = {name: position for position, name in enumerate(model.rows.frame.columns)}
-            # Shares of a whole are compared with each other; other percentages are of what could be.
+            # Shares of a whole are compared with each other; other percentages refer to a maximum.
             most = facts_of(model.rows.frame)["time_pct"].extent[1] if "time_pct" in positions else None
             full = {"time_pct": float(most)} if most else {}
             for column in columns:
                 if column.is_growth and column.name in model.spec.bars and column.kind is not ColumnKind.PERCENT:
-                    # The largest change fills its half of the bar; of shares 100%.
+                    # The largest change fills its half of the bar.
                     low, high = facts_of(model.rows.frame)[column.name].extent
                     full[column.name] = max(abs(low or 0), abs(high or 0)) or WHOLE_PCT
             self._painter = TablePainter(layout, written, positions, self._row_styles(), width + 1, full)
@@ -276,11 +276,11 @@ class FrameTable(ScrollView, can_focus=True):
 
     @property
     def table_layout(self) -> TableLayout:
-        """The columns on the line, and how many have no room."""
+        """The columns on the line, and the number of those that do not fit."""
         return self._ensure_painter().layout
 
     def _row_styles(self) -> TableStyles:
-        """The styles of the parts of a row, which take long to look up."""
+        """The styles of the parts of a row, cached because they take long to look up."""
         if self._part_styles is not None:
             return self._part_styles
         base = self.rich_style
@@ -308,35 +308,35 @@ class FrameTable(ScrollView, can_focus=True):
         return self._part_styles
 
     def redraw(self) -> None:
-        """Lay the columns out and draw all lines again."""
+        """Lay out the columns and redraw all lines."""
         self._painter = None
         self._strips.clear()
         self.refresh()
 
     def notify_style_update(self) -> None:
-        """Look the component styles up again after a change of theme or focus."""
+        """Look up the component styles again after a change of theme or focus."""
         super().notify_style_update()
         self._part_styles = None
         self.redraw()
 
     def on_resize(self) -> None:
-        """Fit the columns to the new width, and the thumb to the new height."""
+        """Lay out the columns for the new width, and the thumb for the new height."""
         self._place_thumb()
         self.redraw()
         self._scroll_to_cursor()
 
     def watch_show_vertical_scrollbar(self) -> None:
-        """Fit the columns to the width that the scrollbar leaves."""
+        """Lay out the columns beside the scrollbar."""
         self.redraw()
 
     # --- drawing -----------------------------------------------------------------------------------------------------
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The lines of a part of it, as they are drawn."""
+        """Render some lines, without Textual's wrapping."""
         return direct_lines(self, crop, super().render_lines)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of the screen."""
+        """Render one line."""
         painter = self._ensure_painter()
         if y < HEADER_LINES:
             return painter.header(self.model.sort, self.model.cursor_column)
@@ -357,7 +357,7 @@ class FrameTable(ScrollView, can_focus=True):
         return strip
 
     def draw_ahead(self) -> bool:
-        """Draw some rows of the page below and of the page above; whether more are to be drawn."""
+        """Render some rows of the next and the previous page; return whether there are more."""
         if self._painter is None:
             return False
         top, page = self.scroll_offset.y, self.page_rows
@@ -388,7 +388,7 @@ class FrameTable(ScrollView, can_focus=True):
 
     @property
     def page_rows(self) -> int:
-        """Rows on the screen."""
+        """The number of rows on the screen."""
         return max(1, self.scrollable_content_region.height - HEADER_LINES)
 
     def _scroll_to_cursor(self) -> None:
@@ -402,7 +402,7 @@ class FrameTable(ScrollView, can_focus=True):
 
     @property
     def vertical_scrollbar(self) -> ScrollBar:
-        """The scrollbar, made when it is first asked for."""
+        """The scrollbar, created on first use."""
         if self._vertical_scrollbar is None:
             bar = self._vertical_scrollbar = LineScrollBar(name="vertical", thickness=self.scrollbar_size_vertical)
             bar.display = False
@@ -410,7 +410,7 @@ class FrameTable(ScrollView, can_focus=True):
         return self._vertical_scrollbar
 
     def set_height(self, lines: int) -> None:
-        """Set how many lines there are; only where the scrollbar comes or goes the screen is laid out again."""
+        """Set the number of lines; the screen is laid out again only if the scrollbar appears or disappears."""
         self.virtual_size = Size(self.size.width, lines)
         if self.show_vertical_scrollbar != (lines > self.container_size.height):
             self.refresh(layout=True)
@@ -420,7 +420,7 @@ class FrameTable(ScrollView, can_focus=True):
         self._place_thumb()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Draw other rows, and the scrollbar only where its thumb is drawn elsewhere."""
+        """Redraw the rows, and the scrollbar if its thumb moved."""
         self._place_thumb()
         if round(old_value) != round(new_value):
             self.refresh(self.size.region)
@@ -434,7 +434,7 @@ class FrameTable(ScrollView, can_focus=True):
     # --- cursor ------------------------------------------------------------------------------------------------------
 
     def move_to(self, row: int) -> None:
-        """Put the cursor on a row and bring it onto the screen."""
+        """Select a row and scroll to it."""
         row = max(0, min(row, len(self.model.rows) - 1))
         if row == self.model.cursor_row:
             self._scroll_to_cursor()
@@ -447,13 +447,13 @@ class FrameTable(ScrollView, can_focus=True):
         self.post_message(self.CursorMoved(self))
 
     def move_to_column(self, name: str) -> None:
-        """Put the cursor on a column and bring it onto the screen."""
+        """Select a column and scroll to it."""
         layout = self.table_layout
         if name not in layout.sequence:
             return
         left, self.model.cursor_column = self.model.cursor_column, name
         if self.model.shown_state.name_last and self.model.spec.pinned in (left, name) and left != name:
-            # The names are whole while the cursor is on them, and make way for the others when it leaves.
+            # Names are shown whole while the cursor is on them.
             self.redraw()
             layout = self.table_layout
         if layout.find(name) is None:
@@ -475,35 +475,35 @@ class FrameTable(ScrollView, can_focus=True):
             self.move_to_column(sequence[max(0, min(place, len(sequence) - 1))])
 
     def action_cursor_down(self) -> None:
-        """Row down."""
+        """Move one row down."""
         self.move_to(self.model.cursor_row + 1)
 
     def action_cursor_up(self) -> None:
-        """Row up."""
+        """Move one row up."""
         self.move_to(self.model.cursor_row - 1)
 
     def action_cursor_left(self) -> None:
-        """Column left."""
+        """Move one column to the left."""
         self._step_column(-1)
 
     def action_cursor_right(self) -> None:
-        """Column right."""
+        """Move one column to the right."""
         self._step_column(1)
 
     def action_cursor_top(self) -> None:
-        """First row."""
+        """Move to the first row."""
         self.move_to(0)
 
     def action_cursor_bottom(self) -> None:
-        """Last row."""
+        """Move to the last row."""
         self.move_to(len(self.model.rows) - 1)
 
     def action_cursor_first_column(self) -> None:
-        """First column."""
+        """Move to the first column."""
         self._step_column(-len(self.table_layout.sequence))
 
     def action_cursor_last_column(self) -> None:
-        """Last column."""
+        """Move to the last column."""
         self._step_column(len(self.table_layout.sequence))
 
     def _page(self, rows: int) -> None:
@@ -512,11 +512,11 @@ class FrameTable(ScrollView, can_focus=True):
         self.move_to(self.model.cursor_row + rows)
 
     def action_half_page_down(self) -> None:
-        """Half a page down."""
+        """Move half a page down."""
         self._page(max(1, self.page_rows // 2))
 
     def action_half_page_up(self) -> None:
-        """Half a page up."""
+        """Move half a page up."""
         self._page(-max(1, self.page_rows // 2))
 
     def action_page_down(self) -> None:

@@ -1,4 +1,4 @@
-"""How the timeline is drawn: a ruler, iterations, tracks, lanes of cells and a legend."""
+"""Renders the timeline: a ruler, iterations, tracks, lanes of cells and a legend."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ STYLES: Final = "\n".join(
 
 
 class TimelinePainter:
-    """Draws the lines of a timeline, and keeps what it has drawn.
+    """Renders the lines of a timeline, with a cache.
 
     Args:
         view: The timeline.
@@ -93,7 +93,7 @@ class TimelinePainter:
     def __init__(self, view: TimelineView) -> None:
         self._view = view
         self._strips: dict[tuple[int, int], Strip] = {}
-        """For a lane and a line of it."""
+        """Cached strips, by lane and line."""
         self._styles: dict[int, Style] = {}
         self._named: dict[str, Style] = {}
 
@@ -102,15 +102,15 @@ class TimelinePainter:
         self._strips.clear()
 
     def forget_styles(self) -> None:
-        """Look the styles up again."""
+        """Look up the styles again."""
         self._strips.clear()
         self._styles.clear()
         self._named.clear()
 
     def line(self, y: int) -> Strip:
-        """One line of the widget."""
+        """Render one line."""
         view = self._view
-        # Asked for once: Textual computes it again each time.
+        # Textual computes it on each access.
         width, height = view.size
         if view.shown is None or view.window is None or not view.shown.lanes:
             text = view.message if y == 0 else ""
@@ -150,7 +150,7 @@ class TimelinePainter:
         if view.hits is not None and place in view.hits.by_lane:
             hits = view.hits.by_lane[place].in_cells(window.edges())
             if line + 1 < lines:
-                # In a tall lane a hit is underlined once: in the first line that is blank above it.
+                # In a tall lane a match is underlined once, in the first line.
                 below = cells.line(line + 1, lines)[1]
                 hits = hits & (cells.solid | ((of_line == NOTHING) & (below != NOTHING)))
             looks[hits] |= _HIT
@@ -185,7 +185,7 @@ class TimelinePainter:
         of_line: npt.NDArray[np.int8],
         window: Window,
     ) -> npt.NDArray[np.int64]:
-        """How each cell of a line is drawn, as a number for `_style`."""
+        """Return the style number of each cell of a line; see `_style`."""
         view = self._view
         looks = of_line.astype(np.int64) + 1
         looks[cells.solid] |= _SOLID
@@ -216,7 +216,7 @@ class TimelinePainter:
         return style
 
     def _look_of(self, name: str) -> Style:
-        """The style of a part, on the widget's own; Textual takes long to work it out."""
+        """Return the style of a part, combined with the widget's, cached because Textual takes long to compute it."""
         style = self._named.get(name)
         if style is None:
             style = self._named[name] = self._view.rich_style + (self._component(name) if name else Style())
@@ -242,7 +242,7 @@ class TimelinePainter:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether no ground is sure to be told from the terminal's own."""
+        """Return whether background colors cannot be relied on."""
         return self._view.signs is not Signs.FILLS
 
     def _label_style(self, *, has_cursor: bool) -> Style:
@@ -274,12 +274,12 @@ class TimelinePainter:
                 continue
             cell = window.cell_of(at)
             placed.append((cell, text))
-            # Of those that begin in one cell only the first has room.
+            # If several begin in one cell, only the first is shown.
             place = bisect_left(marks, window.first_ns + (cell + 1) * window.cell_ns, place + 1, key=itemgetter(0))
         begun = marks[first - 1][1] if first else ""
         signs = {}
         if begun and (not placed or placed[0][0] > len(begun) + 2):
-            # The iteration that the screen begins in: without a tick, since it does not begin there.
+            # The iteration at the left edge has no tick, since it begins earlier.
             placed.insert(0, (0, begun))
             signs[0] = " "
         line = place_labels(placed, window.cells, tick="╷", signs=signs)
@@ -291,7 +291,7 @@ class TimelinePainter:
         return Strip([Segment(text + "".join(line), style)], self._view.size.width)
 
     def _legend_line(self, shown: ShownLanes) -> Strip:
-        """The signs of each look that is on the screen, and what it means."""
+        """Return the legend of the styles that are on the screen."""
         view = self._view
         places = dict.fromkeys(place for place, _, _ in view.lines)
         segments, used = [Segment(" ", self._look_of(""))], 1

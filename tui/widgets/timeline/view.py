@@ -1,4 +1,4 @@
-"""The timeline: lanes over time with a cursor that keys and mouse move, and tracks above them."""
+"""The timeline: lanes over time with a cursor, and tracks above them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Marks = tuple[tuple[int, str], ...]
 
 
 def lane_heights(lanes: Sequence[Lane], spare: int) -> list[int]:
-    """How many lines each lane takes, one and a share of those to spare; lanes of a kind are equally tall.
+    """Return the height of each lane: one line and a share of the spare ones; lanes of a kind are equally tall.
 
     Args:
         lanes: The lanes that are on the screen.
@@ -75,7 +75,7 @@ def lane_heights(lanes: Sequence[Lane], spare: int) -> list[int]:
 
 
 class TimelineView(Widget, can_focus=True):
-    """Lanes over time with a cursor: a cell of a lane, or one of the items in it.
+    """Lanes over time with a cursor, which selects a cell of a lane or an item in it.
 
     Only the lines on the screen are computed, each from sums that are there already.
     """
@@ -85,13 +85,13 @@ class TimelineView(Widget, can_focus=True):
     DEFAULT_CSS = STYLES
 
     class Moved(Message):
-        """The cursor is somewhere else, or another part of the time is on the screen."""
+        """The cursor moved, or another time window is shown."""
 
     class Resized(Message):
-        """The cells may be of other times, and there may be more or fewer of them."""
+        """The times and the number of the cells may have changed."""
 
     class Opened(Message):
-        """The item under the cursor was clicked twice."""
+        """The selected item was double-clicked."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
@@ -99,27 +99,27 @@ class TimelineView(Widget, can_focus=True):
         self.shown: ShownLanes | None = None
         self.window: Window | None = None
         self.iterations: Mapping[int, Marks] = {}
-        """For each session where its iterations begin, with their numbers, and where none is on any more."""
+        """The starts of iterations with their numbers, and their ends, by session."""
         self.message = ""
-        """What stands in place of the lanes."""
+        """A text in place of the lanes."""
         self.lane = 0
-        """The lane of the cursor, as its place in `shown`."""
+        """The lane of the cursor, as its position in `shown`."""
         self.cursor_ns = 0
-        """Where the cursor is, by the ruler."""
+        """The time of the cursor on the ruler."""
         self.mark_ns: int | None = None
-        """From where time is measured."""
+        """The mark from which time is measured."""
         self.hits: Hits | None = None
         self.links: tuple[tuple[int, int], ...] = ()
-        """What the item under the cursor launched, or what launched it: lanes and items."""
+        """The items, with their lanes, that the selected item launched or that launched it."""
         self.all_depths = False
-        """Ranges and ops of every depth have a lane, if there is room or not."""
+        """Whether ranges and ops of every depth have a lane, even without room."""
         self._item: int | None = None
-        """The item that the cursor was put on; None: it was put on a cell."""
+        """The selected item; None if a cell is selected."""
         self._main: tuple[tuple[int, int, int], int | None] = ((-1, -1, -1), None)
-        """For a lane, a moment and a length the item that takes most of it."""
+        """The item with most time in a cell, by lane, time and length."""
         self._top = 0
         self._fitted: tuple[Window | None, Window | None] = (None, None)
-        """The window that was chosen, and what became of it in the present width."""
+        """The requested window, and the window that the current width allows."""
         self._drawn: dict[Window, dict[int, tuple[LaneCells, int]]] = {}
         self._reachable: list[int] | None = None
         self._label_cells: int | None = None
@@ -132,12 +132,12 @@ class TimelineView(Widget, can_focus=True):
 
     @property
     def signs(self) -> Signs:
-        """How kinds are told apart: by color where there are many."""
+        """How kinds are distinguished: by color if there are many colors."""
         return Signs.FILLS if services_of(self).color in MANY_COLORS else Signs.PATTERNS
 
     @property
     def label_cells(self) -> int:
-        """Cells before the lanes: their names and how busy they are."""
+        """The width of the labels before the lanes."""
         if self.shown is None:
             return 0
         if self._label_cells is None:
@@ -150,17 +150,17 @@ class TimelineView(Widget, can_focus=True):
 
     @property
     def needed_lines(self) -> int:
-        """Lines that it fills with one for each lane."""
+        """The number of lines with one line for each lane."""
         return HEAD_LINES + len(self.reachable()) + (self.size.height >= MIN_LINES_WITH_LEGEND)
 
     @property
     def _room_at_most(self) -> int:
-        """Lines for lanes and tracks."""
+        """Return the number of lines for lanes and tracks."""
         return max(1, self.size.height - HEAD_LINES - (self.size.height >= MIN_LINES_WITH_LEGEND))
 
     @property
     def tracks(self) -> tuple[Track, ...]:
-        """What the profile says over time besides its lanes."""
+        """The tracks of the profile: values over time."""
         if self.shown is None or self.profile is None:
             return ()
         if self._tracks is None or self._tracks[0] is not self.shown:
@@ -170,23 +170,23 @@ class TimelineView(Widget, can_focus=True):
 
     @property
     def track_lines(self) -> int:
-        """Lines of each track; 0 where there is no room for them."""
+        """The height of each track; 0 if there is no room."""
         spare = self._room_at_most - len(self.reachable())
         return 0 if spare < MIN_SPARE_LINES_FOR_TRACKS else 1 if spare < 2 * MIN_SPARE_LINES_FOR_TRACKS else 2
 
     @property
     def head(self) -> int:
-        """Lines above the lanes: the ruler, the iterations and the tracks."""
+        """The number of lines above the lanes: the ruler, the iterations and the tracks."""
         return HEAD_LINES + self.track_lines * len(self.tracks)
 
     @property
     def room(self) -> int:
-        """Lines for lanes."""
+        """The number of lines for lanes."""
         return max(1, self._room_at_most - (self.head - HEAD_LINES))
 
     @property
     def lines(self) -> tuple[tuple[int, int, int], ...]:
-        """For each line below the head the place of its lane in `shown`, which line of it it is, and of how many."""
+        """For each line below the head: its lane's position in `shown`, its line within the lane, the lane's height."""
         if self._lines is None:
             assert self.shown is not None, "there are lanes"
             places = self.reachable()[self._top : self._top + self.room]
@@ -200,7 +200,7 @@ class TimelineView(Widget, can_focus=True):
         return self._lines
 
     def reachable(self) -> list[int]:
-        """The lanes that can be gone to, as places in `shown`; more than there is room for where they do not fit."""
+        """The lanes that the cursor can reach, as positions in `shown`."""
         if self._reachable is None:
             found = self.shown.lanes if self.shown is not None else ()
             self._reachable = list(range(len(found))) if self.all_depths else fitting_lanes(found, self._room_at_most)
@@ -208,17 +208,17 @@ class TimelineView(Widget, can_focus=True):
 
     @property
     def hidden_lanes(self) -> int:
-        """How many lanes are left out because they lie deep."""
+        """The number of lanes left out because of their depth."""
         return (len(self.shown.lanes) if self.shown is not None else 0) - len(self.reachable())
 
     def shift(self, lane: int) -> int:
-        """How much later the zero of a lane's clock is than that of the ruler."""
+        """Return the offset of a lane's clock from the ruler."""
         assert self.shown is not None, "there are lanes"
         return self.shown.shifts[self.shown.lanes[lane].session]
 
     @property
     def cell(self) -> tuple[int, int]:
-        """The time of the cursor's cell, by the clock of its lane."""
+        """Return the time of the cursor's cell on the clock of its lane."""
         assert self.window is not None, "there are lanes"
         first = self.window.first_ns + self.window.cell_of(self.cursor_ns) * self.window.cell_ns
         shift = self.shift(self.lane)
@@ -226,12 +226,12 @@ class TimelineView(Widget, can_focus=True):
 
     @property
     def is_in_gap(self) -> bool:
-        """Whether nothing is on in the cursor's cell."""
+        """Whether the cursor's cell is idle."""
         assert self.shown is not None, "there are lanes"
         return not len(items_at(self.shown.lanes[self.lane], *self.cell))
 
     def in_gap_beside(self, step: int) -> int | None:
-        """A moment in the next gap of the cursor's lane (1) or the one before (-1) that takes a cell or more."""
+        """Return a time in the next (1) or previous (-1) gap of the cursor's lane that is at least a cell wide."""
         assert self.window is not None, "there are lanes"
         assert self.shown is not None
         lane, shift = self.shown.lanes[self.lane], self.shift(self.lane)
@@ -245,7 +245,7 @@ class TimelineView(Widget, can_focus=True):
     # --- changing ----------------------------------------------------------------------------------------------------
 
     def redraw(self) -> None:
-        """Everything is computed again."""
+        """Compute and draw everything again."""
         self._reachable = self._lines = None
         self._drawn.clear()
         self._track_shares.clear()
@@ -253,13 +253,13 @@ class TimelineView(Widget, can_focus=True):
         self.refresh()
 
     def redraw_looks(self) -> None:
-        """What is known of the lanes is redrawn; below them nothing changes."""
+        """Redraw the lanes with the computed values."""
         self._painter.forget_lines()
         lines = self.head + len(self.lines) if self.shown is not None and self.shown.lanes else self.size.height
         self.refresh(Region(0, 0, self.size.width, lines))
 
     def fit_width(self) -> None:
-        """Take over the width of the screen; the place stays, or all of the time where all was to be seen.
+        """Fit the window to the width of the screen; the position stays, and so does a view of the whole time.
 
         A cell in a gap stays what it is: in wider ones the gap could be beside the cursor. The window is that which was
         chosen, in the width that there is now, whatever widths there were meanwhile.
@@ -281,19 +281,19 @@ class TimelineView(Widget, can_focus=True):
         self.redraw()
 
     def on_resize(self) -> None:
-        """Fit the cells to the new width; what is said below the lanes has other room."""
+        """Fit the cells to the new width."""
         self._reachable = self._lines = None
         self.fit_width()
         self.keep_lane_in_view()
         self.post_message(self.Resized())
 
     def notify_style_update(self) -> None:
-        """Look the styles up again after a change of theme."""
+        """Look up the styles again after a change of theme."""
         super().notify_style_update()
         self._painter.forget_styles()
 
     def keep_lane_in_view(self) -> None:
-        """Scroll so that the cursor's lane is on the screen."""
+        """Scroll to the cursor's lane."""
         visible = self.reachable()
         if not visible:
             return
@@ -306,7 +306,7 @@ class TimelineView(Widget, can_focus=True):
             self.refresh()
 
     def refresh_lane(self, lane: int) -> None:
-        """Redraw a lane and the ruler: the cursor moved in it."""
+        """Redraw a lane and the ruler after the cursor moved."""
         numbers = [number for number, (place, _, _) in enumerate(self.lines) if place == lane]
         if numbers:
             self.refresh(Region(0, self.head + numbers[0], self.size.width, len(numbers)))
@@ -314,7 +314,7 @@ class TimelineView(Widget, can_focus=True):
 
     @property
     def item(self) -> int | None:
-        """The item under the cursor: the one that it was put on, else what takes most of the cell."""
+        """The selected item, otherwise the one with most time in the cell."""
         if self.shown is None or self.window is None or not self.shown.lanes:
             return None
         if self._item is not None:
@@ -327,19 +327,19 @@ class TimelineView(Widget, can_focus=True):
 
     @property
     def is_on_item(self) -> bool:
-        """Whether the cursor was put on an item, rather than on a cell."""
+        """Whether an item is selected, rather than a cell."""
         return self._item is not None
 
     # --- moving ------------------------------------------------------------------------------------------------------
 
     def look_at(self, window: Window) -> None:
-        """Show another part of the time."""
+        """Show another time window."""
         if window != self.window:
             self.window = window
             self.redraw_looks()
 
     def put_cursor(self, at_ns: int, *, lane: int | None = None, item: int | None = None) -> None:
-        """Put the cursor on a moment by the ruler, in a lane, on an item of it."""
+        """Move the cursor to a time on the ruler, a lane, and an item of it."""
         if self.window is None or self.shown is None:
             return
         before = self.lane
@@ -356,7 +356,7 @@ class TimelineView(Widget, can_focus=True):
         self.post_message(self.Moved())
 
     def put_on_item(self, lane: int, item: int, *, closer: bool = False) -> None:
-        """Put the cursor on an item; ``closer`` zooms in until it can be told from its neighbors."""
+        """Select an item; ``closer`` zooms in until it can be distinguished from its neighbors."""
         assert self.shown is not None, "there are items"
         assert self.window is not None
         found, shift = self.shown.lanes[lane], self.shift(lane)
@@ -368,7 +368,7 @@ class TimelineView(Widget, can_focus=True):
         self.put_cursor(start, lane=lane, item=item)
 
     def zoom_to(self, start_ns: int, end_ns: int, share: float = 1.0) -> None:
-        """Show a stretch of time by the ruler, as large as fits."""
+        """Zoom to a time window on the ruler."""
         if self.window is not None:
             self.look_at(self.window.around(start_ns, max(end_ns, start_ns + 1), share))
             self.put_cursor(start_ns)
@@ -379,11 +379,11 @@ class TimelineView(Widget, can_focus=True):
             self.put_cursor(self.window.first_ns + cell * self.window.cell_ns)
 
     def action_cell(self, cells: int) -> None:
-        """Some cells to the right, or left where negative."""
+        """Move some cells to the right, or to the left if negative."""
         self._by_cells(cells)
 
     def action_page(self, pages: float) -> None:
-        """Some widths of the screen later, or earlier where negative."""
+        """Move some screen widths later, or earlier if negative."""
         if self.window is None:
             return
         cells = round(pages * self.window.cells)
@@ -392,27 +392,27 @@ class TimelineView(Widget, can_focus=True):
         self.put_cursor(at)
 
     def action_edge(self, end: bool) -> None:
-        """To the first or the last thing of the lane."""
+        """Move to the first or the last item of the lane."""
         if self.shown is not None and self.shown.lanes:
             lane = self.shown.lanes[self.lane]
             self.put_on_item(self.lane, len(lane.starts) - 1 if end else 0)
 
     def action_lane(self, step: int) -> None:
-        """To the lane below, or above where negative; the time stays."""
+        """Move to the lane below, or above if negative; the time stays."""
         visible = self.reachable()
         if self.lane in visible:
             place = min(max(visible.index(self.lane) + step, 0), len(visible) - 1)
             self.put_cursor(self.cursor_ns, lane=visible[place])
 
     def zoom(self, step: int) -> None:
-        """One step closer, or away where negative; what the cursor is on stays where it is on the screen."""
+        """Zoom in by one step, or out if negative; the cursor keeps its place on the screen."""
         if self.window is not None:
             zoomed = self.window.zoomed_in if step > 0 else self.window.zoomed_out
             self.look_at(zoomed(self.cursor_ns))
             self.post_message(self.Moved())
 
     def fit(self) -> None:
-        """All of the time."""
+        """Show the whole time."""
         if self.window is not None:
             self.look_at(self.window.fit())
             self.post_message(self.Moved())
@@ -420,7 +420,7 @@ class TimelineView(Widget, can_focus=True):
     # --- mouse -------------------------------------------------------------------------------------------------------
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse points; a second click opens what is there."""
+        """Select the clicked cell; a double click opens its item."""
         line = event.y - self.head
         if self.window is None or self.shown is None or not 0 <= line < len(self.lines):
             return
@@ -431,11 +431,11 @@ class TimelineView(Widget, can_focus=True):
             self.post_message(self.Opened())
 
     def on_mouse_scroll_down(self) -> None:
-        """Away."""
+        """Zoom out."""
         self.zoom(-1)
 
     def on_mouse_scroll_up(self) -> None:
-        """Closer."""
+        """Zoom in."""
         self.zoom(1)
 
     # --- what is computed ------------------------------------------------------------------------------------------
@@ -449,7 +449,7 @@ class TimelineView(Widget, can_focus=True):
         return self._painter.line(y)
 
     def track_shares(self, number: int) -> npt.NDArray[np.float64]:
-        """A track's share of its scale in each cell on the screen."""
+        """Return the value of a track in each cell, as a share of its scale."""
         assert self.window is not None, "there are lanes"
         found = self._track_shares.get(self.window)
         if found is None:
@@ -460,12 +460,12 @@ class TimelineView(Widget, can_focus=True):
         return found[number]
 
     def drawn(self, place: int) -> tuple[LaneCells, int]:
-        """A lane's cells, and how long it was busy on the screen."""
+        """Return the cells of a lane, and its busy time on the screen."""
         assert self.window is not None
         return self._drawn_in(self.window, place)
 
     def draw_ahead(self) -> bool:
-        """Work out some lanes of what lies closer, further away, at the gaps beside and to both sides."""
+        """Compute some lanes of the windows that the next key may show."""
         if self.window is None or self.shown is None or not self.shown.lanes:
             return False
         places = list(dict.fromkeys(place for place, _, _ in self.lines))
@@ -481,7 +481,7 @@ class TimelineView(Widget, can_focus=True):
         return len(found) > AHEAD_LANES
 
     def _windows_near(self, window: Window) -> Iterator[Window]:
-        """What the keys that move the window would show."""
+        """Return the windows that the keys would show."""
         yield window.zoomed_in(self.cursor_ns)
         yield window.zoomed_out(self.cursor_ns)
         width = window.cells * window.cell_ns
@@ -493,7 +493,7 @@ class TimelineView(Widget, can_focus=True):
             yield window.moved_to(window.first_ns + step * width)
 
     def _drawn_in(self, window: Window, place: int) -> tuple[LaneCells, int]:
-        # The latest asked for comes last, and the first goes where they are too many.
+        # The most recently used comes last; the first is dropped if there are too many.
         lanes = self._drawn[window] = self._drawn.pop(window, {})
         if len(self._drawn) > MAX_CACHED_WINDOWS:
             del self._drawn[next(iter(self._drawn))]
@@ -509,7 +509,7 @@ class TimelineView(Widget, can_focus=True):
         return found
 
     def label_of(self, place: int, above: int | None) -> str:
-        """The words before a lane.
+        """Return the label of a lane.
 
         Args:
             place: Which lane.
@@ -536,7 +536,7 @@ _PARTS_OF_KINDS: Final = {
 
 
 class TopWork(Widget):
-    """Names with their time on the screen, in the lines that the lanes leave."""
+    """The names with most time on the screen, in the lines below the lanes."""
 
     DEFAULT_CSS = """
     TopWork { height: auto; padding: 0 1; display: none; }
@@ -545,11 +545,11 @@ class TopWork(Widget):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.lines = 0
-        """The lines that there are for it."""
+        """The number of lines."""
         self._bars: list[BarRow] = []
 
     def make_room(self, spare: int) -> None:
-        """Take so many lines, or none where they are too few."""
+        """Set the number of lines; none if they are too few."""
         lines = min(spare, MAX_LINES) if spare >= MIN_PANEL_LINES else 0
         if lines != self.lines:
             self.lines = lines
@@ -557,7 +557,7 @@ class TopWork(Widget):
             self.styles.height = lines
 
     def show(self, rows: pl.DataFrame) -> None:
-        """Show other work.
+        """Show other rows.
 
         Args:
             rows: As `tui.analysis.timeline.lookup.top_of_gpus` returns them.
@@ -579,7 +579,7 @@ class TopWork(Widget):
         self.refresh()
 
     def render(self) -> Content:
-        """The lines, in the width that the panel has now: it may have been opened just before its rows came."""
+        """Render the rows."""
         title = Content.assemble(
             ("Top GPU work in this window", "bold $accent"), ("  share of GPU time", "$text-muted")
         )
