@@ -31,12 +31,12 @@ def shared_file(name: str) -> str:
 
 
 def corpus_files(pattern: str) -> list[str]:
-    """The paths of the corpus that match a pattern, as ``nvprof/*.txt``; none where it is missing."""
+    """The paths of the corpus that match a pattern, as ``nvprof/*.txt``; none if it is missing."""
     return sorted(str(path) for path in CORPUS.glob(pattern))
 
 
 def some_corpus_files(pattern: str) -> list[str]:
-    """The same; the test is skipped where there are none."""
+    """The same; the test is skipped if there are none."""
     found = corpus_files(pattern)
     return found or [_present(CORPUS / pattern)]
 

@@ -60,7 +60,7 @@ class Patience:
 
 
 def withheld_ns() -> dict[str, int]:
-    """How long each thread has waited for a processor, ns; empty where the system does not tell."""
+    """How long each thread has waited for a processor, ns; empty if the system does not tell."""
     tasks, found = Path("/proc/self/task"), {}
     for thread in list(tasks.iterdir()) if tasks.exists() else ():
         # A thread may end meanwhile.

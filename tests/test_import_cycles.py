@@ -45,7 +45,7 @@ def graph() -> dict[str, set[str]]:
 
 
 def cycle(edges: dict[str, set[str]]) -> list[str]:
-    """A cycle of imports, each module imported by the next one; empty where there is none.
+    """A cycle of imports, each module imported by the next one; empty if there is none.
 
     >>> cycle({"a": {"b"}, "b": {"a"}, "c": {"a"}}), cycle({"a": {"b"}, "b": set()})
     (['a', 'b', 'a'], [])

@@ -59,7 +59,7 @@ def column_unit(kind: ColumnKind, largest: float | None, *, unit: str = "auto") 
 
     Args:
         kind: The kind of the column.
-        largest: Its largest absolute value in base units; None where it has no value.
+        largest: Its largest absolute value in base units; None if it has no value.
         unit: For times, one of `UNITS`.
 
     Returns:
@@ -133,7 +133,7 @@ def format_column(
         unit: For times, one of `UNITS`.
 
     Returns:
-        The unit for the heading (empty where the values carry their own or need none), and the values.
+        The unit for the heading (empty if the values carry their own or need none), and the values.
 
     >>> format_column(ColumnKind.DURATION, [2_776_060_000, 1_500_000, 1_025, None])
     ('ms', ['2,776.06', '1.50', '0.0010', '–'])

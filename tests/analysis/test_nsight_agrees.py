@@ -23,7 +23,7 @@ def recording(name: str) -> Profile:
 
 
 def table(name: str, rule: str) -> list[list[str]]:
-    """The rows of the table of a rule, cell by cell; none where it found no problem."""
+    """The rows of the table of a rule, cell by cell; none if it found no problem."""
     text = Path(oracle_file(f"{name}.nsys-analyze.txt")).read_text()
     section = text.split(f"({rule}):", 1)[1].split("\n ** ", 1)[0]
     if "\n ----" not in section:

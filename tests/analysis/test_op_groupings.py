@@ -106,7 +106,7 @@ def test_classes_are_the_users_and_other_is_always_there(monkeypatch: pytest.Mon
     assert by_class(made).select("session", "kernel_class", "total_ns").rows() == [(1, "other", 30), (0, "other", 19)]
     path.write_text('[[class]]\nname = "fused"\npattern = "RELU"\n\n[[class]]\nname = "gemm"\npattern = "gemm"\n')
     assert grouping_of("class").why_not(made) == ""
-    # my_gemm_relu is of the first class alone; what is in none stands last, of 0 where there is nothing.
+    # my_gemm_relu is of the first class alone; what is in none stands last, of 0 if there is nothing.
     assert by_class(made).select("session", "kernel_class", "total_ns", "calls").rows() == [
         (1, "gemm", 30, 2),
         (0, "fused", 7, 1),

@@ -131,7 +131,7 @@ def folders() -> dict[str, Tree]:
 
 
 def real_inputs() -> list[str]:
-    """The paths of the smaller real files beside the checkout, from there; none where there are none."""
+    """The paths of the smaller real files beside the checkout, from there; none if there are none."""
     paths = [path for folder in ("corpus", "corpus2") for path in sorted((SHARED / folder).rglob("*"))]
     small = [path for path in paths if path.is_file() and path.stat().st_size <= MAX_BYTES]
     return [str(path.relative_to(SHARED)) for path in small if path.name not in NO_INPUTS]

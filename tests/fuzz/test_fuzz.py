@@ -118,7 +118,7 @@ def test_all_numbers_in_digits_of_another_script(name: str, digits: str, tmp_pat
     file, whole = inputs()[name]
     table = {ord(str(place)): digit for place, digit in enumerate(digits)}
     text = whole.decode("utf-8", "replace")
-    # Within quotation marks alone, where there are any, so that the file is still what it was.
+    # Within quotation marks alone, if there are any, so that the file is still what it was.
     pieces = text.split('"') if '"' in text else ["", text]
     changed = '"'.join(piece.translate(table) if place % 2 else piece for place, piece in enumerate(pieces))
     path = tmp_path / file.removesuffix(".gz")

@@ -104,7 +104,7 @@ async def test_figures_that_are_not_known_say_why_and_what_records_them() -> Non
         assert re.search(r"GPU time {2,}32\.568 ms", screen_text(pilot.app))
     async with opened("gpt_summary.nvprof.log", size=(200, 50), notifications=True, view="op-types") as pilot:
         assert "totals do not tell one call from another" in screen_text(pilot.app)
-        # No sign says that figures are folded where there are none.
+        # No sign says that figures are folded if there are none.
         assert "GPU time ms ▼" in screen_text(pilot.app)
         await press(pilot, "z")
         assert "no time of a call is known to unfold" in screen_text(pilot.app)

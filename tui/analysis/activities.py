@@ -89,7 +89,7 @@ def activity_row(profile: Profile, activity: int) -> dict[str, Any]:
 
 
 def with_shapes(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add ``grid`` and ``block`` as text, as ``(27848 1 1)``; null where the input has none.
+    """Add ``grid`` and ``block`` as text, as ``(27848 1 1)``; null if the input has none.
 
     Each distinct shape is written once, so that a million rows are cheap.
     """

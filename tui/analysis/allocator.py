@@ -156,7 +156,7 @@ def memory_curve(
 ) -> npt.NDArray[np.float64]:
     """Return the maximum of allocated bytes in each of ``steps`` equal steps, from the first event to the last.
 
-    NaN where the input has no totals; empty where there are fewer than two events.
+    NaN if the input has no totals; empty if there are fewer than two events.
 
     >>> from tui.model.profile import profile_of
     >>> events = {"session": [0, 0, 0], "start_ns": [0, 10, 100], "allocated_bytes": [5, 9, 2]}

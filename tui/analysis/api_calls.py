@@ -111,7 +111,7 @@ def records_results(profile: Profile) -> bool:
 def api_errors(profile: Profile) -> pl.DataFrame:
     """Return calls that returned an error: one row per session, function and code, most calls first.
 
-    Columns: session, function, result (the code), result_name (what CUDA calls it; null where the number alone is
+    Columns: session, function, result (the code), result_name (what CUDA calls it; null if the number alone is
     sure), calls, start_ns and end_ns (begin of the first, end of the last).
     """
     names = {int(code): name for code, name in _codes()["names"].items()}
@@ -162,7 +162,7 @@ THREAD_FUNCTIONS: Final = TableSpec(
 def api_threads(profile: Profile) -> pl.DataFrame:
     """Return one row per session, process and thread that made calls, most time first.
 
-    Columns: session, pid, tid (null where the input does not name them), thread (both in words), calls, total_ns,
+    Columns: session, pid, tid (null if the input does not name them), thread (both in words), calls, total_ns,
     time_pct (share of the session's API time), functions (distinct names), max_ns, start_ns and end_ns (first start and
     last end).
     """

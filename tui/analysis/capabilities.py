@@ -187,7 +187,7 @@ def inspect(profile: Profile) -> dict[str, Any]:
     Keys: source, sessions (session, format, pid, command, first_line, last_line, frames, memory), issues (number by
     severity), views (``ok`` or the reason, see `views`); ``partial`` where not all was read.
     ``frames`` names only what is not empty. ``launches`` of ``metrics`` is how
-    many launches its best covered metric is of. Sums are of the known values, null where none is known.
+    many launches its best covered metric is of. Sums are of the known values, null if none is known.
     """
     held = _frames_by_session(profile)
     memory = _memory_by_session(profile)

@@ -111,7 +111,7 @@ def _link(profile: Profile) -> float | None:
 
 
 def why_no_sizes(profile: Profile) -> str:
-    """Return why no message sizes are known; empty where they are."""
+    """Return why no message sizes are known; empty if they are."""
     if collectives(profile).is_empty():
         return "no kernels of NCCL or RCCL"
     if collective_sizes(profile).is_empty():

@@ -43,7 +43,7 @@ def collectives(profile: Profile) -> pl.DataFrame:
 
     Columns: session, device, name, start_ns, duration_ns, iteration, arguments, collective (what the input records that
     it is, else what is inferred from the kernel's name), communicator (the process group with its ranks; empty where
-    the input records none), group_size (its ranks), seq (its number in the process group; null where not recorded).
+    the input records none), group_size (its ranks), seq (its number in the process group; null if not recorded).
     """
     communicates = pl.Series(work_kinds(profile) == WorkKind.COMMUNICATION)
     rows = (
@@ -153,7 +153,7 @@ class Stragglers:
     """Who arrived last to the long collectives."""
 
     by_iteration: pl.DataFrame
-    """One row per iteration with long collectives: iteration, session (the one that arrived last; null where no rank
+    """One row per iteration with long collectives: iteration, session (the one that arrived last; null if no rank
     waited for more than the share of a mean iteration), wait_ns (what the rank that waited longest was in them above
     the shortest time)."""
     by_session: pl.DataFrame
@@ -165,7 +165,7 @@ class Stragglers:
     long: int
     """How many of them took long on some rank."""
     unknown_reason: str
-    """Why there are none of them; empty where there are."""
+    """Why there are none of them; empty if there are."""
 
     @property
     def iterations(self) -> int:
@@ -243,7 +243,7 @@ class ClockAlignment:
     agree: frozenset[int]
     """The sessions whose clocks can be compared with those of all others of them."""
     apart_ns: int | None = None
-    """The time between ranks leaving one collective: the median; None where that is not known."""
+    """The time between ranks leaving one collective: the median; None if that is not known."""
 
 
 @once_per_profile("activities", "sessions")
@@ -360,7 +360,7 @@ def wait_and_transfer_times(profile: Profile) -> pl.DataFrame:
     """Return `matched_times` with the waiting and the transfer time of each rank.
 
     Columns: those of `matched_times`, arrival_ns (start after the first rank's), comm_wait_ns (from its start to that
-    of the last rank, at most its duration), comm_transfer_ns (the rest of its duration). These are null where the
+    of the last rank, at most its duration), comm_transfer_ns (the rest of its duration). These are null if the
     clocks of any of its ranks cannot be compared (`clock_alignment`), and of what a rank may leave before the last has
     come.
     """

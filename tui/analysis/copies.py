@@ -28,7 +28,7 @@ _LONG: Final = rf"{_PLACE}[-_]?(?:to|To|TO)[-_]?{_PLACE}\]?$"
 
 
 def direction_of_name() -> pl.Expr:
-    """Return the direction in the column ``name``, as ``HtoD``; null where there is none."""
+    """Return the direction in the column ``name``, as ``HtoD``; null if there is none."""
     name = pl.col("name").cast(pl.String)
     places = [name.str.extract(_LONG, place).str.slice(0, 1) for place in (1, 2)]
     return pl.coalesce(name.str.extract(_SHORT), pl.format("{}to{}", *places))
@@ -211,7 +211,7 @@ def impossible_rates(profile: Profile) -> pl.DataFrame:
 def copies(profile: Profile) -> pl.DataFrame:
     """Return copies by direction, the longest first: one row per session, kind (memcpy or um) and copy_kind.
 
-    Columns: session, kind, copy_kind (HtoD, DtoH, ...; null where it is not recorded), calls, total_ns, time_pct
+    Columns: session, kind, copy_kind (HtoD, DtoH, ...; null if it is not recorded), calls, total_ns, time_pct
     (share of the session's copy time), size_bytes, throughput (size / duration over the copies of which both are known,
     in bytes per second). A session without single activities has its rows from the log's own table: without sizes.
     """
@@ -224,7 +224,7 @@ def copies(profile: Profile) -> pl.DataFrame:
 
 
 def throughput() -> pl.Expr:
-    """Return bytes per second of the columns moved_bytes and moving_ns; null where no copy has both."""
+    """Return bytes per second of the columns moved_bytes and moving_ns; null if no copy has both."""
     return (1e9 * pl.col("moved_bytes") / pl.col("moving_ns")).alias("throughput")
 
 
@@ -232,7 +232,7 @@ def copy_sums(profile: Profile) -> pl.DataFrame:
     """Return the additive columns of `copies`: one row per session, kind and copy_kind, in no order.
 
     Columns: those, calls, total_ns, size_bytes, moved_bytes and moving_ns (size and duration of the copies of which
-    both are known; null where there are none).
+    both are known; null if there are none).
     """
     activities = profile["activities"]
     both = pl.col("size_bytes").is_not_null() & (pl.col("duration_ns") > 0)
@@ -417,7 +417,7 @@ def transfers(profile: Profile) -> pl.DataFrame:
     Columns: those, and calls, total_ns, time_pct (share of the session's copies and sets), size_bytes, achieved (bytes
     per second: size / duration over those of which both are known), ceiling (what the hardware can do), ceiling_pct,
     impossible (how many of these moved faster than `IMPOSSIBLE` x the bandwidth of the GPU's memory: they are left
-    out of ``achieved``; null where there are none of these, or the bandwidth is not known), why (there is no ceiling).
+    out of ``achieved``; null if there are none of these, or the bandwidth is not known), why (there is no ceiling).
 
     The ceiling of a memset is the bandwidth of the GPU's memory, that of a copy within it half of that, since every
     byte is read and written. A session without single activities has its rows from the log's own table: without sizes.
@@ -543,7 +543,7 @@ UNIFIED: Final = TableSpec(
         replace(columns("name")[0], kind=ColumnKind.TEXT, help="Migration or page fault, as named by the input."),
         *columns("calls", "total_ns", "size_bytes", "avg_ns", "min_ns", "max_ns", "line", "device", "session"),
     ),
-    # The input's own sums do not tell the GPU: where there are several, their lines distinguish them.
+    # The input's own sums do not tell the GPU: if there are several, their lines distinguish them.
     key=("session", "device", "name", "line"),
 )
 

@@ -70,7 +70,7 @@ def walk_back(
         session: Whose iteration it is.
         begin: When it begins, in the common clock.
         end: When it ends.
-        last: Its activity that ends last; None where it has none.
+        last: Its activity that ends last; None if it has none.
         resolution: The step of the times.
     """
     trace = all_traces[session]
@@ -358,7 +358,7 @@ def left_out_note(profile: Profile) -> str:
 
 
 def why_no_path(profile: Profile) -> str:
-    """Return why there is no critical path; empty where there is one."""
+    """Return why there is no critical path; empty if there is one."""
     if left_out_note(profile) and base_profile(profile)["activities"].is_empty():
         return (
             f"{left_out_note(profile)}: proftui export --format chrome --iterations writes some iterations to a file "
@@ -379,7 +379,7 @@ def missing_launches_note(profile: Profile) -> str:
 
 
 def median_iteration(profile: Profile, session: int | None = None) -> tuple[int, int] | None:
-    """Return the session and iteration whose duration is the median; None where there is none."""
+    """Return the session and iteration whose duration is the median; None if there is none."""
     rows = critical_paths(profile)
     if session is not None:
         rows = rows.filter(pl.col("session") == session)

@@ -269,9 +269,9 @@ def critical_path(profile: Profile, session: int | None = None, iteration: int |
 
     Columns: session, iteration, path_kind, name, path_ns and path_pct (its time on the path, which add up to the
     iteration), on_path (segments), work_count and work_ns (all of it that the iteration has), slack_ns (the least of
-    what is not on the path: so much later it could end without the iteration ending later; null where all is on it or
+    what is not on the path: so much later it could end without the iteration ending later; null if all is on it or
     nothing of the iteration waits for it), half_saves_ns (what the iteration would gain if all of it took half as
-    long; null where it was not tried).
+    long; null if it was not tried).
 
     Args:
         profile: What was read.

@@ -137,7 +137,7 @@ class Bursts:
     begins: list[int]
     ends: list[int]
     woken_by: list[tuple[int, int] | None]
-    """For each the thread that handed over to it, and the end of that thread's work; None where it went on by itself.
+    """For each the thread that handed over to it, and the end of that thread's work; None if it went on by itself.
 
     Handed over is what begins after all of another thread's burst that lies in this thread's pause: as Python's thread
     waits for autograd's, which began when Python's called it.

@@ -64,7 +64,7 @@ _KINDS = {"memcpy": str(GpuTimeUse.MEMCPY), "memset": str(GpuTimeUse.MEMSET), "u
 def gpu_uses_of(rows: pl.DataFrame, kernel_time: pl.DataFrame) -> pl.DataFrame:
     """GPU time by use: use, calls, total_ns, time_pct, in the order of `GpuTimeUse`; those without time are left out.
 
-    Whole CUDA graphs count as kernels. The rows add up to the GPU time. ``calls`` is null where it is not known of all.
+    Whole CUDA graphs count as kernels. The rows add up to the GPU time. ``calls`` is null if it is not known of all.
 
     Args:
         rows: `tui.analysis.kernels.kernels`.
@@ -98,7 +98,7 @@ _ANSWERS: Final = ("uses_tensor_core", "tc_eligible")
 def sum_over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return one row per name over all sessions, largest first; shares are of the sum of ``of``.
 
-    Columns: ``by``, kernels and launches (where the rows have them), calls (null where it is of any of the rows),
+    Columns: ``by``, kernels and launches (where the rows have them), calls (null if it is of any of the rows),
     total_ns, avg_ns (of the ``timed_calls`` of the rows), time_pct, and of uses_tensor_core and tc_eligible those that
     the rows have: whether it is so in any session.
     """
@@ -126,7 +126,7 @@ def sum_over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = No
 def ops_over_sessions(profile: Profile) -> pl.DataFrame:
     """Return ops by GPU time over all sessions: `sum_over_sessions`, with op_type, direction, group and op_source.
 
-    ``calls`` are of ops and null where none are recorded: there ``launches`` is how often the GPU did it, and
+    ``calls`` are of ops and null if none are recorded: there ``launches`` is how often the GPU did it, and
     ``avg_ns`` is of a launch where no op is recorded at all.
     """
     if not has_recorded_ops(profile):
@@ -255,7 +255,7 @@ class Dashboard:
     """How many rows there are of that in all."""
 
     left_out: str
-    """Which sessions the figures leave out, and why; empty where none."""
+    """Which sessions the figures leave out, and why; empty if none."""
 
     partial: str
     """Why the numbers are of a part of the input only, or empty."""

@@ -40,7 +40,7 @@ class Definition:
     title: str
     """For people."""
     unit: str
-    """Of the exported value; empty where it has none."""
+    """Of the exported value; empty if it has none."""
     means: str
     formula: str
     source: str
@@ -75,7 +75,7 @@ class Fact:
     label: str
     """For people, as ``GPU busy``."""
     value: Value
-    """In base units; None where it is unknown."""
+    """In base units; None if it is unknown."""
     kind: ColumnKind
     """How it is written."""
     source: str = ""

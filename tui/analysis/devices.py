@@ -217,7 +217,7 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 
     Columns: session, device, name, compute_capability, sm_count, memory_bandwidth (bytes per second), memory_bytes,
     max_threads_per_sm, registers_per_sm, shared_memory_per_sm_bytes, facts_source (where the compute capability is
-    from: file, option, table, or unknown), confidence (of the table), vendor (AMD, or null where it is unknown).
+    from: file, option, table, or unknown), confidence (of the table), vendor (AMD, or null if it is unknown).
     What the input records is kept; the rest is of the GPU that the user names, else of the device's own name. A GPU of
     AMD's has no compute capability: the numbers that a trace has in its place are of its architecture.
 
@@ -375,7 +375,7 @@ class Peaks:
 
 
 def find_peaks(name: str) -> Peaks | None:
-    """Return the peaks of a GPU of this name, the user's own figures first; None where they are not known.
+    """Return the peaks of a GPU of this name, the user's own figures first; None if they are not known.
 
     >>> h200 = find_peaks("NVIDIA H200")
     >>> h200.flops_per_s["bf16"], h200.of("float32", True)

@@ -72,7 +72,7 @@ def sum_of_parts(column: str) -> pl.Expr:
 def call_statistics(column: str = "duration_ns") -> list[pl.Expr]:
     """Return the aggregations of the durations of a group of calls, as `CALL_STATISTICS`.
 
-    ``calls`` counts all rows; the rest is of the rows with a known duration, and null where there are none. Average,
+    ``calls`` counts all rows; the rest is of the rows with a known duration, and null if there are none. Average,
     percentiles and deviation are rounded to whole nanoseconds. Percentiles are interpolated linearly between the two
     nearest calls (the 50th is the usual median). The deviation divides by n - 1 and is null for a single call.
     """
@@ -336,7 +336,7 @@ class DurationSpread:
     slow_ns: int
     """What they took more than if each had taken the median."""
     slow_iterations: tuple[SlowPart, ...]
-    """Iterations with slow launches, most of them first; empty where no iteration is known."""
+    """Iterations with slow launches, most of them first; empty if no iteration is known."""
     slow_streams: tuple[SlowPart, ...]
     """Streams with slow launches, most of them first."""
 
@@ -365,7 +365,7 @@ def log_bins(durations_ns: pl.Series, bins: int) -> tuple[DurationBin, ...]:
 
 
 def duration_spread(launches: pl.DataFrame) -> DurationSpread | None:
-    """Return the spread of the durations of launches; None where no duration is known.
+    """Return the spread of the durations of launches; None if no duration is known.
 
     Median, p90 and p99 are those of `tui.analysis.durations.call_statistics`.
 
@@ -407,7 +407,7 @@ def _parts(known: pl.DataFrame, slow: pl.Expr, column: str) -> tuple[SlowPart, .
 def variants(profile: Profile, launches: pl.DataFrame) -> pl.DataFrame:
     """Group the launches of a kernel by launch configuration and shapes, most time first.
 
-    Columns: those of `VARIANT` (null where it is not recorded), calls, total_ns and the other figures of
+    Columns: those of `VARIANT` (null if it is not recorded), calls, total_ns and the other figures of
     `tui.analysis.durations.call_statistics`.
 
     Args:

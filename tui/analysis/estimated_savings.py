@@ -43,7 +43,7 @@ class Saving:
     stream: int | None
     """The stream that most of the work ran on."""
     iterations: int | None
-    """How many iterations the work was launched in; None where none is known."""
+    """How many iterations the work was launched in; None if none is known."""
     alone_per_iteration_ns: float | None
     """What an iteration would gain, on average over those that the work was launched in, without the work of them."""
     half_per_iteration_ns: float | None

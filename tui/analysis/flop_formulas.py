@@ -87,7 +87,7 @@ class Call:
         return bytes_of_type(self.types[index] if index < len(self.types) else "")
 
     def size_bytes(self, index: int) -> float:
-        """Return bytes of a tensor argument; 0 where there is none."""
+        """Return bytes of a tensor argument; 0 if there is none."""
         return math.prod(self.shape(index)) * self.element_bytes(index) if self.has(index) else 0
 
     def value(self, index: int) -> str:
@@ -220,7 +220,7 @@ def _scaled_mm(call: Call) -> Work:
 
 
 def _scalar_type(call: Call, index: int) -> str:
-    """Return the element type that an argument asks for; empty where it is not recorded."""
+    """Return the element type that an argument asks for; empty if it is not recorded."""
     text = call.values[index] if len(call.values) > index else ""
     return _SCALAR_TYPES.get(int(text), "") if re.fullmatch(r"[0-9]{1,3}", text) else ""
 

@@ -106,7 +106,7 @@ class FoundProfile:
     figures: FirstFigures | None = None
     """What is known of it without reading it again."""
     error: str = ""
-    """Why it cannot be read; empty where that is not known, or it can."""
+    """Why it cannot be read; empty if that is not known, or it can."""
 
     @property
     def key(self) -> str:
@@ -208,7 +208,7 @@ def is_profile_folder(path: str) -> bool:
 
 
 def _stamp(path: str) -> tuple[int, int] | None:
-    """Return size and time of modification; None where there is no file."""
+    """Return size and time of modification; None if there is no file."""
     try:
         status = os.stat(path)  # noqa: PTH116
     except (OSError, ValueError):
@@ -217,7 +217,7 @@ def _stamp(path: str) -> tuple[int, int] | None:
 
 
 def format_of_path(path: str) -> str:
-    """Return the format of a file by its content; empty where it is no profile.
+    """Return the format of a file by its content; empty if it is no profile.
 
     >>> format_of_path("/dev/null")
     ''

@@ -31,7 +31,7 @@ ISSUES: Final = TableSpec(
 def issues(profile: Profile) -> pl.DataFrame:
     """Return the frame ``issues``: errors, then warnings, then infos; each by line.
 
-    ``text`` is null where an issue is of no line: what is empty in all rows takes room from the reasons.
+    ``text`` is null if an issue is of no line: what is empty in all rows takes room from the reasons.
     Runs of blanks are collapsed.
     """
     rank = pl.col("severity").replace_strict({name: rank for rank, name in enumerate(SEVERITIES)}, default=-1)
@@ -63,7 +63,7 @@ _PACKED: Final = {".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat", ".zst": "zstdc
 
 
 def why_no_text(profile: Profile) -> str:
-    """Return why the Log view has nothing to show, and what there is instead; empty where there is a text."""
+    """Return why the Log view has nothing to show, and what there is instead; empty if there is a text."""
     if profile.texts:
         return ""
     lines = (

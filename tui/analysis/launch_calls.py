@@ -150,7 +150,7 @@ def delays_by_name(profile: Profile) -> pl.DataFrame:
     """Return how long GPU work of each name waited: one row per session, kind and name, most launches first.
 
     Columns: session, kind, name, launches (of which the delay is known), queue_median_ns, queue_p90_ns, queue_p99_ns,
-    queue_max_ns (of the delays of `launch_delays`, those below 0 left out; null where there are no others), early (how
+    queue_max_ns (of the delays of `launch_delays`, those below 0 left out; null if there are no others), early (how
     many started before their call returned), late (how many waited more than `LATE_NS` while the GPU had nothing to
     do), late_pct, depth_median and depth_max (of queue_depth).
     """
@@ -184,7 +184,7 @@ def delays_by_name(profile: Profile) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class LaunchOrigin:
-    """What is known of how an activity came to be; None where it is not recorded."""
+    """What is known of how an activity came to be; None if it is not recorded."""
 
     call: str | None
     """The API call that launched it."""
@@ -288,9 +288,9 @@ class Neighbor:
     """Its number, the column ``activity``."""
     name: str
     duration_ns: int | None
-    """None where it is not recorded."""
+    """None if it is not recorded."""
     gap_ns: int | None
-    """Time between the two; None where it is below what the start times of the log resolve, or they overlap."""
+    """Time between the two; None if it is below what the start times of the log resolve, or they overlap."""
 
 
 def neighbors(profile: Profile, activity: int) -> tuple[Neighbor | None, Neighbor | None]:

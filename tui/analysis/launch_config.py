@@ -60,7 +60,7 @@ _AS_RECORDED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LaunchConfig:
-    """One GPU activity with all that is known of it; None where it is not recorded.
+    """One GPU activity with all that is known of it; None if it is not recorded.
 
     What has no note of its own is the column of that name in the frame ``activities`` (`tui.model.schema`) or of
     `tui.analysis.devices.device_facts`.
@@ -108,7 +108,7 @@ class LaunchConfig:
     blocks_per_sm: int | None
     """Blocks resident on an SM at once, at most."""
     limits: tuple[tuple[str, int | None], ...]
-    """For each of `LIMITS` the blocks that it allows on an SM; None where it does not limit or is not known."""
+    """For each of `LIMITS` the blocks that it allows on an SM; None if it does not limit or is not known."""
     limiter: str | None
     """What limits the occupancy: one or several of `LIMITS`, joined by ``and``."""
     waves: float | None
@@ -116,7 +116,7 @@ class LaunchConfig:
     full_waves: int | None
     """How many of them are whole."""
     tail_pct: float | None
-    """Share of the time that a last, partial wave takes; 0 where there is none after whole ones."""
+    """Share of the time that a last, partial wave takes; 0 if there is none after whole ones."""
     achieved_pct: float | None
     """Kineto's estimate of the achieved occupancy."""
     sm_efficiency_pct: float | None
@@ -198,7 +198,7 @@ class ProfilingCommand:
     """A command, and what is to be known of it."""
 
     command: str | None
-    """For a shell; None where no tool of NVIDIA's profiles such a launch."""
+    """For a shell; None if no tool of NVIDIA's profiles such a launch."""
     note: str
     """What the count of launches rests on, or why there is no command."""
 

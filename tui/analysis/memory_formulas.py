@@ -516,7 +516,7 @@ _TRITON: Final = re.compile(r"triton_(?:poi|red|per|tem|for)_")
 
 
 def formula_of(name: str) -> Model | None:
-    """Return the formula of an op; None where there is none.
+    """Return the formula of an op; None if there is none.
 
     >>> formula_of("aten::mm") is not None, formula_of("aten::unique") is None
     (True, True)

@@ -99,7 +99,7 @@ class Need:
     record: str = field(compare=False)
     """What records it; starts with ``open`` where that is no command."""
     commands: Mapping[Tool, str] = field(default_factory=dict, compare=False, repr=False)
-    """What records it with each tool, where that is another command; empty where nothing of the tool does."""
+    """What records it with each tool, where that is another command; empty if nothing of the tool does."""
     unknown: str = field(default="", compare=False)
     """What is unknown without it, where ``no`` and its name are not enough."""
 

@@ -86,7 +86,7 @@ def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         does not limit), ``limiter`` names the scarcest (several, where they are equally scarce), ``occupancy_pct`` is
         of the warps that an SM holds. The rest needs the number of SMs: ``waves`` are the blocks of the grid / (blocks
         per SM x SMs), ``full_waves`` how many of those are whole; ``tail_pct`` is the share of the time that a last,
-        partial wave takes after whole ones, if it takes as long as they do: 1 / (full waves + 1), 0 where there is no
+        partial wave takes after whole ones, if it takes as long as they do: 1 / (full waves + 1), 0 if there is no
         such wave (Nsight Compute's tail effect); ``achieved_pct`` is Kineto's estimate of the achieved occupancy, min
         (blocks per SM, blocks / SMs) x threads per block / threads that an SM holds; ``sm_efficiency_pct`` is
         min (1, blocks / SMs), the share of SMs that get a block. Where the occupancy is unknown it is null and

@@ -87,7 +87,7 @@ def launched_work_by_process(profile: Profile) -> pl.DataFrame:
 def with_launched_within(intervals: pl.DataFrame, work: pl.DataFrame, of: Sequence[str] = THREAD) -> pl.DataFrame:
     """Add ``gpu_ns`` and ``kernels``: the GPU work launched in each interval, on its own thread.
 
-    Both are null where the thread or the times of a interval are not known, and in sessions of which no launch is.
+    Both are null if the thread or the times of a interval are not known, and in sessions of which no launch is.
 
     Args:
         intervals: With the columns ``of``, start_ns and duration_ns.
@@ -271,7 +271,7 @@ def ranges_by_name(profile: Profile) -> pl.DataFrame:
     range_gpu_ns (summed durations of the GPU work launched while a range of the name was open on the launching
     thread, each launch once however the ranges are nested), range_kernels (how many kernels that were),
     meanwhile_gpu_ns and meanwhile_kernels (the same of what was launched while one was open on another thread of the
-    process alone), line. The four are null where the input does not record which thread launched what. Times of nested
+    process alone), line. The four are null if the input does not record which thread launched what. Times of nested
     ranges overlap: they are not to be added up. A session that holds its ranges as totals alone has the rows of its own
     table.
     """
@@ -308,7 +308,7 @@ def range_instances(profile: Profile) -> pl.DataFrame:
 
     What was launched on its own thread between its start and its end counts for it, so the work of ranges inside it
     does as well. ``iteration`` is the one that it marks (``iteration_by``: recorded), else the one between whose start
-    and end it lies, on whatever thread (time); null where it lies in none or in several.
+    and end it lies, on whatever thread (time); null if it lies in none or in several.
     """
     rows = with_work(profile["ranges"].with_row_index("number"), profile)
     steps = with_iterations(profile).steps

@@ -133,7 +133,7 @@ def ops_of_ranks(profile: Profile) -> pl.DataFrame:
 
     Columns: session, op (the recorded one, else the type that the kernel's name implies; where a session records ops
     and the work has none, the reason), op_type, rank_launches, rank_gpu_ns, iterations (of the session), rank_op_ns
-    (rank_gpu_ns by iteration, rounded; both null where no duration is known). Sessions without numbered iterations are
+    (rank_gpu_ns by iteration, rounded; both null if no duration is known). Sessions without numbered iterations are
     left out.
     """
     counted = (
@@ -299,7 +299,7 @@ def has_several_ranks(profile: Profile) -> bool:
 
 
 def why_no_ranks(profile: Profile) -> str:
-    """Return why there are no ranks to compare; empty where there are."""
+    """Return why there are no ranks to compare; empty if there are."""
     if has_several_ranks(profile):
         return ""
     shown = profile["sessions"].height
@@ -316,7 +316,7 @@ def ranks(profile: Profile) -> pl.DataFrame:
     (`gpu_time.overlap.overlap`, all over its GPUs: compute, exposed communication, exposed copies and idle add up
     to the wall time), busy_pct (of the wall time), iterations, iteration_avg_ns, iteration_std_ns, iteration_max_ns
     (`iterations.times.iteration_times`), came_last (in how many iterations it arrived last to the long collectives;
-    null where that is unknown), waited_ns (time that it was in long collectives above the rank that arrived last);
+    null if that is unknown), waited_ns (time that it was in long collectives above the rank that arrived last);
     all_comm_ns, comm_wait_ns, comm_transfer_ns, comm_unmatched_ns and comm_wait_pct (`waits.waits_of_ranks`). Whom
     the others wait for most often comes first, then whose iterations take longest.
     """
@@ -387,7 +387,7 @@ def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataF
 
     Columns: session, iteration, duration_ns (of the rank), mean_ns, shortest_ns, longest_ns (over the ranks), behind_ns
     (duration - mean), spread_pct (100 x (longest - shortest) / mean), ranks (how many have it), longest_rank (whose
-    iteration is the longest), last_rank (who arrived last to its long collectives; null where none did), wait_ns
+    iteration is the longest), last_rank (who arrived last to its long collectives; null if none did), wait_ns
     (what the rank that waited longest was in them above the one that arrived last).
 
     Args:
@@ -427,7 +427,7 @@ class StragglerVerdict:
     sentence: str
     """The answer, or why there is none."""
     how: str
-    """How it was found; empty where it was not."""
+    """How it was found; empty if it was not."""
     session: int | None = None
     """The straggler."""
 

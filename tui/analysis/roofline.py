@@ -115,7 +115,7 @@ def op_work(profile: Profile) -> pl.DataFrame:
     - ``tflops_per_s``, ``tb_per_s`` and ``flops_per_byte`` follow from them (10^12 a second; FLOP per byte).
     - ``roof_ns`` is the least time that the GPU's peaks allow: the larger of FLOPs / peak and bytes / bandwidth.
       ``roof_pct`` is that as a share of ``gpu_ns``. ``bound`` is which of the two it is, ``peak`` the type whose peak
-      counts. They are null where the peaks of the GPU are not known.
+      counts. They are null if the peaks of the GPU are not known.
     - ``is_recomputed``: a forward op that runs again during backward (activation checkpointing).
     - ``main_activity`` and ``inner_row`` are the launch that takes nearly all of its time and the op that launched it.
 
@@ -197,7 +197,7 @@ def _rates() -> dict[str, pl.Expr]:
 
 
 def _counted_calls(recorded: pl.DataFrame, work: pl.DataFrame) -> Ints:
-    """Return for each recorded op the row of the counted call that it is or runs in, `NONE` where there is none.
+    """Return for each recorded op the row of the counted call that it is or runs in, `NONE` if there is none.
 
     Counted are calls whose work is known, the outer one where one runs in another. An op that only wraps others counts
     where the work of none of those is known.
@@ -219,7 +219,7 @@ def _counted_calls(recorded: pl.DataFrame, work: pl.DataFrame) -> Ints:
 def _launched(profile: Profile, owner: Ints) -> pl.DataFrame:
     """Return what the counted calls launched.
 
-    Columns: row, device, uses_tensor_core (whether any kernel does; null where that is not known), is_host_copy
+    Columns: row, device, uses_tensor_core (whether any kernel does; null if that is not known), is_host_copy
     (whether all of it is copies from or to the host, which GPU memory does not bound), main_activity (the row of
     ``activities`` of a launch that takes nearly all of its time, else null), inner_row (the row of an op that launched
     nearly all of it).
@@ -254,7 +254,7 @@ def _launched(profile: Profile, owner: Ints) -> pl.DataFrame:
 
 
 def _nearly_all(name: str) -> pl.Expr:
-    """Return the value with `MAIN_SHARE` of the time; null where there is none."""
+    """Return the value with `MAIN_SHARE` of the time; null if there is none."""
     time = pl.col("duration_ns")
     most = pl.col(name).get(time.arg_max())
     return pl.when(time.max() >= MAIN_SHARE * time.sum()).then(most).alias(name)
@@ -376,7 +376,7 @@ def _by_shape(work: pl.DataFrame) -> pl.DataFrame:
 
 
 def calls_of_shape(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
-    """Return the calls behind a row of `op_work_by_shape`, the longest first; none where no row is given."""
+    """Return the calls behind a row of `op_work_by_shape`, the longest first; none if no row is given."""
     work = op_work(profile)
     if row is None:
         return work.clear()
@@ -596,7 +596,7 @@ def rates_of_launches(profile: Profile, work: pl.DataFrame, *keys: str) -> pl.Da
 
 
 def why_no_rates(profile: Profile, activity: int) -> str:
-    """Return why the FLOPs and bytes of a launch are not known; empty where they are."""
+    """Return why the FLOPs and bytes of a launch are not known; empty if they are."""
     if (_main_launches(profile)["activity"] == activity).any():
         return ""
     place = profile["activities"]["activity"].index_of(activity)
@@ -642,10 +642,10 @@ class Roofline:
     tflops_per_s: float | None
     """FLOPs per second of wall time, in 10^12."""
     mfu_pct: float | None
-    """Model FLOPs utilization: the least time that the peaks allow for the FLOPs / wall time. None where a call with
+    """Model FLOPs utilization: the least time that the peaks allow for the FLOPs / wall time. None if a call with
     FLOPs has no known peak."""
     hfu_pct: float | None
-    """Hardware FLOPs utilization: the same with what is computed again; None where nothing is."""
+    """Hardware FLOPs utilization: the same with what is computed again; None if nothing is."""
     gain_ns: int | None
     """GPU time above the roofline, of the calls whose roof is known."""
 

@@ -24,7 +24,7 @@ _HOLDS: Final = {"api_calls": "API call", "ops": "op", "ranges": "range", "metri
 
 
 def rank_words() -> pl.Expr:
-    """Return the rank of a session in words; null where it has none.
+    """Return the rank of a session in words; null if it has none.
 
     >>> pl.DataFrame({"rank": [1, 0, None], "world_size": [2, None, 2]}).select(rank_words())["rank_words"].to_list()
     ['rank 1 of 2', 'rank 0', None]
@@ -40,9 +40,9 @@ _FOLDERS: Final = r"(?:\B|\b[A-Za-z]:)[/\\](?:[^\s/\\]+[/\\])+"
 def session_times(profile: Profile) -> pl.DataFrame:
     """Return the labels, source lines and GPU time of each session, in order.
 
-    ``label`` is the command that was profiled, else the file where there are several, else the process, else the
+    ``label`` is the command that was profiled, else the file if there are several, else the process, else the
     format. ``short`` is the label without the folders of its paths, with the process where several are equal.
-    ``gpu_ns`` is the summed time of its GPU activities; null where the log does not hold any: ``holds`` describes
+    ``gpu_ns`` is the summed time of its GPU activities; null if the log does not hold any: ``holds`` describes
     what else it holds. ``rank_words`` is its rank, as ``rank 1 of 2``.
     """
     file = pl.col("source").str.split("/").list.last()

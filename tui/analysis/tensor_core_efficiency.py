@@ -40,7 +40,7 @@ UNKNOWN: Final = 2
 
 
 def _first_verdict(text: pl.Expr, entries: Sequence[Eligible]) -> pl.Expr:
-    """Return the value of the first entry that matches; null where none does."""
+    """Return the value of the first entry that matches; null if none does."""
     return pl.coalesce(
         pl.lit(None, pl.Boolean),
         *(
@@ -133,7 +133,7 @@ def eligible_ops(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops")
 def eligible_activities(profile: Profile) -> pl.Series:
-    """Return whether each GPU activity is work that could use tensor cores; null where it is unknown.
+    """Return whether each GPU activity is work that could use tensor cores; null if it is unknown.
 
     Everything that was launched in a deepest op that is eligible by its name is; of the rest, what is so by its own
     name, unless the input records that its op is not. An op that spans an NVTX range does not describe its kernels:
@@ -195,9 +195,9 @@ def tensor_core_time(profile: Profile) -> pl.DataFrame:
     """Kernel time by whether it uses, and could use, tensor cores; one row per session, device, name and answers.
 
     Columns: session, device, kind (kernel or graph), name, uses_tensor_core, tensor_core_reason, eligible, launches,
-    total_ns (null where no duration is known). Verdicts are those of
+    total_ns (null if no duration is known). Verdicts are those of
     `tui.analysis.tensor_core_use.kernel_verdicts`, ``eligible`` that of
-    `eligible_activities`, and false on GPUs without tensor cores. Both are null where it cannot
+    `eligible_activities`, and false on GPUs without tensor cores. Both are null if it cannot
     be told. The rows add up to the time of all kernels and whole CUDA graphs.
     """
     of_kernels = pl.col("kind").cast(pl.String).is_in(["kernel", "graph"])
@@ -238,7 +238,7 @@ class TensorCoreUse:
     eligible_unknown_ns: int
     """Of those, and of what is unknown eligible or not: what is unknown to use them or not."""
     reason: str
-    """Why there are no figures, such as a GPU without tensor cores; empty where there are."""
+    """Why there are no figures, such as a GPU without tensor cores; empty if there are."""
     untimed: bool
     """Whether something uses them and no duration of it is known."""
     guessed: bool
@@ -248,7 +248,7 @@ class TensorCoreUse:
     def efficiency_pct(self) -> float | None:
         """DLProf's tensor core efficiency: time of kernels that use them / kernel time of ops that could.
 
-        What is unknown is in neither. None where nothing could use them, or where most is unknown.
+        What is unknown is in neither. None if nothing could use them, or where most is unknown.
         """
         known = self.eligible_known_ns
         if self.reason or known <= 0 or 2 * self.eligible_unknown_ns > self._perhaps_ns:

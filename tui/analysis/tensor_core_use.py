@@ -182,7 +182,7 @@ def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None)
 def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
     """Return whether the GPUs of a profile have tensor cores: session, device, has_tensor_cores, device_reason.
 
-    ``has_tensor_cores`` is null where nothing is known of the GPU. AMD's GPUs count as having them: names of their
+    ``has_tensor_cores`` is null if nothing is known of the GPU. AMD's GPUs count as having them: names of their
     kernel names imply whether they use matrix cores. ``device_reason`` is why there are none, else it is null.
     """
     facts = device_facts(profile)
@@ -274,9 +274,9 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
     """Return whether kernels use tensor cores: one row per session, device, kind, name and recorded verdict.
 
     Columns: session, device, kind, name, uses_tensor_core (null: it is unknown), tensor_core_reason, launches,
-    total_ns (null where no duration is known). A name has several rows where it ran on several devices, or where the
+    total_ns (null if no duration is known). A name has several rows where it ran on several devices, or where the
     input records different values for its launches. Of sessions that hold aggregates alone the device is any of theirs,
-    null where some have tensor cores and others not.
+    null if some have tensor cores and others not.
     """
     activities = profile["activities"]
     recorded = ("uses_tensor_core", "tensor_core_reason")

@@ -54,7 +54,7 @@ def tool_report(profile: Profile) -> pl.DataFrame:
 
     Columns: session, number (of the row), tool, section (`FINDING`, or the part of the report that a figure is of),
     tool_name (the problem, or what the figure is called), tool_value and unit (of a figure; base units), text (the
-    recommendation, or a figure that is no number), severity (null where the tool gives none), line.
+    recommendation, or a figure that is no number), severity (null if the tool gives none), line.
     """
     findings = profile["tool_findings"].select(
         "session",

@@ -176,7 +176,7 @@ class Comparison:
 
     @property
     def request(self) -> str:
-        """In what words the latest comparison was asked for; empty where there is none."""
+        """In what words the latest comparison was asked for; empty if there is none."""
         return self._asked_for[0]
 
     def renew(self) -> None:

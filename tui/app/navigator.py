@@ -171,7 +171,7 @@ class Navigator:
         self.on_shown: Callable[[ViewScreen], None] = lambda _screen: None
         """Called with each view that is put on the screen."""
         self._to_prepare: list[str] | None = None
-        """The views that are still to be made; None where that has not begun."""
+        """The views that are still to be made; None if that has not begun."""
         self._prepared: dict[str, ViewScreen] = {}
         """Views that were made before anyone went to them."""
         self._postponed: Callable[[], None] | None = None

@@ -45,7 +45,7 @@ class ShowsComparison(Protocol):
 
     @property
     def compared_key(self) -> Key:
-        """In what words was asked for it, and what that was then; nothing where nothing is compared."""
+        """In what words was asked for it, and what that was then; nothing if nothing is compared."""
 
 
 class RowNotes:

@@ -104,7 +104,7 @@ class ProfileSession:
 
         Args:
             what: What is under way, as ``reading``.
-            words: How far; empty where it has ended.
+            words: How far; empty if it has ended.
         """
         self.progress.pop(what, None)
         if words:

@@ -47,7 +47,7 @@ class SessionRestore:
 
     @cached_property
     def files(self) -> Files | None:
-        """What is open, as it is known again; None where it cannot be opened again."""
+        """What is open, as it is known again; None if it cannot be opened again."""
         from tui.state.store import files
 
         return files(self._options.paths)
@@ -234,7 +234,7 @@ class SessionRestore:
             workspace.save(self.files, where)
 
     def _where(self) -> Workspace | None:
-        """Where the user is; None where they have been nowhere, so that what was remembered before stays."""
+        """Where the user is; None if they have been nowhere, so that what was remembered before stays."""
         screen = self._navigator.view_screen
         if self.files is None or self._session.whole_profile is None or screen is None or self._is_forgotten:
             return None

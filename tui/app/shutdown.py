@@ -179,7 +179,7 @@ def _are_busy() -> bool:
 
 
 def _attributes() -> list[Any] | None:
-    """How the terminal is set, where there is one."""
+    """How the terminal is set, if there is one."""
     try:
         return termios.tcgetattr(0)
     except termios.error:

@@ -48,7 +48,7 @@ def is_plausible_duration(column: str = "duration_ns", longest_ns: int = MAX_NS)
 
 
 def start_bounds(starts: Iterable[pl.Series]) -> tuple[int, int] | None:
-    """Return the first and the last plausible start of a recording; None where all starts are plausible.
+    """Return the first and the last plausible start of a recording; None if all starts are plausible.
 
     Args:
         starts: The start times of one recording, in any order, in one or several columns.
@@ -75,7 +75,7 @@ def drop_outlier_times(*frames: pl.DataFrame) -> tuple[tuple[pl.DataFrame, ...],
         The frames with null in place of such times, and the number of rows that had one.
     """
     bounds = start_bounds(frame["start_ns"] for frame in frames)
-    # Conditions are null where a time is unknown, and unknown times stay so.
+    # Conditions are null if a time is unknown, and unknown times stay so.
     is_near = pl.lit(True) if bounds is None else pl.col("start_ns").is_between(*bounds)
     is_good = is_near.fill_null(True) & is_plausible_duration().fill_null(True)
     count = sum(frame.select((~is_good).sum()).item() for frame in frames)

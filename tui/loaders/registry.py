@@ -328,7 +328,7 @@ def read_head(path: str) -> bytes:
 
 
 def recognized_format(path: str) -> str:
-    """Return the name of the format of a file or folder, by its beginning; empty where it is no profile.
+    """Return the name of the format of a file or folder, by its beginning; empty if it is no profile.
 
     Raises:
         ProftuiError: It cannot be opened.

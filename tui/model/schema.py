@@ -42,10 +42,10 @@ SESSIONS: Final = pl.Schema(
 )
 """One row per profiled process or rank. ``start_resolution_ns`` is the coarsest step of its start times.
 
-``origin_ns`` is the Unix time of its ``start_ns`` 0, null where the input does not record it. ``world_size`` is the
-number of ranks. ``rank_source`` describes the source of the rank, null where the input itself records it.
+``origin_ns`` is the Unix time of its ``start_ns`` 0, null if the input does not record it. ``world_size`` is the
+number of ranks. ``rank_source`` describes the source of the rank, null if the input itself records it.
 ``iteration_source`` describes the source of iterations (``PyTorch's ProfilerStep``, ``NVTX range
-iteration #``), null where there are none.
+iteration #``), null if there are none.
 """
 
 DEVICES: Final = pl.Schema(
@@ -106,7 +106,7 @@ ACTIVITIES: Final = pl.Schema(
 
 ``shared_bytes`` is static and dynamic shared memory of a block together, filled where the input does not distinguish
 them. ``op`` is the innermost op (``ops.op``) that the activity was launched in and ``op_join`` how that was found, or
-why there is none: one of `OP_JOINS`, null where the input records no ops. ``tensor_core_reason`` is the source of the
+why there is none: one of `OP_JOINS`, null if the input records no ops. ``tensor_core_reason`` is the source of the
 verdict ``uses_tensor_core``. ``arguments`` are further facts in words, as recorded (``Collective name: allreduce;
 ...``).
 """
@@ -220,7 +220,7 @@ SUMMARY: Final = pl.Schema(
 )
 """One row per row that the input itself aggregated; ``section`` is one of `SECTIONS`.
 
-``median_ns`` and ``std_ns`` (standard deviation) are as the tool prints them, null where it does not.
+``median_ns`` and ``std_ns`` (standard deviation) are as the tool prints them, null if it does not.
 
 ``range`` names the NVTX range that a row of section ``nvtx`` lies in; it is null on the row of the range itself (so the
 rows of section ``nvtx`` with a null ``range`` are the ranges, and no figure of those is in another of them twice).
@@ -285,7 +285,7 @@ LAYERS: Final = pl.Schema(
         "line": pl.UInt32,
     }
 )
-"""One row per layer, phase and executor; ``time_ns`` is null where the executor did not run the layer.
+"""One row per layer, phase and executor; ``time_ns`` is null if the executor did not run the layer.
 
 ``executor`` is what ran the layers (caffe, cudnn, tensorflow) or, in a table of predictions alone, paleo: ``measured``
 is then false and ``time_ns`` the prediction. A prediction made for a run stands next to its measurement, in
@@ -321,7 +321,7 @@ TOOL_FINDINGS: Final = pl.Schema(
         "line": pl.UInt32,
     }
 )
-"""One row per finding of the recording tool's own advisor; ``severity`` is null where the tool gives none."""
+"""One row per finding of the recording tool's own advisor; ``severity`` is null if the tool gives none."""
 
 MEMORY_EVENTS: Final = pl.Schema(
     {
@@ -345,7 +345,7 @@ MEMORY_EVENTS: Final = pl.Schema(
 """One row per allocation or release of memory by the framework's allocator, by session and time.
 
 ``place`` is GPU or CPU, whose memory it is; ``device`` is the number of the GPU, null for the CPU. ``start_ns`` is of
-the CPU's clock, null where the input has only the order of events; ``delta_bytes`` is negative for a release;
+the CPU's clock, null if the input has only the order of events; ``delta_bytes`` is negative for a release;
 ``allocated_bytes`` and ``reserved_bytes`` are all that is allocated, and held by the allocator, after it.
 
 The columns from ``action`` on are of PyTorch's memory snapshots. ``action`` is alloc, free_requested, free_completed,

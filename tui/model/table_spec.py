@@ -45,7 +45,7 @@ class Column:
     """Its heading."""
     kind: ColumnKind
     help: str
-    """Definition, unit and, where there is one, formula."""
+    """Definition, unit and, if there is one, formula."""
     priority: int = 5
     """On a narrow screen, columns with 9 are dropped first and columns with 1 last."""
     aliases: tuple[str, ...] = ()

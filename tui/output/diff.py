@@ -199,7 +199,7 @@ class Diff:
             self.judgment = judge(self.figures, than_pct)
         self._shown = judge(self.figures, DEFAULT_PCT if than_pct is None else than_pct) if is_comparable else None
         self.sentence = verdict_sentence(sides, self.figures, gpu=gpu)
-        """What changed in a sentence; empty where the profiles have no time in common."""
+        """What changed in a sentence; empty if the profiles have no time in common."""
         self._how = CompareOptions(tolerant, gpu)
         self._tables = [(part.spec, part.rows(sides, self._how)) for part in PARTS if part.is_fed(sides)]
 

@@ -52,7 +52,7 @@ class About:
     """How many of its rows, and what was left out; empty for all."""
 
     filter: str = ""
-    """What the rows match; empty where there is no filter."""
+    """What the rows match; empty if there is no filter."""
 
     order: str = ""
     """What the rows are sorted by."""

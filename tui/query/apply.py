@@ -223,10 +223,10 @@ class Applied:
     """Rows that are shown."""
 
     weight_shown_pct: float | None = None
-    """Share of the total of the table's weight that the shown rows hold; None where there is no weight or no total."""
+    """Share of the total of the table's weight that the shown rows hold; None if there is no weight or no total."""
 
     share_base: int | float | None = field(default=None, compare=False)
-    """The weight of all rows, which shares are taken of; None where they must not be added up."""
+    """The weight of all rows, which shares are taken of; None if they must not be added up."""
 
     share_base_shown: int | float | None = field(default=None, compare=False)
     """The weight of the shown rows."""
@@ -256,7 +256,7 @@ class Applied:
     """Why the filter is not applied."""
 
     global_filter_reason: str = ""
-    """Why the global filter does not apply to this table; empty where it does."""
+    """Why the global filter does not apply to this table; empty if it does."""
 
     find_error: QueryError | None = None
     """Why nothing is found."""

@@ -34,7 +34,7 @@ class ValueBin:
     """The value, or the interval."""
     rows: int
     weight: float | None
-    """The sum of the table's weight; None where it has none."""
+    """The sum of the table's weight; None if it has none."""
     query: str
     """The filter that keeps these rows."""
 
@@ -163,7 +163,7 @@ class PivotRow:
     sums: tuple[float, ...]
     total: float
     query: str
-    """The filter that keeps the rows of this value; empty where it is of several."""
+    """The filter that keeps the rows of this value; empty if it is of several."""
 
 
 @dataclass(frozen=True, slots=True)

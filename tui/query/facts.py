@@ -84,7 +84,7 @@ class ColumnFacts:
 
     @cached_property
     def coded(self) -> pl.Series | None:
-        """The texts as codes of the different ones; None where there are few rows, or few that repeat another."""
+        """The texts as codes of the different ones; None if there are few rows, or few that repeat another."""
         values = self.values
         if isinstance(values.dtype, (pl.Categorical, pl.Enum)):
             return values
@@ -95,7 +95,7 @@ class ColumnFacts:
 
     @cached_property
     def texts(self) -> tuple[pl.Series, pl.Series] | None:
-        """The codes that occur, and their texts; None where the column is not coded."""
+        """The codes that occur, and their texts; None if the column is not coded."""
         if self.coded is None:
             return None
         distinct = self._distinct
@@ -191,7 +191,7 @@ def magnitude(frame: pl.DataFrame, column: Column) -> float | None:
         column: One of its columns.
 
     Returns:
-        None where no value is known.
+        None if no value is known.
     """
     facts = facts_of(frame)
     extents = (facts[name].extent for name in {column.name, *column.compared_with} if name in frame.columns)
@@ -210,7 +210,7 @@ CONTEXT_COLUMNS: Final = frozenset({"session", "kind"})
 SESSION_NAME_COLUMN: Final = "who"
 """The column that names the session of a row, where a table has it."""
 SESSION_PRIORITY: Final = 0
-"""The priority of a session where there are several: no figure is meaningful without it."""
+"""The priority of a session if there are several: no figure is meaningful without it."""
 
 
 def informative_columns(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], list[Column]]:
@@ -238,7 +238,7 @@ def _is_informative(column: Column, facts: ColumnFacts) -> bool:
 def prioritize(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
     """Return the columns of a table that the rows have, with their priority for these rows.
 
-    Uninformative columns go last, unless they are read against informative ones; a session, where there are several and
+    Uninformative columns go last, unless they are read against informative ones; a session, if there are several and
     no other column names it, stays with the names that it distinguishes.
     """
     present = replace(spec, columns=tuple(column for column in spec.columns if column.name in rows.columns))
@@ -339,7 +339,7 @@ def small_rows(frame: pl.DataFrame, weight: str, mask: pl.Series | None) -> pl.S
         mask: The rows to judge, and to share out over; None for all.
 
     Returns:
-        One boolean a row, never null; None where the table has no such column.
+        One boolean a row, never null; None if the table has no such column.
     """
     if weight not in frame.columns or not frame.schema[weight].is_numeric():
         return None

@@ -63,7 +63,7 @@ value='7', quoted=False, span=(13, 14), column_span=(6, 12)))))
 def parse_tolerant(text: str) -> tuple[list[Token], Node, QueryError | None]:
     """Return the tokens of the valid part, the tree, and the error if any.
 
-    The tree is `Everything` where there is an error.
+    The tree is `Everything` if there is an error.
     """
     if len(text) > MAX_LENGTH:
         message = f"the query has {len(text):,} characters; the limit is {MAX_LENGTH:,}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 TextTest = Callable[[pl.Series], pl.Series]
-"""From strings to booleans of the same length; null where the string is."""
+"""From strings to booleans of the same length; null if the string is."""
 
 _MAX_CONTAINED: Final = 2_000
 """Characters: searching for a long text that repeats itself takes the product of both lengths."""

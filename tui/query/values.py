@@ -235,7 +235,7 @@ def quantity(
         kind: What it is compared with.
         span: Where it stands, for errors.
         unit: Of a bare number; empty or ``auto``: the base unit.
-        share: What a percentage is taken of; None where there is nothing to take it of.
+        share: What a percentage is taken of; None if there is nothing to take it of.
         title: What the column is called, for errors.
 
     Raises:

@@ -99,7 +99,7 @@ def no_instances(profile: Profile) -> str:
 
 
 def why_no_calls(profile: Profile) -> str:
-    """Return why there are no single calls; empty where there are."""
+    """Return why there are no single calls; empty if there are."""
     return no_instances(profile) if profile["api_calls"].is_empty() else ""
 
 
@@ -124,7 +124,7 @@ def no_work(profile: Profile, *, is_linked: bool = False) -> str:
 
 
 def why_no_results(profile: Profile) -> str:
-    """Return why it is not known which calls failed; empty where it is."""
+    """Return why it is not known which calls failed; empty if it is."""
     return "" if records_results(profile) else why_no_calls(profile) or why_none(profile, API_RESULTS)
 
 

@@ -107,14 +107,14 @@ class ViewBody(Widget):
 
     @property
     def level(self) -> str:
-        """The table that the user is in, where there are several below each other."""
+        """The table that the user is in, if there are several below each other."""
         return ""
 
     def restore_level(self, level: str) -> None:
         """Return to a table."""
 
     def restore_tab(self, level: str) -> None:
-        """Return to the tab that a table is in, where there are several."""
+        """Return to the tab that a table is in, if there are several."""
 
     def unmade_states(self) -> tuple[tuple[str, TableState], ...]:
         """Return the states of tables that have not been created yet, by the ids of their panes."""

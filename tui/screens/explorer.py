@@ -191,7 +191,7 @@ class Explorer(Protocol):
         """Open other files together in place of what is open."""
 
     def stop_opening(self) -> bool:
-        """Stop reading another file; False where none is read."""
+        """Stop reading another file; False if none is read."""
 
     def forget(self) -> None:
         """Delete what is saved for these files."""

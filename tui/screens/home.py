@@ -210,7 +210,7 @@ class HomeScreen(Screen[None]):
         self.focus_list()
 
     def on_resize(self, event: Resize) -> None:
-        """Place the preview where there is room for it."""
+        """Place the preview if there is room for it."""
         self.set_class(event.size.width < MIN_CELLS_FOR_PREVIEW, "-stacked")
         self._show_preview()
 

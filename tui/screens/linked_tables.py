@@ -174,7 +174,7 @@ class Level:
     """What the path shows once a row of it has been opened."""
 
     empty: Callable[[Profile], str]
-    """What to say where there are no rows: why, and what would record them."""
+    """What to say if there are no rows: why, and what would record them."""
 
     share: int = 1
     """Its share of the height, where several levels are shown."""

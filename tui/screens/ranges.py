@@ -105,7 +105,7 @@ def launched_in(level: str, *, meanwhile: bool = False) -> Callable[[Profile, Ma
 
 
 def why_no_single_ranges(profile: Profile) -> str:
-    """Return why there are no single ranges; empty where there are."""
+    """Return why there are no single ranges; empty if there are."""
     return no_instances(profile) if profile["ranges"].is_empty() else ""
 
 

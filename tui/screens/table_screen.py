@@ -30,7 +30,7 @@ class SingleTable(ViewBody):
     Args:
         spec: What the table shows.
         rows: Its rows.
-        empty: What to say where there are no rows: why, and what would record them.
+        empty: What to say if there are no rows: why, and what would record them.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ def registered_table(name: str, empty: str = "") -> SingleTable:
 
     Args:
         name: Its name.
-        empty: What to say where there are no rows; empty: what would have to be recorded.
+        empty: What to say if there are no rows; empty: what would have to be recorded.
     """
     found = table(name)
 

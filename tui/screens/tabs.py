@@ -45,7 +45,7 @@ class Tab:
     levels: tuple[Level, ...]
     """Its tables; the names of levels are unique over all tabs of the view."""
     why_not: Callable[[Profile], str] = always_available
-    """Why the input cannot feed it, found without computing rows; empty where it can."""
+    """Why the input cannot feed it, found without computing rows; empty if it can."""
     head: Callable[[Profile], Draw | None] = no_head
     """What stands above the tables."""
 

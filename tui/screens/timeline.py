@@ -105,7 +105,7 @@ class TimelineScreen(ViewScreen):
 
     @property
     def zoomed_to(self) -> tuple[int, int] | None:
-        """The first and the last moment on the screen, by the ruler; None where all of the time is."""
+        """The first and the last moment on the screen, by the ruler; None if all of the time is."""
         window = self.lanes.window
         return None if window is None or window.cell_ns >= window.fit_ns else (window.first_ns, window.last_ns)
 

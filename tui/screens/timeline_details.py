@@ -83,7 +83,7 @@ def cursor_line(view: TimelineView, width: int) -> str:
 def window_line(view: TimelineView, needle: str, found_at: int | None, width: int) -> str:
     """Return the visible time, the time per cell, measurement, search, and what is hidden.
 
-    What matters least goes first where there is no room for all of it.
+    What matters least goes first if there is no room for all of it.
     """
     shown, window = view.shown, view.window
     if shown is None or window is None or not shown.lanes:

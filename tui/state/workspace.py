@@ -82,7 +82,7 @@ def remember_opened(path: str, figures: FirstFigures | None) -> str:
 
     Args:
         path: The file, or a folder of profiles.
-        figures: Its first figures; None where they are unknown.
+        figures: Its first figures; None if they are unknown.
 
     Returns:
         Why it could not be stored, for the user; empty on success.

@@ -65,7 +65,7 @@ class Clipboard:
     """Copies texts, and reports the result.
 
     Args:
-        send: Writes to the terminal; None where there is none (then every text goes to a file).
+        send: Writes to the terminal; None if there is none (then every text goes to a file).
         env: The environment.
         directory: Where files are written; the system's temporary directory where it cannot be written to.
     """

@@ -532,7 +532,7 @@ def changed_memory(sides: Sides) -> pl.DataFrame:
 
 
 def memory_sentence(sides: Sides) -> str:
-    """Return how much was allocated at the peak of both snapshots; empty where there are none."""
+    """Return how much was allocated at the peak of both snapshots; empty if there are none."""
     if not has_snapshots(sides):
         return ""
     before, after = (int(memory_peak(side.profile)["size_bytes"].sum()) for side in (sides.a, sides.b))

@@ -37,7 +37,7 @@ KINDS: Final = {"kernel": "kernels", "memcpy": "copies", "memset": "memsets"}
 
 
 def why_absent(side: Side, by: tuple[str, ...], section: str) -> pl.Expr:
-    """Return why it is unknown whether a side without rows of a name had none of it; null where it had none.
+    """Return why it is unknown whether a side without rows of a name had none of it; null if it had none.
 
     Args:
         side: It has rows of other names.
@@ -449,7 +449,7 @@ def judge(figures: Sequence[Figure], than_pct: float) -> Judgment | None:
         than_pct: The share, in percent.
 
     Returns:
-        None where there is no figure to judge by that both sides have.
+        None if there is no figure to judge by that both sides have.
     """
     by_name = {figure.name: figure for figure in figures}
     known = [by_name[name] for name in JUDGED if name in by_name and by_name[name].delta_pct is not None]

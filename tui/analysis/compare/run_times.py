@@ -155,7 +155,7 @@ class RunComparison:
     work: tuple[Change, ...]
     """GPU work by name, the largest change in time first; what all of it has in common is taken out."""
     common_pct: float | None
-    """By how much GPU work by name changed in common; None where it is not taken out."""
+    """By how much GPU work by name changed in common; None if it is not taken out."""
     unmatched: tuple[tuple[str, ...], tuple[str, ...]]
     """Names of at least `MIN_SHARE` that are on the baseline's side alone, and on the candidate's."""
 
@@ -185,7 +185,7 @@ class RunComparison:
 
 
 def compare_runs(baseline: pl.DataFrame, candidate: pl.DataFrame) -> RunComparison | None:
-    """Compare two sets of runs, each as `SCHEMA`; None where they have no time in common.
+    """Compare two sets of runs, each as `SCHEMA`; None if they have no time in common.
 
     Per iteration where every run of both has iterations, else of whole runs.
     """
@@ -282,7 +282,7 @@ class _Noise:
 
 
 def _noises(baseline: Sequence[Sequence[Floats]], candidate: Sequence[Sequence[Floats]]) -> list[_Noise | None]:
-    """Return the noise of each kernel; None where that is not known.
+    """Return the noise of each kernel; None if that is not known.
 
     Three runs say little of the noise of one kernel, and much of that of all kernels: the variance of each is drawn
     towards that of all, the more the less they differ (moderated t, Smyth 2004).

@@ -39,7 +39,7 @@ class Side:
 
     @property
     def count(self) -> int | None:
-        """How many iterations each session has; None where they differ, or whole runs are compared."""
+        """How many iterations each session has; None if they differ, or whole runs are compared."""
         counts = {count for _, count in self.iterations}
         return counts.pop() if len(counts) == 1 else None
 
@@ -64,7 +64,7 @@ class Sides:
 
     @property
     def left_out(self) -> str:
-        """A sentence on the GPU time that is not compared; empty where all is."""
+        """A sentence on the GPU time that is not compared; empty if all is."""
         both = ((self.a, "baseline"), (self.b, "candidate"))
         words = [f"{when} {brief_duration(side.left_out_ns)}" for side, when in both if side.left_out_ns]
         return f"Outside iterations, and not compared: {', '.join(words)}." if words else ""

@@ -224,7 +224,7 @@ class Case:
 
     @cached_property
     def framework(self) -> str:
-        """The framework that ran it: torch, jax or tensorflow; empty where it is another or unknown."""
+        """The framework that ran it: torch, jax or tensorflow; empty if it is another or unknown."""
         named = str(self.session_row["framework"] or "").lower()
         known = next((name for name in _COMPILERS if name in named), "")
         if known or named:
@@ -235,7 +235,7 @@ class Case:
 
     @property
     def compiler(self) -> str:
-        """The compiler of its framework, which makes fewer kernels; empty where the framework is unknown."""
+        """The compiler of its framework, which makes fewer kernels; empty if the framework is unknown."""
         return _COMPILERS.get(self.framework, "")
 
     @cached_property
@@ -326,7 +326,7 @@ class Case:
         return taken, self.share(taken)
 
     def share(self, part_ns: float) -> float:
-        """Return a part of the GPU time, in percent; 0 where there is none."""
+        """Return a part of the GPU time, in percent; 0 if there is none."""
         return 100 * part_ns / self.all_gpu_ns if self.all_gpu_ns else 0.0
 
     @cached_property
@@ -371,7 +371,7 @@ class Case:
 
     @cached_property
     def iterations(self) -> pl.DataFrame:
-        """The iterations whose time is known, in order; none where the whole run is one."""
+        """The iterations whose time is known, in order; none if the whole run is one."""
         rows = iterations(self.profile).drop_nulls(["iteration", "duration_ns", "start_ns"])
         return rows.filter(pl.col("phase") != NOT_REPEATED).sort("start_ns")
 
@@ -379,7 +379,7 @@ class Case:
     def steady(self) -> Mapping[str, Any] | None:
         """The row of `iterations.times.iteration_times` with the steady stretch that view Iterations proposes.
 
-        None where there is no such stretch, or of all sessions.
+        None if there is no such stretch, or of all sessions.
         """
         rows = iteration_times(self.profile).filter(pl.col("session") == self.session).drop_nulls("steady_first")
         return rows.row(0, named=True) if rows.height else None
@@ -425,7 +425,7 @@ class Case:
 
     @cached_property
     def span_ns(self) -> int:
-        """From the first start to the last end of GPU work; 0 where that is not known."""
+        """From the first start to the last end of GPU work; 0 if that is not known."""
         return int(self.busy["span_ns"].max() or 0) if self.busy.height else 0  # type: ignore[arg-type]
 
     @cached_property
@@ -441,7 +441,7 @@ class Case:
 
     @property
     def wall_ns(self) -> int:
-        """The wall time: what shares in findings are of; 0 where nothing has a time."""
+        """The wall time: what shares in findings are of; 0 if nothing has a time."""
         return self.wall[1] - self.wall[0]
 
     @cached_property
@@ -505,7 +505,7 @@ class Case:
     def launched(self) -> pl.DataFrame:
         """Kernels and whole CUDA graphs whose times and launching call are known.
 
-        Columns: name, duration_ns, launch_ns, call_ns (how long the call took, null where that is not known),
+        Columns: name, duration_ns, launch_ns, call_ns (how long the call took, null if that is not known),
         launched_with (as in `tui.analysis.launch_calls.launch_calls`).
         """
         calls = launch_calls(self.profile)

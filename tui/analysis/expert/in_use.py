@@ -104,7 +104,7 @@ class InUse:
 
     @cached_property
     def loader_workers(self) -> bool | None:
-        """Whether the data loader has worker processes; None where the profile does not record it."""
+        """Whether the data loader has worker processes; None if the profile does not record it."""
         for pattern, answer in ((_WORKERS, True), (_NO_WORKERS, False)):
             if any(self._case.names(frame, pattern).len() for frame in ("ops", "ranges")):
                 return answer

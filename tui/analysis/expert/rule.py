@@ -45,7 +45,7 @@ class Limits:
     severities: Mapping[str, str]
     """By rule: one of `Severity`, or `OFF`."""
     source: str = SHIPPED
-    """The user's file, where there is one."""
+    """The user's file, if there is one."""
 
     def __call__(self, rule: str, name: str) -> float:
         """Return the value of a threshold.
@@ -196,7 +196,7 @@ class Found:
     numbers: Mapping[str, Number] = field(default_factory=dict)
     """The figures that it was judged by, in base units; names as columns (``busy_pct``, ``idle_ns``)."""
     cost_ns: int | None = None
-    """What it costs at most, ns; None where that cannot be estimated."""
+    """What it costs at most, ns; None if that cannot be estimated."""
     basis: str = ""
     """How the cost was estimated, or why it was not."""
     evidence: pl.DataFrame | None = None
@@ -232,7 +232,7 @@ class CannotTell:
 
 Verdict = Found | Clean | CannotTell
 Need = Callable[["Case"], str]
-"""Why a case does not hold something, in words; empty where it does."""
+"""Why a case does not hold something, in words; empty if it does."""
 Formula = Callable[["Case"], Verdict]
 
 

@@ -41,7 +41,7 @@ class Category(StrEnum):
     TENSOR_CORES = "Using tensor cores"
     OTHER_KERNELS = "Not using tensor cores"
     UNKNOWN_KERNELS = "Kernels, tensor cores unknown"
-    """Not one of DLProf's, which knows it of every kernel; left out where there is none."""
+    """Not one of DLProf's, which knows it of every kernel; left out if there is none."""
     MEMORY = "Memory"
     DATALOADER = "Dataloader"
     IO = "I/O"
@@ -91,7 +91,7 @@ class _Host:
 def breakdown_by_device(profile: Profile) -> pl.DataFrame:
     """Divide the wall time of each GPU by category: one row per session, device and `Category`.
 
-    Columns: session, device (null where no GPU work is recorded), category, time_ns, wall_ns, wall_pct, why.
+    Columns: session, device (null if no GPU work is recorded), category, time_ns, wall_ns, wall_pct, why.
 
     Each instant belongs to the first category of `Category` that is active then: a kernel that uses tensor cores,
     another kernel, a copy or a memset, the loading of data, reading and writing of files (both by the names of ops and
@@ -427,7 +427,7 @@ def busy_over_time(
         bins: How many steps.
 
     Returns:
-        ``bins`` values of 0 to 1; empty where there is no time to divide.
+        ``bins`` values of 0 to 1; empty if there is no time to divide.
     """
     union = busy_intervals(profile).get((session, device), EMPTY)
     if bins <= 0 or last_ns <= first_ns or not len(union.starts):

@@ -128,7 +128,7 @@ class HostCalls:
         """Return the CPU's activity in each interval.
 
         Columns: cpu_in (title of the kind of call that was active longest, or `NO_CALL` where none was active for
-        longer), call (of that kind; of any where there was none), call_ns, api_ns, api_calls_begun.
+        longer), call (of that kind; of any if there was none), call_ns, api_ns, api_calls_begun.
         """
         parts = [self._in_block(intervals.part(block)) for block in blocks(len(intervals.starts))]
         kind, call, call_ns, on, begun = (
@@ -214,7 +214,7 @@ def calls_during(profile: Profile, *, session: int, start_ns: int, end_ns: int) 
 
 
 def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]] | None = None) -> HostCalls | None:
-    """Return the API calls of a session, from its rows of ``api_calls``; None where there are none with their times.
+    """Return the API calls of a session, from its rows of ``api_calls``; None if there are none with their times.
 
     Args:
         api_calls: The rows.
@@ -269,7 +269,7 @@ def user_phases_path() -> Path:
 
 
 def phase_rules() -> tuple[tuple[HostPhase, str], ...]:
-    """Return the user's rules, where there are any, then those that come with the program: phase and pattern.
+    """Return the user's rules, if there are any, then those that come with the program: phase and pattern.
 
     Raises:
         ProftuiError: The user's file cannot be read, or has a rule that cannot be used.

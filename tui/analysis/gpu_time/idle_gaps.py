@@ -237,7 +237,7 @@ def gaps(profile: Profile) -> pl.DataFrame:
     first start to its last end), before and after (the work around it), iteration (that the work after it was launched
     in), wait, cpu_in, call, call_ns, api_ns, api_calls_begun, activity (the work after it).
 
-    - wait is `HOST_WAIT`, `KERNEL_WAIT` or `OTHER_WAIT`, null where the call that launched the next work is not known.
+    - wait is `HOST_WAIT`, `KERNEL_WAIT` or `OTHER_WAIT`, null if the call that launched the next work is not known.
     - cpu_in is what took most of the gap on the CPU: the kind of API call (`tui.analysis.gpu_time.host_calls.TITLES`),
     on any
       thread of the session, or `host_calls.NO_CALL` where most of it no call was active. Null in a session

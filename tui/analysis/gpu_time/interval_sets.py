@@ -47,7 +47,7 @@ class RunningLatestEnd:
 
 
 def distinct_values(column: Ints, chosen: npt.NDArray[np.bool_]) -> Iterator[int]:
-    """Yield the distinct values of the chosen rows of a column, as each is met first; quick where there are few."""
+    """Yield the distinct values of the chosen rows of a column, as each is met first; quick if there are few."""
     seen: set[int] = set()
     for block in blocks(len(column)):
         left = column[block][chosen[block]]

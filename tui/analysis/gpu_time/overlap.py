@@ -72,7 +72,7 @@ def overlap(profile: Profile) -> pl.DataFrame:
     - to_device_ns, from_device_ns, both_ways_ns: copies of each direction and of both at once; both_ways_pct: as a
       share of the shorter
     - concurrent_ns: two kernels or more at once; concurrent_pct: as a share of kernels_ns; most_at_once: kernels;
-      kernel_streams: streams with kernels, null where the input does not name them
+      kernel_streams: streams with kernels, null if the input does not name them
 
     A share of nothing is null. Overlaps shorter than ``sessions.start_resolution_ns`` may be none and are counted as
     none, as in `busy_time`; ``concurrent_ns`` counts only pairs that overlap by more.

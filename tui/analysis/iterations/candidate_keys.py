@@ -49,8 +49,8 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
     Columns: session, key_kind (op, range, kernel or API call; a copy is a kernel here), name, calls (in the stream or
     thread that it is most in, those within another of the same name left out: `iterations.keys.key_cut` counts
     those), per_iteration (how often it comes in
-    every iteration that is recorded or found; null where that is not the same in all, or where none repeat), spacing_ns
-    (mean time from one end to the next), spacing_cv (standard deviation of that / mean: 0 is a clock; null where all
+    every iteration that is recorded or found; null if that is not the same in all, or where none repeat), spacing_ns
+    (mean time from one end to the next), spacing_cv (standard deviation of that / mean: 0 is a clock; null if all
     end at once), coverage_pct (time from the first end to the last, as a share of the time from the session's first
     start to its last end).
 

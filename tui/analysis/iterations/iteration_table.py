@@ -49,7 +49,7 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
     Columns: session, iteration (as recorded: it can start anywhere; null in the last row), phase (`RECORDED`
     or `OUTSIDE`), name (of the range that marks it, or `OUTSIDE_WORDS`), start_ns and duration_ns (as above),
     cpu_start_ns and cpu_end_ns (of the range that marks it, else of its ops: calls and ranges that start between them
-    belong to it), kernels_launched, gpu_ns (null where no duration of such work is known). Sessions that record no
+    belong to it), kernels_launched, gpu_ns (null if no duration of such work is known). Sessions that record no
     iterations have no rows.
     """
     marks = (
@@ -270,7 +270,7 @@ class Iterations:
 def iterations(profile: Profile) -> pl.DataFrame:
     """Return one row per iteration, in time order, and rows for work outside of them.
 
-    Columns: session, rank, iteration (its number: as recorded, which can start anywhere, else from 0; null where it is
+    Columns: session, rank, iteration (its number: as recorded, which can start anywhere, else from 0; null if it is
     not counted), phase (one of `segments.PHASES`), name (of the range that marks it or the key that it ends
     with, or `OUTSIDE`), start_ns and duration_ns (of that range; by a key from one end of it to the next; as found from
     its first launch on the GPU to the first of the next one; of the last one to the end of GPU work), kernels_launched,
@@ -313,7 +313,7 @@ def cpu_leads(profile: Profile) -> pl.DataFrame:
     """Return how far the CPU runs ahead of the GPU in sessions with recorded iterations: session, cpu_lead_ns.
 
     The lead of an iteration is the time from its end on the CPU to the end of the GPU work launched in it; this is the
-    median, and 0 where the CPU waits for the GPU.
+    median, and 0 if the CPU waits for the GPU.
     """
     known = profile.steps if profile.steps is not None else _recorded_or_found(profile).table
     lead = pl.col("start_ns") + pl.col("duration_ns") - pl.col("cpu_end_ns")

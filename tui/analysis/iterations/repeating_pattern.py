@@ -122,7 +122,7 @@ def find_repetition(codes: Ints, start: Ints, end: Ints) -> Repetition | None:
         end: When each ended, ns.
 
     Returns:
-        The repetition, or None where there is none.
+        The repetition, or None if there is none.
     """
     middle = _middle(codes)
     period = _best_lag(middle, _autocorrelation(middle))

@@ -43,7 +43,7 @@ class Cut:
     gpu_edges: Ints
     """From these times on GPU work belongs to the next phase, by its start: one less than there are phases."""
     cpu_edges: Ints | None
-    """The same for what the CPU does, launches among it; None where the input does not record it."""
+    """The same for what the CPU does, launches among it; None if the input does not record it."""
     source: str
     """Where the phases are from: ``found``, ``key`` or ``whole run``."""
     reason: str
@@ -117,7 +117,7 @@ def table_of(cut: Cut, work: pl.DataFrame, phases: Ints) -> pl.DataFrame:
 
     Columns: iteration, phase, name, start_ns, duration_ns (phases follow one another from the first start to
     the last end of GPU work), cpu_start_ns, cpu_end_ns (between which calls, ops and ranges belong to the phase, by
-    their start; null: no limit), kernels_launched, gpu_ns (null where no duration of such work is known).
+    their start; null: no limit), kernels_launched, gpu_ns (null if no duration of such work is known).
 
     Args:
         cut: The phases.

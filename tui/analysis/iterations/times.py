@@ -60,7 +60,7 @@ def iteration_times(profile: Profile) -> pl.DataFrame:
     cpu_avg_ns (mean time of the recorded step on the CPU), gpu_avg_ns (mean time of the GPU work launched in one),
     runs_ahead (whether the CPU ends its part more than `RUNS_AHEAD` of the median before the GPU does),
     steady_first, steady_last and steady_iterations (the longest stretch of iterations one after the other whose cv is
-    below `STEADY_CV`, the first of several; null where there is none of `MIN_STEADY`), steady_avg_ns, steady_cv.
+    below `STEADY_CV`, the first of several; null if there is none of `MIN_STEADY`), steady_avg_ns, steady_cv.
     """
     rows = iterations(profile).drop_nulls(["iteration", "duration_ns"])
     time = pl.col("duration_ns")
@@ -168,7 +168,7 @@ def steady_stretch(times: Floats, *, cv: float = STEADY_CV, least: int = MIN_STE
 GPU_USES: Final = ("tensor_core_ns", "other_kernel_ns", "unknown_kernel_ns", "memory_ns")
 """The parts of the time in which a GPU had work."""
 HOST_USES: Final = ("dataloader_ns", "io_ns", "cpu_ns")
-"""The parts of the rest in which the host is known to have done something; null where the input does not record it."""
+"""The parts of the rest in which the host is known to have done something; null if the input does not record it."""
 USES: Final = (*GPU_USES, *HOST_USES, "other_ns")
 """The parts of the time of an iteration in the order in which an instant counts as one of them; last the rest."""
 
@@ -213,7 +213,7 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
     (kernels of which nothing says whether they use tensor cores) and memory_ns, which add up to busy_ns;
     dataloader_ns, io_ns and cpu_ns (the host, as in `gpu_time.breakdown`) and other_ns, which add up to idle_ns;
     mfu_pct and model_tflops_per_s (`with_mfu`); aggregated (whether it is one of those chosen;
-    null where no range is chosen).
+    null if no range is chosen).
 
     Each instant from the start of an iteration to its end belongs to the first of these that is on then, on any GPU of
     the session and of whatever iteration; they are null where busy_ns is. What the input does not record is null, too:
@@ -252,7 +252,7 @@ def exported_iterations(profile: Profile) -> pl.DataFrame:
 def iteration_rates(profile: Profile) -> pl.DataFrame:
     """Return the model FLOPs of each iteration by session and iteration, and their time at peak.
 
-    Columns: session, iteration, flops, peak_ns (null where the peak of a call with FLOPs is not known), gpus.
+    Columns: session, iteration, flops, peak_ns (null if the peak of a call with FLOPs is not known), gpus.
     """
     with_flops = op_work(profile).filter(
         pl.col("flops") > 0, ~pl.col("is_recomputed"), pl.col("iteration").is_not_null()
@@ -366,7 +366,7 @@ CUT_FROM: Final = 4.0
 
 
 class Bar(NamedTuple):
-    """One bar of the chart: an iteration, or several where there are more of them than cells."""
+    """One bar of the chart: an iteration, or several if there are more of them than cells."""
 
     first: int
     """Its first row, counted from the first of the chart."""
@@ -375,11 +375,11 @@ class Bar(NamedTuple):
     slowest: int
     """The row that took longest."""
     max_ns: int | None
-    """How long that took; None where no time is known."""
+    """How long that took; None if no time is known."""
     mean_ns: float | None
     """The mean over its rows."""
     parts_ns: tuple[float, ...]
-    """The mean time of each of `USES`; empty where that is not known."""
+    """The mean time of each of `USES`; empty if that is not known."""
     is_numbered: bool
     """Whether it holds an iteration, not only work before or after them."""
     is_chosen: bool = True

@@ -107,7 +107,7 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
     """Return one row per iteration, and one per session for work outside of iterations.
 
     Columns: session, rank, iteration (null outside), start_ns, duration_ns (as in `iterations`; outside: null),
-    kernels_launched, tc_kernels (those that use tensor cores, as far as that is known; null where it is known of none),
+    kernels_launched, tc_kernels (those that use tensor cores, as far as that is known; null if it is known of none),
     tc_unknown (kernels of which it is not), kernel_ns (summed durations of its kernels and CUDA graphs, whenever they
     ran), kernel_pct (share of duration_ns in which a kernel ran, whichever iteration launched it: the mean over the
     GPUs of the session that had work), tc_ns and tc_pct (the same of those that use tensor cores), gpu_ns (with copies
@@ -193,7 +193,7 @@ def _shares(profile: Profile) -> pl.DataFrame:
 
 
 def slowest_iteration(profile: Profile) -> tuple[int, int] | None:
-    """Session and number of the iteration that took longest, the first of several; None where no time is known."""
+    """Session and number of the iteration that took longest, the first of several; None if no time is known."""
     rows = iterations(profile).drop_nulls(["iteration", "duration_ns"])
     if rows.is_empty():
         return None
@@ -269,7 +269,7 @@ def ops_of_iteration(profile: Profile, *, session: int, iteration: int | None) -
     Columns: session, iteration, op (its recorded name, else what rules infer from the name of the kernel: type and
     direction; ``(unattributed: reason)`` where a session records ops and this work has none), op_type, direction,
     op_source (recorded, nvtx, inferred), why_no_op, launches (of kernels, copies and sets), kernels_launched,
-    tc_kernels and tc_ns (null where it is known of none of its kernels whether they use tensor cores), tc_unknown,
+    tc_kernels and tc_ns (null if it is known of none of its kernels whether they use tensor cores), tc_unknown,
     gpu_ns, time_pct (share of the iteration's GPU time), data_type, input_shapes and stack (of the calls of a recorded
     op: up to three, most frequent first).
 

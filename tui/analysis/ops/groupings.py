@@ -139,7 +139,7 @@ def by_class(profile: Profile) -> pl.DataFrame:
     """Return GPU time by the user's classes: one row per session and class, the largest first, unclassified last.
 
     Columns: session, kernel_class and those of `tui.analysis.ops.work_groups.sum_work_groups`. Work without a class
-    has a row in every session; its sums are 0 where there is none.
+    has a row in every session; its sums are 0 if there is none.
     """
     rows = sum_work_groups(profile, class_groups(profile))
     is_other = pl.col("kernel_class").cast(pl.String) == OTHER
@@ -348,7 +348,7 @@ class Grouping:
     without: str = ""
     """The column of the groups that holds what stands in the first column of rows of no op."""
     why_not: Callable[[Profile], str] = lambda _profile: ""
-    """Why it is not available here, in words; empty where it is."""
+    """Why it is not available here, in words; empty if it is."""
 
     def group_of(self, profile: Profile, row: Mapping[str, Any]) -> int:
         """Return the number of the group of a row of `rows`; `NO_GROUP` where no GPU work is in it."""

@@ -53,7 +53,7 @@ _PHASE: Final = {"fprop": "forward", "bprop": "backward"}
 
 
 def with_layers(profile: Profile, instances: pl.DataFrame) -> pl.DataFrame:
-    """Return inferred op instances with ``layer``: the name of the layer of each, null where it is ambiguous.
+    """Return inferred op instances with ``layer``: the name of the layer of each, null if it is ambiguous.
 
     A layer is taken for sure where it is the only one of its type that runs in that direction, or where every
     iteration has as many instances of the op type as there are layers of the type: the first belongs to the first
@@ -161,10 +161,10 @@ def inferred_instances(profile: Profile) -> pl.DataFrame:
     One row per run of launches that follow one another in a stream of an iteration and are of one op type and
     direction. A launch that no rule knows, or whose start is not known, is in none; it ends the run before it.
 
-    Columns: session, iteration (null outside of the iterations, or where there are none), op_id (type, ordinal within
+    Columns: session, iteration (null outside of the iterations, or if there are none), op_id (type, ordinal within
     the iteration, ``BPROP``; null outside of the iterations, where it is unknown which one it is), op (type and
     direction in words), op_type, direction, ordinal, layer (`layers_of_ops`), device, stream, start_ns, end_ns,
-    launches, gpu_ns (null where no duration is known), gpu_busy_ns (the same: launches of a stream follow one another),
+    launches, gpu_ns (null if no duration is known), gpu_busy_ns (the same: launches of a stream follow one another),
     gpu_idle_ns (null: launches of one type that lie apart may be several ops, between which nothing was awaited),
     cpu_own_ns and cpu_overhead_ns (null: a list of launches does not tell), kernels_code (a number that two instances
     share if they launched the same kernels), op_source, line.

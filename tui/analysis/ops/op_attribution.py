@@ -115,7 +115,7 @@ def unattributed_reason(has_op: pl.Expr) -> pl.Expr:
 def work_by_op(profile: Profile) -> pl.DataFrame:
     """Return GPU work of sessions with recorded ops: one row per session, op name (or reason) and kernel.
 
-    Columns: session, op (name of the innermost op, null where there is none), why_no_op (then one of `WITHOUT_OP`),
+    Columns: session, op (name of the innermost op, null if there is none), why_no_op (then one of `WITHOUT_OP`),
     kind, name, short_name, launches, timed_calls (those whose duration is known), total_ns, min_ns, max_ns,
     uses_tensor_core, line (first one in the input).
     """

@@ -46,12 +46,12 @@ def op_instances(profile: Profile) -> pl.DataFrame:
     cpu_total_ns, cpu_self_ns, api_ns, api_calls.
 
     - ``gpu_self_ns`` is the time of the GPU work that it launched itself (whose innermost op it is), ``launches`` the
-      number of it, ``gpu_total_ns`` the same with all ops that ran in it. They are 0 where it launched nothing and null
+      number of it, ``gpu_total_ns`` the same with all ops that ran in it. They are 0 if it launched nothing and null
       where no GPU work of the session is recorded. Work whose duration is not known counts in ``launches`` and in
-      ``untimed_launches``, and adds nothing to the times; these are null where there is no other work.
+      ``untimed_launches``, and adds nothing to the times; these are null if there is no other work.
     - ``cpu_total_ns`` is its duration. ``cpu_self_ns`` is that less the ops that it called on its own thread and less
-      the CUDA calls that it made itself, ``api_ns`` (null where the session records none; their time is then in
-      ``cpu_self_ns``). It is null where the duration of one of these ops is not known.
+      the CUDA calls that it made itself, ``api_ns`` (null if the session records none; their time is then in
+      ``cpu_self_ns``). It is null if the duration of one of these ops is not known.
     - ``call`` is the op that it counts with: itself, or the op of the same name around it that did nothing but call it.
     """
     ops, activities = profile["ops"], profile["activities"]
@@ -179,7 +179,7 @@ def op_overheads(profile: Profile) -> pl.DataFrame:
     - api_total_ns is the CPU time of the CUDA calls made in it, those in ops within it included; cpu_overhead_ns is the
       rest of its CPU time (DLProf: CPU time - CUDA API time). Null in sessions that record no calls.
     - gpu_idle_ns is the time from the first start to the last end of the GPU work that it launched, ops within it
-      included, in which none of that work ran, summed over the GPUs (as DLProf has it). 0 where it launched nothing,
+      included, in which none of that work ran, summed over the GPUs (as DLProf has it). 0 if it launched nothing,
       null in sessions without GPU work with its times, where times of that work are not known, and of the outermost ops
       where they lie so deep in each other that it would take too long (`WORK_LIMIT`).
     """
@@ -330,8 +330,8 @@ def self_times(profile: Profile) -> pl.DataFrame:
 
     - ``gpu_ns``, summed durations of the GPU work that it launched itself; ``gpu_busy_ns``, the same with work that ran
       at once counted once (per GPU); ``gpu_idle_ns``, the time from the first start to the last end of that work in
-      which none of it ran. 0 where it launched nothing; null in sessions without GPU work, or without its times. Of
-      work whose times are not known nothing is in the first two, which are null where there is no other work; the idle
+      which none of it ran. 0 if it launched nothing; null in sessions without GPU work, or without its times. Of
+      work whose times are not known nothing is in the first two, which are null if there is no other work; the idle
       time is then null.
     - ``cpu_own_ns``, its CPU time without the ops that it called on its own thread; ``cpu_overhead_ns``, that without
       the CUDA calls that it made, null in sessions that record none.
@@ -519,7 +519,7 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
     kernels does), dtype, stack, op_source, line. ``why_no_op`` is why work has no op, null for ops.
 
     ``gpu_self_ns`` of all rows of a session adds up to its GPU time; ``time_pct`` is the share of that. ``op_type`` is
-    what the input records, else what is inferred from its name, else what all its own kernels are; null where they
+    what the input records, else what is inferred from its name, else what all its own kernels are; null if they
     differ. ``group`` names every kind of work that it did on the GPU, most time first.
     """
     work = classified_work(profile)

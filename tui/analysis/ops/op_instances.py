@@ -208,7 +208,7 @@ def by_instance(profile: Profile) -> pl.DataFrame:
 
     Columns: session, op_id, op, op_type, direction, layer, calls (in how many iterations, or how often it ran),
     total_ns, avg_ns, min_ns and max_ns (of a call), time_pct, launches, kernels (distinct names), same_kernels (whether
-    each call launched the same kernels in the same order; null where it ran once, or where the op is recorded),
+    each call launched the same kernels in the same order; null if it ran once, or where the op is recorded),
     uses_tensor_core, op_source, line. What is in no op has a row for each reason, without calls.
     """
     sums = sum_work_groups(profile, instance_groups(profile)).rename({"calls": "launches"})
@@ -283,7 +283,7 @@ class ArgumentValues:
 
 @dataclass(frozen=True, slots=True)
 class OpCalls:
-    """What the calls of a recorded op were like; empty where it is not recorded."""
+    """What the calls of a recorded op were like; empty if it is not recorded."""
 
     input_shapes: ArgumentValues
     dtype: ArgumentValues

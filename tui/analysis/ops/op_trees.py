@@ -526,7 +526,7 @@ def nodes_of_activities(profile: Profile) -> tuple[pl.Series, pl.Series]:
 
 
 def nullable_rows(rows: Ints) -> pl.Series:
-    """Return row numbers, null where there is none."""
+    """Return row numbers, null if there is none."""
     numbers = pl.Series(rows)
     return numbers.set(numbers == NONE, None).cast(pl.UInt32)
 
@@ -554,7 +554,7 @@ class TreeGrouping:
     tree: Callable[[Profile], pl.DataFrame]
     """As `op_forest`."""
     why_not: Callable[[Profile], str]
-    """Why it is not available here, in words; empty where it is."""
+    """Why it is not available here, in words; empty if it is."""
 
 
 def _no_ops(profile: Profile) -> str:
@@ -604,7 +604,7 @@ class NamedGrouping(Protocol):
 
     @property
     def why_not(self) -> Callable[[Profile], str]:
-        """Why it is not available for a profile, in words; empty where it is."""
+        """Why it is not available for a profile, in words; empty if it is."""
 
 
 GroupingT = TypeVar("GroupingT", bound=NamedGrouping)

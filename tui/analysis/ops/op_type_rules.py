@@ -39,7 +39,7 @@ class OpTypeRule:
     op_type: str
     """As ``convolution``."""
     direction: str
-    """fprop, bprop, or empty where the name does not give it."""
+    """fprop, bprop, or empty if the name does not give it."""
     pattern: str
     """A regular expression in Rust syntax; upper and lower case are the same."""
     note: str
@@ -128,7 +128,7 @@ def _regex(pattern: str) -> str:
 def classify(names: pl.Series, rules: Sequence[OpTypeRule] | None = None) -> pl.DataFrame:
     """Return what each distinct name does, inferred from the name: name, op_type, direction, rule, unordered.
 
-    ``direction`` is null where the name does not give it; ``rule`` is the pattern that decided, null for ``unknown``.
+    ``direction`` is null if the name does not give it; ``rule`` is the pattern that decided, null for ``unknown``.
 
     >>> classify(pl.Series(["volta_sgemm_128x32_nn"])).row(0)[1:3]
     ('gemm', None)

@@ -36,7 +36,7 @@ class Bins:
     busy_ns: Ints
     """How much of each something was active."""
     looks: Kinds
-    """What took most of it, or what started first where nothing took time; `NOTHING` where there is none."""
+    """What took most of it, or what started first where nothing took time; `NOTHING` if there is none."""
     begun: Ints
     """How many items started in each."""
     by_kind: Ints
@@ -173,7 +173,7 @@ class LaneCells:
     solid: Flags
     """Which cells are part of a bar with a name: drawn in reverse."""
     items: Ints
-    """The item that is active throughout each cell, `NOTHING` where there is none."""
+    """The item that is active throughout each cell, `NOTHING` if there is none."""
     shares: npt.NDArray[np.float64]
     """For each cell the share of its time that each of the lane's kinds was busy."""
     kinds: Kinds

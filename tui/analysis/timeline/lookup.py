@@ -143,7 +143,7 @@ def names_around(profile: Profile, lane: Lane, gap: TimeInterval) -> tuple[str, 
 
 
 def lane_of_gpu(lanes: Sequence[Lane], session: int, device: int | None) -> int | None:
-    """Return the lane of all work of a GPU; None where it is not shown."""
+    """Return the lane of all work of a GPU; None if it is not shown."""
     of_it = (
         place for place, lane in enumerate(lanes) if lane.on_gpu and lane.session == session and lane.device == device
     )

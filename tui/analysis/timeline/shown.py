@@ -29,7 +29,7 @@ class ShownLanes:
     sessions: tuple[int, ...]
     """All sessions that have lanes."""
     note: str
-    """Why not all of them are shown, or how they were put together; empty where there is one."""
+    """Why not all of them are shown, or how they were put together; empty if there is one."""
 
     @property
     def begin_ns(self) -> int:

@@ -289,7 +289,7 @@ def _utilization(_: Profile, shown: ShownLanes) -> Iterator[Track]:
     of_gpus: dict[tuple[int, int | None], Lane] = {}
     for lane in shown.lanes:
         if lane.on_gpu:
-            # The lane of all streams, where there is one, stands before those of its streams.
+            # The lane of all streams, if there is one, stands before those of its streams.
             of_gpus.setdefault((lane.session, lane.device), lane)
 
     def shares(edges: Ints) -> Floats:

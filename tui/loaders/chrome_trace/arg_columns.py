@@ -371,7 +371,7 @@ class ArgsDecoder:
         return found
 
     def _decode_typed(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues] | None:
-        """Return the wanted values, decoded with the types seen so far; None where the types do not match."""
+        """Return the wanted values, decoded with the types seen so far; None if the types do not match."""
         if self._decoder is None:
             return None
         try:

@@ -572,7 +572,7 @@ class _TraceReader:
         return _BLOCKS_HERE if self._source.size else _BLOCKS_HERE + _BLOCKS_LEFT
 
     def _new_pool(self, stream: Stream) -> DecoderPool | None:
-        """Worker processes, or None where they would take longer than decoding here."""
+        """Worker processes, or None if they would take longer than decoding here."""
         left = self._source.size if self._source.compression is None else None
         if self._given and self._source.size:
             text_size = self._source.size * stream.text_read // max(1, self._source.bytes_read)

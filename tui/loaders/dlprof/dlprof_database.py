@@ -327,7 +327,7 @@ class DlprofIterations:
     """The iterations of one aggregation."""
 
     aggregation: int | None
-    """Its number in the database; None where there is none."""
+    """Its number in the database; None if there is none."""
     ranges: pl.DataFrame
     """One row per iteration, with columns of the frame ``ranges``, by start."""
     of_kernels: pl.DataFrame

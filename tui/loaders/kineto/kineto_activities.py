@@ -219,7 +219,7 @@ def with_facts_of_launches(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFr
 
 
 def device_numbers(work: pl.DataFrame, calls: pl.DataFrame, listed: Sequence[int]) -> dict[int, int]:
-    """Map agent numbers of AMD traces to the device numbers in ``deviceProperties``; empty where they agree.
+    """Map agent numbers of AMD traces to the device numbers in ``deviceProperties``; empty if they agree.
 
     The runtime numbers CPUs and GPUs together: GPU 0 may be agent 2. A trace with grids on its launch calls uses agent
     numbers; they are matched to device numbers in ascending order.

@@ -78,7 +78,7 @@ def parse_metric_value(text: str) -> MeasuredValue:
 
 
 def values_of(column: str) -> tuple[pl.Expr, pl.Expr]:
-    """Return the same for a column of texts: expressions ``value`` and ``unit``; null where it is no value."""
+    """Return the same for a column of texts: expressions ``value`` and ``unit``; null if it is no value."""
     text = pl.col(column)
     parts = text.str.extract_groups(rf"^(?P<number>{_NUMBER})(?P<suffix>{_SUFFIX})?$")
     number = parts.struct.field("number").cast(pl.Float64, strict=False)

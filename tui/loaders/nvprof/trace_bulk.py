@@ -384,7 +384,7 @@ def _shapes() -> tuple[npt.NDArray[np.uint64], ...]:
     """Return masks for words of eight characters, by the set of characters that are no digits (bit 0 is the first).
 
     Returns:
-        The bytes of the digits before the point, those behind it (all, where there is none), what the other bytes have
+        The bytes of the digits before the point, those behind it (all, if there is none), what the other bytes have
         to be (with a byte that no text has in it where nothing will do), and how many digits stand behind the point.
         The last byte may be a unit's letter, and is then in none of them.
     """

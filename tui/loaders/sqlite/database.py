@@ -351,7 +351,7 @@ class DatabaseLoader:
         return 1.0 if head.startswith(MAGIC) else 0.0
 
     def claimed_format(self, source: InputFile) -> str:
-        """Return the name of the format of a database by its tables; empty where none of them claims it.
+        """Return the name of the format of a database by its tables; empty if none of them claims it.
 
         A compressed one is not unpacked for that.
         """

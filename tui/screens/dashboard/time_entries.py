@@ -36,7 +36,7 @@ SEVERITY_SIGNS: Final = {
     "warning": ("! ", "bold $warning-ink on $warning-ground"),
     "info": ("i ", "$text-muted"),
 }
-"""The severity of a finding where there is no room for words; the findings of a tool have none."""
+"""The severity of a finding if there is no room for words; the findings of a tool have none."""
 LOOK_OF: Final = dict(zip(Category, PARTS, strict=True))
 """The style of each use of wall time."""
 TOOLS_OWN: Final = ("> ", "$text-muted")

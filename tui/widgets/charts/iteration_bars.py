@@ -78,7 +78,7 @@ def round_scale_ns(bars: Sequence[Bar]) -> int:
 
 
 def bar_width(number: int, cells: int) -> int:
-    """Cells of each of so many bars, with the blank beside them where there is room.
+    """Cells of each of so many bars, with the blank beside them if there is room.
 
     >>> bar_width(5, 100), bar_width(40, 100), bar_width(90, 100)
     (12, 2, 1)

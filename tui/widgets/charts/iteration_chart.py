@@ -89,7 +89,7 @@ def iterations_summary(profile: Profile, times: Mapping[str, Any] | None, chosen
 
 
 def chart_words(rows: pl.DataFrame, window: tuple[int, int], marked: tuple[int, int] | None) -> str:
-    """Which iterations are marked, and which are in the chart where not all of them are; empty where there is neither.
+    """Which iterations are marked, and which are in the chart where not all of them are; empty if there is neither.
 
     Args:
         rows: What the chart draws.

@@ -104,7 +104,7 @@ def open_dialog(
     Args:
         app: The application.
         dialog: The dialog.
-        closed: Called with its result; None where it was left without one.
+        closed: Called with its result; None if it was left without one.
     """
     if not isinstance(app.screen, ModalScreen):
         app.push_screen(dialog, closed)

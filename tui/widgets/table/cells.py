@@ -60,7 +60,7 @@ class CellWriter:
         facts: Of its values: the unit and the width come from them.
         state: Units, shares and names as the user wants them.
         largest: The absolute value that decides the unit (`magnitude`); None: the largest of its own.
-        total_ns: What shares of durations are taken of, or None where there is no total.
+        total_ns: What shares of durations are taken of, or None if there is no total.
         units: For measures, the unit of each value.
         is_pinned: The column has the room that the others leave, or shares it.
     """
@@ -242,7 +242,7 @@ def writers(
         columns: The columns; the frame has them all.
         frame: The rows.
         state: Units, shares and names as the user wants them.
-        share_of: What shares are taken of, in nanoseconds; None where there is no such total.
+        share_of: What shares are taken of, in nanoseconds; None if there is no such total.
         pinned: The column that has the room that the others leave.
     """
     units = frame[UNIT_COLUMN] if UNIT_COLUMN in frame.columns else None

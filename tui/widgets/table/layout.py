@@ -199,12 +199,12 @@ def lay_out(
         whole_least: The same, where bars have their room before less important columns, too.
         also_pinned: Columns that do not scroll either, beside it; as many as leave room for others.
         name_last: The pinned column stands last, and all spare room is its own.
-        behind: With ``name_last``: columns that stand behind it, where there is room for them.
+        behind: With ``name_last``: columns that stand behind it, if there is room for them.
         whole_name: With ``name_last``: all columns but one make way until the pinned one is whole.
         first: How many columns of the sequence, not counting the pinned ones, are scrolled out at the left.
-        bar_columns: Columns that a share bar follows where there is room, the first of them before the others.
+        bar_columns: Columns that a share bar follows if there is room, the first of them before the others.
         unknown: Columns without a single value: of those without room they come last, and are not counted. So
-            are those that tell something only above 0 where they are nowhere above it. Where they fit, they stand
+            are those that tell something only above 0 if they are nowhere above it. Where they fit, they stand
             behind the others.
         keeps_order: The user has ordered the columns: those without a value stay where they are, too.
     """

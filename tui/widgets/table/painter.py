@@ -221,7 +221,7 @@ class TablePainter:
         return shaded(text) if base is not None and base.reverse else text
 
     def message(self, text: str, line: int, room: int) -> Strip:
-        """A line of the words that stand where there are no rows, wrapped; line 0 stays blank where there is room.
+        """A line of the words that stand if there are no rows, wrapped; line 0 stays blank if there is room.
 
         Commands stay whole: they are not wrapped at the hyphens of their options.
         """

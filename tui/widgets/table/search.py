@@ -286,7 +286,7 @@ class QueryBar(Horizontal):
 
 
 def hit_pattern(query: str) -> re.Pattern[str] | None:
-    """What finds the words of a query in a text, or None where it has no plain words.
+    """What finds the words of a query in a text, or None if it has no plain words.
 
     Words that must not occur, numbers and regular expressions are not looked for: the row is highlighted as a whole.
 

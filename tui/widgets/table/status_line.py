@@ -289,7 +289,7 @@ def marks_in_words(
         marks: Row numbers of the marked ones.
         spec: What the table is.
         excluded_sessions: Sessions whose weight is added to that of no other.
-        of_all: The weight of all rows, where there are none of those.
+        of_all: The weight of all rows, if there are none of those.
     """
     if not marks:
         return "", ""

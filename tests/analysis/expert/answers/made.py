@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a rule must say of three profiles; None where a rule can always tell, or is never clean."""
+    """What a rule must say of three profiles; None if a rule can always tell, or is never clean."""
 
     rule: str
     found: Profile

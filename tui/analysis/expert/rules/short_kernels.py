@@ -101,7 +101,7 @@ def short_kernels(case: Case) -> Verdict:
 def _idle_before(case: Case, short: float) -> int | None:
     """Return the GPU idle time right before short kernels, without the long gaps that U2 counts.
 
-    None where no such gap is seen, as where starts are rounded to more than a gap lasts.
+    None if no such gap is seen, as where starts are rounded to more than a gap lasts.
     """
     kernel, idle = case.is_kernel_timed, 0
     for line, gaps in case.device_gaps:
