@@ -12,7 +12,7 @@ from typing import Final
 KINDS_DARK: Final = {
     "kind-tensor": "#2fd6b4",  # kernels that use tensor cores
     "kind-other": "#4f79e6",  # other kernels
-    "kind-unknown": "#6b7b90",  # kernels of which that is not known, and CUDA graphs as a whole
+    "kind-unknown": "#6b7b90",  # kernels for which that is unknown, and CUDA graphs as a whole
     "kind-memory": "#d98fe8",  # memory copies
     "kind-memset": "#8a55a8",
     "kind-um": "#f6d3fa",  # unified memory
@@ -24,7 +24,7 @@ KINDS_DARK: Final = {
     "kind-sync": "#5f7a99",  # CUDA calls that wait
     "kind-range": "#a79be0",  # NVTX ranges and annotations
     "kind-idle": "#39414a",
-    "kind-whole": "#a3abb3",  # time of which nothing else is known
+    "kind-whole": "#a3abb3",  # time of unknown use
     "group-0": "#d9dce0",
     "group-1": "#b0b8bf",
     "group-2": "#8b95a0",

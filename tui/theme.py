@@ -64,7 +64,7 @@ DARK: Final = Theme(
         **KINDS_DARK,
         "selection": "#323a42",
         "selection-cell": "#4c5864",
-        # The built-in one is relative to the background, which text inside a widget does not know.
+        # The built-in one is relative to the background, which is unknown to text inside a widget.
         "text-muted": GROUND_DARK["muted"],
         # Placeholders and disabled lines, which are hardly legible with Textual's defaults.
         "text-disabled": GROUND_DARK["muted"],

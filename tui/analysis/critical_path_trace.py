@@ -160,7 +160,7 @@ class CpuItems:
     """Begins and ends of all of them, by thread and time."""
     names: pl.Series
     ops: int
-    """So many of the first items are ops, the others calls."""
+    """The number of ops, which are the first items; the others are calls."""
     op_numbers: pl.Series
 
     def split(self, thread: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints, Ints]:

@@ -210,10 +210,10 @@ class Dashboard:
     without an op is in the list as well. Of what is not recorded only launches are known, no calls."""
 
     ops_recorded: int
-    """In so many sessions with GPU work ops are recorded."""
+    """The number of sessions with GPU work whose ops are recorded."""
 
     ops_inferred: int
-    """In so many they are inferred from the names of kernels."""
+    """The number of sessions whose ops are inferred from the names of kernels."""
 
     kernels: pl.DataFrame
     """Kernels by GPU time, the largest first: name, short_name, calls, total_ns, avg_ns, time_pct, uses_tensor_core."""
@@ -262,7 +262,7 @@ class Dashboard:
 
     @property
     def counted_ops(self) -> str:
-        """What the ops are counted in: ``calls``, or ``launches`` where no ops are recorded."""
+        """The unit of the ops' counts: ``calls``, or ``launches`` if no ops are recorded."""
         return "calls" if self.ops_recorded else "launches"
 
     @property
@@ -496,7 +496,7 @@ class Advice:
     """What to do first, about the most expensive cause; or why there is none."""
 
     summary: str
-    """How many causes there are of each severity, in words."""
+    """A text with the number of causes of each severity."""
 
     reasons: frozenset[str]
     """Why rules do not apply."""

@@ -113,7 +113,7 @@ class Gpu:
     confidence: str | None = None
     """a: seen in a profile or a public source, b: data sheets, c: doubtful."""
     note: str = ""
-    """What else is to be known of the row, in words."""
+    """A remark on the row."""
 
 
 @cache

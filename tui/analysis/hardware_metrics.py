@@ -96,7 +96,7 @@ class KeyMetric:
     names: tuple[str, ...]
     """On Nsight Compute's pages, in nvprof and in rocprof."""
     column: str = ""
-    """Its column in the table of measured kernels; it is told with a launch of the kernel, too."""
+    """Its column in the table of measured kernels; also shown with launches of the kernel."""
 
 
 _KEY_METRICS: Final = (

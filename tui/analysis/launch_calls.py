@@ -211,7 +211,7 @@ class LaunchOrigin:
     tensor_core_reason: str | None
     """The source of the verdict, and the reason."""
     arguments: str | None
-    """Further facts in words, as recorded."""
+    """Further facts as text, as recorded."""
 
 
 def launch_origin(profile: Profile, activity: int) -> LaunchOrigin:

@@ -195,7 +195,7 @@ NCU_SINCE: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class ProfilingCommand:
-    """A command, and what is to be known of it."""
+    """A command, with a remark."""
 
     command: str | None
     """For a shell; None if no tool of NVIDIA's profiles such a launch."""

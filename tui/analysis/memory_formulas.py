@@ -325,7 +325,7 @@ def _both_products(call: Call, chosen: int, up: int, inner: int, experts: int, w
     tokens, hidden = call.shape(0)
     rows = tokens * chosen
     flops = 2 * rows * (up * hidden + hidden * inner)
-    # Of few rows at most so many experts are read.
+    # Few rows read at most as many experts.
     moved = 2 * call.size_bytes(0) + min(experts, rows) / experts * weights
     formula = f"2·T·topk·(H·up + inner·H), T={tokens} topk={chosen} H={hidden} up={up} inner={inner}"
     return Work(flops, round(moved), formula, call.types[0])

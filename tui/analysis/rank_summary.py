@@ -422,7 +422,7 @@ def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataF
 
 @dataclass(frozen=True, slots=True)
 class StragglerVerdict:
-    """Who the ranks wait for, in words."""
+    """A text on which rank the others wait for."""
 
     sentence: str
     """The answer, or why there is none."""

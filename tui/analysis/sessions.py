@@ -24,7 +24,7 @@ _HOLDS: Final = {"api_calls": "API call", "ops": "op", "ranges": "range", "metri
 
 
 def rank_words() -> pl.Expr:
-    """Return the rank of a session in words; null if it has none.
+    """Return the rank of a session as text; null if it has none.
 
     >>> pl.DataFrame({"rank": [1, 0, None], "world_size": [2, None, 2]}).select(rank_words())["rank_words"].to_list()
     ['rank 1 of 2', 'rank 0', None]

@@ -51,7 +51,7 @@ def _first_verdict(text: pl.Expr, entries: Sequence[Eligible]) -> pl.Expr:
 
 
 def eligible_ops_by_name(names: pl.Series) -> pl.DataFrame:
-    """Return whether ops of these names could use tensor cores: name, eligible (null: no entry knows it), a row a name.
+    """Return whether ops of these names could use tensor cores: name, eligible (null if no entry matches).
 
     >>> names = pl.Series(["aten::addmm", "aten::mm.out", "aten::relu"])
     >>> eligible_ops_by_name(names).sort("name")["eligible"].to_list()
@@ -230,9 +230,9 @@ class TensorCoreUse:
     using_ns: int
     """Kernels that use tensor cores."""
     unknown_ns: int
-    """Kernels of which that is unknown."""
+    """The time of kernels for which that is unknown."""
     eligible_ns: int
-    """Kernels of ops that could use them, or kernels that could, where no op is recorded."""
+    """The time of kernels of eligible ops, or of eligible kernels if no op is recorded."""
     eligible_using_ns: int
     """Of those: what uses them."""
     eligible_unknown_ns: int
@@ -271,12 +271,12 @@ class TensorCoreUse:
 
     @property
     def unknown_pct(self) -> float | None:
-        """Share of all kernel time of which it is unknown."""
+        """The share of kernel time for which it is unknown."""
         return 100 * self.unknown_ns / self.kernel_ns if self.kernel_ns else None
 
     @property
     def eligible_unknown_pct(self) -> float | None:
-        """Share of the time that is, or may be, eligible of which it is unknown."""
+        """The share of the time that is or may be eligible for which it is unknown."""
         return 100 * self.eligible_unknown_ns / self._perhaps_ns if self._perhaps_ns else None
 
     _unknown_eligible_ns: int = 0

@@ -133,7 +133,7 @@ class ProftuiApp(App[None]):
         super().__init__(css_path="app.tcss", ansi_color=True if options.color == "none" else None)
         self.options = options
         self.next_input: tuple[OpenOptions, OpenedProfiles] | None = None
-        """What is to be shown once this application has ended."""
+        """The input to open after this application ends."""
         views: dict[str, ViewScreen] = {}
         say = self.say
         self.profile_session = ProfileSession(self, options, views, say)

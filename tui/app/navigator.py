@@ -191,7 +191,7 @@ class Navigator:
 
     @property
     def is_covered(self) -> bool:
-        """Whether a dialog lies over the view."""
+        """Whether a dialog covers the view."""
         return any(isinstance(one, ModalScreen) and not isinstance(one, TooSmallScreen) for one in self._stack())
 
     def _stack(self) -> list[Screen[object]]:

@@ -1,4 +1,4 @@
-"""Notes on rows: written, shown, gone to."""
+"""Notes on rows: writing, showing, and jumping to them."""
 
 from __future__ import annotations
 

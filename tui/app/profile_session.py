@@ -64,7 +64,7 @@ class ProfileSession:
         self.global_filter = ""
         """The filter that the user carries from view to view."""
         self.progress: dict[str, str] = {}
-        """What is under way, in words, by what it is."""
+        """The progress texts of running work, by kind."""
         self._request = 0
         """Counts choices: a later one overtakes one that a thread still computes."""
         self._cuts: tuple[Profile | None, dict[tuple[int | None, str | None], Profile]] = (None, {})

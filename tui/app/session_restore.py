@@ -43,7 +43,7 @@ class SessionRestore:
         self._missing: list[str] = []
         """What is not there any more, until it is known which rows are."""
         self._restoring: dict[str, SavedPlace] = {}
-        """Views that are to be shown as they were left, once they are gone to."""
+        """Views whose state is restored when they are shown."""
 
     @cached_property
     def files(self) -> Files | None:
@@ -142,7 +142,7 @@ class SessionRestore:
         return lost
 
     def _show_as_left(self, left: Workspace) -> list[str]:
-        """Show the view that was shown last; the others are restored when they are gone to."""
+        """Show the last view; the others are restored when they are shown."""
         lost = []
         there = {known.name for known in VIEWS if known.screen}
         for saved in left.places:
@@ -227,7 +227,7 @@ class SessionRestore:
             self._app.run_worker(partial(self._write, where), thread=True, group="remember")
 
     def _write(self, where: Workspace) -> None:
-        # A home directory can lie on a slow network: no key waits for it.
+        # A home directory can be on a slow network: save in a thread.
         if self.files is not None:
             from tui.state import workspace
 
@@ -252,7 +252,7 @@ class SessionRestore:
             aggregation=self._session.aggregation,
             global_filter=self._session.global_filter,
         )
-        # What was not gone to since it was asked for again is remembered as it was.
+        # Views that were not visited keep their saved state.
         waiting = tuple(saved for name, saved in self._restoring.items() if name not in places and name != screen.VIEW)
         return workspace.with_others(where, waiting)
 

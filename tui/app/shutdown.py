@@ -60,7 +60,7 @@ def _on_failure(work: Callable[Given, Made], *args: Given.args, **kwargs: Given.
 
 
 def is_developing() -> bool:
-    """Return whether Python's or Textual's development mode is on: Textual then shows all that it knows of a fault."""
+    """Return whether Python's or Textual's development mode is on: Textual then shows its own error report."""
     return sys.flags.dev_mode or not {"debug", "devtools"}.isdisjoint(os.environ.get("TEXTUAL", "").split(","))
 
 

@@ -47,7 +47,7 @@ def _columns_or(default: int) -> int:
 
 
 def write_data(text: str) -> None:
-    """Write data: UTF-8 whatever the locale, and as it is where no terminal shows it."""
+    """Write data as UTF-8, whatever the locale; control characters are kept unless it is a terminal."""
     from tui.text import printable
 
     shown = printable(text) if sys.stdout.isatty() else text

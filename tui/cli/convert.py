@@ -161,7 +161,7 @@ def _workers(count: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    """Format a time in words.
+    """Format a duration as text.
 
     >>> _time(20.4), _time(200), _time(9000)
     ('20 s', '3 min', '2.5 h')

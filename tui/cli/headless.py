@@ -415,7 +415,7 @@ def _selected_part(profile: Profile, options: argparse.Namespace) -> Profile:
 
 
 def status_of(errors: Sequence[ProftuiError]) -> int:
-    """Return the exit status after unreadable files, each of which is reported."""
+    """Report each unreadable file, and return the exit status."""
     for error in errors:
         console.error(error)
     return BAD_INPUT if errors else 0

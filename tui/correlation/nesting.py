@@ -131,7 +131,7 @@ def nested(thread: Ints, start: Ints, end: Ints, *, slack: int = 0) -> Nesting:
 
 
 def _parts(starts: Ints, ends: Ints, most: int) -> list[slice]:
-    """Return the sorted intervals in about so many parts, of which none reaches into another."""
+    """Divide the sorted intervals into about ``most`` parts that do not overlap."""
     if most == 1 or len(starts) < _PART_PAYS:
         return [slice(0, len(starts))]
     free = np.flatnonzero(starts[1:] >= np.maximum.accumulate(ends)[:-1]) + 1

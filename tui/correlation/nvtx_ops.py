@@ -270,7 +270,7 @@ class RangeText:
     stack: str | None = None
     """Of a call site: source lines, innermost first, separated by ``;``."""
     group: str | None = None
-    """Of a call site: modules and functions, outermost first, separated by ``/``; empty at the top level."""
+    """The call site: modules and functions, outermost first, separated by ``/``; empty at the top level."""
 
 
 LITERAL_LIMIT: Final = 20_000

@@ -42,11 +42,11 @@ class Action:
     """A sentence, for the help and the README."""
     scope: Scope
     group: str
-    """The heading of the README table it stands under."""
+    """The heading of its table in the README."""
     footer: int = 0
     """Its place among the keys of the footer: 1 for what is always there, larger where it gives way; 0: not there."""
     at_once: bool = False
-    """It acts before the next key is looked at, and before the focused widget sees it."""
+    """Whether it runs before the next key is handled, and before the focused widget sees it."""
     shown_keys: str = ""
     """How the keys are written for people, where Textual's names would not do."""
 

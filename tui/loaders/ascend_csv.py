@@ -192,7 +192,7 @@ def _operator_memory(cells: CellValues, rows: _Rows, _collector: Collector) -> N
 def _step_trace(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
     """Read step_trace_time.csv: the breakdown of each step's time, as computed by the tool."""
     parts = [column for column in cells.cells.columns if column not in ("Step", "Type", "Index", "Device_id", "line")]
-    # In a file of a cluster each row is of a rank or a stage, and of all steps where no step is named.
+    # In a file of a cluster each row is of a rank or a stage, and of all steps if no step is named.
     step, kind, number = (pl.lit(cells.text(column)) for column in ("Step", "Type", "Index"))
     of_what = (pl.format("step {}", step), pl.format("{} {}", kind, number))
     rows = pl.select(pl.concat_str(of_what, separator=", ", ignore_nulls=True)).to_series()

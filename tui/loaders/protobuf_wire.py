@@ -348,7 +348,7 @@ _WINDOW: Final = 3 << 20
 
 @dataclass(slots=True)
 class WireFile:
-    """A message of any size, of which parts are read at any position."""
+    """A message of any size, read in parts at any position."""
 
     read: Callable[[int, int], bytes]
     """The bytes between two positions; fewer at the end."""

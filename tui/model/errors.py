@@ -57,7 +57,7 @@ ADVICE: Final = (
 )
 """Hints for errors in views."""
 
-# Not compiled here: the command line imports this file before it knows what it is to do.
+# Not compiled here: the command line imports this file at start-up.
 _POLARS: Final = r"memory allocation of ([0-9]+) bytes failed|[Oo]ut of memory|[Cc]annot allocate memory"
 _NUMPY: Final = r"Unable to allocate ([0-9.]+ [KMGTP]?i?B)"
 

@@ -57,7 +57,7 @@ class Column:
     is_signed: bool = False
     """A difference, written with its sign."""
     is_growth: bool = False
-    """A difference of which more is worse: shown in red, less in green."""
+    """A difference for which more is worse: growth is red, shrinkage green."""
     is_prose: bool = False
     """Its texts are sentences, cut at the end after quoted names are shortened."""
     is_path: bool = False

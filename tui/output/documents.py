@@ -174,7 +174,7 @@ MAX_CELL: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class PdfPage:
-    """What stands on one page below its header."""
+    """The contents of a page below its header."""
 
     headings: str
     lines: tuple[str, ...]

@@ -47,9 +47,9 @@ class Bounds:
     """How much a document may hold."""
 
     limit: int | None = None
-    """So many rows of each table."""
+    """The maximum number of rows of each table."""
     max_bytes: int | None = None
-    """So many bytes in all: of each table as many rows as fit."""
+    """The maximum size; each table has as many rows as fit."""
 
 
 @dataclass(frozen=True, slots=True)

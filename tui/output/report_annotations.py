@@ -47,7 +47,7 @@ class Marked:
     """The marked rows of a table."""
 
     view: str
-    """As the report is called."""
+    """The name of the report."""
     spec: TableSpec
     rows: pl.DataFrame
     total: int

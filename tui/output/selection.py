@@ -32,13 +32,13 @@ class Selection:
     columns: tuple[str, ...] = ()
     """These columns alone, in this order; none: all."""
     limit: int | None = None
-    """Only so many rows, the first ones in the order shown."""
+    """The number of rows, from the first in the shown order."""
     hides_small: bool = False
     """The smallest rows, which together hold next to nothing of the time, are left out."""
     depth: int | None = None
-    """So many levels of a tree; None: all."""
+    """The number of levels of a tree; None for all."""
     unfolded: tuple[str, ...] = ()
-    """The keys or paths of the rows of a tree of which those in them are shown, and above them; none: all of them."""
+    """The keys or paths of unfolded rows of a tree, with their ancestors; empty if all are unfolded."""
 
     @property
     def is_all(self) -> bool:

@@ -79,7 +79,7 @@ class Query:
     """Its tree."""
 
     reading: str
-    """How it was understood, in words: ``Duration > 1 ms``; empty for the empty query."""
+    """The query as understood, as text: ``Duration > 1 ms``; empty for the empty query."""
 
     columns: frozenset[str]
     """The columns that it looks at."""

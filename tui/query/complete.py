@@ -51,7 +51,7 @@ class Offer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A piece of text that could stand in a query."""
+    """A text that can complete a query."""
 
     text: str
     start: int

@@ -224,7 +224,7 @@ def make_parser() -> Lark:
 
 
 def _error_message(error: UnexpectedInput, text: str, tokens: list[Token]) -> QueryError:
-    """Return the parser's error in words for the author of a filter."""
+    """Return the parser's error as a message for the user."""
     ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
     at = len(text.rstrip()) if ended else error.pos_in_stream or 0
     last = tokens[-1].type if tokens else ""

@@ -22,7 +22,7 @@ Span = tuple[int, int]
 
 
 class Operator(StrEnum):
-    """What stands between a column and its value."""
+    """The comparison between a column and a value."""
 
     CONTAINS = ":"
     EQUAL = "="
@@ -75,7 +75,7 @@ class Compare:
     operator: Operator
     value: str
     quoted: bool = False
-    """In quotes: a text as it stands, case-sensitive, never "unknown" and never a range."""
+    """Whether it is in quotes: then it is case-sensitive, never "unknown" and never a range."""
     span: Span = field(default=(0, 0), compare=False)
     """Of the value."""
     column_span: Span = field(default=(0, 0), compare=False)

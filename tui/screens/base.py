@@ -90,12 +90,12 @@ class ViewBody(Widget):
 
     @property
     def table(self) -> TablePane | None:
-        """The table that keys and commands are for where none has the focus; None: the first that is shown."""
+        """The table for keys and commands if none has the focus; None for the first shown one."""
         return None
 
     @property
     def is_filling(self) -> bool:
-        """Whether rows of its tables are still to come."""
+        """Whether rows of its tables are still being computed."""
         return False
 
     def show_failure(self, words: str) -> None:
@@ -125,7 +125,7 @@ class ViewBody(Widget):
         return False
 
     def to_first_tab(self) -> None:
-        """Show the tab that the view opens with, where it has several."""
+        """Show the first tab with data, if there are several."""
 
     @property
     def has_level_above(self) -> bool:
@@ -149,7 +149,7 @@ class RowsInBackground:
     def __init__(self, view: ViewScreen) -> None:
         self._view = view
         self._made: tuple[Profile, str] | None = None
-        """Of which profile which rows are there."""
+        """The kinds of rows that are computed, by profile."""
 
     def are_made(self, what: str, make: Callable[[Profile], object]) -> bool:
         """Return whether rows are available at once; otherwise compute them, then fill the view again.
@@ -190,7 +190,7 @@ class ViewScreen(Screen[None]):
     """
 
     VIEW: ClassVar[str]
-    """Its name in `tui.views`."""
+    """The name of the view in `tui.views`."""
 
     HELP: ClassVar[str] = ""
     """Three lines for the help: what the view shows and where its numbers come from."""
@@ -202,25 +202,25 @@ class ViewScreen(Screen[None]):
         return cls()
 
     is_prepared: bool = False
-    """Whether it is made before anyone goes to it: it is filled when somebody does."""
+    """Whether it was created in advance; it is filled when it is shown."""
 
     has_widgets: bool = False
-    """Whether its widgets are: for a moment it is on the screen without them."""
+    """Whether its widgets are mounted."""
 
     _is_outdated: bool = False
     """Whether another profile has been chosen since it was filled."""
 
     _focused_before: Widget | None = None
-    """What had the focus before a command was typed."""
+    """The focused widget before a command was typed."""
 
     _has_opened_details: bool = False
-    """Whether it has opened the details of a row unasked."""
+    """Whether the details opened by themselves."""
 
     _detail_request: int = 0
     _detail_busy_timer: Timer | None = None
 
     _styled_for: tuple[object, ...] = ()
-    """All that the styles of widgets depended on when the screen was last shown, or made."""
+    """The state on which the styles of widgets depended when they were last computed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -234,29 +234,29 @@ class ViewScreen(Screen[None]):
 
     @property
     def profile(self) -> Profile:
-        """What to show."""
+        """The profile to show."""
         return self.explorer.profile_session.profile
 
     @property
     def is_large(self) -> bool:
-        """Whether making rows can take longer than a key may."""
+        """Whether computing rows can take longer than a key may."""
         profile = self.profile
         return max(profile["activities"].height, profile["api_calls"].height) > ROWS_AT_ONCE
 
     @property
     def panes(self) -> DOMQuery[TablePane]:
-        """Its tables, shown or not."""
+        """Its tables, including hidden ones."""
         return self.query(TablePane)
 
     @property
     def is_filling(self) -> bool:
-        """Whether rows of its tables are still to come."""
+        """Whether rows of its tables are still being computed."""
         works = any(not worker.is_finished and self in worker.node.ancestors_with_self for worker in self.workers)
         return works or self.body.is_filling
 
     @property
     def table(self) -> TablePane | None:
-        """The table that keys and commands are for: the focused one, else that of the body, else the first shown."""
+        """The table for keys and commands: the focused one, else that of the body, else the first shown."""
         focused: DOMNode | None = self.focused
         while focused is not None:
             if isinstance(focused, TablePane):
@@ -456,7 +456,7 @@ class ViewScreen(Screen[None]):
 
     @property
     def _has_details_of_its_own(self) -> bool:
-        """Whether the details are a part of the view, and are left with it."""
+        """Whether the details are part of the view, and close with it."""
         return self._has_opened_details and self.app.size.width >= WIDE_CELLS
 
     def on_detail_pane_covered(self) -> None:
@@ -531,7 +531,7 @@ class ViewScreen(Screen[None]):
 
     @property
     def first_table(self) -> TablePane | None:
-        """The first table that is shown: unlike `table`, also where the focus is still on its way to it."""
+        """The first shown table, even before it has the focus."""
         return next((pane for pane in self.panes if pane.display), None)
 
     def choose_grouping(self, text: str) -> None:

@@ -113,7 +113,7 @@ class CompareDialog(Dialog[str]):
         self._latest = latest
         sessions = profile["sessions"]["session"].to_list()
         self._default = f"sessions {sessions[0]} {sessions[1]}" if len(sessions) == 2 and latest is None else ""
-        """What enter compares where nothing is typed."""
+        """The comparison that enter starts if nothing is typed."""
 
     def compose_body(self) -> ComposeResult:
         """Yield the input, its syntax, and the list."""
@@ -167,7 +167,7 @@ def _in_lines(texts: Iterable[str], width: int, gap: str) -> list[str]:
 
 
 class CompareScreen(ViewScreen):
-    """One table at a time, of the two sides."""
+    """Shows one table of the two sides at a time."""
 
     VIEW = "compare"
     HELP: ClassVar = (
@@ -185,7 +185,7 @@ class CompareScreen(ViewScreen):
         self._made: dict[tuple[int, bool], pl.DataFrame] = {}
         self._of: Sides | None = None
         self._sentence = ""
-        """What changed in a sentence, as soon as it is known."""
+        """A sentence on what changed; empty until it is known."""
 
     def compose_body(self) -> Iterable[Widget]:
         """Yield the parts, the sides, and the table."""

@@ -319,7 +319,7 @@ class LinkedTables(ViewBody):
 
     @property
     def is_filling(self) -> bool:
-        """Whether rows of its tables are still to come, as those below a row that has just been gone to."""
+        """Whether rows of its tables are still being computed."""
         return not all(self._is_followed(self.pane(index)) for index in range(len(self.levels)))
 
     def _is_followed(self, pane: TablePane) -> bool:

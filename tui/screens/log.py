@@ -1,4 +1,4 @@
-"""Log: the input itself, line by line, with what became of it."""
+"""Log: the lines of the input, and the rows and issues that came from them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MAX_LINE_CELLS = 5_000
 
 
 class LogView(ScrollView, can_focus=True):
-    """Any number of lines, of which only those on the screen are read.
+    """Any number of lines; only those on the screen are read.
 
     The gutter holds the line's number and ``•`` where a row came from it, ``!`` where it is in the list of issues.
     """

@@ -47,7 +47,7 @@ class Tab:
     why_not: Callable[[Profile], str] = always_available
     """Why the input cannot feed it, found without computing rows; empty if it can."""
     head: Callable[[Profile], Draw | None] = no_head
-    """What stands above the tables."""
+    """The lines above the tables."""
 
 
 class TabbedTables(ViewBody):

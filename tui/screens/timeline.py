@@ -81,11 +81,11 @@ class TimelineScreen(ViewScreen):
     def __init__(self) -> None:
         super().__init__()
         self._session: int | None = None
-        """The session that is looked at, where they do not go together."""
+        """The shown session, if sessions have no common clock."""
         self._needle = ""
         self._found_at: int | None = None
         self._then: Callable[[], None] | None = None
-        """What is to be done as soon as the lanes are there."""
+        """A function to call when the lanes are computed."""
         self._settling: TimerHandle | None = None
         self._top_of: tuple[Profile, ShownLanes, int, int, int] | None = None
         """What the top work was computed from."""

@@ -294,7 +294,7 @@ class Figure:
     baseline: float | None
     candidate: float | None
     reasons: tuple[str, str] = ("", "")
-    """Of each side why it is unknown, and what records it; of a known one what it leaves out. Empty where nothing."""
+    """For each side: why it is unknown and what records it, or what a known figure leaves out; empty if nothing."""
 
     @property
     def words(self) -> str:
@@ -426,7 +426,7 @@ class Judgment:
     than_pct: float
     """It is slower where this figure is more by a larger share than this."""
     others: tuple[Figure, ...]
-    """Times that are not judged, and longer by a larger share all the same."""
+    """Times that are not judged, although they grew by a larger share."""
 
     @property
     def outcome(self) -> Outcome:

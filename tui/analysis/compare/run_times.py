@@ -114,7 +114,7 @@ def _whole_run_times(profile: Profile) -> list[pl.DataFrame]:
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceInterval:
-    """A median (the mean of those of several runs), and between what it lies with a certainty of `LEVEL`."""
+    """A median (of several runs: the mean of their medians), and its confidence interval at `LEVEL`."""
 
     median: float
     low: float
@@ -133,7 +133,7 @@ class Change:
     change_pct: ConfidenceInterval
     """In percent of the baseline."""
     share: float
-    """Of the GPU time, on the side where it is larger; of times that are no such work 1."""
+    """The share of the GPU time, on the side where it is larger; 1 for times that are not GPU work."""
 
     @property
     def is_noise(self) -> bool:

@@ -33,7 +33,7 @@ class Side:
     iterations: tuple[tuple[int, int], ...]
     """Of each session how many iterations; empty where whole runs are compared."""
     whole: Profile
-    """What was given, with the work that lies in no iteration."""
+    """The given profile, including work outside of iterations."""
     left_out_ns: int
     """GPU time that belongs to no counted iteration, and so is not compared."""
 
@@ -60,7 +60,7 @@ class Sides:
     per_iteration: bool
     """Sums are divided by the number of iterations of their session."""
     why: str
-    """Whether sums are per iteration or per run, and why, in words."""
+    """A text on whether sums are per iteration or per run, and why."""
 
     @property
     def left_out(self) -> str:

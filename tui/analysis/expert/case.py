@@ -307,7 +307,7 @@ class Case:
 
     @cached_property
     def _printed_pct(self) -> float:
-        """What the printed shares of GPU work add up to; 100 where none are printed."""
+        """The sum of the printed shares of GPU work; 100 if none are printed."""
         shares = self.profile["summary"].filter(pl.col("section") == "gpu")["time_pct"].drop_nulls()
         return float(shares.sum()) if shares.len() and self.profile["activities"].is_empty() else 100.0
 
@@ -338,7 +338,7 @@ class Case:
 
     @cached_property
     def vendor(self) -> str:
-        """Who made the GPUs: NVIDIA where nothing says otherwise."""
+        """The vendor of the GPUs; NVIDIA unless the input says otherwise."""
         known = {Tool.ROCPROF: "AMD", Tool.UNITRACE: "Intel", Tool.ASCEND: "Huawei"}
         named = self.facts["vendor"].drop_nulls()
         return str(named[0]) if named.len() else session_vendor(self.profile) or known.get(self.tool, "NVIDIA")
@@ -386,7 +386,7 @@ class Case:
 
     @cached_property
     def iterations_are(self) -> str:
-        """Where iterations are from, in words, where they are not recorded."""
+        """How iterations were found, as text, if they are not recorded."""
         known_sources = set(sources(self.profile).values())
         if "key" in known_sources:
             return f"those that end with {self.profile.aggregation.key}"
@@ -455,7 +455,7 @@ class Case:
 
     @cached_property
     def whole_words(self) -> str:
-        """What `whole_ns` is, in words."""
+        """The name of `whole_ns`."""
         return "wall time" if self.wall_ns else "GPU time" if self.all_gpu_ns >= self.api_ns else "API time"
 
     @cached_property
@@ -488,7 +488,7 @@ class Case:
 
     @cached_property
     def wall_words(self) -> str:
-        """What `of_wall` is a share of, in words."""
+        """The name of what `of_wall` is a share of."""
         return "wall time" if self.busy.height < 2 else f"wall time of {self.busy.height} GPUs"
 
     @cached_property

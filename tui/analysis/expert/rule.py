@@ -31,7 +31,7 @@ class Limit:
     """As ``busy_pct``: the unit is in the name."""
     value: float
     says: str
-    """What it is compared with, in words."""
+    """The name of the value that is compared."""
     source: str
     """Who uses this value, or why it was chosen."""
 
@@ -187,7 +187,7 @@ EVIDENCE_ROWS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The rule holds: there is something to do or to know."""
+    """The rule found something."""
 
     problem: str
     """What is wrong, with the figures of this profile."""

@@ -122,7 +122,7 @@ class HostCalls:
     """Times with any call active."""
     by_class: dict[ApiClass, IntervalSet]
     by_name: dict[str, IntervalSet]
-    """Of the most costly calls, the most costly first."""
+    """The functions of the calls with most time, most time first."""
 
     def in_intervals(self, intervals: IntervalSet) -> pl.DataFrame:
         """Return the CPU's activity in each interval.

@@ -264,7 +264,7 @@ class Iterations:
     numbers: pl.Series | None
     """The iteration of each activity, where it differs from the frame ``activities``."""
     sources: Mapping[int, str]
-    """For sessions whose iterations are not recorded: where they are from, in words."""
+    """For sessions whose iterations are not recorded: how they were found, as text."""
 
 
 def iterations(profile: Profile) -> pl.DataFrame:

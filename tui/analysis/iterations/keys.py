@@ -191,7 +191,7 @@ def _work_edges(
     """Return the edges after each run of a kernel or copy."""
     del profile, session
     runs = _most_frequent_lane(work.filter(pl.col(key.column) == key.name).drop_nulls("start_ns"), ["device", "stream"])
-    # An edge lies after the key itself, even if that took no time.
+    # An edge is after the key itself, even if the key took no time.
     end = (runs["start_ns"] + runs["duration_ns"].fill_null(0)).to_numpy()
     order = np.argsort(end, kind="stable")
     runs, end = runs[order], np.maximum(end, runs["start_ns"].to_numpy() + 1)[order]

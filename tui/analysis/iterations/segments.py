@@ -47,7 +47,7 @@ class Cut:
     source: str
     """Where the phases are from: ``found``, ``key`` or ``whole run``."""
     reason: str
-    """How that was found, in words."""
+    """A text on how that was found."""
     name: str | None = None
     """What marks their ends, where that is one name."""
 

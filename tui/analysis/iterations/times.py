@@ -298,7 +298,7 @@ def _uses(profile: Profile) -> pl.DataFrame:
     for line in adjusted_timelines(profile):
         lines.setdefault(line.session, []).append(line)
     host, with_memory = host_times(profile), records_memory(profile)
-    # Rows of a session stand one after the other.
+    # Rows of a session are adjacent.
     parts = [
         _of_session(part, lines.get(session, []), use, host.get(session, {}), memory_is_recorded=session in with_memory)
         for (session,), part in rows.group_by("session", maintain_order=True)

@@ -240,7 +240,7 @@ ITERATION_OPS: Final = TableSpec(
     "Ops of the iteration",
     (
         *columns("op", "gpu_ns", "time_pct"),
-        # Of the same name it distinguishes the ops of the backward pass.
+        # Distinguishes ops of the backward pass with the same name.
         replace(COLUMNS["direction"], priority=2),
         replace(COLUMNS["kernels_launched"], priority=2),
         *columns("tc_kernels", "tc_ns"),

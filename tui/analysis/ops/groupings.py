@@ -173,7 +173,7 @@ CONFIGS: Final = TableSpec(
         ),
         *columns("line"),
     ),
-    # Equal sizes of shared memory can be made up differently, and are rounded in words.
+    # Equal sizes of shared memory can have different parts, and texts are rounded.
     key=("session", "config", "static_shared_bytes", "dynamic_shared_bytes", "shared_bytes"),
     sort=(("total_ns", True),),
     weight="total_ns",
@@ -346,9 +346,9 @@ class Grouping:
     key: tuple[str, ...]
     """The columns that a row and its group share."""
     without: str = ""
-    """The column of the groups that holds what stands in the first column of rows of no op."""
+    """The column of the groups whose value is in the first column of rows without an op."""
     why_not: Callable[[Profile], str] = lambda _profile: ""
-    """Why it is not available here, in words; empty if it is."""
+    """Return why the grouping is not available; empty if it is."""
 
     def group_of(self, profile: Profile, row: Mapping[str, Any]) -> int:
         """Return the number of the group of a row of `rows`; `NO_GROUP` where no GPU work is in it."""

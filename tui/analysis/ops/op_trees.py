@@ -554,7 +554,7 @@ class TreeGrouping:
     tree: Callable[[Profile], pl.DataFrame]
     """As `op_forest`."""
     why_not: Callable[[Profile], str]
-    """Why it is not available here, in words; empty if it is."""
+    """Return why the grouping is not available; empty if it is."""
 
 
 def _no_ops(profile: Profile) -> str:
@@ -604,7 +604,7 @@ class NamedGrouping(Protocol):
 
     @property
     def why_not(self) -> Callable[[Profile], str]:
-        """Why it is not available for a profile, in words; empty if it is."""
+        """Return why the grouping is not available for a profile; empty if it is."""
 
 
 GroupingT = TypeVar("GroupingT", bound=NamedGrouping)

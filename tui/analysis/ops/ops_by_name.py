@@ -400,7 +400,7 @@ class Coverage:
     no_op_ns: int
     """Of sessions that record ops, what none of them launched."""
     unknown_ns: int
-    """Of kernels that no rule knows."""
+    """The time of kernels that no rule matches."""
 
     @property
     def total_ns(self) -> int:

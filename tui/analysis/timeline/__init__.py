@@ -1,1 +1,1 @@
-"""Streams and threads over time: the lanes, what a slice of time holds, what lies under a cursor."""
+"""Streams and threads over time: the lanes, the contents of a time slice, the item under a cursor."""

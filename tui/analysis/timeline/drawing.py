@@ -36,7 +36,7 @@ class Bins:
     busy_ns: Ints
     """How much of each something was active."""
     looks: Kinds
-    """What took most of it, or what started first where nothing took time; `NOTHING` if there is none."""
+    """The item with most time in it, or the first one if none took time; `NOTHING` if there is none."""
     begun: Ints
     """How many items started in each."""
     by_kind: Ints

@@ -36,14 +36,14 @@ class ItemKind(IntEnum):
     TENSOR = 0
     """A kernel that uses tensor cores."""
     KERNEL = 1
-    """A kernel that does not, or of which it is not known."""
+    """A kernel that does not use tensor cores, or for which it is unknown."""
     GRAPH = 2
     """A whole CUDA graph."""
     COMMUNICATION = 3
     TO_GPU = 4
     FROM_GPU = 5
     COPY = 6
-    """A copy within a GPU or between GPUs, of unified memory, or of which the direction is not known."""
+    """A copy within a GPU or between GPUs, of unified memory, or of unknown direction."""
     MEMSET = 7
     LAUNCH = 8
     SYNC = 9
@@ -130,7 +130,7 @@ class Segments:
     kinds: Kinds
     """The looks that there are."""
     _of_kind: Kinds
-    """Where in ``kinds`` each look stands."""
+    """The position of each look in ``kinds``."""
     _sums: Ints
     """For each block and kind the time of all segments of the blocks before it."""
 
@@ -309,7 +309,7 @@ class Lane:
     pid: int | None = None
     tid: int | None = None
     depth: int = 0
-    """How many items of the same kind and thread lie around each."""
+    """The number of enclosing items of the same kind and thread."""
 
     @property
     def frame(self) -> str:

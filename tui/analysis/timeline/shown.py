@@ -43,7 +43,7 @@ class ShownLanes:
 
     @property
     def until_ns(self) -> int:
-        """Where a window over all of it ends: what takes no time has a nanosecond there to stand in."""
+        """The end of a window over everything; an item without duration gets a nanosecond."""
         ends = (max(int(lane.reached[-1]), int(lane.starts[-1]) + 1) + self.shifts[lane.session] for lane in self.lanes)
         return max(ends, default=0)
 

@@ -32,11 +32,11 @@ class Window:
     """Cells of equal time, side by side."""
 
     begin_ns: int
-    """Where the time starts that can be looked at."""
+    """The start of the time that can be shown."""
     end_ns: int
     """Where it ends."""
     least_ns: int
-    """A cell has at least so much time: the coarsest step of the start times."""
+    """The minimum time of a cell: the coarsest resolution of start times."""
     cells: int
     """Cells on the screen."""
     cell_ns: int
@@ -150,7 +150,7 @@ _UNITS: Final = (SECONDS, MILLISECONDS, MICROSECONDS, NANOSECONDS)
 
 @dataclass(frozen=True, slots=True)
 class Ruler:
-    """What stands above the lanes."""
+    """The ruler above the lanes."""
 
     base_ns: int
     """What the labels count from; 0: the clock's own zero."""
@@ -289,7 +289,7 @@ def _utilization(_: Profile, shown: ShownLanes) -> Iterator[Track]:
     of_gpus: dict[tuple[int, int | None], Lane] = {}
     for lane in shown.lanes:
         if lane.on_gpu:
-            # The lane of all streams, if there is one, stands before those of its streams.
+            # The lane of all streams, if any, comes before those of its streams.
             of_gpus.setdefault((lane.session, lane.device), lane)
 
     def shares(edges: Ints) -> Floats:

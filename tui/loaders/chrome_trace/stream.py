@@ -246,7 +246,7 @@ def looks_like_trace(head: bytes) -> bool:
 
 
 def object_members(data: bytes) -> tuple[dict[str, Any], bool]:
-    """Return the members of an object of which only a part of the text is given.
+    """Return the members of an object from a part of its text.
 
     Args:
         data: The text before or after the list of events; braces, quotes or commas may be missing.

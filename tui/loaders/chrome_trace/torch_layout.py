@@ -255,7 +255,7 @@ class Args:
 
 @dataclass(slots=True)
 class TorchLayout:
-    """The events of a text, most of which have the layout."""
+    """The events of a text; most have the layout."""
 
     lines: Ints
     """The line of the text in which each event begins, from 1."""

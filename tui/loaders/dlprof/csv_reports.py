@@ -98,7 +98,7 @@ def bare(text: str) -> str:
 
 
 def part_of(text: str) -> str | None:
-    """Return the part whose title, or a row of which, a line is; None for other lines.
+    """Return the part to which a title or row belongs; None for other lines.
 
     >>> part_of("Iterations"), part_of('"GPU Count","2"'), part_of(",GPU Time (ns),CPU Time (ns),# Ops"), part_of("GPU")
     ('Iterations', 'System Config', 'All Ops', None)

@@ -250,7 +250,7 @@ class _ParallelReader:
                 self._discard(used[0])
 
     def _take(self) -> int | None:
-        """Wait for memory and take the next file; None if no more is to be read."""
+        """Wait for memory and take the next file; None if there is none."""
         with self._changed:
             while True:
                 state = self._state

@@ -113,7 +113,7 @@ def _facts(cells: CellValues) -> pl.Series:
 
 
 def _kernel_trace(cells: CellValues) -> pl.DataFrame:
-    """Return columns of ``activities``; ``device`` as it stands."""
+    """Return columns of ``activities``; ``device`` is unchanged."""
     shapes = {}
     for axis in "xyz":
         block = cells.whole(f"workgroup_size_{axis}", pl.Int32())

@@ -25,7 +25,7 @@ class LinePiece:
 
     data: bytes
     covered: int
-    """The bytes of the stream that it stands for; not those of `data` if a line was cut or a newline added."""
+    """The number of bytes of the stream; differs from `data` if a line was cut or a newline added."""
     cut_line_size: int = 0
     """The full size of its last line if only its beginning is in `data`; otherwise 0."""
     ends_within_line: bool = False

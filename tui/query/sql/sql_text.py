@@ -29,7 +29,7 @@ class Token:
 
     kind: TokenKind
     text: str
-    """As it stands; of a quoted name, what is in the quotes."""
+    """The text of the token; of a quoted name, the text within the quotes."""
     start: int
     """In characters from 0."""
     end: int

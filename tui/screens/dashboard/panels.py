@@ -65,20 +65,20 @@ class StatStrip(Widget, can_focus=True):
             self.fact = fact
 
     class Opened(_OfFact):
-        """The user wants the rows behind a figure."""
+        """The user asked for the rows behind a figure."""
 
     class Highlighted(_OfFact):
-        """The cursor is on another figure."""
+        """The cursor moved to another figure."""
 
     class DetailRequested(_OfFact):
-        """The user wants to know what a figure is."""
+        """The user asked for the meaning of a figure."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._facts: tuple[Fact, ...] = ()
         self._unknown: tuple[Fact, ...] = ()
         self._short = 0
-        """How many of the figures stand in columns: the first ones."""
+        """The number of figures, from the first, that are in columns."""
         self._cursor = 0
 
     @property
@@ -272,16 +272,16 @@ class ChartPanel(Panel):
             return entry_details(self.entry, self.panel.metric)
 
     class Opened(_Of):
-        """The user opens a line."""
+        """The user opened a line."""
 
     class Highlighted(_Of):
-        """The cursor is on another line."""
+        """The cursor moved to another line."""
 
     class DetailRequested(_Of):
-        """The user wants the details of a line."""
+        """The user asked for the details of a line."""
 
     class SortRequested(Message):
-        """The user wants the lines in another order."""
+        """The user asked for another order."""
 
         def __init__(self, panel: ChartPanel) -> None:
             super().__init__()
@@ -420,13 +420,13 @@ class StatPanel(Panel):
             self.details = details
 
     class Opened(_Of):
-        """The user wants the rows behind a figure."""
+        """The user asked for the rows behind a figure."""
 
     class Highlighted(_Of):
-        """The cursor is on another figure."""
+        """The cursor moved to another figure."""
 
     class DetailRequested(_Of):
-        """The user wants to know what a figure is."""
+        """The user asked for the meaning of a figure."""
 
     def __init__(self, title: str, *, id: str) -> None:  # noqa: A002
         self._strip = StatStrip(id=id.removesuffix("-panel"))

@@ -319,7 +319,7 @@ def _computing(case: Case) -> IntervalSet:
 
 
 def _within_span(case: Case, blocked: IntervalSet) -> int:
-    """Return how much of some time lies between the first start and the last end of GPU work, ns."""
+    """Return the part of some time between the first start and the last end of GPU work, ns."""
     first, last = int_or_zero(case.busy["first_ns"].min()), int_or_zero(case.busy["last_ns"].max())
     return int(blocked.within(np.array([first]), np.array([last]))[0])
 

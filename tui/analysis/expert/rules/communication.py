@@ -432,7 +432,7 @@ def step_parts(case: Case) -> str:
 
 
 def _of_steps(case: Case, part_ns: float) -> str:
-    """A part of the steps in words: its share, and how long it and all of them are."""
+    """Return a text on a part of the steps: its share, its time and the time of all."""
     ranks = _ranks(case).height
     share, _, times = share_text(part_ns, known_sum(case.steps["total_ns"])).partition(" ")
     return f"{share} of the step time {f'of {ranks} ranks ' if ranks > 1 else ''}{times}"

@@ -295,7 +295,7 @@ def judge_what_repeats(case: Case, first: int, last: int) -> str:
 
 
 def of_start_up(case: Case, found: Found, rows: pl.DataFrame) -> Found:
-    """A finding as one of start-up, where most of the time that it is about lies before the first warm iteration.
+    """Return a finding as one of start-up, if most of its time is before the first warm iteration.
 
     Args:
         case: The run.

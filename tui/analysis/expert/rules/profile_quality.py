@@ -52,7 +52,7 @@ def impossible_copy_rates(case: Case) -> Verdict:
         return CannotTell("unknown GPU memory bandwidth: name the GPU with --gpu")
     slack = case.limit("Q1", "times")
     reached = known.with_columns((1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"))
-    # A copy within the device reads and writes: its bytes count once here, so nothing possible is called impossible.
+    # A copy within the device reads and writes; its bytes are counted once, so that no possible rate is reported.
     wrong = reached.filter(pl.col("rate") > slack * pl.col("memory_bandwidth"))
     numbers = {"rows": wrong.height, "checked": known.height, "largest_rate": float_or_zero(reached["rate"].max())}
     if wrong.is_empty():

@@ -220,7 +220,7 @@ class Chain:
     busy_ns: int
     """Of that, how long the GPU had any work."""
     window_ns: int
-    """From begin to end of the launches that were looked at."""
+    """The time from the first to the last of the examined launches."""
 
     @property
     def idle_ns(self) -> int:
