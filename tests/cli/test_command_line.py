@@ -50,7 +50,7 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         (["formats", "x"], "proftui: unrecognized arguments: x\n         proftui formats --help\n"),
         (["diff", "x"], "proftui: diff compares two files, A and B\n"),
         (["report", "-"], "proftui: standard input (-) is a terminal\n         for example: nvprof ./app 2>&1 | "),
-        (["report", ".", "--view", "profiles", "--format", "html"], "proftui: the list of profiles is no HTML page\n"),
+        (["report", ".", "--view", "profiles", "--format", "html"], "proftui: the list of profiles has no HTML form\n"),
         (["report", "a.log", "--view", "profiles"], "proftui: --view profiles lists one folder\n"),
         (["report", "LOG", "--format", "html", "--limit", "1"], "proftui: an HTML page holds the whole view\n"),
         (["report", "LOG", "--limit", "0"], "proftui: argument --limit: 0: expected a number from 1\n"),

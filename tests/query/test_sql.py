@@ -93,7 +93,7 @@ def test_show_tables_lists_rows_and_columns() -> None:
             "ns",
         ),
         ("select 'a", "line 1, column 8: the text that begins here has no closing quote", "as: SELECT"),
-        ("select from kernels", "the query asks for no column", "as: SELECT"),
+        ("select from kernels", "the query selects no column", "as: SELECT"),
         (
             "select 1 as a from kernels where calls > '3'",
             "a text is compared with a number: calls > '3'",

@@ -107,7 +107,7 @@ async def test_figures_that_are_not_known_say_why_and_what_records_them() -> Non
         # No sign says that figures are folded if there are none.
         assert "GPU time ms ▼" in screen_text(pilot.app)
         await press(pilot, "z")
-        assert "no time of a call is known to unfold" in screen_text(pilot.app)
+        assert "no times of single calls are known" in screen_text(pilot.app)
 
 
 async def test_the_arrangement_is_returned_to_with_its_signs() -> None:

@@ -280,7 +280,7 @@ async def test_sessions_that_do_not_add_up_have_no_shares() -> None:
         app.pane.model.excluded_sessions = (1,)
         await pilot.press("percent_sign")
         assert not app.pane.state.as_share
-        assert app.toasts == ["these sessions do not add up: choose one with S to see its shares"]
+        assert app.toasts == ["No shares over several sessions: choose one with S."]
 
 
 # --- from run to run ----------------------------------------------------------------------------------------

@@ -348,7 +348,7 @@ async def test_a_filter_that_breaks_down_is_reported(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(model, "apply", broken_apply)
         app.pane.change(filter="gemm")
         await until(pilot, lambda: bool(app.toasts))
-        assert app.toasts == ["that did not work: of [all] things"]
+        assert app.toasts == ["failed: of [all] things"]
         assert len(app.names) == 8
 
 

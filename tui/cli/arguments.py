@@ -121,7 +121,7 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
         return parser
     if command == "cache":
-        parser.add_argument("action", choices=("list", "clear"))
+        parser.add_argument("action", choices=("list", "clear"), help="list the cached files, or delete them all")
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
         return parser
     if command == "mcp":
@@ -247,14 +247,14 @@ def _diff(parser: argparse.ArgumentParser) -> None:
 def _baseline(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     save = actions.add_parser("save", help="save the times of several runs, a file for each")
-    save.add_argument("name", metavar="NAME")
+    save.add_argument("name", metavar="NAME", help="the name of the baseline")
     _files(save)
     save.add_argument("--overwrite", action="store_true", help="replace a baseline of this name")
     _common(save)
     listed = actions.add_parser("list", help="list the baselines")
     listed.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     removed = actions.add_parser("rm", help="remove a baseline; in an object store an empty file remains")
-    removed.add_argument("name", metavar="NAME")
+    removed.add_argument("name", metavar="NAME", help="the name of the baseline")
     for action in (save, listed, removed):
         _baseline_dir(action)
 

@@ -72,7 +72,7 @@ def report(options: argparse.Namespace) -> int:
     is_one_table = wants_one_table(options)
     if options.view == PROFILES:
         if format_name == "html":
-            raise ProftuiError("the list of profiles is no HTML page", "--format text, markdown or json")
+            raise ProftuiError("the list of profiles has no HTML form", "--format text, markdown or json")
         _write_report(profiles_report(options, style_of(options.color)), format_name, options)
         return 0
     if is_one_table and format_name == "html":

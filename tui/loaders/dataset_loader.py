@@ -457,7 +457,7 @@ class DatasetLoader:
         Raises:
             ProftuiError: Always: the folder must be named.
         """
-        raise ProftuiError(f"{source.called}: is no dataset", "name the folder that proftui convert wrote")
+        raise ProftuiError(f"{source.called}: is not a dataset", "name the folder that proftui convert wrote")
 
     def load_folder(self, path: str, report: Report = keep_going, cache: ProfileCache | None = None) -> Profile:
         """Read a dataset.

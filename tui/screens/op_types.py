@@ -164,7 +164,7 @@ class OpTypesScreen(ViewScreen):
         pane = self._pane
         if not known_figures(pane.frame):
             why = f": {NO_CALLS}: {how_to_record(self.profile, START_TIMES)}" if self._holds_totals() else ""
-            self.notify(f"no time of a call is known to unfold{why}", markup=False)
+            self.notify(f"no times of single calls are known{why}", markup=False)
             return
         here = pane.model.cursor_column
         folds: tuple[ColumnFold, ...] = tuple(fold for fold in FOLDS if fold.holds(here)) or FOLDS

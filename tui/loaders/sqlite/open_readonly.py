@@ -103,7 +103,7 @@ def opened(path: Path, called: str) -> OpenDatabaseFile:
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
     if not header.startswith(MAGIC) or len(header) < _HEADER_BYTES:
-        raise ProftuiError(f"{called}: is no whole SQLite database")
+        raise ProftuiError(f"{called}: is not a complete SQLite database")
     if header[_READ_VERSION] > _NEWEST_READ_VERSION:
         raise ProftuiError(
             f"{called}: was written by an SQLite newer than this one ({sqlite3.sqlite_version})",

@@ -150,7 +150,7 @@ def run(text: str, tables: SqlTables) -> pl.DataFrame:
     try:
         width = len(found.collect_schema())
         if not width:
-            raise ProftuiError("the query asks for no column", EXAMPLE)
+            raise ProftuiError("the query selects no column", EXAMPLE)
         if "JOIN" not in found.explain(optimized=False):
             return found.collect()
         most = min(MAX_ROWS, MAX_VALUES // width)

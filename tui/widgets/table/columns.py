@@ -132,7 +132,7 @@ class ColumnChooser(Dialog[ColumnChoice]):
         """Return the column under the cursor; empty, with a message, if it cannot be hidden."""
         name = self._columns[self._place()].name
         if name == self._always:
-            self.notify("this column always stays; n puts it first or last", markup=False)
+            self.notify("This column cannot be hidden. n moves it to the end or the start.", markup=False)
             return ""
         return name
 
@@ -265,7 +265,7 @@ class ArrangementController:
     def toggle_small(self) -> None:
         """Hide or show rows with a negligible share."""
         if self._model.spec.weight not in self._model.frame.columns:
-            self._pane.notify("this table has no time to tell small rows by", markup=False)
+            self._pane.notify("No small rows: this table has no times.", markup=False)
             return
         self._pane.change(hides_small=not self._model.state.hides_small)
 
@@ -286,7 +286,7 @@ class ArrangementController:
     def toggle_share(self) -> None:
         """Show durations as times, as shares of all rows, or as shares of the shown rows."""
         if self._model.spec.weight not in self._model.frame.columns:
-            self._pane.notify("this table has no total to take shares of", markup=False)
+            self._pane.notify("No shares: this table has no total.", markup=False)
             return
         state = self._model.state
         is_part = len(self._model.rows) < self._model.frame.height
@@ -294,7 +294,7 @@ class ArrangementController:
             self._pane.change(as_share=True, share_of_shown=False)
             if self._model.share_of is None and not self._pane.is_pending:
                 self._pane.change(as_share=False)
-                self._pane.notify("these sessions do not add up: choose one with S to see its shares", markup=False)
+                self._pane.notify("No shares over several sessions: choose one with S.", markup=False)
         elif is_part and not state.share_of_shown:
             self._pane.change(share_of_shown=True)
         else:

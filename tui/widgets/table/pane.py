@@ -356,7 +356,7 @@ class TablePane(Vertical):
         if event.state is WorkerState.ERROR and event.worker.group == filtering.APPLY_GROUP:
             event.stop()
             self._give_up()
-            self.notify(plain(f"that did not work: {event.worker.error}"), severity="error", markup=False)
+            self.notify(plain(f"failed: {event.worker.error}"), severity="error", markup=False)
 
     def _give_up(self) -> None:
         self.filtering.cancel()
