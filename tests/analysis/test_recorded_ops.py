@@ -374,7 +374,7 @@ def test_what_the_calls_of_an_op_were_like() -> None:
             op("FBackward0", 50, 9, forward=1),
         )
     )
-    result = op_calls(found, session=0, op="f", most=1)
+    result = op_calls(found, session=0, op="f", limit=1)
     assert (result.input_shapes.most, result.input_shapes.others) == ((Value("[[1]]", 2),), 1)
     assert result.stack.most == (Value("a.py(1);b.py(2)", 1),)
     assert (result.parent.most, result.children.most) == ((Value("outer", 2),), (Value("g", 1),))

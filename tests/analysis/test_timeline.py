@@ -303,8 +303,8 @@ def test_names_are_found_in_all_lanes_in_order_of_time() -> None:
     assert hits.step(300, None, 1) == 0
     assert hits.step(5, None, -1) == 2
     assert find_name(made, shown, "Memcpy").starts.tolist() == [10]
-    assert find_name(made, shown, "relu", whole=True).starts.tolist() == [250, 900]
-    assert find_name(made, shown, "rel", whole=True).step(0, None, 1) is None
+    assert find_name(made, shown, "relu", is_exact=True).starts.tolist() == [250, 900]
+    assert find_name(made, shown, "rel", is_exact=True).step(0, None, 1) is None
     assert hits.by_lane[1].in_cells(np.array([0, 100, 140, 200])).tolist() == [False, True, False]
 
 

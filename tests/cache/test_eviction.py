@@ -119,7 +119,7 @@ def test_what_is_kept_by_name_goes_last_though_it_was_not_used_for_longest(log: 
     for path in copies(log, 3):
         keep(path)
     oldest = entry.entries()[-1]
-    entry.evict(most=oldest.bytes, keep=oldest.name)
+    entry.evict(max_bytes=oldest.bytes, keep=oldest.name)
     assert [one.name for one in entry.entries()] == [oldest.name]
 
 
@@ -258,7 +258,7 @@ def test_what_a_killed_writer_leaves_is_not_believed_or_is_whole(log: str, after
             os.utime(cached, (1, 1))
     keep(log)
     assert kept_of(log)
-    entry.evict(most=1 << 40)
+    entry.evict(max_bytes=1 << 40)
     assert not [entry for entry in entries() if entry.name.endswith(secure_files.PART)]
 
 

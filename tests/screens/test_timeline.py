@@ -435,7 +435,7 @@ async def test_only_what_is_looked_for_now_is_gone_to(monkeypatch: pytest.Monkey
     def find_slowly(profile: Profile, shown: ShownLanes, text: str, *, whole: bool) -> Hits:
         if text == "gemm":
             held.wait()
-        return find_name(profile, shown, text, whole=whole)
+        return find_name(profile, shown, text, is_exact=whole)
 
     monkeypatch.setattr(timeline, "find_name", find_slowly)
     async with opened_profile(loop(), view="timeline") as pilot:

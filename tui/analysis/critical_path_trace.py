@@ -271,14 +271,14 @@ def part_basis(profile: Profile) -> Basis:
     return Basis(made, f"iteration {number} is that of median duration; for {others}: --iterations, or :iterations")
 
 
-def _part(whole: Profile, steps: pl.DataFrame) -> Profile:
+def _part(whole_profile: Profile, steps: pl.DataFrame) -> Profile:
     """Return all work in the time of some iterations and of the ones before, in the sessions whose clock is known."""
-    frames = dict(whole.frames)
+    frames = dict(whole_profile.frames)
     if steps.is_empty():
-        frames |= {name: whole[name].clear() for name in ("activities", "api_calls", "ops")}
-        return replace(whole, frames=frames, steps=steps, all_iterations=None)
-    assert whole.steps is not None, "part_basis fills it"
-    origins = dict(whole["sessions"].select("session", "origin_ns").iter_rows())
+        frames |= {name: whole_profile[name].clear() for name in ("activities", "api_calls", "ops")}
+        return replace(whole_profile, frames=frames, steps=steps, all_iterations=None)
+    assert whole_profile.steps is not None, "part_basis fills it"
+    origins = dict(whole_profile["sessions"].select("session", "origin_ns").iter_rows())
     times = []
     for (session,), own in steps.group_by("session", maintain_order=True):
         origin = origins[session]
@@ -286,7 +286,9 @@ def _part(whole: Profile, steps: pl.DataFrame) -> Profile:
             pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("duration_ns")).max().alias("last")
         ).row(0)
         of_session = pl.col("session") == session
-        before = whole.steps.filter(of_session, pl.col("start_ns") < first).select(pl.col("start_ns").max()).item()
+        before = (
+            whole_profile.steps.filter(of_session, pl.col("start_ns") < first).select(pl.col("start_ns").max()).item()
+        )
         since = first if before is None else before
         shifts = (
             {session: 0} if origin is None else {other: origin - at for other, at in origins.items() if at is not None}
@@ -311,8 +313,8 @@ def _part(whole: Profile, steps: pl.DataFrame) -> Profile:
             chosen |= pl.col("correlation").is_in(launching.implode()) & pl.col("session").is_in(
                 span["session"].implode()
             )
-        frames[name] = filter_rows(whole[name], chosen)
-    return replace(whole, frames=frames, steps=steps, all_iterations=None)
+        frames[name] = filter_rows(whole_profile[name], chosen)
+    return replace(whole_profile, frames=frames, steps=steps, all_iterations=None)
 
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
@@ -477,14 +479,14 @@ def _stream_numbers(work: pl.DataFrame) -> Ints:
     return work["stream"].fill_null(-1).to_numpy().astype(np.int64)
 
 
-def _add_recorded_waits(one: _Starts, calls: pl.DataFrame, streams: Ints | None, shift: int) -> bool:
+def _add_recorded_waits(activities: _Starts, calls: pl.DataFrame, streams: Ints | None, shift: int) -> bool:
     """Find the activities that waited for those of other streams, as the input records it.
 
     The first activity that is launched into the waiting stream after the wait waits for the last one that was launched
     into the other stream before the event was recorded.
 
     Args:
-        one: The activities; gets the waits.
+        activities: The activities; gets the waits.
         calls: With what they waited for.
         streams: The stream of each activity; None where its number may be that of several.
         shift: Of the session.
@@ -497,51 +499,51 @@ def _add_recorded_waits(one: _Starts, calls: pl.DataFrame, streams: Ints | None,
         return False
     record = launching_rows(waiting["awaited_call"], calls)
     starts = calls["start_ns"].to_numpy() + shift
-    by_launch = _ByLaunch(one, streams)
+    by_launch = _ByLaunch(activities, streams)
     columns = waiting.select(pl.col("start_ns") + shift, "waiting_stream", "awaited_stream").iter_rows()
     for (at, stream, other_stream), recorded in zip(columns, record.tolist(), strict=True):
         if recorded < 0:
             continue
         activity, other = by_launch.first_after(stream, at), by_launch.last_before(other_stream, starts[recorded])
         # Contradicting times mean that the link is wrong.
-        if activity < 0 or other < 0 or stream == other_stream or one.end[other] > one.start[activity]:
+        if activity < 0 or other < 0 or stream == other_stream or activities.end[other] > activities.start[activity]:
             continue
-        one.waits.setdefault(activity, []).append(other)
-        ended = int(one.end[other])
-        if ended > one.ready[activity]:
-            one.ready[activity] = ended
-            one.decided[activity], one.before[activity] = Start.WAIT, other
+        activities.waits.setdefault(activity, []).append(other)
+        ended = int(activities.end[other])
+        if ended > activities.ready[activity]:
+            activities.ready[activity] = ended
+            activities.decided[activity], activities.before[activity] = Start.WAIT, other
     return True
 
 
-def _infer_stream_waits(one: _Starts, calls: pl.DataFrame, shift: int) -> None:
+def _infer_stream_waits(activities: _Starts, calls: pl.DataFrame, shift: int) -> None:
     """Infer where an activity waited for one of another stream: within a graph, and after calls of waits, by times.
 
     Args:
-        one: The activities; gets the waits.
+        activities: The activities; gets the waits.
         calls: Among them those of waits that the input does not record.
         shift: Of the session.
     """
-    start, end, launch, call = one.start, one.end, one.launch, one.call
+    start, end, launch, call = activities.start, activities.end, activities.launch, activities.call
     is_wait = calls["name"].cast(pl.String).str.contains(_STREAM_WAIT).fill_null(False).to_numpy()
     waits = np.flatnonzero(is_wait)
     by_end = np.argsort(end, kind="stable")
     ends = end[by_end]
     same_launch = np.flatnonzero(_turn_in_launch(call) > 0)
-    unexplained = set(same_launch[(one.decided == Start.LAUNCH)[same_launch]].tolist())
+    unexplained = set(same_launch[(activities.decided == Start.LAUNCH)[same_launch]].tolist())
     if len(waits):
         wait_threads = thread_codes(calls["pid"], calls["tid"])[waits]
         wait_times = calls["start_ns"].to_numpy()[waits] + shift
         order = np.lexsort((wait_times, wait_threads))
         wait_threads, wait_times = wait_threads[order], wait_times[order]
-        candidates = np.flatnonzero((start - one.ready > one.latency) & (launch > _EARLIEST))
+        candidates = np.flatnonzero((start - activities.ready > activities.latency) & (launch > _EARLIEST))
         for at in candidates.tolist():
             low, high = (
-                np.searchsorted(wait_threads, one.thread[at], "left"),
-                np.searchsorted(wait_threads, one.thread[at], "right"),
+                np.searchsorted(wait_threads, activities.thread[at], "left"),
+                np.searchsorted(wait_threads, activities.thread[at], "right"),
             )
             place = low + int(np.searchsorted(wait_times[low:high], launch[at])) - 1
-            own = launch[one.previous[at]] if one.previous[at] >= 0 else _EARLIEST
+            own = launch[activities.previous[at]] if activities.previous[at] >= 0 else _EARLIEST
             if place >= low and wait_times[place] > own:
                 unexplained.add(at)
     for at in sorted(unexplained):
@@ -549,33 +551,33 @@ def _infer_stream_waits(one: _Starts, calls: pl.DataFrame, shift: int) -> None:
         for position in range(last, max(last - _MAX_STEPS_BACK, -1), -1):
             other = int(by_end[position])
             same = call[other] == call[at] and call[at] >= 0 and start[other] < start[at]
-            if end[other] <= one.ready[at] and not same:
+            if end[other] <= activities.ready[at] and not same:
                 break
-            if one.stream[other] != one.stream[at] and (launch[other] < launch[at] or same):
-                one.decided[at], one.before[at], one.inferred[at] = Start.WAIT, other, True
-                one.waits.setdefault(at, []).append(other)
+            if activities.stream[other] != activities.stream[at] and (launch[other] < launch[at] or same):
+                activities.decided[at], activities.before[at], activities.inferred[at] = Start.WAIT, other, True
+                activities.waits.setdefault(at, []).append(other)
                 break
 
 
 def _blocked_calls(
-    one: _Starts, calls: pl.DataFrame, streams: Ints | None, shift: int
+    activities: _Starts, calls: pl.DataFrame, streams: Ints | None, shift: int
 ) -> dict[int, tuple[list[int], list[int], list[int], list[int]]]:
     """Return the calls that returned when GPU work had ended: by thread, by end.
 
     Which work that was is recorded (a stream, an event, or the device), or it is what ended last before the return.
     """
-    end, launch = one.end, one.launch
+    end, launch = activities.end, activities.launch
     classes = classify_values(calls["name"], api_classes)
     begins = calls["start_ns"].to_numpy() + shift
     finishes = begins + calls["duration_ns"].to_numpy()
     threads = thread_codes(calls["pid"], calls["tid"])
     rows = calls["call_row"].to_numpy()
     last_own = np.full(calls.height, -1, np.int64)
-    own = one.call >= 0
+    own = activities.call >= 0
     by_end = np.argsort(end, kind="stable")
-    last_own[one.call[by_end][own[by_end]]] = by_end[own[by_end]]
+    last_own[activities.call[by_end][own[by_end]]] = by_end[own[by_end]]
     ends = end[by_end]
-    recorded = {} if streams is None else _last_awaited_work(one, calls, streams, shift)
+    recorded = {} if streams is None else _last_awaited_work(activities, calls, streams, shift)
     found: list[tuple[int, int, int, int, int]] = []
     for at in np.flatnonzero((classes == ApiClass.SYNC) | ((classes == ApiClass.COPY) & (last_own >= 0))).tolist():
         begin, finish = int(begins[at]), int(finishes[at])
@@ -600,7 +602,7 @@ def _blocked_calls(
     return by_thread
 
 
-def _last_awaited_work(one: _Starts, calls: pl.DataFrame, streams: Ints, shift: int) -> dict[int, int]:
+def _last_awaited_work(activities: _Starts, calls: pl.DataFrame, streams: Ints, shift: int) -> dict[int, int]:
     """Return the last work of the stream or event that each call waited for, as recorded; -1 for none.
 
     What waits for all of a device is not among them: that is the work that ends last.
@@ -610,7 +612,7 @@ def _last_awaited_work(one: _Starts, calls: pl.DataFrame, streams: Ints, shift: 
     )
     if waiting.is_empty():
         return {}
-    by_launch = _ByLaunch(one, streams)
+    by_launch = _ByLaunch(activities, streams)
     record = launching_rows(waiting["awaited_call"], calls)
     starts = calls["start_ns"].to_numpy() + shift
     found = {}

@@ -54,10 +54,10 @@ def _memory_work(call: Call, inputs: Sequence[int], out: Shape, out_type: str, f
     return Work(0, round(read + written), formula, "")
 
 
-def _tensors(call: Call, most: int = 3) -> list[int]:
+def _tensors(call: Call, limit: int = 3) -> list[int]:
     found = [
         index
-        for index in range(min(most, len(call.shapes)))
+        for index in range(min(limit, len(call.shapes)))
         if call.has(index) and index < len(call.types) and call.types[index] in ELEMENT_BYTES
     ]
     if not found:

@@ -90,14 +90,14 @@ class ProfileSession:
         """The chosen session with all its iterations, as the key cuts it."""
         return self._with_key(self.session, self.aggregation.key) if self.aggregation.is_part else self.profile
 
-    def take(self, whole: Profile, shown: Profile | None) -> None:
+    def take(self, whole_profile: Profile, shown: Profile | None) -> None:
         """Set the profile that was read.
 
         Args:
-            whole: Everything.
+            whole_profile: Everything.
             shown: What the views show of it, where that is known.
         """
-        self.whole_profile, self._profile = whole, shown
+        self.whole_profile, self._profile = whole_profile, shown
 
     def show_progress(self, what: str, words: str) -> None:
         """Show progress in the first line of the views.
@@ -155,7 +155,7 @@ class ProfileSession:
         """Whether a thread computes what the views are to show."""
         return any(worker.group == CHOOSE and not worker.is_finished for worker in self._app.workers)
 
-    def _choose_in_thread(self, request: int, whole: Profile, session: int | None, wanted: Aggregation) -> None:
+    def _choose_in_thread(self, request: int, whole_profile: Profile, session: int | None, wanted: Aggregation) -> None:
         take: Callable[[], None]
         try:
             profile = self._chosen(session, wanted)
@@ -163,14 +163,14 @@ class ProfileSession:
             take = partial(self._say, str(error), severity="error")
         else:
             take = partial(self._show_chosen, profile, session, wanted)
-        self._app.call_from_thread(self._take_choice, request, whole, take)
+        self._app.call_from_thread(self._take_choice, request, whole_profile, take)
 
-    def _take_choice(self, request: int, whole: Profile, take: Callable[[], None]) -> None:
+    def _take_choice(self, request: int, whole_profile: Profile, take: Callable[[], None]) -> None:
         # The selection or the files may have changed meanwhile.
         if request == self._request:
             self._request += 1
             self.show_progress("choosing", "")
-            if whole is self.whole_profile:
+            if whole_profile is self.whole_profile:
                 take()
             else:
                 self._say("The file was read again meanwhile. Choose again.", severity="warning")

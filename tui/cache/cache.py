@@ -135,7 +135,7 @@ class Cache:
             with suppress(OSError, UnicodeEncodeError):
                 size = sign(entry, path, fingerprint, frames, names)
                 if size <= (most := limit()):
-                    evict(most=most - size)
+                    evict(max_bytes=most - size)
                     remove_entry(folder, name)
                     os.rename(making, name, src_dir_fd=folder, dst_dir_fd=folder)
                     is_kept = True
@@ -170,9 +170,9 @@ class Cache:
                 size = sum(int(data.estimated_size()) for data in content.profile.frames.values())
                 if size <= most:
                     # Also before writing: otherwise the disk would have to hold both.
-                    evict(most=most - size)
+                    evict(max_bytes=most - size)
                     write_entry(name, content, self._stop.is_set)
-                    evict(most=most, keep=name)
+                    evict(max_bytes=most, keep=name)
 
     def write_behind(self, *before: Callable[[], object]) -> None:
         """Like `write`, in a low-priority thread; it also removes unfinished entries of killed runs.

@@ -425,18 +425,18 @@ def limit() -> int:
     )
 
 
-def evict(*, most: int, keep: str = "") -> None:
+def evict(*, max_bytes: int, keep: str = "") -> None:
     """Remove the least recently used entries above a size, and unfinished ones.
 
     Args:
-        most: The size to reach, in bytes.
+        max_bytes: The size to reach, in bytes.
         keep: An entry that is removed last.
     """
     with suppress(OSError), opened_folder() as within:
         size = 0
         for stored in sorted(entries(), key=lambda stored: stored.name != keep):
             size += stored.bytes
-            if size > most:
+            if size > max_bytes:
                 remove_entry(within, stored.name)
                 size -= stored.bytes
         remove_abandoned_entries()

@@ -458,22 +458,22 @@ def cache(options: argparse.Namespace) -> int:
     return 0
 
 
-def _as_json(one: CachedFile) -> dict[str, object]:
+def _as_json(entry: CachedFile) -> dict[str, object]:
     """Return the JSON of an entry: its file, and whether opening the file would use it."""
     from tui.cache.entry import fingerprint_of, program
     from tui.text import plain
 
-    path = None if one.manifest is None else os.fsdecode(bytes.fromhex(one.manifest.fingerprint.path))
-    if one.manifest is None or path is None:
+    path = None if entry.manifest is None else os.fsdecode(bytes.fromhex(entry.manifest.fingerprint.path))
+    if entry.manifest is None or path is None:
         state = "damaged"
-    elif one.manifest.program != program():
+    elif entry.manifest.program != program():
         state = "old"
     else:
         # An entry without inode is an address of an object store, which is not queried.
-        is_same = not one.manifest.fingerprint.inode or fingerprint_of(path) == one.manifest.fingerprint
+        is_same = not entry.manifest.fingerprint.inode or fingerprint_of(path) == entry.manifest.fingerprint
         state = "good" if is_same else "stale"
-    used = datetime.fromtimestamp(one.used_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return {"file": path and plain(path), "bytes": one.bytes, "used": used, "state": state}
+    used = datetime.fromtimestamp(entry.used_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return {"file": path and plain(path), "bytes": entry.bytes, "used": used, "state": state}
 
 
 WHOLE: Final = ("text", "markdown", "json")

@@ -130,12 +130,12 @@ def nested(thread: Ints, start: Ints, end: Ints, *, slack: int = 0) -> Nesting:
     return Nesting(in_input, depths, threads, origin, width, order, starts, ends, parent)
 
 
-def _parts(starts: Ints, ends: Ints, most: int) -> list[slice]:
+def _parts(starts: Ints, ends: Ints, max_parts: int) -> list[slice]:
     """Divide the sorted intervals into about ``most`` parts that do not overlap."""
-    if most == 1 or len(starts) < _PART_PAYS:
+    if max_parts == 1 or len(starts) < _PART_PAYS:
         return [slice(0, len(starts))]
     free = np.flatnonzero(starts[1:] >= np.maximum.accumulate(ends)[:-1]) + 1
-    wanted = np.arange(1, most) * len(starts) // most
+    wanted = np.arange(1, max_parts) * len(starts) // max_parts
     cuts = np.unique(free[np.minimum(np.searchsorted(free, wanted), len(free) - 1)]).tolist() if len(free) else []
     return [slice(*ends_of_part) for ends_of_part in pairwise([0, *cuts, len(starts)])]
 

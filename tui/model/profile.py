@@ -146,20 +146,20 @@ _WHOLE_NUMBERS: Final[Mapping[type[pl.DataType], tuple[Any, str]]] = {
 """The types for numpy and Arrow."""
 
 
-def compact_constants(data: pl.DataFrame, least: int = _MIN_ROWS) -> pl.DataFrame:
+def compact_constants(data: pl.DataFrame, min_rows: int = _MIN_ROWS) -> pl.DataFrame:
     """Return the same frame; a column whose values are all equal, or all null, takes no memory per row.
 
     Columns of numbers with one distinct value besides null share their memory.
 
     Args:
         data: Any frame.
-        least: The least number of rows, at least 1; smaller frames are unchanged.
+        min_rows: The least number of rows, at least 1; smaller frames are unchanged.
 
     >>> data = pl.DataFrame({"device": [0] * 100_000})
     >>> compact_constants(data).equals(data)
     True
     """
-    if data.height < least:
+    if data.height < min_rows:
         return data
     # Most columns have several values among the first rows.
     ends = data.select(pl.col(column).first().eq_missing(pl.col(column).last()) for column in data.columns).row(0)

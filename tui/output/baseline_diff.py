@@ -149,14 +149,14 @@ class BaselineDiff:
         return notes
 
 
-def _json(one: Change) -> dict[str, Any]:
+def _json(row: Change) -> dict[str, Any]:
     return {
-        "what": one.what,
-        "name": one.name or None,
-        "baseline_ns": _bounds(one.baseline),
-        "candidate_ns": _bounds(one.candidate),
-        "change_pct": _bounds(one.change_pct),
-        "may_be_noise": one.is_noise,
+        "what": row.what,
+        "name": row.name or None,
+        "baseline_ns": _bounds(row.baseline),
+        "candidate_ns": _bounds(row.candidate),
+        "change_pct": _bounds(row.change_pct),
+        "may_be_noise": row.is_noise,
     }
 
 
@@ -165,12 +165,12 @@ def _bounds(interval: ConfidenceInterval) -> dict[str, float | None]:
     return {name: value if abs(value) < float("inf") else None for name, value in values.items()}
 
 
-def _name(one: Change) -> str:
-    return shorten_symbol(plain(one.name), MAX_NAME) if one.name else _WORDS[one.what]
+def _name(row: Change) -> str:
+    return shorten_symbol(plain(row.name), MAX_NAME) if row.name else _WORDS[row.what]
 
 
-def _change(one: Change) -> str:
-    change = one.change_pct
+def _change(row: Change) -> str:
+    change = row.change_pct
     return f"{_signed_percent(change.median)}, {_signed_percent(change.low)} to {_signed_percent(change.high)}"
 
 
@@ -180,15 +180,15 @@ def _signed_percent(value: float) -> str:
     return f"{'+' if value > 0 else '-' if value < 0 else ''}{brief_percent(abs(value))}"
 
 
-def _cells(one: Change) -> tuple[str, ...]:
-    low, high = _signed_percent(one.change_pct.low), _signed_percent(one.change_pct.high)
+def _cells(row: Change) -> tuple[str, ...]:
+    low, high = _signed_percent(row.change_pct.low), _signed_percent(row.change_pct.high)
     return (
-        _name(one),
-        _time(one.baseline),
-        _time(one.candidate),
-        _signed_percent(one.change_pct.median),
+        _name(row),
+        _time(row.baseline),
+        _time(row.candidate),
+        _signed_percent(row.change_pct.median),
         f"{low} to {high}",
-        NOISE if one.is_noise else "",
+        NOISE if row.is_noise else "",
     )
 
 

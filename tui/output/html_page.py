@@ -189,16 +189,16 @@ def html_table(columns: Sequence[WrittenColumn], rows: pl.DataFrame, *, pinned: 
     )
 
 
-def _cells(one: WrittenColumn, rows: pl.DataFrame) -> Iterable[str]:
-    if one.is_text:
-        is_long = any(len(cell) > _LONG for cell in one.cells)
-        look = "symbol" if one.column.kind is ColumnKind.SYMBOL else "long" if is_long else ""
-        return (f'<td><div class="{look}">{escape_text(cell)}</div></td>' for cell in one.cells)
-    is_share = one.column.kind is ColumnKind.PERCENT and not one.column.is_signed
+def _cells(written: WrittenColumn, rows: pl.DataFrame) -> Iterable[str]:
+    if written.is_text:
+        is_long = any(len(cell) > _LONG for cell in written.cells)
+        look = "symbol" if written.column.kind is ColumnKind.SYMBOL else "long" if is_long else ""
+        return (f'<td><div class="{look}">{escape_text(cell)}</div></td>' for cell in written.cells)
+    is_share = written.column.kind is ColumnKind.PERCENT and not written.column.is_signed
     return (
         f'<td class="{"num share" if is_share else "num"}" data-v="{_value(value)}"{_share(value) if is_share else ""}>'
         f"{escape_text(cell)}</td>"
-        for cell, value in zip(one.cells, rows[one.column.name].to_list(), strict=True)
+        for cell, value in zip(written.cells, rows[written.column.name].to_list(), strict=True)
     )
 
 

@@ -156,9 +156,9 @@ def _with_keys(rows: pl.DataFrame, columns: tuple[str, ...], keys: list[Key]) ->
     return rows.join(wanted, on=list(columns), how="semi", nulls_equal=True, maintain_order="left")
 
 
-def marked_title(one: Marked) -> str:
+def marked_title(marked: Marked) -> str:
     """Return the heading of marked rows, with their number."""
-    return f"Marked in {one.spec.title} ({one.rows.height:,} of {one.total:,} rows)"
+    return f"Marked in {marked.spec.title} ({marked.rows.height:,} of {marked.total:,} rows)"
 
 
 def _elsewhere(number: int) -> str:

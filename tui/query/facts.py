@@ -65,20 +65,20 @@ class ColumnFacts:
     def _distinct(self) -> pl.Series:
         return (self.values if self.coded is None else self.coded).unique().drop_nulls()
 
-    def distinct_values(self, most: int) -> pl.Series | None:
-        """Return the distinct known values; None if there are more than ``most``.
+    def distinct_values(self, limit: int) -> pl.Series | None:
+        """Return the distinct known values; None if there are more than ``limit``.
 
         Args:
-            most: So many are asked for.
+            limit: So many are asked for.
         """
         if self.values.dtype.is_integer() and len(self.values) > CODED_FROM:
             smallest, largest = self.extent
             # The first values of a long column usually show that there are too many.
             head = self.values.head(CODED_FROM)
-            if smallest != largest and head.n_unique() > most + 1:
+            if smallest != largest and head.n_unique() > limit + 1:
                 return None
         distinct = self._distinct
-        if len(distinct) > most:
+        if len(distinct) > limit:
             return None
         return distinct.cast(pl.String) if isinstance(distinct.dtype, (pl.Categorical, pl.Enum)) else distinct
 

@@ -57,17 +57,17 @@ KEY_CELLS: Final = 24
 
 
 @once_per_profile("issues")
-def issue_summary(whole: Profile) -> str:
+def issue_summary(whole_profile: Profile) -> str:
     """Return the number of warnings and errors, the most severe first; empty if there are none."""
-    numbers = issue_counts(whole)
+    numbers = issue_counts(whole_profile)
     counts = ", ".join(plural(number, name) for name, number in numbers.items() if number and name != "info")
     return f"issues: {counts}" if counts else ""
 
 
 @once_per_profile("sessions")
-def ranks_in_words(whole: Profile) -> list[str | None]:
+def ranks_in_words(whole_profile: Profile) -> list[str | None]:
     """Return the rank of each session as text; None if it has none."""
-    return whole["sessions"].select(rank_words())["rank_words"].to_list()
+    return whole_profile["sessions"].select(rank_words())["rank_words"].to_list()
 
 
 class ViewBody(Widget):
@@ -381,14 +381,14 @@ class ViewScreen(Screen[None]):
             [self.explorer.profile_session.profile_name, view(self.VIEW).title, *self.path()], self._facts(whole)
         )
 
-    def _facts(self, whole: Profile) -> list[str]:
+    def _facts(self, whole_profile: Profile) -> list[str]:
         shown = self.explorer.profile_session
-        sessions, session = whole["sessions"].height, shown.session
+        sessions, session = whole_profile["sessions"].height, shown.session
         return [
             *shown.progress.values(),
             f"filter: {shown.global_filter} (carried)" if shown.global_filter else "",
-            f"partial: {whole.partial}" if whole.partial else "",
-            issue_summary(whole),
+            f"partial: {whole_profile.partial}" if whole_profile.partial else "",
+            issue_summary(whole_profile),
             ""
             if sessions == 1
             else f"all {sessions} sessions"
@@ -396,7 +396,7 @@ class ViewScreen(Screen[None]):
             else f"session {session} of {sessions}",
             range_words(shown.profile),
             f"key {clip_middle(shown.aggregation.key, KEY_CELLS)}" if shown.aggregation.key else "",
-            self._rank(whole, session if sessions > 1 else 0),
+            self._rank(whole_profile, session if sessions > 1 else 0),
         ]
 
     def about(self, title: str) -> dict[str, str]:
@@ -412,11 +412,11 @@ class ViewScreen(Screen[None]):
         }
 
     @staticmethod
-    def _rank(whole: Profile, session: int | None) -> str:
+    def _rank(whole_profile: Profile, session: int | None) -> str:
         """Return the rank of the shown session."""
-        if session is None or not 0 <= session < whole["sessions"].height:
+        if session is None or not 0 <= session < whole_profile["sessions"].height:
             return ""
-        return ranks_in_words(whole)[session] or ""
+        return ranks_in_words(whole_profile)[session] or ""
 
     def place(self) -> Place:
         """Return the current position in this view, to return to later."""

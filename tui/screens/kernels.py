@@ -269,9 +269,9 @@ def _neighbor(label: str, neighbor: Neighbor | None) -> Line:
     return (label, shorten_symbol(neighbor.name, NAME_CELLS), f"{duration(neighbor.duration_ns)}, {gap}")
 
 
-def _count_text(number: int | None, one: str) -> str:
+def _count_text(number: int | None, singular: str) -> str:
     """Format a number of things."""
-    return f"{count(number)} {one}{'' if number == 1 else 's'}"
+    return f"{count(number)} {singular}{'' if number == 1 else 's'}"
 
 
 def _shape(shape: tuple[int, int, int] | None) -> str:

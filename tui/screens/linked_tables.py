@@ -87,10 +87,10 @@ def folded_heights(room: int, wanted: Sequence[int | None], current: int) -> lis
         return [room if place == current else 0 for place in range(len(wanted))]
     heights = [1] * len(wanted)
 
-    def enlarge(place: int, most: int) -> int:
-        """Give the table up to ``most`` further lines; none if that is not enough for a row."""
+    def enlarge(place: int, max_lines: int) -> int:
+        """Give the table up to ``max_lines`` further lines; none if that is not enough for a row."""
         use = wanted[place]
-        more = most if use is None else min(most, use - heights[place])
+        more = max_lines if use is None else min(max_lines, use - heights[place])
         if more <= 0 or heights[place] + more < MIN_ROW_LINES:
             return 0
         heights[place] += more

@@ -154,28 +154,28 @@ def files_summary(files: Sequence[FileProgress]) -> str:
     return ", ".join([*parts, *(f"{counts[state]} {words}" for state, words in named if counts[state])])
 
 
-def _line(one: FileProgress, name: str, name_width: int, width: int) -> Content:
-    rank = "" if one.rank is None else f"rank {one.rank}"
-    begin = f"{pad(name, name_width)}  {pad(_word(one), _STATE_CELLS)} "
+def _line(file: FileProgress, name: str, name_width: int, width: int) -> Content:
+    rank = "" if file.rank is None else f"rank {file.rank}"
+    begin = f"{pad(name, name_width)}  {pad(_word(file), _STATE_CELLS)} "
     room = width - cell_width(begin)
-    if one.state == "left out":
-        return Content(clip(begin + plain(one.why), width)).stylize(_STYLES[one.state])
+    if file.state == "left out":
+        return Content(clip(begin + plain(file.why), width)).stylize(_STYLES[file.state])
     cells = min(_BAR_MOST, room - _RANK)
     if cells < _BAR_LEAST:
-        return Content(clip(begin + rank, width)).stylize(_STYLES.get(one.state, ""))
-    share = min(1.0, one.bytes_read / one.bytes_total) if one.bytes_total else 0.0
+        return Content(clip(begin + rank, width)).stylize(_STYLES.get(file.state, ""))
+    share = min(1.0, file.bytes_read / file.bytes_total) if file.bytes_total else 0.0
     filled = bar(share, cells)
-    line = Content(begin).stylize(_STYLES.get(one.state, ""))
+    line = Content(begin).stylize(_STYLES.get(file.state, ""))
     return line + Content(pad(filled, cells)).stylize("$primary") + Content(f" {rank}")
 
 
-def _word(one: FileProgress) -> str:
+def _word(file: FileProgress) -> str:
     """Return the state, or the percentage that is read."""
-    if one.state == "done":
+    if file.state == "done":
         return "read"
-    if one.state != "reading" or not one.bytes_total:
-        return one.state
-    percent = min(100, 100 * one.bytes_read // one.bytes_total)
+    if file.state != "reading" or not file.bytes_total:
+        return file.state
+    percent = min(100, 100 * file.bytes_read // file.bytes_total)
     # After reading, tables are built, which takes as long again.
     return f"{percent}%" if percent < 100 else "finishing"
 

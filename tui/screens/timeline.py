@@ -454,7 +454,7 @@ class TimelineScreen(ViewScreen):
             view.zoom_to(start, start + (row.get("duration_ns") or 0), ROW_SHARE)
             return
         elif isinstance(row.get("name"), str):
-            self._begin_to_find(row["name"], whole=True)
+            self._begin_to_find(row["name"], is_exact=True)
             return
         self.explorer.say("The time of this row is not recorded.", severity="warning")
 
@@ -468,7 +468,7 @@ class TimelineScreen(ViewScreen):
         if bar.is_open:
             bar.action_leave()
         elif view.hits is not None or self._needle:
-            self._begin_to_find("", whole=False)
+            self._begin_to_find("", is_exact=False)
         elif view.mark_ns is not None:
             view.mark_ns = None
             view.redraw_looks()
@@ -506,20 +506,20 @@ class TimelineScreen(ViewScreen):
 
     def find_in_table(self, text: str) -> None:
         """Find a name, starting at the cursor."""
-        self._when_there(lambda: self._begin_to_find(text, whole=False))
+        self._when_there(lambda: self._begin_to_find(text, is_exact=False))
 
     def filter_table(self, text: str) -> None:
         """Find a text, since lanes cannot be filtered."""
         self.find_in_table(text)
 
-    def _begin_to_find(self, text: str, *, whole: bool) -> None:
+    def _begin_to_find(self, text: str, *, is_exact: bool) -> None:
         shown = self.lanes.shown
         self._needle, self._found_at = text, None
         if not text or shown is None:
             self._show_hits(None)
             self._entry_done()
         else:
-            self._search(self.profile, shown, text, whole)
+            self._search(self.profile, shown, text, is_exact)
 
     def action_show_path(self) -> None:
         """Underline the critical paths of the iterations, or remove the underlines."""
@@ -527,14 +527,14 @@ class TimelineScreen(ViewScreen):
         if shown is None:
             return
         if self._needle == CRITICAL_PATH:
-            self._begin_to_find("", whole=False)
+            self._begin_to_find("", is_exact=False)
             return
         self._needle, self._found_at = CRITICAL_PATH, None
-        self._search(self.profile, shown, CRITICAL_PATH, whole=False, is_path=True)
+        self._search(self.profile, shown, CRITICAL_PATH, is_exact=False, is_path=True)
 
     @work(thread=True, exclusive=True, group="timeline-find", description="timeline-find")
-    def _search(self, profile: Profile, shown: ShownLanes, text: str, whole: bool, is_path: bool = False) -> None:
-        hits = find_critical_path(profile, shown) if is_path else find_name(profile, shown, text, whole=whole)
+    def _search(self, profile: Profile, shown: ShownLanes, text: str, is_exact: bool, is_path: bool = False) -> None:
+        hits = find_critical_path(profile, shown) if is_path else find_name(profile, shown, text, is_exact=is_exact)
         self.app.call_from_thread(self._found, shown, text, hits)
 
     def _found(self, shown: ShownLanes, text: str, hits: Hits) -> None:

@@ -568,13 +568,13 @@ class Case:
         shown = ("name", "start_ns", "duration_ns", *columns)
         return self.rows_named("api_calls", pattern, *shown).drop_nulls(["start_ns", "duration_ns"])
 
-    def calls_taking(self, pattern: str, least: float, *columns: str) -> tuple[int, pl.DataFrame]:
-        """Return the number of rows of `calls_named`, and those that took longer than ``least`` ns."""
+    def calls_taking(self, pattern: str, min_ns: float, *columns: str) -> tuple[int, pl.DataFrame]:
+        """Return the number of rows of `calls_named`, and those that took longer than ``min_ns`` ns."""
         names, rows = self.names("api_calls", pattern), self.profile["api_calls"].lazy()
         timed = pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
         wanted = timed & pl.col("name").is_in(names.implode()) if names.len() else pl.lit(False)
         number = rows.select(wanted.sum()).collect().item()
-        taking = rows.filter(pl.col("duration_ns") > least, wanted) if number else rows.clear()
+        taking = rows.filter(pl.col("duration_ns") > min_ns, wanted) if number else rows.clear()
         return number, taking.select("name", "start_ns", "duration_ns", *columns).collect()
 
     @cached_property

@@ -138,13 +138,13 @@ def label(name: object) -> str:
     return f"`{shorten_symbol(short_name(str(name)), NAME_CELLS)}`"
 
 
-def plural(number: float, one: str, many: str = "") -> str:
+def plural(number: float, singular: str, plural_form: str = "") -> str:
     """Format a number of things.
 
     >>> plural(1, "copy", "copies"), plural(1678, "gap")
     ('1 copy', '1,678 gaps')
     """
-    return f"{number:,.0f} {one if number == 1 else many or one + 's'}"
+    return f"{number:,.0f} {singular if number == 1 else plural_form or singular + 's'}"
 
 
 def gpu_label(device: int | None, of: int) -> str:

@@ -259,28 +259,28 @@ def gaps(profile: Profile) -> pl.DataFrame:
     return pl.concat(parts).sort("duration_ns", descending=True, maintain_order=True)
 
 
-def longest_gaps(profile: Profile, most: int) -> pl.DataFrame:
-    """Return the first ``most`` rows of `gaps`, without the cost of the others."""
+def longest_gaps(profile: Profile, limit: int) -> pl.DataFrame:
+    """Return the first ``limit`` rows of `gaps`, without the cost of the others."""
     parts = []
     calls = partition_by_session(profile["api_calls"])
     launched = launch_calls(profile)["launch_ns"]
     for line, found in zip(timelines(profile), device_gaps(profile), strict=True):
-        long = found.take(_longest(found.lengths_ns, most))
+        long = found.take(_longest(found.lengths_ns, limit))
         intervals = list(zip(long.starts.tolist(), long.ends.tolist(), strict=True))
         parts.append(_gaps(profile, line, long, host_calls(calls.get(line.session), intervals), launched))
     if not parts:
         return pl.DataFrame(schema=_GAP_SCHEMA)
-    return pl.concat(parts).sort("duration_ns", descending=True, maintain_order=True).head(most)
+    return pl.concat(parts).sort("duration_ns", descending=True, maintain_order=True).head(limit)
 
 
-def _longest(lengths: Ints, most: int) -> Ints:
-    """Return the indices of the ``most`` longest, in time order; the first ones of equal length."""
-    if len(lengths) > most:
-        least = np.partition(lengths, len(lengths) - most)[-most]
+def _longest(lengths: Ints, limit: int) -> Ints:
+    """Return the indices of the ``limit`` longest, in time order; the first ones of equal length."""
+    if len(lengths) > limit:
+        least = np.partition(lengths, len(lengths) - limit)[-limit]
         places = np.flatnonzero(lengths >= least)
     else:
         places = np.arange(len(lengths))
-    longest: Ints = np.sort(places[np.argsort(-lengths[places], kind="stable")[:most]])
+    longest: Ints = np.sort(places[np.argsort(-lengths[places], kind="stable")[:limit]])
     return longest
 
 

@@ -60,13 +60,13 @@ def distinct_values(column: Ints, chosen: npt.NDArray[np.bool_]) -> Iterator[int
             left = left[left != value]
 
 
-def find_gaps(starts: Ints, ends: Ints, least: int) -> tuple[Ints, Ints, int]:
+def find_gaps(starts: Ints, ends: Ints, min_ns: int) -> tuple[Ints, Ints, int]:
     """Return the gaps of at least a given length between intervals in order of their starts.
 
     Args:
         starts: Of at least one interval.
         ends: Of the same.
-        least: More than 0.
+        min_ns: More than 0.
 
     Returns:
         The place of the first interval after each such gap, the latest end of all before it, and the end of all.
@@ -81,7 +81,7 @@ def find_gaps(starts: Ints, ends: Ints, least: int) -> tuple[Ints, Ints, int]:
         if block.start == 0:
             # Nothing was active before the first one.
             before[0] = opened[0]
-        found = np.flatnonzero(opened - before >= least)
+        found = np.flatnonzero(opened - before >= min_ns)
         here = slice(number, number + len(found))
         np.add(found, block.start, out=places[here])
         begun[here] = before[found]

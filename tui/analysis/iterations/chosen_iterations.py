@@ -36,35 +36,37 @@ def select_iterations(profile: Profile, wanted: Aggregation) -> Profile:
     Raises:
         ProftuiError: There is no such key or no such iteration.
     """
-    whole = with_iterations(profile, wanted.key)
-    assert whole.steps is not None, "with_iterations fills it"
+    whole_profile = with_iterations(profile, wanted.key)
+    assert whole_profile.steps is not None, "with_iterations fills it"
     if not wanted.is_part:
-        return whole
-    steps = _chosen_steps(whole, wanted)
+        return whole_profile
+    steps = _chosen_steps(whole_profile, wanted)
     if steps.is_empty():
-        raise ProftuiError(f"there is no {_request_text(wanted)} here", _existing_range(whole.steps, whole["sessions"]))
+        raise ProftuiError(
+            f"there is no {_request_text(wanted)} here", _existing_range(whole_profile.steps, whole_profile["sessions"])
+        )
     # A run that is one iteration is kept as it is, with what was summed over it.
     uncut = steps.filter(pl.col("source") == "whole run")["session"]
-    frames = dict(whole.frames)
+    frames = dict(whole_profile.frames)
     wanted_of = None if wanted.phase is None else steps
     is_shown = _is_chosen(wanted, "iteration", wanted_of) | pl.col("session").is_in(uncut.implode())
-    activities = whole["activities"]
+    activities = whole_profile["activities"]
     frames["activities"] = activities.filter(is_shown)
-    frames["api_calls"] = _calls(whole, wanted, wanted_of)
+    frames["api_calls"] = _calls(whole_profile, wanted, wanted_of)
     for name in ("ops", "ranges"):
-        frame = whole[name]
-        own = pl.coalesce("iteration", pl.lit(iteration_at(whole.steps, frame["session"], frame["start_ns"])))
+        frame = whole_profile[name]
+        own = pl.coalesce("iteration", pl.lit(iteration_at(whole_profile.steps, frame["session"], frame["start_ns"])))
         frames[name] = frame.with_columns(own.alias("of")).filter(_is_chosen(wanted, "of", wanted_of)).drop("of")
-    memory = whole["memory_events"]
-    began = iteration_at(whole.steps, memory["session"], memory["start_ns"])
+    memory = whole_profile["memory_events"]
+    began = iteration_at(whole_profile.steps, memory["session"], memory["start_ns"])
     frames["memory_events"] = (
         memory.with_columns(began.alias("of")).filter(_is_chosen(wanted, "of", wanted_of)).drop("of")
     )
-    frames["summary"] = whole["summary"].filter(pl.col("session").is_in(uncut.implode()))
-    frames["issues"] = pl.concat([whole["issues"], _left_out(whole, steps, frames["summary"], wanted)])
-    chosen = replace(wanted, key=whole.aggregation.key)
-    of_all = whole.all_iterations or whole
-    return replace(whole, frames=frames, steps=steps, aggregation=chosen, all_iterations=of_all)
+    frames["summary"] = whole_profile["summary"].filter(pl.col("session").is_in(uncut.implode()))
+    frames["issues"] = pl.concat([whole_profile["issues"], _left_out(whole_profile, steps, frames["summary"], wanted)])
+    chosen = replace(wanted, key=whole_profile.aggregation.key)
+    of_all = whole_profile.all_iterations or whole_profile
+    return replace(whole_profile, frames=frames, steps=steps, aggregation=chosen, all_iterations=of_all)
 
 
 def iterations_in_words(profile: Profile) -> str:
@@ -94,13 +96,13 @@ def range_words(profile: Profile) -> str:
     return f"{chosen.words} (there {f'are {first} to {last}' if first != last else f'is {first}'})"
 
 
-def _chosen_steps(whole: Profile, wanted: Aggregation) -> pl.DataFrame:
+def _chosen_steps(whole_profile: Profile, wanted: Aggregation) -> pl.DataFrame:
     """Return the rows of `Profile.steps` that are chosen."""
-    assert whole.steps is not None, "with_iterations fills it"
-    steps = whole.steps.filter(_is_chosen(wanted, "iteration"))
+    assert whole_profile.steps is not None, "with_iterations fills it"
+    steps = whole_profile.steps.filter(_is_chosen(wanted, "iteration"))
     if wanted.phase is None:
         return steps
-    phases = with_phases(whole, steps.select("session", "iteration", "name"))["step_phase"]
+    phases = with_phases(whole_profile, steps.select("session", "iteration", "name"))["step_phase"]
     return steps.filter((phases == wanted.phase).fill_null(False))
 
 
@@ -117,36 +119,38 @@ def _is_chosen(wanted: Aggregation, column: str | pl.Expr, steps: pl.DataFrame |
     return inside
 
 
-def _calls(whole: Profile, wanted: Aggregation, steps: pl.DataFrame | None) -> pl.DataFrame:
+def _calls(whole_profile: Profile, wanted: Aggregation, steps: pl.DataFrame | None) -> pl.DataFrame:
     """Return the API calls of the iterations: those that began in them, or whose work belongs to them.
 
     In sessions that could not be cut by their launches, calls that launched work follow the work.
     """
-    own = _is_chosen(wanted, pl.lit(_first_of_calls(whole)), steps)
-    return whole["api_calls"].filter(own | _reaches_into(whole, wanted))
+    own = _is_chosen(wanted, pl.lit(_first_of_calls(whole_profile)), steps)
+    return whole_profile["api_calls"].filter(own | _reaches_into(whole_profile, wanted))
 
 
-def _reaches_into(whole: Profile, wanted: Aggregation) -> pl.Expr:
+def _reaches_into(whole_profile: Profile, wanted: Aggregation) -> pl.Expr:
     """Return the condition for calls whose work continues from an earlier iteration into the chosen ones."""
     if wanted.first is None:
         return pl.lit(False)
-    return (pl.lit(_first_of_calls(whole)) < wanted.first) & (pl.lit(_last_of_calls(whole)) >= wanted.first)
+    return (pl.lit(_first_of_calls(whole_profile)) < wanted.first) & (
+        pl.lit(_last_of_calls(whole_profile)) >= wanted.first
+    )
 
 
-def _first_of_calls(whole: Profile) -> pl.Series:
+def _first_of_calls(whole_profile: Profile) -> pl.Series:
     """Return the first iteration of each call."""
-    return _iterations_of_calls(whole)[0]
+    return _iterations_of_calls(whole_profile)[0]
 
 
-def _last_of_calls(whole: Profile) -> pl.Series:
+def _last_of_calls(whole_profile: Profile) -> pl.Series:
     """Return the last iteration of each call."""
-    return _iterations_of_calls(whole)[1]
+    return _iterations_of_calls(whole_profile)[1]
 
 
 @once_per_profile("sessions", "activities", "api_calls", "ops", "ranges")
-def _iterations_of_calls(whole: Profile) -> tuple[pl.Series, pl.Series]:
+def _iterations_of_calls(whole_profile: Profile) -> tuple[pl.Series, pl.Series]:
     """Return the first and the last iteration of each call, of all iterations."""
-    calls, known = whole["api_calls"], whole.steps
+    calls, known = whole_profile["api_calls"], whole_profile.steps
     assert known is not None, "with_iterations fills it"
     began = iteration_at(known, calls["session"], calls["start_ns"])
     # Recorded iterations have CPU times, unless only their work is recorded; found ones may have GPU times.
@@ -158,7 +162,7 @@ def _iterations_of_calls(whole: Profile) -> tuple[pl.Series, pl.Series]:
         return began, began
     keys = ["session", "correlation"]
     launched = (
-        whole["activities"]
+        whole_profile["activities"]
         .lazy()
         .filter(pl.col("session").is_in(follow.implode()), pl.col("correlation").is_not_null())
         .group_by(keys)
@@ -171,17 +175,19 @@ def _iterations_of_calls(whole: Profile) -> tuple[pl.Series, pl.Series]:
     return began.zip_with(~has_iteration, of_work["first"]), began.zip_with(~has_iteration, of_work["last"])
 
 
-def _left_out(whole: Profile, steps: pl.DataFrame, summary: pl.DataFrame, wanted: Aggregation) -> pl.DataFrame:
+def _left_out(whole_profile: Profile, steps: pl.DataFrame, summary: pl.DataFrame, wanted: Aggregation) -> pl.DataFrame:
     """Return issues about data that the selection drops in addition to other iterations."""
     rows = []
-    lost = whole["summary"].group_by("session").len().join(summary, on="session", how="anti").sort("session")
+    lost = whole_profile["summary"].group_by("session").len().join(summary, on="session", how="anti").sort("session")
     for session, rows_lost in lost.iter_rows():
         reason = (
             f"{count(rows_lost)} row{'s' if rows_lost != 1 else ''} that the input summed over the whole run "
             f"cannot be split by iteration: left out of {wanted.words}"
         )
         rows.append({"session": session, "severity": "info", "reason": reason})
-    with_work = set(whole["activities"]["session"].unique().to_list()) - set(steps["session"].unique().to_list())
+    with_work = set(whole_profile["activities"]["session"].unique().to_list()) - set(
+        steps["session"].unique().to_list()
+    )
     rows += [
         {"session": session, "severity": "info", "reason": f"no {_request_text(wanted)} in this session: left out"}
         for session in sorted(with_work)

@@ -114,7 +114,7 @@ def iteration_times(profile: Profile) -> pl.DataFrame:
     return table.join(stretches, on="session", how="left", maintain_order="left")
 
 
-def steady_stretch(times: Floats, *, cv: float = STEADY_CV, least: int = MIN_STEADY) -> tuple[int, int] | None:
+def steady_stretch(times: Floats, *, cv: float = STEADY_CV, min_length: int = MIN_STEADY) -> tuple[int, int] | None:
     """Return the longest run of times with a relative deviation below ``cv``: first and last (exclusive) position.
 
     Up to 2,048 times this is exact; of more, a length is taken to be possible where each shorter one that was tried
@@ -124,7 +124,7 @@ def steady_stretch(times: Floats, *, cv: float = STEADY_CV, least: int = MIN_STE
     (1, 6)
     """
     n = len(times)
-    if n < least:
+    if n < min_length:
         return None
     # Subtract the median and square in parts: integer sums are exact, even with long pauses.
     middle = int(np.median(times))
@@ -144,15 +144,15 @@ def steady_stretch(times: Floats, *, cv: float = STEADY_CV, least: int = MIN_STE
         return int(places[0]) if len(places) else None
 
     if n <= _ALL_LENGTHS:
-        for length in range(n, least - 1, -1):
+        for length in range(n, min_length - 1, -1):
             place = first_of(length)
             if place is not None:
                 return place, place + length
         return None
     if (place := first_of(n)) is not None:
         return place, place + n
-    low, high = least, n
-    best = first_of(least)
+    low, high = min_length, n
+    best = first_of(min_length)
     if best is None:
         return None
     while high - low > 1:
@@ -417,18 +417,18 @@ class BarRows:
         self._numbered = rows["iteration"].is_not_null().to_numpy().astype(np.int64)
         self._chosen = rows["aggregated"].fill_null(True).to_numpy().astype(np.int64)
 
-    def bars(self, first: int, count: int, most: int) -> list[Bar]:
+    def bars(self, first: int, count: int, max_bars: int) -> list[Bar]:
         """Return the bars for a range of rows: one per row if there is room, else of about equally many rows.
 
         Args:
             first: The first row to draw.
             count: How many.
-            most: So many bars there may be.
+            max_bars: So many bars there may be.
         """
         count = min(count, self._height - first)
-        if count <= 0 or most <= 0:
+        if count <= 0 or max_bars <= 0:
             return []
-        number = min(count, most)
+        number = min(count, max_bars)
         edges = np.arange(number) * count // number
         ends = np.append(edges[1:], count)
         rows = slice(first, first + count)

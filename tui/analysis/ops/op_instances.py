@@ -417,14 +417,14 @@ def _within(profile: Profile, session: int, op: str) -> npt.NDArray[np.bool_]:
     return flags if alone else op_tree(ops).with_descendants(flags)
 
 
-def op_calls(profile: Profile, *, session: int, op: str, most: int = 5) -> OpCalls:
+def op_calls(profile: Profile, *, session: int, op: str, limit: int = 5) -> OpCalls:
     """Return the recorded arguments and context of the calls of an op.
 
     Args:
         profile: Where to look.
         session: Number of the session.
         op: Name of the op.
-        most: So many values of each kind are listed.
+        limit: So many values of each kind are listed.
     """
     ops = rows_of_session(profile["ops"], session)
     called = ops.filter(pl.col("name") == op)
@@ -432,17 +432,17 @@ def op_calls(profile: Profile, *, session: int, op: str, most: int = 5) -> OpCal
     within = ops.filter(pl.col("parent").is_in(numbers.implode()))["name"]
     backward = ops.filter(pl.col("forward").is_in(numbers.implode()))["name"]
     return OpCalls(
-        input_shapes=_values(most, called["input_shapes"]),
-        dtype=_values(most, called["dtype"]),
-        stack=_values(most, called["stack"]),
-        group=_values(most, called["group"]),
-        parent=_values(most, _names(ops, called["parent"])),
-        children=_values(most, within),
-        forward=_values(most, _names(ops, called["forward"])),
-        backward=_values(most, backward),
-        direction=_values(most, called["direction"]),
-        op_source=_values(most, called["op_source"]),
-        thread=_values(most, called["tid"]),
+        input_shapes=_values(limit, called["input_shapes"]),
+        dtype=_values(limit, called["dtype"]),
+        stack=_values(limit, called["stack"]),
+        group=_values(limit, called["group"]),
+        parent=_values(limit, _names(ops, called["parent"])),
+        children=_values(limit, within),
+        forward=_values(limit, _names(ops, called["forward"])),
+        backward=_values(limit, backward),
+        direction=_values(limit, called["direction"]),
+        op_source=_values(limit, called["op_source"]),
+        thread=_values(limit, called["tid"]),
     )
 
 
@@ -452,8 +452,8 @@ def _names(ops: pl.DataFrame, numbers: pl.Series) -> pl.Series:
     return wanted.join(ops.select("op", "name"), on="op")["name"]
 
 
-def _values(most: int, values: pl.Series) -> ArgumentValues:
-    """Return the ``most`` most frequent values."""
+def _values(limit: int, values: pl.Series) -> ArgumentValues:
+    """Return the ``limit`` most frequent values."""
     counted = (
         pl.DataFrame({"value": values.drop_nulls()})
         .group_by("value")
@@ -461,5 +461,5 @@ def _values(most: int, values: pl.Series) -> ArgumentValues:
         .with_columns(pl.col("value").cast(pl.String))
         .sort("calls", "value", descending=[True, False])
     )
-    head = counted.head(most)
+    head = counted.head(limit)
     return ArgumentValues(tuple(Value(text, calls) for text, calls in head.rows()), counted.height - head.height)

@@ -282,7 +282,7 @@ class Hits:
         return (at if by > 0 else at - 1) % len(self.starts)
 
 
-def find_name(profile: Profile, shown: ShownLanes, text: str, *, whole: bool = False) -> Hits:
+def find_name(profile: Profile, shown: ShownLanes, text: str, *, is_exact: bool = False) -> Hits:
     """Return the items whose name contains a text; a capital letter makes the search case-sensitive.
 
     A lane of all streams of a GPU is left out: its items are those of the streams.
@@ -291,14 +291,14 @@ def find_name(profile: Profile, shown: ShownLanes, text: str, *, whole: bool = F
         profile: What was read.
         shown: The lanes to look in.
         text: What to look for.
-        whole: It is the whole name, as it stands.
+        is_exact: It is the whole name, as it stands.
     """
     wanted: dict[str, npt.NDArray[np.int8]] = {}
 
     def matching(lane: Lane) -> Flags:
         if lane.frame not in wanted:
             wanted[lane.frame] = classify_values(
-                profile[lane.frame]["name"], lambda names: _matching(names, text, whole=whole)
+                profile[lane.frame]["name"], lambda names: _matching(names, text, is_exact=is_exact)
             )
         found: Flags = wanted[lane.frame][lane.rows] != 0
         return found
@@ -359,8 +359,8 @@ def _hits(shown: ShownLanes, matching: Callable[[Lane], Flags]) -> Hits:
     return Hits(by_lane, starts[order], lanes[order], items[order])
 
 
-def _matching(names: pl.Series, text: str, *, whole: bool) -> npt.NDArray[np.int8]:
-    if whole:
+def _matching(names: pl.Series, text: str, *, is_exact: bool) -> npt.NDArray[np.int8]:
+    if is_exact:
         return (names == text).cast(pl.Int8).to_numpy()
     if text == text.lower():
         names = names.str.to_lowercase()

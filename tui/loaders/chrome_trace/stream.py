@@ -73,11 +73,11 @@ class _CountingFile:
         return data
 
 
-def _end_of_block(text: bytearray, most: int) -> int:
-    """Return the end of the last event found within ``most`` bytes; 0 if there is none."""
+def _end_of_block(text: bytearray, max_bytes: int) -> int:
+    """Return the end of the last event found within ``max_bytes`` bytes; 0 if there is none."""
     for back in _LOOK_BACK:
-        found = BOUNDARY_IN_BYTES.search(text, max(0, most - back))
-        if found is not None and found.end() <= most:
+        found = BOUNDARY_IN_BYTES.search(text, max(0, max_bytes - back))
+        if found is not None and found.end() <= max_bytes:
             return found.end()
     return 0
 

@@ -111,10 +111,10 @@ def part_of(text: str) -> str | None:
     return _PART_OF.get(cells[0] or next((cell for cell in reversed(cells) if cell), ""))
 
 
-def _without_filling(cells: list[str], *, least: int = 0) -> list[str]:
-    """Return cells without empty ones at the end; at least ``least`` cells."""
+def _without_filling(cells: list[str], *, min_cells: int = 0) -> list[str]:
+    """Return cells without empty ones at the end; at least ``min_cells`` cells."""
     filled = max((position for position, cell in enumerate(cells, 1) if cell.strip()), default=0)
-    return cells[: max(filled, least)]
+    return cells[: max(filled, min_cells)]
 
 
 class DlprofSummary:
@@ -182,7 +182,7 @@ class DlprofSummary:
         elif self._part in _TABLES and not self._columns:
             self._warn(line, "the header above it that names its figures is missing or damaged; the row is left out")
         elif self._columns:
-            self._add_row(name, _without_filling(cells, least=len(self._columns)), line)
+            self._add_row(name, _without_filling(cells, min_cells=len(self._columns)), line)
         else:
             # Names of GPUs are separated by commas outside of quotation marks.
             self._add(name, ",".join(_without_filling(cells)), line)

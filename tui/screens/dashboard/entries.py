@@ -269,9 +269,9 @@ class Entry:
     """The figure that it is, where that is not the panel's own."""
 
 
-def bar_fraction(value: float | None, most: object) -> float | None:
+def bar_fraction(value: float | None, maximum: object) -> float | None:
     """Return the length of a bar; None if it is unknown."""
-    return value / most if value is not None and isinstance(most, int | float) and most else None
+    return value / maximum if value is not None and isinstance(maximum, int | float) and maximum else None
 
 
 def align_columns(*columns: Sequence[str]) -> list[str]:
@@ -323,9 +323,9 @@ ISSUE_ROWS: Final = 3
 """The number of issues on the dashboard; the Issues view lists all."""
 
 
-def session_entries(whole: Profile) -> list[Entry]:
+def session_entries(whole_profile: Profile) -> list[Entry]:
     """Return the sessions with most GPU time, in order; the last line links to all."""
-    times = session_times(whole)
+    times = session_times(whole_profile)
     most = times["gpu_ns"].max()
     largest = times.sort("gpu_ns", descending=True, nulls_last=True, maintain_order=True).head(SESSION_ROWS)
     entries = [

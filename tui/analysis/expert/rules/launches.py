@@ -200,14 +200,14 @@ def launch_delay(case: Case) -> Verdict:
     )
 
 
-def _late_starts(line: Timeline, called_until: Ints, known: Flags, least: float) -> tuple[Ints, Ints]:
+def _late_starts(line: Timeline, called_until: Ints, known: Flags, min_ns: float) -> tuple[Ints, Ints]:
     """Return the positions of work that began late after both its call and the previous work, and the delays.
 
     Args:
         line: The work.
         called_until: When the call of each ended.
         known: Of which that is known.
-        least: What is late, ns.
+        min_ns: What is late, ns.
     """
     reached = RunningLatestEnd()
     places, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -217,7 +217,7 @@ def _late_starts(line: Timeline, called_until: Ints, known: Flags, least: float)
         if block.start == 0:
             before[0] = starts[0]
         late_ns = starts - np.maximum(called_until[block], before)
-        late = np.flatnonzero((late_ns > least) & known[block])
+        late = np.flatnonzero((late_ns > min_ns) & known[block])
         places.append(late + block.start)
         times.append(late_ns[late])
     return np.concatenate(places), np.concatenate(times)

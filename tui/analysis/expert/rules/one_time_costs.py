@@ -180,11 +180,11 @@ def _repeats(case: Case) -> bool:
     return bool(calls.len()) and float(calls.median() or 0) >= 3  # type: ignore[arg-type]
 
 
-def _adjacent(rows: pl.DataFrame, single: pl.Series, least: int) -> list[str]:
-    """Return names of kernels that run once each, at least ``least`` in a row."""
+def _adjacent(rows: pl.DataFrame, single: pl.Series, min_launches: int) -> list[str]:
+    """Return names of kernels that run once each, at least ``min_launches`` in a row."""
     ordered = rows.with_columns(single.alias("once")).sort("session", "device", "stream", "start_ns")
     runs = ordered.with_columns(pl.col("once").rle_id().alias("run")).filter("once")
-    long = runs.group_by("run").agg(pl.col("name").unique()).filter(pl.col("name").list.len() >= least)
+    long = runs.group_by("run").agg(pl.col("name").unique()).filter(pl.col("name").list.len() >= min_launches)
     return [str(name) for name in long["name"].explode().unique().sort()] if long.height else []
 
 

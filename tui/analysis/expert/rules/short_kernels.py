@@ -160,7 +160,9 @@ def _one_launch(case: Case, name: str) -> str:
     return f"Use one launch instead: a batched or grouped GEMM,{of_torch} a kernel over a list of tensors."
 
 
-def _runs(sequence: KernelSequence, working: IntervalSet, work: pl.DataFrame, short: float, least: int) -> pl.DataFrame:
+def _runs(
+    sequence: KernelSequence, working: IntervalSet, work: pl.DataFrame, short: float, min_launches: int
+) -> pl.DataFrame:
     """Return runs of one short kernel in a stream: name, line, launches, duration_ns, idle_ns (of the whole GPU).
 
     Args:
@@ -168,7 +170,7 @@ def _runs(sequence: KernelSequence, working: IntervalSet, work: pl.DataFrame, sh
         working: When the GPU had any work.
         work: name and line of each row of ``activities``.
         short: Kernels, and gaps between them, that are shorter make a run.
-        least: So many of them.
+        min_launches: So many of them.
     """
     names, starts, ends = sequence.names, sequence.starts, sequence.ends
     # Most kernels are followed by a different one: examine only the few positions where one repeats.
@@ -181,7 +183,7 @@ def _runs(sequence: KernelSequence, working: IntervalSet, work: pl.DataFrame, sh
     cuts = np.flatnonzero(np.diff(goes_on) > 1) + 1
     first = goes_on[np.concatenate(([0], cuts))] if len(goes_on) else goes_on
     last = goes_on[np.concatenate((cuts - 1, [-1]))] + 1 if len(goes_on) else goes_on
-    long = last - first + 1 >= least
+    long = last - first + 1 >= min_launches
     first, last = first[long], last[long]
     sums = np.concatenate(([0], np.cumsum(ends - starts))) if len(first) else np.zeros(1, np.int64)
     rows = sequence.line.rows_at(sequence.places[first])
