@@ -331,7 +331,7 @@ def memory_allocations(profile: Profile) -> pl.DataFrame:
             "session",
             "device",
             "allocation",
-            *(one.name for one in MEMORY_ALLOCATIONS.columns if one.name not in _BY_GPU),
+            *(column.name for column in MEMORY_ALLOCATIONS.columns if column.name not in _BY_GPU),
         )
     )
 

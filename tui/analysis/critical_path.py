@@ -202,9 +202,9 @@ def paths_by_iteration(profile: Profile) -> dict[tuple[int, int], tuple[Iteratio
     found = traces(profile)
     resolution = dict(profile["sessions"].select("session", pl.col("start_resolution_ns").fill_null(1)).iter_rows())
     made = {}
-    for one in iteration_periods(profile):
-        path = walk_back(found, one.session, one.begin, one.end, one.last, resolution[one.session])
-        made[one.session, one.iteration] = (one, path[::-1])
+    for period in iteration_periods(profile):
+        path = walk_back(found, period.session, period.begin, period.end, period.last, resolution[period.session])
+        made[period.session, period.iteration] = (period, path[::-1])
     return made
 
 
@@ -408,7 +408,7 @@ def main_kinds_first(profile: Profile) -> TableSpec:
     """Return `CRITICAL_PATHS` with the `MAIN_KINDS` that take most time kept longest on a narrow screen."""
     sums = critical_paths(profile).select(COLUMN_OF_KIND.values()).sum()
     largest = sorted(sums.columns, key=lambda name: -sums[name][0])[:MAIN_KINDS]
-    shown = (replace(one, priority=2) if one.name in largest else one for one in CRITICAL_PATHS.columns)
+    shown = (replace(column, priority=2) if column.name in largest else column for column in CRITICAL_PATHS.columns)
     return replace(CRITICAL_PATHS, columns=tuple(shown))
 
 

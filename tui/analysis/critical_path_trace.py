@@ -260,13 +260,13 @@ def part_basis(profile: Profile) -> Basis:
         if made["activities"].height <= MAX_ACTIVITIES:
             return Basis(made)
     of_first = shown.filter(pl.col("session") == shown["session"][0]).sort("duration_ns", "iteration")
-    one = of_first.slice((of_first.height - 1) // 2, 1)
-    made = _part(whole, one)
-    number, count = one["iteration"][0], made["activities"].height
+    middle = of_first.slice((of_first.height - 1) // 2, 1)
+    made = _part(whole, middle)
+    number, count = middle["iteration"][0], made["activities"].height
     if count > MAX_ACTIVITIES:
         what = "the run" if shown.height == 1 else f"iteration {number}"
         words = f"{what} has {count:,} GPU activities, more than the {MAX_ACTIVITIES:,} that are looked at together"
-        return Basis(_part(whole, one.clear()), words)
+        return Basis(_part(whole, middle.clear()), words)
     others = f"{shown.select(key).n_unique() - 1:,} other iterations"
     return Basis(made, f"iteration {number} is that of median duration; for {others}: --iterations, or :iterations")
 
@@ -369,30 +369,30 @@ def _trace(
 ) -> Trace:
     work = work.sort("start_ns", maintain_order=True)
     calls = calls.drop_nulls(["start_ns", "duration_ns"])
-    one = _starts(work, calls, shift)
+    activities = _starts(work, calls, shift)
     # The stream of another device may have the same number.
     streams = _stream_numbers(work) if work["device"].n_unique() == 1 else None
-    recorded = _add_recorded_waits(one, calls, streams, shift)
-    _infer_stream_waits(one, calls.clear() if recorded else calls, shift)
-    bursts = _bursts(ops, calls, np.unique(one.thread[one.launch > _EARLIEST]), shift)
+    recorded = _add_recorded_waits(activities, calls, streams, shift)
+    _infer_stream_waits(activities, calls.clear() if recorded else calls, shift)
+    bursts = _bursts(ops, calls, np.unique(activities.thread[activities.launch > _EARLIEST]), shift)
     row = work["row"].to_numpy().astype(np.int64)
     return Trace(
         session=session,
         shift_ns=shift,
-        start=one.start.tolist(),
-        end=one.end.tolist(),
+        start=activities.start.tolist(),
+        end=activities.end.tolist(),
         row=row,
         kind=np.array([int(_BY_WORK_KIND[kind]) for kind in WorkKind])[kinds[row]].tolist(),
         iteration=work["iteration"].to_list(),
-        launch=one.launch.tolist(),
-        thread=one.thread.tolist(),
-        decided_by=one.decided.tolist(),
-        before=one.before.tolist(),
-        inferred=one.inferred.tolist(),
-        previous=one.previous,
-        waits=one.waits,
-        latency_ns=one.latency,
-        blocked=_blocked_calls(one, calls, streams, shift),
+        launch=activities.launch.tolist(),
+        thread=activities.thread.tolist(),
+        decided_by=activities.decided.tolist(),
+        before=activities.before.tolist(),
+        inferred=activities.inferred.tolist(),
+        previous=activities.previous,
+        waits=activities.waits,
+        latency_ns=activities.latency,
+        blocked=_blocked_calls(activities, calls, streams, shift),
         bursts=bursts,
         cpu_end=sorted((finish, code) for code, burst in bursts.items() for finish in burst.ends),
     )
@@ -642,15 +642,17 @@ def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int)
         busy[thread] = union_of(
             np.concatenate((outer.starts, in_calls[thread].starts)), np.concatenate((outer.ends, in_calls[thread].ends))
         )
-    code = np.concatenate([np.full(len(one.starts), thread) for thread, one in busy.items()] or [np.zeros(0, np.int64)])
-    begin = np.concatenate([one.starts for one in busy.values()] or [np.zeros(0, np.int64)])
-    end = np.concatenate([one.ends for one in busy.values()] or [np.zeros(0, np.int64)])
+    code = np.concatenate(
+        [np.full(len(burst.starts), thread) for thread, burst in busy.items()] or [np.zeros(0, np.int64)]
+    )
+    begin = np.concatenate([burst.starts for burst in busy.values()] or [np.zeros(0, np.int64)])
+    end = np.concatenate([burst.ends for burst in busy.values()] or [np.zeros(0, np.int64)])
     by_end = np.argsort(end, kind="stable")
     found = {}
-    for thread, one in busy.items():
-        own_end = np.concatenate(([_EARLIEST], one.ends[:-1]))
-        woken = np.full(len(one.starts), -1, np.int64)
-        position = np.searchsorted(end[by_end], one.starts, side="right") - 1
+    for thread, burst in busy.items():
+        own_end = np.concatenate(([_EARLIEST], burst.ends[:-1]))
+        woken = np.full(len(burst.starts), -1, np.int64)
+        position = np.searchsorted(end[by_end], burst.starts, side="right") - 1
         left = np.flatnonzero(position >= 0)
         for _ in range(_MAX_STEPS_BACK):
             other = by_end[position[left]]
@@ -664,11 +666,11 @@ def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int)
             position[left] -= 1
         at = np.arange(len(woken))
         found[thread] = Bursts(
-            one.starts.tolist(),
-            one.ends.tolist(),
+            burst.starts.tolist(),
+            burst.ends.tolist(),
             [None if other < 0 else (int(code[other]), int(end[other])) for other in woken.tolist()],
             np.maximum.accumulate(np.where(woken >= 0, at, -1)).tolist(),
-            one,
+            burst,
             in_calls[thread],
         )
     return found

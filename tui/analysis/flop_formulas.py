@@ -430,7 +430,7 @@ def _convolution_backward(call: Call) -> Work:
     wants = re.findall(r"true|false", call.value(10).lower())
     if len(wants) != 3:
         raise UnknownWorkError("the output mask is not recorded")
-    of_input, of_weight, of_bias = (one == "true" for one in wants)
+    of_input, of_weight, of_bias = (want == "true" for want in wants)
     sizes = _convolution_sizes(
         call.shape(1),
         call.shape(2),

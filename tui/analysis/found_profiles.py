@@ -264,7 +264,7 @@ def _are_of_one_trace_handler(paths: Sequence[str]) -> bool:
 def _are_of_one_command(paths: Sequence[str], heads: Sequence[bytes]) -> bool:
     """Return whether nvprof's logs are of several processes of one command that ended at the same time."""
     found = [_COMMAND_IN_HEAD.search(head) for head in heads]
-    started = [(one[1], one[2].strip()) for one in found if one is not None]
+    started = [(match[1], match[2].strip()) for match in found if match is not None]
     if len(started) < len(paths) or len({command for _process, command in started}) > 1:
         return False
     written = [stamp[1] / 1e9 for path in paths if (stamp := _stamp(path)) is not None]
@@ -374,18 +374,18 @@ def profiles_frame(found: Sequence[FoundProfile], folder: str, now: float | None
     top = os.path.abspath(folder) if folder else ""  # noqa: PTH100
     rows = [
         {
-            "path": one.key,
-            "file": _shown_path(one.path, top),
-            "format": one.format,
-            "gpu": one.figures.gpu if one.figures else None,
-            "duration_ns": one.figures.duration_ns if one.figures else None,
-            "size_bytes": one.size,
-            "age": age_in_words(now - one.modified_ns / 1e9),
-            "opened": None if one.opened is None else age_in_words(now - one.opened),
-            "notes": one.notes,
-            "modified": datetime.fromtimestamp(one.modified_ns / 1e9).isoformat(" ", "minutes"),
+            "path": profile.key,
+            "file": _shown_path(profile.path, top),
+            "format": profile.format,
+            "gpu": profile.figures.gpu if profile.figures else None,
+            "duration_ns": profile.figures.duration_ns if profile.figures else None,
+            "size_bytes": profile.size,
+            "age": age_in_words(now - profile.modified_ns / 1e9),
+            "opened": None if profile.opened is None else age_in_words(now - profile.opened),
+            "notes": profile.notes,
+            "modified": datetime.fromtimestamp(profile.modified_ns / 1e9).isoformat(" ", "minutes"),
         }
-        for one in found
+        for profile in found
     ]
     schema = {
         **dict.fromkeys(("path", "file", "format", "gpu"), pl.String),
@@ -436,7 +436,10 @@ FORMATS: Final = TableSpec(
 
 def formats_frame() -> pl.DataFrame:
     """Return the formats that can be opened and the commands that record them, as rows of `FORMATS`."""
-    rows = [(one.title, one.record_with, one.name, one.recognized_by) for one in registry.formats()]
+    rows = [
+        (description.title, description.record_with, description.name, description.recognized_by)
+        for description in registry.formats()
+    ]
     return pl.DataFrame(rows, schema=["title", "record_with", "format", "recognized_by"], orient="row")
 
 
@@ -509,8 +512,8 @@ def profile_preview(found: FoundProfile, width: int, height: int, *, is_looked: 
     ]
     if figures.top and len(lines) + 1 < height:
         lines.append("Most GPU time:")
-        for one in figures.top:
-            name = shorten_symbol(plain(one.name), width - _FIGURE - 1)
-            time_text = "–" if one.total_ns is None else brief_duration(one.total_ns)
+        for kernel in figures.top:
+            name = shorten_symbol(plain(kernel.name), width - _FIGURE - 1)
+            time_text = "–" if kernel.total_ns is None else brief_duration(kernel.total_ns)
             lines.append(f"{pad(name, width - _FIGURE)}{time_text:>{_FIGURE}}")
     return [clip(line, width) for line in lines[:height]]

@@ -278,7 +278,7 @@ def measured_kernels(profile: Profile) -> pl.DataFrame:
         pl.col("invocations").max(), metrics=pl.col("metric").n_unique()
     )
     key = key_metrics(profile)
-    named = [one.column for one in _KEY_METRICS if one.column]
+    named = [metric.column for metric in _KEY_METRICS if metric.column]
     values = key.group_by(_KERNEL).agg(
         *(pl.col("avg").filter(pl.col("column") == column).first().alias(column) for column in named),
         *(pl.col(name).filter(pl.col("part") == STALLS).first().alias(alias) for name, alias in (

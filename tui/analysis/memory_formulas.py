@@ -66,7 +66,7 @@ def _tensors(call: Call, limit: int = 3) -> list[int]:
 
 
 def _promoted(types: Sequence[str]) -> str:
-    if any(one not in _RANKED_TYPES for one in types):
+    if any(name not in _RANKED_TYPES for name in types):
         raise UnknownWorkError("the type of the result is not recorded")
     if {"bfloat16", "float16"} <= set(types):
         return "float32"
@@ -210,7 +210,7 @@ def _pooled(call: Call, *, dilation: int | None, ceil_mode: int) -> Shape:
     kernel = call.numbers(1)
     dimensions = len(kernel)
     settings = [call.numbers(index) for index in (2, 3)] + [call.numbers(dilation) if dilation is not None else [1]]
-    stride, padding, dilated = (one * dimensions if len(one) == 1 else one for one in settings)
+    stride, padding, dilated = (setting * dimensions if len(setting) == 1 else setting for setting in settings)
     if min(len(stride), len(padding), len(dilated), len(source)) < dimensions or min(stride) < 1:
         raise UnknownWorkError("the arguments are not those of a pooling")
     more = [step - 1 if call.is_true(ceil_mode) else 0 for step in stride]
@@ -343,7 +343,7 @@ def _experts(call: Call) -> Work:
     if len(chosen) != 1:
         raise UnknownWorkError(f"how many experts a token chooses is not recorded in {call.name}")
     views = [one for one in call.inner if one.name == "aten::view" and len(one.shape(0)) == 3]
-    for first, second in permutations((one for one in views if one.shape(0)[0] == experts), 2):
+    for first, second in permutations((view for view in views if view.shape(0)[0] == experts), 2):
         (_, rows, up), (_, inner, columns) = first.shape(0), second.shape(0)
         # Two weights of four bits are recorded as one byte.
         rows, inner = (size * (2 if first.types[0] == "uint8" else 1) for size in (rows, inner))

@@ -293,13 +293,13 @@ def _work_of_calls(profile: Profile) -> pl.DataFrame:
     calls = calls.join(inner, on="row", how="left", maintain_order="left")
     distinct = calls.select(keys).unique(maintain_order=True)
     found = [work_of_texts(*row) for row in distinct.select(pl.all().cast(pl.String)).iter_rows()]
-    known = [one if isinstance(one, Work) else None for one in found]
+    known = [work if isinstance(work, Work) else None for work in found]
     worked = distinct.with_columns(
-        pl.Series("flops", [one and one.flops for one in known], pl.Int64, strict=False),
-        pl.Series("bytes", [one and one.bytes for one in known], pl.Int64, strict=False),
-        pl.Series("formula", [one and one.formula for one in known], pl.String),
-        pl.Series("compute_type", [one and one.compute_type for one in known], pl.String),
-        pl.Series("unknown", [one if isinstance(one, str) else None for one in found], pl.String),
+        pl.Series("flops", [work and work.flops for work in known], pl.Int64, strict=False),
+        pl.Series("bytes", [work and work.bytes for work in known], pl.Int64, strict=False),
+        pl.Series("formula", [work and work.formula for work in known], pl.String),
+        pl.Series("compute_type", [work and work.compute_type for work in known], pl.String),
+        pl.Series("unknown", [work if isinstance(work, str) else None for work in found], pl.String),
     )
     return calls.join(worked, on=keys, how="left", nulls_equal=True, maintain_order="left").select(
         "row", "flops", "bytes", "formula", "compute_type", "unknown"

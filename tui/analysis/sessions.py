@@ -68,8 +68,8 @@ def _content_summary(profile: Profile, session: int) -> str:
     did_work = rows["activities"].height or rows["metrics"].height or in_summary
     first = "no GPU times" if did_work else "no GPU work"
     parts = [
-        f"{rows[name].height:,} {one}{'s' if rows[name].height != 1 else ''}"
-        for name, one in _HOLDS.items()
+        f"{rows[name].height:,} {noun}{'s' if rows[name].height != 1 else ''}"
+        for name, noun in _HOLDS.items()
         if rows[name].height
     ]
     return ", ".join([first, *parts])

@@ -187,12 +187,14 @@ class Navigator:
             return None
         from tui.screens.base import ViewScreen
 
-        return next((one for one in reversed(self._app.screen_stack) if isinstance(one, ViewScreen)), None)
+        return next((screen for screen in reversed(self._app.screen_stack) if isinstance(screen, ViewScreen)), None)
 
     @property
     def is_covered(self) -> bool:
         """Whether a dialog covers the view."""
-        return any(isinstance(one, ModalScreen) and not isinstance(one, TooSmallScreen) for one in self._stack())
+        return any(
+            isinstance(screen, ModalScreen) and not isinstance(screen, TooSmallScreen) for screen in self._stack()
+        )
 
     def _stack(self) -> list[Screen[object]]:
         return list(self._app.screen_stack) if self._app.is_running else []

@@ -66,10 +66,11 @@ def _list(folder: str, format_name: str) -> int:
     if format_name == "json":
         write_data(_list_json(folder, found))
         return status
-    for one in found:
-        of = plain(f"{one.gpu or 'GPU not recorded'}  {', '.join(one.files)}")
-        numbers = f"{one.runs:,} run{'s' * (one.runs != 1)}, {one.iterations:,} iteration{'s' * (one.iterations != 1)}"
-        write_text(f"{one.name}  {numbers}  {of}\n")
+    for baseline in found:
+        of = plain(f"{baseline.gpu or 'GPU not recorded'}  {', '.join(baseline.files)}")
+        runs = f"{baseline.runs:,} run{'s' * (baseline.runs != 1)}"
+        iterations = f"{baseline.iterations:,} iteration{'s' * (baseline.iterations != 1)}"
+        write_text(f"{baseline.name}  {runs}, {iterations}  {of}\n")
     console.info(f"{len(found)} baseline{'s' * (len(found) != 1)} in {folder}")
     return status
 
@@ -87,7 +88,10 @@ def _list_json(folder: str, found: Sequence[Baseline]) -> str:
         "gpu": pl.String,
         "files": pl.List(pl.String),
     }
-    rows = [(one.name, one.runs, one.iterations, one.gpu or None, list(one.files)) for one in found]
+    rows = [
+        (baseline.name, baseline.runs, baseline.iterations, baseline.gpu or None, list(baseline.files))
+        for baseline in found
+    ]
     table = JsonTable(pl.DataFrame(rows, schema, orient="row"), ("name",))
     return document({**schema_of("baselines"), "folder": folder}, {"rows": table})
 

@@ -58,22 +58,22 @@ def report_lines(error: BaseException, arguments: Sequence[str]) -> Iterator[str
     )
     yield "command line: " + " ".join(["proftui", *map(_without_folders, arguments)])
     yield ""
-    for one in _chain(error):
+    for exception in _chain(error):
         yield "Traceback (most recent call last):"
-        for frame in traceback.extract_tb(one.__traceback__):
+        for frame in traceback.extract_tb(exception.__traceback__):
             yield f"  {_short(frame.filename)}:{frame.lineno} in {frame.name}"
             yield f"    {frame.line or ''}"
-        yield f"{type(one).__name__} (message omitted: it may quote the profile)"
+        yield f"{type(exception).__name__} (message omitted: it may quote the profile)"
         yield ""
 
 
 def _chain(error: BaseException) -> list[BaseException]:
     """Return the exception and its causes, the first cause first."""
     found: list[BaseException] = []
-    one: BaseException | None = error
-    while one is not None and one not in found:
-        found.insert(0, one)
-        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+    exception: BaseException | None = error
+    while exception is not None and exception not in found:
+        found.insert(0, exception)
+        exception = exception.__cause__ or (None if exception.__suppress_context__ else exception.__context__)
     return found
 
 

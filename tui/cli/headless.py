@@ -444,16 +444,16 @@ def cache(options: argparse.Namespace) -> int:
         from tui.output.json_document import JsonTable, document, schema_of
 
         schema = {"file": pl.String, "bytes": pl.Int64, "used": pl.String, "state": pl.String, "entry": pl.String}
-        rows = pl.DataFrame([{**_as_json(one), "entry": one.name} for one in cached], schema)
+        rows = pl.DataFrame([{**_as_json(entry), "entry": entry.name} for entry in cached], schema)
         fields = {**schema_of("cache"), "folder": str(cache_folder())}
         write_data(document(fields, {"rows": JsonTable(rows, ("entry",))}))
         return 0
-    for one in cached:
-        content = _as_json(one)
+    for entry in cached:
+        content = _as_json(entry)
         write_text(
-            f"{size_text(one.bytes):>9}  {content['used']}  {content['state']:<7}  {content['file'] or one.name}\n"
+            f"{size_text(entry.bytes):>9}  {content['used']}  {content['state']:<7}  {content['file'] or entry.name}\n"
         )
-    total = sum(one.bytes for one in cached)
+    total = sum(entry.bytes for entry in cached)
     console.info(f"{len(cached)} file{'' if len(cached) == 1 else 's'}, {size_text(total)}, in {cache_folder()}")
     return 0
 

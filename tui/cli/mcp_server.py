@@ -95,7 +95,7 @@ class Profiles:
         Raises:
             ProftuiError: One, or what a link in it leads to, is elsewhere.
         """
-        return [self._file(one) for one in ([path] if isinstance(path, str) else path)]
+        return [self._file(name) for name in ([path] if isinstance(path, str) else path)]
 
     def _file(self, path: str) -> str:
         if "://" in path or path == "-":
@@ -117,8 +117,8 @@ class Profiles:
     def list_folder(self, folder: str) -> FoundProfiles:
         """Return the profiles in a folder and below, without links that lead elsewhere."""
         folders = map(str, self._folders) if folder in ("", ".") else self.files(folder)
-        found = [find_profiles(one, lists_opened=False, may_read=self._is_below) for one in folders]
-        profiles = [one for each in found for one in each.profiles]
+        found = [find_profiles(name, lists_opened=False, may_read=self._is_below) for name in folders]
+        profiles = [profile for each in found for profile in each.profiles]
         return FoundProfiles(tuple(profiles), "; ".join(each.left_out for each in found if each.left_out))
 
     def _check(self, file: str, given: str) -> None:
@@ -189,8 +189,8 @@ def server(folders: list[str]) -> MCPServer:
     def list_profiles(folder: str = "") -> str:
         """The profiles in a folder and below, the newest first: path, format, GPU, duration, size."""
         found = profiles.list_folder(folder)
-        looked = [with_figures(one) for one in found.profiles[:PREVIEWED]]
-        known = [one for one in (*looked, *found.profiles[PREVIEWED:]) if one is not None]
+        looked = [with_figures(profile) for profile in found.profiles[:PREVIEWED]]
+        known = [profile for profile in (*looked, *found.profiles[PREVIEWED:]) if profile is not None]
         rows = JsonTable(profiles_frame(known, ""), PROFILES.key, columns=_OF_PROFILE)
         fields = {**schema_of("report"), "view": "profiles", "left_out": found.left_out or None}
         return document(fields, {"rows": rows}, Bounds(None, MAX_BYTES))
@@ -319,7 +319,7 @@ def _options(command: str, **named: Any) -> Namespace:
 
 def _label(path: str | list[str]) -> str:
     """Return the label of a side of a comparison."""
-    return Path(path).name if isinstance(path, str) else ", ".join(Path(one).name for one in path)
+    return Path(path).name if isinstance(path, str) else ", ".join(Path(name).name for name in path)
 
 
 def _size_and_time(file: str) -> tuple[int, int]:
@@ -335,9 +335,9 @@ def _explanation(profile: Profile, rule: str) -> str:
     """Return everything about a finding, of every session."""
     rows = all_findings(profile, gpu=profile.gpu).filter(pl.col("rule").str.to_lowercase() == rule.strip().lower())
     if rows.is_empty():
-        known = ", ".join(one.id for one in RULES)
+        known = ", ".join(candidate.id for candidate in RULES)
         raise ProftuiError(f"{rule}: no such rule", f"rules: {known}")
-    known_rule = next(one for one in RULES if one.id == rows["rule"][0])
+    known_rule = next(candidate for candidate in RULES if candidate.id == rows["rule"][0])
     about = {
         "rule": known_rule.id,
         "name": known_rule.name,

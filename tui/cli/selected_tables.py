@@ -123,10 +123,10 @@ def _values(selected: Selected, options: argparse.Namespace) -> tuple[Selected, 
         bins = distribution(rows, by, weight.name if weight else "")
         summary = bins.summary
         table: dict[str, list[Any]] = {
-            "value": [one.label for one in bins.bins],
-            "rows": [one.rows for one in bins.bins],
-            **({weight.name: [one.weight for one in bins.bins]} if weight else {}),
-            "filter": [one.query for one in bins.bins],
+            "value": [value.label for value in bins.bins],
+            "rows": [value.rows for value in bins.bins],
+            **({weight.name: [value.weight for value in bins.bins]} if weight else {}),
+            "filter": [value.query for value in bins.bins],
         }
         columns += [Column("rows", "Rows", ColumnKind.COUNT, "Rows with this value.", 1), *([weight] if weight else [])]
     else:
@@ -135,10 +135,10 @@ def _values(selected: Selected, options: argparse.Namespace) -> tuple[Selected, 
         labels = list(sums.across)
         kind = weight.kind if weight else ColumnKind.COUNT
         table = {
-            "value": [one.label for one in sums.rows],
-            "all": [one.total for one in sums.rows],
-            **{f"sum_{at}": [one.sums[at] for one in sums.rows] for at in range(len(labels))},
-            "filter": [one.query or None for one in sums.rows],
+            "value": [row.label for row in sums.rows],
+            "all": [row.total for row in sums.rows],
+            **{f"sum_{at}": [row.sums[at] for row in sums.rows] for at in range(len(labels))},
+            "filter": [row.query or None for row in sums.rows],
         }
         columns.append(Column("all", "All", kind, "The sum of all values.", 1))
         columns += [Column(f"sum_{at}", label, kind, "The sum of this value.", 2) for at, label in enumerate(labels)]
@@ -170,7 +170,7 @@ def profiles_report(options: argparse.Namespace, style: Style) -> str:
     if len(options.files) > 1 or not Path(folder).is_dir():
         raise ProftuiError("--view profiles lists one folder", "for example: proftui report . --view profiles")
     found = find_profiles(folder, lists_opened=False)
-    looked = [with_figures(one) for one in found.profiles[:PREVIEWED]]
+    looked = [with_figures(profile) for profile in found.profiles[:PREVIEWED]]
     profiles = [one for one in (*looked, *found.profiles[PREVIEWED:]) if one is not None]
     selected = select(profiles_frame(profiles, folder), PROFILES, selection_of(options))
     if options.format != "json":

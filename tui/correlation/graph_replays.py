@@ -366,8 +366,8 @@ def _weights_of_experts(ops: pl.DataFrame) -> Ints:
     if outer.is_empty():
         return np.zeros(0, np.int64)
     shapes = pl.col("input_shapes").cast(pl.String)
-    experts = shapes.str.extract(r"^\[\[\d+, \d+\], \[\d+, (\d+)\]").alias("experts")
-    views = ops.select("name", "parent", shapes.str.extract(r"^\[\[(\d+), \d+, \d+\]").alias("experts"))
+    experts = shapes.str.extract(r"^\[\[[0-9]+, [0-9]+\], \[[0-9]+, ([0-9]+)\]").alias("experts")
+    views = ops.select("name", "parent", shapes.str.extract(r"^\[\[([0-9]+), [0-9]+, [0-9]+\]").alias("experts"))
     return (
         views.with_row_index("row")
         .filter(pl.col("name").cast(pl.String) == "aten::view")

@@ -114,7 +114,13 @@ def use_keys(chosen: Mapping[str, Sequence[str]]) -> None:
     every = rebound((*DEFAULT_ACTIONS, *DEFAULT_VIEW_ACTIONS), chosen)
     ACTIONS[:], VIEW_ACTIONS[:] = every[: len(DEFAULT_ACTIONS)], every[len(DEFAULT_ACTIONS) :]
     use_view_keys(
-        {one.id.removeprefix("view."): ((one.shown_keys or one.keys).split(" ")[0], one.keys) for one in VIEW_ACTIONS}
+        {
+            view_action.id.removeprefix("view."): (
+                (view_action.shown_keys or view_action.keys).split(" ")[0],
+                view_action.keys,
+            )
+            for view_action in VIEW_ACTIONS
+        }
     )
 
 
@@ -125,15 +131,21 @@ def hidden_keys(chosen: Iterable[str]) -> list[str]:
         chosen: The ids of actions whose keys are the user's own.
     """
     ids = set(chosen)
-    before = {(one.id, key) for one in (*DEFAULT_ACTIONS, *DEFAULT_VIEW_ACTIONS) for key in one.keys.split(",")}
-    own = [one for one in (*ACTIONS, *VIEW_ACTIONS) if one.id in ids and one.scope is Scope.APP and not one.at_once]
+    before = {(other.id, key) for other in (*DEFAULT_ACTIONS, *DEFAULT_VIEW_ACTIONS) for key in other.keys.split(",")}
+    own = [
+        other
+        for other in (*ACTIONS, *VIEW_ACTIONS)
+        if other.id in ids and other.scope is Scope.APP and not other.at_once
+    ]
     found = []
     for action in own:
         for key in filter(None, action.keys.split(",")):
             if (action.id, key) in before or (action.id.startswith("view.") and key.isdecimal()):
                 continue
-            nearer = [one for one in ACTIONS if one.scope not in (Scope.APP, Scope.BAR) and key in one.keys.split(",")]
-            places = ", ".join(f"{one.scope} it is {one.id}" for one in nearer)
+            nearer = [
+                other for other in ACTIONS if other.scope not in (Scope.APP, Scope.BAR) and key in other.keys.split(",")
+            ]
+            places = ", ".join(f"{other.scope} it is {other.id}" for other in nearer)
             found += [f"{shown_key(key)} is a key of {action.id}, but {places}"] if places else []
     return found
 

@@ -80,7 +80,7 @@ class BaselineDiff:
         right = [False, True, True, True, True, False]
         text = f"## {baseline} → {candidate}\n\n"
         text += "".join(f"- {markdown_cell(sentence)}.\n" for sentence in (*self.verdict(), *self._notes()))
-        text += "\n" + markdown_table(list(HEADINGS), [list(_cells(one)) for one in self._comparison.totals], right)
+        text += "\n" + markdown_table(list(HEADINGS), [list(_cells(total)) for total in self._comparison.totals], right)
         if work := self._shown():
             text += f"\n### {markdown_cell(self._heading())}\n\n"
             text += markdown_table(list(HEADINGS), [list(_cells(one)) for one in work], right)

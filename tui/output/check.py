@@ -137,7 +137,7 @@ def _uri(source: str) -> str:
 def escape(text: str) -> str:
     """Escape a text for SARIF: no placeholders, links or control characters.
 
-    >>> escaped("{0} [a](b) [CUDA memcpy HtoD]")
+    >>> escape("{0} [a](b) [CUDA memcpy HtoD]")
     '{{0}} [a] (b) [CUDA memcpy HtoD]'
     """
     braces = plain(text).replace("{", "{{").replace("}", "}}")

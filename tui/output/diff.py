@@ -327,8 +327,8 @@ class Diff:
 
     def _figure_rows(self) -> list[tuple[str | float | None, ...]]:
         return [
-            (one.name, one.baseline, one.candidate, one.delta, one.delta_pct, one.unknown_reason)
-            for one in self.figures
+            (figure.name, figure.baseline, figure.candidate, figure.delta, figure.delta_pct, figure.unknown_reason)
+            for figure in self.figures
         ]
 
 

@@ -114,7 +114,7 @@ class HtmlDashboard(DashboardReport):
             ),
             *((part.spec.title, markup_of_table(part.spec, part.rows)) for part in self._sections_with_rows()),
             *annotations,
-            ("System configuration", _facts_table((one.label, one.written()) for one in self._figures.system)),
+            ("System configuration", _facts_table((fact.label, fact.written()) for fact in self._figures.system)),
             ("Issues", self._issues_markup()),
             (MISSING_HEADING, self._missing()),
             (MEANINGS_HEADING, self._meanings()),
@@ -283,7 +283,7 @@ def roofline_plot(profile: Profile) -> str:
         corners = [(first, first * bandwidth), (ridge, peak), (last, peak)]
         lines.append((f"{name} {peak:g} TFLOP/s, {bandwidth:g} TB/s", corners))
     words = "TFLOP/s over FLOP/byte by op and shape; larger marks took more GPU time"
-    used = {one.color for one in dots}
+    used = {mark.color for mark in dots}
     entries = [BarPart(label, 0.0, "", color) for label, color in _BOUND_LABELS.items() if color in used]
     note = f"{words}. Inferred from shapes and types; " + (f"peaks: {gpu.source}." if gpu else "peaks not known.")
     return log_plot(dots, lines, words) + color_legend(entries) + paragraph(note, muted=True)
@@ -361,7 +361,7 @@ def annotation_sections(notes: NotesReport, marks: MarksReport | None) -> list[S
     """Return the user's notes and marked rows as sections of a page."""
     found = [("Notes", markup_of_table(NOTES, notes.rows))] if notes.rows.height else []
     if marks is not None:
-        found += [(marked_title(one), markup_of_table(one.spec, one.rows)) for one in marks.marked]
+        found += [(marked_title(marked), markup_of_table(marked.spec, marked.rows)) for marked in marks.marked]
         remarks = "".join(paragraph(note, muted=True) for note in marks.remarks)
         found += [("Marked rows", remarks)] if remarks else []
     return found

@@ -46,7 +46,10 @@ def formats_json(formats: Sequence[Format]) -> str:
     from tui.output.json_document import JsonTable, document, schema_of
 
     names = ("name", "title", "recognized_by", "feeds", "record_with")
-    rows = [{**{name: getattr(one, name) for name in names}, "feeds": list(one.feeds)} for one in formats]
+    rows = [
+        {**{name: getattr(description, name) for name in names}, "feeds": list(description.feeds)}
+        for description in formats
+    ]
     return document(schema_of("formats"), {"rows": JsonTable(pl.DataFrame(rows), ("name",))})
 
 

@@ -91,8 +91,13 @@ class MarksReport:
     def as_text(self, style: Style) -> str:
         """Return the marked rows of each table below its heading."""
         lines: list[str] = []
-        for one in self.marked:
-            lines += ["", style.heading(marked_title(one)), "", *table_lines(one.spec, one.rows, style, notes=False)]
+        for marked in self.marked:
+            lines += [
+                "",
+                style.heading(marked_title(marked)),
+                "",
+                *table_lines(marked.spec, marked.rows, style, notes=False),
+            ]
         for note in self.remarks:
             lines += ["", *style.wrapped(note)]
         return "".join(f"{line}\n" for line in lines)
@@ -119,8 +124,8 @@ def with_marks(written: str, report: MarksReport, format_name: str, style: Style
     """
     if format_name == "json":
         marked = [
-            {"view": one.view, "table": one.spec.name, "rows": JsonTable(one.rows, one.spec.key).objects(None)}
-            for one in report.marked
+            {"view": table.view, "table": table.spec.name, "rows": JsonTable(table.rows, table.spec.key).objects(None)}
+            for table in report.marked
         ]
         of = {"marked_elsewhere": report.elsewhere, "marked_of": AS_NOW if report.is_of_now else BEFORE}
         return json_line({**json.loads(written), "marked": marked, **of})
@@ -134,9 +139,9 @@ def _marked_rows(profile: Profile, name: str, tables: list[SavedTable], gpu: str
         spec = table.table_spec(profile)
         keys = [
             key
-            for one in tables
-            if PANES.get(one.pane, one.pane) == spec.name or (place == 0 and one.pane in FIRST_PANES)
-            for key in one.marks
+            for candidate in tables
+            if PANES.get(candidate.pane, candidate.pane) == spec.name or (place == 0 and candidate.pane in FIRST_PANES)
+            for key in candidate.marks
         ]
         if keys:
             rows = table.rows(profile, gpu=gpu)

@@ -132,6 +132,7 @@ def _unfolded(frame: pl.DataFrame, spec: TableSpec, forest: Forest, wanted: Sele
 def tree_paths(keys: pl.Series) -> pl.Series:
     """What ``--unfold`` takes for the rows of a tree instead of their keys: without session and kind.
 
+    >>> import polars as pl
     >>> tree_paths(pl.Series(["0/backward/aten::relu/group", "0//group"])).to_list()
     ['backward/aten::relu', '']
     """

@@ -310,7 +310,7 @@ def write_chrome(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None
         columns = [pl.lit(value, pl.Int64).alias(name) for name, value in where.items()]
         placed.append(track.rows.with_columns(*columns, ts=_microseconds(pl.col("start_ns") - base)))
     stream.write((json.dumps(head).removesuffix("}") + ', "traceEvents": [\n').encode())
-    stream.write(",\n".join(json.dumps(one) for one in metadata).encode())
+    stream.write(",\n".join(json.dumps(event) for event in metadata).encode())
     for rows in placed:
         stream.write(b",\n")
         _write_joined(_complete_events(rows), stream)

@@ -246,7 +246,9 @@ def prioritize(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
         return present.columns
     informative = {column.name for column in informative_columns(present, rows)[0]}
     groups = columns_by_priority(present.columns)
-    shown_names = {column.name for group in groups for column in group if any(one.name in informative for one in group)}
+    shown_names = {
+        column.name for group in groups for column in group if any(member.name in informative for member in group)
+    }
     is_named = any(column.name == SESSION_NAME_COLUMN for column in present.columns)
     return tuple(
         replace(column, priority=UNINFORMATIVE_PRIORITY)

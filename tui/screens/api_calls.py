@@ -211,10 +211,10 @@ class ApiCallsScreen(ViewScreen):
             return first
         work = activities_of_calls(self.profile, session=row["session"], correlations=[row["correlation"]])
         lines = []
-        for one in work.head(LAUNCHES_SHOWN).iter_rows(named=True):
-            delay = None if one["start_ns"] is None else one["start_ns"] - (row["start_ns"] or 0)
+        for launch in work.head(LAUNCHES_SHOWN).iter_rows(named=True):
+            delay = None if launch["start_ns"] is None else launch["start_ns"] - (row["start_ns"] or 0)
             began = "" if delay is None or row["start_ns"] is None else f"began {duration(delay)} after the call"
-            lines.append((duration(one["duration_ns"]), short_name(str(one["name"])), began))
+            lines.append((duration(launch["duration_ns"]), short_name(str(launch["name"])), began))
         if work.height > LAUNCHES_SHOWN:
             lines.append(("", f"and {count(work.height - LAUNCHES_SHOWN)} more", ""))
         if not lines:

@@ -231,8 +231,8 @@ class CompareScreen(ViewScreen):
         part = PARTS[self._place]
         self.query_one(TabBar).show(self._place, [self._of is None or part.is_fed(self._of) for part in PARTS])
         self.query_one(HeadLines).show(None if self._of is None else self._head)
-        for one in PARTS:
-            self.query_one(f"#{one.spec.name}").display = one is part
+        for candidate in PARTS:
+            self.query_one(f"#{candidate.spec.name}").display = candidate is part
         pane = self.query_one(f"#{part.spec.name}", TablePane)
         if part.spec is CHANGED_FINDINGS and pane.frame.is_empty():
             # The baseline's finding is before the candidate's.

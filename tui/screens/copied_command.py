@@ -241,7 +241,7 @@ def _input(screen: ViewScreen, *, with_iterations: bool = True) -> list[str]:
             words += ["--iterations", shown.aggregation.words.partition(" ")[2]]
         if shown.aggregation.key:
             words += [f"--key={shown.aggregation.key}"]
-    given = (("--format-in", options.format_in), ("--gpu", options.gpu), *(("--peak", one) for one in options.peaks))
+    given = (("--format-in", options.format_in), ("--gpu", options.gpu), *(("--peak", peak) for peak in options.peaks))
     for option, value in given:
         words += [option, value] if value else []
     return words
@@ -285,7 +285,7 @@ def _diff(screen: CompareScreen) -> list[str]:
         words += ["--frame", name, *selection]
     words += ["--tolerant"] if screen.is_tolerant else []
     options = screen.explorer.options
-    peaks = [word for one in options.peaks for word in ("--peak", one)]
+    peaks = [word for peak in options.peaks for word in ("--peak", peak)]
     return ["diff", *words, *(["--gpu", options.gpu] if options.gpu else []), *peaks]
 
 

@@ -61,7 +61,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
 
     def compose_body(self) -> Iterable[Widget]:
         """Yield the groupings, the chart, its legend, and two lines on the node under the cursor and the search."""
-        yield TabBar([one.title.removeprefix("by ") for one in GROUPINGS], id="groupings")
+        yield TabBar([grouping.title.removeprefix("by ") for grouping in GROUPINGS], id="groupings")
         yield NoteLine(id="comparing")
         yield FlameChart(id="chart")
         yield Static(id="legend")

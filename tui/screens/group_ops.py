@@ -64,7 +64,7 @@ class GroupingChoice(Generic[GroupingT]):
 
     def applies(self, name: str) -> bool:
         """Return whether there is a grouping of this name that applies to the profile."""
-        return any(one.name == name for one in self._applicable())
+        return any(grouping.name == name for grouping in self._applicable())
 
     def find(self, text: str) -> str:
         """Return the name of the grouping that starts with a text.
@@ -74,7 +74,7 @@ class GroupingChoice(Generic[GroupingT]):
         """
         found = find_grouping(text, self._groupings)
         if found is None:
-            names = ", ".join(one.name for one in self._groupings)
+            names = ", ".join(grouping.name for grouping in self._groupings)
             raise CommandError(f"no grouping {text or '(none named)'}: choose {names}")
         if reason := found.why_not(self._screen.profile):
             raise CommandError(f"{found.title}: {reason}")
@@ -85,7 +85,7 @@ class GroupingChoice(Generic[GroupingT]):
         applicable, current = [one.name for one in self._applicable()], self.current
         chosen = applicable[(applicable.index(current.name) + step) % len(applicable)]
         if chosen == current.name:
-            others = [one for one in self._groupings if one.name not in applicable]
+            others = [grouping for grouping in self._groupings if grouping.name not in applicable]
             reasons = "; ".join(f"{one.title}: {one.why_not(self._screen.profile)}" for one in others)
             self._screen.explorer.say(f"Only the grouping {current.title} applies; {reasons}")
         return chosen
@@ -99,14 +99,14 @@ class GroupingChoice(Generic[GroupingT]):
 
     def show(self, tabs: TabBar) -> None:
         """Show in the tabs which grouping is in force, and which apply."""
-        names, applicable = [one.name for one in self._groupings], self._applicable()
-        tabs.show(names.index(self.current.name), [one in applicable for one in self._groupings])
+        names, applicable = [grouping.name for grouping in self._groupings], self._applicable()
+        tabs.show(names.index(self.current.name), [grouping in applicable for grouping in self._groupings])
 
     def _applicable(self) -> list[GroupingT]:
-        return [one for one in self._groupings if not one.why_not(self._screen.profile)]
+        return [grouping for grouping in self._groupings if not grouping.why_not(self._screen.profile)]
 
     def _of_name(self, name: str) -> GroupingT:
-        return next(one for one in self._groupings if one.name == name)
+        return next(grouping for grouping in self._groupings if grouping.name == name)
 
 
 class GroupedView(Generic[GroupingT]):

@@ -247,7 +247,7 @@ class HomeScreen(Screen[None]):
         if not self.is_attached:
             return
         self._is_searching = False
-        self._found = {one.key: one for one in found.profiles}
+        self._found = {profile.key: profile for profile in found.profiles}
         self._left_out = found.left_out
         self._show_list()
         self._look_for_figures()
@@ -261,14 +261,14 @@ class HomeScreen(Screen[None]):
         """Find the first figures of the profiles, starting with the one under the cursor."""
         worker = get_current_worker()
         shown = time.monotonic()
-        while not worker.is_cancelled and (one := self._next_to_look_at()) is not None:
-            found = with_figures(one, lambda: not worker.is_cancelled)
-            self._looked.add(one.key)
+        while not worker.is_cancelled and (profile := self._next_to_look_at()) is not None:
+            found = with_figures(profile, lambda: not worker.is_cancelled)
+            self._looked.add(profile.key)
             if found is None:
-                self._found.pop(one.key, None)
-            elif one.key in self._found:
-                self._found[one.key] = found
-            if one.key == self._current or time.monotonic() - shown > REFRESH_EVERY_S:
+                self._found.pop(profile.key, None)
+            elif profile.key in self._found:
+                self._found[profile.key] = found
+            if profile.key == self._current or time.monotonic() - shown > REFRESH_EVERY_S:
                 shown = time.monotonic()
                 self.app.call_from_thread(self._show_list)
         self._is_looking = False
@@ -277,9 +277,9 @@ class HomeScreen(Screen[None]):
 
     def _next_to_look_at(self) -> FoundProfile | None:
         for key in (self._current, *list(self._found)[:PREVIEWED]):
-            one = self._found.get(key)
-            if one is not None and one.figures is None and key not in self._looked:
-                return one
+            profile = self._found.get(key)
+            if profile is not None and profile.figures is None and key not in self._looked:
+                return profile
         return None
 
     def _show_list(self) -> None:
@@ -324,10 +324,12 @@ class HomeScreen(Screen[None]):
             return
         box = self.query_one("#preview")
         row = self.profiles.current_row
-        one = None if row is None else self._found.get(str(row["path"]))
+        profile = None if row is None else self._found.get(str(row["path"]))
         width = self.size.width - 2 if self.has_class("-stacked") else 39
         height = box.size.height or 20
-        lines = [] if one is None else profile_preview(one, width, height, is_looked=one.key in self._looked)
+        lines = (
+            [] if profile is None else profile_preview(profile, width, height, is_looked=profile.key in self._looked)
+        )
         title, *rest = lines or [""]
         content = Content("\n").join([Content(title).stylize("bold"), *map(Content, rest)])
         self.query_one("#first-figures", Static).update(content)

@@ -317,7 +317,7 @@ class IterationsScreen(ViewScreen):
         left_out = {"aggregated"} if row["aggregated"] is None else set()
         if self.profile["sessions"].height == 1:
             left_out |= {"session", "rank"}
-        columns = tuple(one for one in iterations_spec(self.profile).columns if one.name not in left_out)
+        columns = tuple(column for column in iterations_spec(self.profile).columns if column.name not in left_out)
         return row_details(replace(pane.spec, columns=columns), row, frame_columns=pane.frame.columns)
 
     def opens_details(self, pane: TablePane) -> bool:

@@ -71,13 +71,13 @@ def load_preview_lines(
     if not preview.names or room <= 0 or names < _MIN_NAME_CELLS:
         return [clip(line, max(0, width)) for line in lines[: max(0, height)]]
     lines.append(f"{'GPU work':<{names}}{'Calls':>{_CALLS}}{'Time':>{_TIME}}{'Share':>{_SHARE}}")
-    shown = [(one, plain(one.name)) for one in preview.names[:room]]
+    shown = [(kernel, plain(kernel.name)) for kernel in preview.names[:room]]
     cutter = Cutter(lambda: [name for _, name in shown], are_symbols=True)
-    for one, whole in shown:
+    for kernel, whole in shown:
         name = cutter.cut(whole, names - 1)
-        part = f"{100 * one.total_ns / preview.total_ns:.1f}%" if preview.total_ns > 0 else ""
-        time = brief_duration(one.total_ns)
-        lines.append(f"{pad(name or '(no name)', names)}{count(one.calls):>{_CALLS}}{time:>{_TIME}}{part:>{_SHARE}}")
+        part = f"{100 * kernel.total_ns / preview.total_ns:.1f}%" if preview.total_ns > 0 else ""
+        time = brief_duration(kernel.total_ns)
+        lines.append(f"{pad(name or '(no name)', names)}{count(kernel.calls):>{_CALLS}}{time:>{_TIME}}{part:>{_SHARE}}")
     return [clip(line, width) for line in lines]
 
 
@@ -133,7 +133,7 @@ def files_lines(files: Sequence[FileProgress], width: int, height: int) -> list[
     shown = list(files)
     last = []
     if len(files) > height:
-        shown = [one for state in _LISTED_STATES for one in files if one.state == state]
+        shown = [file for state in _LISTED_STATES for file in files if file.state == state]
         more = len(shown) - height
         if more > 0:
             shown = shown[: height - 1]
@@ -148,7 +148,7 @@ def files_lines(files: Sequence[FileProgress], width: int, height: int) -> list[
 
 def files_summary(files: Sequence[FileProgress]) -> str:
     """Return a summary, as ``57 of 100 files read, 2 left out, 4 under way, 37 waiting``."""
-    counts = Counter(one.state for one in files)
+    counts = Counter(file.state for file in files)
     parts = [f"{counts['done']} of {len(files)} files read"]
     named = (("left out", "left out"), ("reading", "under way"), ("waiting", "waiting"), ("not read", "not read"))
     return ", ".join([*parts, *(f"{counts[state]} {words}" for state, words in named if counts[state])])

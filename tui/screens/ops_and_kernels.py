@@ -245,7 +245,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
 
     def compose_body(self) -> Iterable[Widget]:
         """Yield the groupings and the tables."""
-        yield TabBar([one.title.removeprefix("by ") for one in GROUPING_TABS], hint=", .", id="groupings")
+        yield TabBar([grouping.title.removeprefix("by ") for grouping in GROUPING_TABS], hint=", .", id="groupings")
         yield from super().compose_body()
 
     def populate(self) -> None:

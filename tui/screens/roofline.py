@@ -102,18 +102,18 @@ class RooflineScreen(ViewScreen):
         whole = rooflines(self.profile)
         if len(whole) != 1:
             return [] if whole else [_none(self.profile)]
-        (one,) = whole
+        (roofline,) = whole
         parts = [] if gpu is not None else [NO_PEAKS]
-        if one.gain_ns is not None:
-            parts.append(f"{brief_duration(one.gain_ns)} above the roof")
-        if one.mfu_pct is not None:
-            parts.append(f"MFU {brief_percent(one.mfu_pct)}")
-        if one.hfu_pct is not None:
-            parts.append(f"HFU {brief_percent(one.hfu_pct)} with recomputation")
-        if one.tflops_per_s is not None:
-            parts.append(f"{one.tflops_per_s:.3g} TFLOP/s over the wall time")
-        if one.covered_pct is not None:
-            parts.append(f"{brief_percent(one.covered_pct)} of GPU time covered")
+        if roofline.gain_ns is not None:
+            parts.append(f"{brief_duration(roofline.gain_ns)} above the roof")
+        if roofline.mfu_pct is not None:
+            parts.append(f"MFU {brief_percent(roofline.mfu_pct)}")
+        if roofline.hfu_pct is not None:
+            parts.append(f"HFU {brief_percent(roofline.hfu_pct)} with recomputation")
+        if roofline.tflops_per_s is not None:
+            parts.append(f"{roofline.tflops_per_s:.3g} TFLOP/s over the wall time")
+        if roofline.covered_pct is not None:
+            parts.append(f"{brief_percent(roofline.covered_pct)} of GPU time covered")
         return [*parts, f"{gpu.name}, inferred"] if gpu is not None else parts
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
@@ -123,7 +123,7 @@ class RooflineScreen(ViewScreen):
             return first
         lines = [("Formula", row["formula"] or "", "inferred")]
         lines += what_if(self.profile, row)
-        for peaks in {one.name: one for one in peaks_by_device(self.profile).values()}.values():
+        for peaks in {other.name: other for other in peaks_by_device(self.profile).values()}.values():
             peak = peaks.flops_per_s.get(row["peak"] or "")
             if peak is not None:
                 lines.append((f"Peak {row['peak']}", f"{peak / 1e12:g} TFLOP/s", peaks.source))

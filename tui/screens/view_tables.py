@@ -175,7 +175,7 @@ def _op_levels(profile: Profile, group_by: str | None) -> tuple[Level, ...]:
         return NAME_LEVELS
     found = next((grouping for grouping in GROUPINGS if grouping.name == group_by), None)
     if found is None:
-        names = ", ".join(one.name for one in GROUPING_TABS)
+        names = ", ".join(candidate.name for candidate in GROUPING_TABS)
         raise ProftuiError(f"--group-by {group_by}: no such grouping of ops", f"groupings: {names}")
     if reason := found.why_not(profile):
         raise ProftuiError(f"--group-by {group_by}: {reason}")

@@ -164,23 +164,23 @@ class RunComparison:
 
         A kernel counts unless all GPU work is shorter: there work may have moved to it.
         """
-        total_is_less = any(one.what == GPU and one.change_pct.high < 0 for one in self.totals)
+        total_is_less = any(total.what == GPU and total.change_pct.high < 0 for total in self.totals)
         judged = (*self.totals, *(() if total_is_less else self.work))
-        return tuple(one for one in judged if one.change_pct.low > than_pct)
+        return tuple(change for change in judged if change.change_pct.low > than_pct)
 
     def undecided(self, than_pct: float) -> tuple[Change, ...]:
         """Return the changes whose median is above a limit but whose interval is not: more runs would decide."""
         return tuple(
-            one
-            for one in (*self.totals, *self.work)
-            if one.change_pct.low <= than_pct < one.change_pct.median and not one.is_noise
+            change
+            for change in (*self.totals, *self.work)
+            if change.change_pct.low <= than_pct < change.change_pct.median and not change.is_noise
         )
 
     def outcome(self, than_pct: float) -> Outcome:
         """Return the outcome of the comparison."""
         if self.slower(than_pct):
             return Outcome.FAIL
-        changed = [one for one in (*self.totals, *self.work) if not one.is_noise]
+        changed = [change for change in (*self.totals, *self.work) if not change.is_noise]
         return Outcome.PASS if changed else Outcome.NO_CHANGE
 
 

@@ -323,7 +323,7 @@ def _finite(value: Any) -> Any:
 
 def names_in_evidence(row: Mapping[str, Any]) -> set[str]:
     """Return the names of the work behind a finding."""
-    return {str(one["name"]) for one in json.loads(row["evidence"] or "[]") if one.get("name")}
+    return {str(item["name"]) for item in json.loads(row["evidence"] or "[]") if item.get("name")}
 
 
 def _of_tools(profile: Profile) -> pl.DataFrame:

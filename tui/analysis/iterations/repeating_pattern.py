@@ -366,7 +366,7 @@ def loop_cut(work: pl.DataFrame, calls: pl.DataFrame, period: int) -> tuple[Cut,
         period: Launches of one repetition.
     """
     rows, main, loops = loops_of(work)
-    loop = next((one for one in loops if one.period == period), None)
+    loop = next((candidate for candidate in loops if candidate.period == period), None)
     if loop is None:
         return None
     cut, places = _loop_cut(loop, main, calls)

@@ -457,13 +457,13 @@ def costs_by_name(profile: Profile, *also: str) -> pl.DataFrame:
     instances = op_instances(profile)
     further = tuple(dict.fromkeys(("direction", "dtype", "stack", "op_source", "line", *also)))
     of_calls = [
-        one
-        for one in (
+        common
+        for common in (
             _common_value_or("direction", pl.lit(MIXED)),
             _common_value_or("dtype", pl.lit(MIXED)),
             _common_value_or("stack", pl.format("{} different", pl.col("stack").n_unique())),
         )
-        if one.meta.output_name() not in also
+        if common.meta.output_name() not in also
     ]
     own = ("gpu_self_ns", "cpu_self_ns", "api_ns", "launches", "untimed_launches")
     eligible = eligible_ops(profile).select("tc_eligible")

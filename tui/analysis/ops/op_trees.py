@@ -320,14 +320,14 @@ def _on_tensor_cores(profile: Profile) -> np.ndarray[tuple[int], np.dtype[np.boo
 def _by_place(ops: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
     """Group recorded ops by position and name."""
     sums = tuple(name for name in SUMMED if name in ops.columns)
-    one = pl.coalesce("op_id", "node")
+    op = pl.coalesce("op_id", "node")
     return _leaves(
         ops.with_columns(place.alias("place"))
         .group_by("session", "place", "node", maintain_order=True)
         .agg(
             *(sum_of_parts(name).alias(name) for name in sums),
-            one.filter(pl.col("eligible").fill_null(False)).n_unique().cast(pl.Int64).alias("eligible_ops"),
-            one.filter("on_tc").n_unique().cast(pl.Int64).alias("tc_ops"),
+            op.filter(pl.col("eligible").fill_null(False)).n_unique().cast(pl.Int64).alias("eligible_ops"),
+            op.filter("on_tc").n_unique().cast(pl.Int64).alias("tc_ops"),
             pl.col("node").first().alias("op"),
             pl.col("op_type", "op_source").first(),
         )
@@ -620,7 +620,11 @@ def find_grouping(text: str, groupings: Sequence[GroupingT]) -> GroupingT | None
     True
     """
     wanted = text.lower()
-    names = ((name, one) for one in groupings for name in (one.name, one.title.removeprefix("by ").lower()))
+    names = (
+        (name, grouping)
+        for grouping in groupings
+        for name in (grouping.name, grouping.title.removeprefix("by ").lower())
+    )
     return next((one for name, one in names if wanted and name.startswith(wanted)), None)
 
 

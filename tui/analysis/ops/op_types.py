@@ -254,8 +254,8 @@ def _type_sums() -> list[pl.Expr]:
 
 def _direction() -> pl.Expr:
     direction = pl.col("direction").cast(pl.String)
-    one = direction.n_unique() == 1
-    return pl.when(one).then(direction.first()).otherwise(pl.lit("mixed")).alias("direction")
+    is_uniform = direction.n_unique() == 1
+    return pl.when(is_uniform).then(direction.first()).otherwise(pl.lit("mixed")).alias("direction")
 
 
 def _recorded_types(profile: Profile) -> list[pl.DataFrame]:

@@ -122,7 +122,7 @@ def _add_stalls(results: list[_KernelResult], collector: Collector) -> None:
         if not result.stalls:
             continue
         base = min(address for address, _, _ in result.stalls)
-        most = sorted((one for one in result.stalls if one[2] > 0), key=lambda one: (-one[2], one[0]))
+        most = sorted((stall for stall in result.stalls if stall[2] > 0), key=lambda stall: (-stall[2], stall[0]))
         section = f"stall samples, launch {number}: {short_name(result.kernel)}"
         for address, reason, samples in most[:_MAX_STALLS]:
             name = f"+0x{address - base:04x} {reason}"

@@ -296,13 +296,13 @@ def join_name(parts: Sequence[str], *, hard: bool) -> str:
         parts: The lines, in order.
         hard: Whether they were cut at a fixed width, within words; otherwise between words.
 
-    >>> joined_name(["void f<float, thrust::t", "ransform<int> >(int)"], hard=True)
+    >>> join_name(["void f<float, thrust::t", "ransform<int> >(int)"], hard=True)
     'void f<float, thrust::transform<int> >(int)'
-    >>> joined_name(["f(unsigned", "long)"], hard=True)
+    >>> join_name(["f(unsigned", "long)"], hard=True)
     'f(unsigned long)'
-    >>> joined_name(["void", "f<int,", "float const", "*>(int)"], hard=False)
+    >>> join_name(["void", "f<int,", "float const", "*>(int)"], hard=False)
     'void f<int, float const *>(int)'
-    >>> joined_name(["void f<int,", "g<int>> (int, float (*)(int))"], hard=False)
+    >>> join_name(["void f<int,", "g<int>> (int, float (*)(int))"], hard=False)
     'void f<int, g<int>>(int, float (*)(int))'
     """
     name = ""
