@@ -133,7 +133,7 @@ def api_errors(profile: Profile) -> pl.DataFrame:
 
 
 MIN_THREAD: Final = len("process 4194304, thread 4294967295")
-"""Cells of the longest usual name of a thread: one that lacks its last digits is that of another."""
+"""The width of the longest usual thread name: cut digits would name another thread."""
 
 API_THREADS: Final = TableSpec(
     "api_threads",

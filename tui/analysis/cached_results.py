@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CACHED_SCHEMAS: Final[Mapping[str, pl.Schema]] = MappingProxyType(
     {**iteration_table.ITERATION_FRAMES, "recorded_ops": pl.Schema(RECORDED), "rules": pl.Schema({"rules": pl.String})}
 )
-"""The frames: those of the iterations, the table of ops, and the user's rules that it was made with."""
+"""The cached frames: iterations, the table of ops, and the user's rules that it depends on."""
 
 
 def results_to_cache(profile: Profile, shown: Profile | None) -> dict[str, pl.DataFrame]:

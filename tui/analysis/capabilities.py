@@ -50,17 +50,17 @@ OK: Final = "ok"
 """The value of a view that can be shown."""
 
 _OF_NVIDIA: Final = re.compile(r"(?:nvprof|nsys|ncu|dlprof)\b")
-"""Commands that record GPUs of NVIDIA alone."""
+"""Commands that record only GPUs of NVIDIA."""
 _TOOL_OF: Final = {AMD: Tool.ROCPROF, "Intel": Tool.UNITRACE, "Huawei": Tool.ASCEND}
 """The tool of each other manufacturer."""
 _TORCH_OF: Final = {
     "Intel": (("ProfilerActivity.CUDA", "ProfilerActivity.XPU"), ("torch.cuda.", "torch.xpu.")),
     "Huawei": (("ProfilerActivity.CUDA", "ProfilerActivity.NPU"), ("torch.profiler", "torch_npu.profiler")),
 }
-"""What PyTorch's commands are called on their GPUs; on those of AMD they are called as on NVIDIA's."""
+"""The names in PyTorch's commands on their GPUs; on those of AMD they are as on NVIDIA's."""
 _OF_GPUS: Final = frozenset({GPU_WORK, START_TIMES, LAUNCH_CONFIGS, DEVICES, API_WORK, API_TRACE, COPIES})
 _FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
-"""Views that recorded ops feed as well: without GPU work their CPU times are worth seeing."""
+"""Views that recorded ops suffice for: without GPU work they show CPU times."""
 
 
 def views(profile: Profile) -> dict[str, str]:

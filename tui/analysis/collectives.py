@@ -25,7 +25,7 @@ LONG_PCT: Final = 1.0
 """Only collectives that take more than this share of a mean iteration on some rank identify the straggler, and only
 where another rank is in them longer by as much."""
 HOW: Final = "judged by durations, as the rank that arrives last spends the least time in a collective"
-"""How the straggler is found, in words."""
+"""A text on how the straggler is found."""
 
 TURN: Final = ("iteration", "communicator", "turn")
 """What identifies a collective: its sequence number in the process group, where that is recorded; else the n-th of a
@@ -33,7 +33,7 @@ process group in an iteration is the same on all its ranks."""
 
 _NAME: Final = r"(?:nccl|rccl)(?:Dev)?Kernel_(?:Generic_)?([A-Za-z]+)"
 _OLD_NAME: Final = r"nccl(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|SendRecv)\w*Kernel_"
-"""As NCCL up to 2.7 has them: ``ncclAllReduceRingLLKernel_sum_f32``."""
+"""Names of NCCL up to 2.7: ``ncclAllReduceRingLLKernel_sum_f32``."""
 _LEAVE_TOGETHER: Final = "(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier"
 
 
@@ -231,7 +231,7 @@ def _count(rows: pl.DataFrame) -> int:
 AGREE_NS: Final = 100_000
 """The largest time between ranks leaving one collective for clocks that agree, or the part below."""
 AGREE_PART: Final = 0.05
-"""Of the time that the longest rank is in them, as medians."""
+"""As a share of the median time in collectives of the rank with the longest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 _SHORT: Final = r"([HDPA]to[HDPA])\]?$"
-"""At the end of a name, as ``[CUDA memcpy HtoD]``."""
+"""A direction at the end of a name, as in ``[CUDA memcpy HtoD]``."""
 _PLACE: Final = "(Host|Device|Peer|Array|HOST|DEVICE|PEER|ARRAY)"
 _LONG: Final = rf"{_PLACE}[-_]?(?:to|To|TO)[-_]?{_PLACE}\]?$"
-"""The same in words, as ``[CUDA memcpy Host-to-Device]``, ``CopyHostToDevice``, ``MEMORY_COPY_HOST_TO_DEVICE``."""
+"""A direction in full: ``[CUDA memcpy Host-to-Device]``, ``CopyHostToDevice``, ``MEMORY_COPY_HOST_TO_DEVICE``."""
 
 
 def direction_of_name() -> pl.Expr:
@@ -50,7 +50,7 @@ SET: Final = "set"
 """The direction of a memset."""
 
 IMPOSSIBLE: Final = 1.05
-"""What moves faster than so many times the bandwidth of the GPU's memory was not measured right."""
+"""A copy faster than this multiple of the memory bandwidth was measured incorrectly."""
 
 SIZE_CLASSES: Final = (
     (0, "< 4 KiB"),
@@ -60,7 +60,7 @@ SIZE_CLASSES: Final = (
     (16 << 20, "16 to 256 MiB"),
     (256 << 20, "256 MiB and more"),
 )
-"""The least size of each class, and its name."""
+"""The minimum size and the name of each class."""
 
 NO_SIZE: Final = "not recorded"
 """The class of work of unknown size."""
@@ -107,7 +107,7 @@ _OF_ACTIVITY: Final = (
     "line",
     "size_bytes",
 )
-"""The columns of each as in the frame ``activities`` has it."""
+"""Columns taken from the frame ``activities``."""
 
 
 @once_per_profile("activities", "devices", "sessions", "api_calls")
@@ -280,10 +280,10 @@ def copy_sums(profile: Profile) -> pl.DataFrame:
 
 
 TINY_BYTES: Final = 64 << 10
-"""Smaller copies cost what a call costs, whatever their size."""
+"""The cost of smaller copies does not depend on their size."""
 TINY_NS: Final = 1_000_000
 RUN_GAP_NS: Final = 1_000_000
-"""Tiny copies closer than this follow each other."""
+"""Tiny copies closer than this belong to the same burst."""
 MIN_RUN: Final = 3
 
 TINY_RUNS: Final = TableSpec(

@@ -395,7 +395,7 @@ def _of_kind(kind: PathKind, title: str, meaning: str, priority: int) -> Column:
 
 
 MAIN_KINDS: Final = 3
-"""So many kinds are as important as the share of GPU work."""
+"""The number of kinds that are as important as the share of GPU work."""
 
 
 def critical_paths_spec(profile: Profile) -> TableSpec:

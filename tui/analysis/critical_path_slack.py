@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 K = ColumnKind
 
 MAX_TRIED: Final = 80
-"""Of so many names, those with most time on the path, it is computed what half of it saves."""
+"""The number of names, most path time first, for which the gain of half their time is computed."""
 _FOREVER: Final = 1 << 62
 
 
@@ -319,7 +319,7 @@ def critical_path(profile: Profile, session: int | None = None, iteration: int |
 
 
 _WAITS: Final = tuple(TITLES[kind] for kind in (PathKind.KERNEL_GAP, PathKind.LAUNCH_DELAY))
-"""Time before a kernel that has its name: a faster kernel has it all the same."""
+"""Waits that have the name of the kernel after them, which a faster kernel does not shorten."""
 
 
 def half_as_long(work: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:

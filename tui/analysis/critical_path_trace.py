@@ -58,7 +58,7 @@ TITLES: Final = {
     PathKind.CPU_OUTSIDE: "CPU outside ops",
     PathKind.NOT_RECORDED: "not recorded",
 }
-"""As in tables."""
+"""The titles in tables."""
 COLUMN_OF_KIND: Final = {kind: f"path_{title.lower().replace(' ', '_')}_ns" for kind, title in TITLES.items()}
 
 GPU_WORK: Final = (PathKind.KERNEL, PathKind.COPY, PathKind.COMMUNICATION)
@@ -71,7 +71,7 @@ _BY_WORK_KIND: Final = {
 }
 _STREAM_WAIT: Final = r"^(?:cuda|hip|cu)StreamWaitEvent"
 _MAX_STEPS_BACK: Final = 64
-"""Of activities that end before a moment so many are tried."""
+"""The number of activities, latest end first, that are tried."""
 _EARLIEST: Final = -(1 << 62)
 
 
@@ -222,7 +222,7 @@ def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
 
 
 MAX_ACTIVITIES: Final = 1_000_000
-"""So many activities are looked at together: they take about 300 bytes of memory each."""
+"""Activities examined together, which take about 300 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)

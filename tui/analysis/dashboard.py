@@ -87,7 +87,7 @@ def gpu_uses_of(rows: pl.DataFrame, kernel_time: pl.DataFrame) -> pl.DataFrame:
 
 
 SPLIT: Final = 7
-"""Groups of the split that are shown by name; what is left is one row."""
+"""Groups of the split that are shown by name; the others are one row."""
 
 REST: Final = "rest"
 """The name of that row."""
@@ -186,10 +186,10 @@ def copies_over_sessions(profile: Profile) -> pl.DataFrame:
 
 
 TOP: Final = 10
-"""Rows of the short tables."""
+"""The number of rows of the short tables."""
 
 ORDERS: Final = ("total_ns", "calls", "avg_ns")
-"""What the short tables can be in order of, the largest first."""
+"""The columns by which the short tables can be sorted, largest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +351,7 @@ def in_two_threads(makers: Sequence[Callable[[], Any]]) -> Iterator[Any]:
 
 
 GAPS: Final = 5
-"""So many idle gaps are shown."""
+"""The number of idle gaps shown."""
 
 
 @once_per_profile("activities", "api_calls", "ops", "ranges", "sessions")
@@ -479,7 +479,7 @@ def _advice(profile: Profile, gpu: str | None) -> Advice | str:
 
 
 TOP_FINDINGS: Final = 3
-"""So many findings are shown."""
+"""The number of findings shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,15 +108,15 @@ def sum_fact(name: str, label: str, values: pl.Series, kind: ColumnKind, source:
 K = ColumnKind
 
 OF_EACH: Final = "each session has its own"
-"""Why a figure that does not add up has no value over several sessions."""
+"""Why a figure that cannot be summed has no value for several sessions."""
 UNLAUNCHED: Final = "launch not recorded"
 """The ``op_join`` of GPU work whose launch is not recorded."""
 MIN_UNKNOWN_PCT: Final = 0.05
-"""Less of the time that is left out is not worth words."""
+"""A smaller share of time that is left out is not mentioned."""
 OUTSIDE_PART: Final = 0.01
-"""Less of the API time outside the wall time is not worth a figure."""
+"""A smaller share of API time outside the wall time is not shown."""
 WHOLE_RUN: Final = "whole run"
-"""The source of an iteration that is the whole run: there is nothing to compare it with."""
+"""The source of an iteration that is the whole run."""
 
 KINDS: Final = (
     ("kernel", "Kernel time"),
@@ -135,7 +135,7 @@ _ITERATION_FACTS: Final = (
     ("iteration_median_ns", "median_ns", "Median iteration", K.DURATION),
     ("iteration_p95_ns", "p95_ns", "95th percentile", K.DURATION),
 )
-"""The names of facts, the columns of `iteration_times` that they are, their labels and kinds."""
+"""The names, columns of `iteration_times`, labels and kinds of facts."""
 
 
 def performance(

@@ -29,7 +29,7 @@ _OTHER_SESSIONS: Final = (
     ("Intel", re.compile(r"\b(?:xpu|sycl|oneapi|level zero)\b", re.IGNORECASE), re.compile(r"^(?:ur|ze)[A-Z]")),
     ("Huawei", re.compile(r"\b(?:npu|cann|ascend)\b", re.IGNORECASE), re.compile(r"^acl(?:rt|nn|op|prof)")),
 )
-"""Words of a session, and beginnings of API calls, by which the manufacturer of its GPUs is known."""
+"""Words in a session's facts, and prefixes of API calls, that identify the manufacturer of its GPUs."""
 _AMD_SESSION: Final = re.compile(r"\b(?:rocm|hip|roctracer|rocprofiler|rocprof\w*|miopen|amd)\b", re.IGNORECASE)
 
 
@@ -88,14 +88,14 @@ def _calling_hip(profile: Profile) -> pl.DataFrame:
 T = TypeVar("T")
 
 CLIPPED_LENGTH: Final = 15
-"""nvprof cuts the device column of its text traces to so many characters."""
+"""nvprof cuts the device column of its text traces to this number of characters."""
 
 _VENDOR: Final = re.compile(r"\b(?:nvidia|geforce|tesla|amd|instinct|intel|data center gpu)\b|\((?:r|tm)\)")
 _ORDINAL: Final = re.compile(r"\s*\([0-9]*\)?$")
 _SAME_CHIP: Final = re.compile(
     r"^(?:[0-9]+gb|pcie|sxm[0-9]?|hbm[0-9]?e?|generation|workstation|server|edition|vf|oam|ac)$"
 )
-"""Words after a known name that do not make it another chip."""
+"""Suffixes of a known name that do not denote another chip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def _agreed(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
 
 
 _BEYOND_NVPROF: Final = 8.0
-"""GPUs of this compute capability and above nvprof does not support."""
+"""From this compute capability on, nvprof does not support GPUs."""
 
 
 def tools_to_record(profile: Profile) -> tuple[Tool, ...]:

@@ -155,10 +155,10 @@ def share(column: str = "total_ns", *, of: str | None = "session") -> pl.Expr:
 
 
 MANY: Final = 200_000
-"""Of fewer rows it makes no difference."""
+"""With fewer rows, there is no difference."""
 
 _KEYS: Final = 1 << 16
-"""Of more keys that could be, a table of all would be mostly empty."""
+"""With more possible keys, a lookup table would be mostly empty."""
 _SMALL, _LARGE = 1 << 32, 1 << 62
 _QUANTILES: Final = {"median_ns": 0.50, "p90_ns": 0.90, "p99_ns": 0.99}
 
@@ -294,7 +294,7 @@ def activities_by_name(profile: Profile) -> pl.DataFrame:
 
 
 SLOW: Final = 1.5
-"""A launch is slow that took more than so many times the median."""
+"""A launch is slow if it took more than this multiple of the median."""
 
 VARIANT: Final = ("grid", "block", "input_shapes")
 """What distinguishes the variants of a kernel: its launch configuration, and the shapes that its op was called with."""

@@ -29,7 +29,7 @@ ELEMENT_BYTES: Final[Mapping[str, float]] = MappingProxyType(
 """Bytes of one element of a type."""
 
 _PACKED: Final = "Float4_e2m1fn_x2"
-"""Two numbers of four bits in an element."""
+"""An element with two numbers of four bits."""
 
 _SCALAR_TYPES: Final = MappingProxyType(
     {
@@ -611,7 +611,7 @@ PAGED: Final = (
     "vllm::unified_attention",
     "sglang::unified_attention_with_output",
 )
-"""Ops whose work the annotation of the server's step tells."""
+"""Ops whose work is known from the annotation of the server's step."""
 
 COMPUTE_MODELS: Final[Mapping[str, Model]] = MappingProxyType(
     {
@@ -668,4 +668,4 @@ WRAPPERS: Final[Mapping[str, Model]] = MappingProxyType(
         **{f"aten::conv_transpose{n}d": _transposed_convolution for n in (1, 2, 3)},
     }
 )
-"""Ops that call one of the others as a rule; their formula is used for a call that does not."""
+"""Ops that usually call one of the others; their formula is used for calls that do not."""

@@ -41,27 +41,27 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 MAX_FOLDERS: Final = 2_000
-"""The most folders that are looked into."""
+"""The maximum number of folders that are searched."""
 MAX_FILES: Final = 2_000
-"""The most files whose beginning is read, the newest ones."""
+"""The maximum number of files whose beginning is read, newest first."""
 DEEPEST: Final = 8
-"""Folders further below are not looked into."""
+"""Deeper folders are not searched."""
 PREVIEWED: Final = 30
 """The first figures of at most this number of profiles, the newest, are read in advance."""
 QUICK_BYTES: Final = 4 << 20
 """Smaller files are read for their first figures."""
 _OF_OTHERS: Final = frozenset({"node_modules", "__pycache__", "site-packages"})
-"""Folders of programs."""
+"""Folders that belong to programs."""
 _SOURCE_CODE: Final = re.compile(
     r"\.(c|cc|cpp|cu|cuh|cxx|go|h|hip|hpp|java|jl|js|lua|py|pyi|pyx|rs|sh|toml|ts|yaml|yml)", re.IGNORECASE
 )
-"""Suffixes of files that are no profiles, whatever tables their texts contain."""
+"""Suffixes of source files, which are not profiles even if they contain tables."""
 _RANK_IN_HEAD: Final = re.compile(rb'"rank"\s*:\s*([0-9]+)')
 _COMMAND_IN_HEAD: Final = re.compile(rb"==([0-9]+)== NVPROF is profiling process [0-9]+, command: (.*)")
 _TRACE_HANDLER: Final = re.compile(r"(.+)_([0-9]+)\.([0-9]{13,19})\.pt\.trace\.json")
-"""The names of PyTorch's `tensorboard_trace_handler`: host, process, and when it was written."""
+"""File names of PyTorch's `tensorboard_trace_handler`: host, process, and time."""
 SAME_TIME_S: Final = 60
-"""The processes of a job write their profiles within so many seconds."""
+"""The processes of a job write their profiles within this time."""
 _PARTS_OF_A_RUN: Final = ("nsys-stats", "rocprof", "dlprof", "ascend", "caffe")
 """Prefixes of the names of formats with several files for one run."""
 
@@ -444,7 +444,7 @@ def formats_frame() -> pl.DataFrame:
 
 
 MAX_LISTED: Final = 10_000
-"""The most entries of a folder that are looked at to complete a path."""
+"""The maximum number of entries of a folder that are considered to complete a path."""
 
 
 def complete_path(text: str, folder: str) -> str | None:
@@ -476,7 +476,7 @@ def complete_path(text: str, folder: str) -> str | None:
 # --- the preview ------------------------------------------------------------------------------------------------------
 
 _FIGURE: Final = 10
-"""Cells of a time in the preview."""
+"""The width of a time in the preview."""
 
 
 def profile_preview(found: FoundProfile, width: int, height: int, *, is_looked: bool) -> list[str]:

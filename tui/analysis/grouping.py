@@ -92,12 +92,12 @@ def _bounds(column: pl.Series) -> tuple[Any, Any]:
 
 
 _LONG: Final = 200_000
-"""Of fewer rows it makes no difference."""
+"""With fewer rows, there is no difference."""
 _FEW: Final = 1 << 16
-"""Of more values a table of all would not stay in the cache of the processor."""
+"""With more values, a lookup table would not fit the processor's cache."""
 _KEY_LIMIT: Final = 1 << 62
 _SMALL: Final = 1 << 32
-"""Keys below this take half the memory."""
+"""Smaller keys take half the memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def metrics(profile: Profile) -> pl.DataFrame:
 
 
 MOST: Final = 12
-"""Where none of the key metrics was measured, so many others are shown; the table of all metrics has the rest."""
+"""The number of metrics shown if no key metric was measured; the table of all metrics has the rest."""
 
 SPEED, MEMORY, OCCUPANCY, SCHEDULER, LAUNCH, STALLS = (
     "Speed of light", "Memory", "Occupancy", "Scheduler", "Launch", "Stall reasons",
@@ -146,7 +146,7 @@ _KEY_METRICS: Final = (
     KeyMetric(LAUNCH, "registers per thread", (
         "launch__registers_per_thread", "Registers Per Thread"), "registers_per_thread"),
 )  # fmt: skip
-"""Speed of light first: how far the kernel is from the GPU's peaks, and what holds it back."""
+"""Speed of light comes first: how close the kernel is to the GPU's peaks, and its bottleneck."""
 
 _STALL_NAMES: Final = (
     r"^smsp__average_warps_issue_stalled_(.+)_per_issue_active\.ratio$",
@@ -154,9 +154,9 @@ _STALL_NAMES: Final = (
     r"^smsp__pcsamp_warps_issue_stalled_(.+)$",
     r"^stall_(.+)$",
 )
-"""What tools call the reasons why a warp does not issue: Nsight Compute by cycles and by samples, nvprof."""
+"""The tools' metric names of stall reasons: Nsight Compute by cycles and by samples, nvprof."""
 _NO_STALL: Final = r"^selected$|_not_issued$"
-"""Of the samples those that issued, and those that are counted a second time."""
+"""Samples that issued, and samples that are counted twice."""
 BOUND_PCT: Final = 60.0
 """Below this share of both peaks Nsight Compute calls a kernel latency-bound."""
 

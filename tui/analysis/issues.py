@@ -58,7 +58,7 @@ TABLES: Final = "this input has no lines of text: i on a row shows its details"
 NO_LINE: Final = "this row does not come from a single line of the input"
 
 _ROWS: Final = (("activity", "GPU work"), ("op", "op"), ("number", "row"))
-"""Columns that number rows of the input, and what they number."""
+"""Columns with numbers of rows, and the name of the numbered rows."""
 _PACKED: Final = {".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat", ".zst": "zstdcat"}
 
 

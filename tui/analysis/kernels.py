@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 BY_NAME: Final = (*CALL_STATISTICS, "time_pct", "uses_tensor_core")
-"""The columns of the calls of one name."""
+"""The figures of the calls of one name."""
 
 KERNEL_EXPORT: Final = ("session", "kind", "name", *BY_NAME)
 """Columns of the exports of kernels and API calls, in order."""

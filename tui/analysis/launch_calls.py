@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 LATE_NS: Final = 100_000
-"""A kernel that starts so much later than its call ended, while the GPU is idle, is late."""
+"""A kernel is late if it starts this long after its call ended, while the GPU is idle."""
 
 
 @once_per_profile("activities", "api_calls")

@@ -170,7 +170,7 @@ _NO_KERNEL: Final = {
     "memset": "not applicable: a memset occupies no SM",
     "graph": "CUDA graph recorded as a whole: record its kernels with nsys profile --cuda-graph-trace=node",
 }
-"""Why what is no kernel has no occupancy."""
+"""Why work other than kernels has no occupancy."""
 
 
 def _shape(axes: Iterable[int | None]) -> tuple[int, int, int] | None:
@@ -179,18 +179,18 @@ def _shape(axes: Iterable[int | None]) -> tuple[int, int, int] | None:
 
 
 PROGRAM: Final = "./app"
-"""Stands for the program, where the input does not say how it was run."""
+"""The placeholder of the program, if the input does not say how it was run."""
 
 COMMAND_LIMIT: Final = 400
-"""A longer command line is more than a person wants to paste."""
+"""Longer command lines are replaced by the placeholder."""
 NAME_LIMIT: Final = 120
-"""Of a longer name only the start is looked for."""
+"""Only this many characters of a name are matched."""
 
 MAX_CACHED_NAMES: Final = 4_096
-"""Names whose function is looked up once: each launch that is asked about is compared with all of them."""
+"""The number of cached function names."""
 
 NCU_SINCE: Final = 7
-"""Major compute capability that Nsight Compute starts with; nvprof measures what is older."""
+"""The first major compute capability of Nsight Compute; nvprof measures older ones."""
 
 
 @dataclass(frozen=True, slots=True)

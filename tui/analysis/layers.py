@@ -63,7 +63,7 @@ LAYER_TOTALS: Final = TableSpec(
 )
 
 _RUN: Final = ("session", "model", "phase", "executor")
-"""What a total is of."""
+"""The key of a total."""
 
 
 def layers(profile: Profile) -> pl.DataFrame:

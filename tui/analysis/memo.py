@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 MAX_RESULTS: Final = 8
-"""Results kept for each function: those of some profiles and of their single sessions."""
+"""Results cached for each function: those of some profiles and their sessions."""
 
 MAX_BYTES: Final = 8 << 20
 """Memory for results of an input that does not fit in memory."""

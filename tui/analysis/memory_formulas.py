@@ -32,7 +32,7 @@ _RANKED_TYPES: Final = (
     *("bool", "uint8", "int8", "int16", "int32", "int64"),
     *("float8_e4m3fn", "float8_e5m2", "bfloat16", "float16", "float32", "float64"),
 )
-"""From the type that gives way to the one that wins when PyTorch promotes the types of two tensors."""
+"""Element types in the order of PyTorch's type promotion, the winning type last."""
 
 
 def work_of_call(call: Call) -> Work:
@@ -332,7 +332,7 @@ def _both_products(call: Call, chosen: int, up: int, inner: int, experts: int, w
 
 
 EXPERT_CALLS: Final = ("SortTokens", "aten::view")
-"""What `_experts` reads of an op over experts: how many a token chooses, and views of the weights."""
+"""The calls that `_experts` reads: experts per token, and views of the weights."""
 
 
 def _experts(call: Call) -> Work:
@@ -451,7 +451,7 @@ _OF_LISTS: Final[Mapping[str, Model]] = MappingProxyType(
 )
 
 LISTED: Final = tuple(_OF_LISTS)
-"""Ops over lists of tensors, whose element types the name of a kernel tells."""
+"""Ops over lists of tensors, whose element types are in kernel names."""
 
 _MODELS: Final[Mapping[str, Model]] = MappingProxyType(
     {

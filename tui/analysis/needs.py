@@ -44,9 +44,9 @@ _SIGNS: Final = (
     (Tool.XLA, ("xla", "xplane", "jax", "tensorflow", "tf-timeline", "tf1")),
     (Tool.NVPROF, ("nvprof",)),
 )
-"""Words in ``sessions.format`` or ``sessions.tool`` by which each is known, the more specific first."""
+"""Words in ``sessions.format`` or ``sessions.tool`` that identify each tool, more specific ones first."""
 _OF_ALL_GPU_WORK: Final = frozenset({Tool.NVPROF, Tool.NSYS, Tool.PYTORCH, Tool.XLA})
-"""Tools that record copies and memsets wherever they record kernels."""
+"""Tools that record copies and memsets whenever they record kernels."""
 
 
 def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
@@ -346,7 +346,7 @@ RECORDABLE: Final = (
     STACKS,
     ITERATIONS,
 )
-"""What an input can hold, in the order in which it is asked for."""
+"""What an input can hold, in the order in which it is requested."""
 
 BY_OTHER_TOOLS_ONLY: Final = (OPS, SHAPES, STACKS, ITERATIONS)
-"""What a text log of nvprof cannot hold: it is asked for only where the recording tool has a command for it."""
+"""What a text log of nvprof cannot hold: requested only if the recording tool has a command for it."""

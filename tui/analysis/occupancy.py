@@ -37,7 +37,7 @@ SHAPE: Final = (
 """Columns of ``activities`` that the occupancy of a launch depends on."""
 
 LIMITS: Final = ("warps", "blocks", "registers", "shared memory")
-"""What can keep a further block from an SM; the columns are ``limit_warps`` and so on."""
+"""The resources that limit the number of blocks on an SM; the columns are ``limit_warps`` and so on."""
 
 RESULTS: Final = (
     "threads_per_block",
@@ -55,12 +55,12 @@ RESULTS: Final = (
     "sm_efficiency_pct",
     "occupancy_reason",
 )
-"""What `occupancies` adds to a launch configuration."""
+"""The columns that `occupancies` adds to a launch configuration."""
 
 WARP: Final = 32
 MAX_THREADS_PER_BLOCK: Final = 1024
 REGISTER_UNIT: Final = 256
-"""Registers are given to a warp in lots of so many."""
+"""The allocation unit of registers for a warp."""
 
 
 @cache
@@ -222,7 +222,7 @@ def occupancy(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 
 
 REGISTER_STEP: Final = REGISTER_UNIT // WARP
-"""Registers per thread are given out in so many."""
+"""The allocation unit of registers per thread."""
 
 
 @dataclass(frozen=True, slots=True)

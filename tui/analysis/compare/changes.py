@@ -50,9 +50,9 @@ _LIBRARY: Final = re.compile(
 _OVERLOAD: Final = re.compile(r"(?<=Backward)[0-9]+$")
 """PyTorch numbers the derivatives of an op's overloads; before 1.9 a single one had no number."""
 _SPLIT: Final = re.compile(r"(?<=convolution_backward)_(?:input|weight)$")
-"""Of PyTorch before 1.11, which computed the two gradients separately."""
+"""Names of PyTorch before 1.11, which computed the two gradients separately."""
 _INSTANCE: Final = re.compile(r"_[0-9]+(?=/|$)|(?<=\w)\.[0-9]+$|\[[0-9]+\]$")
-"""As TensorFlow and ONNX (``Conv2D_1/BiasAdd``), XLA (``fusion.12``) and DLProf (``relu[2]``) number what repeats."""
+"""Numbers of instances as in TensorFlow and ONNX (``Conv2D_1/BiasAdd``), XLA (``fusion.12``), DLProf (``relu[2]``)."""
 
 
 def kernel_family(name: str) -> str:
@@ -114,7 +114,7 @@ def without_variants(names: pl.Series, rule: Callable[[str], str]) -> pl.Series:
 
 
 BOTH, NEW, REMOVED, SIMILAR = "", "new", "removed", "similar"
-"""What became of a row; similar are names that each side has of its own, matched where that was asked for."""
+"""How a row changed; similar names differ between the sides and are matched on request."""
 
 _SHOWN: Final = (
     "change",
@@ -132,7 +132,7 @@ _SHOWN: Final = (
 
 
 _TIMED_LAUNCHES: Final = pl.col("launches") - pl.col("untimed_launches").fill_null(0)
-"""Of tables of ops: the launches whose duration is known."""
+"""In tables of ops: the launches whose duration is known."""
 
 
 def _spec(name: str, title: str, *by: str, key: tuple[str, ...] = (), pinned: str = "name") -> TableSpec:
@@ -149,7 +149,7 @@ def _spec(name: str, title: str, *by: str, key: tuple[str, ...] = (), pinned: st
 
 
 _RATES: Final = ("roof_pct", "tflops_per_s", "tb_per_s")
-"""The figures of the roofline that both sides have."""
+"""Roofline figures of both sides."""
 
 
 def _with_rates(spec: TableSpec) -> TableSpec:
@@ -574,4 +574,4 @@ PARTS: Final = (
     CompareTable(CHANGED_FINDINGS, lambda sides, how: changed_findings(sides, gpu=how.gpu)),
     CompareTable(CHANGED_MEMORY, lambda sides, _: changed_memory(sides), has_snapshots),
 )
-"""In the order that they are shown."""
+"""The tables of a comparison, in the order in which they are shown."""

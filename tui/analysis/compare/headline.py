@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 KINDS: Final = {"kernel": "kernels", "memcpy": "copies", "memset": "memsets"}
-"""Kinds of GPU work whose time is a figure, and what several are called."""
+"""Kinds of GPU work whose time is a figure, with their plural."""
 
 
 def why_absent(side: Side, by: tuple[str, ...], section: str) -> pl.Expr:
@@ -280,7 +280,7 @@ FIGURES: Final = (
     ("api_ns", "API time", K.DURATION),
     ("api_calls", "API calls", K.COUNT),
 )
-"""Name, label and kind of every figure, in the order that they are shown."""
+"""The name, label and kind of every figure, in the order in which they are shown."""
 _SIDES: Final = ("baseline", "candidate")
 
 
@@ -397,13 +397,13 @@ JUDGED: Final = (OF_ITERATIONS, "span_ns", "gpu_ns", "kernel_ns")
 MIN_SPREAD: Final = 4
 """The minimum number of iterations for a middle half."""
 DEFAULT_PCT: Final = 5.0
-"""By how much a candidate may be slower where no limit is given."""
+"""The default limit of how much slower a candidate may be."""
 MATTERS_PCT: Final = 1.0
-"""Of other times, those that grew by less than this share of the judged one are not named."""
+"""Other times that grew by less than this share of the judged one are not listed."""
 UNCHANGED_PCT: Final = 1.0
-"""A smaller difference is no change."""
+"""Smaller differences count as no change."""
 _POINTS: Final = 3.0
-"""A change of the busy share by fewer points is not worth words."""
+"""Smaller changes of the busy share are not mentioned."""
 
 
 class Outcome(StrEnum):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 ITERATION, RUN, GPU = "iteration", "run", "gpu work"
-"""What a time is of, if not of a kernel, a copy or a memset of some name."""
+"""Kinds of times other than those of kernels, copies and memsets by name."""
 _WHOLE_RUN: Final = "whole run"
 
 SCHEMA: Final = pl.Schema(
@@ -39,26 +39,26 @@ SCHEMA: Final = pl.Schema(
         "time_ns": pl.Int64,
     }
 )
-"""A time of a run: of an iteration, or where ``iteration`` is null of the whole run."""
+"""Times of a run: of an iteration, or of the whole run if ``iteration`` is null."""
 
 LEVEL: Final = 0.90
-"""Of an interval: with a certainty of 95% a change lies above its lower end."""
+"""The confidence level of intervals: a change is above the lower end with 95%."""
 REPLICATES: Final = 1_000
 MAX_DRAWN: Final = 60
-"""Iterations that are drawn of a run in a replicate."""
+"""Iterations of a run that are sampled in a replicate."""
 SEED: Final = 20_261
-"""The same runs give the same interval each time."""
+"""A fixed seed, so that the same runs give the same interval."""
 MIN_SHARE: Final = 0.01
 """Kernels below this share of GPU time on both sides are not judged."""
 MIN_COMMON: Final = 5
-"""Of fewer kernels nothing can be told to be common to all."""
+"""With fewer kernels, no common change is computed."""
 STUDENT: Final = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
 """The 95% quantiles of Student's t by degrees of freedom, from 1."""
 NORMAL: Final = 1.645
 MAX_FREEDOM: Final = 1_000
-"""Degrees of freedom of a variance that counts as known."""
+"""From this many degrees of freedom on, a variance counts as known."""
 BATCH: Final = 250
-"""Replicates that are drawn at once."""
+"""Replicates that are sampled at once."""
 
 
 def run_times(profile: Profile, run: int, file: str) -> pl.DataFrame:

@@ -130,7 +130,7 @@ def _by_stream(line: Timeline, streams: pl.Series, chosen: npt.NDArray[np.bool_]
 STEP_TRACE: Final = "Step trace"
 """The section of ``tool_figures`` with the parts of each step, of Ascend's profilers."""
 WHOLE_TABLE_PCT: Final = 95.0
-"""The shares of a printed table add up to this or more, or rows are missing."""
+"""If the shares of a printed table add up to less, rows are missing."""
 COPY: Final = (
     "session", "activity", "name", "device", "start_ns", "duration_ns", "size_bytes", "copy_kind", "src_memory",
     "dst_memory", "correlation", "iteration", "line",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DIGITS: Final = 3
 """Significant digits of a figure in a sentence."""
 NAME_CELLS: Final = 60
-"""Cells of a name in a sentence."""
+"""The maximum width of a name in a sentence."""
 NAMES_IN_FILTER: Final = 10
 
 
@@ -98,7 +98,7 @@ _TERMS: Final = {
     },
     "Intel": {r"CUDA graph": "SYCL graph", r"NVTX ranges": "ITT ranges", r"\bSMs\b": "Xe cores"},
 }
-"""What NVIDIA's terms are called by other manufacturers."""
+"""The terms of other manufacturers for NVIDIA's."""
 
 
 def use_vendor_terms(vendor: str, text: str) -> str:

@@ -49,7 +49,7 @@ for _module in iter_modules(rules.__path__):
     import_module(f"{rules.__name__}.{_module.name}")
 
 _FAMILIES: Final = "QUTCALPI"
-"""The first letters of ids in that order: rules that build on others stand after them."""
+"""The first letters of ids, in the order of evaluation."""
 
 RULES: Final = tuple(
     sorted(declared_rules().values(), key=lambda rule: (_FAMILIES.index(rule.id[0]), int(rule.id[1:])))
@@ -106,19 +106,19 @@ _FRAMES: Final = (
     "issues",
 )
 LARGE_PCT: Final = 10.0
-"""What costs this share of the wall time or more is at least a warning."""
+"""Findings that cost this share of the wall time or more are at least warnings."""
 SMALL_PCT: Final = 1.0
-"""What costs less than this share of the wall time is no warning."""
+"""Findings that cost less than this share of the wall time are not warnings."""
 NEGLIGIBLE_PCT: Final = 0.05
-"""What costs less than this share of the wall time, and of GPU time ten times it, is not worth a line."""
+"""Findings below this share of the wall time, and ten times this share of GPU time, are not shown."""
 _UNKNOWN_PCT: Final = {Severity.ERROR.value: 101.0, Severity.WARNING.value: 1.0}
-"""Where findings of unknown cost stand among those whose share of the wall time is known, by severity."""
+"""The rank of findings of unknown cost among those with a known share, by severity."""
 _SUMMARIES: Final = ("U3", "U8", "U10", "L8", "L9", "I10")
-"""Rules that sum up what others of the same cause explain: they never stand first."""
+"""Rules that summarize others of the same cause, which come first."""
 HOT_KERNEL: Final = "P10"
-"""The rule that finds most of the GPU time in one kernel, of which no one knows how much can be saved."""
+"""The rule that finds most of the GPU time in one kernel; how much could be saved is unknown."""
 MANY: Final = 200_000
-"""Rows of which it is worth the while to have two threads."""
+"""From this number of rows on, two threads pay."""
 
 _RANK: Final = {severity: rank for rank, severity in enumerate(Severity)}
 _STATES: Final = {state: rank for rank, state in enumerate(State)}
@@ -345,7 +345,7 @@ def _of_tools(profile: Profile) -> pl.DataFrame:
 
 
 _IN_ORDER_OF_TIME: Final = ("Nsight Compute",)
-"""Tools whose findings come in the order of the time of their kernels."""
+"""Tools whose findings are ordered by the time of their kernels."""
 
 
 def _sort_by_cause(rows: pl.DataFrame) -> pl.DataFrame:
@@ -391,13 +391,13 @@ def _sort_by_cause(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 FEW: Final = 3
-"""So many rules are named in the table; of more, their number."""
+"""If there are more rules, the table shows their number."""
 
 FOLDED: Final = "folded"
-"""The ``state`` of the rows that stand for several: above them, or below the findings, where they are shown."""
+"""The ``state`` of rows that represent several others."""
 
 SAME_CAUSE: Final = "same cause"
-"""The ``verdict`` of the row that stands for findings whose cause has a row already."""
+"""The ``verdict`` of a row for findings whose cause already has a row."""
 
 FOLDED_TABLE: Final = "table"
 """The name of the table with a row for each cause."""
@@ -407,7 +407,7 @@ UNFOLDED: Final = "all_rules"
 """The name of the table with a row for each finding and rule."""
 
 PARTLY_APPLICABLE: Final = "partly applicable"
-"""Of rules that apply to some sessions and not to others."""
+"""The verdict of rules that apply only to some sessions."""
 
 SESSION_CELLS: Final = 9
 """Width of the session column, with the blanks before it."""
@@ -573,7 +573,7 @@ def findings_summary(findings: pl.DataFrame) -> str:
 
 
 IDLE_RULES: Final = ("U1", "U2", "U3", "U6", "U7", "U9", "U10")
-"""Rules of idle time: what is behind them are gaps."""
+"""Rules of idle time, whose evidence is gaps."""
 
 
 def gap_of(row: Mapping[str, Any]) -> Gap | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 GRAPH_LAUNCHES: Final = r"(?i)graphlaunch"
 _MOST: Final = 0.5
-"""A technique is in use where it covers this part of the work or more."""
+"""A technique is in use if it covers this share of the work or more."""
 _COMPILED_OPS: Final = r"(?i)torch-compiled region|compiledfunction|call compiledfxgraph|torchdynamo|xla_?launch"
 _COMPILED_KERNELS: Final = r"^triton_(?:poi|red|per|tem|for|unk|mm)_|^fusion(?:_|$)|^loop_\w*fusion|^input_\w*fusion"
 _PRODUCTS: Final = r"(?i)(?:mm|conv\w*|linear|matmul|attention)$"

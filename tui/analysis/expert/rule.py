@@ -182,7 +182,7 @@ class Family(StrEnum):
 
 Number = int | float | str | None
 EVIDENCE_ROWS: Final = 10
-"""A finding shows at most so many of the rows behind it."""
+"""The maximum number of evidence rows of a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ class CannotTell:
 
 Verdict = Found | Clean | CannotTell
 Need = Callable[["Case"], str]
-"""Why a case does not hold something, in words; empty if it does."""
+"""Returns why a case lacks something; empty if it does not."""
 Formula = Callable[["Case"], Verdict]
 
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 GRAPH_SHARE_PCT: Final = 5.0
-"""With more of the kernel time in whole CUDA graphs, the other kernels are not representative of the run."""
+"""If more of the kernel time is in whole CUDA graphs, the other kernels are not representative."""
 
 SETTLED: Final = 0.5
-"""Where less than this share of the time is known (occupancy, verdicts), the rule does not apply."""
+"""If less than this share of the time is known (occupancy, verdicts), a rule does not apply."""
 
 
 def gpu_work(case: Case) -> str:

@@ -215,7 +215,7 @@ def _rows(
 
 
 HOST_CATEGORIES: Final = (Category.DATALOADER, Category.IO, Category.CPU)
-"""What the host does, in the order in which an instant without GPU work counts as one of them."""
+"""Activities of the host, by priority, for time without GPU work."""
 _GPU_CATEGORIES: Final = {
     Category.TENSOR_CORES: GpuUse.YES,
     Category.OTHER_KERNELS: GpuUse.NO,
@@ -342,7 +342,7 @@ def utilization(profile: Profile) -> pl.DataFrame:
 
 
 CHUNKS: Final = 30
-"""As in Nsight Systems' rule of GPU time utilization."""
+"""As in the GPU time utilization rule of Nsight Systems."""
 LOW_PCT: Final = 50.0
 
 _OVER_TIME_SCHEMA: Final = pl.Schema(

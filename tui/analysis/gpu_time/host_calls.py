@@ -60,7 +60,7 @@ TITLES: Final = {
     ApiClass.LOADING: "code loading",
     ApiClass.OTHER: "other call",
 }
-"""As in tables."""
+"""The titles in tables."""
 
 _PATTERNS: Final = (
     (ApiClass.SYNC, re.compile(r"Synchronize|(?:Event|Signal)Wait|hsa_signal_wait")),
@@ -106,10 +106,10 @@ def api_classes(names: pl.Series) -> npt.NDArray[np.int8]:
 
 
 NO_CALL: Final = "outside CUDA"
-"""No API call was active for most of the time: the CPU did something else, or nothing."""
+"""For most of the time no API call was active."""
 
 NAMES_LIMIT: Final = 64
-"""Number of calls by name that are distinguished per session, the most costly ones."""
+"""The number of functions distinguished per session, most time first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]]
 
 SHIPPED: Final = "host_phases.toml"
 NAME_LIMIT: Final = 4000
-"""Characters of a name that are examined."""
+"""The number of characters of a name that are examined."""
 
 
 class HostPhase(IntEnum):

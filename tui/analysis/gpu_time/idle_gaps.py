@@ -162,14 +162,14 @@ def busy_contributions(line: Timeline) -> tuple[Ints, Ints]:
 HOST_WAIT: Final = "host wait"
 """The next work was launched after the previous work ended: the GPU waited for the CPU."""
 KERNEL_WAIT: Final = "kernel wait"
-"""The next work was already launched, and the gap is shorter than `KERNEL_WAIT_NS`: the cost of every launch."""
+"""The next work was already launched, and the gap is shorter than `KERNEL_WAIT_NS`."""
 OTHER_WAIT: Final = "other"
 """The next work was already launched and waited for a dependency, or its launch was in flight."""
 
 KERNEL_WAIT_NS: Final = 30
 """As in Holistic Trace Analysis."""
 FEW: Final = 64
-"""Up to this number of gaps, the previous work is searched around each."""
+"""Up to this number of gaps, the previous work is searched for each."""
 MICRO_NS: Final = 10_000
 """Shorter gaps are micro gaps, the others macro gaps."""
 

@@ -19,7 +19,7 @@ BLOCK: Final = 1 << 16
 """Rows that are examined together."""
 
 FEW_STREAMS: Final = 16
-"""Of more, rows are sorted into streams in one pass rather than searched once for each."""
+"""With more streams, rows are sorted by stream in one pass."""
 
 NEVER: Final = int(np.iinfo(np.int64).min)
 FOREVER: Final = int(np.iinfo(np.int64).max)

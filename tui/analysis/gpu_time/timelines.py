@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Classes = npt.NDArray[np.int8]
 
 LATE_NS: Final = 1_000_000
-"""GPU work that begins so long after the CPU has ended waited for work that was not recorded, as of an earlier step."""
+"""GPU work that begins this long after the CPU ended waited for unrecorded work, such as of an earlier step."""
 COMMUNICATION: Final = "communication"
 """The op type of the kernels of NCCL, RCCL, NVSHMEM and the like (``op_types.toml``, and what users add to it)."""
 

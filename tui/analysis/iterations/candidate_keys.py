@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 MIN_CALLS: Final = 3
-"""A name that comes less often has no rhythm."""
+"""A name with fewer calls is no candidate."""
 
 _PLACES: Final = (
     ("op", "ops", ("pid", "tid")),
@@ -182,7 +182,7 @@ KEY_CHOICES: Final = TableSpec(
 )
 
 _KINDS: Final = ("op", "range", "kernel", "API call")
-"""Of a name that is several things the first of these is the key."""
+"""If a name has several kinds, the first of these is the key."""
 
 
 def key_choices(profile: Profile) -> pl.DataFrame:

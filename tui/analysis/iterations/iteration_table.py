@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 OUTSIDE_WORDS: Final = "outside of iterations"
-"""The name of the row of what was launched before, between or after the iterations."""
+"""The name of the row of work launched before, between or after iterations."""
 
 KEYS: Final = ("session", "iteration")
 

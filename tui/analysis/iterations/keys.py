@@ -38,18 +38,18 @@ _PLACES: Final = (
     ("kernel", "activities", "short_name"),
     ("API call", "api_calls", "name"),
 )
-"""Where a key can be: what it is, its frame and column. Of a name that is several things the first of these counts."""
+"""The kinds of a key, with frame and column; if a name has several kinds, the first one counts."""
 
 LOOP: Final = "loop"
-"""The kind of a key that is a loop, as ``loop of 1605 launches``: each of its rounds is an iteration."""
+"""The kind of a key that is a loop, such as ``loop of 1605 launches``: each round is an iteration."""
 _LOOP: Final = re.compile(r"loop of ([0-9]{1,9}) launches")
 
 _NAMES_LISTED: Final = 5
 """Names listed in an error about a key."""
 _LONGEST: Final = 60
-"""Cells of a name in a sentence."""
+"""The maximum width of a name in a sentence."""
 _COMPARED: Final = 5000
-"""So many names are compared with a key that is none, each up to a length of 200."""
+"""The number of names, each up to a length of 200, that are compared with an unknown key."""
 
 
 @dataclass(frozen=True, slots=True)

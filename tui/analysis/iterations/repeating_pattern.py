@@ -31,33 +31,33 @@ if TYPE_CHECKING:
 
 
 WINDOW: Final = 1 << 18
-"""The pattern is looked for in so many launches of the middle, and then followed to both ends."""
+"""The number of launches, in the middle, that are searched for the pattern."""
 
 MIN_PERIOD: Final = 2
-"""One kernel again and again is no pattern."""
+"""A single repeated kernel is no pattern."""
 
 MIN_MATCH: Final = 0.5
-"""Of all launches, warm-up and tail among them, so many are followed by the same kernel one pattern later."""
+"""The minimum share of all launches that are followed by the same kernel one pattern later."""
 
 MIN_ROUNDS: Final = 3
 LONG_PERIOD: Final = 32
-"""Two rounds are a repetition where they are long; short ones must come three times."""
+"""From this length on, two rounds are a repetition; shorter patterns need three."""
 
 _EXACT: Final = 8
 _PROJECTIONS: Final = 4
 _LIKELY: Final = 16
 _CLOSE: Final = 0.02
-"""A pattern that matches nearly as well as the best and is shorter is the pattern; the best is a multiple of it."""
+"""A shorter pattern that matches nearly as well as the best is preferred: the best is a multiple of it."""
 _TRIED: Final = 256
 _MIN_HELD: Final = 0.95
-"""Where more than a twentieth of one pattern differs from the next, the repetition has not begun or is over."""
+"""If more than a twentieth of a round differs from the next, the repetition has not begun or has ended."""
 _FEWER: Final = 3
-"""A longer pattern is a loop around a shorter one where it is interrupted so many times less often."""
+"""A longer pattern is a loop around a shorter one if it is interrupted this many times less often ..."""
 _AS_COVERED: Final = 0.9
-"""... and where its repetitions hold at least this part of the launches that those of the shorter one hold."""
+"""... and its repetitions have at least this share of the launches of the shorter one's."""
 _OUTER_TRIED: Final = 64
 _MIN_COVERED: Final = 0.5
-"""A loop is one of those to choose from where its repetitions hold at least this share of the launches."""
+"""A loop is offered if its repetitions have at least this share of the launches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ def _pattern_range(codes: Ints, period: int) -> tuple[int, int]:
 
 
 STREAMS: Final = 3
-"""A pattern is looked for in so many streams, those with most kernels first."""
+"""The number of streams, most kernels first, that are searched for a pattern."""
 
 
 def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:

@@ -29,7 +29,7 @@ the iterations, or after them; a whole run in which nothing repeats; an iteratio
 of those."""
 
 NO_PHASE: Final = -1
-"""In place of a phase or an iteration: there is none."""
+"""The number of no phase or no iteration."""
 
 
 @dataclass(frozen=True, slots=True)

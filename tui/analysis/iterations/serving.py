@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ANNOTATION: Final = "annotation"
 SHAPES: Final = "inferred from shapes"
-"""How the phase of an iteration is known."""
+"""The source of an iteration's phase."""
 
 STEP_COLUMNS: Final = ("requests", "query_tokens", "kv_tokens", "tokens_per_s", "phase_by")
 """The columns of iterations that are steps of a server."""

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
 
 STEADY_CV: Final = 0.1
-"""Iterations are steady where the standard deviation of their times is less than this part of the mean."""
+"""Iterations are steady if the standard deviation of their times is below this share of the mean."""
 
 RUNS_AHEAD: Final = 0.1
-"""The CPU runs ahead where it ends its part of an iteration this part of the median before the GPU."""
+"""The CPU runs ahead if it finishes an iteration this share of the median before the GPU."""
 
 MIN_STEADY: Final = 3
-"""Fewer iterations are no steady stretch."""
+"""The minimum length of a steady stretch."""
 
 _ALL_LENGTHS: Final = 2048
-"""Up to so many iterations every stretch is looked at; of more, lengths are halved until one is steady."""
+"""Up to this number of iterations every stretch is examined; otherwise lengths are halved until one is steady."""
 
 _LOWER_BITS: Final = 20
 """Bits of the lower part of a time: squares of such parts add up without overflow for millions of iterations, and those
@@ -173,7 +173,7 @@ USES: Final = (*GPU_USES, *HOST_USES, "other_ns")
 """The parts of the time of an iteration in the order in which an instant counts as one of them; last the rest."""
 
 MODEL_FLOPS: Final = ("mfu_pct", "model_tflops_per_s")
-"""What `with_mfu` adds."""
+"""The columns that `with_mfu` adds."""
 
 _KEYS: Final = ("session", "iteration", "phase")
 _NONE: Final = np.zeros(0, np.int64)
@@ -196,7 +196,7 @@ ITERATIONS_WITH_USES: Final = TableSpec(
     pinned=ITERATIONS.pinned,
     pinned_least=ITERATIONS.pinned_least,
 )
-"""The table of the view of iterations, and of its report."""
+"""The table of the Iterations view and of its report."""
 
 
 def iterations_spec(profile: Profile) -> TableSpec:
@@ -362,7 +362,7 @@ def _where(known: pl.Series, name: str, values: npt.NDArray[np.int64]) -> pl.Ser
 
 
 CUT_FROM: Final = 4.0
-"""Bars longer than so many times the median are cut and marked, so that the others stay distinguishable."""
+"""Bars longer than this multiple of the median are cut and marked, so that the others stay distinguishable."""
 
 
 class Bar(NamedTuple):

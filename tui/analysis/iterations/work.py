@@ -257,10 +257,10 @@ ITERATION_OPS: Final = TableSpec(
 )
 
 _MAX_TEXTS: Final = 3
-"""So many different texts of the calls of an op are written out."""
+"""The number of distinct texts of an op's calls that are listed."""
 
 _OF_OP: Final = ("op", "op_type", "direction", "why_no_op")
-"""What identifies the ops of an iteration."""
+"""The key of the ops of an iteration."""
 
 
 def ops_of_iteration(profile: Profile, *, session: int, iteration: int | None) -> pl.DataFrame:

@@ -169,7 +169,7 @@ GROUPINGS: Final = (
         _of_launches(_stack_places),
     ),
 )
-"""What the flame view can group by: the trees of Group Ops, iterations and call stacks."""
+"""The groupings of the flame view: the trees of Group Ops, iterations and call stacks."""
 
 
 def flame(profile: Profile) -> pl.DataFrame:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 OTHER: Final = "other"
-"""The class of what no pattern finds: always a row of its own."""
+"""The class of work that no pattern matches; always a separate row."""
 
 CLASSES: Final = TableSpec(
     "kernel_classes",
@@ -260,7 +260,7 @@ BY_SHAPES: Final = TableSpec(
 )
 
 NOT_RECORDED: Final = "(ops not recorded)"
-"""The work of sessions that record no ops, and so no shapes."""
+"""The work of sessions without recorded ops."""
 
 
 @once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "layers", "summary")

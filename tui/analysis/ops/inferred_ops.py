@@ -47,7 +47,7 @@ _KINDS: Final = pl.DataFrame(
 fully-connected layer or a convolution, so it is none of them."""
 
 SLACK: Final = 1.05
-"""A layer's GPU work can take so much of the time that was measured for the layer: both are rounded and vary."""
+"""The maximum GPU time of a layer, relative to its measured time: both are rounded and vary."""
 
 _PHASE: Final = {"fprop": "forward", "bprop": "backward"}
 
@@ -123,7 +123,7 @@ def with_layers(profile: Profile, instances: pl.DataFrame) -> pl.DataFrame:
 
 
 NO_INSTANCE: Final = -1
-"""In place of an instance: no rule knows what the launch does, or its place in time is not known."""
+"""No instance: no rule matches the launch, or its time is unknown."""
 
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 

@@ -53,8 +53,7 @@ MEMORY: Final = ("memcpy", "memset", "um")
 """Kinds of activities that need no classification."""
 
 WITHOUT_OP: Final = ("launch not recorded", "launched outside any op", "totals only", "reason not recorded")
-"""Why work has no op: as `tui.model.schema.OP_JOINS`, or because the input holds no single activities, or it is silent.
-"""
+"""Why work has no op, as in `tui.model.schema.OP_JOINS`, or that the input has no single activities or no reason."""
 
 
 def recorded_sessions(profile: Profile) -> pl.Series:
@@ -241,13 +240,13 @@ PASSES: Final = ("forward_gpu_ns", "backward_gpu_ns", "recompute_gpu_ns", "optim
 """The parts of the GPU time of a training step, which add up to all of it."""
 
 ENGINE: Final = "(autograd engine, no forward op)"
-"""The group of what autograd's engine does for no op: gradients are added up, hooks run."""
+"""The group of work of autograd's engine outside of ops: gradient accumulation, hooks."""
 HOOKS: Final = "(DDP and FSDP hooks)"
-"""The group of what distributed wrappers do during backward: gradients are reduced, parameters gathered."""
+"""The group of work of distributed wrappers during backward: gradient reduction, parameter gathering."""
 CLIPPING: Final = "(gradient clipping)"
-"""The group of norms of gradients and their scaling, outside of the optimizer's step."""
+"""The group of gradient norms and scaling outside of the optimizer's step."""
 _FORWARD_RANGE: Final = r"(?i)(^|/)(?:forward|fwd)(?:[ _]pass)?(/|$)"
-"""A range around all of forward; a module is named after its class. Backward ops lie in one of their own."""
+"""A range around the whole forward pass; the backward pass has its own."""
 _OPTIMIZER: Final = r"(?:^|/)Optimizer\.(?:step|zero_grad)#"
 _HOOK: Final = (
     r"(?:^|/)torch\.distributed\.ddp\.reducer::|(?:^|/)FSDP::(?:pre_backward|post_backward|root_post_backward)|"
@@ -259,7 +258,7 @@ _CLIPPING: Final = r"clip_grad|(?:^|/)aten::_foreach_norm(?:/|$)"
 _IN_ENGINE: Final = "autograd::engine::evaluate_function: "
 _CHECKPOINT: Final = r"CheckpointFunctionBackward"
 _MODULE_IN_ENGINE: Final = r"autograd::engine::evaluate_function: [^/]*(?:/[A-Za-z0-9_:]*Backward[0-9]*)?/(.*)$"
-"""What lies within an op of the engine: the modules of a forward that is computed again."""
+"""Modules within an op of the engine: a recomputed forward pass."""
 
 
 @once_per_profile("ops")

@@ -148,7 +148,7 @@ def launch_blocking(case: Case) -> Verdict:
 
 
 _LAUNCHES, _WAITS = 1, 2
-"""What a call does; one whose name says both does both."""
+"""The effects of a call, as bits."""
 
 
 def _call_flags(case: Case) -> npt.NDArray[np.int8]:

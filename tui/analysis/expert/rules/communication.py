@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 HCCL: Final = "HCCL"
-"""The domain of ranges that are Huawei's collectives."""
+"""The range domain of Huawei's collectives."""
 NONE: Final = "no NCCL, RCCL or NVSHMEM kernels"
 _LESS: Final = "communicate less often (gradient accumulation, larger batch) or less (compression, half precision)."
 
@@ -225,7 +225,7 @@ _BYTES: Final = {
 }  # fmt: skip
 """Bytes of an element, by PyTorch's names of types."""
 MIN_EACH: Final = 5
-"""Collectives beside computing and alone that are needed to compare their rates."""
+"""The minimum number of collectives, both overlapped and alone, to compare their rates."""
 
 
 def sized_collectives(case: Case) -> pl.DataFrame:

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
 FEW: Final = 4
-"""Of fewer iterations, quartiles say nothing."""
+"""With fewer iterations, quartiles are meaningless."""
 _RECORDED: Final = {"activities": "GPU work", "api_calls": "API call", "ops": "op", "ranges": "range"}
-"""What a recording can begin with, in words."""
+"""The names of what a recording can begin with."""
 
 
 @rule("I1", "no-iterations", Family.ITERATIONS, needs.start_times, severity=Severity.INFO, link=DLPROF)
@@ -249,7 +249,7 @@ def long_start(case: Case) -> Verdict:
 
 
 FEW_STEPS: Final = 3
-"""Of fewer decode steps, no usual time is known."""
+"""With fewer decode steps, there is no typical time."""
 _LOOK: Final = ("iteration", "phase", "requests", "query_tokens", "duration_ns", "busy_pct")
 
 
@@ -477,7 +477,7 @@ def kv_bandwidth(case: Case) -> Verdict:
 
 
 _SAMPLING: Final = r"^aten::(?:multinomial|exponential_|argmax|topk|sort|argsort|_?softmax|cumsum)$"
-"""Ops with which tokens are chosen."""
+"""Ops that sample tokens."""
 
 
 @rule("I17", "cpu-sampling", Family.ITERATIONS, needs.launches_linked, needs.ops, needs_server_steps)

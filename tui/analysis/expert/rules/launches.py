@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 LAUNCH_CALLS: Final = (
     r"(?i)launch(?:kernel|cooperative|grid|_?bykernel)|modulelaunch|cudaLaunch(?:_|$|Kernel)|^\[kernel launch\]$"
 )
-"""Calls that launch single kernels; the last is what the loader of XLA's traces calls one that has the kernel's name.
-"""
+"""Calls that launch single kernels; the last is the name that the loader of XLA's traces uses."""
 
 
 @rule("A3", "launch-bound", Family.LAUNCHES, needs.launches_linked, link=HTA)

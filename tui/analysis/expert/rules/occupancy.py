@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 LITTLE_PCT: Final = 1.0
-"""Kernels that take less of the wall time are worth no warning."""
+"""Kernels with a smaller share of the wall time get no warning."""
 SHOWN: Final = ("grid", "block", "registers", "calls", "total_ns", "occupancy_pct", "limiter", "waves")
-"""What of a configuration stands among the rows behind a finding."""
+"""The columns of a configuration in the evidence rows."""
 
 
 def known_occupancies(case: Case) -> pl.DataFrame:

@@ -195,18 +195,18 @@ def _runs(
 
 
 RUNTIME_COPIES: Final = "__amd_rocclr_"
-"""What the names of the kernels begin with by which the HIP runtime copies and fills memory."""
+"""The prefix of kernels with which the HIP runtime copies and fills memory."""
 COPY_LESS_OFTEN: Final = "It is how the HIP runtime copies and fills memory: copy less often, and more at a time."
 _FOREACH: Final = "multi_tensor_apply"
 LENGTHS: Final = range(2, 11)
 SHOWN: Final = 3
-"""Kernels of a chain that are named."""
+"""The number of kernels of a chain that are listed."""
 WINDOW: Final = 1 << 18
-"""Chains are looked for in so many launches of the middle of a long recording."""
+"""The number of launches, in the middle of a long recording, that are searched for chains."""
 
 
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
-"""Of a number times this the highest bits are as good as drawn."""
+"""A multiplier for hashing: the highest bits of the product are well mixed."""
 _PLACE_BITS: Final = 18
 
 

@@ -85,7 +85,7 @@ _MIXED_PRECISION: Final = {
     "tensorflow": ("tf.keras.mixed_precision", "tf.config.experimental.enable_tensor_float_32_execution"),
     "jax": ("dtypes of parameters and inputs", "jax_default_matmul_precision"),
 }
-"""How a framework lets its products use tensor cores: in half precision, and in TF32."""
+"""The settings of each framework for tensor cores: half precision, and TF32."""
 
 
 def _before_ampere(case: Case) -> bool:
