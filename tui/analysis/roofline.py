@@ -64,13 +64,13 @@ OP_WORK: Final = pl.Schema(
 """Columns of `op_work`."""
 
 ROOF_SHARE: Final = 0.7
-"""What a well tuned op reaches of the roof: gains are counted up to there."""
+"""The share of the roof that a well-tuned op reaches; gains are counted up to there."""
 
 MAIN_SHARE: Final = 0.9
-"""A launch that takes this share of the time of its call has the work of the call."""
+"""A launch with this share of the time of its call is attributed the work of the call."""
 
 HOST_COPY: Final = "copy from or to the host"
-"""Why the work of some GPU time is not known."""
+"""A reason why the work of some GPU time is unknown."""
 
 
 ROOFLINE: Final = TableSpec(
@@ -464,7 +464,7 @@ def op_work_unknown(profile: Profile) -> pl.DataFrame:
 # --- figures of other tables ----------------------------------------------------------------------------------------
 
 RATES: Final = ("tflops_per_s", "tb_per_s", "flops_per_byte", "roof_pct", "bound")
-"""The figures that tables of ops and kernels have; of the calls whose work is known."""
+"""Figures of the tables of ops and kernels, for calls whose work is known."""
 
 
 def _summed_rates(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _HOLDS: Final = {"api_calls": "API call", "ops": "op", "ranges": "range", "metrics": "metric", "layers": "layer time"}
-"""Frames that a session without GPU work may have rows of, and what a row is called."""
+"""Frames in which a session without GPU work may have rows, and the name of a row."""
 
 
 def rank_words() -> pl.Expr:
@@ -34,7 +34,7 @@ def rank_words() -> pl.Expr:
 
 
 _FOLDERS: Final = r"(?:\B|\b[A-Za-z]:)[/\\](?:[^\s/\\]+[/\\])+"
-"""Those of absolute paths, to the last one."""
+"""The folders of absolute paths."""
 
 
 def session_times(profile: Profile) -> pl.DataFrame:

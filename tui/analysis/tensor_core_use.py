@@ -137,10 +137,10 @@ def _texts(entry: Mapping[str, object], keys: tuple[str, str, str], where: str) 
 
 
 FIRST_CAPABILITY: Final = (7, 0)
-"""The compute capability that tensor cores came with."""
+"""The first compute capability with tensor cores."""
 
 ASSUMED: Final = "assumed, since the GPU is unknown: {}"
-"""Verdicts by name alone, where the GPU may have no tensor cores."""
+"""The verdict by name alone, if the GPU may have no tensor cores."""
 
 AS_RECORDED: Final = "as recorded"
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 FINDING: Final = "finding"
-"""The ``section`` of the findings of the tool's own advisor."""
+"""The ``section`` of findings of the tool's own advisor."""
 
 _SECTION: Final = replace(columns("section")[0], help="Section of the report; finding: advice of the tool.")
 _SEVERITY: Final = replace(columns("severity")[0], priority=3, help="Severity given by the tool.")
@@ -24,12 +24,12 @@ _TEXT: Final = replace(columns("text")[0], title="Text", help="Statement or advi
 _BASE_UNIT: Final = replace(columns("unit")[0], title="Base unit")
 
 HEADLINE_SECTIONS: Final = ("Performance Summary", "Resource Usage Breakdown")
-"""The sections of a report that come first, and are on the dashboard."""
+"""The first sections of a report, which are on the dashboard."""
 
 HEADLINES: Final = 12
-"""Figures of them on the dashboard."""
+"""The number of their figures on the dashboard."""
 HEADLINE_FINDINGS: Final = 3
-"""Findings of them on the dashboard."""
+"""The number of their findings on the dashboard."""
 
 TOOL_REPORT: Final = TableSpec(
     "tool_report",
@@ -95,7 +95,7 @@ def headlines(profile: Profile) -> pl.DataFrame:
 # These names are words of the profiler and of the program, not C++ to be shortened.
 _NAME: Final = replace(columns("name")[0], kind=ColumnKind.TEXT)
 _RANGE: Final = replace(columns("range")[0], priority=2)
-"""What a row of an NVTX range is about: nothing without it."""
+"""The column that identifies a row of an NVTX range."""
 _FIGURES: Final = ("total_ns", "time_pct", "calls", "avg_ns", "min_ns", "max_ns", "repaired", "session", "line")
 _OF_OPS: Final = (
     "cpu_self_ns",

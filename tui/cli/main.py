@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 _PANIC: Final = "PanicException"
-"""What a panic of a library in Rust is raised as; each library has a class of its own of this name."""
+"""The name of the class of panics in Rust libraries; each library has its own class."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

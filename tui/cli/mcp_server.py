@@ -46,15 +46,15 @@ if TYPE_CHECKING:
 Given = ParamSpec("Given")
 
 HELD: Final = 4
-"""So many files are held in memory, those that were asked for last."""
+"""The number of files kept in memory, most recently used."""
 MAX_BYTES: Final = 40_000
-"""Bytes of an answer, unless more are asked for."""
+"""The default maximum size of an answer."""
 ROWS: Final = 50
-"""Rows of a table, unless more are asked for."""
+"""The default number of rows of a table."""
 MAX_ROWS: Final = 1_000_000
-"""Rows of a table at most."""
+"""The maximum number of rows of a table."""
 _LONGEST_SHOWN: Final = 200
-"""Characters of a path in an error."""
+"""The maximum length of a path in an error."""
 INSTRUCTIONS: Final = (
     "GPU profiles (PyTorch, Nsight Systems, nvprof, ...). `profiles` lists them; then `open` one, `summary` and "
     "`findings`; `explain` says why a finding was made; `table` and `sql` give the rows behind it; `diff` compares two "
@@ -66,9 +66,9 @@ _OF_FINDING: Final = (
     *("rule", "severity", "problem", "recommendation", "cost_ns", "cost_pct", "cost_basis", "cause", "all_rules"),
     *("session", "view"),
 )
-"""What `findings` says of each; `explain` says the rest."""
+"""The fields of a finding in `findings`; `explain` returns the others."""
 _OF_PROFILE: Final = ("path", "format", "gpu", "duration_ns", "size_bytes", "modified")
-"""What `profiles` says of each."""
+"""The fields of a profile in `profiles`."""
 _OBJECTS: Final = ("numbers", "thresholds", "evidence")
 """Columns of findings that hold JSON."""
 

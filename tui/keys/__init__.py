@@ -37,31 +37,31 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
 DEFAULT_ACTIONS: Final = (*TABLES, *EVERYWHERE, *LOG, *TIMELINE, *ITERATIONS, *VIEWS)
-"""With the keys that come with the program."""
+"""The actions with default keys."""
 
 ACTIONS: Final = list(DEFAULT_ACTIONS)
-"""With the keys in force."""
+"""The actions with current keys."""
 
 DEFAULT_VIEW_ACTIONS: Final = tuple(
     Action(f"view.{one.name}", one.key, f"go('{one.name}')", one.title, f"{one.title}: {one.about}.", Scope.APP, GO)
     for one in DEFAULT_VIEWS
 )
-"""The keys that go to views, which the menu of views shows."""
+"""The actions that open views, which the menu of views shows."""
 
 VIEW_ACTIONS: Final = list(DEFAULT_VIEW_ACTIONS)
-"""With the keys in force."""
+"""The actions with current keys."""
 
 FOOTER_KEYS: Final = 6
-"""Keys that the footer shows where it has 80 cells; wider ones show as many as they have room for."""
+"""The number of keys in a footer of 80 cells; wider ones show as many as fit."""
 KEY_CELLS: Final = 14
 """Cells of a key and its label, if they are not given."""
 NARROW: Final = 80
 FROM_CELLS: Final = 100
-"""What works everywhere, beside the menu of views, is named in a footer this wide."""
+"""From this width on, the footer shows keys that work everywhere."""
 FAR: Final = 20
-"""From this place on an action waits for such a footer."""
+"""Actions from this rank on are shown only in such a footer."""
 _LAST: Final = ("compare", "command_line", "reload", "views_menu", "help", "leave")
-"""What works everywhere stands behind what works here."""
+"""Actions that work everywhere come after those of the view."""
 
 
 def footer_keys(methods: Sequence[str], width: int = 80, cells: Mapping[str, int] | None = None) -> list[str]:

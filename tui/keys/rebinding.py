@@ -19,7 +19,7 @@ _NAMES: Final = {
     "plus_sign": "plus",
     "low_line": "underscore",
 }
-"""Characters whose key has another name in Textual than in Unicode."""
+"""Characters whose key name in Textual differs from Unicode's."""
 _COMMON_NAMES: Final = {"esc": "escape", "pgup": "pageup", "pgdn": "pagedown", "return": "enter", "del": "delete"}
 """Common names of keys."""
 _NAMED: Final = frozenset(

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from tui.output.report import Style
 
 ROWS: Final = 15
-"""Rows of GPU work in a text or Markdown; JSON has all."""
+"""The number of rows of GPU work in text and Markdown; JSON has all."""
 MAX_NAME: Final = 48
 UNSURE: Final = 3
-"""So many changes that these runs leave open are named."""
+"""The number of undecided changes that are listed."""
 HEADINGS: Final = ("", "Baseline", "Candidate", "Change", f"{LEVEL:.0%} interval", "")
 _KEY: Final = ("what", "name")
 NOISE: Final = "may be noise"

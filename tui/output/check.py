@@ -146,15 +146,15 @@ def escape(text: str) -> str:
 
 FORMATS: Final = ("text", "json", "markdown", "sarif")
 SEVERITIES: Final = tuple(reversed([severity.value for severity in Severity]))
-"""What a build can fail on, the least first."""
+"""The severities that can fail a build, the lowest first."""
 
 FINDING_KEY: Final = ("rule", "tool", "session", "filter", "problem")
 _JSON_COLUMNS: Final = ("numbers", "thresholds", "evidence", "what_if")
 _SAVINGS_SHOWN: Final = 3
-"""Names of work whose savings are listed."""
+"""The number of names whose savings are listed."""
 INDENT: Final = 9
 NAME_SHOWN: Final = 60
-"""Characters of a name in a sentence."""
+"""The maximum length of a name in a sentence."""
 
 
 class _FindingRows(JsonTable):

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 MAX_NAME: Final = 60
-"""Cells of a name in a sentence, and in Markdown, which does not cut it."""
+"""The maximum width of a name in a sentence and in Markdown."""
 _GROWING: Final = {CHANGED_KERNELS.name: "kernel", CHANGED_OPS.name: "op", CHANGED_API.name: "API call"}
 
 
@@ -161,7 +161,7 @@ def _changed_most(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]
 
 
 ROWS: Final = 15
-"""Rows of each table in a text or Markdown; JSON has all."""
+"""The number of rows of each table in text and Markdown; JSON has all."""
 HEADINGS: Final = ("Baseline", "Candidate", "Diff", "Diff %")
 _FIGURE: Final = pl.Schema(
     {

@@ -27,7 +27,7 @@ NEEDED: Final = {
     "xlsx": ("xlsxwriter", "excel", "Excel files"),
     "pdf": ("reportlab.pdfgen.canvas", "pdf", "PDF files"),
 }
-"""For each such format the module, the extra of proftui that installs it, and what it is for."""
+"""The module of each format, the extra of proftui that installs it, and its purpose."""
 
 
 def load_writer(format_name: str) -> ModuleType:
@@ -59,16 +59,16 @@ def _words(format_name: str) -> tuple[str, str]:
 
 
 ROWS: Final = 1_048_575
-"""Rows of a sheet, less the heading."""
+"""The maximum number of rows of a sheet, without the heading."""
 
 CHARACTERS: Final = 32_767
-"""Characters of a cell."""
+"""The maximum length of a cell."""
 
 MAX_DIGITS: Final = 10**15
-"""Excel keeps 15 digits of a number: what has more is written as a text."""
+"""Excel keeps 15 digits of a number; longer ones are written as text."""
 
 HEADER_CHARACTERS: Final = 60
-"""Characters of a part of a page's header: Excel takes 255 for all of it, and refuses more."""
+"""The maximum length of each part of a page's header; Excel accepts 255 in all."""
 
 _NOT_IN_SHEET_NAMES: Final = re.compile(r"[\[\]:*?/\\']")
 _MAX_SHEET_NAME: Final = 31
@@ -150,26 +150,26 @@ def _header_part(text: str) -> str:
 
 
 MAX_ROWS: Final = 20_000
-"""Hundreds of pages: no one reads more."""
+"""The maximum number of rows, which are hundreds of pages."""
 
 PAGE: Final = (841.89, 595.28)
-"""A4, across, in points."""
+"""A4, landscape, in points."""
 MARGIN: Final = 30.0
 FONT, BOLD, FONT_SIZE = "Courier", "Courier-Bold", 7.0
 LEADING: Final = 8.6
 LETTER: Final = 0.6 * FONT_SIZE
-"""The width of every letter of Courier."""
+"""The width of a letter of Courier."""
 LINE_LETTERS: Final = int((PAGE[0] - 2 * MARGIN) / LETTER)
 HEADER_LINES: Final = 4
-"""Title, which rows, a blank, the headings."""
+"""The lines of a page's header: title, rows, a blank line, headings."""
 PAGE_LINES: Final = int((PAGE[1] - 2 * MARGIN) / LEADING) - HEADER_LINES - 1
 GAP: Final = 2
 NAME_WIDEST: Final = 72
 TEXT_WIDEST: Final = 28
 REPEATED_WIDEST: Final = 40
-"""The first column, where it is repeated because not all columns fit side by side."""
+"""The maximum width of the first column when it is repeated on further pages."""
 MAX_CELL: Final = 2_000
-"""Letters of one cell; what is longer ends in ``...``."""
+"""The maximum length of a cell; longer texts end in ``...``."""
 
 
 @dataclass(frozen=True, slots=True)

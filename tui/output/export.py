@@ -19,7 +19,7 @@ from tui.model.errors import ProftuiError
 from tui.text import MARK, plain
 
 NAMED: Final = 3
-"""So many files are named one by one; of more the first, and how many there are."""
+"""Up to this number of files are listed; otherwise the first and their number."""
 
 
 def _now() -> datetime:
@@ -118,15 +118,15 @@ def _own_name(path: str) -> str:
 
 
 Writer = Callable[[pl.DataFrame, IO[bytes], "About | None"], None]
-"""Writes rows to a stream, and what they are of where the format can hold it."""
+"""Writes rows to a stream, with their description if the format has room for it."""
 
 _MARKUP: Final = re.compile(r"[\\|`*<\[~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-"""Underscores within a word are no markup."""
+"""Characters of markup; underscores within a word are none."""
 
 _OS_ERROR: Final = re.compile(r"\(os error ([0-9]+)\)")
 
 _FORMULA: Final = r"^[=+@-]."
-"""How texts begin that a spreadsheet computes when it opens separated values."""
+"""The beginnings of texts that a spreadsheet would compute as formulas."""
 
 _UNPRINTABLE: Final = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]"
 
@@ -373,4 +373,4 @@ FORMATS: Final[dict[str, Writer]] = {
     "pdf": _write_pdf,
     "markdown": _write_markdown,
 }
-"""What can be written, by the name of the format."""
+"""The writers, by the name of the format."""

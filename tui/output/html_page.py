@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from tui.output.text_table import WrittenColumn
 
 MAX_ROWS: Final = 1_000
-"""Rows of a table on a page; the title says how many more there are."""
+"""The maximum number of rows of a table on a page; the title gives the number of others."""
 
 _LONG: Final = 16
-"""Characters of a text that may be wrapped."""
+"""The minimum length of a text that may be wrapped."""
 
 _SCRIPT: Final = """
 for (const table of document.querySelectorAll("table.sorts")) {
@@ -49,7 +49,7 @@ for (const table of document.querySelectorAll("table.sorts")) {
   });
 }
 """
-"""Makes tables sort by a click on a heading; rows without a value stay last."""
+"""Sorts tables on a click on a heading; rows without a value are last."""
 
 _STYLE: Final = """
 * { box-sizing: border-box }
@@ -109,7 +109,7 @@ _HEAD_STYLE: Final = (
 )
 _SCRIPT_HASH: Final = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
 _POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_SCRIPT_HASH}'"
-"""A browser loads nothing from anywhere, and runs no script but ours, whatever a profile holds."""
+"""The browser loads nothing and runs only this script, whatever a profile contains."""
 
 
 def escape_text(words: str) -> str:
@@ -322,7 +322,7 @@ class Dot:
 
 _PLOT: Final = (1000, 420)
 _MARGIN: Final = (60, 36)
-"""Left of a plot and below it."""
+"""The margins on the left of and below a plot."""
 
 
 def log_plot(dots: Sequence[Dot], lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], title: str) -> str:

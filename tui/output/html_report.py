@@ -64,18 +64,18 @@ USE_COLORS: Final = dict(
 )
 _CATEGORIES: Final = ("tensor", "other", "unknown", "memory", "dataloader", "io", "cpu", "idle")
 CATEGORY_COLORS: Final = dict(zip(Category, (f"kind-{name}" for name in _CATEGORIES), strict=True))
-"""Of what wall time is used for; iterations are used for the same, in the same order."""
+"""The colors of uses of wall time; uses of iterations have the same order."""
 GROUPS: Final = 8
-"""Colors of parts in the order of their size."""
+"""The number of colors of parts by size."""
 MAX_CHARTS: Final = 4
-"""Sessions or GPUs that are drawn; the tables have all."""
+"""The number of sessions or GPUs that are drawn; the tables have all."""
 MAX_BARS: Final = 120
-"""Columns of the chart of iterations: of more iterations, each is the mean of some."""
+"""The maximum number of columns of the chart of iterations; with more iterations, a column is a mean."""
 STEPS: Final = 200
-"""Steps of utilization over time."""
+"""The number of steps of utilization over time."""
 PICTURE_CELLS: Final = 120
 MAX_DOTS: Final = 200
-"""Marks of the roofline; the table has all."""
+"""The maximum number of marks of the roofline; the table has all."""
 _BOUND_LABELS: Final = {
     "bound by compute": "kind-tensor",
     "bound by memory": "kind-memory",
@@ -84,7 +84,7 @@ _BOUND_LABELS: Final = {
 _BOUNDS: Final = dict(zip(("compute", "memory", None), _BOUND_LABELS.values(), strict=True))
 
 Section = tuple[str, str]
-"""A heading, and markup below it."""
+"""A heading and the markup below it."""
 
 
 class HtmlDashboard(DashboardReport):

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 VERSION: Final = 1
-"""The version of every schema: raised where a field changes its meaning or goes away."""
+"""The version of the schemas, raised when a field changes its meaning or is removed."""
 
 KEY: Final = "key"
 """The name of the key in a row."""
 LONGEST_KEY: Final = 80
-"""Bytes of a key; of a longer one the beginning and a hash."""
+"""The maximum size of a key; a longer one is cut and ends in a hash."""
 _BEGINNING: Final = 56
 _UNPRINTABLE: Final = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]"
 _BLOCK: Final = 1 << 20
@@ -39,7 +39,7 @@ FRAME_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "activities": ("session", "activity"),
     "ops": ("session", "op"),
 }
-"""What identifies a row of the frames of the model; rows of the others go by their number."""
+"""The keys of the model's frames; rows of other frames are identified by number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,10 +39,10 @@ OF_ITERATIONS: Final = frozenset({"iterations", "kernels-by-iteration", "kernels
 
 
 TREE: Final = {"parent", "level"}
-"""Columns of rows that lie in each other: as text, their names are indented."""
+"""Columns of tree rows, whose names are indented in text."""
 
 MARKDOWN_WIDTH: Final = 100
-"""Characters of a line of what is drawn in Markdown."""
+"""The width of drawings in Markdown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Style:
 
 
 MAX_LANES: Final = 40
-"""So many lanes of a session are drawn; the deepest ranges and ops are left out first. The table has all."""
+"""The maximum number of lanes drawn for a session; the deepest are left out first. The table has all."""
 MAX_LABEL: Final = 0.35
 MIN_CELLS: Final = 20
 
@@ -134,7 +134,7 @@ def _line(words: str, share: str, cells: list[str], room: int) -> str:
 
 
 PICTURES: Final = {"timeline": lane_picture}
-"""What is drawn as text above the tables of a report."""
+"""The drawings above the tables of a report."""
 
 
 ALLOCATOR_TABLES: Final = frozenset(

@@ -36,9 +36,9 @@ PANES: Final = {
     "depths": "range_depths",
     "unified": "unified_memory",
 }
-"""Tables of panes that are called otherwise."""
+"""Panes whose table has another name."""
 FIRST_PANES: Final = ("table", "tree")
-"""Panes of the first table of a view, of any kind."""
+"""The panes of the first table of any view."""
 CHANGED: Final = "The file has changed since these rows were marked."
 
 

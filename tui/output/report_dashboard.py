@@ -202,7 +202,7 @@ def _value(fact: Fact) -> str:
 
 
 WORST_ISSUES: Final = 3
-"""Errors and warnings that are printed in full; the rest is counted."""
+"""The number of errors and warnings printed in full; the others are counted."""
 
 SPLIT_HEADING: Final = "GPU time by kind of work"
 MEANINGS_HEADING: Final = "How these figures are computed"

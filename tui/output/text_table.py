@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 GAP: Final = "  "
 MIN_NAME: Final = 24
 NAME_SHARE: Final = 0.4
-"""The name keeps so many cells, or this share of the line, whatever other columns would take."""
+"""The share of the line that the name keeps, or its full width."""
 TEXT_WIDEST: Final = 32
-"""Cells of a text column that is not the name, unless there is room to spare."""
+"""The maximum width of a text column other than the name, unless there is spare room."""
 _TEXTS: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL)
 
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 EXACT: Final = 1 << 52
-"""Up to so many nanoseconds, written as microseconds with three decimals, a double holds a time exactly."""
+"""Up to this number of nanoseconds, a double holds microseconds with three decimals exactly."""
 BLOCK: Final = 100_000
-"""Events that are written at a time."""
+"""Events written at a time."""
 OVERLAPPING: Final = 1_000_000
-"""Added to the number of a track for those of its events that overlap others in part."""
+"""Added to the number of a track for events that partly overlap others."""
 UNATTRIBUTED: Final = "(unattributed)"
 _CATEGORIES: Final = {"kernel": "kernel", "memcpy": "gpu_memcpy", "memset": "gpu_memset", "um": "gpu_memcpy"}
 
@@ -395,4 +395,4 @@ WRITERS: Final[dict[str, Callable[[Profile, TimeRange, IO[bytes]], None]]] = {
     "speedscope": write_speedscope,
     "chrome": write_chrome,
 }
-"""What writes a format, by its name: `tui.cli.arguments.TRACE_FORMATS`."""
+"""The writers, by the name of the format: `tui.cli.arguments.TRACE_FORMATS`."""

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from tui.model.table_spec import TableSpec
 
 Predicate = Callable[[texts.TextRows], pl.Series]
-"""From a frame to one boolean for each of its rows, never null."""
+"""Maps a frame to one boolean for each row, never null."""
 
 _SIGNS: Final = {
     Operator.CONTAINS: "=",
@@ -60,7 +60,7 @@ _SIGNS: Final = {
 }
 _ORDERS: Final = (Operator.LESS, Operator.AT_MOST, Operator.MORE, Operator.AT_LEAST)
 _TOTALLED: Final = (ColumnKind.DURATION, ColumnKind.SIZE, ColumnKind.COUNT)
-"""Kinds that have a total, of which ``%`` is a share."""
+"""Kinds with a total, to which ``%`` refers."""
 
 _SHOWN_NAME: Final = 40
 """The most characters of a mistyped column name in an error."""
@@ -355,10 +355,10 @@ def _quoted(text: str) -> str:
 
 
 _OF_THE_ROW: Final = "time"
-"""What a query calls the column that shares are taken of, in every table."""
+"""The name in queries of the column that shares refer to, in every table."""
 
 _MEASURED: Final = (ColumnKind.DURATION, ColumnKind.TIME)
-"""Kinds whose bare numbers are in the unit that the column happens to be shown in."""
+"""Kinds whose numbers without a unit have the unit of the shown column."""
 
 
 def as_global_filter(text: str, *, columns: Sequence[Column], units: Mapping[str, str]) -> str:

@@ -32,13 +32,13 @@ _UNITS: Final = {
     ColumnKind.RATE: ("GB/s", "MB/s", "GiB/s", "MiB/s"),
 }
 _MAX_NUMBERS: Final = 100
-"""A column of more distinct numbers than this is measured, not chosen from."""
+"""Numbers are offered only if a column has at most this many distinct ones."""
 
 _PLAIN_NAME: Final = r"[^\W\d][\w.%]*"
-"""What a column can be called without quotes."""
+"""A name that needs no quotes."""
 
 _LONGEST: Final = 200
-"""Characters of a value that is offered: no one wants to complete a longer one blindly."""
+"""The maximum length of an offered value."""
 
 
 class Offer(StrEnum):

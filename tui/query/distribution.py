@@ -21,9 +21,9 @@ BINS: Final = 12
 MAX_VALUES: Final = 200
 """The most values of texts."""
 LOGARITHMIC_FROM: Final = 100
-"""Where the largest number is so many times the least, each bin is by the same factor wider than the one before."""
+"""From this ratio of the largest to the smallest number on, bins are logarithmic."""
 COUNTED: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.FLAG, ColumnKind.NUMBER)
-"""Kinds whose values are counted one by one."""
+"""Kinds whose distinct values are counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 CODED_FROM: Final = 20_000
 """Rows from which texts are searched and sorted by their distinct values, where most rows repeat one."""
 REPEATED: Final = 4
-"""How often a text occurs on average, at least, for that to pay."""
+"""The minimum average number of occurrences of a text for which that pays."""
 MAX_CACHED_ORDERS: Final = 6
-"""So many orders of a frame are kept: four bytes a row each, and as many for the places in the one searched last."""
+"""The number of cached orders of a frame, which take four bytes a row each."""
 
 
 class ColumnFacts:
@@ -205,10 +205,10 @@ def column_sum(values: pl.Series) -> int | float | None:
 
 
 CONTEXT_COLUMNS: Final = frozenset({"session", "kind"})
-"""Columns that distinguish rows where they differ, and are uninformative where they are the same in all rows."""
+"""Columns that distinguish rows if they differ, and are uninformative otherwise."""
 
 SESSION_NAME_COLUMN: Final = "who"
-"""The column that names the session of a row, where a table has it."""
+"""The column with the name of a row's session, if a table has it."""
 SESSION_PRIORITY: Final = 0
 """The priority of a session if there are several: no figure is meaningful without it."""
 
@@ -265,7 +265,7 @@ SMALL_PCT: Final = 1.0
 SAMPLED: Final = 1 << 14
 """The size of the sample that estimates where small weights end."""
 NEAR: Final = 0.9
-"""Of the place in the sample where they end: what is smaller than the weight there is added up without being sorted."""
+"""Weights below this share of the estimate are summed without sorting."""
 
 
 def total_of(frame: pl.DataFrame, weight: str, excluded_sessions: Collection[int] = ()) -> int | float | None:

@@ -163,11 +163,10 @@ def _outermost(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 WORK_LIMIT: Final = 100
-"""So many levels of ops are examined as if each held all GPU work; ops of real programs hold less the deeper they lie.
-"""
+"""The number of levels for which memory is sufficient even if each op has all GPU work; deeper ops have less."""
 
 _OPS_AT_ONCE: Final = 1 << 18
-"""Spans that are sorted together."""
+"""Spans sorted together."""
 
 
 @once_per_profile("ops", "activities", "api_calls")
@@ -402,10 +401,10 @@ def call_times(profile: Profile) -> pl.DataFrame:
 
 
 NO_OP: Final = "(unattributed: {})"
-"""What the rows of work without an op are called."""
+"""The name of a row of work without an op."""
 
 MIXED: Final = "mixed"
-"""The direction of a name that has calls of several."""
+"""The direction of a name whose calls have several."""
 
 
 RECORDED: Final[Mapping[str, Any]] = MappingProxyType(

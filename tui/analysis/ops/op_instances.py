@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 UNATTRIBUTED: Final = "(unclassified)"
-"""The GPU work of kernels that no rule knows."""
+"""GPU work of kernels that no rule matches."""
 
 OUTSIDE: Final = "(outside iterations) {}"
 """Inferred ops that are in no iteration: it is unknown which of the iteration's ops they are."""

@@ -49,7 +49,7 @@ SUMMED: Final = (
     *("eligible_ops", "tc_ops"),
     *PASSES,
 )
-"""What a group has of all that lies in it."""
+"""The columns of a group that are sums over its contents."""
 
 LEAVES: Final = pl.Schema(
     {
@@ -62,7 +62,7 @@ LEAVES: Final = pl.Schema(
         "op_source": pl.String,
     }
 )
-"""Ops where they ran: the groups around each, outermost first, with `SEPARATOR` between; empty: in none."""
+"""Ops with their groups, outermost first, separated by `SEPARATOR`; empty if in none."""
 
 OP_FOREST: Final = TableSpec(
     "op_groups",
@@ -234,14 +234,14 @@ def _sum(forest: Forest, values: pl.Series, unknown_rows: pl.Series | None = Non
 
 
 INFERRED: Final = "(ops inferred from kernel names)"
-"""The group of what sessions without recorded ops hold, in trees that need those."""
+"""The group of sessions without recorded ops, in trees that need them."""
 
 NO_RANGE: Final = "(in no range)"
 
 _FRAMES: Final = ("sessions", "devices", "ops", "activities", "api_calls", "ranges", "layers", "summary")
 
 _AT_ONCE: Final = 1 << 20
-"""Launches that are examined together."""
+"""Launches processed together."""
 
 
 def place_chains(forest: Forest, names: pl.Series) -> tuple[pl.Series, Ints]:
@@ -588,7 +588,7 @@ TREES: Final = (
     TreeGrouping("layer", "by layer", by_layer, _no_layers),
     TreeGrouping("type", "by type", by_type, lambda _profile: ""),
 )
-"""What ops can be grouped by in a tree; the first one with data is shown first."""
+"""The trees; the first one with data is the default."""
 
 
 class NamedGrouping(Protocol):

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 UNKNOWN: Final = "unknown"
-"""The op type of a kernel that no rule knows."""
+"""The op type of a kernel that no rule matches."""
 
 NAME_LIMIT: Final = 4096
-"""Rules look at this many characters of a name."""
+"""The number of characters of a name that rules examine."""
 
 MAX_CACHED_NAMES: Final = 100_000
-"""Of so many names it is kept which rule is theirs."""
+"""The number of names whose rule is cached."""
 
 OVERLOAD: Final = r"^(\w+::\w+)\.\w+$"
-"""An op of PyTorch with its overload (``aten::mm.out``), which does what the op does; group 1 is the op."""
+"""An op of PyTorch with its overload (``aten::mm.out``); group 1 is the op."""
 
 SHIPPED: Final = "op_types.toml"
 DIRECTIONS: Final = ("fprop", "bprop", "")

@@ -172,7 +172,7 @@ FOLDS: Final = (
     _fold("CPU overhead", "cpu_overhead_ns", "cpu_overhead"),
     _fold("GPU idle", "gpu_idle_ns", "gpu_idle"),
 )
-"""The groups of columns, in order of `TIMES` but for the names."""
+"""The groups of columns, in the order of `TIMES`, without the names."""
 
 _STEMS: Final = dict(zip(TIMES, ("gpu", "gpu_busy", "cpu_own", "cpu_overhead", "gpu_idle"), strict=True))
 

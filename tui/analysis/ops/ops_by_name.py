@@ -30,7 +30,7 @@ _LAUNCHES: Final = replace(
     help="Launches of its kernels, copies and memsets; an op may launch several.",
     aliases=("launches", *COLUMNS["calls"].aliases),
 )
-"""Of ops inferred from kernel names: the number of calls of the op itself is unknown."""
+"""For ops inferred from kernel names: the number of calls of the op itself is unknown."""
 
 OPS: Final = TableSpec(
     "ops",
@@ -82,7 +82,7 @@ RECORDED_OPS: Final = TableSpec(
     weight="gpu_self_ns",
     pinned="op",
 )
-"""Where at least one session records ops."""
+"""The table if at least one session records ops."""
 
 OP_KERNELS: Final = TableSpec(
     "op_kernels",
@@ -132,7 +132,7 @@ def has_recorded_ops(profile: Profile) -> bool:
 
 
 _NOT_OPS: Final = r"^ProfilerStep|^\[memory\]$"
-"""Rows of PyTorch's tables that are steps, or stand for memory outside of ops."""
+"""Rows of PyTorch's tables that are steps, or memory outside of ops."""
 
 
 def kernels_in_scopes(profile: Profile) -> pl.DataFrame:

@@ -37,10 +37,10 @@ KERNELS_OF_GROUP: Final = TableSpec(
 )
 
 NO_GROUP: Final = -1
-"""In place of a group: there is none."""
+"""The number of no group."""
 
 TOTALS_ONLY: Final = "(totals only)"
-"""What the work of sessions that hold no single launches is called."""
+"""The name of the work of sessions without single launches."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 NOTHING: Final = -1
-"""In place of a look or an item: there is none."""
+"""The number of no look or no item."""
 MAX_OVERLAPPING: Final = 16
-"""Of so many items that started one after another one is looked for that is active for all of a slice."""
+"""The number of preceding items among which one that is active for the whole slice is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +106,11 @@ GLYPHS: Final = {
     ItemKind.OP: "▁▂▃▄▅▆▇█",
     ItemKind.RANGE: "▁▂▃▄▅▆▇█",
 }
-"""From a cell that is hardly busy to one that is busy all the time."""
+"""The glyphs of each kind, from hardly busy to busy all the time."""
 
 LEVELS: Final = "▁▂▃▄▅▆▇█"
 _FILLS: Final = dict.fromkeys(ItemKind, LEVELS)
-"""The fills where only colors distinguish kinds."""
+"""The fills if colors distinguish kinds."""
 _FILL_TITLES: Final = {
     ItemKind.TO_GPU: "memory copy",
     ItemKind.FROM_GPU: "memory copy",
@@ -120,7 +120,7 @@ _FILL_TITLES: Final = {
     ItemKind.OTHER_CALL: "CUDA call",
     ItemKind.SYNC: "CUDA call that waits",
 }
-"""Kinds that share a color there."""
+"""The titles of kinds that share a color."""
 
 
 class Signs(Enum):
@@ -132,15 +132,15 @@ class Signs(Enum):
     """By color; a block's height says how busy a cell is."""
 
     def glyphs(self, kind: ItemKind) -> str:
-        """From a cell that is hardly busy to one that is busy all the time."""
+        """The glyphs of each kind, from hardly busy to busy all the time."""
         return (_FILLS if self is Signs.FILLS else GLYPHS)[kind]
 
 
 _HEADS: Final = {ItemKind.TENSOR: "▐", ItemKind.OP: "▐", ItemKind.RANGE: "▐"}
-"""The first character of a named bar, where it is not the glyph of a busy cell: it separates adjacent bars."""
+"""The first character of a named bar, if it differs from the glyph of a busy cell: it separates adjacent bars."""
 
 SHOWN_GLYPHS: Final = 3
-"""Glyphs of a kind that are listed one by one where there is little room."""
+"""The number of glyphs of a kind that are listed individually if there is little room."""
 MIN_NAME: Final = 4
 """The minimum width of a name."""
 
@@ -159,7 +159,7 @@ _TABLES: Final = {
     )
     for signs in Signs
 }
-"""For each look a blank, and the glyph of each eighth."""
+"""For each look: a blank, and the glyph of each eighth."""
 
 
 @dataclass(frozen=True, slots=True)

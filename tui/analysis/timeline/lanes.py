@@ -69,7 +69,7 @@ TITLES: Final = {
     ItemKind.OP: "op",
     ItemKind.RANGE: "range",
 }
-"""As in the legend."""
+"""The titles in the legend."""
 
 COMPUTES: Final = (ItemKind.TENSOR, ItemKind.KERNEL, ItemKind.GRAPH)
 
@@ -114,10 +114,10 @@ def _is_graph(kinds: pl.Series) -> Kinds:
 
 
 BLOCK: Final = 32
-"""Sums are kept for so many segments together; what is left over is added up when it is asked for."""
+"""The number of segments of a stored sum; the rest is summed on request."""
 
 SEGMENTS_AT_ONCE: Final = 1 << 17
-"""Intervals that are cut at each other together: each takes some dozen numbers for as long as that lasts."""
+"""Intervals processed together, which bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,13 +255,13 @@ def _by_importance(starts: Ints, ends: Ints, looks: Kinds, before: Sequence[Sequ
 
 
 FIRST: Final = (COMPUTES, (ItemKind.COMMUNICATION,))
-"""Where several streams are drawn in one lane, work that counts before what was active earlier."""
+"""Kinds of work with priority if several streams are drawn in one lane."""
 
 
 GAP_BLOCK: Final = 1 << 10
-"""Of so many gaps together it is known how long the longest is."""
+"""The number of gaps of a stored maximum."""
 AT_ONCE: Final = 1 << 17
-"""Gaps that are measured together: a whole number of blocks."""
+"""Gaps processed together: a multiple of the block."""
 
 
 class LaneKind(StrEnum):
@@ -282,7 +282,7 @@ FRAMES: Final = {
     LaneKind.OPS: "ops",
     LaneKind.CALLS: "api_calls",
 }
-"""The frame that the items of a lane are rows of."""
+"""The frame of the items of a lane."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,9 +139,9 @@ def step_below(value: int) -> int:
 
 
 TICK_CELLS: Final = 14
-"""Cells from one label to the next, at least."""
+"""The minimum distance of labels."""
 CLOSE_TICK_CELLS: Final = 10
-"""Where there would be few of them, and they are short."""
+"""The minimum distance of labels if they are few and short."""
 ENOUGH_TICKS: Final = 4
 DIGITS: Final = 7
 """A time with more digits is written as the offset from a time that is shown once."""
