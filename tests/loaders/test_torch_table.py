@@ -13,6 +13,7 @@ from tests.corpus import shared_file
 from tests.loaders.damage import load_contents, load_damaged
 from tests.loaders.reading import read, reasons, rows
 from tui.analysis.capabilities import views
+from tui.analysis.dashboard import dashboard
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.op_trees import by_type
 from tui.analysis.ops.op_types import op_type_summary
@@ -259,10 +260,33 @@ def test_rows_that_a_limit_left_out_are_reported() -> None:
     text = usual(totals=("Self CPU time total: 1.000ms", "Self CUDA time total: 4.000ms"))
     text = text.replace("80.00%", "20.00%").replace("20.00%,", "5.00%,")
 
-    reported = reasons(read(text), "info")
+    profile = read(text)
+    reported = reasons(profile, "info")
     assert reported == [
         "the rows hold 25.0% of the GPU time of kernels: the table shows its first rows; print all with row_limit=-1"
     ]
+    # The whole is the total that is printed; what the rows lack is a part of it.
+    board = dashboard(profile)
+    facts = {fact.name: fact.value for fact in board.performance}
+    assert (facts["gpu_ns"], facts["unprinted_ns"], facts["kernel_ns"]) == (4_000_000, 3_000_000, 800_000)
+    assert board.gpu_uses.select("use", "total_ns", "time_pct").rows() == [
+        ("All other kernels", 800_000, 20.0),
+        ("Copies", 200_000, 5.0),
+        ("Rows not printed", 3_000_000, 75.0),
+    ]
+    assert board.split.select("group", "time_pct").rows() == [
+        ("gemm", 20.0),
+        ("memory", 5.0),
+        ("Rows not printed", 75.0),
+    ]
+    assert board.top_kernels["time_pct"].to_list() == [20.0]
+    assert board.top_ops.select("op", "time_pct").row(0) == ("aten::mm", 20.0)
+
+
+def test_a_table_with_all_rows_has_no_part_that_is_not_printed() -> None:
+    board = dashboard(read(usual()))
+    assert "unprinted_ns" not in {fact.name for fact in board.performance}
+    assert board.gpu_uses["total_ns"].sum() == 1_000_000
 
 
 def test_kernels_whose_cut_names_are_the_same_stay_apart() -> None:

@@ -24,7 +24,7 @@ from tui.analysis.grouping import unique_values
 from tui.analysis.issues import issue_counts
 from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.iterations.times import USES, iteration_times, iterations_with_uses
-from tui.analysis.kernels import kernels
+from tui.analysis.kernels import NOT_PRINTED, kernels, unprinted_ns
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_type_rules import UNKNOWN
@@ -56,6 +56,7 @@ class GpuTimeUse(StrEnum):
     MEMCPY = "Copies"
     MEMSET = "Memsets"
     UNIFIED_MEMORY = "Unified memory"
+    NOT_PRINTED = NOT_PRINTED
 
 
 _KINDS = {"memcpy": str(GpuTimeUse.MEMCPY), "memset": str(GpuTimeUse.MEMSET), "um": str(GpuTimeUse.UNIFIED_MEMORY)}
@@ -95,14 +96,30 @@ REST: Final = "rest"
 _ANSWERS: Final = ("uses_tensor_core", "tc_eligible")
 
 
-def sum_over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Return one row per name over all sessions, largest first; shares are of the sum of ``of``.
+def with_unprinted(rows: pl.DataFrame, left_ns: int, by: str) -> pl.DataFrame:
+    """Return parts of the GPU time with the time of rows that a printed table leaves out as the last part.
+
+    Args:
+        rows: The parts.
+        left_ns: That time.
+        by: The column of the names of the parts.
+    """
+    if not left_ns:
+        return rows
+    left = pl.DataFrame({by: [NOT_PRINTED], "total_ns": [left_ns]})
+    return pl.concat([rows, left], how="diagonal").with_columns(share(of=None))
+
+
+def sum_over_sessions(rows: pl.DataFrame, *by: str, whole_ns: int | None = None) -> pl.DataFrame:
+    """Return one row per name over all sessions, largest first.
+
+    Shares are of ``whole_ns``, by default the sum of the rows.
 
     Columns: ``by``, kernels and launches (where the rows have them), calls (null if it is of any of the rows),
     total_ns, avg_ns (of the ``timed_calls`` of the rows), time_pct, and of uses_tensor_core and tc_eligible those that
     the rows have: whether it is so in any session.
     """
-    whole_ns = (rows if of is None else of)["total_ns"].sum()
+    whole_ns = int(rows["total_ns"].sum()) if whole_ns is None else whole_ns
     counted = [total(name).alias(name) for name in ("kernels", "launches") if name in rows.columns]
     mean = average(total("total_ns"), timed_calls("timed_calls"))
     if "avg_ns" in rows.columns:
@@ -123,21 +140,22 @@ def sum_over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = No
     )
 
 
-def ops_over_sessions(profile: Profile) -> pl.DataFrame:
+def ops_over_sessions(profile: Profile, *, whole_ns: int | None = None) -> pl.DataFrame:
     """Return ops by GPU time over all sessions: `sum_over_sessions`, with op_type, direction, group and op_source.
 
     ``calls`` are of ops and null if none are recorded: there ``launches`` is how often the GPU did it, and
     ``avg_ns`` is of a launch where no op is recorded at all.
     """
     if not has_recorded_ops(profile):
-        inferred = sum_over_sessions(inferred_ops(profile), "op", "op_type", "direction", "group", "op_source")
+        by = ("op", "op_type", "direction", "group", "op_source")
+        inferred = sum_over_sessions(inferred_ops(profile), *by, whole_ns=whole_ns)
         return inferred.rename({"calls": "launches"}).with_columns(
             pl.lit(None, pl.Int64).alias("calls"), pl.lit(None, pl.Boolean).alias("tc_eligible")
         )
     rows = all_ops_by_name(profile).filter(pl.col("gpu_self_ns") > 0)
     classes = rows.group_by("op", "op_source").agg(pl.col("op_type", "direction", "group").drop_nulls().first())
     summed = rows.with_columns(pl.col("gpu_self_ns").alias("total_ns"))
-    return sum_over_sessions(summed, "op", "op_source").join(
+    return sum_over_sessions(summed, "op", "op_source", whole_ns=whole_ns).join(
         classes, on=["op", "op_source"], how="left", nulls_equal=True, maintain_order="left"
     )
 
@@ -301,15 +319,19 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
     rows, calls, busy = kernels(profile), api(profile), utilization(profile)
     kernel_time = tensor_core_time(profile)
     use = tensor_core_use(kernel_time)
+    left = unprinted_ns(profile)
+    whole_ns = left + int(rows["total_ns"].sum())
     with_ops = pl.concat([recorded_sessions(profile), sessions_of_printed_ops(profile)])
     return Dashboard(
         performance=performance(profile, rows, calls, busy, use),
-        split=largest_groups(sum_over_sessions(kinds_of_work(profile), "op_type", "direction", "group")),
-        ops=ops_over_sessions(profile),
+        split=with_unprinted(
+            largest_groups(sum_over_sessions(kinds_of_work(profile), "op_type", "direction", "group")), left, "group"
+        ),
+        ops=ops_over_sessions(profile, whole_ns=whole_ns if left else None),
         ops_recorded=rows.filter(pl.col("session").is_in(with_ops.implode()))["session"].n_unique(),
         ops_inferred=inferred_ops(profile).filter(~pl.col("session").is_in(with_ops.implode()))["session"].n_unique(),
-        kernels=sum_over_sessions(rows.filter(pl.col("kind") == "kernel"), "name", "short_name", of=rows),
-        gpu_uses=gpu_uses_of(rows, kernel_time),
+        kernels=sum_over_sessions(rows.filter(pl.col("kind") == "kernel"), "name", "short_name", whole_ns=whole_ns),
+        gpu_uses=with_unprinted(gpu_uses_of(rows, kernel_time), left, "use"),
         tensor_cores=use,
         top_api=sum_over_sessions(calls, "name").head(TOP),
         copies=copies_over_sessions(profile),

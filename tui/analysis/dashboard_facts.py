@@ -16,6 +16,7 @@ from tui.analysis.grouping import unique_values
 from tui.analysis.iterations.iteration_table import sources
 from tui.analysis.iterations.serving import phases
 from tui.analysis.iterations.times import iteration_times
+from tui.analysis.kernels import NOT_PRINTED, unprinted_ns
 from tui.analysis.needs import API_WORK, GPU_WORK, ITERATIONS, START_TIMES
 from tui.analysis.roofline import rooflines
 from tui.analysis.sessions import rank_words
@@ -159,7 +160,7 @@ def performance(
         _wall_fact(profile, start_times),
         *_time_facts(busy, start_times, sessions=rows["session"].n_unique()),
         *_iteration_facts(profile, ITERATIONS.with_tools(tools)),
-        sum_fact("gpu_ns", "GPU time", rows["total_ns"], K.DURATION, gpu_source, gpu_work),
+        *_gpu_time_facts(profile, rows["total_ns"], gpu_source, gpu_work),
         *_unlaunched_facts(profile),
     ]
     for kind, label in KINDS:
@@ -214,6 +215,20 @@ def _roofline_facts(profile: Profile) -> list[Fact]:
         words = f"{_flop(1e12 * one.tflops_per_s)}/s"
         facts.append(Fact("model_flops", "Model FLOPs", words, K.TEXT, f"{_flop(one.flops)} in all; {covered}"))
     return facts
+
+
+def _gpu_time_facts(profile: Profile, times: pl.Series, source: str, need: Need) -> list[Fact]:
+    """Return the GPU time; where the input prints some of its rows, its own total, and what is left of it."""
+    left = unprinted_ns(profile)
+    if not left:
+        return [sum_fact("gpu_ns", "GPU time", times, K.DURATION, source, need)]
+    whole = left + int(times.sum())
+    source = f"the total below the table, whose kernels and copies add up to {percent(100 - 100 * left / whole)} of it"
+    why = "GPU time of kernels and copies that the table leaves out: print all rows with row_limit=-1"
+    return [
+        Fact("gpu_ns", "GPU time", whole, K.DURATION, source),
+        Fact("unprinted_ns", NOT_PRINTED, left, K.DURATION, why),
+    ]
 
 
 def _unlaunched_facts(profile: Profile) -> list[Fact]:

@@ -15,7 +15,7 @@ from tui.analysis.occupancy import with_occupancy
 from tui.analysis.tensor_core_use import verdicts_by_name, with_verdicts
 from tui.model.columns import columns
 from tui.model.names import kind_by_name, short_name
-from tui.model.schema import NAME
+from tui.model.schema import GPU_TOTAL, NAME, PRINTED_TOTALS
 from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
@@ -120,6 +120,21 @@ def kernels(profile: Profile) -> pl.DataFrame:
         .select("session", "kind", "name", "short_name", *BY_NAME, "timed_calls", "tensor_core_reason", "line")
         .sort("total_ns", "name", "session", descending=[True, False, False], nulls_last=True)
     )
+
+
+NOT_PRINTED: Final = "Rows not printed"
+"""The GPU work of rows that a limit keeps out of a printed table."""
+
+
+def unprinted_ns(profile: Profile) -> int:
+    """Return the GPU time of the rows that printed tables leave out: the totals that they print without their rows."""
+    section, name = (pl.col(column).cast(pl.String) for column in ("section", "name"))
+    totals = profile["tool_figures"].filter(section == PRINTED_TOTALS, name == GPU_TOTAL)
+    if totals.is_empty():
+        return 0
+    listed = kernels(profile).group_by("session").agg(listed_ns=pl.col("total_ns").sum())
+    left = totals.join(listed, on="session").select((pl.col("value") - pl.col("listed_ns")).clip(0).sum())
+    return int(left.item())
 
 
 def exported_kernels(profile: Profile) -> pl.DataFrame:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
 from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
+from tui.model.schema import GPU_TOTAL, PRINTED_TOTALS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,10 +28,12 @@ FORMAT: Final = Format(
     name="torch-table",
     title="PyTorch profiler table",
     recognized_by="a header 'Name  Self CPU %  Self CPU ...' above a rule of dashes",
-    feeds=("sessions", "summary", "issues"),
+    feeds=("sessions", "summary", "tool_figures", "issues"),
     record_with="print(prof.key_averages(group_by_input_shape=True).table(sort_by='self_cuda_time_total', "
     "row_limit=-1)), after with torch.profiler.profile() as prof: step()",
 )
+
+TOOL: Final = "PyTorch profiler"
 
 _LONGEST: Final = 20_000
 """The longest row in characters, whatever the widths of its columns."""
@@ -354,7 +357,7 @@ def _add_session(table: _Table, collector: Collector) -> None:
     session = collector.open_session(FORMAT.name, table.header.number)
     device = _OF_DEVICE.search(table.header.text)
     other = f" ({device[1]})" if device and device[1] in ("XPU", "NPU") else ""
-    session.facts.update(tool="PyTorch profiler", framework=f"PyTorch{other}")
+    session.facts.update(tool=TOOL, framework=f"PyTorch{other}")
     session.last_line = table.last_line
     sections = _sections(table)
     _number_cut_names(table, sections, collector)
@@ -459,6 +462,18 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
                 "print all with row_limit=-1"
             )
             collector.issue("info", table.last_line, "", reason)
+            if device == "gpu":
+                collector.add(
+                    "tool_figures",
+                    {
+                        "tool": TOOL,
+                        "section": PRINTED_TOTALS,
+                        "name": GPU_TOTAL,
+                        "value": float(total),
+                        "unit": "ns",
+                        "line": table.last_line,
+                    },
+                )
 
 
 def _fits(time: int, share: float, total: int) -> bool:

@@ -308,8 +308,12 @@ TOOL_FIGURES: Final = pl.Schema(
 )
 """One row per figure that the recording tool itself computed of a session, as it reports it (DLProf's GPU utilization).
 
-``value`` is in base units (``unit``: ns, %, B, or null for counts); ``text`` stands where it is no number.
+``value`` is in base units (``unit``: ns, %, B, or null for counts); ``text`` stands where it is no number. A row of
+section `PRINTED_TOTALS` called `GPU_TOTAL` is the GPU time of a session whose input prints only some of its rows.
 """
+
+PRINTED_TOTALS: Final = "Printed totals"
+GPU_TOTAL: Final = "GPU time"
 
 TOOL_FINDINGS: Final = pl.Schema(
     {

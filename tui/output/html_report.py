@@ -60,7 +60,11 @@ if TYPE_CHECKING:
     from tui.output.report_annotations import MarksReport, NotesReport
 
 USE_COLORS: Final = dict(
-    zip(GpuTimeUse, ("kind-tensor", "kind-other", "kind-unknown", "kind-memory", "kind-memset", "kind-um"), strict=True)
+    zip(
+        GpuTimeUse,
+        ("kind-tensor", "kind-other", "kind-unknown", "kind-memory", "kind-memset", "kind-um", "kind-whole"),
+        strict=True,
+    )
 )
 _CATEGORIES: Final = ("tensor", "other", "unknown", "memory", "dataloader", "io", "cpu", "idle")
 CATEGORY_COLORS: Final = dict(zip(Category, (f"kind-{name}" for name in _CATEGORIES), strict=True))

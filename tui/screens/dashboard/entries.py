@@ -122,6 +122,8 @@ def _all_behind(fact: Fact, known: Mapping[str, Value], iterated: int | None) ->
             return Link("ops-and-kernels")
         case "tc_efficiency_pct":
             return link_of_tensor_cores("yes" if fact.value else "no")
+        case "unprinted_ns":
+            return Link("issues")
         case "launches" | "kernels":
             return Link("kernels", "kind=kernel")
         case "graph_launches":
@@ -194,7 +196,9 @@ def link_of_category(category: str, *, with_api: bool, with_ops: bool) -> Link |
 
 
 def link_of_use(use: str) -> Link:
-    """Return a link to the GPU work of a use."""
+    """Return a link to the GPU work of a use; for work that is not printed, to the message about it."""
+    if use == GpuTimeUse.NOT_PRINTED:
+        return Link("issues")
     kinds = {GpuTimeUse.MEMCPY: "memcpy", GpuTimeUse.MEMSET: "memset", GpuTimeUse.UNIFIED_MEMORY: "um"}
     if (kind := kinds.get(GpuTimeUse(use))) is not None:
         return Link("kernels", f"kind={kind}")
@@ -210,6 +214,8 @@ def link_of_op(row: Row) -> Link:
 
 def link_of_group(row: Row, *, rest: str) -> Link:
     """Return a link to the ops of a kind of work; for the rest, to all ops."""
+    if row["group"] == GpuTimeUse.NOT_PRINTED:
+        return link_of_use(row["group"])
     return Link("ops-and-kernels", "" if row["group"] == rest else f"group:{quote(row['group'])}")
 
 

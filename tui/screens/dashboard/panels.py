@@ -381,6 +381,7 @@ PANEL_FIGURES: Final = (
     "mfu_pct",
     "model_flops",
     "gpu_ns",
+    "unprinted_ns",
     "unlaunched_ns",
     "launches",
     "graph_launches",

@@ -33,7 +33,7 @@ USES: Final = "T"
 """The sign of ops that use tensor cores."""
 COULD: Final = "t"
 """The sign of ops that could use them and do not."""
-_LOOKS: Final = ("tensor", "other", "unknown", "memory", "memset", "um")
+_LOOKS: Final = ("tensor", "other", "unknown", "memory", "memset", "um", "whole")
 LOOK_OF: Final[Mapping[str, str]] = dict(zip(GpuTimeUse, _LOOKS, strict=True))
 """The style of each use of GPU time."""
 UNKNOWN_DIRECTION: Final = "unknown direction"
