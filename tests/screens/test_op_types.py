@@ -116,3 +116,15 @@ async def test_the_arrangement_is_returned_to_with_its_signs() -> None:
         assert shown(pilot) >= FIGURES
         assert "GPU time ▸" not in screen_text(pilot.app)
         assert "CPU time ▸" in screen_text(pilot.app)
+
+
+async def test_details_open_where_a_larger_terminal_has_room_for_them() -> None:
+    async with opened(TRACE, size=(80, 24), view="op-types") as pilot:
+        assert "Kernels with most time" not in screen_text(pilot.app)
+        await pilot.resize_terminal(120, 40)
+        await press(pilot)
+        assert "Kernels with most time" in screen_text(pilot.app)
+        await pilot.resize_terminal(80, 24)
+        await press(pilot)
+        assert "Kernels with most time" not in screen_text(pilot.app)
+        assert "16 rows" in screen_text(pilot.app)

@@ -10,6 +10,7 @@ import polars as pl
 from tui.analysis.durations import total
 from tui.analysis.grouping import unique_values
 from tui.analysis.kernels import kernels
+from tui.analysis.memo import once_per_profile
 from tui.analysis.needs import Tool, tool_of
 from tui.model.profile import column_view
 
@@ -31,6 +32,12 @@ def rank_words() -> pl.Expr:
     """
     rank = pl.format("rank {}", "rank")
     return pl.coalesce(rank + pl.format(" of {}", "world_size"), rank).alias("rank_words")
+
+
+@once_per_profile("sessions")
+def ranks_in_words(whole: Profile) -> list[str | None]:
+    """Return the rank of each session as text; None if it has none."""
+    return whole["sessions"].select(rank_words())["rank_words"].to_list()
 
 
 _FOLDERS: Final = r"(?:\B|\b[A-Za-z]:)[/\\](?:[^\s/\\]+[/\\])+"

@@ -16,7 +16,7 @@ from tui.analysis.expert.finding_text import plural
 from tui.analysis.issues import NO_LINE, issue_counts, source_of_row
 from tui.analysis.iterations.chosen_iterations import iterations_in_words, range_words
 from tui.analysis.memo import once_per_profile
-from tui.analysis.sessions import rank_words
+from tui.analysis.sessions import ranks_in_words
 from tui.cache.spill import low_memory
 from tui.model.errors import ADVICE, CommandError
 from tui.model.history import Place
@@ -50,8 +50,6 @@ ROWS_AT_ONCE: Final = 300_000
 """If there are more launches, rows and details are computed in a thread."""
 WORKING: Final = "computing…"
 NOTHING_ABOVE: Final = "nothing above to select"
-
-
 KEY_CELLS: Final = 24
 """The width of the key that iterations end with, in the line of facts."""
 
@@ -62,12 +60,6 @@ def issue_summary(whole_profile: Profile) -> str:
     numbers = issue_counts(whole_profile)
     counts = ", ".join(plural(number, name) for name, number in numbers.items() if number and name != "info")
     return f"issues: {counts}" if counts else ""
-
-
-@once_per_profile("sessions")
-def ranks_in_words(whole_profile: Profile) -> list[str | None]:
-    """Return the rank of each session as text; None if it has none."""
-    return whole_profile["sessions"].select(rank_words())["rank_words"].to_list()
 
 
 class ViewBody(Widget):
@@ -587,15 +579,23 @@ class ViewScreen(Screen[None]):
 
     @on(TablePane.RowHighlighted)
     def _follow_row(self, event: TablePane.RowHighlighted) -> None:
-        detail, row = self.query_one(DetailPane), event.row
-        if row is None:
+        if event.row is None:
             return
-        if detail.is_open and event.pane is self.table:
-            self._make_details(event.pane, row, detail.show)
-        elif self.app.size.width >= WIDE_CELLS and not self._has_opened_details and self.opens_details(event.pane):
+        if self.query_one(DetailPane).is_open and event.pane is self.table:
+            self._make_details(event.pane, event.row, self.query_one(DetailPane).show)
+        else:
+            self._open_details_unasked(event.pane, event.row)
+
+    def on_resize(self) -> None:
+        """Open the details if there is room for them now."""
+        if (pane := self.table) is not None and pane.current_row is not None:
+            self.call_after_refresh(self._open_details_unasked, pane, pane.current_row)
+
+    def _open_details_unasked(self, pane: TablePane, row: dict[str, Any]) -> None:
+        if self.app.size.width >= WIDE_CELLS and not self._has_opened_details and self.opens_details(pane):
             self._has_opened_details = True
             self.add_class("-below")
-            detail.open(self.details(event.pane, row))
+            self.query_one(DetailPane).open(self.details(pane, row))
 
     def show_details_again(self) -> None:
         """Update open details, because the note on the row has changed."""
