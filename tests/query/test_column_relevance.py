@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from tui.analysis.ops.op_types import OP_TYPE_SUMMARY
 from tui.model.columns import columns
 from tui.model.table_spec import UNINFORMATIVE_PRIORITY, TableSpec
 from tui.query.facts import SESSION_PRIORITY, informative_columns, prioritize
@@ -55,3 +56,17 @@ def test_a_session_that_another_column_names_is_no_more_than_it_was() -> None:
     spec = TableSpec("t", "T", columns("who", "calls", "session"), key=("session",))
     frame = pl.DataFrame({"who": ["rank 0", "rank 1"], "calls": [1, 2], "session": [0, 1]})
     assert prioritize(spec, frame) == spec.columns
+
+
+def test_what_distinguishes_rows_of_one_name_stands_beside_it() -> None:
+    spec = OP_TYPE_SUMMARY
+    source = {column.name: column.priority for column in spec.columns}["op_source"]
+    rows = dict.fromkeys(column.name for column in spec.columns)
+    one = {**rows, "session": 0, "op_type": "gemm", "op_source": "graph", "gpu_ns": 2}
+    frame = pl.DataFrame([one, {**one, "op_source": "recorded"}], strict=False)
+
+    def priority(of: pl.DataFrame) -> int:
+        return {column.name: column.priority for column in prioritize(spec, of)}["op_source"]
+
+    assert priority(frame) == SESSION_PRIORITY
+    assert priority(frame.with_columns(op_type=pl.Series(["gemm", "copy"]))) == source

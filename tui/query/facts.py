@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.model.columns import columns_by_priority
+from tui.model.columns import ColumnKind, columns_by_priority
 from tui.model.table_spec import UNINFORMATIVE_PRIORITY
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def prioritize(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
     """Return the columns of a table that the rows have, with their priority for these rows.
 
     Uninformative columns go last, unless they are read against informative ones; a session, if there are several and
-    no other column names it, stays with the names that it distinguishes.
+    no other column names it, stays with the names that it distinguishes, and so does what distinguishes namesakes.
     """
     present = replace(spec, columns=tuple(column for column in spec.columns if column.name in rows.columns))
     if rows.is_empty():
@@ -250,16 +250,32 @@ def prioritize(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
         column.name for group in groups for column in group if any(member.name in informative for member in group)
     }
     is_named = any(column.name == SESSION_NAME_COLUMN for column in present.columns)
+    first = _between_namesakes(spec, rows) | (set() if is_named else {"session"})
     return tuple(
         replace(column, priority=UNINFORMATIVE_PRIORITY)
         if column.name not in shown_names
         else replace(column, priority=SESSION_PRIORITY)
-        if column.name == "session" and not is_named
+        if column.name in first
         else column
         for column in present.columns
     )
 
 
+def _between_namesakes(spec: TableSpec, rows: pl.DataFrame) -> set[str]:
+    """Return the columns of text that distinguish rows of the same name in a session, in a table of few rows."""
+    by = [name for name in (spec.pinned, "session") if name in rows.columns]
+    texts = {column.name for column in spec.columns if column.kind is ColumnKind.TEXT}
+    apart = texts.intersection(spec.key).difference(by)
+    if spec.pinned not in spec.key or not apart or rows.height > FEW_ROWS or rows.select(by).n_unique() == rows.height:
+        return set()
+    few = rows.select(pl.col(list(apart)).cast(pl.String))
+    return {name for name in apart if few[name].n_unique() > 1 and not (few[name].str.len_chars() > SHORT).any()}
+
+
+FEW_ROWS: Final = 1_000
+"""In larger tables names are not compared."""
+SHORT: Final = 12
+"""The most characters of a text that takes the room of a figure."""
 SMALL_PCT: Final = 1.0
 """The smallest rows of a session are small as long as they hold at most this share of its weight together."""
 SAMPLED: Final = 1 << 14

@@ -15,7 +15,7 @@ from tui.analysis.iterations.times import Bar, scale_ns
 from tui.fmt import brief_duration
 from tui.model.aggregation import STEP_PHASES
 from tui.text import plain
-from tui.text_width import clip, clip_parts
+from tui.text_width import cell_width, clip, clip_parts
 from tui.widgets.charts.bars import LEVELS, LOOKS, shared_cells
 
 if TYPE_CHECKING:
@@ -368,7 +368,7 @@ def _numbers(of: Drawing) -> Strip:
 
 
 def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
-    """Return the legend of the fills and signs that are on the screen."""
+    """Return the legend of the fills and signs that are on the screen, as far as there is room for whole entries."""
     shown, used = set().union(*columns), shown_parts(columns)
     entries = [(LOOKS[part].fill, words, part) for part, words in _LEGEND if part in used]
     if any(character == WHISKER for character, _ in shown):
@@ -385,10 +385,12 @@ def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
         for phase in PHASE_MARKS
         if of.rows.height and (of.rows["phase"] == phase).any()
     ]
-    runs = _Runs(of)
+    runs, room = _Runs(of), of.width
     for sign, words, part in entries:
-        runs.add(sign, part)
-        runs.add(f" {words}  ", "words")
+        if cell_width(f"{sign} {words}") <= room:
+            runs.add(sign, part)
+            runs.add(f" {words}  ", "words")
+            room -= cell_width(f"{sign} {words}  ")
     return runs.strip()
 
 
