@@ -51,7 +51,7 @@ _SECONDS_FROM_NS: Final = 10e9
 """Columns whose largest value is below 10 s are written in ms: the small values keep more digits."""
 
 _SMALLEST_DECIMALS: Final = 4
-"""The most decimals of a value that is too small for the decimals of its column."""
+"""The maximum number of decimals of a value that is too small for the decimals of its column."""
 
 
 def column_unit(kind: ColumnKind, largest: float | None, *, unit: str = "auto") -> Unit | None:

@@ -32,9 +32,9 @@ MIN_HEAD: Final = 6
 WORD_HEAD: Final = 5
 """Cells of the beginning before an earlier word that distinguishes names."""
 WORDS_FROM: Final = 25
-"""The least number of cells for two words."""
+"""The minimum number of cells for two words."""
 ROUNDS: Final = 2
-"""The most rounds in which equal labels are compared again."""
+"""The maximum number of rounds in which equal labels are compared again."""
 NAMES_COMPARED: Final = 512
 """The most distinct names that are compared; more are cut independently."""
 CHARACTERS_COMPARED: Final = 4_096

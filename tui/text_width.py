@@ -12,7 +12,7 @@ from tui.model.names import short_name
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 _MIN_ARGUMENTS: Final = 6
-"""The least number of cells for which template arguments are shown."""
+"""The minimum number of cells for which template arguments are shown."""
 
 PREFIXES: Final = {"autograd::engine::evaluate_function: ": "engine: ", "torch::autograd::": "", "autograd::": ""}
 """Common prefixes and their replacements in names that do not fit; autograd's engine calls ops of similar names."""
@@ -24,7 +24,7 @@ _PATH: Final = re.compile(r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+")
 
 _QUOTED: Final = re.compile("`([^`]+)`")
 _MIN_QUOTED: Final = 20
-"""The least number of cells of a quoted name in a sentence, with its quotes."""
+"""The minimum number of cells of a quoted name in a sentence, with its quotes."""
 
 _LONG_WORD: Final = 16
 """A word that is longer is cut in a sentence."""

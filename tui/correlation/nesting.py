@@ -26,7 +26,7 @@ _SMALL: Final = (1 << 16) - 1
 _PART_PAYS: Final = 1 << 16
 """Intervals for which threads pay."""
 _ROUNDS: Final = 64
-"""The most rounds of cutting overlaps; one suffices unless overlaps are nested."""
+"""The maximum number of rounds of cutting overlaps; one suffices unless overlaps are nested."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ _LIBRARY_CALL: Final = r"^(?:nccl|cublas|cudnn|cufft|cusparse|cusolver)[A-Z]"
 """Names of calls of such libraries, for ranges without a domain."""
 
 _PATH_LEVELS: Final = 12
-"""The most elements of a group path."""
+"""The maximum number of elements of a group path."""
 _PATH_NAME_LIMIT: Final = 60
 """The longest element of a group path, in characters."""
 
@@ -278,7 +278,7 @@ LITERAL_LIMIT: Final = 20_000
 
 _DEPTH_LIMIT: Final = 12
 _PART_LIMIT: Final = 64
-"""The most tensors, source lines or path elements of one literal."""
+"""The maximum number of tensors, source lines or path elements of one literal."""
 _TEXT_LIMIT: Final = 2000
 
 _ANNOTATIONS: Final = r"(?s), (?:stashed )?(?:seq|tid|op_id|sizes|input_op_ids) ?= ?[0-9\[(-].*$"

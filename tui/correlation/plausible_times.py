@@ -21,7 +21,7 @@ MAX_NS: Final = 7 * 24 * 3600 * 10**9
 MAX_SUM_NS: Final = 1 << 53
 """About a hundred days: the largest sum of times in a table of one run."""
 _MAX_THREAD_TIME_NS: Final = 1 << 60
-"""The most threads times nanoseconds, well within what `tui.correlation.nesting` can represent."""
+"""The maximum product of threads and nanoseconds, well within what `tui.correlation.nesting` can represent."""
 _INT64: Final = (-(1 << 63), (1 << 63) - 1)
 
 _TIMED: Final = ("activities", "api_calls", "ops", "ranges")

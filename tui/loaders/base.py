@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 TOP: Final = 12
-"""The most names of a preview."""
+"""The maximum number of names of a preview."""
 _EVERY_S: Final = 0.4
 """Seconds between two previews."""
 _NAME_LIMIT: Final = 10_000

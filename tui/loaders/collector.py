@@ -75,10 +75,10 @@ def merge_device_rows(devices: pl.DataFrame) -> pl.DataFrame:
 
 
 TEXT_LIMIT: Final = 200
-"""The most characters of a line that an issue quotes."""
+"""The maximum number of characters of a line that an issue quotes."""
 
 SIMILAR_LIMIT: Final = 100
-"""The most issues of a session with the same reason that are listed; further ones are counted."""
+"""The maximum number of issues of a session with the same reason that are listed; further ones are counted."""
 
 _PARTICULAR: Final = re.compile(r"'[^']*'|[0-9][\w.]*")
 """The variable parts of a reason: quoted cells and numbers."""

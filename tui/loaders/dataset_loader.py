@@ -296,7 +296,7 @@ def first_line(error: BaseException) -> str:
 
 _FEW_ROWS: Final = 1 << 20
 _ROWS_A_BYTE: Final = 16
-"""The most rows per byte that compression reaches; a file that claims more is damaged."""
+"""The maximum number of rows per byte that compression reaches; a file that claims more is damaged."""
 
 
 class DamagedPartError(Exception):

@@ -24,7 +24,7 @@ _MEMORY_BYTES: Final = 1 << 30
 _LENGTH_LIMIT: Final = 20_000
 """The longest demangled name."""
 _ATTEMPTS: Final = 4
-"""The most processes that are started: a name that ends one is skipped by the next."""
+"""The maximum number of processes that are started: a name that ends one is skipped by the next."""
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:

@@ -133,7 +133,7 @@ EXACT_BELOW_US: Final = float(1 << 43)
 _LARGEST_US: Final = 9 * 10**15
 """About 285 years; what is later does not fit into 64 bits of nanoseconds."""
 _LONGEST_NUMBER: Final = 64
-"""The most characters of a time: a hostile file cannot force arithmetic with millions of digits."""
+"""The maximum number of characters of a time: a hostile file cannot force arithmetic with millions of digits."""
 _MAX_DIGITS: Final = 18
 _DECIMALS: Final = 3
 _MINUS, _DOT, _ZERO, _NEWLINE = b"-.0\n"

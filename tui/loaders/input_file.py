@@ -61,7 +61,7 @@ else:
         import zlib
 
 PIECE: Final = 1 << 20
-"""The most bytes per decompressed piece (zstd: 16 MiB for hostile input)."""
+"""The maximum number of bytes per decompressed piece (zstd: 16 MiB for hostile input)."""
 
 _ZSTD_INPUT: Final = 512
 """A zstd block of four bytes can hold 128 KiB, so a small input bounds the output."""

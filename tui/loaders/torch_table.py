@@ -38,7 +38,7 @@ TOOL: Final = "PyTorch profiler"
 _LONGEST: Final = 20_000
 """The longest row in characters, whatever the widths of its columns."""
 _MAX_TABLES: Final = 64
-"""The most tables of different processes that can alternate."""
+"""The maximum number of tables of different processes that can alternate."""
 _LARGEST: Final = Decimal(1 << 62)
 _FEWEST_TABS: Final = 3
 """Tabs in the header of a table that was copied from a spreadsheet."""

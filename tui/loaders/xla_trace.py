@@ -484,7 +484,7 @@ _SURE: Final = re.compile(
     rb'"name"\s*:\s*"Stream #\d+|"name"\s*:\s*"[^"]*/(?:device:(?:GPU|TPU):\d+|host:CPU)"', re.IGNORECASE
 )
 _MAX_EVENTS: Final = 1_000_000
-"""The most events that the exporter writes."""
+"""The maximum number of events that the exporter writes."""
 
 
 class XlaTraceLoader:

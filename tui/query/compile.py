@@ -63,7 +63,7 @@ _TOTALLED: Final = (ColumnKind.DURATION, ColumnKind.SIZE, ColumnKind.COUNT)
 """Kinds with a total, to which ``%`` refers."""
 
 _SHOWN_NAME: Final = 40
-"""The most characters of a mistyped column name in an error."""
+"""The maximum number of characters of a mistyped column name in an error."""
 _NAMED: Final = 5
 """Columns that an error suggests if none is similar."""
 

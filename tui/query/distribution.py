@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BINS: Final = 12
 """Bins of numbers."""
 MAX_VALUES: Final = 200
-"""The most values of texts."""
+"""The maximum number of values of texts."""
 LOGARITHMIC_FROM: Final = 100
 """From this ratio of the largest to the smallest number on, bins are logarithmic."""
 COUNTED: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.FLAG, ColumnKind.NUMBER)
@@ -150,7 +150,7 @@ def _edges(least: float, largest: float, *, whole: bool) -> list[float]:
 
 
 MAX_ACROSS: Final = 12
-"""The most columns of a pivot; the others are summed as one."""
+"""The maximum number of columns of a pivot; the others are summed as one."""
 OTHER: Final = "(other)"
 ALL: Final = "all"
 

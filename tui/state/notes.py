@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 MAX_NOTES: Final = 1_000
-"""The most notes on one set of files; more are refused rather than evicted."""
+"""The maximum number of notes on one set of files; more are refused rather than evicted."""
 MAX_CHARACTERS: Final = 2_000
 """Of one note."""
 MAX_LINES: Final = 40

@@ -185,11 +185,11 @@ class DocumentFolder:
     version: int
     """The version that is written, and the only one that is read."""
     most_entries: int
-    """The most entries of one document."""
+    """The maximum number of entries of one document."""
     most_files: int
-    """The most documents; the oldest are removed first."""
+    """The maximum number of documents; the oldest are removed first."""
     most_bytes: int
-    """The most bytes of all documents together; the oldest are removed first."""
+    """The maximum number of bytes of all documents together; the oldest are removed first."""
 
     @property
     def folder(self) -> Path:
@@ -253,7 +253,7 @@ Key = tuple[Scalar, ...]
 MAX_TEXT: Final = 16_384
 """The longest text in a key; C++ names of several thousand characters exist."""
 MAX_VALUES: Final = 32
-"""The most values of a key; tables have up to eleven."""
+"""The maximum number of values of a key; tables have up to eleven."""
 
 
 def is_storable_key(key: Sequence[object]) -> bool:
@@ -276,7 +276,7 @@ def _is_sane(value: object) -> bool:
 
 
 MAX_IN_FOLDER: Final = 5_000
-"""The most files of a folder whose size and time count."""
+"""The maximum number of files of a folder whose size and time count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from tui.state.store import Files
 
 MAX_OPENED: Final = 200
-"""The most files that are remembered."""
+"""The maximum number of files that are remembered."""
 MAX_KERNELS: Final = 5
-"""The most kernels of the first figures."""
+"""The maximum number of kernels of the first figures."""
 
 
 class KernelTotal(msgspec.Struct, frozen=True):
@@ -101,9 +101,9 @@ def remember_opened(path: str, figures: FirstFigures | None) -> str:
 
 ARRANGEMENTS_VERSION: Final = 1
 MAX_ARRANGEMENTS: Final = 300
-"""The most tables in the file; the program has a few dozen."""
+"""The maximum number of tables in the file; the program has a few dozen."""
 MAX_COLUMNS: Final = 500
-"""The most columns of an arrangement; a larger one was not written by this program."""
+"""The maximum number of columns of an arrangement; a larger one was not written by this program."""
 
 
 class Arrangement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=False):
@@ -294,9 +294,9 @@ class Queries:
 MAX_MARKS: Final = 5_000
 """The most marked rows of a table; of a table with more, none are stored."""
 MAX_PLACES: Final = 64
-"""The most views that are stored; there are about twenty."""
+"""The maximum number of views that are stored; there are about twenty."""
 MAX_TABLES: Final = 32
-"""The most tables of a view."""
+"""The maximum number of tables of a view."""
 LARGEST: Final = 2**62
 """The largest valid line number, lane or time."""
 WORKSPACES: Final = DocumentFolder("left-off", version=1, most_entries=1, most_files=200, most_bytes=16 * 2**20)

@@ -44,7 +44,7 @@ CLOSES: Final = b"\n    }"
 _MAX_NUMBERS: Final = 8
 _MAX_DIGITS: Final = 15
 _ROOM: Final = 12
-"""The least number of bytes from the first digit of a number to the end of its event."""
+"""The minimum number of bytes from the first digit of a number to the end of its event."""
 _MIN_MATCHES: Final = 500
 """Lookups before the rate of repeated middles is judged."""
 _ENTRY_BYTES: Final = 200
@@ -275,7 +275,7 @@ _MAX_RELEARNED: Final = 50
 _SAMPLE: Final = 100
 """Arguments that are decoded without types first, to learn the types."""
 _MIN_ROWS: Final = 16
-"""The least number of rows for which a pattern is made."""
+"""The minimum number of rows for which a pattern is made."""
 _MAX_PATTERNS: Final = 24
 _MAX_NEW_PATTERNS: Final = 4
 """Per text."""

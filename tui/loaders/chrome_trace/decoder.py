@@ -341,7 +341,7 @@ TIMEOUT_S: Final = 60.0
 _KEEP_MEMORY: Final = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 28)}
 """Has glibc reuse the memory of one block for the next instead of returning it to the system."""
 _WORKER_BYTES: Final = 128 << 20
-"""The most memory of a process, with the block that it decodes and its answer."""
+"""The maximum memory of a process, with the block that it decodes and its answer."""
 _FEW_CORES: Final = 4
 _PAYS_BYTES: Final = 24 << 20
 """Bytes of text that justify starting another process."""

@@ -387,7 +387,7 @@ _BLOCK: Final = 4 << 20
 _BLOCKS_HERE: Final = 8
 """Blocks that are decoded in this process before worker processes take over."""
 _BLOCKS_LEFT: Final = 48
-"""The least number of further blocks for worker processes: fewer are decoded here before the processes have started."""
+"""The minimum number of further blocks for worker processes: fewer are decoded before the processes have started."""
 _LARGE: Final = 64 << 20
 _LARGE_PACKED: Final = 8 << 20
 """Bytes of a file on the disk above which worker processes start with the first block."""

@@ -474,9 +474,9 @@ _TABLE_CUE: Final = "|".join(
 """A tool that saves a report again may quote every cell and append empty cells."""
 
 _MAX_LINES_BETWEEN: Final = 2
-"""The most lines from one line of a summary to the next, including a blank one."""
+"""The maximum number of lines from one line of a summary to the next, including a blank one."""
 _MAX_LINES: Final = 64
-"""The most lines of a summary."""
+"""The maximum number of lines of a summary."""
 
 
 class _DlprofSink:

@@ -117,7 +117,7 @@ SUMMARY: Final[Mapping[str, Any]] = {
 
 
 _MOST: Final = 100
-"""The most aggregations of a recording; more rows are damage."""
+"""The maximum number of aggregations of a recording; more rows are damage."""
 
 
 class _Figures:

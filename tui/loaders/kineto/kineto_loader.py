@@ -111,7 +111,7 @@ def _metadata_of_rank(metadata: Mapping[str, Any], label: str) -> dict[str, Any]
 
 
 _MIN_CORRECT: Final = 0.95
-"""The least share of correct ids, among those that launches can verify, for ids to be used."""
+"""The minimum share of correct ids, among those that launches can verify, for ids to be used."""
 _SLICE: Final = 1 << 16
 """Rows that are checked at once."""
 _ENOUGH_CORRECT: Final = 20

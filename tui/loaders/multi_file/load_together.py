@@ -156,7 +156,7 @@ def _with_file_names(wanted: Sequence[WantedFile], outcomes: Sequence[FileOutcom
 
 
 MAX_FILES: Final = 1000
-"""The most files of a folder of profiles."""
+"""The maximum number of files of a folder of profiles."""
 
 LEFT_OUT: Final = "left out: "
 """The beginning of the reason in issues about unreadable files."""

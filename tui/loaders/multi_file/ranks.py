@@ -30,7 +30,7 @@ _RUN: Final = re.compile(
 _NUMBER: Final = re.compile(r"([0-9]+)")
 _MOST: Final = 1 << 20
 _LISTED: Final = 12
-"""The most files or ranks named in one message."""
+"""The maximum number of files or ranks named in one message."""
 
 
 def ranks_in_names(paths: Sequence[str]) -> list[int | None]:

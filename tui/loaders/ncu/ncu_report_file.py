@@ -59,7 +59,7 @@ _HOST, _DEVICES = 3, 6
 _STALL: Final = re.compile(r"smsp__pcsamp_warps_issue_stalled_(\w+)(?<!_not_issued)")
 """Samples of warps by the reason that they wait for, with a value for each instruction."""
 _MAX_STALLS: Final = 1000
-"""The most rows of stall samples of a kernel; those with the most samples are shown."""
+"""The maximum number of rows of stall samples of a kernel; those with the most samples are shown."""
 _RULE_TYPES: Final = {1: "INF", 2: "WRN", 3: "ERR", 4: "OPT"}
 _LONGEST_RULE: Final = 4000
 _UNITS: Final = (

@@ -47,7 +47,7 @@ _UNKNOWN: Final = -1
 _SINCE_1970_NS: Final = 10**18
 """Later times (after 2001) are Unix times."""
 _MAX_PROCESSES: Final = 1000
-"""The most processes that are shown."""
+"""The maximum number of processes that are shown."""
 _NAMED_TABLES: Final = 6
 
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 _ENDING: Final = ".parquet"
 _MAGIC: Final = b"PAR1"
 _MAX_FILES: Final = 1000
-"""The most files; Nsight writes a few dozen."""
+"""The maximum number of files; Nsight writes a few dozen."""
 _FEW_ROWS: Final = 1 << 20
 _ROWS_A_BYTE: Final = 16
-"""The most rows per byte that compression reaches; a file that claims more is damaged."""
+"""The maximum number of rows per byte that compression reaches; a file that claims more is damaged."""
 
 _UNREADABLE: Final = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
 """Exceptions of Polars for damaged files."""

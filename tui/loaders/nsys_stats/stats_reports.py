@@ -267,7 +267,7 @@ _SIZE_WITHOUT_UNIT: Final = 1 << 10
 """The oldest versions print sums of sizes in KiB without a unit; their trace prints bytes."""
 
 _MAX_DECIMALS: Final = 9
-"""The most decimals of seconds: nanoseconds."""
+"""The maximum number of decimals of seconds: nanoseconds."""
 
 _SUMMED: Final = MappingProxyType(
     {"total_ns": "totaltime", "avg_ns": "avg", "median_ns": "med", "min_ns": "min", "max_ns": "max", "std_ns": "stddev"}

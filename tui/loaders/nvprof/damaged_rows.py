@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
 MAX_WINDOW: Final = 28
-"""The most fragments that are combined: four split rows of seven cells."""
+"""The maximum number of fragments that are combined: four split rows of seven cells."""
 
 _MAX_READINGS: Final = 1024
-"""The most assignments of cells to columns that are tried for a run of fragments."""
+"""The maximum number of assignments of cells to columns that are tried for a run of fragments."""
 
 _MAX_TRIED: Final = 10_000
-"""The most assignments that are tried for a table: program output can look like fragments."""
+"""The maximum number of assignments that are tried for a table: program output can look like fragments."""
 
 _NEXT_ROW: Final = re.compile(
     r"(?<=[A-Za-z)\]>])(?<![0-9]s)(?<![0-9][num]s)\s+(?=[0-9]+(?:\s+[0-9]+(?:\.[0-9]+)?[num]?s){3}\s+[\w\[])"

@@ -51,7 +51,7 @@ FORMAT: Final = Format(
 )
 
 _MAX_PROCESSES: Final = 256
-"""The most processes; more are damage, and count as one."""
+"""The maximum number of processes; more are damage, and count as one."""
 
 _ALWAYS_THERE: Final = {
     **dict.fromkeys(

@@ -185,7 +185,7 @@ APPLICATION: Final = "Profiling application"
 RESULT: Final = "Profiling result"
 
 _TABLE_LINES: Final = 2
-"""The least number of lines of a table: a header and a row."""
+"""The minimum number of lines of a table: a header and a row."""
 
 _OWN_LOGS: Final = "nvprof --log-file profile.%p.log gives each process a log of its own"
 _WHOSE_TABLE: Final = (

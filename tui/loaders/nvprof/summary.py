@@ -66,7 +66,7 @@ _NOTE: Final = re.compile(r"(?<!\s)\s{2,}(?://|<-|←|#|/\*).*")
 
 _MAX_NAME_LINES: Final = 60
 _MAX_PIECES: Final = 4_000
-"""The most fragments of a table; more are program output."""
+"""The maximum number of fragments of a table; more are program output."""
 
 _HARD_WIDTH: Final = 60
 """Shorter lines are not cut by the width of a terminal."""
@@ -355,7 +355,7 @@ _CUT_ROW: Final = re.compile(rf'"[^"]*",{_FIGURE},{_FIGURE},[0-9]+(?:,{_FIGURE})
 
 _BETWEEN_ROWS: Final = re.compile(rf'(?<=")(?=(?:"[A-Z]\w+ [^"]*",)?{_FIGURE},{_FIGURE},[0-9]+,{_FIGURE},{_FIGURE},)')
 _MIN_CELLS: Final = 4
-"""The least number of cells of a damaged row; lines with fewer are program output."""
+"""The minimum number of cells of a damaged row; lines with fewer are program output."""
 
 
 def open_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | None:

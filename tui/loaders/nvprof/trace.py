@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 _NARROWEST: Final = 5
-"""The least width of a column: a blank, a digit and a unit such as ``B/s``."""
+"""The minimum width of a column: a blank, a digit and a unit such as ``B/s``."""
 
 _WHOLE: Final = ("registers", "context", "stream")
 _FIGURES: Final = ("grid", "block", *_WHOLE, "static", "dynamic", "size", "throughput")

@@ -53,7 +53,7 @@ _FIRST_CHUNK: Final = 256
 _LOOK_UPS: Final = 2
 """Threads for the lookup of repeated cells, each for a part of the rows."""
 _LOOK_AHEAD: Final = 16
-"""The most lines of program output that are searched for the next row."""
+"""The maximum number of lines of program output that are searched for the next row."""
 _ENOUGH: Final = 20_000
 """The number of rows after which it is decided whether the cells of a trace repeat."""
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 _TIMES_WIDTH: Final = 40
-"""The most characters of start and duration."""
+"""The maximum number of characters of start and duration."""
 
 _SIZES: Final = ("static", "dynamic", "size", "throughput")
 _WHOLE: Final = (

@@ -77,7 +77,7 @@ class CaselessMapping(Mapping[str, Value]):
 _MANY_ROWS: Final = 20_000
 """The bulk reader pays off from this many rows."""
 _MAX_OBJECTS: Final = 10_000
-"""The most tables and views; profilers make a few dozen."""
+"""The maximum number of tables and views; profilers make a few dozen."""
 _STEPS: Final = 1_000_000
 """Steps of SQLite's virtual machine between checks for a stop."""
 _BYTES_A_VALUE: Final = 3

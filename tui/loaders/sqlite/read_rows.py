@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 RANGE_ROWS: Final = 1 << 16
 """Row ids in a range: one batch of the driver, after which a stop takes effect."""
 MAX_RANGES: Final = 4096
-"""The most ranges of a table, however sparse its row ids are."""
+"""The maximum number of ranges of a table, however sparse its row ids are."""
 _MAX_THREADS: Final = 4
 
 Types = Mapping[str, pl.DataType | type[pl.DataType]]
@@ -188,7 +188,7 @@ Rows = list[tuple[Any, ...]]
 
 _CHUNK_ROWS: Final = 1 << 14
 _MAX_QUERIES: Final = 4096
-"""The most bisections of damaged ranges to find readable rows."""
+"""The maximum number of bisections of damaged ranges to find readable rows."""
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _EXACT: Final = 1 << 53
 """Smaller integers are exact as floats."""

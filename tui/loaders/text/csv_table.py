@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _QUOTE: Final = ord('"')
 _MAX_LINES_OF_A_ROW: Final = 400
-"""The most lines of a quoted cell with newlines, such as a stack; beyond it the closing quotation mark is missing."""
+"""The maximum number of lines of a quoted cell, such as a stack; beyond it the closing quotation mark is missing."""
 
 _FIRST_CHUNK: Final = 64
 _GROWTH: Final = 16
@@ -266,9 +266,9 @@ class CsvTable:
 
 
 _LEAST: Final = 3
-"""The least number of semicolons in a line of a table."""
+"""The minimum number of semicolons in a line of a table."""
 _MAX_HEADERS: Final = 50
-"""The most lines at the beginning that are tried as a header."""
+"""The maximum number of lines at the beginning that are tried as a header."""
 _TITLE: Final = re.compile(r"[^,]{1,60}|[^,\s]{1,160}")
 """A column title: a few words, or the name of a metric."""
 _NUMBER: Final = r"^[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?$"

@@ -493,7 +493,7 @@ _BLANKS: Final = re.compile(rb"[ \t]*")
 
 _WITHOUT_TAG: Final = re.compile(_PASTE + rb"(?:==\d+=|={7})|[ \t]*(?:=== |Thread \d|Device Timeline )[^\n]*|[ \t]*")
 _MAX_TRIED: Final = 16
-"""The most titles with a prefix that are tried in a block."""
+"""The maximum number of titles with a prefix that are tried in a block."""
 
 _NUMBER: Final = re.compile(rb"\d+")
 _TIME_OR_NUMBER: Final = re.compile(rb"\d+(?:[-:.,/T ]\d+){2,}Z?|\d{9,}(?:\.\d+)?")

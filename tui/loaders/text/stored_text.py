@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 SPOOL_LIMIT: Final = 2 << 30
-"""The most bytes of a compressed input or a pipe that are copied to a temporary file for the Log view.
+"""The maximum number of bytes of a compressed input or a pipe that are copied to a temporary file for the Log view.
 
 The folder for temporary files may be in memory; half of its free space is the limit if that is less.
 """

@@ -103,7 +103,7 @@ _GOOD_BULK: Final = 256
 _FIRST_SEARCH: Final = 1024
 """Lines that are searched for cues at first if no table is open."""
 _LONGEST_WAIT: Final = 8192
-"""The most lines that are read one by one before the next bulk read."""
+"""The maximum number of lines that are read one by one before the next bulk read."""
 _LINES_BETWEEN_REPORTS: Final = 256
 """Lines that are read one by one before the next check whether to stop."""
 
