@@ -21,7 +21,7 @@ from tui.model.schema import NAME
 from tui.runtime import release_freed_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 _NUMBERS: Final[Mapping[Any, tuple[Any, Any]]] = {
     pl.UInt8: (np.uint8, nanoarrow.uint8()),
@@ -335,7 +335,7 @@ class PieceCollector:
     """
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
-        self._columns = columns
+        self._columns = pl.Schema(columns)
         self._new: list[pl.DataFrame] = []
         self._new_rows = 0
         self._spilled: list[pl.DataFrame] = []
@@ -355,16 +355,40 @@ class PieceCollector:
         """All rows; columns without values take no memory. Returned once."""
         pieces = [*self._spilled, *self._new]
         self._spilled, self._new = [], []
-        found = pl.concat(pieces, how="diagonal") if pieces else pl.DataFrame()
-        is_there = bool(pieces)
-        if is_there and low_memory():
-            found = pl.DataFrame([spill_to_disk(found.select(name).to_series()) for name in found.columns])
-            del pieces
-            release_memory()
-        missing = (pl.lit(None, dtype).alias(name) for name, dtype in self._columns.items() if name not in found)
-        if not is_there:
+        if not pieces:
             return pl.DataFrame(schema=self._columns)
+        there = {name: dtype for name, dtype in self._columns.items() if any(name in piece for piece in pieces)}
+        missing = (pl.lit(None, dtype).alias(name) for name, dtype in self._columns.items() if name not in there)
+        found = None
+        if low_memory():
+            release_memory()
+            # If the disk is full, the rows stay in memory.
+            with suppress(OSError):
+                found = pl.DataFrame([_joined(pieces, name, dtype) for name, dtype in there.items()])
+        found = pl.concat(pieces, how="diagonal") if found is None else found
         return found.with_columns(*missing).select(*self._columns)
+
+
+def _joined(pieces: Sequence[pl.DataFrame], name: str, dtype: pl.DataType) -> pl.Series:
+    """A column of several frames, in which it may be missing, on disk."""
+    parts = (
+        piece[name] if name in piece.columns else pl.repeat(None, piece.height, dtype=dtype, eager=True).alias(name)
+        for piece in pieces
+    )
+    if not _can_spill(pl.Series(name, [], dtype)):
+        return pl.concat(parts)
+    with unnamed_file() as file:
+        writer = ColumnWriter(name, lambda: file)
+        for part in parts:
+            writer.add(part.to_physical() if dtype == NAME else part)
+        layout = writer.close()
+        file.flush()
+        release_mapped()
+        rows = sum(piece.height for piece in pieces)
+        if layout is None:
+            return null_column(name, rows, dtype)
+        numbers = mapped_column(map_file(file.fileno()), layout, rows, pl.UInt32() if dtype == NAME else dtype)
+    return numbers.cat.to(NAME) if dtype == NAME else numbers
 
 
 def held_bytes(result: Any) -> int:
@@ -454,9 +478,11 @@ def _columns(columns: list[pl.Series]) -> list[pl.Series]:
 
 
 def _must_spill(series: pl.Series) -> bool:
-    if bytes_of(len(series), series.dtype) < MIN_BYTES or (series.dtype == NAME and not hasattr(series.cat, "to")):
-        return False
-    return not is_mapped(series)
+    return bytes_of(len(series), series.dtype) >= MIN_BYTES and _can_spill(series) and not is_mapped(series)
+
+
+def _can_spill(series: pl.Series) -> bool:
+    return type(series.dtype) in _NUMBERS and (series.dtype != NAME or hasattr(series.cat, "to"))
 
 
 def _is_all_null(series: pl.Series) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.cache.spill import release_mapped
+from tui.cache.spill import release_mapped, release_memory, sort_rows, spill_to_disk
 from tui.correlation.iteration_ranges import mark_steps
 from tui.correlation.launches import iteration_at, link_ops, with_launch
 from tui.correlation.nvtx_ops import ops_from_ranges
@@ -353,7 +353,10 @@ def _in_time_order(activities: pl.DataFrame) -> pl.DataFrame:
         | ((pl.col("session") == pl.col("session").shift(1)) & (pl.col("start_ns") >= pl.col("start_ns").shift(1)))
     )
     if not keys["in_order"].fill_null(False).all():
-        activities = activities.sort("session", "start_ns", nulls_last=True, maintain_order=True)
+        if activities["session"].n_unique() == 1 and not activities["start_ns"].null_count():
+            activities = sort_rows(activities, "start_ns")
+        else:
+            activities = activities.sort("session", "start_ns", nulls_last=True, maintain_order=True)
     release_mapped()
     return activities.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("activity"))
 
@@ -421,7 +424,8 @@ def link_run(
     if activities is not None and "correlation" not in activities.columns:
         activities = activities.with_columns(pl.lit(None, pl.Int64).alias("correlation"))
     if activities is not None and LAUNCH[0] not in activities.columns:
-        activities = with_launch(activities, empty("api_calls") if calls is None else calls)
+        activities = spill_to_disk(with_launch(activities, empty("api_calls") if calls is None else calls))
+        release_memory()
     if ranges is not None:
         marked = mark_steps(ranges, kind=kind)
         if marked.source:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.cache.spill import PieceCollector, release_memory
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.perfetto_tracks import (
@@ -35,9 +36,15 @@ _STAGE: Final = {**dict.fromkeys((1, 2, 5, 11, 13, 14, 19, 20), FieldKind.INT), 
 _SPECS, _KERNELS, _NAMES = 24, 1000, 2
 _XYZ: Final = dict.fromkeys((1, 2, 3), FieldKind.INT)
 
+_SHAPES: Final = tuple(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz")
+_STAGES: Final = {
+    **dict.fromkeys(("name", "arguments"), NAME),
+    **dict.fromkeys(("start_ns", "duration_ns", "device", "stream", *_SHAPES), pl.Int64),
+}
+
 
 def render_stages(packets: Packets) -> pl.DataFrame:
-    """Render stages: name, start_ns, duration_ns, device, context, stream, correlation, pid, grid and block."""
+    """Render stages: columns of `_STAGES`."""
     wire = packets.wire
     rows, begins, ends = packets.with_field(STAGE)
     fields = wire.messages(begins, ends, _STAGE)
@@ -47,7 +54,6 @@ def render_stages(packets: Packets) -> pl.DataFrame:
         return packets.named(number, state, fields.ints(field), fields.has(field), part)
 
     own = pl.Series(wire.texts(*fields.spans(17).last_by_owner(fields.count)), dtype=pl.String).cast(NAME)
-    keys = zip(state.tolist(), fields.ints(5).tolist(), strict=True)
     launch = wire.messages(*_first(fields.spans(21), fields.count), {1: FieldKind.SPAN, 2: FieldKind.SPAN})
     shapes = {}
     for shape, number in (("grid", 1), ("block", 2)):
@@ -68,14 +74,13 @@ def render_stages(packets: Packets) -> pl.DataFrame:
             "duration_ns": fields.ints(2),
             "device": fields.ints(11),
             "stream": pl.select(pl.when(pl.Series(fields.has(13))).then(pl.Series(fields.ints(13)))).to_series(),
-            "pid": pl.Series([packets.processes.get(key) for key in keys], dtype=pl.Int64),
             **shapes,
         }
     )
     return frame.with_columns(
         name=pl.coalesce("demangled", "kernel", "own", "interned", "stage"),
         arguments=pl.concat_str(pl.lit("queue: "), pl.col("queue").cast(pl.String)).cast(NAME),
-    )
+    ).select(*_STAGES)
 
 
 def _first(parts: Spans, count: int) -> tuple[Integers, Integers]:
@@ -183,40 +188,30 @@ class PerfettoLoader:
         """
         source.report_to(report)
         reader, events, made = PacketReader(), TrackEvents(), Tracks()
-        stages: list[pl.DataFrame] = []
+        stages = PieceCollector(_STAGES)
         gpu: list[tuple[pl.DataFrame, pl.DataFrame]] = []
         for packets in reader.read(source.chunks()):
             learn_tracks(packets, made)
             events.add(packets)
-            if len(packets.fields.spans(STAGE)) or not stages:
-                stages.append(render_stages(packets))
+            if len(packets.fields.spans(STAGE)):
+                stages.add(render_stages(packets))
             if len(packets.fields.spans(COUNTERS)) or not gpu:
                 gpu.append(gpu_samples(packets))
             if not source.keep_going(events.held):
                 break
         declared, gpu_values = (pl.concat(frames) for frames in zip(*gpu, strict=True))
-        counters, of_stages = events.counters(), pl.concat(stages)
+        counters, of_stages = events.counters(), stages.frame()
         if not (events.held or of_stages.height or declared.height):
             raise ProftuiError(f"{source.called}: no profile found: a Perfetto trace without events", WHAT_OPENS)
         collector = Collector(source.name, source.preview)
         named = tracks(made)
         slices, places = _with_flows(events.slices()), _track_facts(events.tracks(), named)
-        on_gpu = _matches(slices["category"], _GPU_CATEGORY) | _at(slices, places, "on_gpu")
-        has_category = slices["category"].fill_null("") != ""
-        is_call = _matches(slices["category"], _API_CATEGORY) | (~has_category & _matches(slices["name"], _API_NAME))
-        is_call &= ~on_gpu
-        work = pl.concat(
-            [_activities(slices.filter(on_gpu), places), _stage_activities(of_stages)], how="diagonal_relaxed"
-        )
-        calls = _calls(slices.filter(is_call), places)
-        ranges = _ranges(slices.filter(~on_gpu & ~is_call), places)
-        starts = [start for frame in (work, calls, ranges) if isinstance(start := frame["start_ns"].min(), int)]
-        origin = min(starts, default=0)
-        work, calls, ranges = (frame.with_columns(pl.col("start_ns") - origin) for frame in (work, calls, ranges))
-        session = collector.open_session(FORMAT.name, None, pid=_only(places["pid"]))
+        session = collector.open_session(FORMAT.name, None, pid=_only({*places["pid"].drop_nulls(), *reader.processes}))
         categories = slices["category"].unique().cast(pl.String)
+        work, calls, ranges = _by_role(slices, of_stages, places)
+        del slices, of_stages
+        release_memory()
         is_rocprof = places["is_agent"].any() or categories.str.contains("hip|hsa").any()
-        del slices, on_gpu, is_call, has_category
         is_thapi = not is_rocprof and calls["name"].unique().cast(pl.String).str.contains("^ze[A-Z]").any()
         session.facts.update(tool="rocprofv3" if is_rocprof else "THAPI" if is_thapi else "Perfetto")
         count = work.height
@@ -227,6 +222,7 @@ class PerfettoLoader:
         of_gpus = _gpu_metrics(gpu_counters(declared, gpu_values))
         found["metrics"] = pl.concat([_counters(counters, named), of_gpus], how="diagonal")
         collector.add_frames({name: fit_to_model(name, found.pop(name), collector) for name in list(found)})
+        release_memory()
         self._report_issues(reader, events, count, collector)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
@@ -250,17 +246,54 @@ PERFETTO: Final = PerfettoLoader()
 """The loader, for the list of loaders."""
 
 
-def _only(values: pl.Series) -> int | None:
-    known = values.drop_nulls().unique()
-    return known[0] if len(known) == 1 else None
+def _only(values: set[int]) -> int | None:
+    return next(iter(values)) if len(values) == 1 else None
+
+
+_AT_ONCE: Final = 1 << 19
+"""Slices that are sorted into roles at once, to bound the memory."""
+
+
+def _by_role(
+    slices: pl.DataFrame, stages: pl.DataFrame, places: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """GPU work, API calls and ranges, their times since the first of them."""
+    starts = [start for frame in (slices, stages) if isinstance(start := frame["start_ns"].min(), int)]
+    origin = min(starts, default=0)
+    work, calls, ranges = (PieceCollector(columns) for columns in (_WORK, _CALLS, _RANGES))
+    for first in range(0, slices.height, _AT_ONCE):
+        part = slices.slice(first, _AT_ONCE).with_columns(pl.col("start_ns") - origin)
+        on_gpu = _matches(part["category"], _GPU_CATEGORY) | _at(part, places, "on_gpu")
+        has_category = (part["category"] != "").fill_null(False)
+        is_call = _matches(part["category"], _API_CATEGORY) | (~has_category & _matches(part["name"], _API_NAME))
+        is_call &= ~on_gpu
+        work.add(_without_nulls(_activities(part.filter(on_gpu), places)))
+        calls.add(_without_nulls(_calls(part.filter(is_call), places)))
+        ranges.add(_without_nulls(_ranges(part.filter(~on_gpu & ~is_call), places)))
+    for first in range(0, stages.height, _AT_ONCE):
+        part = stages.slice(first, _AT_ONCE).with_columns(pl.col("start_ns") - origin)
+        work.add(_without_nulls(_stage_activities(part)))
+    return work.frame(), calls.frame(), ranges.frame()
+
+
+def _without_nulls(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows without the columns that have no value, which take memory."""
+    return rows.select(column for column in rows if column.null_count() < len(column))
 
 
 def _with_flows(slices: pl.DataFrame) -> pl.DataFrame:
     """Return slices without correlation ids, numbered by the flows between calls and the work that they launched."""
-    if slices["corr_id"].null_count() < slices.height:
+    flows = slices["flow"]
+    if slices["corr_id"].null_count() < slices.height or flows.null_count() == slices.height:
         return slices
     # Flow ids can have 64 bits.
-    return slices.with_columns(corr_id=pl.col("flow").rank("dense").cast(pl.Int64))
+    known = np.unique(flows.drop_nulls().to_numpy())
+    numbers = PieceCollector({"corr_id": pl.Int64})
+    for first in range(0, slices.height, _AT_ONCE):
+        part = flows.slice(first, _AT_ONCE)
+        number = pl.Series("corr_id", np.searchsorted(known, part.fill_null(0).to_numpy()) + 1)
+        numbers.add(number.to_frame().select(pl.when(part.is_not_null()).then("corr_id")))
+    return slices.with_columns(numbers.frame())
 
 
 def _track_facts(used: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
@@ -286,6 +319,17 @@ def _at(slices: pl.DataFrame, places: pl.DataFrame, column: str) -> pl.Series:
 def _matches(texts: pl.Series, pattern: str) -> pl.Series:
     """Return which texts match a pattern; null does not match."""
     return by_value(texts, lambda text: re.search(pattern, text) is not None, pl.Boolean()).fill_null(False)
+
+
+_WORK: Final = {
+    **dict.fromkeys(("kind", "name", "short_name", "copy_kind", "arguments"), NAME),
+    **dict.fromkeys(("start_ns", "duration_ns", "device", "stream", "correlation", "size_bytes", *_SHAPES), pl.Int64),
+}
+_CALLS: Final = {"name": NAME, **dict.fromkeys(("start_ns", "duration_ns", "pid", "tid", "correlation"), pl.Int64)}
+_RANGES: Final = {
+    **dict.fromkeys(("name", "domain"), NAME),
+    **dict.fromkeys(("start_ns", "duration_ns", "pid", "tid"), pl.Int64),
+}
 
 
 def _activities(work: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
@@ -323,10 +367,9 @@ def _stage_activities(stages: pl.DataFrame) -> pl.DataFrame:
         .when(_matches(stages["name"], _SET))
         .then(pl.lit("memset", NAME))
     )
-    shapes = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
     return stages.with_columns(short_name=by_value(stages["name"], short_name, NAME)).select(
         kind.otherwise(pl.lit("kernel", NAME)).alias("kind"),
-        *("name", "short_name", "start_ns", "duration_ns", "device", "stream", *shapes, "arguments"),
+        *("name", "short_name", "start_ns", "duration_ns", "device", "stream", *_SHAPES, "arguments"),
     )
 
 

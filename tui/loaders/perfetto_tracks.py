@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 import zstandard
 
+from tui.cache.spill import PieceCollector
 from tui.loaders.protobuf_wire import FieldKind, Fields, Integers, Messages, WireReader
 from tui.model.schema import NAME
 
@@ -136,8 +137,6 @@ class Packets:
     """The rows of packets that can be read."""
     names: Mapping[tuple[int, int], pl.DataFrame]
     """Interned names (state, iid, text) by field of ``InternedData`` and field of its entries."""
-    processes: Mapping[tuple[int, int], int]
-    """The processes of graphics contexts, by state and iid."""
     tracks: pl.DataFrame
     """The default track by state, for events without a track."""
 
@@ -179,7 +178,8 @@ class PacketReader:
         self._state_count = 0
         """The number of states until now."""
         self._names: dict[tuple[int, int], pl.DataFrame] = {}
-        self._processes: dict[tuple[int, int], int] = {}
+        self.processes: set[int] = set()
+        """The processes of graphics contexts."""
         self._clocks: dict[int, int] = {}
         """The default clock by state."""
         self._tracks = pl.DataFrame(schema={"state": pl.Int64, "default": pl.Int64})
@@ -234,7 +234,7 @@ class PacketReader:
         self._learn_defaults(wire, fields, state)
         time_ns = self._times(wire, fields, sequence, state)
         usable = np.flatnonzero(~lacks)
-        packets = Packets(wire, fields, state, time_ns, usable, self._names, self._processes, self._tracks)
+        packets = Packets(wire, fields, state, time_ns, usable, self._names, self._tracks)
         self._learn_names(packets)
         return packets
 
@@ -265,7 +265,6 @@ class PacketReader:
         still = pl.col("state").is_in(sorted(codes))
         self._names = {key: entries.filter(still) for key, entries in self._names.items()}
         self._tracks = self._tracks.filter(still)
-        self._processes = {key: pid for key, pid in self._processes.items() if key[0] in codes}
         self._clocks = {code: clock for code, clock in self._clocks.items() if code in codes}
 
     def _learn_defaults(self, wire: WireReader, fields: Messages, state: Integers) -> None:
@@ -303,9 +302,8 @@ class PacketReader:
                     ["state", "iid"], keep="last", maintain_order=True
                 )
         parts = tables.spans(_CONTEXTS)
-        entries = wire.messages(parts.begin, parts.end, {1: FieldKind.INT, 2: FieldKind.INT})
-        keys = zip(packets.state[owner[parts.owner]].tolist(), entries.ints(1).tolist(), strict=True)
-        self._processes.update(zip(keys, entries.ints(2).tolist(), strict=True))
+        contexts = wire.messages(parts.begin, parts.end, {2: FieldKind.INT})
+        self.processes.update(contexts.ints(2)[contexts.has(2)].tolist())
 
     def _times(self, wire: WireReader, fields: Messages, sequence: Integers, state: Integers) -> Integers:
         """Return times of packets in nanoseconds on the clock of the trace.
@@ -443,8 +441,12 @@ def _nested_texts(wire: WireReader, fields: Messages, number: int, text: int) ->
     return wire.texts(*inner.spans(text).last_by_owner(inner.count))
 
 
-_SLICE: Final = ("track", "name", "category", "start_ns", "duration_ns", "flow", *NUMBERS[:-2])
-_INT32: Final = (1 << 31) - 1
+_SLICE: Final = {
+    "track": pl.Int32,
+    **dict.fromkeys(("name", "category"), NAME),
+    **dict.fromkeys(("start_ns", "duration_ns", "flow", *NUMBERS[:-2]), pl.Int64),
+}
+_SAMPLE: Final = {"track": pl.Int64, "value": pl.Float64}
 
 
 class TrackEvents:
@@ -453,9 +455,9 @@ class TrackEvents:
     def __init__(self) -> None:
         self.held = 0
         """The number of slices and samples."""
-        self._slices: list[pl.DataFrame] = []
+        self._slices = PieceCollector(_SLICE)
         self._tracks: dict[int, int] = {}
-        self._counters: list[pl.DataFrame] = []
+        self._counters = PieceCollector(_SAMPLE)
         self._open = pl.DataFrame()
         """Begins without an end until now."""
         self._count = 0
@@ -478,7 +480,7 @@ class TrackEvents:
         self._keep(events.filter(is_begin).join(durations, on="order", how="inner", maintain_order="left"))
         self._keep(new.filter(pl.col("type") == _INSTANT).with_columns(duration_ns=pl.lit(0, pl.Int64)))
         if (counters := new.filter(pl.col("type") == _COUNTER)).height:
-            self._counters.append(counters.select("track", "value"))
+            self._counters.add(counters.select(*_SAMPLE))
             self.held += counters.height
         still_open = events.filter(is_begin).join(durations, on="order", how="anti", maintain_order="left")
         self._unclosed += max(still_open.height - _MAX_OPEN, 0)
@@ -493,9 +495,9 @@ class TrackEvents:
             start_ns=pl.when(is_given).then("begin_ns").otherwise("time_ns"),
             duration_ns=pl.when(is_given).then(pl.col("end_ns") - pl.col("begin_ns")).otherwise("duration_ns"),
             track=self._numbered(slices["track"]),
-        ).select(_SLICE)
+        ).select(*_SLICE)
         # A column without values takes no memory.
-        self._slices.append(found.select(_as_int32(column) for column in found if column.null_count() < len(column)))
+        self._slices.add(found.select(column for column in found if column.null_count() < len(column)))
         self.held += found.height
 
     def _numbered(self, tracks: pl.Series) -> pl.Series:
@@ -517,26 +519,11 @@ class TrackEvents:
 
         ``track`` is a row of `tracks`.
         """
-        found = pl.concat(self._slices, how="diagonal_relaxed") if self._slices else pl.DataFrame()
-        self._slices = []
-        texts = dict.fromkeys(("name", "category"), NAME)
-        missing = [pl.lit(None, texts.get(name, pl.Int64)).alias(name) for name in _SLICE if name not in found.columns]
-        return found.with_columns(missing).select(_SLICE) if found.height else pl.select(missing).clear()
+        return self._slices.frame()
 
     def counters(self) -> pl.DataFrame:
-        """Counter samples: track (uuid) and value."""
-        schema = {"track": pl.Int64, "value": pl.Float64}
-        return pl.concat([pl.DataFrame(schema=schema), *self._counters])
-
-
-def _as_int32(values: pl.Series) -> pl.Series:
-    """Return numbers as Int32 if they fit, to save memory."""
-    if values.dtype != pl.Int64 or values.name == "start_ns":
-        return values
-    least, most = values.min(), values.max()
-    assert isinstance(least, int)
-    assert isinstance(most, int)
-    return values.cast(pl.Int32) if least >= -_INT32 and most <= _INT32 else values
+        """Counter samples: track (uuid) and value; returned once."""
+        return self._counters.frame()
 
 
 def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, first: int) -> pl.DataFrame:

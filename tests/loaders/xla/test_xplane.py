@@ -260,7 +260,7 @@ def test_a_space_in_windows_and_on_disk_is_that_of_the_whole(monkeypatch: pytest
         (tui.correlation.launches, "_ROWS_AT_ONCE", 1),
         (spill, "_PIECE_ROWS", 1),
         (spill, "_AT_ONCE", 1),
-        (spill, "LEAST_BYTES", 1),
+        (spill, "MIN_BYTES", 1),
     ):
         monkeypatch.setattr(module, name, size)
     for profile in (read(WHOLE), load_one(str(path))):
