@@ -88,6 +88,106 @@ def test_properties_and_metrics() -> None:
     ]
 
 
+def replaced(text: str, *pairs: tuple[str, str]) -> str:
+    for before, after in pairs:
+        assert before in text
+        text = text.replace(before, after)
+    return text
+
+
+def test_titles_of_other_versions_and_of_the_predecessors() -> None:
+    plain = read(SUMMARY)["summary"].drop("line")
+    for pairs in (
+        ((" Summary ===", " Results: ==="), ("L0 Backend ==", "L0 Backend: ==")),
+        (("== L0 Backend ==", "== Backend L0 =="),),
+        ((" (ns), ", "(ns), "), ("Time (%)", "Time(%)")),
+        (("\n", "\r\n"),),
+    ):
+        assert read(replaced(SUMMARY, *pairs))["summary"].drop("line").equals(plain)
+
+
+def test_columns_that_only_old_versions_print() -> None:
+    text = """\
+=== Device Timing Results: ===
+
+Total Execution Time (ns):    376807360
+   Total Device Time (ns):    178294707
+
+                      Kernel, Calls, SIMD, Transferred (bytes),  Time (ns),  Time (%),  Average (ns), Min (ns), Max (ns)
+                        GEMM,     4,   32,                   0,  173655671,     97.40,      43413917, 43343928, 43517564
+zeCommandListAppendMemoryCopy,   12,    0,            50331648,    4639036,      2.60,        386586,   271742,   553610
+"""
+    profile = read(text)
+    assert profile["summary"].select(pl.col("name").cast(str), "calls", "total_ns", "min_ns", "time_pct").rows() == [
+        ("GEMM", 4, 173655671, 43343928, 97.4),
+        ("zeCommandListAppendMemoryCopy", 12, 4639036, 271742, 2.6),
+    ]
+    assert profile["issues"].is_empty()
+
+
+SUBMISSION = """\
+=== Kernel Submission Summary ===
+
+                Total Execution Time (ns):             89614076
+    Total Device Time for L0 backend (ns):                 3000
+
+== L0 Backend ==
+
+Kernel,  Calls,  Append (ns),  Append (%),  Submit (ns),  Submit (%),  Execute (ns),  Execute (%),
+"f(int, 4)",  2,          800,       80.00,          400,       40.00,          2000,        66.67,
+"g",          1,          200,       20.00,          600,       60.00,          1000,        33.33,
+"""
+
+
+def test_submission_of_kernels() -> None:
+    alone, beside = (
+        read(SUBMISSION),
+        read(SUMMARY.replace("=== Kernel Properties", SUBMISSION + "\n=== Kernel Properties")),
+    )
+    assert alone["summary"].select(pl.col("name").cast(str), "calls", "total_ns", "time_pct").rows() == [
+        ("f(int, 4)", 2, 2000, 66.67),
+        ("g", 1, 1000, 33.33),
+    ]
+    metrics = alone["metrics"].select(pl.col("kernel", "metric").cast(str), "invocations", "avg", "total").rows()
+    assert metrics[:3] == [
+        ("f(int, 4)", "append time", 2, 400, 800),
+        ("f(int, 4)", "submit time", 2, 200, 400),
+        ("f(int, 4)", "execution time", 2, 1000, 2000),
+    ]
+    # Beside the table of kernels their times are not counted twice.
+    assert beside["summary"]["total_ns"].sum() == read(SUMMARY)["summary"]["total_ns"].sum()
+    assert beside["metrics"].height == alone["metrics"].height + 4
+
+
+def test_metrics_of_every_launch_are_one_row_a_kernel() -> None:
+    text = """\
+=== Device #1 Metrics ===
+
+Kernel, SubDevice, GlobalInstanceId, GpuTime[ns], XVE_ACTIVE[%],
+"f(int, 4)", 0, 1, 100, 50.0,
+"f(int, 4)", 0, 2, 300, 70.0,
+"""
+    columns = (pl.col("kernel", "metric", "unit").cast(str), "device", "invocations", "min", "max", "avg")
+    assert read(text)["metrics"].select(columns).rows() == [
+        ("f(int, 4)", "GpuTime", None, "1", 2, 100, 300, 200),
+        ("f(int, 4)", "XVE_ACTIVE", "%", "1", 2, 50, 70, 60),
+    ]
+
+
+def test_output_of_the_program_between_rows_and_rows_that_are_missing() -> None:
+    row = next(line for line in SUMMARY.splitlines() if "hgemm_nocopy" in line)
+    between = SUMMARY.replace(row, f"epoch 1, loss 0.5\n{row}", 1)
+    assert read(between)["summary"]["total_ns"].to_list() == read(SUMMARY)["summary"]["total_ns"].to_list()
+    missing = read(SUMMARY.replace(f"{row}\n", "", 1))["issues"]
+    assert missing.select("severity", "reason", "line").rows() == [
+        (
+            "warning",
+            "the rows add up to 4706560 ns, the totals above them to 14571760 ns: rows may be missing",
+            10,
+        )
+    ]
+
+
 def test_a_second_summary_is_another_run() -> None:
     assert read(SUMMARY + SUMMARY)["sessions"].height == 2
 
@@ -112,6 +212,29 @@ def test_timeline() -> None:
     assert inferred_ops(profile)["op_type"].to_list() == ["unknown", "memcpy HtoD"]
 
 
+def test_timeline_of_tiles_and_of_the_predecessors() -> None:
+    tiles = replaced(TIMELINE, ("Device 99 :", "Device 0x55aa10 SubDevice 1 :"), ("Thread", "<PID:7> Thread"))
+    assert read(tiles)["activities"]["device"].to_list() == [0, 0, 1]
+    queue = "Device Timeline (queue: 0x55a9c7e51e70): "
+    old = f"""\
+{queue}clEnqueueWriteBuffer[64 bytes] [ns] = 1000 (queued) 1010 (submit) 1100 (start) 1400 (end)
+{queue}f<short>[SIMD32 {{4; 1; 1}} {{100; 1; 1}}]<1.1> [ns] = 1500 (append) 1510 (submit) 1600 (start) 2600 (end)
+{queue}GEMM[SIMD32, {{1024, 1024, 1}}, {{0, 0, 0}}](5) [ns] = 1700 (append) 1710 (submit) 1800 (start) 1900 (end)
+"""
+    activities = read(old)["activities"]
+    columns = (pl.col("kind", "name", "copy_kind").cast(str), "start_ns", "duration_ns", "stream", "device")
+    assert activities.select(columns).rows() == [
+        ("memcpy", "clEnqueueWriteBuffer", "HtoD", 100, 300, 0, None),
+        ("kernel", "f<short>", None, 600, 1000, 0, None),
+        ("kernel", "GEMM", None, 800, 100, 0, None),
+    ]
+    assert activities.select("grid_x", "block_x", "size_bytes").rows() == [
+        (None, None, 64),
+        (4, 100, None),
+        (None,) * 3,
+    ]
+
+
 @pytest.mark.parametrize("name", ["cl_gemm_d.txt", "dpc_gemm_d.txt", "dpc_gemm_h.txt", "gemm_fp16_flops.1799853"])
 def test_real_summaries_add_up(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["unitrace"][name]
@@ -130,7 +253,7 @@ def test_real_timelines_add_up(name: str) -> None:
     assert (activities.height, activities["duration_ns"].sum()) == (expected["events"], expected["total_ns"])
 
 
-@pytest.mark.parametrize("text", [SUMMARY, TIMELINE], ids=["summary", "timeline"])
+@pytest.mark.parametrize("text", [SUMMARY, TIMELINE, SUBMISSION], ids=["summary", "timeline", "submission"])
 def test_damaged_output_is_read_or_declined(text: str) -> None:
     for profile in load_damaged(text, 120):
         assert (profile["activities"]["duration_ns"].drop_nulls() >= 0).all()
