@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from tests.profiles import load_one
+from tui.loaders.registry import recognized_format
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -258,6 +259,7 @@ def test_small_samples_of_further_formats(name: str, format_name: str, rows: dic
     profile = sample(f"formats/{name}")
 
     assert profile["sessions"]["format"].unique().to_list() == [format_name]
+    assert recognized_format(str(SAMPLES / "formats" / name)) == format_name
     assert {frame: profile[frame].height for frame in rows} == rows
 
 

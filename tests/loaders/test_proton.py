@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.corpus import shared_file
 from tui.analysis.ops.op_trees import group_ops
-from tui.analysis.ops.ops_by_name import ops
+from tui.analysis.ops.ops_by_name import coverage_note, ops
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 from tui.screens.ops_and_kernels import kernels_of_selected_op
@@ -66,6 +66,7 @@ def test_innermost_scopes_are_ops_with_their_kernels() -> None:
         ("matmul", "gemm", 2, 400, "nvtx"),
         ("(unattributed: totals only)", None, None, 300, None),
     ]
+    assert coverage_note(profile) == "Scopes recorded; 300 ns (42.9% of GPU time) not attributed to any scope"
     chosen = next(ops(profile).iter_rows(named=True))
     held = kernels_of_selected_op(profile, {"ops": chosen})
     assert held.select(pl.col("name").cast(str), "total_ns", "avg_ns", pl.col("time_pct").round(2)).rows() == [

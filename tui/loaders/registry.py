@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -348,9 +349,19 @@ def recognized_format(path: str) -> str:
         return loader.claimed_format(source)
     if isinstance(loader, TextLogLoader):
         single = (TextLogLoader((text_format,)) for text_format in _TEXT_FORMATS)
-        likely = (loader.formats[0].name for loader in single if loader.probe(source.head, source.name) >= _LIKELY)
-        return next(likely, loader.formats[0].name)
+        likely = [one.formats[0].name for one in single if one.probe(source.head, source.name) >= _LIKELY]
+        return likely[0] if len(likely) == 1 else _format_of_first_table(source.head)
     return loader.formats[0].name
+
+
+def _format_of_first_table(head: bytes) -> str:
+    """Return the format of the first table of a text that several formats may be able to read; empty if none can."""
+    with suppress(ProftuiError):
+        formats_of_tables = TextLogLoader(_TEXT_FORMATS).load(InputFile.open("", stream=BytesIO(head)))["sessions"][
+            "format"
+        ]
+        return str(formats_of_tables[0])
+    return ""
 
 
 def _confidences(source: InputFile) -> list[tuple[float, int]]:

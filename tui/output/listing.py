@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tui.analysis.capabilities import OK
@@ -53,14 +54,22 @@ def formats_json(formats: Sequence[Format]) -> str:
     return document(schema_of("formats"), {"rows": JsonTable(pl.DataFrame(rows), ("name",))})
 
 
-def formats_markdown(formats: Sequence[Format]) -> str:
-    """Return the formats that can be opened, as the table of the README."""
+def formats_markdown(formats: Sequence[Format], samples: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the formats that can be opened, as the table of the README.
+
+    Args:
+        formats: The rows.
+        samples: The path of a sample by the name of its format; the title of the format links to it.
+    """
+    titles = {
+        known.name: f"[{known.title}]({samples[known.name]})" if known.name in samples else known.title
+        for known in formats
+    }
     lines = ["| Format | `--format-in` | Recognized by | Feeds | Record it with |", "| --- | --- | --- | --- | --- |"]
-    lines += [
-        f"| {described.title} | `{described.name}` | {_cell(described.recognized_by)} | {', '.join(described.feeds)} "
-        f"| `{_cell(described.record_with)}` |"
-        for described in formats
-    ]
+    for described in formats:
+        feeds = ", ".join(described.feeds)
+        cells = (titles[described.name], f"`{described.name}`", _cell(described.recognized_by), feeds)
+        lines.append(f"| {' | '.join(cells)} | `{_cell(described.record_with)}` |")
     return "\n".join(lines) + "\n"
 
 

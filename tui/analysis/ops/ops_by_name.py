@@ -449,9 +449,10 @@ def coverage_note(profile: Profile) -> str:
 
     parts_text = []
     if parts.recorded_ns or parts.no_op_ns:
-        parts_text.append(
-            f"ops recorded; {share(parts.no_op_ns)} not attributed to any op" if parts.no_op_ns else "ops recorded"
-        )
+        is_scopes = printed_ops(profile)["op_source"].cast(pl.String) == "nvtx"
+        what = "scope" if is_scopes.any() and is_scopes.all() and not len(recorded_sessions(profile)) else "op"
+        left_out = f"; {share(parts.no_op_ns)} not attributed to any {what}" if parts.no_op_ns else ""
+        parts_text.append(f"{what}s recorded{left_out}")
     if parts.inferred_ns or parts.unknown_ns:
         rest = f"{share(parts.unknown_ns)} unclassified" if parts.unknown_ns else "all classified"
         parts_text.append(f"ops inferred from kernel names; {rest}")
