@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from textual.widgets._footer import FooterKey
 
 from tests.idle import until
-from tests.screens.opening import opened, press
+from tests.screens.opening import opened, press, settled
 from tests.snapshots import screen_text
+from tui.widgets.header_footer import KeyFooter
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -88,13 +88,18 @@ async def test_the_log_has_keys_of_its_own() -> None:
         assert foot(pilot) == ["/ find", "i parsed as", "m views", "? help", "q back"]
 
 
-async def test_the_footer_keeps_its_widgets_where_other_keys_work() -> None:
-    """A new widget takes several times as long as one that shows another key."""
-    async with opened(TORCH, size=(80, 24), view="ops-and-kernels") as pilot:
-        before = list(pilot.app.screen.query(FooterKey))
-        await press(pilot, "i")
-        after = list(pilot.app.screen.query(FooterKey))
-        assert len(after) == 5
-        assert after == before[:5]
-        await press(pilot, "i")
-        assert list(pilot.app.screen.query(FooterKey))[:5] == after
+async def test_a_click_presses_the_key_under_the_pointer() -> None:
+    async with opened(TORCH, size=(80, 24)) as pilot:
+        footer = pilot.app.screen.query_one(KeyFooter)
+        assert not footer.children
+        place = screen_text(pilot.app).splitlines()[-1].index("m views")
+        await pilot.hover(offset=(place + 6, 23))
+        assert footer.tooltip == "Open the menu of views."
+        await pilot.hover(offset=(place + 9, 23))
+        assert footer.tooltip != "Open the menu of views."
+        await pilot.click(offset=(79, 23))
+        assert not pilot.app.screen.is_modal
+        await pilot.click(offset=(place, 23))
+        await settled(pilot)
+        assert "Dashboard" in screen_text(pilot.app)
+        assert pilot.app.screen.is_modal

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Footer
-from textual.widgets._footer import FooterKey
 
 from tui.keys import footer_keys
 from tui.text import plain
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from textual import events
-    from textual.app import ComposeResult
     from textual.binding import Binding
     from textual.screen import Screen
 
@@ -108,79 +105,112 @@ LEAVE: Final = "leave"
 """The action of the key that goes back."""
 
 
-class KeyFooter(Footer):
+@dataclass(frozen=True, slots=True)
+class _FooterKey:
+    """A key of the footer."""
+
+    binding: Binding
+    display: str
+    """The key as it is written."""
+    is_enabled: bool
+    tooltip: str
+
+    @property
+    def cells(self) -> int:
+        """Cells with the blanks behind it."""
+        return cell_width(self.display) + cell_width(self.binding.description) + KEY_GAPS
+
+
+class KeyFooter(Widget):
     """Of the keys that work now, those that `tui.keys.footer_keys` chooses; `?` lists all.
 
-    Textual's own makes a widget for each of the sixty keys of a table, several times while a view comes up.
+    It is drawn as one line: Textual's own has a widget for each key, which together take longer to lay out than all
+    others of a view.
 
     Args:
         leaving_quits: Whether the key that goes back ends the program, as it does at the first view.
     """
 
+    ALLOW_SELECT = False
+    DEFAULT_CSS = """
+    KeyFooter { dock: bottom; height: 1; text-wrap: nowrap; background: $footer-background; }
+    """
+
     def __init__(self, leaving_quits: Callable[[], bool]) -> None:
-        super().__init__(show_command_palette=False, compact=True)
+        super().__init__()
         self._leaving_quits = leaving_quits
-        self._shown: list[tuple[Binding, bool, str]] = []
-        self._looks = False
+        self._keys: list[_FooterKey] = []
+        self._is_outdated = False
+        self._pointed: _FooterKey | None = None
+        """The key below the pointer."""
 
-    def compose(self) -> ComposeResult:
-        """The chosen keys, in order."""
-        self._shown = self._chosen() if self._bindings_ready else []
-        for one in self._shown:
-            yield self._key(one)
-
-    def _key(self, one: tuple[Binding, bool, str]) -> FooterKey:
-        binding, enabled, tooltip = one
-        key = self.app.get_key_display(binding)
-        made = FooterKey(binding.key, key, binding.description, binding.action, disabled=not enabled, tooltip=tooltip)
-        return made.data_bind(compact=Footer.compact)
-
-    def _change(self, widget: FooterKey, one: tuple[Binding, bool, str]) -> None:
-        """Show another key in an existing widget; a new widget takes several times as long."""
-        binding, enabled, tooltip = one
-        widget.key, widget.key_display = binding.key, self.app.get_key_display(binding)
-        widget.description, widget.action, widget._disabled = binding.description, binding.action, not enabled
-        widget.tooltip = tooltip or None
-        widget.set_class(not enabled, "-disabled")
-        widget.refresh(layout=True)
-
-    def _chosen(self) -> list[tuple[Binding, bool, str]]:
-        """Return the keys to show, and whether each works."""
-        offered: dict[str, tuple[Binding, bool, str]] = {}
-        for node, binding, enabled, tooltip in self.screen.active_bindings.values():
-            if binding.show and binding.action not in getattr(node, "idle_actions", ()):
-                offered.setdefault(binding.action, (binding, enabled, tooltip))
-        if LEAVE in offered and self._leaving_quits():
-            back, enabled, tooltip = offered[LEAVE]
-            offered[LEAVE] = replace(back, description="quit"), enabled, tooltip
-        cells = {
-            method: cell_width(self.app.get_key_display(binding)) + cell_width(binding.description) + KEY_GAPS
-            for method, (binding, _, _) in offered.items()
-        }
-        return [offered[method] for method in footer_keys(list(offered), self.app.size.width, cells)]
+    def on_mount(self) -> None:
+        """Hear of other keys."""
+        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
 
     def on_resize(self) -> None:
-        """Choose the keys for the new width."""
-        self.bindings_changed(self.screen)
+        """There is other room for keys."""
+        self._bindings_changed(self.screen)
 
-    def bindings_changed(self, screen: Screen[Any]) -> None:
-        """Choose the keys again, after all waiting calls."""
-        self._bindings_ready = True
-        if screen.app.app_focus and self.is_attached and screen is self.screen and not self._looks:
-            self._looks = True
-            self.call_after_refresh(self._look)
+    def _bindings_changed(self, screen: Screen[Any]) -> None:
+        """Other keys may work now: they are looked up with the next picture."""
+        if screen.app.app_focus and self.is_attached and screen is self.screen:
+            self._is_outdated = True
+            self.refresh()
 
-    async def _look(self) -> None:
-        self._looks = False
-        if not self.is_attached or (chosen := self._chosen()) == self._shown:
-            return
-        widgets = list(self.query_children(FooterKey))
-        before, self._shown = self._shown, chosen
-        for place, (widget, one) in enumerate(zip(widgets, chosen, strict=False)):
-            if place >= len(before) or before[place] != one:
-                self._change(widget, one)
-        await self.remove_children(widgets[len(chosen) :])
-        await self.mount_all(self._key(one) for one in chosen[len(widgets) :])
+    def _chosen(self) -> list[_FooterKey]:
+        """Return the keys to show, in their order."""
+        offered: dict[str, _FooterKey] = {}
+        for node, binding, enabled, tooltip in self.screen.active_bindings.values():
+            action = binding.action
+            if binding.show and action not in getattr(node, "idle_actions", ()) and action not in offered:
+                shown = replace(binding, description="quit") if action == LEAVE and self._leaving_quits() else binding
+                offered[action] = _FooterKey(shown, self.app.get_key_display(binding), enabled, tooltip)
+        cells = {action: key.cells for action, key in offered.items()}
+        return [offered[action] for action in footer_keys(list(offered), self.app.size.width, cells)]
+
+    def render(self) -> Content:
+        """Each key with its word."""
+        if self._is_outdated:
+            self._keys, self._is_outdated = self._chosen(), False
+        parts: list[tuple[str, str]] = []
+        for key in self._keys:
+            look = f"{'' if key.is_enabled else ' dim'}{' on $block-hover-background' if key is self._pointed else ''}"
+            description = f" {key.binding.description}" if key.binding.description else ""
+            parts.append((key.display, f"bold $footer-key-foreground{look}"))
+            parts += [(description, f"$footer-description-foreground{look}"), ("  ", "")]
+        return Content.assemble(*parts)
+
+    # --- mouse -------------------------------------------------------------------------------------------------------
+
+    def _key_at(self, x: int) -> _FooterKey | None:
+        for key in self._keys:
+            x -= key.cells
+            if x < 0:
+                return key
+        return None
+
+    def _point(self, key: _FooterKey | None) -> None:
+        if key is not self._pointed:
+            self._pointed = key
+            self.tooltip = key.tooltip or None if key is not None else None
+            self.refresh()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Point at the key below the pointer."""
+        self._point(self._key_at(event.x))
+
+    def on_leave(self) -> None:
+        """Point at no key."""
+        self._point(None)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Press the key below the pointer."""
+        key = self._key_at(event.x)
+        if key is not None and key.is_enabled:
+            self.app.simulate_key(key.binding.key)
+        elif key is not None:
+            self.app.bell()
 
 
 TAB_KEYS_HINT: Final = ", . tabs"
