@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from textual._compositor import Compositor
 from textual.css.stylesheet import Stylesheet
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.widget import Widget
 
 from tests.screens.opening import app_of, opened, press, settled
+from tui.screens.base import ViewScreen
 from tui.textual_patches import SparingCompositor
 from tui.theme import DARK, LIGHT
 from tui.widgets.charts.iteration_chart import IterationChart
@@ -132,3 +133,34 @@ async def test_styles_are_looked_up_again_only_where_they_can_be_others(monkeypa
         await settled(pilot)
         await press(pilot, "4")
         assert both_ways(pilot, None)[0] == ours
+
+
+async def test_a_view_is_drawn_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(LOG) as pilot:
+        drawn: list[int] = []
+        usual_update, usual_draw = ViewScreen._on_timer_update, ViewScreen._compositor_refresh
+
+        def update(screen: ViewScreen) -> None:
+            drawn.append(0)
+            usual_update(screen)
+
+        def draw(screen: ViewScreen) -> None:
+            if drawn:
+                drawn[-1] += 1
+            usual_draw(screen)
+
+        monkeypatch.setattr(ViewScreen, "_on_timer_update", update)
+        monkeypatch.setattr(ViewScreen, "_compositor_refresh", draw)
+        await press(pilot, "3")
+        assert set(drawn) <= {0, 1}
+        assert sum(drawn)
+
+
+async def test_the_classes_of_a_size_are_there_when_a_view_is_laid_out_for_it() -> None:
+    async with opened(LOG) as pilot:
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        assert {"-normal", "-tall"} <= screen.classes
+        screen._screen_resized(Size(80, 24))
+        assert {"-narrow", "-short"} <= screen.classes
+        assert not {"-normal", "-tall", "-wide"} & screen.classes

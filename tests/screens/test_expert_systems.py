@@ -233,7 +233,9 @@ def test_savings_of_the_work_behind_a_finding() -> None:
 
     def lines(profile: Profile, names: Sequence[str | None]) -> list[tuple[str, str]]:
         evidence = json.dumps([{"name": name} for name in names])
-        return [(label, text) for label, text, _ in path_lines(profile, {"session": 0, "evidence": evidence})]
+        return [
+            (label, text) for label, text, _ in path_lines(profile, {"evidence": evidence}, critical_path(profile, 0))
+        ]
 
     decode = as_shown(shared_file("corpus2/inference/vllm_decode_full/graph_execution.json.gz"))
     first, *others = lines(decode, ["vllm::rotary_embedding_kernel", "no such kernel"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,12 +11,16 @@ from tests.analysis.frames import kernel, profile
 from tests.screens.made_profiles import opened_profile
 from tests.screens.opening import app_of, assert_at_sizes, opened, press
 from tests.snapshots import screen_text
+from tui.screens.op_types import OpTypesScreen
 from tui.screens.ops_and_kernels import OpsAndKernelsScreen
+from tui.widgets.details import DetailPane
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
+
+    from tui.widgets.details import Details
 
 TRACE, LOG = "resnet50_training.pt.trace.json.gz", "resnet50_training.nvprof.log"
 FIGURES = {"gpu_avg_ns", "gpu_min_ns", "gpu_max_ns"}
@@ -128,3 +132,22 @@ async def test_details_open_where_a_larger_terminal_has_room_for_them() -> None:
         await press(pilot)
         assert "Kernels with most time" not in screen_text(pilot.app)
         assert "16 rows" in screen_text(pilot.app)
+
+
+async def test_details_that_open_unasked_are_computed_once_for_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[str] = []
+    usual = OpTypesScreen.details
+
+    def details(screen: OpTypesScreen, pane: TablePane, row: dict[str, Any]) -> Details:
+        rows.append(row["op_type"])
+        return usual(screen, pane, row)
+
+    monkeypatch.setattr(OpTypesScreen, "details", details)
+    async with opened(TRACE, size=(160, 50), view="op-types") as pilot:
+        assert pilot.app.screen.query_one(DetailPane).is_open
+        first = pilot.app.screen.query_one(TablePane).model.rows.record(0)["op_type"]
+        await press(pilot, "l")
+        assert rows == [first]
+        await press(pilot, "j", "k")
+        assert len(rows) == 3
+        assert rows[2] == first

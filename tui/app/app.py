@@ -24,7 +24,7 @@ from tui.model.aggregation import Aggregation
 from tui.model.errors import CommandError, ProftuiError
 from tui.options import expand_user_path, path_exists
 from tui.text import plain
-from tui.textual_patches import TooSmallScreen, use_escape_parser
+from tui.textual_patches import TooSmallScreen, use_escape_parser, use_single_layouts
 from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK, SIXTEEN_LIGHT, theme_name, theme_variables
 from tui.views import VIEWS
 from tui.widgets.app_services import AppServices, copy_text, provide_services
@@ -154,6 +154,7 @@ class ProftuiApp(App[None]):
             self.register_theme(theme)
         self.theme = theme_name(self.options.theme, self.options.color)
         use_escape_parser()
+        use_single_layouts()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return the colors of kinds of work and of the selection, for every theme."""

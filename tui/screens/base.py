@@ -22,7 +22,7 @@ from tui.model.errors import ADVICE, CommandError
 from tui.model.history import Place
 from tui.runtime import release_freed_memory
 from tui.text_width import clip_middle
-from tui.textual_patches import SparingCompositor, skip_small_layouts
+from tui.textual_patches import SparingCompositor, draw_once, set_size_classes, skip_small_layouts
 from tui.views import view
 from tui.widgets.details import DetailPane, Details, below_note, row_details, sections
 from tui.widgets.header_footer import Crumbs, KeyFooter
@@ -35,6 +35,7 @@ from tui.widgets.table.pane import TablePane
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    import polars as pl
     from textual.app import ComposeResult
     from textual.css.query import DOMQuery
     from textual.dom import DOMNode
@@ -129,50 +130,11 @@ class ViewBody(Widget):
         return False
 
 
-class RowsInBackground:
-    """Computes rows of many launches in a thread, then fills the view again.
-
-    The functions that make rows remember what they made.
-
-    Args:
-        view: The view.
-    """
-
-    def __init__(self, view: ViewScreen) -> None:
-        self._view = view
-        self._made: tuple[Profile, str] | None = None
-        """The kinds of rows that are computed, by profile."""
-
-    def are_made(self, what: str, make: Callable[[Profile], object]) -> bool:
-        """Return whether rows are available at once; otherwise compute them, then fill the view again.
-
-        Args:
-            what: Which rows.
-            make: Makes them, and remembers them.
-        """
-        profile = self._view.profile
-        if profile["activities"].height <= ROWS_AT_ONCE:
-            return True
-        if self._made is not None and self._made[0] is profile and self._made[1] == what:
-            return True
-        self._view.run_worker(partial(self._make, profile, what, make), thread=True, exclusive=True, group="make rows")
-        return False
-
-    def _make(self, profile: Profile, what: str, make: Callable[[Profile], object]) -> None:
-        make(profile)
-        self._view.app.call_from_thread(self._take, profile, what)
-
-    def _take(self, profile: Profile, what: str) -> None:
-        if self._view.is_attached and profile is self._view.profile:
-            self._made = (profile, what)
-            self._view.populate()
-            self._view.show_crumbs()
-
-
 WIDE_CELLS: Final = 100
 """From this width on, a screen has room for details beside the rows."""
 
 
+@draw_once
 @skip_small_layouts
 class ViewScreen(Screen[None]):
     """A view of the profile.
@@ -207,6 +169,9 @@ class ViewScreen(Screen[None]):
 
     _has_opened_details: bool = False
     """Whether the details opened by themselves."""
+
+    _details_of: tuple[pl.DataFrame, dict[str, Any]] | None = None
+    """The table and the row of it that the details are of."""
 
     _detail_request: int = 0
     _detail_busy_timer: Timer | None = None
@@ -258,11 +223,7 @@ class ViewScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Yield the crumbs, the body with the details, the command line and the footer."""
-        # Textual checks the size after layout: the first frame would be that of a large screen.
-        width, height = self.app.size
-        steps = (width, self.app.HORIZONTAL_BREAKPOINTS or []), (height, self.app.VERTICAL_BREAKPOINTS or [])
-        for cells, breakpoints in steps:
-            self.add_class(max((least, name) for least, name in breakpoints if least <= cells)[1])
+        set_size_classes(self, self.app.size)
         yield Crumbs(id="crumbs")
         yield WarningLine(id="warning")
         with Container(id="work"):
@@ -291,8 +252,15 @@ class ViewScreen(Screen[None]):
         self._is_outdated = self.is_prepared
         if self.is_prepared:
             return
+        self._show_profile()
+
+    def _show_profile(self) -> None:
+        """Fill the view, with the details that open by themselves."""
         self.populate()
         self.show_crumbs()
+        pane = self.first_table
+        if pane is not None and pane.current_row is not None:
+            self._open_details_unasked(pane, pane.current_row)
 
     def on_screen_resume(self, event: ScreenResume) -> None:
         """Update styles only if they may have changed: that takes as long as drawing everything."""
@@ -320,8 +288,7 @@ class ViewScreen(Screen[None]):
         if self._is_outdated and self.has_widgets and self.is_attached:
             self._is_outdated = False
             self.query_one(WarningLine).show("")
-            self.populate()
-            self.show_crumbs()
+            self._show_profile()
 
     def draw_ahead(self) -> bool:
         """Draw a part of what the next key may show; return whether there is more."""
@@ -581,10 +548,12 @@ class ViewScreen(Screen[None]):
     def _follow_row(self, event: TablePane.RowHighlighted) -> None:
         if event.row is None:
             return
-        if self.query_one(DetailPane).is_open and event.pane is self.table:
-            self._make_details(event.pane, event.row, self.query_one(DetailPane).show)
+        pane, row = event.pane, event.row
+        if self.query_one(DetailPane).is_open and pane is self.table:
+            if self._details_of is None or self._details_of[0] is not pane.frame or self._details_of[1] != row:
+                self._make_details(pane, row, self.query_one(DetailPane).show)
         else:
-            self._open_details_unasked(event.pane, event.row)
+            self._open_details_unasked(pane, row)
 
     def on_resize(self) -> None:
         """Open the details if there is room for them now."""
@@ -592,9 +561,11 @@ class ViewScreen(Screen[None]):
             self.call_after_refresh(self._open_details_unasked, pane, pane.current_row)
 
     def _open_details_unasked(self, pane: TablePane, row: dict[str, Any]) -> None:
+        """Open the details of a row in a view that opens with details."""
         if self.app.size.width >= WIDE_CELLS and not self._has_opened_details and self.opens_details(pane):
             self._has_opened_details = True
-            self.add_class("-below")
+            self._details_of = pane.frame, row
+            self.set_class(True, "-below", update=False)
             self.query_one(DetailPane).open(self.details(pane, row))
 
     def show_details_again(self) -> None:
@@ -609,6 +580,7 @@ class ViewScreen(Screen[None]):
 
     def _make_details(self, pane: TablePane, row: dict[str, Any], take: Callable[[Details], None]) -> None:
         """Compute the details of a row, below the user's note on it."""
+        self._details_of = pane.frame, row
         self._detail_request += 1
         if self._detail_busy_timer is not None:
             self._detail_busy_timer.stop()

@@ -121,14 +121,14 @@ def _found(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
     ]
 
 
-def path_lines(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
+def path_lines(profile: Profile, row: Mapping[str, Any], work: pl.DataFrame) -> list[Line]:
     """Return what decides the end of an iteration, and the time saved if the work of a finding took half as long.
 
     Args:
         profile: What is shown.
         row: A finding of ours.
+        work: The critical path of the finding's session, as `critical_path` gives it.
     """
-    work = critical_path(profile, row["session"])
     if work.is_empty():
         return []
     one = (pl.col(name) == work[name][0] for name in ("session", "iteration"))
@@ -249,8 +249,8 @@ class ExpertSystemsScreen(ViewScreen):
     def __init__(self) -> None:
         super().__init__()
         self._shown = FOLDED_TABLE
-        self._paths: dict[tuple[int | None, str | None], list[Line]] = {}
-        """What the critical path says of findings of `_paths_of`, by session and evidence."""
+        self._paths: dict[int | None, pl.DataFrame] = {}
+        """The critical paths of `_paths_of`, by session, as far as they have been looked at."""
         self._paths_of: Profile | None = None
 
     def compose_body(self) -> Iterable[Widget]:
@@ -306,21 +306,20 @@ class ExpertSystemsScreen(ViewScreen):
             return finding_details(row)
         if self._paths_of is not self.profile:
             self._paths, self._paths_of = {}, self.profile
-        known = self._paths.get((row["session"], row["evidence"]))
-        if known is None:
+        path = self._paths.get(row["session"])
+        if path is None:
             # Details of large profiles are made in a thread.
-            self.call_later(self._find_path, self.profile, row)
-        return finding_details(row, known or ())
+            self.call_later(self._find_path, self.profile, row["session"])
+        return finding_details(row, () if path is None else path_lines(self.profile, row, path))
 
     @work(thread=True, exclusive=True, group="path", description="path")
-    def _find_path(self, profile: Profile, row: Mapping[str, Any]) -> None:
-        lines = path_lines(profile, row)
-        self.app.call_from_thread(self._take_path, profile, row, lines)
+    def _find_path(self, profile: Profile, session: int | None) -> None:
+        self.app.call_from_thread(self._take_path, profile, session, critical_path(profile, session))
 
-    def _take_path(self, profile: Profile, row: Mapping[str, Any], lines: list[Line]) -> None:
+    def _take_path(self, profile: Profile, session: int | None, path: pl.DataFrame) -> None:
         if self.is_attached and profile is self._paths_of:
-            self._paths[row["session"], row["evidence"]] = lines
-            if lines:
+            self._paths[session] = path
+            if path.height:
                 self.show_details_again()
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:

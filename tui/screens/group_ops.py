@@ -14,8 +14,9 @@ from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.model.errors import CommandError
 from tui.query.parse import equals_filter
-from tui.screens.base import WORKING, RowsInBackground, ViewScreen
+from tui.screens.base import WORKING, ViewScreen
 from tui.screens.kernels import no_kernels
+from tui.screens.table_screen import RowsInBackground
 from tui.widgets.header_footer import TabBar
 from tui.widgets.panel import NoteLine
 from tui.widgets.table.tree import TreePane

@@ -19,9 +19,9 @@ from tui.fmt import brief_duration, count
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.query.parse import equals_filter
-from tui.screens.base import WORKING, RowsInBackground, ViewScreen
+from tui.screens.base import WORKING, ViewScreen
 from tui.screens.kernels import no_kernels
-from tui.screens.table_screen import SingleTable
+from tui.screens.table_screen import RowsInBackground, SingleTable
 from tui.text_width import shorten_symbol
 from tui.widgets.details import TALL_SCREEN_LINES, Details, row_details, sections
 from tui.widgets.panel import NoteLine

@@ -26,7 +26,7 @@ from tui.analysis.ops.work_groups import KERNELS_OF_GROUP, NO_GROUP, kernels_in
 from tui.analysis.roofline import RATES, has_rates, ops_with_rates_spec, spec_with_rates
 from tui.keys import Scope, bindings_for
 from tui.model.table_spec import TableState
-from tui.screens.base import WORKING, RowsInBackground, ViewScreen
+from tui.screens.base import WORKING, ViewScreen
 from tui.screens.group_ops import GroupedView, GroupingChoice, GroupOpsScreen
 from tui.screens.kernels import (
     kernel_crumb,
@@ -38,6 +38,7 @@ from tui.screens.kernels import (
     work_details,
 )
 from tui.screens.linked_tables import Level, LinkedTables, Row, registered_level
+from tui.screens.table_screen import RowsInBackground
 from tui.text_width import clip_middle
 from tui.widgets.details import gain_lines, op_details, with_blocks
 from tui.widgets.header_footer import TabBar

@@ -1,14 +1,15 @@
-"""Views of one table."""
+"""Views of one table, and rows that take a while to make."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui.analysis import needs
 from tui.analysis.capabilities import why_none
 from tui.analysis.notes_table import NOTES, notes_frame
 from tui.analysis.sessions import replayed_sessions
-from tui.screens.base import ViewBody, ViewScreen
+from tui.screens.base import ROWS_AT_ONCE, ViewBody, ViewScreen
 from tui.tables import table, tables_of_report
 from tui.views import view
 from tui.widgets.details import Details, sections
@@ -70,6 +71,46 @@ def registered_table(name: str, empty: str = "") -> SingleTable:
         return why_none(profile, getattr(needs, found.needs)) if found.needs else ""
 
     return SingleTable(found.table_spec(), found.rows, empty or why_empty)
+
+
+class RowsInBackground:
+    """Computes rows of many launches in a thread, then fills the view again.
+
+    The functions that make rows remember what they made.
+
+    Args:
+        view: The view.
+    """
+
+    def __init__(self, view: ViewScreen) -> None:
+        self._view = view
+        self._made: tuple[Profile, str] | None = None
+        """The kinds of rows that are computed, by profile."""
+
+    def are_made(self, what: str, make: Callable[[Profile], object]) -> bool:
+        """Return whether rows are available at once; otherwise compute them, then fill the view again.
+
+        Args:
+            what: Which rows.
+            make: Makes them, and remembers them.
+        """
+        profile = self._view.profile
+        if profile["activities"].height <= ROWS_AT_ONCE:
+            return True
+        if self._made is not None and self._made[0] is profile and self._made[1] == what:
+            return True
+        self._view.run_worker(partial(self._make, profile, what, make), thread=True, exclusive=True, group="make rows")
+        return False
+
+    def _make(self, profile: Profile, what: str, make: Callable[[Profile], object]) -> None:
+        make(profile)
+        self._view.app.call_from_thread(self._take, profile, what)
+
+    def _take(self, profile: Profile, what: str) -> None:
+        if self._view.is_attached and profile is self._view.profile:
+            self._made = (profile, what)
+            self._view.populate()
+            self._view.show_crumbs()
 
 
 class TableScreen(ViewScreen):

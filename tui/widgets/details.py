@@ -135,19 +135,29 @@ class DetailText(Widget):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._details = Details(())
+        self._wrapped: tuple[int, list[Content]] = (0, [])
+        """Their lines in so many cells."""
 
     def show(self, details: Details) -> None:
-        """Show other details."""
-        self._details = details
-        self.refresh(layout=True)
+        """Show other details; where they take as many lines, nothing else is laid out again."""
+        if details == self._details:
+            return
+        width, before = self._wrapped
+        self._details, self._wrapped = details, (width, details.wrapped(width))
+        self.refresh(layout=len(self._wrapped[1]) != len(before))
+
+    def _lines(self, width: int) -> list[Content]:
+        if self._wrapped[0] != width:
+            self._wrapped = width, self._details.wrapped(width)
+        return self._wrapped[1]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """As many lines as it takes."""
-        return len(self._details.wrapped(width))
+        return len(self._lines(width))
 
     def render(self) -> Content:
         """Render the lines."""
-        return Content("\n").join(self._details.wrapped(self.content_size.width))
+        return Content("\n").join(self._lines(self.content_size.width))
 
 
 def whole_value(kind: ColumnKind, value: object) -> str:
@@ -286,7 +296,7 @@ class DetailPane(VerticalScroll):
     def _mark_screen(self, *, is_open: bool) -> None:
         # Textual would update the styles of all widgets of the screen; only these change.
         self.screen.set_class(is_open, "-detail", update=False)
-        self.app.stylesheet.update_nodes(self.screen.query("#body, TablePane.linked"))
+        self.app.stylesheet.update_nodes(self.screen.query("#work, #body, TablePane.linked"))
 
 
 PARTS_SHOWN: Final = 4
