@@ -35,7 +35,7 @@ KINDS_DARK: Final = {
     "group-7": "#292f36",
     "bar": "#8593a1",
 }
-"""On a dark ground."""
+"""The colors on a dark background."""
 
 KINDS_LIGHT: Final = {
     "kind-tensor": "#009e8f",
@@ -63,7 +63,7 @@ KINDS_LIGHT: Final = {
     "group-7": "#d6dadd",
     "bar": "#667380",
 }
-"""On a light ground."""
+"""The colors on a light background."""
 
 GROUND_DARK: Final = {
     "accent": "#a5d65a",

@@ -132,7 +132,7 @@ def _quit(explorer: Explorer, _rest: str) -> None:
 
 
 HOMES: Final = {Scope.TIMELINE: "timeline"}
-"""Views that are gone to for a key of theirs: its name is enough without them."""
+"""Views with a key of their own: their name alone is a command."""
 
 COMMANDS: Final[dict[str, tuple[Callable[[Explorer, str], None], str]]] = {
     "filter": (_filter, "keep matching rows"),

@@ -24,7 +24,7 @@ class Unit:
     """The unit that a column of values, or a single value, is written in."""
 
     symbol: str
-    """As written behind a value or in a heading: ``ms``, ``%``; empty for plain numbers."""
+    """The symbol after a value or in a heading: ``ms``, ``%``; empty for plain numbers."""
     scale: float = 1.0
     """Base units (nanoseconds, bytes) in one of it."""
     decimals: int = 0

@@ -270,7 +270,7 @@ _SHADED: Final = str.maketrans(dict.fromkeys("█▌▋▊▉", "▒"))
 
 
 def shaded(drawn: str) -> str:
-    """A bar for a line in reverse video, where a solid one would look like a hole.
+    """Return a bar for a line in reverse video, where a solid bar would look like a gap.
 
     >>> shaded(bar(0.6, 4)), shaded(bar(0.01, 4))
     ('▒▒▍', '▏')

@@ -153,10 +153,10 @@ DEFAULT_VIEWS: Final = (
     View("compare", "Compare", "", OVERVIEW, "tui.screens.compare:CompareScreen", "two profiles, ranks or iterations"),
 )
 
-"""With the keys that come with the program."""
+"""The views with their default keys."""
 
 VIEWS: Final = list(DEFAULT_VIEWS)
-"""With the keys in force."""
+"""The views with the keys in force."""
 
 
 def use_view_keys(keys: Mapping[str, tuple[str, str]]) -> None:

@@ -128,7 +128,7 @@ def missing_needs(profile: Profile) -> list[Need]:
 def recordable_needs(profile: Profile) -> list[Need]:
     """Return what is missing and worth recording, without what the input's own tool cannot record."""
     tools, lacks = tools_to_record(profile), missing_needs(profile)
-    # Where no API calls are there at all, single ones need no asking for.
+    # Without any API calls, do not ask for single ones.
     left_out = {API_TRACE} if API_WORK in lacks else set()
     return [
         need
@@ -209,7 +209,7 @@ def inspect(profile: Profile) -> dict[str, Any]:
 
 
 def _memory_by_session(profile: Profile) -> dict[int, dict[str, Any]]:
-    """Of sessions that record the allocator: ``memory``, by device its reserved and allocated bytes."""
+    """Return ``memory`` of sessions that record the allocator: reserved and allocated bytes by device."""
     sums = (
         profile["memory_segments"]
         .group_by("session", "device")

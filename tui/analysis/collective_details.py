@@ -28,13 +28,13 @@ ELEMENT_BYTES: Final = {
     **dict.fromkeys(("half", "bfloat16", "short"), 2),
     **dict.fromkeys(("byte", "char", "bool", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), 1),
 }
-"""Bytes of an element, by PyTorch's type name in lower case."""
+"""The bytes of PyTorch's element types, by name in lower case."""
 
 _WHOLE: Final = "(?i)all_?gather|reduce_?scatter|all_?to_?all"
 CAUSE_CELLS: Final = 28
 """The width of the name of a rank's work."""
 NVLINK_GPUS: Final = 8
-"""Up to this number of ranks are assumed to be on one host, connected by NVLink."""
+"""Jobs of at most this number of ranks are assumed to run on one host, joined by NVLink."""
 
 
 @once_per_profile("activities", "sessions", "devices")

@@ -33,7 +33,7 @@ process group in an iteration is the same on all its ranks."""
 
 _NAME: Final = r"(?:nccl|rccl)(?:Dev)?Kernel_(?:Generic_)?([A-Za-z]+)"
 _OLD_NAME: Final = r"nccl(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|SendRecv)\w*Kernel_"
-"""Names of NCCL up to 2.7: ``ncclAllReduceRingLLKernel_sum_f32``."""
+"""Kernel names of NCCL up to 2.7: ``ncclAllReduceRingLLKernel_sum_f32``."""
 _LEAVE_TOGETHER: Final = "(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier"
 
 
@@ -231,7 +231,7 @@ def _count(rows: pl.DataFrame) -> int:
 AGREE_NS: Final = 100_000
 """The largest time between ranks leaving one collective for clocks that agree, or the part below."""
 AGREE_PART: Final = 0.05
-"""As a share of the median time in collectives of the rank with the longest."""
+"""The same limit as a part of the median time of the longest rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class ClockAlignment:
     """What is known of the clocks of the ranks."""
 
     sentence: str
-    """In words: how far they agree, or why they cannot be compared."""
+    """How far the clocks agree, or why they cannot be compared."""
     agree: frozenset[int]
     """The sessions whose clocks can be compared with those of all others of them."""
     apart_ns: int | None = None

@@ -50,7 +50,7 @@ SET: Final = "set"
 """The direction of a memset."""
 
 IMPOSSIBLE: Final = 1.05
-"""A copy faster than this multiple of the memory bandwidth was measured incorrectly."""
+"""A rate above this multiple of the GPU's memory bandwidth is a measurement error."""
 
 SIZE_CLASSES: Final = (
     (0, "< 4 KiB"),

@@ -91,7 +91,7 @@ def walk_back(
             at, thread = -1, trace.cpu_end[latest][1]
         else:
             add(PathKind.CPU_OUTSIDE, on_gpu)
-    # Every step goes back to an earlier activity or an earlier burst.
+    # Every step leads to an earlier activity or burst.
     for _ in range(2 * sum(len(one.start) + len(one.cpu_end) for one in all_traces.values()) + 2):
         if now <= begin:
             break
@@ -395,7 +395,7 @@ def _of_kind(kind: PathKind, title: str, meaning: str, priority: int) -> Column:
 
 
 MAIN_KINDS: Final = 3
-"""The number of kinds that are as important as the share of GPU work."""
+"""The number of kinds that have the priority of the share of GPU work."""
 
 
 def critical_paths_spec(profile: Profile) -> TableSpec:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 K = ColumnKind
 
 MAX_TRIED: Final = 80
-"""The number of names, most path time first, for which the gain of half their time is computed."""
+"""The savings of half the time are computed for this number of names, those with most time on the path."""
 _FOREVER: Final = 1 << 62
 
 
@@ -420,7 +420,7 @@ def _saved(graph: Graph, pieces: pl.DataFrame, on_path: pl.DataFrame) -> pl.Data
     known = np.array([one for *_, one in graph.edges], np.int64)
     passes = np.repeat(known.reshape(-1, 1), max(tried.height, 1), axis=1)
     where = (shorter["edge"].to_numpy(), shorter["case"].to_numpy())
-    # Work can begin shortly before that on its stream has ended: such an edge stays as it is.
+    # Work can begin shortly before the previous work on its stream ends: leave such an edge unchanged.
     least = np.minimum(passes, 0)
     np.subtract.at(passes, where, np.maximum(shorter["piece_ns"].to_numpy(), 0) // 2)
     ends = earliest_times(graph, np.maximum(passes, least))[graph.sink]

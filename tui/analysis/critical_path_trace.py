@@ -58,7 +58,7 @@ TITLES: Final = {
     PathKind.CPU_OUTSIDE: "CPU outside ops",
     PathKind.NOT_RECORDED: "not recorded",
 }
-"""The titles in tables."""
+"""The titles of the kinds in tables."""
 COLUMN_OF_KIND: Final = {kind: f"path_{title.lower().replace(' ', '_')}_ns" for kind, title in TITLES.items()}
 
 GPU_WORK: Final = (PathKind.KERNEL, PathKind.COPY, PathKind.COMMUNICATION)
@@ -71,7 +71,7 @@ _BY_WORK_KIND: Final = {
 }
 _STREAM_WAIT: Final = r"^(?:cuda|hip|cu)StreamWaitEvent"
 _MAX_STEPS_BACK: Final = 64
-"""The number of activities, latest end first, that are tried."""
+"""The number of activities that end before a moment and are tried."""
 _EARLIEST: Final = -(1 << 62)
 
 
@@ -80,11 +80,11 @@ class Start(IntEnum):
 
     UNKNOWN = 0
     LAUNCH = 1
-    """It started when its launch had reached the GPU."""
+    """It started when its launch reached the GPU."""
     STREAM = 2
-    """The work before it on its stream had to end."""
+    """It started when the previous work on its stream ended."""
     WAIT = 3
-    """Work of another stream had to end."""
+    """It started when work on another stream ended."""
 
 
 @dataclass(slots=True)
@@ -100,14 +100,14 @@ class Trace:
     start: list[int]
     end: list[int]
     row: Ints
-    """Of ``activities``."""
+    """The row in ``activities``."""
     kind: list[int]
     """A `PathKind`."""
     iteration: list[int | None]
     launch: list[int]
     """When the launching call began; `_EARLIEST` where it is not known."""
     thread: list[int]
-    """Of that call, as `thread_codes`."""
+    """The thread of the launching call, as `thread_codes`."""
     decided_by: list[int]
     """A `Start`."""
     before: list[int]
@@ -117,7 +117,7 @@ class Trace:
     previous: Ints
     """The activity before it on its stream; -1 for none."""
     waits: dict[int, list[int]]
-    """For an activity those of other streams that had to end first, recorded or inferred."""
+    """The activities of other streams that had to end before an activity, recorded or inferred."""
     latency_ns: int
     """The shortest time from the begin of a launching call to the start of its work."""
     blocked: dict[int, tuple[list[int], list[int], list[int], list[int]]]
@@ -127,7 +127,7 @@ class Trace:
     cpu_end: list[tuple[int, int]]
     """End and thread of all bursts, ascending."""
     meetings: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """For a collective that another rank joined later: when, which session, and its activity there."""
+    """For collectives that another rank joined later: when, which session, and its activity there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Bursts:
     waits for autograd's, which began when Python's called it.
     """
     handover: list[int]
-    """For each the last one up to it that was handed over to; -1 for none."""
+    """The index of the last handed-over burst up to each burst; -1 for none."""
     busy: IntervalSet
     calls: IntervalSet
     """Times in API calls."""
@@ -155,7 +155,7 @@ class CpuItems:
 
     nesting: Nesting
     threads: Ints
-    """Of each boundary."""
+    """The thread of each boundary."""
     bounds: Ints
     """Begins and ends of all of them, by thread and time."""
     names: pl.Series
@@ -222,7 +222,7 @@ def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
 
 
 MAX_ACTIVITIES: Final = 1_000_000
-"""Activities examined together, which take about 300 bytes each."""
+"""The most activities that are analyzed together; each takes about 300 bytes of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +356,7 @@ class _Starts:
     call: npt.NDArray[np.int32]
     previous: Ints
     ready: Ints
-    """When its launch had arrived and the work before it on its stream had ended."""
+    """When the launch had arrived and the previous work on the stream had ended."""
     latency: int
     decided: Ints
     before: Ints

@@ -123,7 +123,7 @@ def sum_over_sessions(rows: pl.DataFrame, *by: str, whole_ns: int | None = None)
     counted = [total(name).alias(name) for name in ("kernels", "launches") if name in rows.columns]
     mean = average(total("total_ns"), timed_calls("timed_calls"))
     if "avg_ns" in rows.columns:
-        # As the row itself has it: some of its calls may have no time.
+        # Like the row itself: some of its calls may have no time.
         mean = pl.when(pl.len() == 1).then(pl.col("avg_ns").first()).otherwise(mean)
     answers = [pl.col(name).any(ignore_nulls=False) for name in _ANSWERS if name in rows.columns]
     return (
@@ -246,7 +246,7 @@ class Dashboard:
     """The `TOP` API functions with most time: name, calls, total_ns, avg_ns, time_pct."""
 
     copies: pl.DataFrame
-    """By direction: kind, copy_kind, calls, total_ns, size_bytes, throughput, time_pct."""
+    """Copies by direction: kind, copy_kind, calls, total_ns, size_bytes, throughput, time_pct."""
 
     devices: pl.DataFrame
     """`tui.analysis.devices.device_facts`, with busy_ns, idle_ns and busy_pct where start times are known."""
@@ -555,7 +555,7 @@ def _main_reason(rows: pl.DataFrame) -> str:
 
 
 def guidance(rows: pl.DataFrame) -> str:
-    """What to do first, about the most expensive cause; or why there is none.
+    """Return what to do first, about the most expensive cause; or why there is none.
 
     Args:
         rows: Of `tui.analysis.expert.findings.findings`.

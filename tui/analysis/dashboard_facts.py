@@ -37,11 +37,11 @@ class Definition:
     """What a figure means."""
 
     name: str
-    """As in the JSON of a report."""
+    """The name in the JSON of a report."""
     title: str
-    """For people."""
+    """The title for users."""
     unit: str
-    """Of the exported value; empty if it has none."""
+    """The unit of the exported value; empty if it has none."""
     means: str
     formula: str
     source: str
@@ -74,9 +74,9 @@ class Fact:
     name: str
     """Stable, as ``busy_ns``: `tui.analysis.dashboard_facts` holds its definition."""
     label: str
-    """For people, as ``GPU busy``."""
+    """The label for users, as ``GPU busy``."""
     value: Value
-    """In base units; None if it is unknown."""
+    """The value in base units; None if it is unknown."""
     kind: ColumnKind
     """How it is written."""
     source: str = ""
@@ -113,9 +113,9 @@ OF_EACH: Final = "each session has its own"
 UNLAUNCHED: Final = "launch not recorded"
 """The ``op_join`` of GPU work whose launch is not recorded."""
 MIN_UNKNOWN_PCT: Final = 0.05
-"""A smaller share of time that is left out is not mentioned."""
+"""A smaller share of unknown time is not mentioned."""
 OUTSIDE_PART: Final = 0.01
-"""A smaller share of API time outside the wall time is not shown."""
+"""A smaller part of the API time outside the wall time is not shown."""
 WHOLE_RUN: Final = "whole run"
 """The source of an iteration that is the whole run."""
 

@@ -88,7 +88,7 @@ def _calling_hip(profile: Profile) -> pl.DataFrame:
 T = TypeVar("T")
 
 CLIPPED_LENGTH: Final = 15
-"""nvprof cuts the device column of its text traces to this number of characters."""
+"""The number of characters to which nvprof cuts the device column of its text traces."""
 
 _VENDOR: Final = re.compile(r"\b(?:nvidia|geforce|tesla|amd|instinct|intel|data center gpu)\b|\((?:r|tm)\)")
 _ORDINAL: Final = re.compile(r"\s*\([0-9]*\)?$")
@@ -103,13 +103,13 @@ class Gpu:
     """What is known of a GPU by its name: a row of ``gpus.toml``; None where cards of that name differ."""
 
     name: str
-    """As ``GTX 680``: without NVIDIA, GeForce and Tesla."""
+    """The name, as ``GTX 680``: without NVIDIA, GeForce and Tesla."""
     compute_capability: str | None
-    """As ``7.0``."""
+    """The compute capability, as ``7.0``."""
     sm_count: int | None = None
     """Streaming multiprocessors."""
     bandwidth: int | None = None
-    """Of its memory, in 10^9 bytes per second."""
+    """Memory bandwidth in 10^9 bytes per second."""
     confidence: str | None = None
     """a: seen in a profile or a public source, b: data sheets, c: doubtful."""
     note: str = ""
@@ -345,9 +345,9 @@ class Peaks:
 
     name: str
     source: str
-    """Where the figures are from."""
+    """The source of the figures."""
     flops_per_s: Mapping[str, float] = field(default_factory=dict)
-    """By one of `TYPES`."""
+    """Peak FLOPs per second by one of `TYPES`."""
     bytes_per_s: float | None = None
     """Memory bandwidth."""
     link_bytes_per_s: float | None = None
@@ -365,7 +365,7 @@ class Peaks:
         """
         if element_type == "float32":
             if uses_tensor_core is None:
-                # Without tensor cores for float32 there is one way only.
+                # Without tensor cores for float32 the peak is unambiguous.
                 names: tuple[str, ...] = () if "tf32" in self.flops_per_s else ("fp32",)
             else:
                 names = ("tf32",) if uses_tensor_core and "tf32" in self.flops_per_s else ("fp32",)

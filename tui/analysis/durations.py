@@ -155,10 +155,10 @@ def share(column: str = "total_ns", *, of: str | None = "session") -> pl.Expr:
 
 
 MANY: Final = 200_000
-"""With fewer rows, there is no difference."""
+"""The minimum number of rows for which sorting is faster."""
 
 _KEYS: Final = 1 << 16
-"""With more possible keys, a lookup table would be mostly empty."""
+"""The most packed keys: a table of more would be mostly empty."""
 _SMALL, _LARGE = 1 << 32, 1 << 62
 _QUANTILES: Final = {"median_ns": 0.50, "p90_ns": 0.90, "p99_ns": 0.99}
 
@@ -334,7 +334,7 @@ class DurationSpread:
     slow: int
     """Launches that took more than `SLOW` times the median."""
     slow_ns: int
-    """What they took more than if each had taken the median."""
+    """The time of slow launches above the median."""
     slow_iterations: tuple[SlowPart, ...]
     """Iterations with slow launches, most of them first; empty if no iteration is known."""
     slow_streams: tuple[SlowPart, ...]

@@ -29,7 +29,7 @@ class Saving:
     session: int
     device: int | None
     launches: int
-    """Of the work in question, with a known start and duration."""
+    """The number of launches of the work, with a known start and duration."""
     time_ns: int
     """Summed durations of that work."""
     alone_ns: int
@@ -37,9 +37,9 @@ class Saving:
     half_ns: int
     """What the GPU would gain if each launch took half as long, from its start on."""
     busy_ns: int
-    """Time in which the GPU had any work."""
+    """The time in which the GPU had any work."""
     span_ns: int
-    """From the first start to the last end of work on this GPU."""
+    """The time from the first start to the last end of work on this GPU."""
     stream: int | None
     """The stream that most of the work ran on."""
     iterations: int | None

@@ -49,17 +49,17 @@ class Call:
 
     name: str
     shapes: tuple[object, ...]
-    """For each argument its shape, () for what is no tensor, a tuple of shapes for a list of tensors."""
+    """The shape of each argument; () if it is no tensor, a tuple of shapes for a list of tensors."""
     types: tuple[str, ...]
-    """For each argument its element type, ``Scalar`` or empty for what is no tensor."""
+    """The element type of each argument; ``Scalar`` or empty if it is no tensor."""
     values: tuple[str, ...]
-    """For each argument its value as text where it is a number or a list of numbers, else empty."""
+    """The value of each argument as text if it is a number or a list of numbers, else empty."""
     step: str | None = None
-    """The annotation of the server's step that it runs in, which tells the lengths of the requests."""
+    """The annotation of the server's step around it, with the lengths of the requests."""
     kernel: str | None = None
-    """Of an op over lists of tensors a kernel that it launched, whose name tells the element type."""
+    """A kernel launched by an op over lists of tensors; its name contains the element type."""
     inner: tuple[Call, ...] = ()
-    """Of an op over experts the calls in it that tell their sizes: `EXPERT_CALLS`."""
+    """The calls inside an op over experts that record its sizes: `EXPERT_CALLS`."""
 
     def shape(self, index: int) -> Shape:
         """Return the shape of a tensor argument.
@@ -611,7 +611,7 @@ PAGED: Final = (
     "vllm::unified_attention",
     "sglang::unified_attention_with_output",
 )
-"""Ops whose work is known from the annotation of the server's step."""
+"""Ops whose work depends on the annotation of the server's step."""
 
 COMPUTE_MODELS: Final[Mapping[str, Model]] = MappingProxyType(
     {

@@ -61,7 +61,7 @@ _COMMAND_IN_HEAD: Final = re.compile(rb"==([0-9]+)== NVPROF is profiling process
 _TRACE_HANDLER: Final = re.compile(r"(.+)_([0-9]+)\.([0-9]{13,19})\.pt\.trace\.json")
 """File names of PyTorch's `tensorboard_trace_handler`: host, process, and time."""
 SAME_TIME_S: Final = 60
-"""The processes of a job write their profiles within this time."""
+"""Profiles of the processes of one job are written within this number of seconds."""
 _PARTS_OF_A_RUN: Final = ("nsys-stats", "rocprof", "dlprof", "ascend", "caffe")
 """Prefixes of the names of formats with several files for one run."""
 
@@ -444,7 +444,7 @@ def formats_frame() -> pl.DataFrame:
 
 
 MAX_LISTED: Final = 10_000
-"""The maximum number of entries of a folder that are considered to complete a path."""
+"""The most entries of a folder that are examined to complete a path."""
 
 
 def complete_path(text: str, folder: str) -> str | None:

@@ -92,9 +92,9 @@ def _bounds(column: pl.Series) -> tuple[Any, Any]:
 
 
 _LONG: Final = 200_000
-"""With fewer rows, there is no difference."""
+"""The minimum number of rows for which this is faster."""
 _FEW: Final = 1 << 16
-"""With more values, a lookup table would not fit the processor's cache."""
+"""The most values: a table of more would not fit the CPU cache."""
 _KEY_LIMIT: Final = 1 << 62
 _SMALL: Final = 1 << 32
 """Smaller keys take half the memory."""
@@ -108,7 +108,7 @@ class _Digit:
     dtype: pl.DataType
     low: int
     values: int
-    """From the lowest to the highest, and one for a missing one."""
+    """The number of values from the lowest to the highest, plus one for null."""
     scale: int
 
     def expression(self) -> pl.Expr:

@@ -80,7 +80,7 @@ def metrics(profile: Profile) -> pl.DataFrame:
 
 
 MOST: Final = 12
-"""The number of metrics shown if no key metric was measured; the table of all metrics has the rest."""
+"""The number of other metrics shown if no key metric was measured."""
 
 SPEED, MEMORY, OCCUPANCY, SCHEDULER, LAUNCH, STALLS = (
     "Speed of light", "Memory", "Occupancy", "Scheduler", "Launch", "Stall reasons",
@@ -94,7 +94,7 @@ class KeyMetric:
     section: str
     label: str
     names: tuple[str, ...]
-    """On Nsight Compute's pages, in nvprof and in rocprof."""
+    """The names in Nsight Compute, nvprof and rocprof."""
     column: str = ""
     """Its column in the table of measured kernels; also shown with launches of the kernel."""
 
@@ -146,7 +146,7 @@ _KEY_METRICS: Final = (
     KeyMetric(LAUNCH, "registers per thread", (
         "launch__registers_per_thread", "Registers Per Thread"), "registers_per_thread"),
 )  # fmt: skip
-"""Speed of light comes first: how close the kernel is to the GPU's peaks, and its bottleneck."""
+"""The key metrics, speed of light first: how close the kernel is to the GPU's peaks, and what limits it."""
 
 _STALL_NAMES: Final = (
     r"^smsp__average_warps_issue_stalled_(.+)_per_issue_active\.ratio$",
@@ -312,7 +312,7 @@ class MeasuredLaunch:
     """What was measured of launches of one kernel, grid and block."""
 
     source: str
-    """The file that says so."""
+    """The file with the measurements."""
     session: int
     """Its session."""
     launches: int

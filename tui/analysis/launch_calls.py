@@ -193,7 +193,7 @@ class LaunchOrigin:
     call_start_ns: int | None
     call_duration_ns: int | None
     delay_ns: int | None
-    """From the start of the call to the start on the GPU."""
+    """The time from the start of the call to the start on the GPU."""
     pid: int | None
     tid: int | None
     op: str | None
@@ -203,7 +203,7 @@ class LaunchOrigin:
     op_join: str | None
     """How the op was found, or why there is none (`tui.model.schema.OP_JOINS`)."""
     input_shapes: str | None
-    """Of the op."""
+    """The input shapes of the op."""
     iteration: int | None
     graph_node: int | None
     """Node of the CUDA graph that it was launched from."""

@@ -77,11 +77,11 @@ class LaunchConfig:
     block: tuple[int, int, int] | None
     """Threads in x, y and z."""
     blocks: int | None
-    """In the grid."""
+    """The number of blocks in the grid."""
     threads_per_block: int | None
     """Product of ``block``."""
     threads: int | None
-    """Of the whole launch."""
+    """The number of threads of the launch."""
     registers: int | None
     """Per thread."""
     static_shared_bytes: int | None
@@ -99,16 +99,16 @@ class LaunchConfig:
     compute_capability: str | None
     sm_count: int | None
     facts_source: str
-    """Where the compute capability is from: file, option, table, unknown."""
+    """The source of the compute capability: file, option, table, unknown."""
     context: int | None
     stream: int | None
     correlation: int | None
     occupancy_pct: float | None
     """Theoretical, an upper bound."""
     blocks_per_sm: int | None
-    """Blocks resident on an SM at once, at most."""
+    """The most blocks resident on an SM."""
     limits: tuple[tuple[str, int | None], ...]
-    """For each of `LIMITS` the blocks that it allows on an SM; None if it does not limit or is not known."""
+    """The blocks on an SM that each of `LIMITS` allows; None if it does not limit or is unknown."""
     limiter: str | None
     """What limits the occupancy: one or several of `LIMITS`, joined by ``and``."""
     waves: float | None
@@ -179,12 +179,12 @@ def _shape(axes: Iterable[int | None]) -> tuple[int, int, int] | None:
 
 
 PROGRAM: Final = "./app"
-"""The placeholder of the program, if the input does not say how it was run."""
+"""The placeholder for the program, if its command is not recorded."""
 
 COMMAND_LIMIT: Final = 400
 """Longer command lines are replaced by the placeholder."""
 NAME_LIMIT: Final = 120
-"""Only this many characters of a name are matched."""
+"""The most characters of a name that are matched."""
 
 MAX_CACHED_NAMES: Final = 4_096
 """The number of cached function names."""
@@ -198,7 +198,7 @@ class ProfilingCommand:
     """A command, with a remark."""
 
     command: str | None
-    """For a shell; None if no tool of NVIDIA's profiles such a launch."""
+    """The shell command; None if no tool of NVIDIA's profiles such a launch."""
     note: str
     """What the count of launches rests on, or why there is no command."""
 

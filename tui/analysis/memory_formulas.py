@@ -32,7 +32,7 @@ _RANKED_TYPES: Final = (
     *("bool", "uint8", "int8", "int16", "int32", "int64"),
     *("float8_e4m3fn", "float8_e5m2", "bfloat16", "float16", "float32", "float64"),
 )
-"""Element types in the order of PyTorch's type promotion, the winning type last."""
+"""Element types in ascending order of PyTorch's type promotion."""
 
 
 def work_of_call(call: Call) -> Work:
@@ -451,7 +451,7 @@ _OF_LISTS: Final[Mapping[str, Model]] = MappingProxyType(
 )
 
 LISTED: Final = tuple(_OF_LISTS)
-"""Ops over lists of tensors, whose element types are in kernel names."""
+"""Ops over lists of tensors, whose element types are in the name of a kernel."""
 
 _MODELS: Final[Mapping[str, Model]] = MappingProxyType(
     {

@@ -33,7 +33,7 @@ class Tool(StrEnum):
 _SIGNS: Final = (
     (Tool.NSYS_STATS, ("nsys-stats", "nsys stats", "nsys_stats")),
     (Tool.NCU, ("ncu", "nsight-compute", "nsight compute")),
-    # TensorRT's own profile says nothing of kernels; Nsight Systems records those of trtexec.
+    # TensorRT's own profile has no kernels; Nsight Systems records those of trtexec.
     (Tool.NSYS, ("nsys", "nsight-systems", "nsight systems", "tensorrt")),
     (Tool.UNITRACE, ("unitrace", "thapi")),
     (Tool.PROTON, ("proton",)),

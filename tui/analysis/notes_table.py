@@ -67,7 +67,7 @@ def notes_frame(notes: Mapping[str, Note], files: Files | None, view: str | None
 
 
 def written_at(note: Note) -> str:
-    """When a note was written."""
+    """Return when a note was written."""
     return datetime.fromtimestamp(note.at).strftime("%Y-%m-%d %H:%M")
 
 

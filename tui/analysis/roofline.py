@@ -307,7 +307,7 @@ def _work_of_calls(profile: Profile) -> pl.DataFrame:
 
 
 def _kernels_of_lists(profile: Profile) -> pl.DataFrame:
-    """Of calls over lists of tensors the first kernel that each launched: row, kernel."""
+    """Return the first kernel of each call over lists of tensors: row, kernel."""
     activities, rows = profile["activities"], op_row_of_activities(profile)
     listed = profile["ops"]["name"].cast(pl.String).is_in(LISTED).fill_null(False).to_numpy()
     at = np.flatnonzero((rows != NONE) & np.append(listed, False)[rows])
@@ -638,7 +638,7 @@ class Roofline:
     covered_pct: float | None
     """Its share of the GPU time of the session."""
     flops: int
-    """Of all calls; what activation checkpointing computes again is not counted again."""
+    """FLOPs of all calls, without recomputation by activation checkpointing."""
     tflops_per_s: float | None
     """FLOPs per second of wall time, in 10^12."""
     mfu_pct: float | None

@@ -234,9 +234,9 @@ class TensorCoreUse:
     eligible_ns: int
     """The time of kernels of eligible ops, or of eligible kernels if no op is recorded."""
     eligible_using_ns: int
-    """Of those: what uses them."""
+    """The part of ``eligible_ns`` that uses them."""
     eligible_unknown_ns: int
-    """Of those, and of what is unknown eligible or not: what is unknown to use them or not."""
+    """The eligible or possibly eligible time whose use of tensor cores is unknown."""
     reason: str
     """Why there are no figures, such as a GPU without tensor cores; empty if there are."""
     untimed: bool
@@ -280,7 +280,7 @@ class TensorCoreUse:
         return 100 * self.eligible_unknown_ns / self._perhaps_ns if self._perhaps_ns else None
 
     _unknown_eligible_ns: int = 0
-    """Of ``eligible_ns``: what is unknown."""
+    """The part of ``eligible_ns`` whose use is unknown."""
     _perhaps_ns: int = 0
     """What is, or may be, eligible."""
 

@@ -175,7 +175,7 @@ class Navigator:
         self._prepared: dict[str, ViewScreen] = {}
         """Views that were made before anyone went to them."""
         self._postponed: Callable[[], None] | None = None
-        """Where a result leads that came while a dialog was open."""
+        """The request for a view that came while a dialog was open."""
 
     # --- the screen stack --------------------------------------------------------------------------------------------
 

@@ -284,7 +284,7 @@ class RowNotes:
     def _step_to(self, screen: ViewScreen, place: RowPlace, step: int) -> None:
         """Move the cursor of each table on the way to a row, each after the previous one has loaded."""
         if isinstance(screen, ShowsComparison) and screen.compared_key[:1] != place.trail[0][2][:1]:
-            # A message said why there is no such comparison.
+            # A message has explained why there is no such comparison.
             return
         pane_id, table, key = place.trail[step]
         pane = next((pane for pane in screen.panes if pane.id == pane_id and pane.spec.name == table), None)

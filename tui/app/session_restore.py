@@ -34,7 +34,7 @@ class SessionRestore:
         self._app, self._options, self._session = parts.app, parts.options, parts.session
         self._navigator, self._views, self._say = parts.navigator, parts.views, parts.say
         self.left: Workspace | None = None
-        """Where the user was when the file was last closed."""
+        """The position at which the file was last closed."""
         self._saved: Workspace | None = None
         """What was written last."""
         self._is_forgotten = False
@@ -234,7 +234,7 @@ class SessionRestore:
             workspace.save(self.files, where)
 
     def _where(self) -> Workspace | None:
-        """Where the user is; None if they have been nowhere, so that what was remembered before stays."""
+        """Return the current position; None if there is none, so that the stored one stays."""
         screen = self._navigator.view_screen
         if self.files is None or self._session.whole_profile is None or screen is None or self._is_forgotten:
             return None

@@ -65,7 +65,7 @@ def is_developing() -> bool:
 
 
 def failure_of(error: Exception | None) -> Exception | None:
-    """Return what failed: of a worker that failed, its cause."""
+    """Return the exception of a failure; for a failed worker, its cause."""
     cause = getattr(error, "error", None) if isinstance(error, WorkerFailed) else None
     return cause if isinstance(cause, Exception) else error
 
@@ -179,7 +179,7 @@ def _are_busy() -> bool:
 
 
 def _attributes() -> list[Any] | None:
-    """How the terminal is set, if there is one."""
+    """Return the attributes of the terminal, if there is one."""
     try:
         return termios.tcgetattr(0)
     except termios.error:

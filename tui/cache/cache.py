@@ -49,7 +49,7 @@ _SETTLED_NS: Final = 2 * 10**9
 """A file modified this recently is not cached: a further change might not alter its modification time."""
 
 _FROM_ELSEWHERE: Final = ("nsys-report",)
-"""Formats whose content comes from another file than the one opened."""
+"""Formats whose content is in another file than the one opened."""
 
 _NICE: Final = 10
 _PATIENCE_SECONDS: Final = 1.0

@@ -352,7 +352,7 @@ class PieceCollector:
             self._new, self._new_rows = [], 0
 
     def frame(self) -> pl.DataFrame:
-        """All rows; columns without values take no memory. Returned once."""
+        """Return all rows once; columns without values take no memory."""
         pieces = [*self._spilled, *self._new]
         self._spilled, self._new = [], []
         if not pieces:

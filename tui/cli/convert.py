@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _INTERRUPTED: Final = 130
 _CHANGE_EVERY_S: Final = 0.2
 _LINE_EVERY_S: Final = 10.0
-"""Where no line can be written over."""
+"""The interval between lines of progress without a terminal."""
 
 _AGAIN: Final = "run the same command to continue: converted files are skipped"
 

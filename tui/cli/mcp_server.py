@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Given = ParamSpec("Given")
 
 HELD: Final = 4
-"""The number of files kept in memory, most recently used."""
+"""The most profiles in memory; the least recently used one is dropped."""
 MAX_BYTES: Final = 40_000
 """The default maximum size of an answer."""
 ROWS: Final = 50
@@ -66,9 +66,9 @@ _OF_FINDING: Final = (
     *("rule", "severity", "problem", "recommendation", "cost_ns", "cost_pct", "cost_basis", "cause", "all_rules"),
     *("session", "view"),
 )
-"""The fields of a finding in `findings`; `explain` returns the others."""
+"""The columns of each finding that `findings` returns; `explain` returns the others."""
 _OF_PROFILE: Final = ("path", "format", "gpu", "duration_ns", "size_bytes", "modified")
-"""The fields of a profile in `profiles`."""
+"""The columns of each profile that `profiles` returns."""
 _OBJECTS: Final = ("numbers", "thresholds", "evidence")
 """Columns of findings that hold JSON."""
 

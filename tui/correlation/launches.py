@@ -132,7 +132,7 @@ _ROWS_AT_ONCE: Final = 1 << 20
 
 
 def parents_and_depths(rows: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
-    """The row of each row's parent and the number of enclosing rows, as `nest`, in bounded memory.
+    """Return the parent and the depth of each row, as `nest`, in bounded memory.
 
     Args:
         rows: With ``pid``, ``tid``, ``start_ns`` and ``duration_ns`` (none of the times null), sorted by start.
@@ -171,7 +171,7 @@ _NO_ROW: Final = np.uint32((1 << 32) - 1)
 
 
 def _rows_of_threads(rows: pl.DataFrame) -> Iterator[npt.NDArray[np.uint32]]:
-    """The row numbers of each thread, in order."""
+    """Yield the row numbers of each thread, in order."""
     blocks = range(0, rows.height, _ROWS_AT_ONCE)
 
     def codes_of(first: int) -> npt.NDArray[np.int64]:

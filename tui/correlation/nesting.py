@@ -46,9 +46,9 @@ class Nesting:
     _order: Ints
     """Indices sorted by thread and start, longer intervals first."""
     _start_keys: Ints
-    """In the order of ``_order``: thread and start in one number."""
+    """Thread and start in one number, in the order of ``_order``."""
     _end_keys: Ints
-    """In the order of ``_order``: thread and end, after overlapping intervals were cut."""
+    """Thread and end, after overlapping intervals were cut, in the order of ``_order``."""
     _parent_in_order: Ints
 
     @property

@@ -268,7 +268,7 @@ class RangeText:
     dtype: str | None = None
     """The types of its tensors, as ``float32, int64``."""
     stack: str | None = None
-    """Of a call site: source lines, innermost first, separated by ``;``."""
+    """The source lines of a call site, innermost first, separated by ``;``."""
     group: str | None = None
     """The call site: modules and functions, outermost first, separated by ``/``; empty at the top level."""
 

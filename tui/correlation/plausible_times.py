@@ -187,7 +187,7 @@ def _report(rows: pl.DataFrame, reason: str, report: Report) -> None:
 
 
 def _span(parts: Mapping[str, pl.DataFrame]) -> tuple[int, int]:
-    """When the first event begins and the last ends."""
+    """Return when the first event begins and the last ends."""
     begin, end = pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("duration_ns")).max()
     ends = pl.concat(rows.select(begin=begin, end=end) for rows in parts.values())
     first_ns, last_ns = ends["begin"].min(), ends["end"].max()

@@ -58,9 +58,9 @@ class ConversionProgress:
 
     files: int
     parts: dict[str, DatasetPart] = field(default_factory=dict)
-    """By file."""
+    """The converted parts by file."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """By file, with the reason."""
+    """The reasons for skipped files, by file."""
     were_there: int = 0
     """The parts that had been converted before."""
     retried: set[str] = field(default_factory=set)

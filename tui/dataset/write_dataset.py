@@ -103,7 +103,7 @@ def _folders(folder: Path) -> list[Path]:
 def _remove_empty(folder: Path) -> None:
     for frame in FRAMES:
         for within in (*_folders(folder / frame), folder / frame):
-            # Not empty, or missing.
+            # The folder is not empty, or missing.
             with suppress(OSError):
                 within.rmdir()
 

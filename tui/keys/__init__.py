@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
 DEFAULT_ACTIONS: Final = (*TABLES, *EVERYWHERE, *LOG, *TIMELINE, *ITERATIONS, *VIEWS)
-"""The actions with default keys."""
+"""Actions with their default keys."""
 
 ACTIONS: Final = list(DEFAULT_ACTIONS)
-"""The actions with current keys."""
+"""Actions with the keys in force."""
 
 DEFAULT_VIEW_ACTIONS: Final = tuple(
     Action(f"view.{one.name}", one.key, f"go('{one.name}')", one.title, f"{one.title}: {one.about}.", Scope.APP, GO)
@@ -49,7 +49,7 @@ DEFAULT_VIEW_ACTIONS: Final = tuple(
 """The actions that open views, which the menu of views shows."""
 
 VIEW_ACTIONS: Final = list(DEFAULT_VIEW_ACTIONS)
-"""The actions with current keys."""
+"""Actions for views with the keys in force."""
 
 FOOTER_KEYS: Final = 6
 """The number of keys in a footer of 80 cells; wider ones show as many as fit."""
@@ -59,9 +59,9 @@ NARROW: Final = 80
 FROM_CELLS: Final = 100
 """From this width on, the footer shows keys that work everywhere."""
 FAR: Final = 20
-"""Actions from this rank on are shown only in such a footer."""
+"""Actions with this footer position or a higher one are shown only in a wide footer."""
 _LAST: Final = ("compare", "command_line", "reload", "views_menu", "help", "leave")
-"""Actions that work everywhere come after those of the view."""
+"""Added to the footer position of actions that work everywhere, so that they come after those of the view."""
 
 
 def footer_keys(methods: Sequence[str], width: int = 80, cells: Mapping[str, int] | None = None) -> list[str]:

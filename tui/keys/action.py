@@ -44,7 +44,7 @@ class Action:
     group: str
     """The heading of its table in the README."""
     footer: int = 0
-    """Its place among the keys of the footer: 1 for what is always there, larger where it gives way; 0: not there."""
+    """The position among the footer's keys: 1 is always shown, higher ones give way; 0: never shown."""
     at_once: bool = False
     """Whether it runs before the next key is handled, and before the focused widget sees it."""
     shown_keys: str = ""

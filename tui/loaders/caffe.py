@@ -83,7 +83,7 @@ def _messages(message: Message, key: str) -> list[Message]:
 
 
 _MAX_PARAMS: Final = 10**15
-"""More parameters than fit into any memory."""
+"""The most parameters of a plausible layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Filter:
     """The weights of a layer: their shape in Caffe's order, and the number of parameters with the bias."""
 
     shape: tuple[int, ...]
-    """Without the bias."""
+    """The shape without the bias."""
     params: int
     """Weights and biases."""
 

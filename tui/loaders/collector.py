@@ -142,7 +142,7 @@ class Collector:
         self.preview = preview or PreviewBuilder()
         """Gets the rows for the preview while they are read."""
         self.sessions: list[Session] = []
-        """In the order in which they were opened."""
+        """The sessions, in the order in which they were opened."""
         self.devices: dict[tuple[int, int], str] = {}
         """Names of GPUs by session and number."""
         self._rows: dict[str, list[dict[str, Value]]] = {name: [] for name in FRAMES}

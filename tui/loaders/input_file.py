@@ -66,7 +66,7 @@ PIECE: Final = 1 << 20
 _ZSTD_INPUT: Final = 512
 """A zstd block of four bytes can hold 128 KiB, so a small input bounds the output."""
 _GZIP_INPUT: Final = 1 << 17
-"""Bytes per step; so many bytes before damage are lost."""
+"""Bytes per step; at most this number of bytes before damage is lost."""
 _GZIP_FORMAT: Final = 31
 """``wbits`` of zlib: the largest window, with the header and checksum of gzip."""
 

@@ -121,7 +121,7 @@ class FileKind:
     """A kind of file that holds no readable profile."""
 
     title: str
-    """With its article, as ``a PNG image``."""
+    """The name with its article, as ``a PNG image``."""
     hint: str = ""
     """How to get at a profile in it, if it can hold one."""
 

@@ -94,7 +94,7 @@ LOADERS: Final[tuple[Loader, ...]] = (
 )
 
 _CERTAIN: Final = 0.95
-"""With this confidence no other loader is asked: only one tool writes such a beginning."""
+"""With this confidence no other loader is probed: only one tool writes such a beginning."""
 _LIKELY: Final = 0.5
 """The least confidence to open a file of a folder."""
 

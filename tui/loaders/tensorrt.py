@@ -199,7 +199,7 @@ class _TrtexecReader:
         return _Profile(self._collector, line, int(match["iterations"]))
 
     def finish(self) -> None:
-        """Nothing is pending."""
+        """Do nothing: nothing is pending."""
 
 
 TENSORRT_LOG: Final = TextFormat(LOG_FORMAT, rb"=== Profile \([0-9]+ iterations ?\) ===", _TrtexecReader)

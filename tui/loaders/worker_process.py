@@ -357,7 +357,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _run_program(command: Sequence[str]) -> int:
-    """In the process that `running_program` starts: run the program and return its exit status."""
+    """Run the program in the process that `running_program` starts, and return its exit status."""
     # SIGTERM is sent to the process group: this process stays, to send SIGKILL if the program does not end.
     signal.signal(signal.SIGTERM, lambda *_: None)
     threading.Thread(target=_end_with_parent, daemon=True).start()

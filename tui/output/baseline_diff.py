@@ -32,7 +32,7 @@ ROWS: Final = 15
 """The number of rows of GPU work in text and Markdown; JSON has all."""
 MAX_NAME: Final = 48
 UNSURE: Final = 3
-"""The number of undecided changes that are listed."""
+"""The most uncertain changes that are listed."""
 HEADINGS: Final = ("", "Baseline", "Candidate", "Change", f"{LEVEL:.0%} interval", "")
 _KEY: Final = ("what", "name")
 NOISE: Final = "may be noise"

@@ -27,7 +27,7 @@ NEEDED: Final = {
     "xlsx": ("xlsxwriter", "excel", "Excel files"),
     "pdf": ("reportlab.pdfgen.canvas", "pdf", "PDF files"),
 }
-"""The module of each format, the extra of proftui that installs it, and its purpose."""
+"""For each such format the module, the extra of proftui that installs it, and its purpose."""
 
 
 def load_writer(format_name: str) -> ModuleType:
@@ -150,7 +150,7 @@ def _header_part(text: str) -> str:
 
 
 MAX_ROWS: Final = 20_000
-"""The maximum number of rows, which are hundreds of pages."""
+"""Hundreds of pages; more are not useful."""
 
 PAGE: Final = (841.89, 595.28)
 """A4, landscape, in points."""
@@ -179,7 +179,7 @@ class PdfPage:
     headings: str
     lines: tuple[str, ...]
     shaded: tuple[bool, ...]
-    """For each line whether it belongs to every other row."""
+    """Whether each line belongs to a shaded row, which is every second one."""
 
 
 def write_pdf(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None) -> None:

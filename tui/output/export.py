@@ -19,7 +19,7 @@ from tui.model.errors import ProftuiError
 from tui.text import MARK, plain
 
 NAMED: Final = 3
-"""Up to this number of files are listed; otherwise the first and their number."""
+"""The most files that are named; of more the first one and their number."""
 
 
 def _now() -> datetime:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tui.output.text_table import WrittenColumn
 
 MAX_ROWS: Final = 1_000
-"""The maximum number of rows of a table on a page; the title gives the number of others."""
+"""Rows of a table on a page; the title gives the number of the others."""
 
 _LONG: Final = 16
 """The minimum length of a text that may be wrapped."""
@@ -132,7 +132,7 @@ def prose(words: str) -> str:
 
 _NAME: Final = re.compile("`([^`]+)`")
 _NO_CHARACTERS: Final = {0xFFFE: "·", 0xFFFF: "·"}
-"""Not allowed in a page that is read as XML."""
+"""Characters that are invalid in XML."""
 
 
 def page(title: str, sections: Iterable[tuple[str, str]], *, lead: str = "", footer: str = "") -> str:

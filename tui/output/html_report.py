@@ -68,7 +68,7 @@ USE_COLORS: Final = dict(
 )
 _CATEGORIES: Final = ("tensor", "other", "unknown", "memory", "dataloader", "io", "cpu", "idle")
 CATEGORY_COLORS: Final = dict(zip(Category, (f"kind-{name}" for name in _CATEGORIES), strict=True))
-"""The colors of uses of wall time; uses of iterations have the same order."""
+"""The colors of the categories of wall time, and of the uses of iterations, in the same order."""
 GROUPS: Final = 8
 """The number of colors of parts by size."""
 MAX_CHARTS: Final = 4

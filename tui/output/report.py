@@ -39,7 +39,7 @@ OF_ITERATIONS: Final = frozenset({"iterations", "kernels-by-iteration", "kernels
 
 
 TREE: Final = {"parent", "level"}
-"""Columns of tree rows, whose names are indented in text."""
+"""Columns of trees: as text, their names are indented."""
 
 MARKDOWN_WIDTH: Final = 100
 """The width of drawings in Markdown."""
@@ -71,7 +71,7 @@ class Style:
 
 
 MAX_LANES: Final = 40
-"""The maximum number of lanes drawn for a session; the deepest are left out first. The table has all."""
+"""The most lanes of a session in a picture; the deepest ranges and ops are dropped first."""
 MAX_LABEL: Final = 0.35
 MIN_CELLS: Final = 20
 

@@ -179,7 +179,7 @@ class SavedNotes:
     """What was written on rows of some files."""
 
     notes: Mapping[str, Note]
-    """By the ids of their rows."""
+    """Notes by the ids of their rows."""
     files: Files | None
 
     def rows(self, view: str | None = None) -> pl.DataFrame:

@@ -26,7 +26,7 @@ class Selection:
     """What is wanted of a table."""
 
     filter: str = ""
-    """In the filter language; rows that do not match are left out."""
+    """The filter; rows that do not match are left out."""
     sort: str = ""
     """Columns with commas between, ``-`` before one for largest first; empty: as the table comes."""
     columns: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ def _unfolded(frame: pl.DataFrame, spec: TableSpec, forest: Forest, wanted: Sele
 
 
 def tree_paths(keys: pl.Series) -> pl.Series:
-    """What ``--unfold`` takes for the rows of a tree instead of their keys: without session and kind.
+    """Return the paths that ``--unfold`` accepts for the rows of a tree: without session and kind.
 
     >>> import polars as pl
     >>> tree_paths(pl.Series(["0/backward/aten::relu/group", "0//group"])).to_list()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 GAP: Final = "  "
 MIN_NAME: Final = 24
 NAME_SHARE: Final = 0.4
-"""The share of the line that the name keeps, or its full width."""
+"""The minimum width of the name: this number of cells, or this share of the line."""
 TEXT_WIDEST: Final = 32
 """The maximum width of a text column other than the name, unless there is spare room."""
 _TEXTS: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL)

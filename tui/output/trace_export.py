@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 EXACT: Final = 1 << 52
-"""Up to this number of nanoseconds, a double holds microseconds with three decimals exactly."""
+"""The largest time in nanoseconds that a double represents exactly as microseconds with three decimals."""
 BLOCK: Final = 100_000
 """Events written at a time."""
 OVERLAPPING: Final = 1_000_000
@@ -100,9 +100,9 @@ class _Track:
     name: str
     """stream 7, thread 412, ops."""
     number: int
-    """Of the stream or thread."""
+    """The number of the stream or thread."""
     rows: pl.DataFrame
-    """Of `_EVENT` columns, by start, those that last longer first."""
+    """Rows with `_EVENT` columns, by start, longer ones first."""
 
 
 _EVENT: Final = ("name", "category", "start_ns", "duration_ns", "args", "correlation")

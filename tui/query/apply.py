@@ -241,7 +241,7 @@ class Applied:
     """What those hold of the table's weight."""
 
     matches: pl.Series = field(default_factory=_no_rows)
-    """Where the find's hits are among the shown rows: positions from 0 (UInt32), ascending."""
+    """Positions of search hits among the shown rows, from 0 (UInt32), ascending."""
 
     sort: Sort = ()
     """The order in force: columns that the frame does not have are left out."""

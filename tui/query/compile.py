@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from tui.model.table_spec import TableSpec
 
 Predicate = Callable[[texts.TextRows], pl.Series]
-"""Maps a frame to one boolean for each row, never null."""
+"""A function from a frame to one boolean per row, never null."""
 
 _SIGNS: Final = {
     Operator.CONTAINS: "=",
@@ -73,7 +73,7 @@ class Query:
     """A query that has been understood."""
 
     text: str
-    """As it was typed."""
+    """The text as typed."""
 
     node: Node
     """Its tree."""

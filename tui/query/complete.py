@@ -38,7 +38,7 @@ _PLAIN_NAME: Final = r"[^\W\d][\w.%]*"
 """A name that needs no quotes."""
 
 _LONGEST: Final = 200
-"""The maximum length of an offered value."""
+"""The most characters of a suggested value."""
 
 
 class Offer(StrEnum):

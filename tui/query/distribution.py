@@ -21,7 +21,7 @@ BINS: Final = 12
 MAX_VALUES: Final = 200
 """The maximum number of values of texts."""
 LOGARITHMIC_FROM: Final = 100
-"""From this ratio of the largest to the smallest number on, bins are logarithmic."""
+"""If the largest number is this multiple of the smallest, the widths of bins grow by a constant factor."""
 COUNTED: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.FLAG, ColumnKind.NUMBER)
 """Kinds whose distinct values are counted."""
 

@@ -28,7 +28,7 @@ CODED_FROM: Final = 20_000
 REPEATED: Final = 4
 """The minimum average number of occurrences of a text for which that pays."""
 MAX_CACHED_ORDERS: Final = 6
-"""The number of cached orders of a frame, which take four bytes a row each."""
+"""The most cached orders of a frame: four bytes per row each, plus positions of the one searched last."""
 
 
 class ColumnFacts:
@@ -281,7 +281,7 @@ SMALL_PCT: Final = 1.0
 SAMPLED: Final = 1 << 14
 """The size of the sample that estimates where small weights end."""
 NEAR: Final = 0.9
-"""Weights below this share of the estimate are summed without sorting."""
+"""The part of the estimated bound below which weights are summed without sorting."""
 
 
 def total_of(frame: pl.DataFrame, weight: str, excluded_sessions: Collection[int] = ()) -> int | float | None:

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from tui.model.columns import ColumnKind
 
 MAX_LENGTH: Final = 1_000_000
-"""In characters: the name of a kernel, which a filter may hold, can have some 100,000."""
+"""The most characters: a kernel name in a filter can have some 100,000."""
 
 MAX_TOKENS: Final = 4_000
 MAX_DEPTH: Final = 50
-"""Of parentheses and ``!`` inside each other."""
+"""The most nested parentheses and ``!``."""
 
 _HALF: Final = re.compile("[\ud800-\udfff]")
 """What is left of a pasted character that was not UTF-8; no name of a profile holds it."""

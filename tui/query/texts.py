@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 TextTest = Callable[[pl.Series], pl.Series]
-"""From strings to booleans of the same length; null if the string is."""
+"""A function from strings to booleans of the same length; null for null."""
 
 _MAX_CONTAINED: Final = 2_000
 """Characters: searching for a long text that repeats itself takes the product of both lengths."""
 
 _FEW_CODES: Final = 8
-"""Up to so many texts are compared one by one, which takes less time than looking up whether each is wanted."""
+"""Up to this number of texts, comparing each is faster than a lookup."""
 
 _MAX_FUZZY: Final = 200
 """Characters: each costs a loop of the automaton."""

@@ -77,7 +77,7 @@ class Compare:
     quoted: bool = False
     """Whether it is in quotes: then it is case-sensitive, never "unknown" and never a range."""
     span: Span = field(default=(0, 0), compare=False)
-    """Of the value."""
+    """The position of the value."""
     column_span: Span = field(default=(0, 0), compare=False)
 
 
@@ -159,7 +159,7 @@ UNITS: Final[Mapping[ColumnKind, Mapping[str, int]]] = MappingProxyType(
         ColumnKind.RATIO: {"x": 1, "×": 1},
     }
 )
-"""For each kind of column its units in lower case, with what one of them is in base units."""
+"""The units of each kind of column in lower case, with their size in base units."""
 
 BASE_UNIT: Final[Mapping[ColumnKind, str]] = MappingProxyType(
     {
@@ -190,7 +190,7 @@ _NUMBER: Final = re.compile(
     re.DOTALL,
 )
 _MAX_DIGITS: Final = 400
-"""More than any float of the frames needs; a longer number is a mistake."""
+"""The most digits of a number; a longer number is a mistake."""
 
 _SHOWN: Final = 40
 """Cells of what was typed that an error repeats."""
@@ -203,7 +203,7 @@ class Quantity:
     """A number of a query."""
 
     value: Fraction | float
-    """In base units; a float only where it is not finite."""
+    """The value in base units; a float only if it is not finite."""
 
     reading: str
     """How it was understood: ``1.5 ms``."""
@@ -214,7 +214,7 @@ class Share:
     """What ``%`` is taken of in a column that is no percentage itself."""
 
     total: int | float
-    """In base units."""
+    """The total in base units."""
     unit: str
     """Their name, as ``ns``; empty for counts."""
 
@@ -291,7 +291,7 @@ Bound = Fraction | float
 """A float only where it is not finite."""
 
 _BEYOND: Final = 2**200
-"""More than any integer type holds: what an infinite bound is among integers."""
+"""The replacement of an infinite bound for integers: more than any integer type holds."""
 
 
 @dataclass(frozen=True, slots=True)

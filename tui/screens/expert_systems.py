@@ -250,7 +250,7 @@ class ExpertSystemsScreen(ViewScreen):
         super().__init__()
         self._shown = FOLDED_TABLE
         self._paths: dict[int | None, pl.DataFrame] = {}
-        """The critical paths of `_paths_of`, by session, as far as they have been looked at."""
+        """The result of the critical path for findings of `_paths_of`, by session and evidence."""
         self._paths_of: Profile | None = None
 
     def compose_body(self) -> Iterable[Widget]:

@@ -68,7 +68,7 @@ class Navigation(Protocol):
         """Show a line of the input in the log."""
 
     def widgets_made(self) -> None:
-        """A view has made widgets that it keeps."""
+        """Note that a view has created widgets that it keeps."""
 
 
 class NoteKeeping(Protocol):
@@ -88,7 +88,7 @@ class NoteKeeping(Protocol):
         """Return the place of something that is in no table."""
 
     def note_origin(self, note: Note) -> str:
-        """When a note was written."""
+        """Return when a note was written."""
 
     def write_note(self, place: RowPlace, words: str) -> None:
         """Open the dialog for a note on something that is in no table."""

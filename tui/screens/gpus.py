@@ -326,7 +326,7 @@ class GpuBar:
 
     label: str
     parts_ns: tuple[int, int, int, int]
-    """As `PARTS`: they add up to the wall time."""
+    """The times of `PARTS`, which add up to the wall time."""
     busy_pct: float | None
 
 

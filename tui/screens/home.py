@@ -174,14 +174,14 @@ class HomeScreen(Screen[None]):
         super().__init__()
         self._folder, self._note = folder, note
         self._found: dict[str, FoundProfile] = {}
-        """By their keys."""
+        """The profiles by key."""
         self._left_out = ""
         self._is_searching = True
         self._is_looking = False
         self._looked: set[str] = set()
-        """The profiles whose figures were looked for."""
+        """The profiles whose figures have been searched."""
         self._current = ""
-        """The profile under the cursor, whose figures are looked for first."""
+        """The profile under the cursor, whose figures are searched first."""
         self._opening = ""
 
     @property

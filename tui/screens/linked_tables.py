@@ -180,7 +180,7 @@ class Level:
     """Its share of the height, where several levels are shown."""
 
     spec_for: Callable[[Profile], TableSpec] | None = None
-    """Where the columns depend on what the input holds: the table for a profile."""
+    """A function that adapts the columns to a profile."""
 
 
 def registered_level(name: str) -> tuple[TableSpec, Callable[[Profile, Mapping[str, Row]], pl.DataFrame]]:
@@ -222,7 +222,7 @@ class LinkedTables(ViewBody):
         self._rows_of: dict[str, pl.DataFrame] = {}
         """The rows that each level shows, by its name."""
         self._was_fed: set[str] = set()
-        """The levels that have had rows: they keep their lines where a row has nothing below it."""
+        """The levels that have had rows: they keep their lines if a row has nothing below it."""
         self._fill_request = 0
         self._filling: Level | None = None
         """The level whose rows are being made; those from it on show what has been selected before."""

@@ -84,7 +84,7 @@ class MemoryCurve:
     last_ns: int | None
     """None: the input has the order of events, no times."""
     most: Callable[[int], npt.NDArray[np.float64]]
-    """For a number of steps, the most that was allocated in each."""
+    """A function from a number of steps to the maximum allocated bytes in each."""
     marks: tuple[tuple[int, int], ...]
     """Number and start of each iteration."""
 

@@ -39,7 +39,7 @@ class Tab:
     """One tab of a view."""
 
     name: str
-    """As ``ranks``."""
+    """The name, as ``ranks``."""
     title: str
     """Its name for people."""
     levels: tuple[Level, ...]
@@ -154,7 +154,7 @@ class TabbedTables(ViewBody):
         """Show why rows could not be computed."""
         self.tables.show_failure(words)
 
-    # --- what stands above the tables --------------------------------------------------------------------------------
+    # --- lines above the tables --------------------------------------------------------------------------------------
 
     def _show_head(self) -> None:
         head, profile = self.query_one(HeadLines), self.view.profile

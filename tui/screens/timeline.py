@@ -214,7 +214,7 @@ class TimelineScreen(ViewScreen):
             self._session = session
             self._take(self.profile, shown_lanes(self.profile, session))
 
-    # --- what is said ------------------------------------------------------------------------------------------------
+    # --- status lines -------------------------------------------------------------------------------------------------
 
     @on(TimelineView.Resized)
     def _resized(self) -> None:

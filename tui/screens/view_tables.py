@@ -41,7 +41,7 @@ class ViewTable:
     """A table of a view."""
 
     name: str
-    """As ``launches``."""
+    """The name, as ``launches``."""
     spec: TableSpec
     rows: pl.DataFrame
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 MAX_NOTES: Final = 1_000
 """The maximum number of notes on one set of files; more are refused rather than evicted."""
 MAX_CHARACTERS: Final = 2_000
-"""Of one note."""
+"""The most characters of a note."""
 MAX_LINES: Final = 40
-"""Of one note."""
+"""The most lines of a note."""
 MAX_WORDS: Final = 400
 """The longest label of a row, in characters."""
 LATEST: Final = 2**37
@@ -34,7 +34,7 @@ class RowPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
     """A row of a table of a view."""
 
     view: str
-    """As `tui.views.View.name`."""
+    """The view, as `tui.views.View.name`."""
     level: str
     """The part of the view to focus, as `tui.model.history.Place.level`."""
     trail: tuple[tuple[str, str, Key], ...]

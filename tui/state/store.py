@@ -28,7 +28,7 @@ class Document:
     """The content of a document."""
 
     entries: dict[str, object]
-    """By key, oldest first; not validated. Empty if there is no document."""
+    """The entries by key, oldest first; not validated. Empty if there is no document."""
     warning: str = ""
     """Why it could not be used, for the user; empty if it was used or there is none."""
     is_foreign: bool = False

@@ -48,11 +48,11 @@ _LIBRARY: Final = re.compile(
     r"|(?:Cudnn|Cublas|Miopen|Mkldnn|Native|(?:Flash|Efficient)(?=Attention))(?=[A-Z]\w*Backward[0-9]*$)"
 )
 _OVERLOAD: Final = re.compile(r"(?<=Backward)[0-9]+$")
-"""PyTorch numbers the derivatives of an op's overloads; before 1.9 a single one had no number."""
+"""The overload number of a derivative in PyTorch; before 1.9 a single overload had none."""
 _SPLIT: Final = re.compile(r"(?<=convolution_backward)_(?:input|weight)$")
-"""Names of PyTorch before 1.11, which computed the two gradients separately."""
+"""The two gradients of PyTorch before 1.11, which computed them separately."""
 _INSTANCE: Final = re.compile(r"_[0-9]+(?=/|$)|(?<=\w)\.[0-9]+$|\[[0-9]+\]$")
-"""Numbers of instances as in TensorFlow and ONNX (``Conv2D_1/BiasAdd``), XLA (``fusion.12``), DLProf (``relu[2]``)."""
+"""Instance numbers of TensorFlow and ONNX (``Conv2D_1/BiasAdd``), XLA (``fusion.12``) and DLProf (``relu[2]``)."""
 
 
 def kernel_family(name: str) -> str:
@@ -132,7 +132,7 @@ _SHOWN: Final = (
 
 
 _TIMED_LAUNCHES: Final = pl.col("launches") - pl.col("untimed_launches").fill_null(0)
-"""In tables of ops: the launches whose duration is known."""
+"""The column with the number of launches of known duration, in tables of ops."""
 
 
 def _spec(name: str, title: str, *by: str, key: tuple[str, ...] = (), pinned: str = "name") -> TableSpec:
@@ -574,4 +574,4 @@ PARTS: Final = (
     CompareTable(CHANGED_FINDINGS, lambda sides, how: changed_findings(sides, gpu=how.gpu)),
     CompareTable(CHANGED_MEMORY, lambda sides, _: changed_memory(sides), has_snapshots),
 )
-"""The tables of a comparison, in the order in which they are shown."""
+"""The tables, in display order."""

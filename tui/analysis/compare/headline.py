@@ -397,9 +397,9 @@ JUDGED: Final = (OF_ITERATIONS, "span_ns", "gpu_ns", "kernel_ns")
 MIN_SPREAD: Final = 4
 """The minimum number of iterations for a middle half."""
 DEFAULT_PCT: Final = 5.0
-"""The default limit of how much slower a candidate may be."""
+"""The largest slowdown of a candidate that passes by default."""
 MATTERS_PCT: Final = 1.0
-"""Other times that grew by less than this share of the judged one are not listed."""
+"""Other times are named only if they grew by at least this share of the judged one."""
 UNCHANGED_PCT: Final = 1.0
 """Smaller differences count as no change."""
 _POINTS: Final = 3.0
@@ -455,7 +455,7 @@ def judge(figures: Sequence[Figure], than_pct: float) -> Judgment | None:
     known = [by_name[name] for name in JUDGED if name in by_name and by_name[name].delta_pct is not None]
     if not known:
         return None
-    # Of one iteration the average is the median.
+    # The average of a single iteration is its median.
     own = (known[0].baseline, known[0].candidate)
     others = [
         figure

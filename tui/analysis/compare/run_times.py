@@ -42,7 +42,7 @@ SCHEMA: Final = pl.Schema(
 """Times of a run: of an iteration, or of the whole run if ``iteration`` is null."""
 
 LEVEL: Final = 0.90
-"""The confidence level of intervals: a change is above the lower end with 95%."""
+"""The confidence level: with 95% certainty a change is above the lower end of its interval."""
 REPLICATES: Final = 1_000
 MAX_DRAWN: Final = 60
 """Iterations of a run that are sampled in a replicate."""
@@ -51,14 +51,14 @@ SEED: Final = 20_261
 MIN_SHARE: Final = 0.01
 """Kernels below this share of GPU time on both sides are not judged."""
 MIN_COMMON: Final = 5
-"""With fewer kernels, no common change is computed."""
+"""The minimum number of kernels for a common change to be estimated."""
 STUDENT: Final = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
 """The 95% quantiles of Student's t by degrees of freedom, from 1."""
 NORMAL: Final = 1.645
 MAX_FREEDOM: Final = 1_000
 """From this many degrees of freedom on, a variance counts as known."""
 BATCH: Final = 250
-"""Replicates that are sampled at once."""
+"""Replicates that are drawn together."""
 
 
 def run_times(profile: Profile, run: int, file: str) -> pl.DataFrame:
@@ -131,7 +131,7 @@ class Change:
     """Nanoseconds."""
     candidate: ConfidenceInterval
     change_pct: ConfidenceInterval
-    """In percent of the baseline."""
+    """The change in percent of the baseline."""
     share: float
     """The share of the GPU time, on the side where it is larger; 1 for times that are not GPU work."""
 
@@ -155,7 +155,7 @@ class RunComparison:
     work: tuple[Change, ...]
     """GPU work by name, the largest change in time first; what all of it has in common is taken out."""
     common_pct: float | None
-    """By how much GPU work by name changed in common; None if it is not taken out."""
+    """The common change of GPU work by name, in percent; None if it is not removed."""
     unmatched: tuple[tuple[str, ...], tuple[str, ...]]
     """Names of at least `MIN_SHARE` that are on the baseline's side alone, and on the candidate's."""
 
@@ -276,7 +276,7 @@ class _Noise:
     """By how much the time of a kernel differs from run to run."""
 
     deviation: float
-    """Of the logarithm of its time."""
+    """The standard deviation of the logarithm of the time."""
     freedom: float
     """Degrees of freedom of this estimate."""
 

@@ -31,7 +31,7 @@ class Side:
     profile: Profile
     """What is compared: of a comparison per iteration the work within counted iterations alone."""
     iterations: tuple[tuple[int, int], ...]
-    """Of each session how many iterations; empty where whole runs are compared."""
+    """The number of iterations of each session; empty if whole runs are compared."""
     whole: Profile
     """The given profile, including work outside of iterations."""
     left_out_ns: int

@@ -53,7 +53,7 @@ class KernelSequence:
     line: Timeline
     """All work of the GPU."""
     places: Ints
-    """Where they are in it."""
+    """The positions of the kernels in ``line``."""
     names_of_all: npt.NDArray[np.uint32]
     """A number for the name of each row of ``activities``; of rows without a name the largest."""
     kinds_of_all: npt.NDArray[np.int8]

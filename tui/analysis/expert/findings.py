@@ -49,7 +49,7 @@ for _module in iter_modules(rules.__path__):
     import_module(f"{rules.__name__}.{_module.name}")
 
 _FAMILIES: Final = "QUTCALPI"
-"""The first letters of ids, in the order of evaluation."""
+"""The first letters of rule ids, in order: rules that use others come after them."""
 
 RULES: Final = tuple(
     sorted(declared_rules().values(), key=lambda rule: (_FAMILIES.index(rule.id[0]), int(rule.id[1:])))
@@ -112,11 +112,11 @@ SMALL_PCT: Final = 1.0
 NEGLIGIBLE_PCT: Final = 0.05
 """Findings below this share of the wall time, and ten times this share of GPU time, are not shown."""
 _UNKNOWN_PCT: Final = {Severity.ERROR.value: 101.0, Severity.WARNING.value: 1.0}
-"""The rank of findings of unknown cost among those with a known share, by severity."""
+"""The rank of findings with unknown cost, as a share of the wall time, by severity."""
 _SUMMARIES: Final = ("U3", "U8", "U10", "L8", "L9", "I10")
-"""Rules that summarize others of the same cause, which come first."""
+"""Rules that summarize what others of the same cause explain: they are never listed first."""
 HOT_KERNEL: Final = "P10"
-"""The rule that finds most of the GPU time in one kernel; how much could be saved is unknown."""
+"""The rule about most GPU time in one kernel, whose possible savings are unknown."""
 MANY: Final = 200_000
 """From this number of rows on, two threads pay."""
 
@@ -391,13 +391,13 @@ def _sort_by_cause(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 FEW: Final = 3
-"""If there are more rules, the table shows their number."""
+"""The most rules that are named in the table; of more, the number is shown."""
 
 FOLDED: Final = "folded"
-"""The ``state`` of rows that represent several others."""
+"""The ``state`` of summary rows, which replace several rows, or are above them."""
 
 SAME_CAUSE: Final = "same cause"
-"""The ``verdict`` of a row for findings whose cause already has a row."""
+"""The ``verdict`` of the summary row of findings whose cause already has a row."""
 
 FOLDED_TABLE: Final = "table"
 """The name of the table with a row for each cause."""
@@ -407,7 +407,7 @@ UNFOLDED: Final = "all_rules"
 """The name of the table with a row for each finding and rule."""
 
 PARTLY_APPLICABLE: Final = "partly applicable"
-"""The verdict of rules that apply only to some sessions."""
+"""The label of rules that apply to some sessions only."""
 
 SESSION_CELLS: Final = 9
 """Width of the session column, with the blanks before it."""

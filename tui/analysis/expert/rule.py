@@ -28,7 +28,7 @@ class Limit:
     """One threshold of a rule."""
 
     name: str
-    """As ``busy_pct``: the unit is in the name."""
+    """The name with its unit, as ``busy_pct``."""
     value: float
     says: str
     """The name of the value that is compared."""
@@ -41,9 +41,9 @@ class Limits:
     """All thresholds, and the severities that the user gave."""
 
     limits: Mapping[str, Mapping[str, Limit]]
-    """By rule and name."""
+    """The thresholds by rule and name."""
     severities: Mapping[str, str]
-    """By rule: one of `Severity`, or `OFF`."""
+    """The severity by rule: one of `Severity`, or `OFF`."""
     source: str = SHIPPED
     """The user's file, if there is one."""
 
@@ -182,7 +182,7 @@ class Family(StrEnum):
 
 Number = int | float | str | None
 EVIDENCE_ROWS: Final = 10
-"""The maximum number of evidence rows of a finding."""
+"""The most rows of evidence in a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +204,9 @@ class Found:
     view: str = ""
     """The view that shows them (`tui.views`), or empty."""
     filter: str = ""
-    """In the filter language: what keeps them in the main table of that view."""
+    """The filter for the rows behind it in the main table of the view."""
     severity: Severity | None = None
-    """Where it is another than the rule's own."""
+    """The severity, if it differs from the rule's own."""
     part: str = ""
     """The part of that view which holds them, where it has several; empty: the first."""
     cause: str = ""
@@ -241,9 +241,9 @@ class Rule:
     """One thing to look for."""
 
     id: str
-    """As ``U1``."""
+    """The id, as ``U1``."""
     name: str
-    """As ``gpu-low-util``."""
+    """The name, as ``gpu-low-util``."""
     title: str
     """What it finds, in a few words."""
     family: Family
@@ -251,7 +251,7 @@ class Rule:
     needs: tuple[Need, ...]
     formula: Formula
     link: str
-    """Where to read more, or empty."""
+    """A link to more information, or empty."""
     across: bool = False
     """It compares the sessions of a profile; the others look at one session at a time."""
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 GRAPH_SHARE_PCT: Final = 5.0
-"""If more of the kernel time is in whole CUDA graphs, the other kernels are not representative."""
+"""If whole CUDA graphs take more of the kernel time, the other kernels do not represent the run."""
 
 SETTLED: Final = 0.5
-"""If less than this share of the time is known (occupancy, verdicts), a rule does not apply."""
+"""If a figure (occupancy, verdicts) is known for less of the time, the rule does not apply."""
 
 
 def gpu_work(case: Case) -> str:

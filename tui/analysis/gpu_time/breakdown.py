@@ -84,7 +84,7 @@ class _Host:
     first_ns: int
     last_ns: int
     sets: dict[Category, IntervalSet]
-    """Without the categories that the input does not record."""
+    """The intervals of each category that the input records."""
 
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "ranges")
@@ -342,7 +342,7 @@ def utilization(profile: Profile) -> pl.DataFrame:
 
 
 CHUNKS: Final = 30
-"""As in the GPU time utilization rule of Nsight Systems."""
+"""The default number of chunks, as in Nsight Systems' rule of GPU time utilization."""
 LOW_PCT: Final = 50.0
 
 _OVER_TIME_SCHEMA: Final = pl.Schema(

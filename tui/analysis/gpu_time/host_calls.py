@@ -60,7 +60,7 @@ TITLES: Final = {
     ApiClass.LOADING: "code loading",
     ApiClass.OTHER: "other call",
 }
-"""The titles in tables."""
+"""The titles of the classes in tables."""
 
 _PATTERNS: Final = (
     (ApiClass.SYNC, re.compile(r"Synchronize|(?:Event|Signal)Wait|hsa_signal_wait")),

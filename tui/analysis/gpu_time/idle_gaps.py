@@ -61,7 +61,7 @@ class _Edges:
     closed: Ints
     """Latest end of all work before each gap, and of all work."""
     after: Ints
-    """As in `IdleGaps`."""
+    """The index of the following work, as in `IdleGaps`."""
 
 
 @once_per_profile("activities", "sessions")
@@ -167,7 +167,7 @@ OTHER_WAIT: Final = "other"
 """The next work was already launched and waited for a dependency, or its launch was in flight."""
 
 KERNEL_WAIT_NS: Final = 30
-"""As in Holistic Trace Analysis."""
+"""The limit of Holistic Trace Analysis."""
 FEW: Final = 64
 """Up to this number of gaps, the previous work is searched for each."""
 MICRO_NS: Final = 10_000

@@ -19,7 +19,7 @@ BLOCK: Final = 1 << 16
 """Rows that are examined together."""
 
 FEW_STREAMS: Final = 16
-"""With more streams, rows are sorted by stream in one pass."""
+"""With more streams, rows are sorted by stream instead of searched once per stream."""
 
 NEVER: Final = int(np.iinfo(np.int64).min)
 FOREVER: Final = int(np.iinfo(np.int64).max)

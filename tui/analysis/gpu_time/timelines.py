@@ -201,7 +201,7 @@ def _parts(activities: pl.DataFrame) -> Iterator[tuple[tuple[int, int | None], I
     rows = activities.select("session", "device", "start_ns", "duration_ns", row=pl.int_range(pl.len()))
     for times in partition_by_session(rows).values():
         known = not times["start_ns"].null_count() and not times["duration_ns"].null_count()
-        # Where all are known the times are those of the frame, not a copy.
+        # If all times are known, use those of the frame without a copy.
         timed = times if known else times.drop_nulls(["start_ns", "duration_ns"])
         gpus = distinct_rows(timed, ("session", "device"))
         if gpus.height == 1:
@@ -377,7 +377,7 @@ class Concurrency:
     length_ns: int
     """How long two or more were active."""
     max_concurrent: int
-    """The most that were active at once; one that ends as another starts is not on with it."""
+    """The maximum number of concurrent activities; one that ends as another starts does not overlap it."""
 
 
 def concurrency(line: Timeline, chosen: Flags) -> Concurrency:

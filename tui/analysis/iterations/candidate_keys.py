@@ -182,7 +182,7 @@ KEY_CHOICES: Final = TableSpec(
 )
 
 _KINDS: Final = ("op", "range", "kernel", "API call")
-"""If a name has several kinds, the first of these is the key."""
+"""The kinds of keys; if a name is of several kinds, the first one counts."""
 
 
 def key_choices(profile: Profile) -> pl.DataFrame:

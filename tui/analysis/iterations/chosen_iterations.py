@@ -45,7 +45,7 @@ def select_iterations(profile: Profile, wanted: Aggregation) -> Profile:
         raise ProftuiError(
             f"there is no {_request_text(wanted)} here", _existing_range(whole_profile.steps, whole_profile["sessions"])
         )
-    # A run that is one iteration is kept as it is, with what was summed over it.
+    # A run of one iteration stays unchanged, with its summaries.
     uncut = steps.filter(pl.col("source") == "whole run")["session"]
     frames = dict(whole_profile.frames)
     wanted_of = None if wanted.phase is None else steps

@@ -130,7 +130,7 @@ def _with_periods(rows: pl.DataFrame, activities: pl.DataFrame) -> pl.DataFrame:
     """
     timed = pl.col("iteration").is_not_null() & pl.col("duration_ns").is_not_null()
     ordered = rows.filter(timed).sort("session", "start_ns")
-    # In sessions that record no iterations all work is outside of them.
+    # In sessions without recorded iterations, all work is outside.
     marked = activities if ordered.height else activities.clear()
     outside = (
         marked.lazy()
@@ -260,11 +260,11 @@ class Iterations:
     """The iterations of all sessions."""
 
     table: pl.DataFrame
-    """As `tui.model.profile.Profile.steps`."""
+    """The iterations, as `tui.model.profile.Profile.steps`."""
     numbers: pl.Series | None
     """The iteration of each activity, where it differs from the frame ``activities``."""
     sources: Mapping[int, str]
-    """For sessions whose iterations are not recorded: how they were found, as text."""
+    """How iterations were found, for sessions that do not record them."""
 
 
 def iterations(profile: Profile) -> pl.DataFrame:

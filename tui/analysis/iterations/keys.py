@@ -38,7 +38,7 @@ _PLACES: Final = (
     ("kernel", "activities", "short_name"),
     ("API call", "api_calls", "name"),
 )
-"""The kinds of a key, with frame and column; if a name has several kinds, the first one counts."""
+"""Kind, frame and column of possible keys; if a name is of several kinds, the first one counts."""
 
 LOOP: Final = "loop"
 """The kind of a key that is a loop, such as ``loop of 1605 launches``: each round is an iteration."""
@@ -49,7 +49,7 @@ _NAMES_LISTED: Final = 5
 _LONGEST: Final = 60
 """The maximum width of a name in a sentence."""
 _COMPARED: Final = 5000
-"""The number of names, each up to a length of 200, that are compared with an unknown key."""
+"""The most names that are compared with a misspelled key, each up to 200 characters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 WINDOW: Final = 1 << 18
-"""The number of launches, in the middle, that are searched for the pattern."""
+"""The pattern is searched in this number of launches in the middle, then followed to both ends."""
 
 MIN_PERIOD: Final = 2
 """A single repeated kernel is no pattern."""
 
 MIN_MATCH: Final = 0.5
-"""The minimum share of all launches that are followed by the same kernel one pattern later."""
+"""The minimum share of all launches that are followed by the same kernel one period later."""
 
 MIN_ROUNDS: Final = 3
 LONG_PERIOD: Final = 32
@@ -50,9 +50,9 @@ _CLOSE: Final = 0.02
 """A shorter pattern that matches nearly as well as the best is preferred: the best is a multiple of it."""
 _TRIED: Final = 256
 _MIN_HELD: Final = 0.95
-"""If more than a twentieth of a round differs from the next, the repetition has not begun or has ended."""
+"""If more than a twentieth of a period differs from the next one, the repetition has not begun or has ended."""
 _FEWER: Final = 3
-"""A longer pattern is a loop around a shorter one if it is interrupted this many times less often ..."""
+"""A longer pattern is a loop around a shorter one if it is interrupted this number of times less often."""
 _AS_COVERED: Final = 0.9
 """... and its repetitions have at least this share of the launches of the shorter one's."""
 _OUTER_TRIED: Final = 64
@@ -78,7 +78,7 @@ class Repetition:
     """Position from which the pattern holds: what lies before is warm-up, and from there to `first` the rest of a
     repetition that was not recorded from its beginning."""
     interrupted: Loop | None = field(default=None, compare=False)
-    """Where repetitions do not all follow one another: where each begins."""
+    """The begin of each repetition, if they are not all consecutive."""
 
     @property
     def boundaries(self) -> Ints:
@@ -145,13 +145,13 @@ def find_loops(codes: Ints, start: Ints, end: Ints) -> list[Loop]:
     part = _middle(codes)
     while (period := _best_lag(part, _autocorrelation(part))) is not None:
         periods = [period, *_outer_periods(part, period)]
-        for one in periods:
-            loop = _loop(codes, one)
+        for length in periods:
+            loop = _loop(codes, length)
             if len(loop.starts) >= MIN_ROUNDS and loop.covered >= _MIN_COVERED * len(codes):
-                loops.setdefault(one, loop)
+                loops.setdefault(length, loop)
         rounds = _loop(part, periods[-1]).starts
         if not len(rounds):
-            # Alike from place to place, and never twice the same at once.
+            # Similar at this lag, but without consecutive repetitions.
             break
         part = part[int(rounds[0]) :][: periods[-1]]
     return sorted(loops.values(), key=lambda loop: -loop.period)
@@ -307,7 +307,7 @@ def _pattern_range(codes: Ints, period: int) -> tuple[int, int]:
 
 
 STREAMS: Final = 3
-"""The number of streams, most kernels first, that are searched for a pattern."""
+"""The number of streams in which a pattern is searched, those with most kernels first."""
 
 
 def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:

@@ -29,7 +29,7 @@ the iterations, or after them; a whole run in which nothing repeats; an iteratio
 of those."""
 
 NO_PHASE: Final = -1
-"""The number of no phase or no iteration."""
+"""The number for no phase or no iteration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Cut:
     numbers: Ints
     """The iteration that each one is; `NO_PHASE` where it is not counted."""
     gpu_edges: Ints
-    """From these times on GPU work belongs to the next phase, by its start: one less than there are phases."""
+    """The times that divide GPU work into phases, by its start: one less than there are phases."""
     cpu_edges: Ints | None
     """The same for what the CPU does, launches among it; None if the input does not record it."""
     source: str
-    """Where the phases are from: ``found``, ``key`` or ``whole run``."""
+    """The source of the phases: ``found``, ``key`` or ``whole run``."""
     reason: str
     """A text on how that was found."""
     name: str | None = None

@@ -40,10 +40,10 @@ RUNS_AHEAD: Final = 0.1
 """The CPU runs ahead if it finishes an iteration this share of the median before the GPU."""
 
 MIN_STEADY: Final = 3
-"""The minimum length of a steady stretch."""
+"""The minimum number of iterations of a steady stretch."""
 
 _ALL_LENGTHS: Final = 2048
-"""Up to this number of iterations every stretch is examined; otherwise lengths are halved until one is steady."""
+"""Up to this number of iterations every stretch is tried; of more, lengths are halved until one is steady."""
 
 _LOWER_BITS: Final = 20
 """Bits of the lower part of a time: squares of such parts add up without overflow for millions of iterations, and those

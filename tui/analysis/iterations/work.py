@@ -257,7 +257,7 @@ ITERATION_OPS: Final = TableSpec(
 )
 
 _MAX_TEXTS: Final = 3
-"""The number of distinct texts of an op's calls that are listed."""
+"""The most distinct texts of an op's calls that are listed."""
 
 _OF_OP: Final = ("op", "op_type", "direction", "why_no_op")
 """The key of the ops of an iteration."""

@@ -77,7 +77,7 @@ class FlameGrouping(TreeGrouping):
     """What the GPU time can be grouped by."""
 
     places: Callable[[Profile], tuple[pl.Series, pl.Series]]
-    """For each activity the place and the name of its op in the tree; null if that is unknown."""
+    """The position and name of each activity's op in the tree; null if unknown."""
 
 
 def _op_places(places: Callable[[Profile], pl.Series], around: str) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:

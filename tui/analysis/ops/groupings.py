@@ -336,9 +336,9 @@ class Grouping:
     """A way to group all GPU work."""
 
     name: str
-    """As ``shapes``: what the command line takes."""
+    """The name on the command line, as ``shapes``."""
     title: str
-    """As ``by input shape``."""
+    """The title, as ``by input shape``."""
     spec: TableSpec
     rows: Callable[[Profile], pl.DataFrame]
     groups: Callable[[Profile], WorkGroups]

@@ -47,7 +47,7 @@ _KINDS: Final = pl.DataFrame(
 fully-connected layer or a convolution, so it is none of them."""
 
 SLACK: Final = 1.05
-"""The maximum GPU time of a layer, relative to its measured time: both are rounded and vary."""
+"""The most GPU work of a layer, as a multiple of the layer's measured time: both are rounded and vary."""
 
 _PHASE: Final = {"fprop": "forward", "bprop": "backward"}
 
@@ -123,7 +123,7 @@ def with_layers(profile: Profile, instances: pl.DataFrame) -> pl.DataFrame:
 
 
 NO_INSTANCE: Final = -1
-"""No instance: no rule matches the launch, or its time is unknown."""
+"""The number for no instance: the type or the time of the launch is unknown."""
 
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 

@@ -246,7 +246,7 @@ HOOKS: Final = "(DDP and FSDP hooks)"
 CLIPPING: Final = "(gradient clipping)"
 """The group of gradient norms and scaling outside of the optimizer's step."""
 _FORWARD_RANGE: Final = r"(?i)(^|/)(?:forward|fwd)(?:[ _]pass)?(/|$)"
-"""A range around the whole forward pass; the backward pass has its own."""
+"""A range around the whole forward pass; backward ops are in a separate one."""
 _OPTIMIZER: Final = r"(?:^|/)Optimizer\.(?:step|zero_grad)#"
 _HOOK: Final = (
     r"(?:^|/)torch\.distributed\.ddp\.reducer::|(?:^|/)FSDP::(?:pre_backward|post_backward|root_post_backward)|"
@@ -258,7 +258,7 @@ _CLIPPING: Final = r"clip_grad|(?:^|/)aten::_foreach_norm(?:/|$)"
 _IN_ENGINE: Final = "autograd::engine::evaluate_function: "
 _CHECKPOINT: Final = r"CheckpointFunctionBackward"
 _MODULE_IN_ENGINE: Final = r"autograd::engine::evaluate_function: [^/]*(?:/[A-Za-z0-9_:]*Backward[0-9]*)?/(.*)$"
-"""Modules within an op of the engine: a recomputed forward pass."""
+"""Names inside an op of the engine: the modules of a recomputed forward."""
 
 
 @once_per_profile("ops")

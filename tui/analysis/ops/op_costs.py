@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _AT_ONCE: Final = 1 << 20
-"""Calls that are processed together, which bounds the memory."""
+"""Calls that are processed together, to bound the memory."""
 
 _TIMES: Final = ("start_ns", "duration_ns")
 _NO_THREAD: Final = 0xFFFF_FFFE

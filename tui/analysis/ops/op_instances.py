@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 UNATTRIBUTED: Final = "(unclassified)"
-"""GPU work of kernels that no rule matches."""
+"""The label of GPU work whose op type is unknown."""
 
 OUTSIDE: Final = "(outside iterations) {}"
 """Inferred ops that are in no iteration: it is unknown which of the iteration's ops they are."""

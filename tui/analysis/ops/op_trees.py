@@ -49,7 +49,7 @@ SUMMED: Final = (
     *("eligible_ops", "tc_ops"),
     *PASSES,
 )
-"""The columns of a group that are sums over its contents."""
+"""The columns that are summed over all descendants of a group."""
 
 LEAVES: Final = pl.Schema(
     {
@@ -548,11 +548,11 @@ class TreeGrouping:
     """A tree that ops can be put into."""
 
     name: str
-    """As ``module``: what the command line takes."""
+    """The name on the command line, as ``module``."""
     title: str
-    """As ``by module or range``."""
+    """The title, as ``by module or range``."""
     tree: Callable[[Profile], pl.DataFrame]
-    """As `op_forest`."""
+    """The rows of the tree, as `op_forest`."""
     why_not: Callable[[Profile], str]
     """Return why the grouping is not available; empty if it is."""
 

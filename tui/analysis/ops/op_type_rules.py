@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 UNKNOWN: Final = "unknown"
-"""The op type of a kernel that no rule matches."""
+"""The op type of a kernel that matches no rule."""
 
 NAME_LIMIT: Final = 4096
 """The number of characters of a name that rules examine."""
 
 MAX_CACHED_NAMES: Final = 100_000
-"""The number of names whose rule is cached."""
+"""The most names whose rule is cached."""
 
 OVERLOAD: Final = r"^(\w+::\w+)\.\w+$"
 """An op of PyTorch with its overload (``aten::mm.out``); group 1 is the op."""
@@ -37,13 +37,13 @@ class OpTypeRule:
     """Kernels, or ops, whose name matches a pattern are of an op type."""
 
     op_type: str
-    """As ``convolution``."""
+    """The op type, as ``convolution``."""
     direction: str
     """fprop, bprop, or empty if the name does not give it."""
     pattern: str
     """A regular expression in Rust syntax; upper and lower case are the same."""
     note: str
-    """Why the rule is as it is, for who reads the file."""
+    """The reason for the rule, for readers of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ class Rules:
     """All rules in the order they are tried, and which op types a group sums."""
 
     rules: tuple[OpTypeRule, ...]
-    """Of kernels; the first that matches decides."""
+    """The rules for kernels; the first match decides."""
     groups: Mapping[str, str]
-    """For an op type its group."""
+    """The group of each op type."""
     op_rules: tuple[OpTypeRule, ...] = ()
-    """Of ops that a framework records; the first that matches decides."""
+    """The rules for ops that a framework records; the first match decides."""
 
     def group_of(self, op_type: str) -> str:
         """Return the group of an op type; its own name if it is in no group."""

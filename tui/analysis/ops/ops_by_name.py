@@ -30,7 +30,7 @@ _LAUNCHES: Final = replace(
     help="Launches of its kernels, copies and memsets; an op may launch several.",
     aliases=("launches", *COLUMNS["calls"].aliases),
 )
-"""For ops inferred from kernel names: the number of calls of the op itself is unknown."""
+"""The number of launches; for ops inferred from kernel names the number of calls is unknown."""
 
 OPS: Final = TableSpec(
     "ops",
@@ -390,15 +390,15 @@ class Coverage:
     """GPU time by how it is known what it was for; the parts add up to all of it."""
 
     recorded_ns: int
-    """Of ops that the input records."""
+    """The GPU time of recorded ops."""
     memory_ns: int
     """Copies, sets and the like of sessions that record no ops: they are recorded as what they are."""
     graph_ns: int
     """CUDA graphs of such sessions that are recorded whole: their content is unknown."""
     inferred_ns: int
-    """Of ops that are inferred from kernel names."""
+    """The GPU time of ops that are inferred from kernel names."""
     no_op_ns: int
-    """Of sessions that record ops, what none of them launched."""
+    """The GPU time outside of ops, in sessions that record ops."""
     unknown_ns: int
     """The time of kernels that no rule matches."""
 

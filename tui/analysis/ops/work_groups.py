@@ -37,7 +37,7 @@ KERNELS_OF_GROUP: Final = TableSpec(
 )
 
 NO_GROUP: Final = -1
-"""The number of no group."""
+"""The number for no group."""
 
 TOTALS_ONLY: Final = "(totals only)"
 """The name of the work of sessions without single launches."""
@@ -50,7 +50,7 @@ class WorkGroups:
     keys: pl.DataFrame
     """One row a group: session, and what identifies it."""
     codes: Ints
-    """For each row of ``activities`` the row of ``keys``."""
+    """The row of ``keys`` for each row of ``activities``."""
     total_codes: Ints
     """The same for each row of `totals_only`."""
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 NOTHING: Final = -1
-"""The number of no look or no item."""
+"""The number for no kind or no item."""
 MAX_OVERLAPPING: Final = 16
-"""The number of preceding items among which one that is active for the whole slice is searched."""
+"""The most items, by descending start, among which one that spans a slice is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Bins:
     begun: Ints
     """How many items started in each."""
     by_kind: Ints
-    """For each slice the busy time of each of the lane's kinds."""
+    """The busy time of each of the lane's kinds, for each slice."""
 
 
 def bins(lane: Lane, edges: Ints) -> Bins:
@@ -106,7 +106,7 @@ GLYPHS: Final = {
     ItemKind.OP: "▁▂▃▄▅▆▇█",
     ItemKind.RANGE: "▁▂▃▄▅▆▇█",
 }
-"""The glyphs of each kind, from hardly busy to busy all the time."""
+"""Glyphs from a hardly busy cell to a fully busy one."""
 
 LEVELS: Final = "▁▂▃▄▅▆▇█"
 _FILLS: Final = dict.fromkeys(ItemKind, LEVELS)
@@ -127,9 +127,9 @@ class Signs(Enum):
     """How kinds of items are distinguished."""
 
     PATTERNS = "patterns"
-    """By glyph: with sixteen colors or none."""
+    """Kinds differ by glyph: with sixteen colors or none."""
     FILLS = "fills"
-    """By color; a block's height says how busy a cell is."""
+    """Kinds differ by color; the height of a block shows how busy a cell is."""
 
     def glyphs(self, kind: ItemKind) -> str:
         """The glyphs of each kind, from hardly busy to busy all the time."""
@@ -159,7 +159,7 @@ _TABLES: Final = {
     )
     for signs in Signs
 }
-"""For each look: a blank, and the glyph of each eighth."""
+"""For each kind a blank, and the glyph of each eighth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class LaneCells:
     items: Ints
     """The item that is active throughout each cell, `NOTHING` if there is none."""
     shares: npt.NDArray[np.float64]
-    """For each cell the share of its time that each of the lane's kinds was busy."""
+    """The busy share of each of the lane's kinds, for each cell."""
     kinds: Kinds
     """The lane's kinds."""
     signs: Signs

@@ -114,10 +114,10 @@ def _is_graph(kinds: pl.Series) -> Kinds:
 
 
 BLOCK: Final = 32
-"""The number of segments of a stored sum; the rest is summed on request."""
+"""The number of segments per stored sum; the remainder is summed on request."""
 
 SEGMENTS_AT_ONCE: Final = 1 << 17
-"""Intervals processed together, which bounds the memory."""
+"""Intervals that are processed together, to bound the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Segments:
     _of_kind: Kinds
     """The position of each look in ``kinds``."""
     _sums: Ints
-    """For each block and kind the time of all segments of the blocks before it."""
+    """The time of each kind in all earlier blocks."""
 
     @property
     def length_ns(self) -> int:
@@ -255,11 +255,11 @@ def _by_importance(starts: Ints, ends: Ints, looks: Kinds, before: Sequence[Sequ
 
 
 FIRST: Final = (COMPUTES, (ItemKind.COMMUNICATION,))
-"""Kinds of work with priority if several streams are drawn in one lane."""
+"""Kinds that cover others when several streams are drawn in one lane."""
 
 
 GAP_BLOCK: Final = 1 << 10
-"""The number of gaps of a stored maximum."""
+"""The number of gaps per stored maximum."""
 AT_ONCE: Final = 1 << 17
 """Gaps processed together: a multiple of the block."""
 
@@ -327,7 +327,7 @@ class Lane:
         return None if self.on_gpu else (self.session, self.pid, self.tid)
 
     def gaps(self) -> tuple[Ints, Ints]:
-        """When nothing was active between its items: where each gap starts and ends.
+        """Return start and end of the gaps between the items.
 
         What is shorter than the resolution of the start times is unknown and is left out.
         """

@@ -265,7 +265,7 @@ class Hits:
     """All occurrences, in time order."""
 
     by_lane: Mapping[int, LaneHits]
-    """For each lane that has some, by its place."""
+    """The hits of each lane that has some, by lane index."""
     starts: Ints
     lanes: Ints
     items: Ints

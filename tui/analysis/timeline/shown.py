@@ -25,11 +25,11 @@ class ShownLanes:
 
     lanes: tuple[Lane, ...]
     shifts: Mapping[int, int]
-    """For each session that is shown how much later its clock's zero is than the zero of the ruler."""
+    """For each shown session, the offset of its clock's zero from the zero of the ruler."""
     sessions: tuple[int, ...]
     """All sessions that have lanes."""
     note: str
-    """Why not all of them are shown, or how they were put together; empty if there is one."""
+    """Why not all sessions are shown, or how they were combined; empty if there is one."""
 
     @property
     def begin_ns(self) -> int:

@@ -34,7 +34,7 @@ class Window:
     begin_ns: int
     """The start of the time that can be shown."""
     end_ns: int
-    """Where it ends."""
+    """The end of the time."""
     least_ns: int
     """The minimum time of a cell: the coarsest resolution of start times."""
     cells: int
@@ -42,7 +42,7 @@ class Window:
     cell_ns: int
     """Time of a cell."""
     first_ns: int
-    """Where the first cell starts."""
+    """The start of the first cell."""
 
     @property
     def last_ns(self) -> int:
@@ -141,7 +141,7 @@ def step_below(value: int) -> int:
 TICK_CELLS: Final = 14
 """The minimum distance of labels."""
 CLOSE_TICK_CELLS: Final = 10
-"""The minimum distance of labels if they are few and short."""
+"""The minimum distance if there would be few labels, and they are short."""
 ENOUGH_TICKS: Final = 4
 DIGITS: Final = 7
 """A time with more digits is written as the offset from a time that is shown once."""
@@ -276,7 +276,7 @@ class Track:
     look: ItemKind | None
     """Whose color it has; None: that of shares."""
     shares: Callable[[Ints], Floats]
-    """For moments by the ruler the mean between each two neighboring ones, from 0 to 1 (the scale's top)."""
+    """A function from edges to the mean in each interval between them, from 0 to 1 (the top of the scale)."""
 
 
 def tracks(profile: Profile, shown: ShownLanes) -> tuple[Track, ...]:

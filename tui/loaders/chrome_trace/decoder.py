@@ -258,7 +258,7 @@ class Decoder:
 
     def _by_category(self, rows: EventRows, texts: TextCodes) -> Iterator[tuple[ArgsDecoder, Ints]]:
         """Yield the rows of each category, and the decoder of their arguments."""
-        # Not np.unique, which imports numpy.ma: that takes longer than decoding a block.
+        # np.unique would import numpy.ma, which takes longer than decoding a block.
         for code in (np.flatnonzero(np.bincount(rows.cat + 1)) - 1).tolist() if self._args else ():
             cat = None if code == NO_TEXT else texts.all[code]
             decoder = self._args_decoders.get(cat)

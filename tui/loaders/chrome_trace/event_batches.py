@@ -159,14 +159,14 @@ class EventRows:
     pid: Codes
     tid: Codes
     start_ns: Ints
-    """In the clock of the file."""
+    """The start in the clock of the file."""
     duration_ns: Ints | None
     """None for instants and flows."""
     line: Ints | None
-    """From 1 within the part; None if unknown."""
+    """The line from 1 within the part; None if unknown."""
     args: list[ArgValues] = field(default_factory=list)
     phase: Codes | None = None
-    """Of flows only."""
+    """The phase, for flows only."""
     number: Ints | None = None
     """The ids of flows."""
 

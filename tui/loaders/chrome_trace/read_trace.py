@@ -382,7 +382,7 @@ def _numbers(text: str | None) -> tuple[int, int, int]:
 
 
 _SMALL_BLOCK: Final = 1 << 20
-"""Bytes; decoding so much in this process does not block the screen."""
+"""Bytes of a block that is decoded in this process without blocking the screen."""
 _BLOCK: Final = 4 << 20
 _BLOCKS_HERE: Final = 8
 """Blocks that are decoded in this process before worker processes take over."""

@@ -183,7 +183,7 @@ class Scan:
     """The events in a text."""
 
     end: int
-    """Where scanning stopped: at the end, after the bracket that closes the list, or before an incomplete event."""
+    """The position where scanning stopped: the end, after the closing bracket, or before an incomplete event."""
     is_closed: bool = False
     """Whether the list was closed."""
     events: list[dict[str, Any]] = field(default_factory=list)

@@ -229,7 +229,7 @@ _NEWLINE, _COMMA = b"\n,"
 _OPENS, _CLOSES, _CLOSES_ARGS = b"  {\n", b"  },", b"    }\n"
 _HEAD, _TIME, _DURATION, _ARGS = b'    "ph": "X", "', b'    "ts": ', b', "dur": ', b'    "args": {\n'
 _MIN_LINES: Final = 6
-"""Of an event with a duration and arguments: two braces, the prefix, the times, and two lines around the arguments."""
+"""The minimum lines of an event with duration and arguments: two braces, prefix, times, two around arguments."""
 _MAX_WIDTHS: Final = 4
 """Distinct widths of start times in a text; they differ by a digit at most, rarely."""
 

@@ -91,7 +91,7 @@ class KinetoEvents:
 
     era: Era
     ops: pl.DataFrame
-    """By start, enclosing ops first."""
+    """Ops by start, enclosing ops first."""
     ranges: pl.DataFrame
     """Annotations of the user and of PyTorch itself, in the same order."""
     python: pl.DataFrame
@@ -393,7 +393,7 @@ _ROLES: Final = {
     "overhead": "overhead",
 }
 _BY_ENDING: Final = {"runtime": "call", "driver": "call", "memcpy": "memcpy", "memset": "memset", "sync": "sync"}
-"""By the last word of the category: ``gpu_memcpy``, ``xpu_runtime``, ``mlu_memset``."""
+"""The role by the last word of the category: ``gpu_memcpy``, ``xpu_runtime``, ``mlu_memset``."""
 _REPEATED: Final = re.compile(r"trace|external_correlation|(?:\w+_)?(?:user_annotation|event)")
 """Categories without further information: annotations repeated on the GPU's rows."""
 _FIRST: Final = frozenset(("Kernel", "Operator", "Runtime", "Memcpy", "Memset"))

@@ -39,7 +39,7 @@ _OF_INTEL: Final = re.compile(r"([MHD])2([MHD])")
 """A direction as traces of Intel's GPUs have it; M is memory of the system, H such that the GPU reaches."""
 _MEMSET: Final = re.compile(r"Memset(?: \(([\w ]+)\))?")
 _LARGEST_RATE: Final = 1e15
-"""Bytes per second; no memory is so fast, what says so divided by next to nothing."""
+"""Bytes per second; a higher rate is the result of a rounded duration."""
 
 
 def activities_of(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
@@ -247,7 +247,7 @@ _EPOCH_NS: Final = range(946_684_800_000_000_000, 4_102_444_800_000_000_000)
 """2000 to 2100; a time outside does not count from 1970."""
 _TEXT_LIMIT: Final = 200
 _MAX_DEVICES: Final = 1024
-"""More GPUs than any machine has."""
+"""The most plausible GPUs of a machine."""
 
 _DEVICE_COLUMNS: Final = {
     "sm_count": ("numSms", _INT32),
@@ -333,7 +333,7 @@ def devices_of(metadata: Mapping[str, Any]) -> list[dict[str, Value]]:
             continue
         major, minor = _whole(gpu.get("computeMajor"), range(1, 100)), _whole(gpu.get("computeMinor"), range(100))
         row: dict[str, Value] = {"device": device, "name": _text(gpu.get("name"))}
-        # On AMD, major and minor are not a compute capability.
+        # On AMD GPUs, major and minor are not a compute capability.
         if not amd and major is not None and minor is not None:
             row["compute_capability"] = f"{major}.{minor}"
         for column, (key, allowed) in _DEVICE_COLUMNS.items():

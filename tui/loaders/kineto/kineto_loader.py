@@ -115,7 +115,7 @@ _MIN_CORRECT: Final = 0.95
 _SLICE: Final = 1 << 16
 """Rows that are checked at once."""
 _ENOUGH_CORRECT: Final = 20
-"""So many correct ids without a wrong one prove that ids are those of ops, whatever the version."""
+"""This number of correct ids, without a wrong one, proves that ids are those of ops."""
 
 
 def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) -> None:
@@ -360,7 +360,7 @@ def convert_legacy(trace: Trace, collector: Collector, *, called: str) -> None:
         "start_ns",
         "duration_ns",
         "line",
-        # In this export the thread is the number of the GPU.
+        # In this export, the thread id is the number of the GPU.
         device=pl.col("tid").cast(pl.Int32, strict=False),
     )
     collector.add_frames(

@@ -357,7 +357,7 @@ def _add_metrics(rows: pl.DataFrame, collector: Collector) -> None:
 
 
 NAMED: Final = 3
-"""So many launches are named one by one."""
+"""The most launches that are listed by name."""
 
 
 def _launches(ids: Sequence[str]) -> str:

@@ -326,13 +326,13 @@ _PUSH_POP: Final = (59, 70)
 The second number, here and below, is for events imported from a text file (NVTXT).
 """
 _START_END: Final = (60, 71)
-"""Of start/end ranges, which may begin on one thread and end on another."""
+"""The event type of start/end ranges, which may begin on one thread and end on another."""
 _MARKS: Final = (34, 65)
-"""Of a mark (an instant event)."""
+"""The event type of marks (instant events)."""
 _DOMAIN: Final = 75
-"""Of the event that names a domain."""
+"""The event type that names a domain."""
 _NAMES: Final = (33, 39, 64, 72, 73, 74, _DOMAIN, 76, 97, 98, 99)
-"""Of events that name or end something: categories, threads, processes, files, domains, GPUs, contexts and streams."""
+"""Event types that name things: categories, threads, processes, files, domains, GPUs, contexts and streams."""
 _MAX_TYPES: Final = 6
 
 

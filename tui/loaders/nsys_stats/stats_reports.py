@@ -195,7 +195,7 @@ class StatsReport:
     title: str
     """The name by nsys if a line above has it, otherwise `kind`."""
     line: int
-    """Of its header."""
+    """The line of the header."""
     rows: list[pl.DataFrame] = field(default_factory=list)
     """The rows, with the columns of its kind."""
 

@@ -279,7 +279,7 @@ _DEVICE: Final = dict.fromkeys(
 _NAME: Final = {"objectKind": pl.Int64, "objectId": pl.Binary, "name": pl.Int64}
 _PROCESS: Final = 1
 MIN_BANDWIDTH: Final = 1_000_000
-"""In kB/s: no GPU's memory is as slow."""
+"""The minimum plausible bandwidth of GPU memory, in kB/s."""
 
 
 def read_devices(database: Database, strings: StringTable) -> pl.DataFrame:

@@ -223,7 +223,7 @@ def add_rows(
 
 
 _NEARLY_ALL: Final = 99.0
-"""In percent: what is missing above it changes no figure much."""
+"""The percentage above which missing rows change no figure much."""
 
 
 def report_missing_rows(state: NvprofState) -> None:

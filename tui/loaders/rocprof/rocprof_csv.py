@@ -49,7 +49,7 @@ class RocprofTable:
 
     header: RocprofHeader
     line: int
-    """Of its header."""
+    """The line of the header."""
     file: str
     """The name of the file it is in."""
     rows: list[pl.DataFrame] = field(default_factory=list)

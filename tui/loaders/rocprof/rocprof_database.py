@@ -397,7 +397,7 @@ class RocpdRecording:
         )
 
     def ids(self, table: str, number: str) -> pl.DataFrame:
-        """Of processes or threads: their ids in the tables, and those of the system."""
+        """Return the ids of processes or threads in the tables, and those of the system."""
         rows = self.frame(f"info_{table}", {"id": pl.Int64, number: pl.Int64})
         return rows.unique("id", keep="first").rename({"id": f"{table}_row", number: f"{table}_id"})
 

@@ -315,9 +315,9 @@ class RocprofHeader:
     format: str
     """The version that writes it."""
     columns: tuple[str, ...]
-    """In lower case."""
+    """The columns in lower case."""
     titles: tuple[str, ...]
-    """As written."""
+    """The titles as written."""
 
 
 def header_of(text: str) -> RocprofHeader | None:

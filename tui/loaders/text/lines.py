@@ -356,7 +356,7 @@ class JsonText:
 
     @classmethod
     def of(cls, head: bytes) -> JsonText | None:
-        """Return how to read an input that begins with ``head``; None if it holds no text in JSON strings."""
+        """Return how to read an input that begins with ``head``; None if it has no text in JSON strings."""
         if b'"traceEvents"' in head:
             return None
         if head.lstrip()[:1] not in (b"{", b"[", b'"'):

@@ -31,7 +31,7 @@ class Token:
     text: str
     """The text of the token; of a quoted name, the text within the quotes."""
     start: int
-    """In characters from 0."""
+    """The offset in characters."""
     end: int
     """Behind its last character."""
 
@@ -88,7 +88,7 @@ _BEFORE_COLUMNS: Final = frozenset({"distinct", "all"})
 _SEVERAL: Final = frozenset({"columns", "exclude", "except", "replace", "rename", "ilike"})
 """Keywords that select several columns, in addition to the star."""
 _NO_NAMES: Final = frozenset({"end", "null", "true", "false", "and", "or", "not", "like", "in", "is", "between", "div"})
-"""Words that a name cannot be, nor stand before one."""
+"""Words that cannot be a name, nor precede one."""
 _DEEPER: Final = {"(": 1, "[": 1, ")": -1, "]": -1}
 _NAME: Final = (TokenKind.WORD, TokenKind.QUOTED)
 

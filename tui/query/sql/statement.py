@@ -405,7 +405,7 @@ def _check_text(node: exp.Expr, key: str, text: str) -> None:
     if isinstance(node, exp.Identifier) or (isinstance(node, exp.Literal) and node.is_string):
         plain = "\0" not in text
     elif isinstance(node, exp.Literal):
-        # Of ASCII: what else counts as a digit for one program is a letter for another.
+        # ASCII only: programs differ on other digits and letters.
         plain = _NUMBER.fullmatch(text) is not None
     elif isinstance(node, exp.HexString):
         plain = _HEX.fullmatch(text) is not None

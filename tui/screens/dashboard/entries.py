@@ -268,7 +268,7 @@ class Entry:
 
     row: BarRow
     link: Link | None = None
-    """Where it leads; None: there are no rows behind it."""
+    """The link; None if there are no rows behind it."""
     values: Mapping[str, Any] = field(default_factory=dict)
     """What is known of it, by the names of columns, for the details."""
     metric: str = ""

@@ -148,7 +148,7 @@ def launch_blocking(case: Case) -> Verdict:
 
 
 _LAUNCHES, _WAITS = 1, 2
-"""The effects of a call, as bits."""
+"""Flags of what a call does; a call can do both."""
 
 
 def _call_flags(case: Case) -> npt.NDArray[np.int8]:
@@ -312,7 +312,7 @@ def _asynchronous(case: Case, call: str) -> str:
 
 
 def _computing(case: Case) -> IntervalSet:
-    """When a kernel ran on any GPU."""
+    """Return when a kernel ran on any GPU."""
     rows = case.profile["activities"]
     kernels = rows.select("start_ns", "duration_ns").filter(pl.Series(case.is_kernel_timed))
     return intervals_of_rows(kernels)

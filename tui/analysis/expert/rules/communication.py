@@ -53,7 +53,7 @@ def communication_kernels(case: Case) -> pl.DataFrame:
 
 
 def communication_ranges(case: Case) -> IntervalSet:
-    """When collectives ran that are recorded as ranges: Huawei's HCCL, which overlaps the kernels."""
+    """Return when collectives ran that are recorded as ranges: Huawei's HCCL, which overlaps the kernels."""
     return intervals_of_rows(case.profile["ranges"].filter(pl.col("domain").cast(pl.String) == HCCL))
 
 
@@ -425,21 +425,21 @@ def rank_spread(case: Case) -> Verdict:
 
 
 def step_parts(case: Case) -> str:
-    """The parts of steps as the profiler adds them up, of a run whose kernels have no times here."""
+    """Return the profiler's breakdown of steps, for a run whose kernels have no times."""
     if case.steps.is_empty():
         return "only Ascend's step_trace_time.csv breaks steps down"
     return "start times are recorded: C1 and U1 use them" if case.span_ns else ""
 
 
 def _of_steps(case: Case, part_ns: float) -> str:
-    """Return a text on a part of the steps: its share, its time and the time of all."""
+    """Format a part of the steps: its share, its time and the total."""
     ranks = _ranks(case).height
     share, _, times = share_text(part_ns, known_sum(case.steps["total_ns"])).partition(" ")
     return f"{share} of the step time {f'of {ranks} ranks ' if ranks > 1 else ''}{times}"
 
 
 def _ranks(case: Case) -> pl.DataFrame:
-    """Of `Case.steps` those that are of a rank."""
+    """Return the rows of `Case.steps` that belong to a rank."""
     return case.steps.filter(pl.col("name").str.contains("rank "))
 
 
@@ -467,7 +467,7 @@ def communication_of_steps(case: Case) -> Verdict:
 
 
 def _waited_for(case: Case) -> dict[str, Any] | None:
-    """The rank that waits least for others, where the others wait much longer: it is what they wait for."""
+    """Return the rank that waits least, if the others wait much longer: they wait for it."""
     ranks = _ranks(case)
     if ranks.height < 2:
         return None

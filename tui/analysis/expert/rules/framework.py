@@ -258,7 +258,7 @@ def layer_times(case: Case) -> str:
 
 
 def _layer(name: object) -> str:
-    """The name of a layer within a sentence: it is no symbol of C++."""
+    """Format the name of a layer for a sentence."""
     return f"`{clip_middle(str(name), NAME_CELLS)}`"
 
 

@@ -262,7 +262,7 @@ def silent_pauses(case: Case) -> Verdict:
 
 FINE_CHUNKS: Final = 100
 FEW_GAPS: Final = 10
-"""If this number of the longest gaps is most of the idle time, the GPU does not wait for launches."""
+"""If this number of gaps is most of the idle time, the GPU does not wait for launches."""
 
 
 @rule("U1", "gpu-low-util", Family.UTILIZATION, needs.start_times, link=TENSORBOARD)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
 FEW: Final = 4
-"""With fewer iterations, quartiles are meaningless."""
+"""The minimum number of iterations for quartiles."""
 _RECORDED: Final = {"activities": "GPU work", "api_calls": "API call", "ops": "op", "ranges": "range"}
 """The names of what a recording can begin with."""
 
@@ -249,7 +249,7 @@ def long_start(case: Case) -> Verdict:
 
 
 FEW_STEPS: Final = 3
-"""With fewer decode steps, there is no typical time."""
+"""The minimum number of decode steps for a typical time."""
 _LOOK: Final = ("iteration", "phase", "requests", "query_tokens", "duration_ns", "busy_pct")
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LITTLE_PCT: Final = 1.0
 """Kernels with a smaller share of the wall time get no warning."""
 SHOWN: Final = ("grid", "block", "registers", "calls", "total_ns", "occupancy_pct", "limiter", "waves")
-"""The columns of a configuration in the evidence rows."""
+"""The columns of a configuration in the evidence."""
 
 
 def known_occupancies(case: Case) -> pl.DataFrame:

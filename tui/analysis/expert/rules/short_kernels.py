@@ -202,11 +202,11 @@ LENGTHS: Final = range(2, 11)
 SHOWN: Final = 3
 """The number of kernels of a chain that are listed."""
 WINDOW: Final = 1 << 18
-"""The number of launches, in the middle of a long recording, that are searched for chains."""
+"""Chains are searched in this number of launches in the middle of a long recording."""
 
 
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
-"""A multiplier for hashing: the highest bits of the product are well mixed."""
+"""A multiplier for hashing: the highest bits of the product are nearly random."""
 _PLACE_BITS: Final = 18
 
 
@@ -218,9 +218,9 @@ class Chain:
     """The rows of ``activities`` that its first repeat is."""
     repeats: int
     taken_ns: int
-    """From begin to end of each."""
+    """The sum of the times from begin to end of each repeat."""
     busy_ns: int
-    """Of that, how long the GPU had any work."""
+    """The part of it in which the GPU had any work."""
     window_ns: int
     """The time from the first to the last of the examined launches."""
 
