@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 from decimal import Decimal
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,3 +158,21 @@ def test_steps_of_a_cluster_are_named_by_rank() -> None:
     assert figures["name"].to_list()[:2] == ["rank 0: Computing", "stage (0, 1): Computing"]
     assert figures["value"].to_list()[:2] == [80_500.0, 80_500.0]
     assert read(STEPS)["tool_figures"]["name"][0] == "step 50: Computing"
+
+
+def spreadsheet(text: str) -> str:
+    """Return a table as a spreadsheet of a language with decimal commas saves it; times with tabs stay texts."""
+    saved = StringIO()
+    numbers = re.compile(r"[0-9]+\.[0-9]+")
+    for row in csv.reader(StringIO(text)):
+        csv.writer(saved, delimiter=";").writerow(re.sub(r"\.", ",", c) if numbers.fullmatch(c) else c for c in row)
+    return saved.getvalue()
+
+
+@pytest.mark.parametrize("text", [KERNELS, STATISTIC, CALLS, MEMORY, STEPS])
+def test_tables_of_a_spreadsheet_and_behind_tags_are_the_same(text: str) -> None:
+    plain = read(text)
+    tagged = "".join(f"2026-02-03T09:12:44.5Z stdout F {line}\n" for line in text.splitlines())
+    for written in (spreadsheet(text), tagged):
+        for frame in ("activities", "ranges", "summary", "memory_events", "tool_figures"):
+            assert read(written)[frame].equals(plain[frame]), frame

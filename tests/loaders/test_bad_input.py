@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import json
 import os
 import random
 import re
@@ -17,7 +18,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.corpus import corpus_files
+from tests.loaders import test_proton, test_tensorrt
 from tests.loaders.damage import sample
+from tests.loaders.rocprof import test_rocprofv3_json
 from tui.loaders.input_file import InputFile
 from tui.loaders.registry import LOADERS, load_one
 from tui.model.errors import ProftuiError
@@ -290,3 +293,16 @@ def test_damaged_real_logs_are_read_or_declined(pattern: str, corpus: Callable[[
         damage = [(rng.randrange(10**6), rng.choice((0, 1, 80)), rng.randbytes(3)) for _ in range(8)]
         with contextlib.suppress(ProftuiError):
             read(mutated(content, damage))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
+def test_json_of_a_windows_editor_is_read(encoding: str) -> None:
+    documents = {
+        "proton": test_proton.TREE,
+        "tensorrt-json": json.loads(test_tensorrt.EXPORTED),
+        "rocprofv3-json": {"rocprofiler-sdk-tool": [test_rocprofv3_json.PROCESS]},
+    }
+    for format_name, document in documents.items():
+        profile = load_one("-", stream=io.BytesIO(json.dumps(document).encode(encoding)))
+        assert profile["sessions"]["format"].to_list() == [format_name]
+        assert profile["issues"].filter(severity="error").is_empty()

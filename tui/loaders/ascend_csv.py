@@ -326,10 +326,13 @@ def _together(frames: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
 ASCEND_CSV: Final = TextFormat(
     CSV_FORMAT,
     (
-        rb"Accelerator Core(?: Type)?,Start Time\(us\)|^(?:Device_id,)?(?:Model .*,)?Op Name,.*Task Duration"
-        rb"|OP Type,Core Type,Count,|^(?:Device_id,)?Level,API Name,Time\(us\)|,Host Self Duration\(us\),"
-        rb"|^Component,Timestamp\(us\)|^Name,Size\(KB\),Allocation Time|^(?:Device_id,)?Step,.*Computing,Communication"
-        rb"|Hit Rate,Victim Rate,"
+        # With quotation marks around titles when a spreadsheet was in between.
+        rb"Accelerator Core(?: Type)?\"?,\"?Start Time\(us\)"
+        rb"|^(?:\"?Device_id\"?,)?(?:\"?Model .*,)?\"?Op Name\"?,.*Task Duration"
+        rb"|OP Type\"?,\"?Core Type\"?,\"?Count\"?,|^(?:\"?Device_id\"?,)?\"?Level\"?,\"?API Name\"?,\"?Time\(us\)"
+        rb"|,\"?Host Self Duration\(us\)\"?,|^\"?Component\"?,\"?Timestamp\(us\)"
+        rb"|^\"?Name\"?,\"?Size\(KB\)\"?,\"?Allocation Time"
+        rb"|^(?:\"?Device_id\"?,)?\"?Step\"?,.*Computing\"?,\"?Communication|Hit Rate\"?,\"?Victim Rate\"?,"
     ),
     _AscendCsvReader,
 )

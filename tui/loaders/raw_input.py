@@ -15,6 +15,7 @@ import msgspec
 
 from tui.loaders.base import LoadProgress, PreviewBuilder, Report, keep_going
 from tui.loaders.input_issues import size_text
+from tui.loaders.text.lines import as_utf8, encoding_of
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -196,13 +197,23 @@ def read_bytes(source: InputFile) -> bytes:
     return bytes(data)
 
 
+def read_utf8(source: InputFile) -> bytes:
+    """Read a whole text, converted to UTF-8 without byte order mark.
+
+    Raises:
+        ProftuiError: As for `read_bytes`.
+    """
+    data = read_bytes(source)
+    return b"".join(as_utf8(encoding_of(data), [data]))
+
+
 def read_json(source: InputFile) -> Any:
     """Read a whole input as JSON.
 
     Raises:
         ProftuiError: It is not JSON, is nested too deep, was cut short, or is larger than `LARGEST_BYTES`.
     """
-    data = read_bytes(source)
+    data = read_utf8(source)
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

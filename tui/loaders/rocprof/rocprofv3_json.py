@@ -15,7 +15,7 @@ from polars.exceptions import PolarsError
 
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
-from tui.loaders.raw_input import read_bytes
+from tui.loaders.raw_input import read_utf8
 from tui.loaders.text.section import by_value
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import short_name, without_descriptor
@@ -112,7 +112,7 @@ class Rocprofv3JsonLoader:
             ProftuiError: It is not JSON of rocprofv3, or nothing was recorded.
         """
         source.report_to(report)
-        data = read_bytes(source)
+        data = read_utf8(source)
         try:
             document = msgspec.json.decode(data, type=_Document)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

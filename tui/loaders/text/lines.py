@@ -477,6 +477,10 @@ _TITLES: Final = {
         rb"(?:\[[^\]\n]{1,30}\] )*[ \t]*(?:Layer|Time ?\(ms\))",
     ),
     "stats": (rb"[ \t]*\*\* [^\n]{1,80} \(\w+\):", rb"[ \t]*\"?(?:Time ?\(%\)|Start ?\([num]?s\))"),
+    "ascend": (
+        rb"(?:Device_id,|Step Id,|Op Name,|OP Type,|Level,API Name,|Component,Timestamp|Name,Size\(KB\),|Step,Comp)",
+        rb"[^\n,]*,",
+    ),
     "ncu": (rb"\"ID\",\"Process ID\",", rb"\"\d*\",\""),
 }
 """What begins a result of each tool, and the next line of it that its tag must begin as well."""
