@@ -141,6 +141,7 @@ SIXTEEN_LIGHT: Final = replace(
     variables={
         **BUILTIN_THEMES["ansi-light"].variables,
         **KINDS_SIXTEEN,
+        "block-cursor-background": "ansi_black",
         "warning-ink": "ansi_black",
         "warning-ground": "ansi_yellow",
         "scrollbar": "ansi_bright_black",

@@ -215,6 +215,7 @@ def test_any_text_is_understood_or_refused_in_words(text: str) -> None:
         ("SH", "OW TABLES"),
         ("select name from kernels wh", "ere"),
         ("select name from kernels order by cal", "ls"),
+        ("select name from kernels order by calls desc", ""),
         ("select name from kernels ", ""),
         ("select 1 from gpus where bus", ""),
         ("select name, tot", "al_ns"),

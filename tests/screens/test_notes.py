@@ -243,7 +243,7 @@ async def test_the_notes_view_edits_and_exports(tmp_path: Path) -> None:
         assert listed.frame["view"].to_list() == ["Kernels"]
         await write(pilot, "")
         assert listed.frame.is_empty()
-        assert "no notes: M on a row" in screen_text(pilot.app)
+        assert "No notes. Press M on a row" in screen_text(pilot.app)
 
 
 async def test_standard_input_has_no_notes() -> None:

@@ -210,6 +210,8 @@ class LoadingScreen(Screen[None]):
         #what { text-style: bold; }
         ProgressBar { margin: 1 0; width: 100%; }
         ProgressBar Bar { width: 1fr; }
+        /* Textual's own is the color of errors. */
+        ProgressBar Bar > .bar--indeterminate { color: $primary; }
         #how { color: $text-muted; margin-top: 1; }
     }
     """

@@ -60,17 +60,17 @@ class Details:
         wrapped: list[Content] = []
         for indent, line in self.lines:
             if width - indent < MIN_VALUE_CELLS:
-                wrapped += _wrap(line, max(1, width))
+                wrapped += wrap_names(line, max(1, width))
                 continue
-            first, *rest = _wrap(line[indent:], width - indent)
+            first, *rest = wrap_names(line[indent:], width - indent)
             wrapped += [line[:indent] + first, *(part.pad_left(indent) for part in rest)]
         return wrapped
 
 
-def _wrap(line: Content, width: int) -> list[Content]:
+def wrap_names(line: Content, width: int) -> list[Content]:
     """Wrap a line; names and paths that are longer break after a separator.
 
-    >>> [part.plain for part in _wrap(Content("void at::native::softmax<float, int>"), 20)]
+    >>> [part.plain for part in wrap_names(Content("void at::native::softmax<float, int>"), 20)]
     ['void at::native::', 'softmax<float, int>']
     """
     text = line.plain

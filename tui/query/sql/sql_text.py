@@ -199,6 +199,8 @@ def completions(text: str, tables: SqlTables) -> Iterator[str]:
     columns = [column for name in named_tables for column in tables.columns(name)]
     keywords = _KEYWORDS if typed.isupper() else [one.lower() for one in _KEYWORDS]
     offered = tables.names if wants_table else (*columns, *keywords, *tables.names)
+    if lower in map(str.lower, _KEYWORDS) and not wants_table:
+        return  # a word is complete: enter after `desc` is not to make it a description
     seen = set()
     for one in offered:
         if one.lower().startswith(lower) and one.lower() != lower and one not in seen:

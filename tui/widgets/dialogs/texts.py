@@ -19,6 +19,7 @@ from tui.state.notes import why_too_long
 from tui.text import plain
 from tui.text_width import bar, cell_width, clip_middle, pad
 from tui.widgets.app_services import copy_text
+from tui.widgets.details import wrap_names
 from tui.widgets.dialogs.base import Dialog, MenuLines
 from tui.widgets.input_bars import PlainEditor
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.geometry import Size
 
     from tui.model.columns import Column
     from tui.query.distribution import Distribution, Pivot
@@ -241,6 +243,23 @@ def pivot_lines(found: Pivot, weight: Column | None, width: int, by: ColumnKind 
     return lines
 
 
+class NameText(Static):
+    """A text of the profile: names that are longer than a line break after a separator, not within a word."""
+
+    def get_content_height(self, _container: Size, _viewport: Size, width: int) -> int:
+        """Return the lines that it takes."""
+        return len(self._wrapped(width))
+
+    def render(self) -> Content:
+        """Return the lines as they fit."""
+        return Content("\n").join(self._wrapped(self.content_size.width))
+
+    def _wrapped(self, width: int) -> list[Content]:
+        content = self.content
+        lines = content.split("\n", allow_blank=True) if isinstance(content, Content) else []
+        return [part for line in lines for part in wrap_names(line, max(width, 1))]
+
+
 class CellDialog(Dialog[None]):
     """Shows a cell's value whole, wrapped, with what its column means.
 
@@ -278,7 +297,7 @@ class CellDialog(Dialog[None]):
             # Line ends of the text are kept here.
             lines = [plain(line) for line in self._text.splitlines()]
             unit = BASE_UNIT.get(self._column.kind, "") if self._text else ""
-            yield Static(Content(f"{chr(10).join(lines)} {unit}".rstrip() or " "), id="cell-text")
+            yield NameText(Content(f"{chr(10).join(lines)} {unit}".rstrip() or " "), id="cell-text")
         if self._column.help:
             yield Static(Content(f"{self._column.title}: {self._column.help}"), id="cell-help")
 
@@ -359,7 +378,7 @@ class NoteDialog(Dialog[str]):
 
     def compose_body(self) -> ComposeResult:
         """The row, the text, and a sentence about it."""
-        yield Static(Content(plain(self._row)), id="note-row")
+        yield NameText(Content(plain(self._row)), id="note-row")
         # The text may contain control characters if another program wrote it.
         yield NoteEditor("\n".join(plain(line) for line in self._text.splitlines()), id="note-text")
         yield Static(Content(plain(self._about)), id="note-about")
