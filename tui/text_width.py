@@ -31,6 +31,9 @@ _LONG_WORD: Final = 16
 _WHOLE_SENTENCES: Final = 0.4
 """Complete sentences are preferred if they fill at least this part of the width."""
 
+_BEGIN_ONLY: Final = 7
+"""In so many cells the beginning of a name says more than both its ends, but for a number."""
+
 _FIGURE: Final = re.compile(r"(?<![\w.])[0-9][0-9.,]*(?: ?(?:%|(?:[num\u00b5]?s|min|h|[KMGT]?i?B(?:/s)?)\b))?")
 """A number in a sentence with its unit."""
 
@@ -153,6 +156,8 @@ def shorten_symbol(name: str, width: int) -> str:
     'cudnn::detail::dgrad_engine<float, in…'
     >>> shorten_symbol("void cudnn::detail::dgrad_engine<float, int=128>(int, float const *)", 20)
     'detail::dgrad_engine'
+    >>> shorten_symbol("backward", 5), shorten_symbol("ProfilerStep#4", 7)
+    ('back…', 'Pro…p#4')
     """
     if cell_width(name) <= width:
         return name
@@ -168,7 +173,7 @@ def shorten_symbol(name: str, width: int) -> str:
         _namespace, separator, rest = inner.partition("::")
         # A lambda or an operator is meaningless without its function.
         if not separator or rest.startswith(("{", "operator")):
-            return clip_middle(inner, width)
+            return clip_middle(inner, width) if width > _BEGIN_ONLY or inner[-1:].isdigit() else clip(inner, width)
         inner = rest
     return inner
 

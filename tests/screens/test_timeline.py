@@ -203,8 +203,28 @@ async def test_kernels_around_a_gap_have_their_whole_line_and_are_distinguished(
         assert [short for short, of in names.items() if len(of) > 1] == ["vecto…<…CUDAFuncto…>"]
 
 
-async def test_in_a_tall_lane_a_match_is_underlined_once() -> None:
+async def test_what_was_not_found_is_faded() -> None:
     async with opened(TRACE, size=(200, 50), view="timeline") as pilot:
+        view = view_of(pilot)
+
+        def lines() -> list[Strip]:
+            return [view.render_line(y) for y in range(view.head, view.head + 8)]
+
+        def colors() -> set[object]:
+            return {look.color for strip in lines() for text, look, _ in strip if look and set(text) & set("▁▂▃▄▅▆▇█")}
+
+        before = colors()
+        await press(pilot, "slash", *"gemm", "enter")
+        await until(pilot, lambda: view_of(pilot).hits is not None, "hits")
+        found = colors()
+        assert (found & before, len(found - before)) != (set(), 0)
+        assert not any(map(any, map(marked_cells, lines())))
+        await press(pilot, "escape")
+        assert colors() == before
+
+
+async def test_in_a_tall_lane_a_match_is_underlined_once() -> None:
+    async with opened(TRACE, size=(200, 50), color="16", view="timeline") as pilot:
         await press(pilot, "slash", *"gemm", "enter")
         await until(pilot, lambda: view_of(pilot).hits is not None, "hits")
         lines = [view_of(pilot).render_line(y) for y in range(view_of(pilot).head, view_of(pilot).head + 8)]

@@ -121,6 +121,16 @@ _FILL_TITLES: Final = {
     ItemKind.SYNC: "CUDA call that waits",
 }
 """The titles of kinds that share a color."""
+_BRIEF_TITLES: Final = {
+    "tensor-core kernel": "TC kernel",
+    "other kernel": "kernel",
+    "communication": "comm",
+    "CUDA graph": "graph",
+    "memory copy": "memcpy",
+    "CUDA call": "call",
+    "CUDA call that waits": "wait",
+}
+"""Short titles, for narrow screens."""
 
 
 class Signs(Enum):
@@ -284,15 +294,27 @@ def whole_percent(part: int, whole: int) -> str:
     return "<1%" if 0 < share < 1 else ">99%" if 99 < share < 100 else f"{min(share, 100):.0f}%"
 
 
-def legend(lanes: Iterable[Lane], signs: Signs = Signs.PATTERNS) -> list[tuple[ItemKind, str, str]]:
-    """Return kind, glyphs and meaning of the items in some lanes."""
+def legend(
+    lanes: Iterable[Lane], signs: Signs = Signs.PATTERNS, *, brief: bool = False
+) -> list[tuple[ItemKind, str, str]]:
+    """Return kind, glyphs and meaning of the items in some lanes.
+
+    Args:
+        lanes: Those that are drawn.
+        signs: How kinds are told apart.
+        brief: In few words.
+    """
     kinds = map(ItemKind, sorted({int(kind) for lane in lanes for kind in lane.segments.kinds}))
     if signs is not Signs.FILLS:
-        return [(look, signs.glyphs(look), TITLES[look]) for look in kinds]
+        return [(look, signs.glyphs(look), _brief(TITLES[look]) if brief else TITLES[look]) for look in kinds]
     by_title: dict[str, ItemKind] = {}
     for look in kinds:
         by_title.setdefault(_FILL_TITLES.get(look, TITLES[look]), look)
-    return [(look, "█", words) for words, look in by_title.items()]
+    return [(look, "█", _brief(words) if brief else words) for words, look in by_title.items()]
+
+
+def _brief(words: str) -> str:
+    return _BRIEF_TITLES.get(words, words)
 
 
 def glyph_range(glyphs: str) -> str:
@@ -314,6 +336,7 @@ def other_symbols() -> list[tuple[str, str]]:
         ("> 12%", "before a lane: the cursor's lane; its busy share of the visible time"),
         (
             "▐name",
-            "a bar: one item over several cells; underlined: a search hit, or the other end of a launch",
+            "a bar: one item over several cells; bright among dim ones, or underlined: a search hit, or the other end "
+            "of a launch",
         ),
     ]

@@ -94,13 +94,20 @@ def _overlap(found: Sequence[Lane], shifts: Mapping[int, int]) -> bool:
     return max(begins.values()) < min(ends.values())
 
 
+TALLER: Final = 3
+"""Lines that a GPU lane is to have besides its one."""
+
+
 def fitting_lanes(found: Sequence[Lane], room: int) -> list[int]:
     """Return the lanes to draw in ``room`` lines: the deepest ranges and ops are dropped first.
 
-    GPU lanes, API calls and the outermost ranges and ops of every thread are always among them.
+    GPU lanes, API calls and the outermost ranges and ops of every thread are always among them. A few GPU lanes are to
+    be taller than the others: they have up to a quarter of the lines more.
     """
     depth = max((lane.depth for lane in found), default=0)
     chosen = list(range(len(found)))
+    of_gpu = sum(lane.on_gpu for lane in found) or 1
+    room -= min(TALLER, room // 4 // of_gpu) * of_gpu
     while len(chosen) > room and depth > 0:
         depth -= 1
         chosen = [place for place in chosen if found[place].depth <= depth]

@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from rich.color import Color, blend_rgb
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -37,8 +38,11 @@ SHARE_CELLS: Final = 5
 MIN_LINES_WITH_LEGEND: Final = 12
 """From this height on, the last line explains the colors or characters."""
 
-_SOLID, _HIT, _LINK, _CURSOR, _MARK = (1 << bit for bit in range(5, 10))
+_SOLID, _HIT, _LINK, _CURSOR, _MISS = (1 << bit for bit in range(5, 10))
 """What a cell is drawn as besides its look; a look takes the bits below."""
+
+MISS_SHARE: Final = 0.65
+"""How far the colors of what was not found go into the ground."""
 
 MORE_SIGNS: Final = "? more"
 """The end of a legend that is cut."""
@@ -147,13 +151,19 @@ class TimelinePainter:
         cells, busy_ns = view.drawn(place)
         texts, of_line = cells.line(line, lines)
         looks = self._looks(shown, place, cells, of_line, window)
-        if view.hits is not None and place in view.hits.by_lane:
-            hits = view.hits.by_lane[place].in_cells(window.edges())
-            if line + 1 < lines:
-                # In a tall lane a match is underlined once, in the first line.
-                below = cells.line(line + 1, lines)[1]
-                hits = hits & (cells.solid | ((of_line == NOTHING) & (below != NOTHING)))
-            looks[hits] |= _HIT
+        if view.hits is not None and len(view.hits.starts):
+            hits = np.zeros(len(looks), np.bool_)
+            if place in view.hits.by_lane:
+                hits = view.hits.by_lane[place].in_cells(window.edges())
+            if view.signs is Signs.FILLS:
+                # An underline would have the color of its bar: fade the other items instead.
+                looks[~hits] |= _MISS
+            else:
+                if line + 1 < lines:
+                    # In a tall lane a match is underlined once, in the first line.
+                    below = cells.line(line + 1, lines)[1]
+                    hits = hits & (cells.solid | ((of_line == NOTHING) & (below != NOTHING)))
+                looks[hits] |= _HIT
         if has_cursor:
             cursor = window.cell_of(view.cursor_ns)
             if 0 <= cursor < len(looks):
@@ -204,6 +214,11 @@ class TimelinePainter:
             look = (number & (_SOLID - 1)) - 1
             if look != NOTHING:
                 style += self._component(ItemKind(look).name.lower())
+                if number & _MISS:
+                    style += _faded(style)
+                    if number & _SOLID:
+                        # In reverse: the name on the faded bar.
+                        style += Style(bgcolor=self._look_of("ruler").color)
             if number & _HIT:
                 style += self._component("hit")
             if number & _LINK:
@@ -296,7 +311,9 @@ class TimelinePainter:
         places = dict.fromkeys(place for place, _, _ in view.lines)
         segments, used = [Segment(" ", self._look_of(""))], 1
         muted, width = self._look_of("ruler"), view.size.width
-        found = legend((shown.lanes[place] for place in places), view.signs)
+        found = legend([shown.lanes[place] for place in places], view.signs)
+        if sum(len(glyph_range(glyphs)) + len(words) + 3 for _, glyphs, words in found) > width - 1:
+            found = legend([shown.lanes[place] for place in places], view.signs, brief=True)
         for number, (look, glyphs, words) in enumerate(found):
             sign, is_last = glyph_range(glyphs), number == len(found) - 1
             cells = len(sign) + len(words) + 3
@@ -308,3 +325,11 @@ class TimelinePainter:
             used += cells
         segments.append(Segment(" " * (width - used), muted))
         return Strip(segments, width)
+
+
+def _faded(style: Style) -> Style:
+    """Its color, close to that of the ground."""
+    color, ground = style.color, style.bgcolor
+    if color is None or ground is None or color.triplet is None or ground.triplet is None:
+        return Style(dim=True)
+    return Style(color=Color.from_triplet(blend_rgb(color.triplet, ground.triplet, MISS_SHARE)))
