@@ -180,3 +180,16 @@ async def test_the_details_of_a_launch_are_of_the_level_that_they_were_opened_fr
         await settled(pilot)
         assert screen.query_one(DetailPane).has_focus
         assert screen.query_one(".-current").id == "launches"
+
+
+async def test_below_a_table_without_rows_there_is_none_that_says_so_again() -> None:
+    async with opened(TRAINING, size=(120, 40), view="memory") as pilot:
+        await press(pilot, "full_stop", "full_stop")
+        await settled(pilot)
+        _, runs = lines_of(pilot, "tiny_runs")
+        assert lines_of(pilot, "copies_of_run")[1] == 0
+        assert runs > UNFED_LINES
+        text = screen_text(pilot.app)
+        assert "No bursts: nowhere do three copies" in text
+        assert "nothing above" not in text
+        assert "sorted by" not in text

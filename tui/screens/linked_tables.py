@@ -117,7 +117,9 @@ class StackLayout(Layout):
         """Place the tables."""
         parent.pre_layout(self)
         tables = [child for child in children if isinstance(child, TablePane)]
-        heights = _folded(tables, size.height) if size.height < MIN_LINES_FOR_ALL else _shared(tables, size.height)
+        useful = _useful(tables)
+        shared = _folded(useful, size.height) if size.height < MIN_LINES_FOR_ALL else _shared(useful, size.height)
+        heights = dict.fromkeys(tables, 0) | shared
         placements = []
         y = 0
         for pane in tables:
@@ -125,6 +127,12 @@ class StackLayout(Layout):
             placements.append(WidgetPlacement(region, NULL_OFFSET, Spacing(), pane))
             y += heights[pane]
         return placements
+
+
+def _useful(tables: Sequence[TablePane]) -> list[TablePane]:
+    """The tables without those that have had no rows below one that has had none either: it says why."""
+    unfed = [place for place, table in enumerate(tables) if table.has_had_no_rows]
+    return [table for place, table in enumerate(tables) if place not in unfed[1:] or table.has_class(CURRENT)]
 
 
 def _shared(tables: Sequence[TablePane], room: int) -> dict[TablePane, int]:

@@ -271,8 +271,8 @@ class TabBar(Widget):
     def _shown(self, room: int) -> list[int]:
         """Return the positions of the titles that fit; those without data are left out first, furthest first."""
         shown = list(range(len(self._titles)))
-        unfed = [place for place in shown if not self._fed[place] and place != self._current]
-        for place in sorted(unfed, key=lambda place: (-abs(place - self._current), -place)):
+        others = [place for place in shown if place != self._current]
+        for place in sorted(others, key=lambda place: (self._fed[place], -abs(place - self._current), -place)):
             if sum(cell_width(self._titles[one]) + 3 for one in shown) <= room - MORE_CELLS:
                 break
             shown.remove(place)

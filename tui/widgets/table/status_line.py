@@ -109,7 +109,7 @@ class TableStatus:
             parts.append((2, f"% of {self.shares_of}"))
         if self.filter:
             parts.append((4, f"{FILTER}{self.filter}"))
-        if self.sorted_by:
+        if self.sorted_by and self.total:
             parts.append((LOW_IMPORTANCE, f"sorted by {self.sorted_by}"))
         return parts
 
