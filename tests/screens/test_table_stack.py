@@ -188,7 +188,7 @@ async def test_below_a_table_without_rows_there_is_none_that_says_so_again() -> 
         await settled(pilot)
         _, runs = lines_of(pilot, "tiny_runs")
         assert lines_of(pilot, "copies_of_run")[1] == 0
-        assert runs > UNFED_LINES
+        assert runs > NO_ROWS_LINES
         text = screen_text(pilot.app)
         assert "No bursts: nowhere do three copies" in text
         assert "nothing above" not in text

@@ -12,14 +12,21 @@ H200 = [("bf16", 989.4, 4.8)]
 
 def test_a_plot() -> None:
     marks = [Mark(693, 610, 4000), Mark(10, 30, 300), Mark(0.5, 1.2, 10)]
-    lines = plot_lines(marks, H200, 60, 9)
+    lines = [line.plain for line in plot_lines(marks, H200, 60, 9)]
     assert len(lines) == 9
     # 610 TFLOP/s below a roof of 989, which begins at 989 / 4.8 = 206 FLOP/byte.
     assert [line.count("●") + line.count("•") + line.count("·") for line in lines] == [0, 1, 0, 0, 1, 0, 0, 1, 0]
     assert lines[0].count("─") > 0
     assert lines[1].startswith("TFLOP/s ")
-    assert [line.count("◆") for line in plot_lines(marks, H200, 60, 9, marks[1])] == [0, 0, 0, 0, 1, 0, 0, 0, 0]
+    assert [line.plain.count("◆") for line in plot_lines(marks, H200, 60, 9, marks[1])] == [0, 0, 0, 0, 1, 0, 0, 0, 0]
     assert lines[-1].split() == ["FLOP/B", "0.1", "1", "10", "100", "1000"]
+
+
+def test_where_there_are_colors_the_roof_is_of_dots() -> None:
+    lines = [line.plain for line in plot_lines([Mark(693, 610, 4000)], H200, 60, 9, fine=True)]
+    # Flat from 206 FLOP/byte on.
+    assert lines[0].endswith("⠉" * 9)
+    assert "//" not in "".join(lines)
 
 
 def test_without_room_or_marks_there_is_none() -> None:
@@ -29,7 +36,7 @@ def test_without_room_or_marks_there_is_none() -> None:
 
 
 def test_without_a_roof_the_marks_are_shown() -> None:
-    assert sum(line.count("●") for line in plot_lines([Mark(1, 1, 1)], [], 40, 8)) == 1
+    assert sum(line.plain.count("●") for line in plot_lines([Mark(1, 1, 1)], [], 40, 8)) == 1
 
 
 @given(
@@ -41,6 +48,7 @@ def test_without_a_roof_the_marks_are_shown() -> None:
     st.integers(1, 40),
 )
 def test_any_plot_fits(marks: list[Mark], roofs: list[tuple[str, float, float]], width: int, height: int) -> None:
-    lines = plot_lines(marks, roofs, width, height)
-    assert len(lines) in (0, height)
-    assert all(len(line) <= width for line in lines)
+    for fine in (False, True):
+        lines = plot_lines(marks, roofs, width, height, fine=fine)
+        assert len(lines) in (0, height)
+        assert all(len(line.plain) <= width for line in lines)

@@ -184,7 +184,9 @@ def _rates() -> dict[str, pl.Expr]:
     return {
         "tflops_per_s": pl.when(pl.col("flops") > 0).then(pl.col("flops") / seconds / 1e12),
         "tb_per_s": pl.col("bytes") / seconds / 1e12,
-        "flops_per_byte": pl.when(pl.col("bytes") > 0).then(pl.col("flops") / pl.col("bytes")),
+        "flops_per_byte": pl.when((pl.col("flops") > 0) & (pl.col("bytes") > 0)).then(
+            pl.col("flops") / pl.col("bytes")
+        ),
         "roof_ns": 1e9 * roof_s,
         "roof_pct": 100 * roof_s / seconds,
         "bound": pl.when(roof_s.is_not_null()).then(
@@ -480,7 +482,7 @@ def _summed_rates(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
         .with_columns(
             pl.when(pl.col("flops") > 0).then(pl.col("flops") / pl.col("gpu_ns") / 1e3).alias("tflops_per_s"),
             (pl.col("bytes") / pl.col("gpu_ns") / 1e3).alias("tb_per_s"),
-            (pl.col("flops") / pl.col("bytes")).alias("flops_per_byte"),
+            pl.when(pl.col("flops") > 0).then(pl.col("flops") / pl.col("bytes")).alias("flops_per_byte"),
             (100 * pl.col("roof_ns") / pl.col("gpu_ns")).alias("roof_pct"),
         )
         .select(*keys, *RATES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
@@ -26,7 +27,9 @@ from tui.fmt import brief_duration, brief_percent
 from tui.screens.base import ViewScreen
 from tui.screens.linked_tables import Level, LinkedTables, Row, registered_level
 from tui.text_width import cell_width, clip
+from tui.widgets.app_services import services_of
 from tui.widgets.details import with_blocks
+from tui.widgets.output_filters import MANY_COLORS
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
@@ -89,7 +92,7 @@ class RooflineScreen(ViewScreen):
         gpus = {peaks.name: peaks for peaks in peaks_by_device(self.profile).values()}
         gpu = next(iter(gpus.values())) if len(gpus) == 1 else None
         used = sorted({name for name in rows["peak"].cast(str) if name})
-        self.query_one(RooflinePlot).show(marks, _roofs(gpu, used), self._summary(gpu))
+        self.query_one(RooflinePlot).show(marks, _roofs(gpu, used), self._summary(gpu), rows.height - len(marks))
 
     @on(TablePane.RowHighlighted)
     def _select(self, event: TablePane.RowHighlighted) -> None:
@@ -166,8 +169,13 @@ MARKS: Final = ("·", "•", "●")
 SELECTED: Final = "◆"
 """The mark of the selected row."""
 ROOF: Final = "─"
+SLOPE: Final = "/"
 LABEL_CELLS: Final = 8
 _MIN_LINES: Final = 4
+_DOTS: Final = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
+"""The dots of a braille character by column, from the lowest."""
+_CORES: Final = frozenset({"fp32", "fp64"})
+"""Types whose peak is not that of tensor cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,20 +185,41 @@ class Mark:
     flops_per_byte: float
     tflops_per_s: float
     gpu_ns: int
+    peak: str | None = None
+    """The type whose peak counts."""
+
+    @property
+    def color(self) -> str:
+        """That of kernels that reach the same peak."""
+        return "$kind-unknown" if self.peak is None else "$kind-other" if self.peak in _CORES else "$kind-tensor"
 
 
 def mark_of(row: Mapping[str, Any]) -> Mark:
     """Return the mark of a row with FLOPs."""
-    return Mark(row["flops_per_byte"], row["tflops_per_s"], row["gpu_ns"])
+    return Mark(row["flops_per_byte"], row["tflops_per_s"], row["gpu_ns"], row["peak"])
 
 
 def plot_lines(
-    marks: Sequence[Mark], roofs: Sequence[Roof], width: int, height: int, selected: Mark | None = None
-) -> list[str]:
-    """Return the plot as lines of text; empty without marks or room.
+    marks: Sequence[Mark],
+    roofs: Sequence[Roof],
+    width: int,
+    height: int,
+    selected: Mark | None = None,
+    *,
+    fine: bool = False,
+) -> list[Content]:
+    """Return the plot; empty without marks or room.
+
+    Args:
+        marks: One for each op and shape.
+        roofs: The peaks.
+        width: Cells.
+        height: Lines.
+        selected: The mark of the selected row.
+        fine: Draw the roofs in dots, eight to a cell.
 
     >>> lines = plot_lines([Mark(100, 50, 9)], [("bf16", 100, 1)], 40, 6)
-    >>> len(lines), "●" in "".join(lines), lines[-1].strip()[:6]
+    >>> len(lines), "●" in lines[1].plain, lines[-1].plain.strip()[:6]
     (6, True, 'FLOP/B')
     """
     body, columns = height - 1, width - LABEL_CELLS
@@ -201,29 +230,49 @@ def plot_lines(
     ys = [mark.tflops_per_s for mark in marks] + [peak for _, peak, _ in roofs]
     x_low, x_high = _decades(xs)
     y_low, y_high = _decades(ys)
-    cells = [[" "] * columns for _ in range(body)]
+    cells: list[list[tuple[str, str]]] = [[(" ", "")] * columns for _ in range(body)]
 
-    def row_of(tflops_per_s: float) -> int:
-        return body - 1 - round((math.log10(tflops_per_s) - y_low) / (y_high - y_low) * (body - 1))
+    def level_of(tflops_per_s: float, steps: int) -> int:
+        return round((math.log10(tflops_per_s) - y_low) / (y_high - y_low) * (steps - 1))
 
     for _, peak, bandwidth in roofs:
-        for column in range(columns):
-            intensity = 10 ** (x_low + (x_high - x_low) * column / (columns - 1))
-            row = row_of(min(peak, intensity * bandwidth))
-            if 0 <= row < body:
-                cells[row][column] = ROOF if intensity * bandwidth >= peak else "/"
+        for column in range(columns * 2 if fine else columns):
+            last = (columns * 2 if fine else columns) - 1
+            intensity = 10 ** (x_low + (x_high - x_low) * column / last)
+            level = level_of(min(peak, intensity * bandwidth), body * 4 if fine else body)
+            row, place = body - 1 - (level // 4 if fine else level), column // 2 if fine else column
+            if not 0 <= row < body:
+                continue
+            sign = ROOF if intensity * bandwidth >= peak else SLOPE
+            if fine:
+                before = cells[row][place][0]
+                dots = ord(before) - _BRAILLE if before != " " else 0
+                sign = chr(_BRAILLE + (dots | _DOTS[column % 2][level % 4]))
+            cells[row][place] = sign, "$text-muted"
     whole = sum(mark.gpu_ns for mark in marks) or 1
     for mark in sorted(marks, key=lambda one: (one == selected, one.gpu_ns)):
         column = round((math.log10(mark.flops_per_byte) - x_low) / (x_high - x_low) * (columns - 1))
-        row = row_of(mark.tflops_per_s)
+        row = body - 1 - level_of(mark.tflops_per_s, body)
         if 0 <= row < body and 0 <= column < columns:
             share = mark.gpu_ns / whole
             by_size = MARKS[2 if share >= 0.1 else 1 if share >= 0.01 else 0]
-            cells[row][column] = SELECTED if mark == selected else by_size
-    labels = {row_of(10.0**power): f"{10.0**power:g}" for power in range(math.ceil(y_low), math.floor(y_high) + 1)}
+            cells[row][column] = (SELECTED, "bold $accent") if mark == selected else (by_size, mark.color)
+    powers = range(math.ceil(y_low), math.floor(y_high) + 1)
+    labels = {body - 1 - level_of(10.0**power, body): f"{10.0**power:g}" for power in powers}
     labels.setdefault(1, "TFLOP/s")
-    lines = [f"{labels.get(row, ''):>{LABEL_CELLS - 1}} {''.join(line)}" for row, line in enumerate(cells)]
-    return [*lines, _axis(x_low, x_high, columns)]
+    lines = [_line(labels.get(row, ""), line) for row, line in enumerate(cells)]
+    return [*lines, Content.styled(_axis(x_low, x_high, columns), "$text-muted")]
+
+
+_BRAILLE: Final = 0x2800
+"""The braille character without a dot."""
+
+
+def _line(label: str, cells: Sequence[tuple[str, str]]) -> Content:
+    """Return a line of the plot, the axis dim."""
+    runs = [(style, "".join(sign for sign, _ in run)) for style, run in groupby(cells, key=itemgetter(1))]
+    axis = Content.styled(f"{label:>{LABEL_CELLS - 1}} ", "$text-muted")
+    return Content("").join([axis, *(Content.styled(text, style) for style, text in runs)])
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
@@ -257,16 +306,18 @@ class RooflinePlot(Widget):
         self._roofs: Sequence[Roof] = ()
         self._words: Sequence[str] = ()
         self._selected: Mark | None = None
+        self._unplotted = 0
 
-    def show(self, marks: Sequence[Mark], roofs: Sequence[Roof], words: Sequence[str]) -> None:
+    def show(self, marks: Sequence[Mark], roofs: Sequence[Roof], words: Sequence[str], unplotted: int) -> None:
         """Show other marks.
 
         Args:
             marks: One for each op and shape with FLOPs.
             roofs: One for each element type in use.
             words: The whole, what matters most first: what does not fit is left out.
+            unplotted: How many ops and shapes have no FLOPs.
         """
-        self._marks, self._roofs, self._words = marks, roofs, words
+        self._marks, self._roofs, self._words, self._unplotted = marks, roofs, words, unplotted
         self.refresh()
 
     def select(self, mark: Mark | None) -> None:
@@ -283,16 +334,23 @@ class RooflinePlot(Widget):
             if cell_width(longer) > width:
                 break
             shown = longer
-        lines = [Content(shown)]
-        plot = plot_lines(self._marks, self._roofs, width, height - 1, self._selected)
-        lines += [_style_line(line) for line in plot[:-1]]
-        lines += [Content.styled(line, "$text-muted") for line in plot[-1:]]
+        fine = services_of(self).color in MANY_COLORS
+        plot = plot_lines(self._marks, self._roofs, width, height - 2, self._selected, fine=fine)
+        lines = [Content(shown), *plot, *([self._legend(width)] if plot else [])]
         return Content("\n").join(lines[:height])
 
-
-def _style_line(line: str) -> Content:
-    """Return a line of the plot: axis and roof dim, the selected mark highlighted."""
-    styles = {SELECTED: "bold $accent", ROOF: "$text-muted", "/": "$text-muted"}
-    runs = ("".join(run) for _, run in groupby(line[LABEL_CELLS:], key=lambda sign: styles.get(sign, "")))
-    body = [Content.styled(run, styles.get(run[0], "")) for run in runs]
-    return Content("").join([Content.styled(line[:LABEL_CELLS], "$text-muted"), *body])
+    def _legend(self, width: int) -> Content:
+        """Return what the marks mean, as far as it fits."""
+        kinds = {mark.color: mark.peak in _CORES for mark in self._marks if mark.peak is not None}
+        parts = [("", f"{' '.join(MARKS)} below 1%, below 10%, more of their GPU time")]
+        if len(kinds) > 1:
+            parts += [(color, "fp32, fp64" if plain else "tensor-core types") for color, plain in kinds.items()]
+        if self._unplotted:
+            parts.append(("", f"not in the plot: {self._unplotted} without FLOPs"))
+        parts.append(("bold $accent", f"{SELECTED} selected"))
+        pieces, used = [Content(" " * LABEL_CELLS)], LABEL_CELLS
+        for style, words in parts:
+            used += cell_width(words) + 3
+            if used <= width:
+                pieces.append(Content.styled(f"{words}   ", style or "$text-muted"))
+        return Content("").join(pieces)
