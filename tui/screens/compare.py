@@ -29,6 +29,7 @@ from tui.fmt import NULL, brief_duration
 from tui.keys import Scope, bindings_for
 from tui.options import expand_user_path
 from tui.screens.base import ViewScreen
+from tui.screens.table_screen import WholeText
 from tui.text import plain
 from tui.text_width import cell_width
 from tui.widgets.dialogs.base import Dialog, MenuLines
@@ -193,6 +194,7 @@ class CompareScreen(ViewScreen):
         yield HeadLines(id="head")
         for part in PARTS:
             yield TablePane(part.spec, id=part.spec.name)
+        yield WholeText()
 
     def populate(self) -> None:
         """Show the current comparison; if the profile has changed, request a new one."""
@@ -233,6 +235,7 @@ class CompareScreen(ViewScreen):
         self.query_one(HeadLines).show(None if self._of is None else self._head)
         for candidate in PARTS:
             self.query_one(f"#{candidate.spec.name}").display = candidate is part
+        self.query_one(WholeText).show()
         pane = self.query_one(f"#{part.spec.name}", TablePane)
         if part.spec is CHANGED_FINDINGS and pane.frame.is_empty():
             # The baseline's finding is before the candidate's.
@@ -260,6 +263,12 @@ class CompareScreen(ViewScreen):
             self._made[place, tolerant] = rows
             if (place, tolerant) == (self._place, self._tolerant):
                 self._show_part()
+
+    @on(TablePane.RowHighlighted)
+    def _show_whole_finding(self, event: TablePane.RowHighlighted) -> None:
+        row = event.row if event.row is not None and PARTS[self._place].spec is CHANGED_FINDINGS else {}
+        sides = [f"{side.capitalize()}: {row[side]}" for side in ("baseline", "candidate") if row.get(side)]
+        self.query_one(WholeText).show(*sides)
 
     def opens_details(self, pane: TablePane) -> bool:
         """Return True: details show the full text of findings."""

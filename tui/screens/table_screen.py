@@ -5,21 +5,27 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from textual import on
+from textual.content import Content
+from textual.widgets import Static
+
 from tui.analysis import needs
 from tui.analysis.capabilities import why_none
 from tui.analysis.notes_table import NOTES, notes_frame
 from tui.analysis.sessions import replayed_sessions
 from tui.screens.base import ROWS_AT_ONCE, ViewBody, ViewScreen
 from tui.tables import table, tables_of_report
+from tui.text import plain
 from tui.views import view
 from tui.widgets.details import Details, sections
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import polars as pl
     from textual.app import ComposeResult
+    from textual.widget import Widget
 
     from tui.model.profile import Profile
     from tui.model.table_spec import TableSpec
@@ -56,6 +62,16 @@ class SingleTable(ViewBody):
     def why_empty(self) -> str:
         """Return why there are no rows."""
         return self._empty if isinstance(self._empty, str) else self._empty(self.view.profile)
+
+
+class WholeText(Static):
+    """The whole texts of the row under the cursor, where there is no room for its details."""
+
+    def show(self, *texts: str | None) -> None:
+        """Show texts, a line each; without any it takes no room."""
+        known = [plain(text) for text in texts if text]
+        self.set_class(bool(known), "-fed")
+        self.update(Content("\n").join(Content(text) for text in known))
 
 
 def registered_table(name: str, empty: str = "") -> SingleTable:
@@ -134,6 +150,17 @@ class TableScreen(ViewScreen):
         """Return the table."""
         return registered_table(tables_of_report(self.VIEW)[0].name)
 
+    def compose_body(self) -> Iterable[Widget]:
+        """The table, and the text under the cursor."""
+        yield from super().compose_body()
+        yield WholeText()
+
+    @on(TablePane.RowHighlighted)
+    def _show_whole_text(self, event: TablePane.RowHighlighted) -> None:
+        row: dict[str, Any] = event.row or {}
+        text = row.get("text")
+        self.query_one(WholeText).show(row["tool_name"] if text else None, text)
+
     def opens_details(self, pane: TablePane) -> bool:
         """Return True: details show the full text of findings."""
         return "severity" in pane.frame.columns and pane.frame["severity"].count() > 0
@@ -151,7 +178,21 @@ class IssuesScreen(ViewScreen):
 
     def make_body(self) -> ViewBody:
         """Return the issues."""
-        return registered_table("issue_list", "no issues: all that looked like a profile was read")
+        return registered_table("issue_list", "No issues: everything that looks like a profile was read.")
+
+    def compose_body(self) -> Iterable[Widget]:
+        """The table, and the issue under the cursor."""
+        yield from super().compose_body()
+        yield WholeText()
+
+    @on(TablePane.RowHighlighted)
+    def _show_whole_issue(self, event: TablePane.RowHighlighted) -> None:
+        row: dict[str, Any] = event.row or {}
+        self.query_one(WholeText).show(row.get("reason"), row.get("text"))
+
+    def opens_details(self, pane: TablePane) -> bool:
+        """Return True: details show the full text of an issue."""
+        return not pane.frame.is_empty()
 
 
 class NotesScreen(ViewScreen):
