@@ -208,7 +208,7 @@ API_RESULTS: Final = Need(
         **dict.fromkeys((Tool.NSYS, Tool.NSYS_STATS, Tool.NCU), "nsys profile --trace=cuda ./app"),
         **dict.fromkeys((Tool.PYTORCH, Tool.DLPROF, Tool.XLA, Tool.PROTON, Tool.PERFETTO), _NSYS),
     },
-    unknown="return codes of API calls not recorded: unknown whether any failed",
+    unknown="return codes of API calls not recorded, so failed calls are unknown",
 )
 METRICS: Final = Need(
     "metrics",

@@ -215,7 +215,7 @@ def no_runs(profile: Profile) -> str:
     """Return why there are no runs of tiny copies."""
     if profile["activities"].is_empty():
         return no_single_copies(profile)
-    return "no three copies smaller than 64 KiB follow each other on a stream"
+    return "No bursts: nowhere do three copies smaller than 64 KiB follow each other on a stream."
 
 
 def why_no_unified_memory(profile: Profile) -> str:
@@ -269,14 +269,24 @@ def stack_crumb(row: Row) -> str:
     return str(row["call_site"] or "no call site")
 
 
+def _parts_of_transfers(row: Mapping[str, Any], unified_ns: int) -> list[str]:
+    """Copies, sets and unified memory of a session; sets and unified memory where there are any."""
+    parts = [f"Copies {brief_duration(row['copies_ns'])}, {brief_percent(row['copies_pct'])} of the GPU time"]
+    if unified_ns and row["gpu_ns"]:
+        share = brief_percent(100 * unified_ns / row["gpu_ns"])
+        words = f"unified memory {brief_duration(unified_ns)} with page faults, {share} of the GPU time"
+        parts = [*parts, words] if row["copies_ns"] else [f"{words[:1].upper()}{words[1:]}"]
+    return [*parts, f"memsets {brief_duration(row['sets_ns'])}"] if row["sets_ns"] else parts
+
+
 def copies_head(profile: Profile) -> Draw | None:
     """Return sentences about the share of copies in the GPU time, one per session."""
     rows = transfer_share(profile)
     several = rows.height > 1
+    unified = dict(unified_memory(profile).group_by("session").agg(pl.col("total_ns").sum()).iter_rows())
     sentences = [
-        (f"session {row['session']}: " if several else "")
-        + f"copies {brief_duration(row['copies_ns'])}, {brief_percent(row['copies_pct'])} of the GPU time"
-        + (f"; memsets {brief_duration(row['sets_ns'])}" if row["sets_ns"] else "")
+        (f"Session {row['session']}: " if several else "")
+        + "; ".join(_parts_of_transfers(row, unified.get(row["session"]) or 0))
         for row in rows.head(4).iter_rows(named=True)
         if row["gpu_ns"] is not None
     ]
