@@ -447,7 +447,7 @@ CRITICAL_PATHS: Final = TableSpec(
     key=("session", "iteration"),
     pinned="iteration",
     pinned_least=9,
-    bars=("path_gpu_pct",),
+    bars=(),
     weight="duration_ns",
 )
 

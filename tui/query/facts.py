@@ -213,6 +213,10 @@ SESSION_PRIORITY: Final = 0
 """The priority of a session if there are several: no figure is meaningful without it."""
 
 
+SPARSE_LATER: Final = 2
+"""How much less important a rate is that most rows lack."""
+
+
 def informative_columns(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], list[Column]]:
     """Return the informative columns of a table, and those that are unknown in every row.
 
@@ -240,6 +244,7 @@ def prioritize(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
 
     Uninformative columns go last, unless they are read against informative ones; a session, if there are several and
     no other column names it, stays with the names that it distinguishes, and so does what distinguishes namesakes.
+    Rates that most rows lack are less important than figures that all have.
     """
     present = replace(spec, columns=tuple(column for column in spec.columns if column.name in rows.columns))
     if rows.is_empty():
@@ -256,6 +261,8 @@ def prioritize(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
         if column.name not in shown_names
         else replace(column, priority=SESSION_PRIORITY)
         if column.name in first
+        else replace(column, priority=column.priority + SPARSE_LATER)
+        if column.kind is ColumnKind.RATIO and 2 * rows[column.name].null_count() > rows.height
         else column
         for column in present.columns
     )

@@ -41,6 +41,17 @@ if TYPE_CHECKING:
 BACKWARD: Final = "Backward ops stand under the name of their forward op."
 
 
+BRIEF: Final = {
+    "tensor": "TC kernel",
+    "other": "kernel",
+    "unknown": "kernel, TC unknown",
+    "memory": "memcpy",
+    "memset": "memset",
+    "communication": "comm",
+}
+"""Kinds of work in the legend, where there is little room."""
+
+
 class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
     """The flame chart, what is under the cursor, and a line to find names."""
 
@@ -153,11 +164,14 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         if rows is None or "growth_ns" in rows.columns or services_of(self).color == "none":
             return Content("")
         looks = set(rows["look"].drop_nulls())
-        entries = [(look_of(look).color, words) for look, words in LEGEND if look in looks]
-        line = Content("  ").join(
-            Content.assemble(("█", color), (f" {words}", "$text-muted")) for color, words in entries
-        )
-        return line if line.cell_length < width else Content("")
+        for brief in ({}, BRIEF):
+            entries = [(look_of(look).color, brief.get(look, words)) for look, words in LEGEND if look in looks]
+            line = Content("  ").join(
+                Content.assemble(("█", color), (f" {words}", "$text-muted")) for color, words in entries
+            )
+            if line.cell_length < width:
+                return line
+        return Content("")
 
     # --- groupings, comparison ---------------------------------------------------------------------------------------
 

@@ -213,6 +213,7 @@ def lay_out(
         *unknown,
         *(one.name for one in columns if one.only_above_zero and one.priority >= UNINFORMATIVE_PRIORITY),
     }
+    later = {*silent, *(one.name for one in columns if one.priority >= UNINFORMATIVE_PRIORITY)}
     head = by_name.get(pinned)
     whole = widths
     widths = _cut(columns, head, widths, pinned_least)
@@ -240,8 +241,8 @@ def lay_out(
     rest, fitting = [column for column in rest if column.name not in last], fitting.difference(last)
     ordered = [column.name for column in rest if column.name in fitting]
     if not keeps_order:
-        # Dashes would separate the figures.
-        ordered.sort(key=lambda name: name in silent)
+        # Dashes, and values that are the same in every row, would separate the figures.
+        ordered.sort(key=lambda name: name in later)
     ordered += sorted((column.name for column in rest if column.name not in fitting), key=lambda name: name in silent)
     first = max(0, min(first, len(ordered) - 1))
     shown: list[str] = []

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 MOVE_IDS: Final = frozenset(action.id for action in actions_of(Scope.TABLE) if action.group == "Movement")
 HEADER_LINES: Final = 1
 """Lines that do not scroll."""
+SHARES: Final = ("time_pct", "path_pct")
+"""Shares of a whole: the bar of the largest fills its cells."""
 MAX_CACHED_STRIPS: Final = 400
 """A few screens; each strip is a dozen objects that the garbage collector must visit."""
 AHEAD_ROWS: Final = 8
@@ -263,12 +265,14 @@ class FrameTable(ScrollView, can_focus=True):
                 model.cursor_column = layout.sequence[0]
             positions = {name: position for position, name in enumerate(model.rows.frame.columns)}
             # Shares of a whole are compared with each other; other percentages refer to a maximum.
-            most = facts_of(model.rows.frame)["time_pct"].extent[1] if "time_pct" in positions else None
-            full = {"time_pct": float(most)} if most else {}
+            facts = facts_of(model.rows.frame)
+            full: dict[str, float] = {
+                name: float(facts[name].extent[1] or WHOLE_PCT) for name in SHARES if name in positions
+            }
             for column in columns:
                 if column.is_growth and column.name in model.spec.bars and column.kind is not ColumnKind.PERCENT:
                     # The largest change fills its half of the bar.
-                    low, high = facts_of(model.rows.frame)[column.name].extent
+                    low, high = facts[column.name].extent
                     full[column.name] = max(abs(low or 0), abs(high or 0)) or WHOLE_PCT
             self._painter = TablePainter(layout, written, positions, self._row_styles(), width + 1, full)
             self.post_message(self.LayoutChanged(self))
