@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.cache.keeping import again, entries, keep, same, sample_paths
 from tests.screens.opening import SAMPLES, opened, until
 from tui.analysis.iterations.chosen_iterations import select_iterations
-from tui.app import loading
+from tui.app import profile_loading
 from tui.cache import frame_files, secure_files
 from tui.cache.cache import Cache
 from tui.cache.frame_files import ColumnWriter, mapped_column
@@ -131,7 +131,7 @@ def test_columns_on_the_disk_hold_what_was_added_part_by_part(parts: list[list[i
 
 async def test_the_app_opens_what_was_kept_and_reads_again_on_reload(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, "least_bytes": 0, "least_seconds": 0})
-    monkeypatch.setattr(loading, "CACHE_AFTER_S", 0.01)
+    monkeypatch.setattr(profile_loading, "CACHE_AFTER_S", 0.01)
     path = str(SAMPLES / "resnet50_training.nvprof.log")
     async with opened(path, anew=True) as pilot:
         assert not pilot.app.loading_files._cache.used  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ from tests.idle import PATIENCE_S, Patience, at_work, until, until_idle
 from tests.profiles import SAMPLES
 from tests.snapshots import assert_picture, assert_text, screen_text
 from tui import opening, runtime
-from tui.app import ProftuiApp, app, key_queue, loading, navigator
+from tui.app import ProftuiApp, app, key_queue, navigator, profile_loading
 from tui.model.history import Place
 from tui.options import OpenOptions
 from tui.state import store
@@ -47,7 +47,7 @@ app.MESSAGE_SECONDS = app.WARNING_SECONDS = 2 * PATIENCE_S  # type: ignore[misc]
 key_queue.MAX_WAIT_S = store.WAIT_SECONDS = PATIENCE_S  # type: ignore[misc]
 navigator.Navigator.PREPARES_VIEWS = False  # type: ignore[misc]
 # A whole collection looks at all that the tests have imported: two of them are a quarter of opening an app.
-runtime.gc = loading.gc = SimpleNamespace(  # type: ignore[attr-defined]
+runtime.gc = profile_loading.gc = SimpleNamespace(  # type: ignore[attr-defined]
     enable=gc.enable, get_count=gc.get_count, get_threshold=gc.get_threshold, set_threshold=gc.set_threshold,
     collect=lambda _generation=2: 0, freeze=lambda: None, unfreeze=lambda: None,
 )  # fmt: skip

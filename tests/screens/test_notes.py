@@ -16,7 +16,7 @@ from tests.screens.test_sql import ask
 from tests.snapshots import screen_text
 from tui.analysis.timeline.shown import lane_title
 from tui.app import navigator
-from tui.app.notes import WITHOUT_NOTES
+from tui.app.row_notes import WITHOUT_NOTES
 from tui.screens import base
 from tui.screens.kernels import KERNEL_LEVEL, LAUNCH_LEVEL, launches_of_kernel
 from tui.screens.linked_tables import LinkedTables

@@ -12,10 +12,10 @@ from textual.widgets import Input, TextArea
 
 from tui.app.comparison import Comparison
 from tui.app.key_queue import KeyQueue
-from tui.app.loading import ProfileLoading
 from tui.app.navigator import AppParts, Navigator
-from tui.app.notes import RowNotes
+from tui.app.profile_loading import ProfileLoading
 from tui.app.profile_session import ProfileSession
+from tui.app.row_notes import RowNotes
 from tui.app.session_restore import SessionRestore
 from tui.app.shutdown import failure_of, is_developing, is_survived
 from tui.commands import CommandPaletteProvider, command_words, run_command

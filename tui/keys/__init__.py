@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from tui.keys.action import GO, MOVE, Action, Scope
 from tui.keys.rebinding import rebound, shown_key
-from tui.keys.tables import TABLES
-from tui.keys.timeline import ITERATIONS, TIMELINE
-from tui.keys.views import EVERYWHERE, LOG, VIEWS
+from tui.keys.table_keys import TABLES
+from tui.keys.timeline_keys import ITERATIONS, TIMELINE
+from tui.keys.view_keys import EVERYWHERE, LOG, VIEWS
 from tui.views import DEFAULT_VIEWS, use_view_keys
 
 __all__ = [

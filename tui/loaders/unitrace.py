@@ -163,7 +163,7 @@ class _Table:
         return True
 
     def _submission(self, kernel: str, figures: dict[str, str], line: Line) -> None:
-        calls = int(figures["Calls"]) if figures.get("Calls", "").isdigit() else None
+        calls = _int(figures.get("Calls", ""))
         for title, metric in _SUBMISSION.items():
             if title in figures:
                 total = float(figures[title])
@@ -203,7 +203,11 @@ class _Table:
 def _figure(title: str, value: str) -> Value:
     if title.endswith("(%)"):
         return float(value)
-    return int(value) if value.isdigit() else None
+    return _int(value)
+
+
+def _int(value: str) -> int | None:
+    return int(value) if re.fullmatch("[0-9]+", value) else None
 
 
 class _UnitraceReader:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.model.columns import Column, ColumnKind
-from tui.query import texts
+from tui.query import text_search
 from tui.query.facts import total_of
 from tui.query.parse import parse, query_text
-from tui.query.texts import is_text
+from tui.query.text_search import is_text
 from tui.query.values import (
     BASE_UNIT,
     NO,
@@ -46,7 +46,7 @@ from tui.text_width import clip
 if TYPE_CHECKING:
     from tui.model.table_spec import TableSpec
 
-Predicate = Callable[[texts.TextRows], pl.Series]
+Predicate = Callable[[text_search.TextRows], pl.Series]
 """A function from a frame to one boolean per row, never null."""
 
 _SIGNS: Final = {
@@ -93,7 +93,7 @@ class Query:
 
     def mask(self, frame: pl.DataFrame) -> pl.Series:
         """Return one boolean per row of a frame with the compiled schema; never null."""
-        return self._predicate(texts.TextRows(frame))
+        return self._predicate(text_search.TextRows(frame))
 
 
 def compile_query(
@@ -146,7 +146,7 @@ class _Compiler:
         self._searched = [
             column.name
             for column in self._columns
-            if texts.is_text(frame.schema[column.name]) and (searched is None or column.name in searched)
+            if text_search.is_text(frame.schema[column.name]) and (searched is None or column.name in searched)
         ]
         self.used: set[str] = set()
 
@@ -155,9 +155,10 @@ class _Compiler:
             case Everything():
                 return (lambda rows: rows.all(True)), ""
             case Contains():
-                return self._anywhere(texts.contains(node.text, node.span), node.span), f"contains {_quoted(node.text)}"
+                test = text_search.contains(node.text, node.span)
+                return self._anywhere(test, node.span), f"contains {_quoted(node.text)}"
             case Fuzzy():
-                test = texts.fuzzy(node.text, node.span)
+                test = text_search.fuzzy(node.text, node.span)
                 return self._anywhere(test, node.span), f"holds the letters {_quoted(node.text)} in order"
             case Regex():
                 return self._regex(node)
@@ -178,7 +179,7 @@ class _Compiler:
         reading = word.join(_grouped(term, reading) for term, (_, reading) in zip(terms, parts, strict=True))
         return (lambda rows: reduce(combine, (predicate(rows) for predicate, _ in parts))), reading
 
-    def _anywhere(self, test: texts.TextTest, span: Span) -> Predicate:
+    def _anywhere(self, test: text_search.TextTest, span: Span) -> Predicate:
         searched = self._searched
         if not searched:
             raise QueryError("this table has no text to search", *span, hint="name a column, for example calls>10")
@@ -186,7 +187,7 @@ class _Compiler:
         return lambda rows: rows.texts_anywhere(searched, test)
 
     def _regex(self, node: Regex) -> tuple[Predicate, str]:
-        test = texts.regex(node.pattern, node.span)
+        test = text_search.regex(node.pattern, node.span)
         if not node.column:
             return self._anywhere(test, node.span), f"matches /{node.pattern}/"
         column = self._column(node.column, node.column_span)
@@ -222,9 +223,9 @@ class _Compiler:
             message = f"{title} is text: {node.operator} compares numbers"
             raise QueryError(message, *node.column_span, hint='use : = != or ~, or put the text in "quotes"')
         if node.operator is Operator.CONTAINS:
-            inside = texts.contains(node.value, node.span)
+            inside = text_search.contains(node.value, node.span)
             return (lambda rows: rows.texts(name, inside)), f"{title} contains {shown}"
-        same = texts.equals(node.value, exact=node.quoted)
+        same = text_search.equals(node.value, exact=node.quoted)
         if node.operator is Operator.NOT_EQUAL:
             reading = f"{title} ≠ {shown}"
             return (lambda rows: rows.frame[name].is_not_null() & ~rows.texts(name, same)), reading
@@ -303,7 +304,7 @@ class _Compiler:
         return found
 
     def _is_text(self, column: Column) -> bool:
-        return texts.is_text(self._frame.schema[column.name])
+        return text_search.is_text(self._frame.schema[column.name])
 
 
 def find_column(name: str, columns: Sequence[Column], *, weight: Column | None = None) -> Column | None:
@@ -351,7 +352,7 @@ def _grouped(node: Node, reading: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    return f'"{text}"{" (this case)" if texts.smart_case(text) else ""}'
+    return f'"{text}"{" (this case)" if text_search.smart_case(text) else ""}'
 
 
 _OF_THE_ROW: Final = "time"

@@ -15,7 +15,7 @@ from tui.model.columns import Column, ColumnKind
 from tui.query.compile import find_column, spellings
 from tui.query.facts import ColumnFacts, facts_of
 from tui.query.parse import parse_tolerant, plain_or_quoted, quote, unquote
-from tui.query.texts import is_text
+from tui.query.text_search import is_text
 
 if TYPE_CHECKING:
     from lark import Token

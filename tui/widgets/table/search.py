@@ -21,7 +21,7 @@ from tui.model.aggregation import phase_of
 from tui.query.compile import as_global_filter
 from tui.query.complete import best_completion, column_term
 from tui.query.parse import equals_filter, narrow, parse
-from tui.query.texts import smart_case
+from tui.query.text_search import smart_case
 from tui.query.values import Both, Compare, Contains, Either, Node, Operator, QueryError
 from tui.text import plain
 from tui.text_width import cell_width

@@ -27,7 +27,7 @@ from tui.analysis.expert.finding_text import (
     totals_by_name,
 )
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.rules.launches import LAUNCH_CALLS
+from tui.analysis.expert.rules.launch_costs import LAUNCH_CALLS
 from tui.analysis.expert.rules.one_time_costs import of_start_up
 from tui.analysis.gpu_time.interval_sets import EMPTY, RunningLatestEnd, blocks, intervals_of_rows
 from tui.analysis.gpu_time.timelines import classify_values
