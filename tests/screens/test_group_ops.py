@@ -87,6 +87,9 @@ async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
 async def test_it_opens_the_groups_with_most_time_as_far_as_there_is_room() -> None:
     async with opened_profile(made(), view="group-ops") as pilot:
         assert names(pilot) == ["all", "net", "a", "x", "mm", "relu", "b", "mm", "sum"]
+        # Short names are indented all the same.
+        signs = [line.index("▾") for line in screen_text(pilot.app).splitlines() if "▾" in line]
+        assert signs == [2, 4, 6, 8, 6]
     async with opened(TRACE, size=(80, 24), view="group-ops") as pilot:
         shown = ["all", "backward", "aten::conv2d", "aten::batch_norm", "aten::relu"]
         assert (names(pilot)[:5], len(names(pilot))) == (shown, 17)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual.containers import VerticalScroll
@@ -39,6 +40,10 @@ Line = tuple[str, str, str]
 """Label, value, and note (dim)."""
 LABEL_GAP: Final = 2
 """Blanks between the longest label and the values."""
+APART: Final = 4
+"""Blanks between columns of lines."""
+MANY_LINES, MAX_COLUMNS = 8, 4
+"""So many short lines stand in columns, and in how many at most."""
 MIN_VALUE_CELLS: Final = 20
 """If fewer cells are left beside the labels, long values continue below them."""
 
@@ -65,6 +70,30 @@ class Details:
             first, *rest = wrap_names(line[indent:], width - indent)
             wrapped += [line[:indent] + first, *(part.pad_left(indent) for part in rest)]
         return wrapped
+
+    def arranged(self, width: int) -> list[Content]:
+        """Return the same, where many short lines in a row stand in columns.
+
+        >>> lines = [(f"{n}", "a value", "") for n in range(8)]
+        >>> [line.plain for line in sections([("", lines)]).arranged(34)][:2]
+        ['0  a value    4  a value', '1  a value    5  a value']
+        """
+        arranged: list[Content] = []
+        room = (width - APART) // 2
+        for is_short, block in groupby(self.lines, lambda line: bool(line[0]) and line[1].cell_length <= room):
+            part = Details(tuple(block))
+            if not is_short or len(part.lines) < MANY_LINES:
+                arranged += part.wrapped(width)
+                continue
+            lines = [line for _, line in part.lines]
+            longest = max(line.cell_length for line in lines)
+            columns = min(MAX_COLUMNS, (width + APART) // (longest + APART))
+            rows = -(-len(lines) // columns)
+            for row in range(rows):
+                cells = lines[row::rows]
+                padded = [cell.pad_right(longest + APART - cell.cell_length) for cell in cells[:-1]]
+                arranged.append(Content("").join([*padded, cells[-1]]))
+        return arranged
 
 
 def wrap_names(line: Content, width: int) -> list[Content]:
@@ -143,12 +172,12 @@ class DetailText(Widget):
         if details == self._details:
             return
         width, before = self._wrapped
-        self._details, self._wrapped = details, (width, details.wrapped(width))
+        self._details, self._wrapped = details, (width, details.arranged(width))
         self.refresh(layout=len(self._wrapped[1]) != len(before))
 
     def _lines(self, width: int) -> list[Content]:
         if self._wrapped[0] != width:
-            self._wrapped = width, self._details.wrapped(width)
+            self._wrapped = width, self._details.arranged(width)
         return self._wrapped[1]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:

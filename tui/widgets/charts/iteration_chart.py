@@ -66,7 +66,7 @@ def iterations_summary(profile: Profile, times: Mapping[str, Any] | None, chosen
         session: Which session.
     """
     if times is None:
-        return "no iteration has a time of its own"
+        return "no iteration times recorded"
     several = profile["sessions"].height > 1
     if sources(profile).get(session) == "whole run":
         return "  ".join([f"session {session}"] * several + ["whole run, not divided"])
@@ -144,7 +144,7 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None) -> st
     number = row["iteration"]
     name = row["phase"] if number is None else f"iteration {number}"
     if row["duration_ns"] is None:
-        return f"{name}: its time is not known"
+        return f"{name}: time unknown"
     parts = [f"{name}: {brief_duration(row['duration_ns'])}"]
     if row["phase"] in STEP_PHASES:
         tokens = f", {count(row['query_tokens'])} tokens" if row["query_tokens"] is not None else ""

@@ -97,7 +97,7 @@ class CellWriter:
         if self._share_of is not None:
             self._unit = PERCENT
         symbol = ""
-        if self._unit is not None and (largest is not None or column.kind not in _TIMES):
+        if self._unit is not None and (largest or column.kind not in _TIMES):
             symbol = self._unit.symbol
         self.title = heading(f"{column.title} {column.sign}".rstrip(), symbol)
         """The heading with its sign and the common unit of the column."""

@@ -42,6 +42,8 @@ MIN_NAME_CELLS: Final = 16
 """The minimum width of a name at any depth."""
 
 
+MAX_INDENTED_CELLS: Final = 40
+"""The most room that indentation takes beside short names."""
 NAME_SHARE: Final = 0.45
 """Names have this part of a line before less important columns have theirs, if they need it."""
 
@@ -257,8 +259,9 @@ class TreeModel(TableModel):
             return {}
         lengths = _without_prefixes(frame[name]).str.len_chars().to_numpy() + INDENT_CELLS * self.depth + 2
         shown = lengths if self.rows.order is None else lengths[self.rows.order.to_numpy()]
-        column = next(column for column in self.columns() if column.name == name)
-        return {name: max(cell_width(column.title), int(shown.max(initial=0)))}
+        # With less room rows are not indented.
+        indented = min(INDENT_CELLS * int(self.depth.max(initial=0)) + MIN_NAME_CELLS, MAX_INDENTED_CELLS)
+        return {name: max(indented, int(shown.max(initial=0)))}
 
     def whole_least(self, width: int) -> int:
         """Names that are cut in the middle are hard to follow through a tree."""

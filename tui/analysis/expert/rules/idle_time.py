@@ -350,7 +350,7 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
             Cause.PAUSES,
         )
     if not len(case.in_calls.starts):
-        return "", "Give it more work at a time (larger batch). Load and copy input while it computes.", ""
+        return "", "Give the GPU more work at a time (larger batch). Load and copy input while it computes.", ""
     in_calls = (case.in_calls & idle).length_ns
     if 2 * in_calls > idle.length_ns:
         return (
