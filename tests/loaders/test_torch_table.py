@@ -280,7 +280,9 @@ def test_rows_that_a_limit_left_out_are_reported() -> None:
         ("Rows not printed", 75.0),
     ]
     assert board.top_kernels["time_pct"].to_list() == [20.0]
-    assert board.top_ops.select("op", "time_pct").row(0) == ("aten::mm", 20.0)
+    of_ops = [("(unattributed: totals only)", 80.0), ("aten::mm", 20.0)]
+    assert board.top_ops.select("op", "time_pct").rows() == of_ops
+    assert ops(profile).filter(pl.col("gpu_self_ns") > 0).select("op", "time_pct").rows() == of_ops
 
 
 def test_a_table_with_all_rows_has_no_part_that_is_not_printed() -> None:

@@ -126,15 +126,21 @@ NOT_PRINTED: Final = "Rows not printed"
 """The GPU work of rows that a limit keeps out of a printed table."""
 
 
-def unprinted_ns(profile: Profile) -> int:
-    """Return the GPU time of the rows that printed tables leave out: the totals that they print without their rows."""
+def unprinted(profile: Profile) -> pl.DataFrame:
+    """Return the GPU time of the rows that printed tables leave out: the totals that they print without their rows.
+
+    Columns: session, unprinted_ns (above 0).
+    """
     section, name = (pl.col(column).cast(pl.String) for column in ("section", "name"))
     totals = profile["tool_figures"].filter(section == PRINTED_TOTALS, name == GPU_TOTAL)
-    if totals.is_empty():
-        return 0
     listed = kernels(profile).group_by("session").agg(listed_ns=pl.col("total_ns").sum())
-    left = totals.join(listed, on="session").select((pl.col("value") - pl.col("listed_ns")).clip(0).sum())
-    return int(left.item())
+    left = (pl.col("value") - pl.col("listed_ns")).cast(pl.Int64)
+    return totals.join(listed, on="session").select("session", unprinted_ns=left).filter(pl.col("unprinted_ns") > 0)
+
+
+def unprinted_ns(profile: Profile) -> int:
+    """Return the GPU time of the rows that printed tables leave out, of all sessions."""
+    return int(unprinted(profile)["unprinted_ns"].sum())
 
 
 def exported_kernels(profile: Profile) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.durations import average, complete_sum, share, timed_calls, total
-from tui.analysis.kernels import KERNELS, kernels
+from tui.analysis.kernels import KERNELS, kernels, unprinted
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import WITHOUT_OP, classified_work, recorded_sessions, work_by_op
 from tui.analysis.ops.op_costs import NO_OP, RECORDED, recorded_ops
@@ -168,13 +168,14 @@ def _scopes(profile: Profile) -> pl.DataFrame:
     )
 
 
-@once_per_profile("sessions", "devices", "activities", "api_calls", "summary")
+@once_per_profile("sessions", "devices", "activities", "api_calls", "summary", "tool_figures")
 def printed_ops(profile: Profile) -> pl.DataFrame:
     """Return ops that the input holds as totals (PyTorch's tables), with the columns of `recorded_ops`.
 
     GPU self time counts a kernel in the op that launched it, so the self times add up to the GPU time; where they are
-    less than the kernels of the table, a row without an op has the rest. A range that the table lists for the GPU once
-    more, without CPU time, repeats kernels and is left out. Of Proton's profiles the innermost scopes are the ops.
+    less than the kernels of the table, or than its total, a row without an op has the rest. A range that the table
+    lists for the GPU once more, without CPU time, repeats kernels and is left out. Of Proton's profiles the innermost
+    scopes are the ops.
     """
     has_scopes = (profile["sessions"]["format"] == "proton").any()
     if (
@@ -216,7 +217,13 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
     ops = pl.concat([ops, _scopes(profile)], how="diagonal_relaxed").with_columns(
         group=types.replace_strict(rules.groups, default=types, return_dtype=pl.String)
     )
-    of_kernels = kernels(profile).group_by("session").agg(kernels_ns=total("total_ns"), line=pl.col("line").min())
+    of_kernels = (
+        kernels(profile)
+        .group_by("session")
+        .agg(kernels_ns=total("total_ns"), line=pl.col("line").min())
+        .join(unprinted(profile), on="session", how="left")
+        .with_columns(pl.col("kernels_ns") + pl.col("unprinted_ns").fill_null(0))
+    )
     rest = (
         ops.group_by("session")
         .agg(pl.col("gpu_self_ns").sum())
