@@ -248,7 +248,7 @@ def test_every_figure_knows_its_line(name: str) -> None:
         ("jax_step.xplane.pb", "xplane", {"activities": 3, "api_calls": 2, "ops": 1}),
         ("kernel_details.csv", "ascend-csv", {"activities": 2, "ranges": 1}),
         ("key_averages.txt", "torch-table", {"summary": 6}),
-        ("matmul.hatchet", "proton", {"summary": 5, "metrics": 2}),
+        ("matmul.hatchet", "proton", {"summary": 5, "metrics": 4}),
         ("memory_snapshot.pickle", "torch-memory-snapshot", {"memory_events": 9, "memory_blocks": 8}),
         ("trtexec.log", "tensorrt-log", {"layers": 2}),
         ("trtexec_profile.json", "tensorrt-json", {"layers": 3}),

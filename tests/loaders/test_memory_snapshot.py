@@ -208,6 +208,43 @@ def test_traces_that_record_only_when_releases_are_completed() -> None:
     assert allocators(profile).select("peak_bytes", "active_peak_bytes").rows() == [(13 * MB - 400, 13 * MB - 400)]
 
 
+def test_expandable_segments_grow_and_shrink() -> None:
+    trace = [
+        event("segment_map", 5000 * MB, 20 * MB, 10),
+        event("alloc", 5006 * MB, 4 * MB - 100, 20),
+        event("segment_unmap", 5015 * MB, 5 * MB, 30),
+        event("user_defined", 0, 7 * MB, 40),
+    ]
+    profile = read(snapshot(device_traces=[trace], external_annotations=[]))
+
+    # At the end 24 MB are reserved and 7 MB less 300 bytes allocated, as the segments say.
+    assert rows(profile, "memory_events", "action", "allocated_bytes", "reserved_bytes") == [
+        ("segment_map", 3 * MB - 200, 29 * MB),
+        ("alloc", 7 * MB - 300, 29 * MB),
+        ("segment_unmap", 7 * MB - 300, 24 * MB),
+        ("user_defined", 7 * MB - 300, 24 * MB),
+    ]
+
+
+def test_segments_that_were_edited_do_not_agree_with_the_trace() -> None:
+    profile = read(snapshot(segments=[], external_annotations=[]))
+
+    assert rows(profile, "memory_events", "allocated_bytes")[1:3] == [(6 * MB - 100,), (10 * MB - 200,)]
+    reported = [reason for reason in reasons(profile, "warning") if "not of one moment" in reason]
+    assert reported == [
+        "the segments hold 0 bytes allocated, the trace more: they are not of one moment; totals of allocated memory "
+        "count what the trace shows alone",
+        "the segments hold 0 bytes active, the trace more: they are not of one moment; totals of active memory "
+        "count what the trace shows alone",
+    ]
+
+
+def test_a_trace_of_one_event_is_no_trace() -> None:
+    profile = read(snapshot(device_traces=[TRACE[:1]], external_annotations=[]))
+
+    assert reasons(profile, "info")[0].startswith("no trace was recorded, only what the allocator holds at last")
+
+
 def test_the_oldest_snapshots_have_histories_and_no_addresses() -> None:
     old = {"size": 2 * MB, "state": "active_allocated", "history": [{"addr": 70, "real_size": 5, "frames": IN_MODEL}]}
     free = {"size": MB, "state": "inactive"}

@@ -86,9 +86,21 @@ def test_kernels_and_scopes() -> None:
     ]
     assert profile["metrics"].select(pl.col("kernel", "metric").cast(str), "total").rows() == [
         ("step / matmul", "flops8", 1e9),
+        ("step / matmul", "flops8 per second", None),
         ("step / matmul", "bytes", 64),
+        ("step / matmul", "bytes per second", None),
     ]
+    # Over 400 ns of GPU time.
+    assert profile["metrics"]["avg"].to_list() == [1e9, 2.5e15, 64, 1.6e8]
     assert profile["devices"].select("device", "compute_capability", "sm_count").rows() == [(0, "9.0", 132)]
+
+
+def test_rates_of_a_scope_count_the_work_in_it() -> None:
+    inner = node("inner", node("_Z6squarePfi", count=1, time_ns=100, **LEAF), flops16=30.0)
+    profile = read([node("ROOT", node("outer", inner, node("relu", count=1, time_ns=100, **LEAF), flops16=10.0))])
+    rates = profile["metrics"].filter(pl.col("metric").cast(str).str.ends_with("per second"))
+    assert sorted(rates.select(pl.col("kernel").cast(str), "avg").rows()) == [("outer", 2e8), ("outer / inner", 3e8)]
+    assert profile["summary"].filter(section="gpu")["name"].cast(str).to_list() == ["square(float*, int)", "relu"]
 
 
 def test_names_of_metrics_of_2024() -> None:

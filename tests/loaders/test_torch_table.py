@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -200,6 +201,34 @@ def test_shapes_stacks_flops_and_overloads() -> None:
         ("aten::add.Tensor", 5_000, 2, "[[2, 3], []]", "model.py(7): forward;train.py(3): step", 1_500),
         ("aten::relu", 1_250, 1, None, "model.py(8): forward", None),
     ]
+
+
+def test_ops_by_shape_are_rows_of_one_name() -> None:
+    titles = ("Self CPU", "CPU total", "Self CUDA", "# of Calls", "Input Shapes")
+    cells = (
+        ("aten::mm", "1.000us", "2.000us", "5.000us", "2", "[[8, 4], [4, 2]]"),
+        ("aten::mm", "3.000us", "4.000us", "7.000us", "3", "[[16, 4], [4, 2]]"),
+        ("aten::item", "1.000us", "1.000us", "0.000us", "1", ""),
+    )
+    profile = read(table(titles, cells, totals=("Self CPU time total: 5.000us",)))
+
+    assert rows(profile, "summary", "name", "calls", "total_ns", "gpu_self_ns", "input_shapes") == [
+        ("aten::mm", 2, 2_000, 5_000, "[[8, 4], [4, 2]]"),
+        ("aten::mm", 3, 4_000, 7_000, "[[16, 4], [4, 2]]"),
+        ("aten::item", 1, 1_000, 0, None),
+    ]
+
+
+@pytest.mark.parametrize("without_rules", [False, True])
+def test_a_table_pasted_from_a_spreadsheet(without_rules: bool) -> None:
+    lines = [re.sub(" {2,}", "\t", line.strip()) for line in usual().splitlines()]
+    kept = [line for line in lines if not (without_rules and line.startswith("---"))]
+    text = "".join(f"{line}\n" for line in kept)
+
+    assert rows(read(text), "summary", *FIGURES) == SUMMARY
+    with_commas = read(text.replace(".00%", ",00%"))
+    assert rows(with_commas, "summary", "time_pct") == rows(read(usual()), "summary", "time_pct")
+    assert reasons(with_commas) == []
 
 
 def test_a_table_of_names_and_stacks_alone() -> None:

@@ -43,6 +43,10 @@ _NOT_WORK: Final = frozenset(
 """Metrics that are not amounts of work, in lower case."""
 
 
+_WORK: Final = re.compile(r"flops(?:8|16|32|64)?|bytes")
+"""Metrics of which the rate is of interest: over the GPU time of their scope."""
+
+
 class ProtonLoader:
     """Reads the trees of Proton."""
 
@@ -93,6 +97,8 @@ class _Tree:
         """Launches and time of each kernel directly in a scope."""
         self._work: dict[tuple[str, str], float] = {}
         """FLOPs, bytes and other metrics by name of the kernel or path of the scope, and of the metric."""
+        self._work_within: dict[tuple[str, str], float] = {}
+        """The same of each path of scopes, with all that is in it."""
         self._too_deep = 0
 
     def add(self, root: Mapping[str, Any]) -> None:
@@ -116,6 +122,9 @@ class _Tree:
                 if str(metric).lower() not in _NOT_WORK and _is_number(value):
                     key = (name if not children else _BETWEEN.join(here), str(metric))
                     self._work[key] = self._work.get(key, 0.0) + float(value)
+                    for depth in range(1, len(here) + bool(children)):
+                        within = (_BETWEEN.join(here[:depth]), str(metric))
+                        self._work_within[within] = self._work_within.get(within, 0.0) + float(value)
             stack += [(child, here) for child in reversed(children)]
 
     def _leaf(self, path: tuple[str, ...], count: int, time_ns: int) -> None:
@@ -139,6 +148,11 @@ class _Tree:
             figures = dict.fromkeys(("min", "max", "avg", "total"), value)
             row: dict[str, Value] = {"kernel": plain.get(name, name), "metric": metric, "invocations": 1, **figures}
             collector.add("metrics", {**row, "unit": "B" if metric == "bytes" else None})
+            time_ns = (self._scopes.get(name) or self.kernels.get(name) or (0, 0))[1]
+            if time_ns and _WORK.fullmatch(metric):
+                rate = self._work_within.get((name, metric), value) * 1e9 / time_ns
+                row |= {"metric": f"{metric} per second", **dict.fromkeys(("min", "max", "avg"), rate), "total": None}
+                collector.add("metrics", row)
         if self._too_deep:
             reason = f"{self._too_deep} scopes are nested deeper than {_DEEPEST} levels and were left out"
             collector.issue("warning", None, "", reason)

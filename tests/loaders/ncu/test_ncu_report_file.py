@@ -101,6 +101,31 @@ def test_a_report() -> None:
     assert profile["sessions"].select("pid", "host", "tool").rows() == [(77, "box", "Nsight Compute")]
 
 
+def test_texts_of_later_blocks_go_on_with_those_of_the_first() -> None:
+    first = block(
+        field(1, 0) + field(2, 1) + field(4, b"".join(field(1, name) for name in NAMES)),
+        result("f", (10, 1, 1), 1000, 10),
+    )
+    added = field(13, field(1, len(NAMES)) + field(2, field(3, 7.5)))
+    later = block(
+        field(1, 0) + field(2, 1) + field(4, field(1, "dram__bytes.sum")), result("g", (8, 1, 1), 500, 8) + added
+    )
+    metrics = read(b"NVR\0" + sized(field(1, 7)) + first + later)["metrics"]
+    columns = (pl.col("kernel", "metric", "unit").cast(str), "avg")
+    assert metrics.filter(pl.col("metric").cast(str) == "dram__bytes.sum").select(columns).rows() == [
+        ("g", "dram__bytes.sum", "B", 7.5)
+    ]
+    assert metrics.filter(pl.col("metric").cast(str) == NAMES[1])["avg"].to_list() == [10, 8]
+
+
+def test_a_result_that_was_aborted_has_no_duration() -> None:
+    aborted = field(1, 77) + field(6, "f") + field(10, shape(4, 1, 1)) + field(11, shape(128, 1, 1))
+    aborted += field(13, field(1, 2) + field(2, field(4, 32)))
+    header = field(1, 0) + field(2, 1) + field(4, b"".join(field(1, name) for name in NAMES))
+    profile = read(b"NVR\0" + sized(field(1, 7)) + block(header, aborted))
+    assert profile["activities"].select("duration_ns", "grid_x", "registers").rows() == [(None, 4, 32)]
+
+
 def test_stall_samples_by_instruction() -> None:
     at = (1 << 47) + 0x100
     stalled = "smsp__pcsamp_warps_issue_stalled_"

@@ -113,6 +113,42 @@ def test_two_processes_are_two_sessions() -> None:
     profile = read(PROCESS, other)
     assert profile["sessions"]["pid"].to_list() == [77, 78]
     assert profile["activities"]["session"].to_list() == [0, 0, 1, 1]
+    # Both have the same correlation ids.
+    assert profile["ops"]["session"].to_list() == [0, 1]
+    assert profile["activities"].filter(pl.col("kind") == "kernel")["op"].to_list() == [0, 1]
+
+
+def test_numbers_of_kinds_move_between_versions() -> None:
+    other = copy.deepcopy(PROCESS)
+    other["strings"]["buffer_records"].insert(1, {"kind": "NEW", "operations": ["new"]})
+    for records in other["buffer_records"].values():
+        for one in records:
+            one["kind"] += one["kind"] > 0
+    before, after = read(PROCESS), read(other)
+    for frame in ("activities", "api_calls", "ranges"):
+        assert after[frame].equals(before[frame]), frame
+
+
+def test_dispatches_alone_in_any_order_on_several_gpus_and_streams() -> None:
+    def dispatch(start: int, gpu: int, stream: int) -> dict[str, Any]:
+        info = {**DISPATCH, "agent_id": {"handle": gpu}, "dispatch_id": start}
+        return record("KERNEL_DISPATCH", 1, start, start + 10, start, dispatch_info=info, stream_id={"handle": stream})
+
+    other = copy.deepcopy(PROCESS)
+    other["agents"].append({"id": {"handle": 30}, "type": 2, "name": "gfx950"})
+    other["buffer_records"] = {
+        "kernel_dispatch": [dispatch(800, 30, 567), dispatch(500, 20, 5), dispatch(600, 30, 567)],
+        "hip_api": [],
+        "memory_copy": [],
+    }
+    other["callback_records"] = {"counter_collection": []}
+    profile = read(other)
+    assert profile["activities"].select("start_ns", "duration_ns", "device", "stream").rows() == [
+        (0, 10, 0, 5),
+        (100, 10, 1, 567),
+        (300, 10, 1, 567),
+    ]
+    assert profile["devices"]["name"].to_list() == ["AMD Instinct MI350X", "gfx950"]
 
 
 def test_a_list_of_another_shape_affects_only_itself() -> None:
