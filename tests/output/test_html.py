@@ -105,6 +105,9 @@ def test_a_view_is_a_page() -> None:
         rows = json.loads(as_json(profile, view))["rows"]
         shown = [row for row in next(root.iter("section")).iter("tr") if row[0].tag == "td"]
         assert len(shown) == min(len(rows), MAX_ROWS), view
+        if view == "group-ops":
+            looks = {cell[0].text: cell[0].get("class") for row in shown for cell in row if len(cell)}
+            assert (looks["group"], looks["Sequential_0/GELU_0"]) == ("short", "long")
     assert "Findings" in "".join(parsed(findings_html(profile)).itertext())
 
 
@@ -138,10 +141,11 @@ def test_the_roofline_is_a_picture_with_every_op_and_shape() -> None:
 def test_a_table_carries_values_and_marks_what_is_unknown() -> None:
     spec = next(one for one in TABLES if one.name == "kernels").table_spec()
     rows = next(one for one in TABLES if one.name == "kernels").rows(load_one(SAMPLE)).head(2)
-    rows = rows.with_columns(pl.Series("total_ns", [1_500_000, None], dtype=pl.Int64))
+    rows = rows.with_columns(pl.Series("total_ns", [1_500_000, None], dtype=pl.Int64), kind=pl.lit("k" * 121))
     root = ElementTree.fromstring(html_table(written_columns(spec, rows), rows, pinned=spec.pinned))
     assert values(root, "Total") == [1_500_000, None]
     assert next(root.iter("td")).find("div") is not None, "the name comes first"
+    assert [one.get("class") for one in root.iter("div") if one.text == "k" * 121] == ["symbol"] * 2
 
 
 def test_report_writes_a_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

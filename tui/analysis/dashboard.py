@@ -16,7 +16,7 @@ from tui.analysis.copies import copy_sums, throughput
 from tui.analysis.dashboard_facts import WHOLE_RUN, performance, system
 from tui.analysis.devices import device_facts
 from tui.analysis.durations import average, complete_sum, share, timed_calls, total
-from tui.analysis.expert.findings import HOT_KERNEL, counts, findings, findings_summary, leads
+from tui.analysis.expert.findings import HOT_KERNEL, SLOW_LAYERS, counts, findings, findings_summary, leads
 from tui.analysis.expert.rule import Severity, State
 from tui.analysis.gpu_time.breakdown import breakdown, busy_intervals, utilization
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
@@ -564,7 +564,7 @@ def guidance(rows: pl.DataFrame) -> str:
     clean, not_applicable = numbers[State.CLEAN.value], numbers[State.NOT_APPLICABLE.value]
     if first.height:
         row = first.row(0, named=True)
-        if row["severity"] == Severity.INFO.value and row["rule"] != HOT_KERNEL:
+        if row["severity"] == Severity.INFO.value and row["rule"] not in (HOT_KERNEL, SLOW_LAYERS):
             return f"No large cost found.{_how_busy(rows)}"
         return f"Start here: {row['recommendation'] or row['problem']}"
     if clean:

@@ -27,6 +27,8 @@ MAX_ROWS: Final = 1_000
 
 _LONG: Final = 16
 """The minimum length of a text that may be wrapped."""
+_ENDLESS: Final = 120
+"""A name that is longer is cut to a few lines until the pointer is on it."""
 
 _SCRIPT: Final = """
 for (const table of document.querySelectorAll("table.sorts")) {
@@ -89,6 +91,7 @@ th[aria-sort=ascending] button::after { content: " \\25B4" }
 .num { text-align: right; white-space: nowrap }
 .share { background: linear-gradient(var(--bar), var(--bar)) left bottom / var(--p) 3px no-repeat }
 td > div { max-width: 40rem; overflow-wrap: anywhere; white-space: pre-wrap }
+td > div.short { white-space: pre }
 td > div.long { min-width: 9rem }
 td > div.symbol { min-width: 15rem; font-family: ui-monospace, monospace; font-size: .82rem;
   display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden }
@@ -192,7 +195,11 @@ def html_table(columns: Sequence[WrittenColumn], rows: pl.DataFrame, *, pinned: 
 def _cells(written: WrittenColumn, rows: pl.DataFrame) -> Iterable[str]:
     if written.is_text:
         is_long = any(len(cell) > _LONG for cell in written.cells)
-        look = "symbol" if written.column.kind is ColumnKind.SYMBOL else "long" if is_long else ""
+        # A name without blanks, such as a mangled one, would make its row fill the page.
+        is_symbol = written.column.kind is ColumnKind.SYMBOL or any(
+            len(cell) > _ENDLESS and " " not in cell.strip() for cell in written.cells
+        )
+        look = "symbol" if is_symbol else "long" if is_long else "short"
         return (f'<td><div class="{look}">{escape_text(cell)}</div></td>' for cell in written.cells)
     is_share = written.column.kind is ColumnKind.PERCENT and not written.column.is_signed
     return (

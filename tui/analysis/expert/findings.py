@@ -117,6 +117,8 @@ _SUMMARIES: Final = ("U3", "U8", "U10", "L8", "L9", "I10")
 """Rules that summarize what others of the same cause explain: they are never listed first."""
 HOT_KERNEL: Final = "P10"
 """The rule about most GPU time in one kernel, whose possible savings are unknown."""
+SLOW_LAYERS: Final = "P16"
+"""The same for layers."""
 MANY: Final = 200_000
 """From this number of rows on, two threads pay."""
 
