@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 import zstandard
+from polars.testing import assert_frame_equal
 
+import tui.loaders.perfetto
 import tui.loaders.perfetto_tracks
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
 from tests.loaders.reading import reasons, rows
 from tests.loaders.wire import field, fixed64, message
+from tui.cache import spill
 from tui.loaders.perfetto_tracks import PacketReader, TrackEvents, Tracks, learn_tracks, tracks
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
@@ -304,3 +307,141 @@ def test_traces_hold_what_was_counted(name: str) -> None:
     assert sum(frame.height for frame in held) == counted
     total = sum(one["total_ns"] for one in known["by_category"].values()) + known["render_stage_total_ns"]
     assert sum(frame["duration_ns"].sum() for frame in held) == total
+
+
+def test_names_after_lost_packets_are_unknown_until_the_state_is_cleared() -> None:
+    known = packet((8, 0), (59, message((58, 6))), (12, NAMES), flags=1) + track(
+        QUEUE, "COMPUTE AGENT [1] QUEUE [3] (GPU)"
+    )
+    kernel = event(100, BEGIN, QUEUE, (10, 1), (3, 5)) + event(150, END, QUEUE)
+    lost = packet((8, 160), (42, 1), (11, message((9, BEGIN), (11, QUEUE), (10, 1))))
+    ended = event(170, END, QUEUE)
+    # Field 41 clears the state in older traces.
+    again = packet((8, 200), (41, 1), (42, 1), (12, NAMES), flags=0)
+    profile = read(
+        known + kernel + lost + ended + again + event(300, BEGIN, QUEUE, (10, 1), (3, 5)) + event(320, END, QUEUE)
+    )
+
+    assert rows(profile, "activities", "name", "start_ns", "duration_ns") == [
+        ("void k<int>(int)", 0, 50),
+        ("void k<int>(int)", 200, 20),
+    ]
+    assert reasons(profile, "warning") == ["packets need names that the trace has lost, and are left out: 2"]
+
+
+def snapshot(*clocks: tuple[int, int], primary: int | None = None, sequence: int = 2) -> bytes:
+    told = tuple((1, message((1, clock), (2, at))) for clock, at in clocks)
+    return packet((6, message(*told, *(((2, primary),) if primary else ()))), sequence=sequence, flags=0)
+
+
+@pytest.mark.parametrize("sequence", [2, 7])
+def test_clocks_are_those_of_the_machine_or_of_a_sequence(sequence: int) -> None:
+    marks = b"".join(
+        packet((8, at), (58, clock), (11, message((9, INSTANT), (11, MARKS), (23, f"clock {clock}"))), flags=0)
+        for clock, at in ((6, 1_000), (3, 550), (130, 70), (65, 20))
+    )
+    # Clocks from 64 to 127 are of the sequence that tells them alone: of another one, their times stay as they are.
+    profile = read(snapshot((6, 1_000), (3, 500), (130, 50), (65, 10), sequence=sequence) + marks)
+
+    own = 1_010 if sequence == 2 else 20
+    assert sorted(rows(profile, "ranges", "name", "start_ns")) == [
+        ("clock 130", 1_020 - min(own, 1_000)),
+        ("clock 3", 1_050 - min(own, 1_000)),
+        ("clock 6", 1_000 - min(own, 1_000)),
+        ("clock 65", own - min(own, 1_000)),
+    ]
+
+
+def test_the_clock_of_a_trace_can_be_another_than_the_boot_clock() -> None:
+    marks = b"".join(
+        packet((8, at), (58, clock), (11, message((9, INSTANT), (11, MARKS), (23, f"clock {clock}"))), flags=0)
+        for clock, at in ((3, 1_500), (1, 90_700))
+    )
+    profile = read(snapshot((3, 1_000), (1, 90_000), primary=3) + marks)
+
+    assert rows(profile, "ranges", "name", "start_ns") == [("clock 3", 0), ("clock 1", 200)]
+
+
+def test_counters_have_units_multipliers_and_increments() -> None:
+    def counter(uuid: int, name: str, *facts: tuple[int, int | str]) -> bytes:
+        return packet((60, message((1, uuid), (2, name), (8, message(*facts)))))
+
+    content = (
+        counter(20, "HBM", (3, 3), (4, 1024)) + counter(21, "read", (3, 3), (5, 1)) + counter(22, "busy", (6, "%"))
+    )
+    content += b"".join(
+        packet((8, at), (11, message((9, COUNTER), (11, uuid), (30, value))))
+        for at, uuid, value in ((1, 20, 2), (2, 20, 4), (1, 21, 10), (2, 21, 30), (3, 21, 5), (1, 22, 50))
+    )
+    spec = message(
+        (1, message((1, 7), (2, "GPU busy"), (7, 37))), (1, message((1, 8), (2, "DRAM read"), (7, 7), (8, 22)))
+    )
+    content += packet((8, 1), (52, message((1, spec), (2, message((1, 7), (2, 80))), (2, message((1, 8), (2, 900))))))
+    profile = read(packet((59, message((58, 6))), flags=1) + content)
+
+    assert rows(profile, "metrics", "metric", "unit", "invocations", "min", "max", "avg") == [
+        ("HBM", "B", 2, 2048.0, 4096.0, 3072.0),
+        ("read", "B", 3, 10.0, 45.0, 95 / 3),
+        ("busy", "%", 1, 50.0, 50.0, 50.0),
+        ("GPU busy", "%", 1, 80.0, 80.0, 80.0),
+        ("DRAM read", "B/s", 1, 900.0, 900.0, 900.0),
+    ]
+
+
+def test_stages_of_older_drivers_are_declared_once() -> None:
+    queues, stages = (message((1, "vertex queue")), message((1, "fragment queue"))), (message((1, "binning")),)
+    specs = message(*((2, queue) for queue in queues), *((3, stage) for stage in stages))
+    content = packet((8, 0), (53, message((7, specs))), flags=0)
+    content += packet((8, 100), (53, message((1, 1), (2, 10), (3, 1), (4, 0))), sequence=9, flags=0)
+    content += packet((8, 200), (53, message((1, 2), (2, 20), (3, 5), (4, 3))), flags=0)
+    profile = read(content)
+
+    assert rows(profile, "activities", "name", "arguments", "stream", "start_ns", "duration_ns") == [
+        ("binning", "queue: fragment queue", 1, 0, 10),
+        (None, None, 5, 100, 20),
+    ]
+
+
+def test_events_of_the_older_kind_have_phases() -> None:
+    def old(time: int, phase: str, *more: tuple[int, int]) -> bytes:
+        return packet((8, time), (11, message((11, MARKS), (6, message((1, 1), (2, ord(phase)), *more)))))
+
+    names = packet((8, 0), (12, message((2, message((1, 1), (2, "step"))))), flags=1)
+    profile = read(names + old(1_000, "X", (3, 7)) + old(20_000, "B") + old(20_500, "E") + old(30_000, "I"))
+
+    assert sorted(rows(profile, "ranges", "name", "start_ns", "duration_ns")) == [
+        ("step", 0, 7000),
+        ("step", 19_000, 500),
+        ("step", 29_000, 0),
+    ]
+
+
+def test_annotations_within_annotations_are_not_those_of_the_slice() -> None:
+    inner = (4, message((10, "args"), (11, message((10, "corr_id"), (3, 5))), (12, message((3, 6)))))
+    text = (4, message((10, "copy_bytes"), (6, "4096")))
+    content = (
+        INCREMENTAL + event(10, BEGIN, QUEUE, (23, "k"), (22, "kernel_dispatch"), inner, text) + event(20, END, QUEUE)
+    )
+    profile = read(content)
+
+    assert rows(profile, "activities", "name", "correlation", "size_bytes") == [("k", None, 4096)]
+    assert reasons(profile) == []
+
+
+def test_a_large_trace_on_disk_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = INCREMENTAL + BODY * 3 + event(7, COUNTER, BYTES, (30, 4))
+    whole = read(content)
+    monkeypatch.setattr(spill._Memory, "is_low", True)
+    for module, name, size in (
+        (tui.loaders.perfetto_tracks, "_WINDOW", 200),
+        (tui.loaders.perfetto, "_AT_ONCE", 2),
+        (spill, "_PIECE_ROWS", 1),
+        (spill, "_AT_ONCE", 1),
+        (spill, "MIN_BYTES", 1),
+    ):
+        monkeypatch.setattr(module, name, size)
+    profile = read(content)
+
+    for frame in ("sessions", "activities", "api_calls", "ops", "ranges", "metrics", "issues"):
+        assert_frame_equal(profile[frame], whole[frame])
+    assert whole["activities"].height == 6

@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
-_STAGE: Final = {**dict.fromkeys((1, 2, 5, 11, 13, 14, 19, 20), FieldKind.INT), 17: FieldKind.SPAN, 21: FieldKind.SPAN}
+_STAGE: Final = {
+    **dict.fromkeys((1, 2, 3, 4, 11, 13, 14, 19, 20), FieldKind.INT),
+    **dict.fromkeys((7, 17, 21), FieldKind.SPAN),
+}
 _SPECS, _KERNELS, _NAMES = 24, 1000, 2
 _XYZ: Final = dict.fromkeys((1, 2, 3), FieldKind.INT)
-
 _SHAPES: Final = tuple(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz")
 _STAGES: Final = {
     **dict.fromkeys(("name", "arguments"), NAME),
@@ -43,15 +45,38 @@ _STAGES: Final = {
 }
 
 
-def render_stages(packets: Packets) -> pl.DataFrame:
-    """Render stages: columns of `_STAGES`."""
+OldSpecs = dict[int, pl.Series]
+"""Names of queues (2) and of stages (3) by position, which older drivers declare once for all sequences."""
+
+
+def _learn_specs(wire: WireReader, declared: Spans, specs: OldSpecs) -> None:
+    lists = wire.messages(declared.begin, declared.end, dict.fromkeys((2, 3), FieldKind.SPAN))
+    for number in (2, 3):
+        parts = lists.spans(number)
+        if len(parts):
+            last = parts.owner == parts.owner[-1]
+            named = wire.messages(parts.begin[last], parts.end[last], {1: FieldKind.SPAN})
+            specs[number] = pl.Series(wire.texts(*named.spans(1).last_by_owner(named.count)), dtype=pl.String).cast(
+                NAME
+            )
+
+
+def render_stages(packets: Packets, specs: OldSpecs) -> pl.DataFrame:
+    """Render stages: columns of `_STAGES`; ``specs`` gets what is declared."""
     wire = packets.wire
     rows, begins, ends = packets.with_field(STAGE)
     fields = wire.messages(begins, ends, _STAGE)
     state = packets.state[rows]
+    _learn_specs(wire, fields.spans(7), specs)
 
     def named(number: int, field: int, part: int = 2) -> pl.Series:
         return packets.named(number, state, fields.ints(field), fields.has(field), part)
+
+    def old_named(number: int, field: int) -> pl.Series:
+        names = specs.get(number, pl.Series([], dtype=NAME)).extend_constant(None, 1)
+        at = fields.ints(field)
+        is_known = fields.has(field) & (at >= 0) & (at < len(names))
+        return names.gather(np.where(is_known, at, len(names) - 1))
 
     own = pl.Series(wire.texts(*fields.spans(17).last_by_owner(fields.count)), dtype=pl.String).cast(NAME)
     launch = wire.messages(*_first(fields.spans(21), fields.count), {1: FieldKind.SPAN, 2: FieldKind.SPAN})
@@ -69,18 +94,32 @@ def render_stages(packets: Packets) -> pl.DataFrame:
             "own": own,
             "interned": named(_NAMES, 20),
             "stage": named(_SPECS, 14),
+            "old_stage": old_named(3, 4),
             "queue": named(_SPECS, 13),
+            "old_queue": old_named(2, 3),
             "start_ns": packets.time_ns[rows],
             "duration_ns": fields.ints(2),
             "device": fields.ints(11),
-            "stream": pl.select(pl.when(pl.Series(fields.has(13))).then(pl.Series(fields.ints(13)))).to_series(),
+            "stream": pl.select(
+                pl.when(pl.Series(fields.has(13)))
+                .then(pl.Series(fields.ints(13)))
+                .when(pl.Series(fields.has(3)))
+                .then(pl.Series(fields.ints(3)))
+            ).to_series(),
+            # A packet without these only declares.
+            "is_stage": fields.has(1) | fields.has(2),
             **shapes,
         }
     )
-    return frame.with_columns(
-        name=pl.coalesce("demangled", "kernel", "own", "interned", "stage"),
-        arguments=pl.concat_str(pl.lit("queue: "), pl.col("queue").cast(pl.String)).cast(NAME),
-    ).select(*_STAGES)
+    queue = pl.coalesce("queue", "old_queue").cast(pl.String)
+    return (
+        frame.filter("is_stage")
+        .with_columns(
+            name=pl.coalesce("demangled", "kernel", "own", "interned", "stage", "old_stage"),
+            arguments=pl.concat_str(pl.lit("queue: "), queue).cast(NAME),
+        )
+        .select(*_STAGES)
+    )
 
 
 def _first(parts: Spans, count: int) -> tuple[Integers, Integers]:
@@ -89,19 +128,27 @@ def _first(parts: Spans, count: int) -> tuple[Integers, Integers]:
     return np.maximum(begins, 0), np.maximum(ends, 0)
 
 
+_GPU_UNITS: Final = {(37, 0): "%", (7, 0): "B", (7, 22): "B/s"}
+"""Units of the model by numerator and denominator."""
+
+
 def gpu_samples(packets: Packets) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Declared GPU counters (device, id, metric, description), and their samples (value)."""
+    """Declared GPU counters (device, id, metric, unit, description), and their samples (value)."""
     wire = packets.wire
     _, begins, ends = packets.with_field(COUNTERS)
     events = wire.messages(begins, ends, {1: FieldKind.SPAN, 2: FieldKind.SPAN, 3: FieldKind.INT})
     heads = events.spans(1)
     specs = wire.messages(heads.begin, heads.end, {1: FieldKind.SPAN}).spans(1)
-    described = wire.messages(specs.begin, specs.end, {1: FieldKind.INT, 2: FieldKind.SPAN, 3: FieldKind.SPAN})
+    described = wire.messages(
+        specs.begin, specs.end, {**dict.fromkeys((1, 7, 8), FieldKind.INT), 2: FieldKind.SPAN, 3: FieldKind.SPAN}
+    )
+    units = zip(described.ints(7).tolist(), described.ints(8).tolist(), strict=True)
     declared = pl.DataFrame(
         {
             "device": events.ints(3)[heads.owner[specs.owner]],
             "id": described.ints(1),
             "metric": pl.Series(wire.texts(*described.spans(2).last_by_owner(described.count)), dtype=pl.String),
+            "unit": pl.Series([_GPU_UNITS.get(unit) for unit in units], dtype=pl.String),
             "description": pl.Series(wire.texts(*described.spans(3).last_by_owner(described.count)), dtype=pl.String),
         }
     )
@@ -188,13 +235,13 @@ class PerfettoLoader:
         """
         source.report_to(report)
         reader, events, made = PacketReader(), TrackEvents(), Tracks()
-        stages = PieceCollector(_STAGES)
+        stages, specs = PieceCollector(_STAGES), OldSpecs()
         gpu: list[tuple[pl.DataFrame, pl.DataFrame]] = []
         for packets in reader.read(source.chunks()):
             learn_tracks(packets, made)
             events.add(packets)
             if len(packets.fields.spans(STAGE)):
-                stages.add(render_stages(packets))
+                stages.add(render_stages(packets, specs))
             if len(packets.fields.spans(COUNTERS)) or not gpu:
                 gpu.append(gpu_samples(packets))
             if not source.keep_going(events.held):
@@ -400,21 +447,43 @@ def _counters(samples: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
     """Counter tracks as metrics, one row each."""
     value = pl.col("value")
     return (
-        samples.group_by("track", maintain_order=True)
+        _measured(samples, named)
+        .group_by("track", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("invocations"),
             value.min().alias("min"),
             value.max().alias("max"),
             value.mean().alias("avg"),
         )
-        .join(named.select(track="uuid", metric="name"), on="track", how="left", maintain_order="left")
+        .join(named.select("unit", track="uuid", metric="name"), on="track", how="left", maintain_order="left")
         .select(
-            pl.coalesce("metric", pl.format("counter {}", "track")).alias("metric"), "invocations", "min", "max", "avg"
+            pl.coalesce("metric", pl.format("counter {}", "track")).alias("metric"),
+            *("invocations", "min", "max", "avg", "unit"),
         )
+    )
+
+
+def _measured(samples: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
+    """The values of samples in their unit; of some counters the samples are increments."""
+    facts = named.filter(pl.col("multiplier").is_not_null() | pl.col("incremental")).select(
+        "multiplier", "incremental", track="uuid"
+    )
+    if facts.is_empty():
+        return samples
+    value = pl.when("incremental").then(pl.col("value").cum_sum().over("track")).otherwise("value")
+    return samples.join(facts, on="track", how="left", maintain_order="left").select(
+        "track", value=value * pl.col("multiplier").fill_null(1)
     )
 
 
 def _gpu_metrics(counters: pl.DataFrame) -> pl.DataFrame:
     return counters.select(
-        pl.format("GPU {}", "device").alias("device"), "metric", "description", "invocations", "min", "max", "avg"
+        pl.format("GPU {}", "device").alias("device"),
+        "metric",
+        "description",
+        "invocations",
+        "min",
+        "max",
+        "avg",
+        "unit",
     )

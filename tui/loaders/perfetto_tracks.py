@@ -25,25 +25,27 @@ if TYPE_CHECKING:
 
 PACKET: Final = 1
 CLOCKS, TIME, SEQUENCE, EVENT, INTERNED, FLAGS = 6, 8, 10, 11, 12, 13
+CLEARED, DROPPED = 41, 42
 COMPRESSED, COUNTERS, STAGE, CLOCK, DEFAULTS, TRACK, ZSTD = 50, 52, 53, 58, 59, 60, 133
 _PACKET: Final = {
-    **dict.fromkeys((TIME, SEQUENCE, FLAGS, CLOCK), FieldKind.INT),
+    **dict.fromkeys((TIME, SEQUENCE, FLAGS, CLEARED, DROPPED, CLOCK), FieldKind.INT),
     **dict.fromkeys((CLOCKS, EVENT, INTERNED, COUNTERS, STAGE, DEFAULTS, TRACK), FieldKind.SPAN),
 }
 _CLEARED, _NEEDS_STATE = 1, 2
 _BOOT_CLOCK: Final = 6
 """The clock of the trace."""
 _TRACK_OF_EVENT: Final = 11
-_FIRST_OWN_CLOCK: Final = 64
-"""Clocks with this number or a larger one belong to one sequence."""
+_OWN_CLOCKS: Final = range(64, 128)
+"""Clocks of one sequence."""
 
 _FLOWS: Final = (47, 48, 36, 42)
 """Fields of flow ids: continuing and terminating flows, in newer and older traces."""
+_LEGACY: Final = 6
 _EVENT: Final = {
     **dict.fromkeys((9, 10, 11, 30, 3, *_FLOWS[2:]), FieldKind.INT),
     **dict.fromkeys(_FLOWS[:2], FieldKind.FIXED),
     44: FieldKind.DOUBLE,
-    **dict.fromkeys((4, 22, 23), FieldKind.SPAN),
+    **dict.fromkeys((4, _LEGACY, 22, 23), FieldKind.SPAN),
 }
 _ANNOTATION: Final = {
     **dict.fromkeys((1, 2, 3, 4, 17), FieldKind.INT),
@@ -54,6 +56,10 @@ _CATEGORIES, _NAMES, _ARGUMENTS, _CONTEXTS, _SPECS, _KERNELS = 1, 2, 3, 23, 24, 
 _NAMED: Final = {**dict.fromkeys((_CATEGORIES, _NAMES, _ARGUMENTS, _SPECS), (2,)), _KERNELS: (2, 3)}
 """Fields of ``InternedData``, and the fields of their entries that are names."""
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
+_COMPLETE: Final = 100
+"""A slice of the older kind, with its duration."""
+_PHASES: Final = {"B": _BEGIN, "E": _END, "X": _COMPLETE, "I": _INSTANT, "i": _INSTANT}
+"""Kinds of events of the older kind."""
 _MAX_UNPACKED: Final = 1 << 28
 _MAX_RATIO: Final = 100
 _WINDOW: Final = 2 << 20
@@ -173,6 +179,8 @@ class PacketReader:
         self._sequences: dict[int, int] = {}
         self._epochs = np.zeros(0, np.int64)
         """How often the state of each sequence has been cleared."""
+        self._valid = np.zeros(0, np.bool_)
+        """Whether the state of each sequence is known: it was cleared, and no packet was lost since."""
         self._states: dict[tuple[int, int], int] = {}
         """The number of each state, by sequence and epoch."""
         self._state_count = 0
@@ -224,12 +232,23 @@ class PacketReader:
         self._forget_states()
         flags = fields.ints(FLAGS)
         sequence = self._numbered(fields.ints(SEQUENCE))
-        cleared = pl.DataFrame({"sequence": sequence, "cleared": (flags & _CLEARED) > 0})
-        times_cleared = cleared.select(pl.col("cleared").cast(pl.Int64).cum_sum().over("sequence")).to_series()
-        epoch = self._epochs[sequence] + times_cleared.to_numpy()
+        cleared = ((flags & _CLEARED) > 0) | (fields.ints(CLEARED) > 0)
+        # Packets lost before this one: names that follow refer to a state that is not known, until it is cleared.
+        is_lost = (fields.ints(DROPPED) > 0) & ~cleared
+        marks = (
+            pl.DataFrame({"sequence": sequence, "cleared": cleared, "lost": is_lost})
+            .with_columns(valid=pl.when(pl.col("cleared") | pl.col("lost")).then("cleared"))
+            .select(
+                pl.col("cleared").cast(pl.Int64).cum_sum().over("sequence"),
+                pl.col("valid").forward_fill().over("sequence"),
+            )
+        )
+        epoch = self._epochs[sequence] + marks["cleared"].to_numpy()
+        valid = marks["valid"].zip_with(marks["valid"].is_not_null(), pl.Series(self._valid[sequence])).to_numpy()
+        self._valid[sequence] = valid
         np.maximum.at(self._epochs, sequence, epoch)
         state = self._state_of(sequence, epoch)
-        lacks = ((flags & _NEEDS_STATE) > 0) & (epoch == 0)
+        lacks = ((flags & _NEEDS_STATE) > 0) & ~valid
         self.dropped += int(lacks.sum())
         self._learn_defaults(wire, fields, state)
         time_ns = self._times(wire, fields, sequence, state)
@@ -242,6 +261,7 @@ class PacketReader:
         known, inverse = np.unique(sequences, return_inverse=True)
         codes = [self._sequences.setdefault(key, len(self._sequences)) for key in known.tolist()]
         self._epochs = np.append(self._epochs, np.zeros(len(self._sequences) - len(self._epochs), np.int64))
+        self._valid = np.append(self._valid, np.zeros(len(self._sequences) - len(self._valid), np.bool_))
         return np.array(codes, np.int64)[inverse]
 
     def _state_of(self, sequence: Integers, epoch: Integers) -> Integers:
@@ -313,7 +333,7 @@ class PacketReader:
         """
         time, own = fields.ints(TIME), fields.ints(CLOCK)
         found = _snapshots(wire, fields)
-        owner = np.where(found["clock"].to_numpy() >= _FIRST_OWN_CLOCK, sequence[found["row"].to_numpy()] + 1, 0)
+        owner = np.where(_is_own_clock(found["clock"].to_numpy()), sequence[found["row"].to_numpy()] + 1, 0)
         found = found.with_columns(owner=pl.Series(owner, dtype=pl.Int64), since=pl.lit(0, pl.Int64))
         shots = pl.concat([self._clock_snapshots, found.select(*_CLOCK_SNAPSHOTS)]).sort("row", maintain_order=True)
         if shots.is_empty():
@@ -322,7 +342,7 @@ class PacketReader:
         default = np.array([self._clocks.get(code, _BOOT_CLOCK) for code in states.tolist()], np.int64)[position]
         clock = np.where(fields.has(CLOCK), own, default)
         # Clocks of sequences are separate; those of the machine are shared.
-        owner = np.where(clock >= _FIRST_OWN_CLOCK, sequence + 1, 0)
+        owner = np.where(_is_own_clock(clock), sequence + 1, 0)
         places = pl.DataFrame({"row": np.arange(fields.count), "owner": owner, "clock": clock})
         told = shots.select("row", "owner", "clock").with_row_index("snapshot")
         joined = places.join_asof(told, on="row", by=["owner", "clock"], strategy="backward", check_sortedness=False)
@@ -354,11 +374,17 @@ def _values(
     return pl.DataFrame({"state": state[has], "value": fields.ints(number)[has]}).unique("state", keep="last")
 
 
+def _is_own_clock(clocks: Integers) -> np.ndarray:
+    """Whether clocks belong to one sequence; all others are shared."""
+    return (clocks >= _OWN_CLOCKS.start) & (clocks < _OWN_CLOCKS.stop)
+
+
 def _snapshots(wire: WireReader, fields: Messages) -> pl.DataFrame:
     """Clock snapshots: row of the packet, shot (number of the snapshot), clock, at, boot (trace clock), incremental."""
     begin, end = fields.spans(CLOCKS).last_by_owner(fields.count)
     at = np.flatnonzero(begin >= 0)
-    parts = wire.messages(begin[at], end[at], {1: FieldKind.SPAN}).spans(1)
+    shots = wire.messages(begin[at], end[at], {1: FieldKind.SPAN, 2: FieldKind.INT})
+    parts = shots.spans(1)
     clocks = wire.messages(parts.begin, parts.end, dict.fromkeys((1, 2, 3, 4), FieldKind.INT))
     told = pl.DataFrame(
         {
@@ -370,11 +396,23 @@ def _snapshots(wire: WireReader, fields: Messages) -> pl.DataFrame:
             "unit_ns": np.where(clocks.ints(4) > 0, clocks.ints(4), 1),
         }
     ).with_columns(pl.col("row").cast(pl.Int64))
-    boot = told.filter(pl.col("clock") == _BOOT_CLOCK).select("shot", boot="at").unique("shot", keep="last")
+    # The clock of the trace is the boot clock, or another one that the snapshot names.
+    primary = pl.Series(np.where(shots.has(2), shots.ints(2), _BOOT_CLOCK)).gather(told["shot"])
+    is_boot = pl.col("clock") == _BOOT_CLOCK
+    boot = (
+        told.filter(is_boot | (pl.col("clock") == primary))
+        .sort(is_boot, maintain_order=True)
+        .select("shot", boot="at")
+        .unique("shot", keep="last", maintain_order=True)
+    )
     return told.join(boot, on="shot", how="inner", maintain_order="left").unique(
         ["row", "clock"], keep="last", maintain_order=True
     )
 
+
+_UNITS: Final = {3: "B"}
+"""Units of counters as the model has them."""
+_UNIT_NAMES: Final = ("%", "B", "B/s")
 
 Tracks = dict[int, dict[str, Any]]
 """Facts about tracks, by uuid."""
@@ -392,9 +430,11 @@ def learn_tracks(packets: Packets, made: Tracks) -> None:
     process = _nested_numbers(wire, fields, 3, (1,))
     thread = _nested_numbers(wire, fields, 4, (1, 2))
     process_names, thread_names = (_nested_texts(wire, fields, *place) for place in ((3, 6), (4, 5)))
+    counter = _nested_numbers(wire, fields, 8, (3, 4, 5))
+    unit_names = _nested_texts(wire, fields, 8, 6)
     for row, uuid in enumerate(fields.ints(1).tolist()):
         known = made.setdefault(uuid, {"uuid": uuid, "parent": None, "name": None, "pid": None, "tid": None})
-        told = {
+        told: dict[str, Any] = {
             "parent": int(fields.ints(5)[row]) if fields.has(5)[row] else None,
             "name": next(
                 (candidates[row] for candidates in (*names, thread_names, process_names) if candidates[row]), None
@@ -402,6 +442,13 @@ def learn_tracks(packets: Packets, made: Tracks) -> None:
             "pid": process[0][row] if process[0][row] is not None else thread[0][row],
             "tid": thread[1][row],
         }
+        unit, multiplier, is_incremental = (numbers[row] for numbers in counter)
+        if multiplier is not None or is_incremental or unit is not None or unit_names[row] is not None:
+            told |= {
+                "unit": _UNITS.get(unit or 0) or (unit_names[row] if unit_names[row] in _UNIT_NAMES else None),
+                "multiplier": multiplier or None,
+                "incremental": bool(is_incremental),
+            }
         known.update({key: value for key, value in told.items() if value is not None})
 
 
@@ -418,7 +465,11 @@ def tracks(made: Tracks) -> pl.DataFrame:
                 track["pid"] = parent["pid"]
             parent = made.get(parent["parent"])
         track["path"] = " / ".join(name for name in reversed(path) if name)
-    schema = {**dict.fromkeys(("uuid", "parent", "pid", "tid"), pl.Int64), "name": pl.String, "path": pl.String}
+    schema = {
+        **dict.fromkeys(("uuid", "parent", "pid", "tid", "multiplier"), pl.Int64),
+        **dict.fromkeys(("name", "path", "unit"), pl.String),
+        "incremental": pl.Boolean,
+    }
     return pl.DataFrame(list(made.values()), schema=schema)
 
 
@@ -479,6 +530,7 @@ class TrackEvents:
         is_begin = pl.col("type") == _BEGIN
         self._keep(events.filter(is_begin).join(durations, on="order", how="inner", maintain_order="left"))
         self._keep(new.filter(pl.col("type") == _INSTANT).with_columns(duration_ns=pl.lit(0, pl.Int64)))
+        self._keep(new.filter(pl.col("type") == _COMPLETE).with_columns(duration_ns="lasted_ns"))
         if (counters := new.filter(pl.col("type") == _COUNTER)).height:
             self._counters.add(counters.select(*_SAMPLE))
             self.held += counters.height
@@ -533,16 +585,18 @@ def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, 
     state = packets.state[rows]
     own = pl.Series(wire.texts(*fields.spans(23).last_by_owner(fields.count)), dtype=pl.String).cast(NAME)
     category = pl.Series(wire.texts(*fields.spans(22).last_by_owner(fields.count)), dtype=pl.String).cast(NAME)
+    kind, iid, has_iid, lasted_ns = _with_legacy(wire, fields)
     flow = np.select([fields.has(number) for number in _FLOWS], [fields.ints(number) for number in _FLOWS])
     has_flow = np.logical_or.reduce([fields.has(number) for number in _FLOWS])
     return (
         pl.DataFrame(
             {
                 "state": state,
-                "type": np.clip(fields.ints(9), 0, 127).astype(np.int8),
+                "type": np.clip(kind, 0, 127).astype(np.int8),
+                "lasted_ns": lasted_ns,
                 "own_track": fields.ints(11),
                 "has_track": fields.has(11),
-                "name": own.zip_with(own.is_not_null(), packets.named(_NAMES, state, fields.ints(10), fields.has(10))),
+                "name": own.zip_with(own.is_not_null(), packets.named(_NAMES, state, iid, has_iid)),
                 "category": category.zip_with(
                     category.is_not_null(), packets.named(_CATEGORIES, state, fields.ints(3), fields.has(3))
                 ),
@@ -558,6 +612,22 @@ def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, 
         .with_row_index("order")
         .with_columns(pl.col("order").cast(pl.Int64) + first)
     )
+
+
+def _with_legacy(wire: WireReader, fields: Messages) -> tuple[Integers, Integers, np.ndarray, Integers]:
+    """Kinds and name ids of events with those of the older kind, and the durations of these."""
+    begin, end = fields.spans(_LEGACY).last_by_owner(fields.count)
+    kind, iid, has_iid = fields.ints(9), fields.ints(10), fields.has(10)
+    lasted_ns = np.zeros(fields.count, np.int64)
+    old = np.flatnonzero((begin >= 0) & (kind == 0))
+    if len(old):
+        legacy = wire.messages(begin[old], end[old], dict.fromkeys((1, 2, 3), FieldKind.INT))
+        phases = legacy.ints(2)
+        kind[old] = np.select([phases == ord(phase) for phase in _PHASES], list(_PHASES.values()))
+        named = old[legacy.has(1)]
+        iid[named], has_iid[named] = legacy.ints(1)[legacy.has(1)], True
+        lasted_ns[old] = legacy.ints(3) * 1000
+    return kind, iid, has_iid, lasted_ns
 
 
 def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
