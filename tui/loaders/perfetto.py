@@ -20,6 +20,7 @@ from tui.loaders.perfetto_tracks import (
     TrackEvents,
     Tracks,
     learn_tracks,
+    names_of,
     tracks,
 )
 from tui.loaders.protobuf_wire import FieldKind, Integers, Spans, WireReader
@@ -78,7 +79,7 @@ def render_stages(packets: Packets, specs: OldSpecs) -> pl.DataFrame:
         is_known = fields.has(field) & (at >= 0) & (at < len(names))
         return names.gather(np.where(is_known, at, len(names) - 1))
 
-    own = pl.Series(wire.texts(*fields.spans(17).last_by_owner(fields.count)), dtype=pl.String).cast(NAME)
+    own = names_of(wire, fields, 17)
     launch = wire.messages(*_first(fields.spans(21), fields.count), {1: FieldKind.SPAN, 2: FieldKind.SPAN})
     shapes = {}
     for shape, number in (("grid", 1), ("block", 2)):

@@ -130,6 +130,21 @@ def _chunks_of_fields(content: Iterable[bytes]) -> Iterator[tuple[WireReader, Fi
     yield wire, wire.split(0, wire.size)
 
 
+_MOST_IIDS: Final = (1 << 16) - 1
+"""Larger ids are joined."""
+
+
+def names_of(wire: WireReader, fields: Messages, number: int) -> pl.Series:
+    """Return the texts of a field of messages, as names; null if missing."""
+    begin, end = fields.spans(number).last_by_owner(fields.count)
+    rows = np.flatnonzero(begin >= 0)
+    codes: dict[str | None, int] = {}
+    found = [codes.setdefault(text, len(codes)) for text in wire.texts(begin[rows], end[rows])]
+    at = np.full(fields.count, len(codes), np.uint32)
+    at[rows] = found
+    return pl.Series([*codes, None], dtype=pl.String).cast(NAME).gather(at)
+
+
 @dataclass(slots=True)
 class Packets:
     """Packets of a trace, one row each; `usable` omits packets that need a state that is missing."""
@@ -157,6 +172,14 @@ class Packets:
         known = self.names.get((number, part))
         if known is None or not len(state):
             return pl.repeat(None, len(state), dtype=NAME, eager=True)
+        if (state == state[0]).all():
+            # Mostly, one state follows another: ids are looked up in an array.
+            own = known.filter(pl.col("state") == int(state[0]), pl.col("iid").is_between(0, _MOST_IIDS))
+            rows = np.full(_MOST_IIDS + 2, own.height, np.uint32)
+            rows[own["iid"].to_numpy()] = np.arange(own.height, dtype=np.uint32)
+            if own.height == known.filter(pl.col("state") == int(state[0])).height:
+                at = np.where(has & (iid >= 0) & (iid <= _MOST_IIDS), iid, _MOST_IIDS + 1)
+                return own["text"].extend_constant(None, 1).gather(rows[at])
         wanted = pl.DataFrame({"state": state, "iid": iid, "has": has})
         joined = wanted.join(known, on=["state", "iid"], how="left", maintain_order="left")
         return joined.select(pl.when("has").then("text")).to_series()
@@ -309,12 +332,11 @@ class PacketReader:
                 continue
             entries = wire.messages(parts.begin, parts.end, {1: FieldKind.INT, **dict.fromkeys(names, FieldKind.SPAN)})
             for name in names:
-                texts = wire.texts(*entries.spans(name).last_by_owner(entries.count))
                 found = pl.DataFrame(
                     {
                         "state": packets.state[owner[parts.owner]],
                         "iid": entries.ints(1),
-                        "text": pl.Series(texts, dtype=pl.String).cast(NAME),
+                        "text": names_of(wire, entries, name),
                     }
                 )
                 known = [self._names[number, name]] if (number, name) in self._names else []
@@ -583,8 +605,7 @@ def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, 
     wire = packets.wire
     fields = wire.messages(begins, ends, _EVENT)
     state = packets.state[rows]
-    own = pl.Series(wire.texts(*fields.spans(23).last_by_owner(fields.count)), dtype=pl.String).cast(NAME)
-    category = pl.Series(wire.texts(*fields.spans(22).last_by_owner(fields.count)), dtype=pl.String).cast(NAME)
+    own, category = (names_of(wire, fields, number) for number in (23, 22))
     kind, iid, has_iid, lasted_ns = _with_legacy(wire, fields)
     flow = np.select([fields.has(number) for number in _FLOWS], [fields.ints(number) for number in _FLOWS])
     has_flow = np.logical_or.reduce([fields.has(number) for number in _FLOWS])
@@ -654,21 +675,21 @@ def _annotations(packets: Packets, fields: Messages, state: Integers) -> Mapping
     wire = packets.wire
     parts = fields.spans(4)
     notes = wire.messages(parts.begin, parts.end, _ANNOTATION)
-    own = pl.Series(wire.texts(*notes.spans(10).last_by_owner(notes.count)), dtype=pl.String)
-    interned = packets.named(_ARGUMENTS, state[parts.owner], notes.ints(1), notes.has(1)).cast(pl.String)
-    names = own.zip_with(own.is_not_null(), interned)
+    own = names_of(wire, notes, 10)
+    names = own.zip_with(own.is_not_null(), packets.named(_ARGUMENTS, state[parts.owner], notes.ints(1), notes.has(1)))
     value = np.where(notes.has(3), notes.ints(3), notes.ints(4))
-    texts = pl.Series(wire.texts(*notes.spans(6).last_by_owner(notes.count)), dtype=pl.String)
+    is_told = notes.has(3) | notes.has(4)
+    begin, end = notes.spans(6).last_by_owner(notes.count)
     columns = {}
     for name in NUMBERS:
         hit = np.flatnonzero((names == name).fill_null(False).to_numpy())
         found = np.zeros(fields.count, np.int64)
         has = np.zeros(fields.count, np.bool_)
-        told = notes.has(3)[hit] | notes.has(4)[hit]
-        by_text = texts.gather(hit).cast(pl.Int64, strict=False)
-        numbers = np.where(told, value[hit], by_text.fill_null(0).to_numpy())
-        known = told | by_text.is_not_null().to_numpy()
-        found[parts.owner[hit[known]]] = numbers[known]
-        has[parts.owner[hit[known]]] = True
+        written = hit[~is_told[hit] & (begin[hit] >= 0)]
+        if len(written):
+            texts = pl.Series(wire.texts(begin[written], end[written]), dtype=pl.String).cast(pl.Int64, strict=False)
+            value[written], is_told[written] = texts.fill_null(0).to_numpy(), texts.is_not_null().to_numpy()
+        known = hit[is_told[hit]]
+        found[parts.owner[known]], has[parts.owner[known]] = value[known], True
         columns[name] = pl.select(pl.when(pl.Series(has)).then(pl.Series(found))).to_series()
     return columns
