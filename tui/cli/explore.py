@@ -64,7 +64,7 @@ def open_app(options: argparse.Namespace) -> int:
     # Nothing imported or created before the first frame is garbage.
     gc.disable()
     try:
-        from tui.app import run_app
+        from tui.app.app import run_app
 
         return run_app(
             OpenOptions(

@@ -123,14 +123,22 @@ def load(
         The profile, or None if nothing could be read; and an error for each input that could not be read.
     """
     clear_abandoned_temp_folders()
-    profile, errors = load_together(
-        paths,
-        _is_folder,
-        partial(_read_here, format_in=format_in, cache=cache),
-        format_in=format_in,
-        report=report,
-        cache=cache,
-    )
+    profile: Profile | None
+    errors: list[ProftuiError]
+    if len(paths) == 1 and not _is_folder(paths[0]):
+        try:
+            profile, errors = load_one(paths[0], format_in=format_in, report=report, cache=cache), []
+        except ProftuiError as error:
+            profile, errors = None, [error]
+    else:
+        profile, errors = load_together(
+            paths,
+            _is_folder,
+            partial(_read_here, format_in=format_in, cache=cache),
+            format_in=format_in,
+            report=report,
+            cache=cache,
+        )
     return (None if profile is None else _with_replayed_ops(profile, cache)), errors
 
 
