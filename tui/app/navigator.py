@@ -265,10 +265,6 @@ class Navigator:
         if screen is not None:
             self.history.keep(screen.place())
 
-    def visit(self, place: Place) -> None:
-        """Add a place within the view to the history."""
-        self.history.visit(place)
-
     def go_to_line(self, line: int, session: int | None = None) -> None:
         """Show a line of the input in the log.
 

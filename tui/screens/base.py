@@ -519,7 +519,7 @@ class ViewScreen(Screen[None]):
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Open a row; by default, show its details."""
-        pane.post_message(TablePane.DetailRequested(pane, row))
+        self._toggle_row_details(pane, row)
 
     # --- details of a row --------------------------------------------------------------------------------------------
 
@@ -528,14 +528,17 @@ class ViewScreen(Screen[None]):
         return row_details(pane.spec, row, frame_columns=pane.frame.columns)
 
     @on(TablePane.DetailRequested)
-    def _toggle_detail(self, event: TablePane.DetailRequested) -> None:
+    def _detail_requested(self, event: TablePane.DetailRequested) -> None:
+        self._toggle_row_details(event.pane, event.row)
+
+    def _toggle_row_details(self, pane: TablePane, row: dict[str, Any]) -> None:
         detail = self.query_one(DetailPane)
         if detail.is_open:
             detail.close()
-        elif event.row is not None:
-            if self.is_large:
-                detail.open(sections([("", [("", WORKING, "")])]))
-            self._make_details(event.pane, event.row, self._open_details_pane)
+            return
+        if self.is_large:
+            detail.open(sections([("", [("", WORKING, "")])]))
+        self._make_details(pane, row, self._open_details_pane)
 
     def _open_details_pane(self, details: Details) -> None:
         detail = self.query_one(DetailPane)

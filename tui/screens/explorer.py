@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from tui.analysis.compare.sides import Sides
     from tui.model.aggregation import Aggregation
-    from tui.model.history import History, Place
+    from tui.model.history import History
     from tui.model.profile import Profile
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
@@ -60,9 +60,6 @@ class Navigation(Protocol):
 
     history: History
     availability: dict[str, str]
-
-    def visit(self, place: Place) -> None:
-        """Add a place within the view to the history."""
 
     def go_to_line(self, line: int, session: int | None = None) -> None:
         """Show a line of the input in the log."""

@@ -214,7 +214,7 @@ class GroupOpsScreen(GroupedView[TreeGrouping], ViewScreen):
             self._groupings.choose(name)
             self.populate()
             self.show_crumbs()
-            self.explorer.navigator.visit(self.place())
+            self.explorer.navigator.history.visit(self.place())
 
     # --- to a place and from it --------------------------------------------------------------------------------------
 

@@ -418,7 +418,7 @@ class LinkedTables(ViewBody):
             self._selected[self.levels[index].name] = event.row
             self.fill(index + 1)
         self.show_level(index + 1)
-        self.view.explorer.navigator.visit(self.view.place())
+        self.view.explorer.navigator.history.visit(self.view.place())
 
     def _is_level(self, pane: TablePane) -> bool:
         """Return whether a pane is one of the linked tables."""

@@ -284,7 +284,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
             self._groupings.choose(name)
             self.tables.current = 0
             self.populate()
-            self.explorer.navigator.visit(self.place())
+            self.explorer.navigator.history.visit(self.place())
 
     def action_show_in_tree(self) -> None:
         """Go to the position of the op in Group Ops; for a launch, of the op that launched it."""
