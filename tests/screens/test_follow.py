@@ -60,7 +60,7 @@ def test_a_change_is_complete_when_all_that_changed_rests(tmp_path: Path) -> Non
 async def test_a_folder_is_read_when_its_files_are_complete_and_the_view_stays(tmp_path: Path) -> None:
     app = ProftuiApp(OpenOptions(paths=(str(tmp_path),), follow=True, cache=False))
     path = tmp_path / "rank0.pt.trace.json"
-    with patch.multiple(follow, POLL_S=3600.0, SETTLED_S=0.01, REST=0):
+    with patch.multiple(follow, POLL_S=3600.0, SETTLED_S=0.01, REST_FACTOR=0):
         async with app.run_test(size=(120, 40)) as pilot:
             shown, following = app.profile_session, app.loading_files.following
             assert following is not None
