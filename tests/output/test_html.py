@@ -11,8 +11,10 @@ from xml.etree import ElementTree
 import polars as pl
 import pytest
 
+from tests.analysis import frames
 from tests.idle import PATIENCE_S
 from tests.profiles import SAMPLES, load_one
+from tui.analysis.layers import layers
 from tui.analysis.roofline import op_work_by_shape
 from tui.cli.main import main
 from tui.output.html_page import MAX_ROWS, escape_text, html_table
@@ -141,11 +143,20 @@ def test_the_roofline_is_a_picture_with_every_op_and_shape() -> None:
 def test_a_table_carries_values_and_marks_what_is_unknown() -> None:
     spec = next(one for one in TABLES if one.name == "kernels").table_spec()
     rows = next(one for one in TABLES if one.name == "kernels").rows(load_one(SAMPLE)).head(2)
-    rows = rows.with_columns(pl.Series("total_ns", [1_500_000, None], dtype=pl.Int64), kind=pl.lit("k" * 121))
+    rows = rows.with_columns(pl.Series("total_ns", [1_500_000, None], dtype=pl.Int64))
     root = ElementTree.fromstring(html_table(written_columns(spec, rows), rows, pinned=spec.pinned))
     assert values(root, "Total") == [1_500_000, None]
     assert next(root.iter("td")).find("div") is not None, "the name comes first"
-    assert [one.get("class") for one in root.iter("div") if one.text == "k" * 121] == ["symbol"] * 2
+
+
+def test_a_name_of_endless_length_is_cut() -> None:
+    spec = next(one for one in TABLES if one.name == "layer_times").table_spec()
+    looks = {}
+    for name in ("conv1", "a layer of some words", "k" * 121):
+        rows = layers(frames.profile(layers=[{"layer": name, "time_ns": 5, "measured": True}]))
+        table = ElementTree.fromstring(html_table(written_columns(spec, rows), rows, pinned=spec.pinned))
+        looks |= {one.text: one.get("class") for one in table.iter("div") if one.text == name}
+    assert looks == {"conv1": "short", "a layer of some words": "long", "k" * 121: "symbol"}
 
 
 def test_report_writes_a_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
