@@ -176,3 +176,18 @@ def test_tables_of_a_spreadsheet_and_behind_tags_are_the_same(text: str) -> None
     for written in (spreadsheet(text), tagged):
         for frame in ("activities", "ranges", "summary", "memory_events", "tool_figures"):
             assert read(written)[frame].equals(plain[frame]), frame
+
+
+OPERATORS = """\
+Device_id,Name,Input Shapes,Call Stack,Host Self Duration(us),Host Total Duration(us),\
+Device Self Duration(us),Device Total Duration(us)
+0,aten::add,"4;
+4","a.py(3): f;
+b.py(4): g",10.5,11.5,2.25,3.25
+0,aten::mul,,c.py(1): h,1,2,3,4
+"""
+
+
+def test_cells_of_several_lines() -> None:
+    rows = read(OPERATORS)["summary"].select(pl.col("section", "name").cast(str), "total_ns").rows()
+    assert rows == [("cpu", "aten::add", 10_500), ("cpu", "aten::mul", 1_000)]

@@ -83,6 +83,16 @@ def test_kernels_calls_and_ops(database: str) -> None:
     assert profile["sessions"]["origin_ns"].to_list() == [ZERO + 300]
 
 
+def test_calls_of_older_databases_are_in_another_table(database: str) -> None:
+    calls = load_one(database)["api_calls"]
+    with sqlite3.connect(database) as made:
+        made.execute("ALTER TABLE CANN_API RENAME TO API")
+        made.execute("CREATE TABLE TASK_UPDATE_TMP (globalTaskId INTEGER)")
+    profile = load_one(database)
+    assert profile["api_calls"].equals(calls)
+    assert profile["activities"]["op"].to_list() == [1, None]
+
+
 def test_communication_and_steps_are_ranges(database: str) -> None:
     ranges = load_one(database)["ranges"].select(pl.col("name", "domain").cast(str), "start_ns", "duration_ns")
     assert ranges.rows() == [("step 50", "step", -300, 1800), ("hcom_allReduce", "HCCL", 600, 1000)]
