@@ -31,6 +31,7 @@ from tests.loaders.nvprof import nvprof_database_build as nvprof_db
 from tests.loaders.nvprof import test_nvprof_database
 from tests.loaders.rocprof import rocpd_build as rocpd
 from tests.loaders.rocprof import test_rocpd, test_rocprofv3_json
+from tests.loaders.text import test_json_text
 from tests.loaders.xla import test_xplane
 
 SAMPLES = Path(__file__).parents[2] / "sample_logs"
@@ -71,6 +72,7 @@ def _made() -> dict[str, bytes]:
         "trtexec.json": test_tensorrt.EXPORTED.encode(),
         "unitrace.txt": (test_unitrace.SUMMARY + test_unitrace.TIMELINE).encode(),
         "key_averages.txt": test_torch_table.usual().encode(),
+        "docker.log": test_json_text.SAME_LINES["docker"](test_json_text.TEXTS["nvprof"]).encode(),
         "1_results.json": json.dumps(rocprofv3).encode(),
         **{
             f"ascend_{number}.csv": text.encode()
