@@ -191,3 +191,11 @@ def test_a_view_is_named_as_its_screen_too(capfd: pytest.CaptureFixture[str]) ->
         assert screen_of_report(view) == screen
         text = run(capfd, "report", "caffe_conv1.nvprof.log", "--view", screen)
         assert text == run(capfd, "report", "caffe_conv1.nvprof.log", "--view", view)
+
+
+def test_a_table_without_rows_says_why(capfd: pytest.CaptureFixture[str]) -> None:
+    trace = "resnet50_training.pt.trace.json.gz"
+    nothing = run(capfd, "report", trace, "--view", "kernels", "--filter", "zzz")
+    assert nothing == "Kernels (0 rows)\n\nNo row matches --filter 'zzz': the table has 80.\n"
+    metrics = run(capfd, "report", trace, "--view", "metrics", "--limit", "3", "--format", "markdown")
+    assert metrics.endswith("\n\nno metrics: record with ncu --set full --csv --page raw ./app\n")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tui.model.errors import ProftuiError
+from tui.text import plain
 
 if TYPE_CHECKING:
     import argparse
@@ -93,7 +94,18 @@ def table_report(profile: Profile, options: argparse.Namespace, style: Style, no
         }
         return table_document("report", profile, options, selected, view=options.view, fields=fields)
     summary = f"{facts['values_summary']}\n\n" if facts.get("values_summary") else ""
-    return summary + (_text(selected, style) if options.format == "text" else _markdown(selected))
+    why = _why_empty(profile, options.view, found.rows, options.filter) if selected.rows.is_empty() else ""
+    return summary + (_text(selected, style, why) if options.format == "text" else _markdown(selected, why))
+
+
+def _why_empty(profile: Profile, view: str, rows: pl.DataFrame, query: str) -> str:
+    """Return why none of the rows of a table are selected."""
+    from tui.fmt import count
+    from tui.output.report import why_report_empty
+
+    if rows.height and query:
+        return f"No row matches --filter '{plain(query)}': the table has {count(rows.height)}."
+    return "none" if rows.height or view == "notes" else why_report_empty(profile, view)
 
 
 def _values(selected: Selected, options: argparse.Namespace) -> tuple[Selected, dict[str, Any]]:
@@ -286,12 +298,12 @@ def _title(selected: Selected) -> str:
     return f"{selected.spec.title} ({rows if height == total else f'first {count(height)} of {rows}'})"
 
 
-def _text(selected: Selected, style: Style) -> str:
+def _text(selected: Selected, style: Style, why: str = "none") -> str:
     from tui.output.report import issue_lines, table_lines
 
     lines = [style.heading(_title(selected)), ""]
     if selected.rows.is_empty():
-        lines.append("none")
+        lines += style.wrapped(why)
     elif selected.spec.name == "issues":
         lines += issue_lines(selected.rows, style)
     else:
@@ -299,11 +311,11 @@ def _text(selected: Selected, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _markdown(selected: Selected) -> str:
+def _markdown(selected: Selected, why: str = "none") -> str:
     from tui.output.report import table_markdown
 
     heading = f"## {_title(selected)}\n\n"
-    return heading + (table_markdown(_with_name(selected.spec), selected.rows) if selected.rows.height else "none\n")
+    return heading + (table_markdown(_with_name(selected.spec), selected.rows) if selected.rows.height else f"{why}\n")
 
 
 def _with_name(spec: TableSpec) -> TableSpec:
