@@ -18,6 +18,7 @@ from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector, Session, model_columns, with_short_names
 from tui.loaders.text.section import by_value
 from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.names import without_descriptor
 from tui.model.schema import NAME, RANGES
 from tui.text import number_in
 
@@ -120,7 +121,8 @@ _MEMORY: Final = ("pinned", "pageable", "device", "array", "managed")
 
 def activities_of(events: XlaEvents) -> pl.DataFrame:
     """Activities, with columns to find their ops: hlo_module, hlo_op, op_path, tf_op, source, scope."""
-    rows = with_short_names(events.gpu)
+    rows = events.gpu.with_columns(by_value(events.gpu["name"], without_descriptor, NAME))
+    rows = with_short_names(rows)
     text = pl.col("text")
     ends = (text.str.extract(r"^Memcpy([HDP])2([HDP])", part) for part in (1, 2))
     facts = [
@@ -149,7 +151,7 @@ def activities_of(events: XlaEvents) -> pl.DataFrame:
         kind.alias("kind"),
         *("name", "short_name", "start_ns", "duration_ns", "device", "context", "stream"),
         *(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"),
-        *("registers", "static_shared_bytes", "dynamic_shared_bytes"),
+        *("registers", "static_shared_bytes", "dynamic_shared_bytes", "shared_bytes"),
         pl.coalesce("copied_bytes", "set_bytes").alias("size_bytes"),
         *("copy_kind", "src_memory"),
         pl.coalesce("dst_memory", "set_memory").alias("dst_memory"),
@@ -171,23 +173,28 @@ def _facts_in(texts: pl.Series, facts: list[pl.Expr]) -> pl.DataFrame:
 def _kernel_columns() -> list[pl.Expr]:
     """Launch configuration of a text like ``regs:32 static_shared:0 dynamic_shared:0 grid:12,1,1 block:256,1,1``.
 
-    A text without registers is of an AMD GPU; whether its grid counts blocks or threads is not documented.
+    A text without registers is of an AMD GPU; whether its grid counts blocks or threads is not documented. Where the
+    number of registers is impossible, the text is of a call that was never filled in.
     """
     registers = _number("regs", pl.Int32)
-    is_clear = registers.is_not_null()
-    axes = [
-        pl.when(is_clear)
-        .then(number_in(pl.col("text"), rf"\b{shape}:([0-9]+),([0-9]+),([0-9]+)", position, pl.Int32))
-        .alias(f"{shape}_{axis}")
+    is_clear = registers <= _MOST_REGISTERS
+    axes = {
+        f"{shape}_{axis}": number_in(pl.col("text"), rf"\b{shape}:([0-9]+),([0-9]+),([0-9]+)", position, pl.Int32)
         for shape in ("grid", "block")
         for position, axis in enumerate("xyz", 1)
-    ]
-    return [
-        registers.alias("registers"),
-        _number("static_shared", pl.Int64).alias("static_shared_bytes"),
-        _number("dynamic_shared", pl.Int64).alias("dynamic_shared_bytes"),
-        *axes,
-    ]
+    }
+    shared = {
+        "static_shared_bytes": _number("static_shared", pl.Int64),
+        "dynamic_shared_bytes": _number("dynamic_shared", pl.Int64),
+        # Older versions write the sum alone.
+        "shared_bytes": _number("shm", pl.Int64),
+    }
+    facts = {"registers": registers, **shared, **axes}
+    return [pl.when(is_clear).then(fact).alias(name) for name, fact in facts.items()]
+
+
+_MOST_REGISTERS: Final = 1024
+"""Registers of a thread; no GPU has more."""
 
 
 def _copy_columns() -> list[pl.Expr]:

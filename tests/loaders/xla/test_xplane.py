@@ -266,3 +266,62 @@ def test_a_space_in_windows_and_on_disk_is_that_of_the_whole(monkeypatch: pytest
     for profile in (read(WHOLE), load_one(str(path))):
         for frame in ("activities", "api_calls", "ops", "ranges", "devices", "issues"):
             assert_frame_equal(profile[frame], whole[frame])
+
+
+def test_streams_are_known_by_number_and_idle_gpus_are_devices() -> None:
+    busy, idle = Plane("/device:GPU:0"), Plane("/device:GPU:3")
+    details = busy.stat("kernel_details", "regs:24 shm:4224 grid:16,1,1 block:32,32,1", ref=True)
+    busy.line("Stream #19(MemcpyD2D,Compute)", 5, busy.event("k", 1_000, 3_000, details))
+    busy.line("Stream #2", 5, busy.event("fill.kd", 2_000, 4_000))
+    busy.line("TensorFlow Name Scope", 5, *[busy.event("model", 1_000, 9_000)] * 3)
+    profile = read(space(idle, busy))
+
+    columns = ("kind", "name", "stream", "start_ns", "duration_ns", "registers", "shared_bytes", "block_y")
+    assert rows(profile, "activities", *columns) == [
+        ("kernel", "k", 19, 6, 3, 24, 4224, 32),
+        ("kernel", "fill", 2, 7, 4, None, None, None),
+    ]
+    assert rows(profile, "devices", "device") == [(3,), (0,)]
+    assert rows(profile, "issues", "text", "reason")[0] == (
+        "TensorFlow Name Scope",
+        "3 events on lines that repeat the streams are not counted",
+    )
+
+
+@pytest.mark.parametrize("registers", [2_191_500_840, 140_463_542])
+def test_details_of_a_kernel_that_were_never_filled_in_are_only_quoted(registers: int) -> None:
+    plane = Plane("/device:GPU:0")
+    text = f"regs:{registers} static_shared:32462 dynamic_shared:0 grid:219,40,1 block:256,1,1"
+    kind = plane.stat("memcpy_details", "kind:Unknown size:64 dest:0 async:0")
+    plane.line("Stream #1", 0, plane.event("k", 0, 1_000, plane.stat("kernel_details", text)))
+    plane.line("Stream #2", 0, plane.event("CopyDeviceToDevice", 5_000, 1_000, kind))
+    profile = read(space(plane))
+
+    columns = ("kind", "registers", "static_shared_bytes", "grid_x", "size_bytes", "src_memory")
+    assert rows(profile, "activities", *columns) == [
+        ("kernel", None, None, None, None, None),
+        ("memcpy", None, None, None, 64, None),
+    ]
+    assert rows(profile, "activities", "arguments") == [(text,), (None,)]
+
+
+def test_the_op_of_older_versions_is_in_the_annotation() -> None:
+    plane = Plane("/device:GPU:0")
+    texts = ("model/dense/MatMul:MatMul#id=4#", "Thunk:#hlo_op=fusion#", None)
+    stats = [[plane.stat("annotation", text, ref=True)] if text else [] for text in texts]
+    events = [plane.event("k", 1_000 * at, 500, *own) for at, own in enumerate(stats)]
+    plane.line("Stream #1(Compute)", 0, *events)
+    profile = read(space(plane))
+
+    assert rows(profile, "ops", "name", "op_type", "group") == [("MatMul", "MatMul", "model/dense")]
+    assert profile["activities"]["op"].to_list() == [0, None, None]
+
+
+def test_a_plane_of_another_accelerator_has_its_own_lines() -> None:
+    plane = Plane("/device:CUSTOM:Megascale Trace")
+    plane.line("XLA Modules", 3, plane.event("send", 2_000, 1_500))
+    profile = read(space(plane))
+
+    assert rows(profile, "ranges", "name", "domain", "start_ns", "duration_ns") == [
+        ("send", "CUSTOM:Megascale Trace XLA Modules", 5, 2)
+    ]
