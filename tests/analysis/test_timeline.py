@@ -105,14 +105,14 @@ def test_a_slice_shows_what_took_most_of_it_and_how_much_of_it_was_busy() -> Non
     stream = lane_of(run(), LaneKind.STREAM, 7)
     found = bins(stream, np.array([0, 100, 200, 300, 900, 1000]))
     assert found.busy_ns.tolist() == [0, 90, 60, 0, 50]
-    assert found.looks.tolist() == [NOTHING, ItemKind.TENSOR, ItemKind.TENSOR, NOTHING, ItemKind.KERNEL]
+    assert found.item_kinds.tolist() == [NOTHING, ItemKind.TENSOR, ItemKind.TENSOR, NOTHING, ItemKind.KERNEL]
     assert found.begun.tolist() == [0, 2, 1, 0, 1]
 
 
 def test_a_kernel_precedes_an_overlapping_copy_where_streams_share_a_lane() -> None:
     gpu = lane_of(run(), LaneKind.GPU)
     found = bins(gpu, np.array([200, 250, 260, 400]))
-    assert found.looks.tolist() == [ItemKind.TENSOR, ItemKind.KERNEL, ItemKind.FROM_GPU]
+    assert found.item_kinds.tolist() == [ItemKind.TENSOR, ItemKind.KERNEL, ItemKind.FROM_GPU]
     assert found.busy_ns.tolist() == [50, 10, 140]
 
 
@@ -184,11 +184,11 @@ def test_the_slices_of_a_gpu_add_up_to_its_busy_time(given: tuple[Profile, int])
 def test_sums_of_blocks_are_those_of_single_segments(parts: list[tuple[int, int]]) -> None:
     ends = np.cumsum([gap + length for gap, length in parts])
     starts = ends - np.array([length for _, length in parts])
-    looks = np.array([length % 3 for _, length in parts], np.int8)
-    found = flatten(starts, ends, looks, resolution_ns=1)
+    item_kinds = np.array([length % 3 for _, length in parts], np.int8)
+    found = flatten(starts, ends, item_kinds, resolution_ns=1)
     for moment in range(0, int(ends[-1]) + 2, 7):
         before = np.clip(np.minimum(ends, moment) - starts, 0, None)
-        expected = [int(before[looks == kind].sum()) for kind in found.kinds]
+        expected = [int(before[item_kinds == kind].sum()) for kind in found.kinds]
         assert found.until(np.array([moment]))[0].tolist() == expected
 
 
@@ -401,12 +401,12 @@ def test_a_log_without_start_times_has_no_lanes() -> None:
     st.integers(1, 5),
 )
 def test_cutting_in_parts_between_pauses_changes_nothing(items: list[tuple[int, int, int]], at_once: int) -> None:
-    starts, lengths, looks = (np.array(values) for values in zip(*sorted(items), strict=True))
+    starts, lengths, item_kinds = (np.array(values) for values in zip(*sorted(items), strict=True))
     made = []
     for count in (len(items) + 1, at_once):
         with patch.object(lanes_module, "SEGMENTS_AT_ONCE", count):
-            found = flatten(starts, starts + lengths, looks.astype(np.int8), resolution_ns=1, before=FIRST)
-        made.append((found.starts.tolist(), found.ends.tolist(), found.looks.tolist()))
+            found = flatten(starts, starts + lengths, item_kinds.astype(np.int8), resolution_ns=1, before=FIRST)
+        made.append((found.starts.tolist(), found.ends.tolist(), found.item_kinds.tolist()))
     assert made[0] == made[1]
 
 

@@ -51,7 +51,7 @@ def test_a_bar_is_of_the_work_that_its_cells_are_drawn_as() -> None:
     )
     drawn = lane_cells(lanes(made)[0], np.arange(0, 121, 10), lambda item: ["relu", "nccl"][item])
     assert "".join(drawn.texts) == "▓relu     ● "
-    assert drawn.looks.tolist() == [ItemKind.KERNEL] * 10 + [ItemKind.COMMUNICATION, -1]
+    assert drawn.item_kinds.tolist() == [ItemKind.KERNEL] * 10 + [ItemKind.COMMUNICATION, -1]
 
 
 def test_of_two_that_end_where_a_gap_begins_every_view_names_the_same() -> None:

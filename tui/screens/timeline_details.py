@@ -124,7 +124,7 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
     if item is None:
         return sections([(f"Nothing in {lane_title(lane)}", _gap(screen.profile, view, lane, first))])
     row = int(lane.rows[item])
-    look = ItemKind(int(lane.looks[item]))
+    look = ItemKind(int(lane.item_kinds[item]))
     glyphs = glyph_range(view.signs.glyphs(look))
     if lane.on_gpu:
         details = details_of_launch(screen, int(screen.profile["activities"]["activity"][row]))

@@ -35,7 +35,7 @@ class Bins:
 
     busy_ns: Ints
     """How much of each something was active."""
-    looks: Kinds
+    item_kinds: Kinds
     """The item with most time in it, or the first one if none took time; `NOTHING` if there is none."""
     begun: Ints
     """How many items started in each."""
@@ -55,16 +55,16 @@ def bins(lane: Lane, edges: Ints) -> Bins:
     of_kinds = np.diff(lane.segments.until(edges), axis=0)
     busy = of_kinds.sum(axis=1)
     begun = np.searchsorted(lane.starts, edges, side="left")
-    looks = np.full(len(edges) - 1, NOTHING, np.int8)
+    item_kinds = np.full(len(edges) - 1, NOTHING, np.int8)
     if of_kinds.shape[1]:
-        looks = np.where(busy > 0, lane.segments.kinds[of_kinds.argmax(axis=1)], np.int8(NOTHING))
+        item_kinds = np.where(busy > 0, lane.segments.kinds[of_kinds.argmax(axis=1)], np.int8(NOTHING))
     count = np.diff(begun)
     moments = np.flatnonzero((busy <= 0) & (count > 0))
-    looks[moments] = lane.looks[begun[moments]]
-    return Bins(busy, looks, count, of_kinds)
+    item_kinds[moments] = lane.item_kinds[begun[moments]]
+    return Bins(busy, item_kinds, count, of_kinds)
 
 
-def spanning_items(lane: Lane, edges: Ints, looks: Kinds) -> Ints:
+def spanning_items(lane: Lane, edges: Ints, item_kinds: Kinds) -> Ints:
     """Return the item that spans each slice, of the slice's kind; `NOTHING` if there is none.
 
     Of several it is the latest started. Only the last `MAX_OVERLAPPING` that started before a slice are examined.
@@ -72,7 +72,7 @@ def spanning_items(lane: Lane, edges: Ints, looks: Kinds) -> Ints:
     Args:
         lane: The lane.
         edges: Moments, in order.
-        looks: Of each slice, see `Bins`.
+        item_kinds: Of each slice, see `Bins`.
     """
     found = np.full(len(edges) - 1, NOTHING, np.int64)
     at, until = np.searchsorted(lane.starts, edges[:-1], side="right") - 1, edges[1:]
@@ -84,7 +84,7 @@ def spanning_items(lane: Lane, edges: Ints, looks: Kinds) -> Ints:
         left, items = left[going], items[going]
         if not len(left):
             break
-        spans = (lane.ends[items] >= until[left]) & (lane.looks[items] == looks[left])
+        spans = (lane.ends[items] >= until[left]) & (lane.item_kinds[items] == item_kinds[left])
         found[left[spans]] = items[spans]
         left = left[~spans]
     return found
@@ -160,11 +160,11 @@ _TABLES: Final = {
             [
                 " ",
                 *(
-                    signs.glyphs(look)[min(level * len(signs.glyphs(look)) // 8, len(signs.glyphs(look)) - 1)]
+                    signs.glyphs(kind)[min(level * len(signs.glyphs(kind)) // 8, len(signs.glyphs(kind)) - 1)]
                     for level in range(8)
                 ),
             ]
-            for look in ItemKind
+            for kind in ItemKind
         ]
     )
     for signs in Signs
@@ -178,7 +178,7 @@ class LaneCells:
 
     texts: list[str]
     """A character for each cell; a wide one is followed by an empty text."""
-    looks: Kinds
+    item_kinds: Kinds
     """What each cell is colored by; `NOTHING` where it is blank."""
     solid: Flags
     """Which cells are part of a bar with a name: drawn in reverse."""
@@ -198,26 +198,26 @@ class LaneCells:
             lines: How tall the lane is.
         """
         if lines == 1:
-            return self.texts, self.looks
+            return self.texts, self.item_kinds
         # The top eighth stays free, to separate lanes.
         tall = 8 * lines - 1
         tops = np.ceil(np.cumsum(self.shares, axis=1) * tall - 1e-9)
         base = 8 * (lines - 1 - number)
         inside = np.diff(np.clip(tops - base, 0, 8), axis=1, prepend=0)
         levels = inside.sum(axis=1).astype(np.int64)
-        looks = np.full(len(levels), NOTHING, np.int8)
+        item_kinds = np.full(len(levels), NOTHING, np.int8)
         if len(self.kinds):
-            looks = np.where(levels > 0, self.kinds[inside.argmax(axis=1)], np.int8(NOTHING))
+            item_kinds = np.where(levels > 0, self.kinds[inside.argmax(axis=1)], np.int8(NOTHING))
         if number == lines - 1:
-            moments = (levels == 0) & (self.looks != NOTHING)
-            levels[moments], looks[moments] = 1, self.looks[moments]
-        texts: list[str] = _TABLES[self.signs][looks, levels].tolist()
+            moments = (levels == 0) & (self.item_kinds != NOTHING)
+            levels[moments], item_kinds[moments] = 1, self.item_kinds[moments]
+        texts: list[str] = _TABLES[self.signs][item_kinds, levels].tolist()
         names_line = number == (lines - 1) // 2
         for cell in np.flatnonzero(self.in_name).tolist():
             is_head = not self.solid[cell]
             texts[cell] = self.texts[cell] if names_line or is_head else " "
-        looks[self.in_name] = self.looks[self.in_name]
-        return texts, looks
+        item_kinds[self.in_name] = self.item_kinds[self.in_name]
+        return texts, item_kinds
 
     @property
     def in_name(self) -> Flags:
@@ -236,26 +236,26 @@ def lane_cells(
         lane: The lane.
         edges: Where its cells start and end.
         name: The name of an item, to be written into bars; None: no names.
-        signs: How kinds are told apart.
+        signs: How kinds are distinguished.
     """
     found = bins(lane, edges)
     cells = np.diff(edges)
-    levels = np.where(found.looks == NOTHING, 0, np.clip(-(-8 * found.busy_ns // cells), 1, 8))
-    texts: list[str] = _TABLES[signs][found.looks, levels].tolist()
+    levels = np.where(found.item_kinds == NOTHING, 0, np.clip(-(-8 * found.busy_ns // cells), 1, 8))
+    texts: list[str] = _TABLES[signs][found.item_kinds, levels].tolist()
     solid = np.zeros(len(texts), np.bool_)
-    items = spanning_items(lane, edges, found.looks)
+    items = spanning_items(lane, edges, found.item_kinds)
     if name is not None:
         for first, last in _runs(items):
-            look = ItemKind(int(lane.looks[items[first]]))
-            full = signs.glyphs(look)[-1]
-            head = "▐" if signs is Signs.FILLS else _HEADS.get(look, full)
+            kind = ItemKind(int(lane.item_kinds[items[first]]))
+            full = signs.glyphs(kind)[-1]
+            head = "▐" if signs is Signs.FILLS else _HEADS.get(kind, full)
             room = last - first - 1
             label = plain(name(int(items[first]))) if room >= MIN_NAME else ""
             label = shorten_symbol(label, room)
             texts[first:last] = [head, *_in_cells(pad(label, room))]
             solid[first + 1 : last] = True
     shares = found.by_kind / cells[:, None]
-    return LaneCells(texts, found.looks, solid, items, shares, lane.segments.kinds, signs)
+    return LaneCells(texts, found.item_kinds, solid, items, shares, lane.segments.kinds, signs)
 
 
 def _runs(items: Ints) -> list[tuple[int, int]]:
@@ -301,16 +301,16 @@ def legend(
 
     Args:
         lanes: Those that are drawn.
-        signs: How kinds are told apart.
+        signs: How kinds are distinguished.
         brief: In few words.
     """
     kinds = map(ItemKind, sorted({int(kind) for lane in lanes for kind in lane.segments.kinds}))
     if signs is not Signs.FILLS:
-        return [(look, signs.glyphs(look), _brief(TITLES[look]) if brief else TITLES[look]) for look in kinds]
+        return [(kind, signs.glyphs(kind), _brief(TITLES[kind]) if brief else TITLES[kind]) for kind in kinds]
     by_title: dict[str, ItemKind] = {}
-    for look in kinds:
-        by_title.setdefault(_FILL_TITLES.get(look, TITLES[look]), look)
-    return [(look, "█", _brief(words) if brief else words) for words, look in by_title.items()]
+    for kind in kinds:
+        by_title.setdefault(_FILL_TITLES.get(kind, TITLES[kind]), kind)
+    return [(kind, "█", _brief(words) if brief else words) for words, kind in by_title.items()]
 
 
 def _brief(words: str) -> str:

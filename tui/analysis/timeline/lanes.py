@@ -126,11 +126,11 @@ class Segments:
 
     starts: Ints
     ends: Ints
-    looks: Kinds
+    item_kinds: Kinds
     kinds: Kinds
-    """The looks that there are."""
+    """The distinct kinds."""
     _of_kind: Kinds
-    """The position of each look in ``kinds``."""
+    """The position of each kind in ``kinds``."""
     _sums: Ints
     """The time of each kind in all earlier blocks."""
 
@@ -150,7 +150,7 @@ class Segments:
         inside = places < begun[:, None]
         places = np.minimum(places, len(self.starts) - 1)
         lengths = np.minimum(self.ends[places], moments[:, None]) - self.starts[places]
-        cells = np.arange(len(moments))[:, None] * count + self._of_kind[self.looks[places]]
+        cells = np.arange(len(moments))[:, None] * count + self._of_kind[self.item_kinds[places]]
         # The sums of a block are far below 2**53: as floats they are exact.
         rest = np.bincount(cells.ravel(), np.where(inside, lengths, 0).ravel(), minlength=len(moments) * count).astype(
             np.int64
@@ -159,26 +159,26 @@ class Segments:
         return found
 
 
-def disjoint_segments(starts: Ints, ends: Ints, looks: Kinds) -> Segments:
+def disjoint_segments(starts: Ints, ends: Ints, item_kinds: Kinds) -> Segments:
     """Build segments from sorted intervals that do not overlap."""
-    kinds = np.flatnonzero(np.bincount(looks, minlength=1)).astype(np.int8) if len(looks) else np.zeros(0, np.int8)
+    kinds = np.flatnonzero(np.bincount(item_kinds)).astype(np.int8)
     of_kind = np.zeros(int(kinds.max(initial=0)) + 1, np.int8)
     of_kind[kinds] = np.arange(len(kinds))
     sums = np.zeros((-(-len(starts) // BLOCK) + 1, len(kinds)), np.int64)
     # A few blocks at a time, which bounds the memory of intermediate results.
     for first in range(0, len(starts), SEGMENTS_AT_ONCE):
         part = slice(first, first + SEGMENTS_AT_ONCE)
-        lengths, here = ends[part] - starts[part], looks[part]
+        lengths, here = ends[part] - starts[part], item_kinds[part]
         firsts = np.arange(0, len(lengths), BLOCK)
         of_part = sums[1 + first // BLOCK :][: len(firsts)]
         for place, kind in enumerate(kinds):
             of_part[:, place] = np.add.reduceat(np.where(here == kind, lengths, 0), firsts)
     np.cumsum(sums, axis=0, out=sums)
-    return Segments(starts, ends, looks, kinds, of_kind, sums)
+    return Segments(starts, ends, item_kinds, kinds, of_kind, sums)
 
 
 def flatten(
-    starts: Ints, ends: Ints, looks: Kinds, *, resolution_ns: int, before: Sequence[Sequence[int]] = ()
+    starts: Ints, ends: Ints, item_kinds: Kinds, *, resolution_ns: int, before: Sequence[Sequence[int]] = ()
 ) -> Segments:
     """Build segments from sorted intervals; where several overlap, the first one counts.
 
@@ -187,17 +187,18 @@ def flatten(
     Args:
         starts: In order.
         ends: Of each.
-        looks: Of each.
+        item_kinds: Of each.
         resolution_ns: Overlaps shorter than this may be none.
         before: Kinds that count before others that were active earlier, the most important first.
     """
     reached = np.maximum.accumulate(ends) if len(ends) else ends
     if not len(starts) or not (reached[:-1] - starts[1:] >= resolution_ns).any():
-        return disjoint_segments(starts, ends, looks)
+        return disjoint_segments(starts, ends, item_kinds)
     if resolution_ns > 1 or not before:
-        return disjoint_segments(*_segment_parts(starts, ends, looks, resolution_ns))
+        return disjoint_segments(*_segment_parts(starts, ends, item_kinds, resolution_ns))
     found = [
-        _by_importance(starts[part], ends[part], looks[part], before) for part in _parts_between_pauses(starts, reached)
+        _by_importance(starts[part], ends[part], item_kinds[part], before)
+        for part in _parts_between_pauses(starts, reached)
     ]
     del reached
     joined = [np.concatenate(values) for values in zip(*found, strict=True)]
@@ -218,40 +219,42 @@ def _parts_between_pauses(starts: Ints, reached: Ints) -> Iterator[slice]:
     yield from (slice(first, last) for first, last in pairwise([0, *edges, len(starts)]))
 
 
-def _segment_parts(starts: Ints, ends: Ints, looks: Kinds, resolution_ns: int) -> tuple[Ints, Ints, Kinds]:
+def _segment_parts(starts: Ints, ends: Ints, item_kinds: Kinds, resolution_ns: int) -> tuple[Ints, Ints, Kinds]:
     line = Timeline(0, None, resolution_ns, np.zeros(0, np.int64), starts, ends)
     first, last = busy_contributions(line)
     there = last > first
-    first, last, looks = first[there], last[there], looks[there]
+    first, last, item_kinds = first[there], last[there], item_kinds[there]
     if (first[1:] < first[:-1]).any():
         order = np.argsort(first, kind="stable")
-        first, last, looks = first[order], last[order], looks[order]
-    return first, last, looks
+        first, last, item_kinds = first[order], last[order], item_kinds[order]
+    return first, last, item_kinds
 
 
-def _by_importance(starts: Ints, ends: Ints, looks: Kinds, before: Sequence[Sequence[int]]) -> tuple[Ints, Ints, Kinds]:
+def _by_importance(
+    starts: Ints, ends: Ints, item_kinds: Kinds, before: Sequence[Sequence[int]]
+) -> tuple[Ints, Ints, Kinds]:
     """Build segments where some kinds cover others; the others keep what is left."""
-    importance = np.full(int(looks.max()) + 1, len(before), np.int8)
+    importance = np.full(int(item_kinds.max()) + 1, len(before), np.int8)
     for rank, group in enumerate(before):
-        importance[[look for look in group if look < len(importance)]] = rank
-    rank_of = importance[looks]
+        importance[[kind for kind in group if kind < len(importance)]] = rank
+    rank_of = importance[item_kinds]
     covered, found = EMPTY, []
     for rank in range(len(before) + 1):
         chosen = rank_of == rank
         if not chosen.any():
             continue
-        first, last, look = _segment_parts(starts[chosen], ends[chosen], looks[chosen], 1)
+        first, last, own_kinds = _segment_parts(starts[chosen], ends[chosen], item_kinds[chosen], 1)
         if len(covered.starts) and len(first):
             free = covered.gaps(int(first[0]), int(last[-1]))
             mine, theirs = overlapping_pairs(IntervalSet(first, last, np.cumsum(last - first)), free)
             first = np.maximum(first[mine], free.starts[theirs])
             last = np.minimum(last[mine], free.ends[theirs])
-            look = look[mine]
+            own_kinds = own_kinds[mine]
         covered = covered | union_of(first, last)
-        found.append((first, last, look))
-    first, last, look = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        found.append((first, last, own_kinds))
+    first, last, own_kinds = (np.concatenate(parts) for parts in zip(*found, strict=True))
     order = np.argsort(first, kind="stable")
-    return first[order], last[order], look[order]
+    return first[order], last[order], own_kinds[order]
 
 
 FIRST: Final = (COMPUTES, (ItemKind.COMMUNICATION,))
@@ -299,7 +302,7 @@ class Lane:
     ends: Ints
     reached: Ints
     """The latest end of each item and all before it."""
-    looks: Kinds
+    item_kinds: Kinds
     segments: Segments
     """When the lane was busy, and with what."""
     widest_gaps_ns: Ints
@@ -347,7 +350,7 @@ def lanes(profile: Profile) -> tuple[Lane, ...]:
     return tuple(sorted(found, key=lambda lane: (lane.session, not lane.on_gpu)))
 
 
-def _lane(kind: LaneKind, times: pl.DataFrame, looks: Kinds, steps: dict[int, int], **where: int | None) -> Lane:
+def _lane(kind: LaneKind, times: pl.DataFrame, item_kinds: Kinds, steps: dict[int, int], **where: int | None) -> Lane:
     """Return a lane of rows with ``row``, ``start_ns`` and ``duration_ns``; kinds are of the whole frame."""
     session = where.pop("session")
     assert session is not None, "every row has its session"
@@ -357,7 +360,7 @@ def _lane(kind: LaneKind, times: pl.DataFrame, looks: Kinds, steps: dict[int, in
         order = np.argsort(starts, kind="stable")
         starts, ends, rows = starts[order], ends[order], rows[order]
     reached = ends if not (ends[1:] < ends[:-1]).any() else np.maximum.accumulate(ends)
-    own, step = looks[rows], steps.get(session, 1)
+    own, step = item_kinds[rows], steps.get(session, 1)
     flat = flatten(starts, ends, own, resolution_ns=step, before=FIRST if kind is LaneKind.GPU else ())
     # One part at a time into preallocated arrays.
     widest = _widest_gaps_ns(starts, reached)
@@ -384,14 +387,14 @@ def _rows_with_times(frame: pl.DataFrame, *keys: str) -> Iterator[pl.DataFrame]:
 
 def _gpu_lanes(profile: Profile, steps: dict[int, int]) -> Iterator[Lane]:
     """Yield for each GPU a lane of all its streams, if there are several, and a lane per stream."""
-    looks = kinds_of_activities(profile)
+    item_kinds = kinds_of_activities(profile)
     for timed in _rows_with_times(profile["activities"], "session", "device", "stream"):
         for (session, device), of_gpu in _parts(timed, "session", "device"):
             where = {"session": session, "device": device}
             if of_gpu.select(pl.col("stream").n_unique()).item() > 1:
-                yield _lane(LaneKind.GPU, of_gpu, looks, steps, **where)
+                yield _lane(LaneKind.GPU, of_gpu, item_kinds, steps, **where)
             for (stream,), of_stream in _parts(of_gpu.drop("session", "device"), "stream"):
-                yield _lane(LaneKind.STREAM, of_stream, looks, steps, **where, stream=stream)
+                yield _lane(LaneKind.STREAM, of_stream, item_kinds, steps, **where, stream=stream)
 
 
 def _thread_lanes(profile: Profile, steps: dict[int, int]) -> list[Lane]:
@@ -399,21 +402,21 @@ def _thread_lanes(profile: Profile, steps: dict[int, int]) -> list[Lane]:
     thread = ("session", "pid", "tid")
     by_thread: dict[tuple[int | None, ...], list[Lane]] = {}
     weight: dict[tuple[int | None, ...], int] = {}
-    for kind, look in ((LaneKind.RANGES, ItemKind.RANGE), (LaneKind.OPS, ItemKind.OP)):
+    for kind, item_kind in ((LaneKind.RANGES, ItemKind.RANGE), (LaneKind.OPS, ItemKind.OP)):
         frame = profile[FRAMES[kind]]
-        looks = np.full(frame.height, look, np.int8)
+        item_kinds = np.full(frame.height, item_kind, np.int8)
         for timed in _rows_with_times(frame, *thread):
             for key, part in _parts(timed, *thread):
                 where = dict(zip(thread, key, strict=True))
                 for depth, level in _levels(part):
-                    lane = _lane(kind, level, looks, steps, **where, depth=depth)
+                    lane = _lane(kind, level, item_kinds, steps, **where, depth=depth)
                     by_thread.setdefault(key, []).append(lane)
     calls = profile["api_calls"]
-    looks = kinds_of_calls(calls)
+    item_kinds = kinds_of_calls(calls)
     for timed in _rows_with_times(calls, *thread):
         for key, part in _parts(timed, *thread):
             where = dict(zip(thread, key, strict=True))
-            by_thread.setdefault(key, []).append(_lane(LaneKind.CALLS, part, looks, steps, **where))
+            by_thread.setdefault(key, []).append(_lane(LaneKind.CALLS, part, item_kinds, steps, **where))
             weight[key] = part.height
     order = sorted(
         by_thread, key=lambda key: (key[0], -weight.get(key, 0), *(-1 if part is None else part for part in key))

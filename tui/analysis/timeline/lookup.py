@@ -206,7 +206,7 @@ def top_of_gpus(profile: Profile, shown: ShownLanes, first_ns: int, last_ns: int
         items = items_at(lane, first_ns - shift, last_ns - shift)
         taken = np.minimum(lane.ends[items], last_ns - shift) - np.maximum(lane.starts[items], first_ns - shift)
         names = profile[lane.frame]["name"].gather(pl.Series(lane.rows[items]))
-        parts.append(pl.DataFrame({"name": names, "kind": lane.looks[items], "time_ns": np.maximum(taken, 0)}))
+        parts.append(pl.DataFrame({"name": names, "kind": lane.item_kinds[items], "time_ns": np.maximum(taken, 0)}))
     if not parts:
         return pl.DataFrame(schema={"name": pl.String, "kind": pl.Int8, "count": pl.Int64, "time_ns": pl.Int64})
     return (

@@ -273,7 +273,7 @@ class Track:
     """A quantity over time."""
 
     name: str
-    look: ItemKind | None
+    item_kind: ItemKind | None
     """Whose color it has; None: that of shares."""
     shares: Callable[[Ints], Floats]
     """A function from edges to the mean in each interval between them, from 0 to 1 (the top of the scale)."""

@@ -136,7 +136,7 @@ class TimelinePainter:
         view = self._view
         track, lines = view.tracks[number], view.track_lines
         shares = view.track_shares(number)
-        color = "track" if track.look is None else track.look.name.lower()
+        color = "track" if track.item_kind is None else track.item_kind.name.lower()
         drawn = area_lines(shares.tolist(), lines)[line]
         label = plain(track.name) if line == (lines - 1) // 2 else ""
         head = pad(f" {clip(label, view.label_cells - 2)}", view.label_cells)
