@@ -172,8 +172,9 @@ class DetailText(Widget):
         if details == self._details:
             return
         width, before = self._wrapped
-        self._details, self._wrapped = details, (width, details.arranged(width))
-        self.refresh(layout=len(self._wrapped[1]) != len(before))
+        self._details, self._wrapped = details, (0, [])
+        # Before the first layout no width is known.
+        self.refresh(layout=not width or len(self._lines(width)) != len(before))
 
     def _lines(self, width: int) -> list[Content]:
         if self._wrapped[0] != width:
