@@ -213,8 +213,10 @@ SESSION_PRIORITY: Final = 0
 """The priority of a session if there are several: no figure is meaningful without it."""
 
 
-SPARSE_LATER: Final = 2
-"""How much less important a rate is that most rows lack."""
+ROOFLINE_COLUMNS: Final = frozenset({"tflops_per_s", "tb_per_s", "flops_per_byte", "roof_pct", "bound"})
+"""Columns that are unknown in many rows: not every op has a formula."""
+SPARSE_PRIORITY: Final = 6
+"""The highest priority of one that most rows lack: the bar of shares is more important."""
 
 
 def informative_columns(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], list[Column]]:
@@ -244,7 +246,7 @@ def prioritize(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
 
     Uninformative columns go last, unless they are read against informative ones; a session, if there are several and
     no other column names it, stays with the names that it distinguishes, and so does what distinguishes namesakes.
-    Rates that most rows lack are less important than figures that all have.
+    Roofline columns that most rows lack are less important than figures that all have.
     """
     present = replace(spec, columns=tuple(column for column in spec.columns if column.name in rows.columns))
     if rows.is_empty():
@@ -261,8 +263,8 @@ def prioritize(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
         if column.name not in shown_names
         else replace(column, priority=SESSION_PRIORITY)
         if column.name in first
-        else replace(column, priority=column.priority + SPARSE_LATER)
-        if column.kind is ColumnKind.RATIO and 2 * rows[column.name].null_count() > rows.height
+        else replace(column, priority=max(column.priority, SPARSE_PRIORITY))
+        if column.name in ROOFLINE_COLUMNS and 2 * rows[column.name].null_count() > rows.height
         else column
         for column in present.columns
     )

@@ -18,6 +18,7 @@ from tui.analysis.timeline.shown import fit_label
 from tui.analysis.timeline.window import exact_time, place_labels, ruler
 from tui.text import plain
 from tui.text_width import clip, pad
+from tui.widgets.app_services import services_of
 from tui.widgets.charts.bars import area_lines
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ _LOOKS: Final = {
     "link": "text-style: bold underline reverse;",
     "cursor": "text-style: bold;",
     "track": "color: $bar;",
+    "miss": "color: $kind-idle;",
     **{look.name.lower(): f"color: {color};" for look, color in COLORS.items()},
 }
 PARTS: Final = tuple(_LOOKS)
@@ -155,10 +157,9 @@ class TimelinePainter:
             hits = np.zeros(len(looks), np.bool_)
             if place in view.hits.by_lane:
                 hits = view.hits.by_lane[place].in_cells(window.edges())
-            if view.signs is Signs.FILLS:
-                # An underline would have the color of its bar: fade the other items instead.
-                looks[~hits] |= _MISS
-            else:
+            # An underline would have the color of its bar: fade the other items.
+            looks[~hits] |= _MISS
+            if view.signs is not Signs.FILLS:
                 if line + 1 < lines:
                     # In a tall lane a match is underlined once, in the first line.
                     below = cells.line(line + 1, lines)[1]
@@ -215,10 +216,7 @@ class TimelinePainter:
             if look != NOTHING:
                 style += self._component(ItemKind(look).name.lower())
                 if number & _MISS:
-                    style += _faded(style)
-                    if number & _SOLID:
-                        # In reverse: the name on the faded bar.
-                        style += Style(bgcolor=self._look_of("ruler").color)
+                    style += self._faded(style, is_solid=bool(number & _SOLID))
             if number & _HIT:
                 style += self._component("hit")
             if number & _LINK:
@@ -229,6 +227,17 @@ class TimelinePainter:
                 reverse = not reverse
             style = self._styles[number] = style + (_REVERSED if reverse else Style())
         return style
+
+    def _faded(self, style: Style, *, is_solid: bool) -> Style:
+        """Return what an item that was not found is drawn in: its color, close to the background."""
+        color, ground = style.color, style.bgcolor
+        if self._is_plain or color is None or ground is None or color.triplet is None or ground.triplet is None:
+            return Style(dim=True)
+        faded = self._component("miss")
+        if services_of(self._view).color != "256":
+            faded = Style(color=Color.from_triplet(blend_rgb(color.triplet, ground.triplet, MISS_SHARE)))
+        # In reverse this is the color of the name.
+        return faded + Style(bgcolor=self._look_of("ruler").color) if is_solid else faded
 
     def _look_of(self, name: str) -> Style:
         """Return the style of a part, combined with the widget's, cached because Textual takes long to compute it."""
@@ -325,11 +334,3 @@ class TimelinePainter:
             used += cells
         segments.append(Segment(" " * (width - used), muted))
         return Strip(segments, width)
-
-
-def _faded(style: Style) -> Style:
-    """Its color, close to that of the ground."""
-    color, ground = style.color, style.bgcolor
-    if color is None or ground is None or color.triplet is None or ground.triplet is None:
-        return Style(dim=True)
-    return Style(color=Color.from_triplet(blend_rgb(color.triplet, ground.triplet, MISS_SHARE)))
