@@ -65,7 +65,7 @@ def restore_ops(shown: Profile, results: Mapping[str, pl.DataFrame]) -> bool:
 def deferred_results(shown: Profile) -> tuple[Callable[[], object], ...]:
     """Return the steps that compute the table of ops, in the order of their dependencies; details need them.
 
-    Nothing of an input larger than memory: the views that are examined meanwhile need what there is.
+    There are none if memory is short: open views need it.
     """
     if low_memory():
         return ()

@@ -1,4 +1,4 @@
-"""Collectives in detail: bandwidth by message size against the GPUs' link, and what the last rank did meanwhile."""
+"""Collectives: bandwidth by message size compared with the link, and what delayed the last rank."""
 
 from __future__ import annotations
 

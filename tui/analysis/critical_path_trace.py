@@ -562,7 +562,7 @@ def _infer_stream_waits(activities: _Starts, calls: pl.DataFrame, shift: int) ->
 def _blocked_calls(
     activities: _Starts, calls: pl.DataFrame, streams: Ints | None, shift: int
 ) -> dict[int, tuple[list[int], list[int], list[int], list[int]]]:
-    """Return the calls that returned when GPU work had ended: by thread, by end.
+    """Return the calls that waited for GPU work: by thread, by end.
 
     Which work that was is recorded (a stream, an event, or the device), or it is what ended last before the return.
     """

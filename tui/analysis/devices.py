@@ -150,7 +150,7 @@ def find_gpu(name: str) -> Gpu | None:
 
 
 def normalized_name(name: str) -> str:
-    """Return the name of a GPU as it is compared: lower case, without the vendor, product line and the device's number.
+    """Return the name of a GPU for comparisons: lower case, without the vendor, product line and the device's number.
 
     >>> normalized_name("NVIDIA GeForce RTX-4090 (0)"), normalized_name("Intel(R) Data Center GPU Max 1550")
     ('rtx 4090', 'max 1550')

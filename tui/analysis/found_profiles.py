@@ -346,7 +346,7 @@ def quick_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True)
 def with_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True) -> FoundProfile | None:
     """Return a profile with its first figures if they are quick to get, or with its error; None if it is no profile.
 
-    A text that speaks of a profiler begins like its output.
+    A text that only mentions a profiler is not a profile.
     """
     try:
         figures = quick_figures(found, go_on)
@@ -486,7 +486,7 @@ def profile_preview(found: FoundProfile, width: int, height: int, *, is_looked: 
         found: The profile.
         width: Cells.
         height: Lines.
-        is_looked: Whether its figures were looked for.
+        is_looked: Whether its figures have been read.
     """
     figures = found.figures
     lines = [clip_middle(plain(Path(found.path).name), width)]

@@ -433,7 +433,7 @@ class StragglerVerdict:
 
 
 def straggler_verdict(profile: Profile) -> StragglerVerdict:
-    """Return which rank the others wait for, if one stands out.
+    """Return the straggler: the rank that the others wait for, if there is a clear one.
 
     A rank that arrives last in more than half of the iterations, and in two at least, is named; the rule C5 of the
     Expert Systems has thresholds of its own.

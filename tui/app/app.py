@@ -255,7 +255,7 @@ class ProftuiApp(App[None]):
             self.say(str(error), severity="error")
 
     def command_words(self) -> list[str]:
-        """Return the first words that the command line knows."""
+        """Return the first words of all commands."""
         return command_words()
 
     def open_file(self, path: str) -> None:

@@ -34,7 +34,7 @@ def check_form(words: str) -> None:
     """Refuse words that are neither a file nor a valid part of this input.
 
     Raises:
-        CommandError: It says which form is.
+        CommandError: They are not; the message names the valid form.
     """
     word, *rest = words.split()
     numbers = [one for one in words.split() if whole_number(one) is not None]

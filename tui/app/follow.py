@@ -140,8 +140,8 @@ class Following:
 
     Args:
         app: Runs timers and threads.
-        paths: The files that are followed.
-        session: Shows how far it is in the first line.
+        paths: The followed files.
+        session: Shows the progress in the header.
         is_reading: Whether the files are being read.
         read_again: Reads the files.
     """

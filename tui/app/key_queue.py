@@ -59,12 +59,12 @@ MAX_HELD_KEYS: Final = 200
 
 
 class KeyQueue:
-    """One queue for all that is typed.
+    """Queues all key presses and pastes.
 
     Args:
-        app: Whose keys they are.
-        navigator: Knows the view that is shown.
-        act: Lets the application handle an event now.
+        app: The application.
+        navigator: Holds the current view.
+        act: Dispatches an event to the application.
     """
 
     def __init__(self, app: App[None], navigator: Navigator, act: Callable[[Typed], Awaitable[None]]) -> None:

@@ -285,7 +285,7 @@ class Navigator:
         """Call a function when the tables of a view have their rows, unless the view is left before.
 
         Args:
-            screen: The view, as it is shown.
+            screen: The view.
             do: What to do.
         """
         if self.view_screen is not screen:

@@ -1,4 +1,4 @@
-"""Reading the files while the shell is on the screen, and reading them again."""
+"""Reads the files in the background, and reads them again on demand."""
 
 from __future__ import annotations
 

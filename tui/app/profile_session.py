@@ -104,7 +104,7 @@ class ProfileSession:
 
         Args:
             what: What is under way, as ``reading``.
-            words: How far; empty if it has ended.
+            words: The progress; empty at the end.
         """
         self.progress.pop(what, None)
         if words:

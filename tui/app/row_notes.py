@@ -53,7 +53,7 @@ class RowNotes:
 
     Args:
         parts: The application and what it owns.
-        restore: Knows the files that are open.
+        restore: Holds the open files.
     """
 
     def __init__(self, parts: AppParts, restore: SessionRestore) -> None:

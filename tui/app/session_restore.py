@@ -24,7 +24,7 @@ CHANGED: Final = "The file has changed"
 
 
 class SessionRestore:
-    """Keeps where the user is in a file, and goes back there when asked to.
+    """Saves the position of the user in a file, and restores it on demand.
 
     Args:
         parts: The application and what it owns.

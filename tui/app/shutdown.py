@@ -110,7 +110,7 @@ _CLEAR: Final = (
 def run_app_loop(
     app: App[Any], *, mouse: bool, save: Callable[[], None], finish: Callable[[], int], is_last: Callable[[], bool]
 ) -> int:
-    """Run an application, and leave the terminal as it was.
+    """Run an application, and restore the terminal.
 
     SIGTERM and SIGINT end it as a key would. When the terminal is gone (SIGHUP) nothing is drawn any more: what is to
     be remembered is written and the process ends.
@@ -118,7 +118,7 @@ def run_app_loop(
     Args:
         app: The application.
         mouse: Whether it takes the mouse.
-        save: Writes what is to be remembered.
+        save: Writes the state that is kept between runs.
         finish: Called when the terminal is restored: saves, prints messages, returns the exit status.
         is_last: Whether the process ends with it. If so, threads that are still busy are not waited for.
 

@@ -292,7 +292,7 @@ def write_table(
         format_name: How.
         what: What they are.
         key: The columns that identify a row.
-        fields: What JSON says of them.
+        fields: Additional fields of the JSON document.
     """
     import polars as pl
 

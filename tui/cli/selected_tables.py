@@ -116,7 +116,7 @@ def _values(selected: Selected, options: argparse.Namespace) -> tuple[Selected, 
         options: The columns, and how many rows are wanted.
 
     Returns:
-        A row for each value, and what JSON says of them.
+        One row per value, and additional fields of the JSON document.
     """
     import polars as pl
 
@@ -216,7 +216,7 @@ def table_document(
         options: The bounds among them.
         selected: The table.
         view: The view or frame that it is.
-        fields: What else is said of it.
+        fields: Additional fields of the JSON document.
     """
     from tui.output.json_document import JsonTable, document, document_head
 

@@ -278,7 +278,7 @@ class InputFile(RawInput):
 
         Args:
             name: The path, or ``-``.
-            read: Returns at most so many bytes, none at the end.
+            read: Returns at most the given number of bytes, none at the end.
             fd: The file or pipe that ``read`` reads; this object closes it.
             report: As for `open`.
         """

@@ -75,7 +75,7 @@ class UnsafePickleError(Exception):
 
 
 class DamagedPickleError(Exception):
-    """A pickle ends early or is damaged; the message says where."""
+    """A pickle ends early or is damaged; the message gives the position."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)

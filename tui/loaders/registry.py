@@ -280,7 +280,7 @@ def load_one(
 
 
 def inputs(path: str) -> list[str]:
-    """Return the inputs that a path stands for: the profiles in a folder, otherwise the path itself.
+    """Return the inputs at a path: the profiles in a folder, otherwise the path itself.
 
     Raises:
         ProftuiError: A folder cannot be listed, or holds no profile.

@@ -51,7 +51,7 @@ _NOT_FOUND: Final = 127
 
 
 class WorkerLostError(Exception):
-    """The process died or does not answer; the text says how."""
+    """The process died or does not answer; the message describes how."""
 
 
 def worker_command() -> tuple[str, ...]:

@@ -188,7 +188,7 @@ def write_pdf(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None
     Args:
         frame: The rows; columns that the program knows are written with their units.
         stream: Where to.
-        about: What stands in the header of every page.
+        about: The header of every page.
 
     Raises:
         ProftuiError: The package is missing, or there are too many rows to read.

@@ -271,7 +271,7 @@ def bars(rows: Sequence[Sequence[BarPart]], title: str, *, scale: float, line: f
     Args:
         rows: The parts of each column, the lowest first.
         title: What is drawn.
-        scale: What the height stands for; longer columns are cut.
+        scale: The value at full height; longer columns are cut.
         line: Where a dashed line is drawn.
     """
     if scale <= 0 or not rows:

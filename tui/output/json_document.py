@@ -183,7 +183,7 @@ def document_before_rows(fields: Mapping[str, Any], table: JsonTable, bounds: Bo
     """Return a document of one table of any length as the text before the rows, and the rows.
 
     Returns:
-        What stands before the rows, which are last in it, and the rows.
+        The text before the rows, which are the last field, and the rows.
 
     Raises:
         ProftuiError: It does not fit into the bytes even without rows.

@@ -73,11 +73,11 @@ def complete(
     """Return completions at the cursor, best first.
 
     Args:
-        text: The query as far as it is typed.
+        text: The query as typed so far.
         cursor: Where in it, in characters from 0.
         columns: What the query can name.
         frame: Where values come from: those of a column by how many rows have them.
-        limit: At most so many.
+        limit: The maximum number of results.
     """
     known = [column for column in columns if column.name in frame.columns]
     return list(islice(_completions(text[:cursor], known, frame), limit))

@@ -69,7 +69,7 @@ class ColumnFacts:
         """Return the distinct known values; None if there are more than ``limit``.
 
         Args:
-            limit: So many are asked for.
+            limit: The maximum number of values.
         """
         if self.values.dtype.is_integer() and len(self.values) > CODED_FROM:
             smallest, largest = self.extent

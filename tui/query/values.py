@@ -69,7 +69,7 @@ class Regex:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A column against a value, as it was typed."""
+    """A comparison of a column with a value, as typed."""
 
     column: str
     operator: Operator
@@ -233,10 +233,10 @@ def quantity(
     Args:
         text: As typed: ``1.5ms``, ``4 MiB``, ``10k``, ``5%``, ``1,024``.
         kind: What it is compared with.
-        span: Where it stands, for errors.
+        span: Its position in the query, for errors.
         unit: Of a bare number; empty or ``auto``: the base unit.
         share: What a percentage is taken of; None if there is nothing to take it of.
-        title: What the column is called, for errors.
+        title: The title of the column, for errors.
 
     Raises:
         QueryError: It is not a number, or the unit is not one of this kind.

@@ -179,7 +179,7 @@ class Explorer(Protocol):
         """Run a line of the ``:`` command line."""
 
     def command_words(self) -> list[str]:
-        """Return the first words that the command line knows."""
+        """Return the first words of all commands."""
 
     def open_file(self, path: str) -> None:
         """Open another file in place of this one."""

@@ -201,7 +201,7 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
     """Return the tabs of ranks.
 
     Args:
-        ranks_head: What stands above the ranks.
+        ranks_head: The text above the ranks.
     """
     return (
         Tab(

@@ -1,4 +1,4 @@
-"""Iterations: how long each one took and what for, and which of them all views show."""
+"""The Iterations view: their duration and composition, and the selection that applies to all views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown while files are read: how far, a preview of the totals, and how to stop."""
+"""The screen while files are read: progress, a preview of the totals, and the key that stops."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ _OTHER_LINES: Final = 10
 
 @skip_small_layouts
 class LoadingScreen(Screen[None]):
-    """Shows what is read, how far, a preview, and how to stop.
+    """Shows the files that are read, progress, a preview of the totals, and the key that stops.
 
     Args:
         paths: The files, as they were given.

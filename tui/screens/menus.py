@@ -57,7 +57,7 @@ class MenuScreen(Dialog[str]):
         disabled: Ids that cannot be chosen.
         current: The id that the cursor begins on.
         is_at_end: Whether it begins at its end instead.
-        keys: Keys that choose an id at once: those that its line begins with.
+        keys: Keys that choose an entry immediately, shown at the start of its line.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [

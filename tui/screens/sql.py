@@ -72,7 +72,7 @@ class SqlEditor(PlainEditor):
             self.text = text
 
     class Left(Message):
-        """The user goes to the rows."""
+        """Posted when the focus moves to the rows."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__("", placeholder=EXAMPLE, id=id)

@@ -1,4 +1,4 @@
-"""What the timeline says of what is under its cursor and on its screen, its details, and the menu of gaps."""
+"""Texts of the timeline: the item under the cursor, the visible window, details, and the menu of gaps."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def cursor_line(view: TimelineView, width: int) -> str:
 def window_line(view: TimelineView, needle: str, found_at: int | None, width: int) -> str:
     """Return the visible time, the time per cell, measurement, search, and what is hidden.
 
-    What matters least goes first if there is no room for all of it.
+    If there is not enough room, the least important parts are dropped.
     """
     shown, window = view.shown, view.window
     if shown is None or window is None or not shown.lanes:

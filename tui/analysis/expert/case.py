@@ -460,7 +460,7 @@ class Case:
 
     @cached_property
     def steps(self) -> pl.DataFrame:
-        """What the profiler says of steps or, for a cluster, of ranks: a row each, in the order of the file.
+        """Times of steps or, for a cluster, of ranks, from the profiler: one row each, in the order of the file.
 
         Columns: name, line, compute_ns, exposed_comm_ns, free_ns (neither computes nor communicates), total_ns.
         """

@@ -1,4 +1,4 @@
-"""How findings speak of things, and the filters that show them."""
+"""Formats values, names and filters for the texts of findings."""
 
 from __future__ import annotations
 

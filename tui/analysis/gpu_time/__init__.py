@@ -1,1 +1,1 @@
-"""Busy and idle time of GPUs, what overlaps, and what the CPU did meanwhile."""
+"""Busy and idle time of GPUs, overlap, and the concurrent CPU activity."""

@@ -1,4 +1,4 @@
-"""Busy time and idle gaps of each GPU: how long they are, between which work, and what the CPU did meanwhile."""
+"""Busy time and idle gaps of each GPU: their durations, the work around them, and the concurrent CPU activity."""
 
 from __future__ import annotations
 

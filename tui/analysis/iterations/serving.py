@@ -138,7 +138,7 @@ def phases(profile: Profile) -> pl.DataFrame:
 
     Columns: session, phase, phase_by, steps, duration_ns (summed), time_pct (of the durations of all steps),
     step_avg_ns, gpu_ns (of the work launched in them), busy_pct (share of their time in which a GPU had work),
-    requests_avg (a step), query_tokens and kv_tokens (summed; null if a step does not tell), tokens_per_s,
+    requests_avg (a step), query_tokens and kv_tokens (summed; null if a step does not record them), tokens_per_s,
     ns_a_token (time of the phase / query tokens).
     """
     rows = steps_of_server(profile).filter(pl.col("step_phase").is_not_null(), pl.col("iteration").is_not_null())

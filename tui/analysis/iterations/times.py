@@ -422,8 +422,8 @@ class BarRows:
 
         Args:
             first: The first row to draw.
-            count: How many.
-            max_bars: So many bars there may be.
+            count: The number of rows.
+            max_bars: The maximum number of bars.
         """
         count = min(count, self._height - first)
         if count <= 0 or max_bars <= 0:

@@ -333,7 +333,7 @@ def by_shapes(profile: Profile) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """A way to group all GPU work."""
+    """A grouping of all GPU work."""
 
     name: str
     """The name on the command line, as ``shapes``."""

@@ -424,7 +424,7 @@ def op_calls(profile: Profile, *, session: int, op: str, limit: int = 5) -> OpCa
         profile: Where to look.
         session: Number of the session.
         op: Name of the op.
-        limit: So many values of each kind are listed.
+        limit: The maximum number of values of each kind.
     """
     ops = rows_of_session(profile["ops"], session)
     called = ops.filter(pl.col("name") == op)

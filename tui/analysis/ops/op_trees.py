@@ -190,7 +190,7 @@ def _sums_by_place(leaves: pl.DataFrame) -> pl.DataFrame:
 def _groups(own: pl.DataFrame, *, several: bool) -> pl.DataFrame:
     """Return all positions of ops and their ancestors, with the parent of each; the session is the root.
 
-    ``place`` is where a group lies and ``key`` the place that it is; null for all of a session, whose place is "".
+    ``key`` is the place of a group itself and ``place`` that of its parent; null for a session, whose ``key`` is "".
     """
     places = own.select("session", "place").unique(maintain_order=True)
     roots = places.select("session").unique(maintain_order=True).with_columns(
@@ -592,7 +592,7 @@ TREES: Final = (
 
 
 class NamedGrouping(Protocol):
-    """Any way to group rows that a user can choose by its name."""
+    """A grouping of rows that a user selects by name."""
 
     @property
     def name(self) -> str:

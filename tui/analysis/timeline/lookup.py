@@ -245,7 +245,7 @@ def linked_rows(profile: Profile, lane: Lane, item: int) -> tuple[str, list[int]
 
 @dataclass(frozen=True, slots=True)
 class LaneHits:
-    """The items of a lane whose name was looked for."""
+    """The items of a lane whose name matches a search."""
 
     items: Ints
     starts: Ints
@@ -289,9 +289,9 @@ def find_name(profile: Profile, shown: ShownLanes, text: str, *, is_exact: bool 
 
     Args:
         profile: What was read.
-        shown: The lanes to look in.
-        text: What to look for.
-        is_exact: It is the whole name, as it stands.
+        shown: The lanes to search.
+        text: The text to search for.
+        is_exact: Whether the text is the complete name.
     """
     wanted: dict[str, npt.NDArray[np.int8]] = {}
 

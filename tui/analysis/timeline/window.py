@@ -244,8 +244,8 @@ def place_labels(
     Args:
         labels: Cells and texts, from left to right.
         cells: Length of the line.
-        tick: What stands in the cell of a label.
-        signs: Cells in which something else stands, which no label covers.
+        tick: The character in the cell of a label.
+        signs: Characters in other cells, which no label covers.
 
     >>> "".join(place_labels([(0, "0 ms"), (2, "1 ms"), (8, "2 ms")], 16, tick="|"))
     '|0 ms   |2 ms   '

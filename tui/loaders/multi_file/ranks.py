@@ -67,7 +67,7 @@ def _counting(texts: Sequence[str], rows: Sequence[Sequence[str]]) -> Sequence[i
     """Return the column that counts from 0, if there is only one that does not number runs; half may be null.
 
     Args:
-        texts: What stands before each column.
+        texts: The text before each column.
         rows: The numbers of each name.
     """
     found = []

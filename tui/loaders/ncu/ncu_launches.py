@@ -103,7 +103,7 @@ def tensor_cores(rows: pl.DataFrame, tool: str) -> pl.DataFrame:
     Args:
         rows: Metrics of launches in long form: id, metric, value_number. A launch without metrics of the tensor pipe
             has no row in the answer.
-        tool: Goes before the metric in the reason.
+        tool: The profiler, named before the metric in the reason.
     """
     kind = pl.coalesce(
         pl.when(pl.col("metric").str.contains(pattern)).then(pl.lit(kind)) for kind, pattern in _KINDS.items()

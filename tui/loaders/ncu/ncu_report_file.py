@@ -296,7 +296,7 @@ class _ReportReader:
 
 
 class _CutError(Exception):
-    """The report is cut off; the message says where."""
+    """The report is cut off; the message gives the position."""
 
 
 def _unit(metric: str) -> str:

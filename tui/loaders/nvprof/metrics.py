@@ -50,7 +50,7 @@ class MeasuredValue:
 
     @property
     def unknown(self) -> bool:
-        """Whether nvprof says itself that it has no value."""
+        """Whether nvprof reports that there is no value."""
         return self.value is None
 
 

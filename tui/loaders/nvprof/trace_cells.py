@@ -346,7 +346,7 @@ _PATTERNS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class RowError(ValueError):
-    """A row that is too damaged; the text says why."""
+    """A row is too damaged to read; the message gives the reason."""
 
 
 def text_values(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:

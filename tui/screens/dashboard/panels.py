@@ -246,13 +246,13 @@ class ChartPanel(Panel):
     """A title and lines; the keys of lines are numbers.
 
     Args:
-        title: Our own words.
+        title: Plain text that needs no escaping.
         metric: The name of the figure, in `tui.analysis.dashboard_facts`.
-        stacked: A bar of all lines as parts of a whole stands above them.
-        sortable: The lines can be had in several orders.
+        stacked: Whether a stacked bar of all lines is drawn above them.
+        sortable: Whether the user can sort the lines.
         as_text: Labels and values instead of bars.
-        above: What stands above the lines.
-        below: What stands below them.
+        above: The text above the lines.
+        below: The text below the lines.
         id: The widget's id: that of its lines has ``-panel`` taken off.
     """
 
@@ -410,7 +410,7 @@ class StatPanel(Panel):
     """A title and the figures.
 
     Args:
-        title: Our own words.
+        title: Plain text that needs no escaping.
         id: The widget's id.
     """
 

@@ -1,4 +1,4 @@
-"""Idle time of GPUs: how much, in which gaps, and what the CPU did meanwhile."""
+"""Idle time of GPUs: its share, its gaps, and the concurrent CPU activity."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def dynamic_shapes(case: Case) -> Verdict:
 def _changing(case: Case, names: pl.Series, *, of_ops: bool) -> pl.DataFrame | None:
     """Shapes, or launch configurations, that only some iterations have: name, shapes (their number), calls of them.
 
-    The first iteration is left out: it may try out algorithms. None where fewer than three can be told apart.
+    The first iteration is left out: it may try out algorithms. None if there are fewer than three iterations.
     """
     frame = case.profile["ops" if of_ops else "activities"].lazy()
     shape = ("input_shapes",) if of_ops else _CONFIG

@@ -167,10 +167,10 @@ def _runs(
 
     Args:
         sequence: The kernels of the stream; those that communicate make no runs.
-        working: When the GPU had any work.
+        working: The busy intervals of the GPU.
         work: name and line of each row of ``activities``.
-        short: Kernels, and gaps between them, that are shorter make a run.
-        min_launches: So many of them.
+        short: The duration below which kernels, and gaps between them, belong to a run.
+        min_launches: The minimum number of launches in a run.
     """
     names, starts, ends = sequence.names, sequence.starts, sequence.ends
     # Most kernels are followed by a different one: examine only the few positions where one repeats.
