@@ -37,6 +37,7 @@ from tui.loaders.text.lines import (
     has_bare_returns,
     has_markup,
     is_notebook,
+    is_plain_nvprof,
     later_tag,
     lines_of_others,
     tag_of,
@@ -418,6 +419,7 @@ class InputFile(RawInput):
         chunks = chunks if self._json is None else self._json.text(chunks)
         quoted = is_notebook(self.head)
         tag = tag_of(decode_notebook(self.head) if quoted else self.head)
+        of_nvprof = is_plain_nvprof(self.head)
         marked_up = has_markup(self.head) and (self.size or 0) <= _LARGEST_PAGE
         others: list[bytes] = []
         made = time.monotonic()
@@ -429,7 +431,7 @@ class InputFile(RawInput):
             made = time.monotonic()
             data = decode_notebook(piece.data) if quoted else piece.data
             data = without_markup(data) if marked_up else data
-            tag = tag or later_tag(data)
+            tag = tag or later_tag(data, of_nvprof=of_nvprof)
             others += lines_of_others(tag, data) if tag is not None else []
             block = Block.of(data if tag is None else tag.sub(b"", data), line)
             block.bytes_read = self.bytes_read

@@ -457,8 +457,11 @@ _LABELLED: Final = re.compile(rb"^(%s)%s" % (_LABEL, _OTHER_PROFILE), re.MULTILI
 _ANY_TAGGED: Final = re.compile(b"|".join(rb"^(%s)%s" % (tag, _PROFILE) for tag in _LINE_TAGS), re.MULTILINE)
 _EVERY: Final = tuple(re.compile(rb"^" + tag, re.MULTILINE) for tag in _LINE_TAGS)
 
-_RESULTS: Final = (b"= Profiling result:", b"Total Time (ns)", b"==PROF== ", b" ===", b"[ns] ")
-"""Texts in the first line of each result: of nvprof, nsys stats, ncu, unitrace and trtexec, and unitrace's timeline."""
+_RESULTS: Final = (b"= Profiling result:", b"Total Time (ns)", b"==PROF== ")
+"""Texts in the first line of each result of nvprof, nsys stats and ncu."""
+_OTHER_RESULTS: Final = (b" ===", b"[ns] ")
+"""The same of unitrace and trtexec, and of unitrace's timeline."""
+_PLAIN_NVPROF: Final = re.compile(rb"^(?:==\d+== |={8} |[ \t]*+Start[ \t]+Duration )", re.MULTILINE)
 _HEADER: Final = (
     rb"[ \t]*(?:(?:Type[ \t]+)?Time\(%\)[ \t]|\"Time\(%\)\"|\"Type\"|Start[ \t]+Duration|\"Start\"|\"Device\""
     rb"|No (?:kernels|API activities|events/metrics) were)"
@@ -545,9 +548,23 @@ def tag_of(data: bytes) -> re.Pattern[bytes] | None:
     return None
 
 
-def later_tag(data: bytes) -> re.Pattern[bytes] | None:
-    """Like `tag_of`, for later lines of a text; only lines near results are searched."""
-    for result in _RESULTS:
+def is_plain_nvprof(head: bytes) -> bool:
+    """Return whether a text begins with output of nvprof without tags, which may be large.
+
+    >>> is_plain_nvprof(b"==7== NVPROF is profiling"), is_plain_nvprof(b"0: ==7== NVPROF is profiling")
+    (True, False)
+    """
+    return _PLAIN_NVPROF.search(head) is not None
+
+
+def later_tag(data: bytes, *, of_nvprof: bool = False) -> re.Pattern[bytes] | None:
+    """Like `tag_of`, for later lines of a text; only lines near results are searched.
+
+    Args:
+        data: Whole lines.
+        of_nvprof: Whether the text is one of nvprof: results of unitrace and trtexec are not searched for.
+    """
+    for result in _RESULTS if of_nvprof else (*_RESULTS, *_OTHER_RESULTS):
         at, tried = -1, 0
         while tried < _MAX_TRIED and (at := data.find(result, at + 1)) >= 0:
             begin = data.rfind(b"\n", 0, at) + 1
