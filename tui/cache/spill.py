@@ -324,7 +324,9 @@ def release_memory() -> None:
 
 
 _PIECE_ROWS: Final = 1 << 19
-"""Rows that are kept in memory before they are spilled."""
+"""Rows of a large frame that are kept in memory before they are spilled."""
+_LARGE_ROWS: Final = 1 << 21
+"""Frames with fewer rows stay in memory."""
 
 
 class PieceCollector:
@@ -346,7 +348,7 @@ class PieceCollector:
         self._new.append(piece)
         self._new_rows += piece.height
         self.height += piece.height
-        if self._new_rows >= _PIECE_ROWS:
+        if self._new_rows >= _PIECE_ROWS and (low_memory() or self.height >= _LARGE_ROWS):
             set_low_memory()
             self._spilled.append(spill_to_disk(pl.concat(self._new, how="diagonal", rechunk=True)))
             self._new, self._new_rows = [], 0
