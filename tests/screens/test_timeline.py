@@ -452,10 +452,10 @@ async def test_a_log_without_start_times_says_what_to_record() -> None:
 async def test_only_what_is_looked_for_now_is_gone_to(monkeypatch: pytest.MonkeyPatch) -> None:
     held = Hold()
 
-    def find_slowly(profile: Profile, shown: ShownLanes, text: str, *, whole: bool) -> Hits:
+    def find_slowly(profile: Profile, shown: ShownLanes, text: str, *, is_exact: bool) -> Hits:
         if text == "gemm":
             held.wait()
-        return find_name(profile, shown, text, is_exact=whole)
+        return find_name(profile, shown, text, is_exact=is_exact)
 
     monkeypatch.setattr(timeline, "find_name", find_slowly)
     async with opened_profile(loop(), view="timeline") as pilot:
