@@ -75,8 +75,8 @@ def views(profile: Profile) -> dict[str, str]:
         fed.add("iterations")
     if profile["memory_events"].height or profile["memory_segments"].height:
         fed.add("memory")
-    if not {API_WORK, TOOL_REPORT} <= lacks.keys():
-        # Rules on API calls, and what the recording tool itself found, need no GPU work.
+    if not {API_WORK, TOOL_REPORT, LAYERS} <= lacks.keys():
+        # Rules on API calls and layers, and findings of the recording tool, need no GPU work.
         fed.add("expert-systems")
     issues = issue_counts(profile)
     if METRICS not in lacks or issues["warning"] or issues["error"]:
