@@ -325,7 +325,7 @@ def release_memory() -> None:
 
 _PIECE_ROWS: Final = 1 << 19
 """Rows of a large frame that are kept in memory before they are spilled."""
-_LARGE_ROWS: Final = 1 << 20
+_LARGE_ROWS: Final = 1 << 19
 """Frames with fewer rows stay in memory."""
 
 
