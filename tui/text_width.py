@@ -173,7 +173,7 @@ def shorten_symbol(name: str, width: int) -> str:
         _namespace, separator, rest = inner.partition("::")
         # A lambda or an operator is meaningless without its function.
         if not separator or rest.startswith(("{", "operator")):
-            return clip_middle(inner, width) if width > _BEGIN_ONLY or inner[-1:].isdigit() else clip(inner, width)
+            return clip_middle(inner, width) if width > _BEGIN_ONLY or inner[-1:].isdecimal() else clip(inner, width)
         inner = rest
     return inner
 
