@@ -250,9 +250,9 @@ class ViewScreen(Screen[None]):
         self._styled_for = self._styled_by()
         self.has_widgets = True
         self._is_outdated = self.is_prepared
-        if self.is_prepared:
-            return
-        self._show_profile()
+        # An application that is ending mounts no widgets.
+        if not self.is_prepared and self.app.return_code is None:
+            self._show_profile()
 
     def _show_profile(self) -> None:
         """Fill the view, with the details that open by themselves."""
