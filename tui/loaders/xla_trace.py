@@ -120,7 +120,7 @@ _MEMORY: Final = ("pinned", "pageable", "device", "array", "managed")
 
 
 def activities_of(events: XlaEvents) -> pl.DataFrame:
-    """Activities, with columns to find their ops: hlo_module, hlo_op, op_path, tf_op, source, scope."""
+    """Return activities, with columns to find their ops: hlo_module, hlo_op, op_path, tf_op, source, scope."""
     rows = events.gpu.with_columns(by_value(events.gpu["name"], without_descriptor, NAME))
     rows = with_short_names(rows)
     text = pl.col("text")
@@ -163,7 +163,7 @@ def activities_of(events: XlaEvents) -> pl.DataFrame:
 
 
 def _facts_in(texts: pl.Series, facts: list[pl.Expr]) -> pl.DataFrame:
-    """Facts in texts, as columns; each distinct text is parsed once, as ``text``."""
+    """Return facts in texts, as columns; each distinct text is parsed once, as ``text``."""
     distinct = texts.unique().drop_nulls().cast(pl.String)
     positions = {text: position for position, text in enumerate(distinct)}
     read = distinct.alias("text").to_frame().select(facts)
@@ -171,7 +171,7 @@ def _facts_in(texts: pl.Series, facts: list[pl.Expr]) -> pl.DataFrame:
 
 
 def _kernel_columns() -> list[pl.Expr]:
-    """Launch configuration of a text like ``regs:32 static_shared:0 dynamic_shared:0 grid:12,1,1 block:256,1,1``.
+    """Return the configuration in a text like ``regs:32 static_shared:0 dynamic_shared:0 grid:12,1,1 block:256,1,1``.
 
     A text without registers is of an AMD GPU; whether its grid counts blocks or threads is not documented. Where the
     number of registers is impossible, the text is of a call that was never filled in.
@@ -231,7 +231,7 @@ _KEY: Final = ("names", "instance", "by_scope")
 
 
 def ops_of(activities: pl.DataFrame, host: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Ops, and the activities with ``op`` and ``op_join``.
+    """Return the ops, and the activities with ``op`` and ``op_join``.
 
     The work of one op instance has the same ``scope_range_id``, otherwise the same launching CPU event, otherwise the
     same launching call. Its times are those of the CPU event with its name that encloses the launch.
@@ -298,7 +298,7 @@ def ops_of(activities: pl.DataFrame, host: pl.DataFrame) -> tuple[pl.DataFrame, 
 
 def _with_cpu_times(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     """Add the times of the CPU event that encloses the launch and has the name of the op."""
-    # A row number is a position: what is there is gathered, without a table of all rows as for a join.
+    # Row numbers are positions, so rows are gathered by index, which takes less memory than a join.
     around, own = ops["around"], pl.repeat(None, ops.height, dtype=pl.UInt32, eager=True)
     for _ in range(_LEVELS):
         has_name = (host["name"].gather(around).cast(pl.String) == ops["hlo_op"].cast(pl.String)).fill_null(False)
@@ -377,7 +377,7 @@ def are_calls(host: pl.DataFrame) -> pl.Series:
 
 
 def calls_of(calls: pl.DataFrame) -> pl.DataFrame:
-    """Calls among the CPU events, with columns of the model. The number of a launched graph is removed from the name.
+    """Return the calls among the CPU events, with columns of the model. of a launched graph is removed from the name.
 
     Calls for copies and memsets are recorded as ``MemcpyD2D`` with a flag for asynchronous calls, which is added to the
     name as in CUDA's own names.
@@ -401,7 +401,7 @@ def calls_of(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def ranges_of(others: pl.DataFrame) -> pl.DataFrame:
-    """CPU events that are no calls, annotations of the program and of the runtime, with columns of the model."""
+    """Return CPU events that are not calls: annotations of the program and the runtime, with columns of the model."""
     return others.select(
         "name",
         pl.lit(None, NAME).alias("domain"),
@@ -419,8 +419,8 @@ def ranges_of(others: pl.DataFrame) -> pl.DataFrame:
 def steps_of(ranges: pl.DataFrame, derived_lines: pl.DataFrame) -> Steps:
     """Find the ranges that mark iterations.
 
-    These are, in this order: numbered step annotations of the program; the line ``Steps`` that the converter makes of
-    them; the runs of the XLA module with the longest total time, if there are several; otherwise the result of
+    These are, in this order: numbered step annotations of the program; the line ``Steps`` that the converter derives
+    from them; the runs of the XLA module with the longest total time, if there are several; otherwise the result of
     `tui.correlation.iteration_ranges.mark_steps`.
 
     Args:
@@ -503,7 +503,7 @@ class XlaTraceLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """High by the names of processes and threads, which precede all events."""
+        """Return a high confidence by the names of processes and threads, which precede all events."""
         return 0.9 if looks_like_trace(head) and _SURE.search(head) else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:

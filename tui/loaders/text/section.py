@@ -58,7 +58,7 @@ class TextReader(Protocol):
         """
 
     def finish(self) -> None:
-        """Called at the end of the text, after every section is closed."""
+        """Finish at the end of the text, after every section is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class TableSink(Protocol):
         """Report a line that looks like a row and cannot be parsed."""
 
     def close(self) -> None:
-        """Called at the end of the table."""
+        """Finish at the end of the table."""
 
 
 def split_cells(text: str, separator: str = ",") -> list[str]:
