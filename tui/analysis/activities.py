@@ -64,7 +64,7 @@ def activity_rows(profile: Profile, activity: int) -> pl.DataFrame:
     """Return the row of ``activities`` with a number, as a frame of one row.
 
     Args:
-        profile: Where it is.
+        profile: The profile.
         activity: Its number, the column ``activity``.
 
     Raises:

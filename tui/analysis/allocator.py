@@ -127,7 +127,7 @@ def allocator_iterations(
     ``number`` is that of the first event (`allocations`).
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Of which session; None: of all memories.
         place: Of the GPU or the CPU.
         device: Of which GPU.

@@ -71,7 +71,7 @@ def api_instances(profile: Profile, *, session: int, name: str, which: pl.Expr |
     """Return the single calls of one API function of one session in log order; ``number`` is the row of each.
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Number of the session.
         name: The function.
         which: A further condition on the frame ``api_calls``.

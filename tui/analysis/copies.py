@@ -153,7 +153,7 @@ def single_transfers(profile: Profile, *which: pl.Expr, size_class: str | None =
     where one of them is not known), is_impossible (as `transfer_activities`).
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         which: Conditions on these columns; none: all of them.
         size_class: One of `SIZE_CLASSES`, or `NO_SIZE`; None: of any size.
     """

@@ -312,7 +312,7 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
         gpu: The user's name of the GPU, used if the input does not record it.
 
     Raises:
-        ProftuiError: Nothing is known of ``gpu``, or the user's op types cannot be read.
+        ProftuiError: The GPU is unknown, or the user's op types cannot be read.
     """
     whole, replayed = profile, replayed_sessions(profile)
     profile = without_sessions(profile, replayed)
@@ -475,11 +475,11 @@ def dashboard_parts(profile: Profile, *, gpu: str | None = None) -> Iterator[Any
     """Return the value of each of `DashboardParts`, one after another, computed in two threads.
 
     Args:
-        profile: What was read.
-        gpu: The name of the GPU, as the user gives it.
+        profile: The profile.
+        gpu: The user's name of the GPU.
 
     Raises:
-        ProftuiError: Nothing is known of ``gpu``, or the user's op types cannot be read.
+        ProftuiError: The GPU is unknown, or the user's op types cannot be read.
     """
     makers = DashboardParts(
         board=partial(dashboard, profile, gpu=gpu),
@@ -528,8 +528,8 @@ def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
     """Return the most expensive findings, at most one a cause, and where to start.
 
     Args:
-        profile: What was read.
-        gpu: The name of the GPU, as the user gives it.
+        profile: The profile.
+        gpu: The user's name of the GPU.
     """
     rows = findings(profile, gpu=gpu)
     numbers = counts(rows)

@@ -193,11 +193,11 @@ def launches(
     (`tui.analysis.launch_calls.with_launched_by`).
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Number of the session.
         name: The full name.
         kind: One of `tui.model.schema.KINDS`; any where it is left out.
-        gpu: The name of the GPU, as the user gives it, where the input does not record it.
+        gpu: The user's name of the GPU, used if the input does not record it.
     """
     wanted = (pl.col("session") == session) & (pl.col("name") == name)
     if kind is not None:

@@ -131,9 +131,9 @@ def launch_config(profile: Profile, activity: int, *, gpu: str | None = None) ->
     """Return all known facts about one GPU activity.
 
     Args:
-        profile: Where it is.
+        profile: The profile.
         activity: Its number, the column ``activity``.
-        gpu: The name of the GPU, as the user gives it, where the input does not record it.
+        gpu: The user's name of the GPU, used if the input does not record it.
 
     Raises:
         KeyError: There is no such activity.
@@ -210,7 +210,7 @@ def profiling_command(profile: Profile, activity: int) -> ProfilingCommand:
     process on the device, in the order in which they were launched.
 
     Args:
-        profile: Where it is.
+        profile: The profile.
         activity: The number of the launch, the column ``activity``.
 
     Raises:

@@ -133,7 +133,7 @@ def layers_of_total(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     """Return the layers that a total is of.
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         row: Of `layer_totals`.
     """
     return layers(profile).filter(pl.col(name).eq_missing(pl.lit(row[name])) for name in _RUN)
@@ -147,7 +147,7 @@ def work_of_layer(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     (`tui.analysis.ops.inferred_ops`), of the layer's phase.
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         row: Of `layers`.
     """
     layer, ops = row["layer"], profile["ops"]

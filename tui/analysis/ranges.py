@@ -198,7 +198,7 @@ def _intervals(ranges: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     )
 
 
-# These names are words of the program, not C++ to be shortened.
+# These names are the program's own words, not C++ names to shorten.
 _NAME: Final = replace(columns("name")[0], kind=ColumnKind.TEXT, help="Name given by the program or a library.")
 _TOTAL: Final = replace(
     columns("total_ns")[0],
@@ -414,7 +414,7 @@ def work_in_range(profile: Profile, row: Mapping[str, Any], *, meanwhile: bool =
     """Return the GPU work that the thread of a range launched between its start and end, whenever it ran.
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         row: Of `tui.analysis.ranges.range_instances`.
         meanwhile: What the other threads of its process launched in that time instead.
     """
@@ -435,7 +435,7 @@ def ranges_around(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     """Return the ranges of the same thread around a range, outermost first.
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         row: Of `tui.analysis.ranges.range_instances`.
     """
     if any(row[name] is None for name in ("start_ns", "duration_ns", "depth")):

@@ -136,7 +136,7 @@ def _calls(profile: Profile, rows: Ints, owner: Ints) -> pl.DataFrame:
     """Return the calls at these rows of ``ops`` that ran on the GPU: `OP_WORK`.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         rows: Rows whose work is known.
         owner: What `_counted_calls` finds.
     """
@@ -505,7 +505,7 @@ def with_rates(profile: Profile, rows: pl.DataFrame, *, by: tuple[str, ...] = ()
     """Return rows of ops with `RATES`.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         rows: With session, op, and what else identifies a row.
         by: That: columns of ``ops``.
     """
@@ -590,7 +590,7 @@ def rates_of_launches(profile: Profile, work: pl.DataFrame, *keys: str) -> pl.Da
     """`RATES` by keys, of the launches that do the work of an op alone.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         work: GPU work: ``activity`` (as in ``activities``) and its keys.
         keys: Columns of it.
     """
@@ -619,7 +619,7 @@ def rates_of_rows(profile: Profile, rows: pl.DataFrame, *keys: str) -> pl.DataFr
     """`RATES` of recorded ops by keys.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         rows: For each op its ``row`` in ``ops``, and its keys.
         keys: Columns of those.
     """

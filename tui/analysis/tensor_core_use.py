@@ -92,7 +92,7 @@ def parse_tensor_core_rules(text: str, source: str) -> TensorCoreRules:
     Args:
         text: The TOML document: arrays of tables ``rule`` and ``eligible``, lists ``without``, ``devices_without`` and
             ``eligible_types``; each can be left out.
-        source: What to call it in errors.
+        source: The name of the document in errors.
 
     Raises:
         ProftuiError: It is not TOML, or a rule has a wrong verdict or a pattern that is no regular expression.

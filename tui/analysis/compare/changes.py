@@ -553,7 +553,7 @@ class CompareOptions:
     tolerant: bool = False
     """Kernels, ops and API calls that only one side has match without what versions change in their names."""
     gpu: str | None = None
-    """The name of the GPU, as the user gives it."""
+    """The user's name of the GPU."""
 
 
 @dataclass(frozen=True, slots=True)

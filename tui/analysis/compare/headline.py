@@ -502,7 +502,7 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
     Args:
         sides: What is compared.
         figures: From `tui.analysis.compare.headline.headline`.
-        gpu: The name of the GPU, as the user gives it.
+        gpu: The user's name of the GPU.
     """
     judgment = judge(figures, DEFAULT_PCT)
     if judgment is None or (sides.in_part and not sides.per_iteration):

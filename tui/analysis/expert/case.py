@@ -154,7 +154,7 @@ class Case:
         profile: The rows of the session alone.
         session: Its number; None for all sessions.
         limits: The thresholds.
-        gpu: The name of the GPU, as the user gives it.
+        gpu: The user's name of the GPU.
         whole: Everything that was read.
     """
 

@@ -144,11 +144,11 @@ def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     the first row of the evidence).
 
     Args:
-        profile: What was read.
-        gpu: The name of the GPU, as the user gives it.
+        profile: The profile.
+        gpu: The user's name of the GPU.
 
     Raises:
-        ProftuiError: The user's thresholds cannot be read, or nothing is known of ``gpu``.
+        ProftuiError: The user's thresholds cannot be read, or the GPU is unknown.
     """
     return _memoized_findings(gpu, thresholds.user_limits_stamp())(profile)
 

@@ -89,7 +89,7 @@ def parse_classes(text: str, source: str) -> tuple[OpTypeRule, ...]:
 
     Args:
         text: The TOML document.
-        source: What to call it in errors.
+        source: The name of the document in errors.
 
     Raises:
         ProftuiError: It is not TOML, or a class lacks a key, has another one, or a pattern that is none.

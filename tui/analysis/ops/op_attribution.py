@@ -75,7 +75,7 @@ def inner_calls(profile: Profile, outer: Sequence[str], inner: Sequence[str]) ->
     """Return the calls inside ops of some names: row (of ``ops``), inner (JSON: name, shapes, types and values).
 
     Args:
-        profile: What was read.
+        profile: The profile.
         outer: The names of the ops.
         inner: The names of the calls in them, however deep.
     """

@@ -316,7 +316,7 @@ def kernels_of_recorded_op(
     up to the op's GPU total unless it runs within itself. ``time_pct`` is the share of the session's GPU time.
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Number of the session.
         op: Name of the op.
         why_no_op: Instead, the reason why work has no op, as in `tui.analysis.ops.op_attribution.work_by_op`.
@@ -367,14 +367,14 @@ def launches_of_recorded_op(
     """Return the launches of one row of `kernels_of_recorded_op`, as `tui.analysis.kernels.launches`.
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Number of the session.
         kind: Kind of the kernel.
         name: Its full name.
         launched_by: The innermost op around the launches.
         op: The op that they are examined from.
         why_no_op: Instead, the reason why they have no op.
-        gpu: The name of the GPU, as the user gives it, where the input does not record it.
+        gpu: The user's name of the GPU, used if the input does not record it.
     """
     work = _work_of(profile, session=session, op=op, why_no_op=why_no_op).filter(
         pl.col("kind").cast(pl.String) == kind,
@@ -421,7 +421,7 @@ def op_calls(profile: Profile, *, session: int, op: str, limit: int = 5) -> OpCa
     """Return the recorded arguments and context of the calls of an op.
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Number of the session.
         op: Name of the op.
         limit: The maximum number of values of each kind.

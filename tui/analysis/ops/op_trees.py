@@ -459,7 +459,7 @@ def tree_of_activities(profile: Profile, place: pl.Series, *, by_totals: bool = 
     """Return the tree of GPU work by given positions; ops are by name, or by the type of their kernels.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         place: For each activity where it lies.
         by_totals: Whether sessions that hold totals alone are in the ranges that these were printed in.
     """

@@ -86,7 +86,7 @@ def parse_op_type_rules(text: str, source: str) -> Rules:
     Args:
         text: The TOML document: arrays of tables ``rule`` (for kernels) and ``op_rule`` (for ops), and a table
             ``groups``; each can be left out.
-        source: What to call it in errors.
+        source: The name of the document in errors.
 
     Raises:
         ProftuiError: It is not TOML, or a rule lacks a key, has a wrong value or a pattern that is no regular

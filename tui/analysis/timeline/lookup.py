@@ -288,7 +288,7 @@ def find_name(profile: Profile, shown: ShownLanes, text: str, *, is_exact: bool 
     A lane of all streams of a GPU is left out: its items are those of the streams.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         shown: The lanes to search.
         text: The text to search for.
         is_exact: Whether the text is the complete name.

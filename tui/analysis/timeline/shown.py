@@ -60,7 +60,7 @@ def shown_lanes(profile: Profile, session: int | None = None) -> ShownLanes:
     (``origin_ns``) and they ran at the same time; otherwise one is.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         session: The one to show where they do not go together; None: the first.
     """
     found = lanes(profile)
