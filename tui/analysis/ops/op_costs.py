@@ -176,10 +176,10 @@ def op_overheads(profile: Profile) -> pl.DataFrame:
     Columns: session, op, name, cpu_total_ns, api_total_ns, cpu_overhead_ns, gpu_total_ns, gpu_idle_ns.
 
     - api_total_ns is the CPU time of the CUDA calls in it and in nested ops; cpu_overhead_ns is the rest of its CPU
-      time (DLProf: CPU time - CUDA API time). Both are null in sessions that record no calls. - gpu_idle_ns is the time
-      from the first start to the last end of its GPU work (nested ops included) in which none of that work ran, summed
-      over the GPUs, as in DLProf. It is 0 if the op launched nothing; null if times of its work are unknown, and for
-      outermost ops with so deep a nesting that it would take too long (`WORK_LIMIT`).
+      time (DLProf: CPU time - CUDA API time). Both are null in sessions that record no calls.
+    - gpu_idle_ns is the time from the first start to the last end of its GPU work (nested ops included) in which none
+      of that work ran, summed over the GPUs, as in DLProf. It is 0 if the op launched nothing; null if times of its
+      work are unknown, and for outermost ops with so deep a nesting that it would take too long (`WORK_LIMIT`).
     """
     ops = profile["ops"]
     tree = op_tree(ops)
@@ -329,8 +329,8 @@ def self_times(profile: Profile) -> pl.DataFrame:
       it ran. They are 0 if it launched nothing; null in sessions without timed GPU work. Work without times is not
       included in the first two, which are null if there is no other work, and makes the idle time null.
     - ``cpu_own_ns``, its CPU time without nested ops on its thread; ``cpu_overhead_ns``, the same without its CUDA
-      calls, null in sessions that record none. For ops without nested ops, these equal DLProf's CPU and GPU time,
-      overhead and idle time.
+      calls, null in sessions that record none. For ops that are not nested in another (as DLProf counts them), they are
+      the CPU and GPU time, overhead and idle time.
     """
     instances, activities = op_instances(profile), profile["activities"]
     rows = op_row_of_activities(profile)
