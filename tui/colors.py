@@ -19,7 +19,7 @@ KINDS_DARK: Final = {
     "kind-communication": "#f5e663",  # collectives
     "kind-dataloader": "#e0457b",
     "kind-io": "#7c5a34",
-    "kind-cpu": "#c9925f",  # the CPU at work outside CUDA
+    "kind-cpu": "#c9925f",  # the CPU at work outside API calls
     "kind-launch": "#9fb4c6",  # CUDA calls
     "kind-sync": "#5f7a99",  # CUDA calls that wait
     "kind-range": "#a79be0",  # NVTX ranges and annotations

@@ -42,7 +42,7 @@ def test_a_reason_names_what_is_missing_and_what_records_it() -> None:
 
 def test_what_no_recording_of_a_tool_holds_is_not_asked_for() -> None:
     made = profile(sessions=[{"format": "xla-trace", "tool": "XLA profiler"}])
-    assert why_none(made, ALLOCATIONS) == "no allocations: this kind of recording does not hold it"
+    assert why_none(made, ALLOCATIONS) == "no allocations: this kind of recording does not contain it"
     result = "no allocations: open a PyTorch trace recorded with profile_memory=True"
     assert why_none(profile(), ALLOCATIONS) == result
 

@@ -31,6 +31,6 @@ def test_those_of_several_gpus_are_in_one_order_and_calls_outside_them_do_not_co
     assert_frame_equal(longest_gaps(read, 3), gaps(read).head(3))
     assert longest_gaps(read, 2).select("device", "duration_ns", "cpu_in").rows() == [
         (1, 75, "memory call"),
-        (0, 20, "outside CUDA"),
+        (0, 20, "outside API"),
     ]
     assert longest_gaps(profile(), 3).is_empty()

@@ -9,7 +9,7 @@ from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.devices import device_facts
 from tui.analysis.kernels import launches
 from tui.analysis.launch_config import launch_config
-from tui.analysis.needs import API_WORK, GPU_WORK, METRICS, UNIFIED_MEMORY
+from tui.analysis.needs import API_WORK, GPU_WORK, ITERATIONS, METRICS, RANGES, UNIFIED_MEMORY
 
 SHAPE = {"grid_x": 64, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1, "device": 0}
 
@@ -63,11 +63,12 @@ def test_no_tool_of_nvidia_is_named_for_another_gpu() -> None:
     of_perfetto = profile(
         sessions=[{"session": 0, "format": "perfetto", "tool": "Perfetto"}], activities=[kernel("k", 5)]
     )
-    assert how_to_record(of_perfetto, API_WORK) == "record with nsys profile --trace=cuda,nvtx ./app"
+    nothing = "this kind of recording does not contain it"
+    assert [how_to_record(of_perfetto, need) for need in (API_WORK, METRICS, RANGES, ITERATIONS)] == 4 * [nothing]
     of_intel = profile(sessions=[{"session": 0, "format": "perfetto", "tool": "THAPI"}], activities=[kernel("k", 5)])
     assert how_to_record(of_intel, API_WORK) == "record with unitrace -h ./app"
     of_ascend = profile(sessions=[{"session": 0, "format": "ascend-db"}], activities=[kernel("k", 5)])
-    assert why_none(of_ascend, UNIFIED_MEMORY) == "no unified memory: this kind of recording does not hold it"
+    assert why_none(of_ascend, UNIFIED_MEMORY) == "no unified memory: this kind of recording does not contain it"
 
 
 def test_pytorch_names_the_activity_of_the_gpus_manufacturer() -> None:
@@ -88,5 +89,5 @@ def test_the_work_of_a_tpu_is_in_the_ranges() -> None:
         sessions=[{"session": 0, "format": "xplane"}],
         ranges=[{"name": "fusion", "domain": "TPU:0 XLA Ops", "start_ns": 0, "duration_ns": 5}],
     )
-    assert why_none(made, METRICS) == "no metrics: this kind of recording does not hold it"
+    assert why_none(made, METRICS) == "no metrics: this kind of recording does not contain it"
     assert why_none(made, GPU_WORK) == "no GPU activities: open Ranges: it shows the work of the TPU"

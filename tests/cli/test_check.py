@@ -61,7 +61,7 @@ def test_text_has_advice_costs_and_rules_that_do_not_apply() -> None:
     text = Check(MADE).as_text(Style(100))
     assert "warning  Copies take 43% of GPU time: 1 copy of 30 ms." in text
     assert "> Keep data on the device" in text
-    assert "Costs at most 30 ms (43% of the time): all copies" in text
+    assert "Costs at most 30 ms (43% of wall time): all copies" in text
     assert "DLProf   No DALI ops detected" in text
     assert "Not applicable" in text
     assert "Cause: memory copies" in " ".join(text.split())

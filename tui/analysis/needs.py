@@ -1,4 +1,4 @@
-"""The data that views need, and the command of each recording tool that records it."""
+"""What views need of a profile, and for each recording tool the command that records it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Tool(StrEnum):
-    """The tool that recorded a session; the values are display names."""
+    """Who recorded a session; the values are what people call them."""
 
     NVPROF = "nvprof"
     NSYS = "Nsight Systems"
@@ -52,7 +52,7 @@ _OF_ALL_GPU_WORK: Final = frozenset({Tool.NVPROF, Tool.NSYS, Tool.PYTORCH, Tool.
 def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
     """Return the tool that recorded a session.
 
-    Unknown tools count as nvprof, as do logs of Caffe and Paleo, whose GPU work nvprof can record.
+    What is not known by name counts as nvprof: so do logs of Caffe and Paleo, whose GPU work nvprof can record.
 
     >>> tool_of("nsys-sqlite"), tool_of("chrome-trace", "PyTorch profiler"), tool_of("caffe")
     (<Tool.NSYS: 'Nsight Systems'>, <Tool.PYTORCH: 'PyTorch'>, <Tool.NVPROF: 'nvprof'>)
@@ -73,7 +73,7 @@ def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
 def tools_of(profile: Profile) -> tuple[Tool, ...]:
     """Return the tools that recorded a profile's sessions, each once, in order; nvprof if there is no session.
 
-    Nsight Compute comes last, because it is run in addition to another tool.
+    Nsight Compute arrives last: it is run in addition to another tool.
     """
     found = profile["sessions"].select("format", "tool").unique(maintain_order=True).rows()
     tools = list(dict.fromkeys(tool_of(*row) for row in found)) or [Tool.NVPROF]
@@ -83,14 +83,14 @@ def tools_of(profile: Profile) -> tuple[Tool, ...]:
 def records_copies(profile: Profile) -> bool:
     """Return whether all sessions are of tools that record copies and memsets wherever they record kernels.
 
-    With other tools, missing copies may only mean that they were not recorded.
+    With the others, that there are none in the input may only mean that no one asked for them.
     """
     return set(tools_of(profile)) <= _OF_ALL_GPU_WORK
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Data that an input may have; needs of the same name are equal."""
+    """Data that an input may hold; needs of the same name are equal."""
 
     name: str
     """What it is, as ``start times``."""
@@ -117,14 +117,14 @@ class Need:
 
     @property
     def how(self) -> str:
-        """How to get the data: ``record with ...`` or ``open ...``."""
+        """What to do for it: ``record with ...`` or ``open ...``."""
         if not self.record:
-            return "this kind of recording does not hold it"
+            return "this kind of recording does not contain it"
         return f"{'' if self.record.startswith('open ') else 'record with '}{self.record}"
 
     @property
     def missing(self) -> str:
-        """The sentence for data that is not recorded.
+        """The sentence where it is not recorded.
 
         >>> Need("start times", "every launch with its time", "nvprof --print-gpu-trace").missing
         'no start times: record with nvprof --print-gpu-trace'
@@ -155,7 +155,8 @@ _TIMELINE: Final = {
     Tool.UNITRACE: _UNITRACE,
     Tool.PROTON: _TORCH,
     Tool.ASCEND: _ASCEND,
-    Tool.PERFETTO: _NSYS,
+    # Perfetto writes traces of GPUs of any vendor.
+    Tool.PERFETTO: "",
 }
 """What records GPU work with its times."""
 
@@ -169,7 +170,7 @@ _NAMED_PHASES: Final = {
     Tool.XLA: "jax.profiler.TraceAnnotation(name) around the phases",
     Tool.PROTON: "proton.scope(name) around the phases",
     Tool.UNITRACE: "torch.profiler, with record_function(name) around the phases",
-    Tool.PERFETTO: "nsys profile --trace=cuda,nvtx ./app, with NVTX ranges in the program",
+    Tool.PERFETTO: "",
     Tool.ASCEND: "torch_npu.profiler, with record_function(name) around the phases",
 }
 
@@ -206,7 +207,8 @@ API_RESULTS: Final = Need(
     "nsys profile --trace=cuda ./app",
     {
         **dict.fromkeys((Tool.NSYS, Tool.NSYS_STATS, Tool.NCU), "nsys profile --trace=cuda ./app"),
-        **dict.fromkeys((Tool.PYTORCH, Tool.DLPROF, Tool.XLA, Tool.PROTON, Tool.PERFETTO), _NSYS),
+        **dict.fromkeys((Tool.PYTORCH, Tool.DLPROF, Tool.XLA, Tool.PROTON), _NSYS),
+        Tool.PERFETTO: "",
     },
     unknown="return codes of API calls not recorded, so failed calls are unknown",
 )
@@ -216,6 +218,7 @@ METRICS: Final = Need(
     "nvprof --metrics all",
     {
         **dict.fromkeys(_TIMELINE, _NCU),
+        Tool.PERFETTO: "",
         Tool.ROCPROF: "rocprofv3 --pmc SQ_WAVES -f csv -- ./app",
         Tool.UNITRACE: "unitrace -q ./app",
         Tool.ASCEND: "torch_npu.profiler, with experimental_config=_ExperimentalConfig(aic_metrics=...)",
@@ -253,9 +256,10 @@ UNIFIED_MEMORY: Final = Need(
     "nvprof --unified-memory-profiling per-process-device",
     {
         **dict.fromkeys(
-            (Tool.NSYS, Tool.NSYS_STATS, Tool.NCU, Tool.PYTORCH, Tool.DLPROF, Tool.XLA, Tool.PERFETTO),
+            (Tool.NSYS, Tool.NSYS_STATS, Tool.NCU, Tool.PYTORCH, Tool.DLPROF, Tool.XLA),
             "nsys profile --cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true ./app",
         ),
+        Tool.PERFETTO: "",
     },
 )
 OTHER_SUMMARIES: Final = Need(
@@ -286,10 +290,8 @@ ITERATIONS: Final = Need(
     {
         Tool.NSYS: "nsys profile --trace=cuda,nvtx ./app, with NVTX ranges step 0, step 1, ... in the program",
         Tool.NSYS_STATS: f"{_NSYS_EXPORT}, with NVTX ranges step 0, step 1, ... in the program",
-        **dict.fromkeys(
-            (Tool.NCU, Tool.PERFETTO),
-            "nsys profile --trace=cuda,nvtx ./app, with NVTX ranges step 0, step 1, ... in the program",
-        ),
+        Tool.NCU: "nsys profile --trace=cuda,nvtx ./app, with NVTX ranges step 0, step 1, ... in the program",
+        Tool.PERFETTO: "",
         Tool.PYTORCH: "torch.profiler, with prof.step() at the end of each step",
         Tool.DLPROF: "dlprof --mode=pytorch --key_node=NAME python train.py",
         Tool.ROCPROF: "rocprofv3 --kernel-trace --hip-trace --marker-trace, with roctx ranges step 0, step 1, ...",
@@ -304,7 +306,8 @@ OPS: Final = Need(
     "the op that launched each kernel",
     "nvprof -o run.nvprof ./app, with NVTX ranges around the operations",
     {
-        **dict.fromkeys((Tool.NSYS, Tool.NSYS_STATS, Tool.NCU, Tool.PERFETTO), _NSYS_SHAPES),
+        **dict.fromkeys((Tool.NSYS, Tool.NSYS_STATS, Tool.NCU), _NSYS_SHAPES),
+        Tool.PERFETTO: "",
         **dict.fromkeys((Tool.PYTORCH, Tool.PROTON), _TORCH),
         Tool.XLA: _XLA,
         Tool.UNITRACE: _XPU,
@@ -319,7 +322,8 @@ SHAPES: Final = Need(
     "tensor shapes and types of each op",
     "nvprof -o run.nvprof ./app, under torch.autograd.profiler.emit_nvtx(record_shapes=True)",
     {
-        **dict.fromkeys((Tool.NSYS, Tool.NSYS_STATS, Tool.NCU, Tool.PERFETTO), _NSYS_SHAPES),
+        **dict.fromkeys((Tool.NSYS, Tool.NSYS_STATS, Tool.NCU), _NSYS_SHAPES),
+        Tool.PERFETTO: "",
         **dict.fromkeys((Tool.ROCPROF, Tool.DLPROF), "open a PyTorch trace recorded with record_shapes=True"),
         **dict.fromkeys((Tool.PYTORCH, Tool.PROTON, Tool.UNITRACE), "torch.profiler.profile(record_shapes=True)"),
         Tool.ASCEND: "torch_npu.profiler.profile(record_shapes=True)",

@@ -52,7 +52,7 @@ def sarif(profile: Profile, findings: pl.DataFrame) -> dict[str, Any]:
     """Return a SARIF log of one run: findings are its results, inapplicable rules are notifications.
 
     Args:
-        profile: The profile.
+        profile: What was read.
         findings: `tui.analysis.expert.findings.findings`.
     """
     found = findings.filter(pl.col("state") == State.FOUND.value)
@@ -177,7 +177,7 @@ class IfFaster:
     """What an iteration would gain if the work behind a finding took half as long, by its critical path.
 
     Args:
-        profile: The profile.
+        profile: What was read.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -215,8 +215,8 @@ class Check:
     """The findings of a profile, and what is written of them.
 
     Args:
-        profile: The profile.
-        gpu: The user's name of the GPU.
+        profile: What was read.
+        gpu: The name of the GPU, as the user gives it.
     """
 
     def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
@@ -277,7 +277,7 @@ class Check:
         sentences = []
         if row["cost_ns"] is not None:
             cost = brief_duration(row["cost_ns"])
-            share = f" ({brief_percent(row['cost_pct'])} of the time)" if row["cost_pct"] is not None else ""
+            share = f" ({brief_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else ""
             sentences.append(f"Costs at most {cost}{share}: {row['cost_basis']}.")
         if row["cause"]:
             sentences.append(f"Cause: {row['cause']} ({row['all_rules'].replace(' ', ', ')}).")

@@ -95,8 +95,8 @@ class HtmlDashboard(DashboardReport):
     """The dashboard as a page: figures, charts, all findings, tables.
 
     Args:
-        profile: The profile.
-        gpu: The user's name of the GPU.
+        profile: What was read.
+        gpu: The name of the GPU, as the user gives it.
     """
 
     def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
@@ -307,7 +307,7 @@ def findings_markup(profile: Profile, rows: pl.DataFrame) -> str:
         where = f"Session {row['session']}: " if several and row["session"] is not None else ""
         cost = ""
         if row["cost_ns"] is not None:
-            share = f" ({brief_percent(row['cost_pct'])} of the time)" if row["cost_pct"] is not None else ""
+            share = f" ({brief_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else ""
             cost = f"Costs at most {brief_duration(row['cost_ns'])}{share}: {row['cost_basis']}. "
         cause = f"Cause: {row['cause']} ({row['all_rules'].replace(' ', ', ')})." if row["cause"] else ""
         found.append(
@@ -331,9 +331,9 @@ def view_html(profile: Profile, report: str, *, gpu: str | None = None, annotati
     """Return the tables of a view as a page.
 
     Args:
-        profile: The profile.
+        profile: What was read.
         report: One of `tui.tables.REPORTS`.
-        gpu: The user's name of the GPU.
+        gpu: The name of the GPU, as the user gives it.
         annotations: From `annotation_sections`, where they are asked for.
     """
     main, *others = tables_for(profile, report)

@@ -155,10 +155,10 @@ def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = No
     """Return a report as text.
 
     Args:
-        profile: The profile.
+        profile: What was read.
         report: One of `tui.tables.REPORTS`.
         style: How to write it.
-        gpu: The user's name of the GPU.
+        gpu: The name of the GPU, as the user gives it.
     """
     main, *others = tables_for(profile, report)
     spec, rows = main.table_spec(profile), main.rows(profile, gpu=gpu)

@@ -58,11 +58,11 @@ class MarksReport:
     """The marked rows of a view, or of all.
 
     Args:
-        profile: The profile.
+        profile: What was read.
         left: How the user left the explorer; None: nothing is known of it.
         stamp: Of the files as they are, to detect changes since.
         view: One of `REPORTS`; None: all.
-        gpu: The user's name of the GPU.
+        gpu: The name of the GPU, as the user gives it.
     """
 
     def __init__(

@@ -207,7 +207,8 @@ WORST_ISSUES: Final = 3
 SPLIT_HEADING: Final = "GPU time by kind of work"
 MEANINGS_HEADING: Final = "How these figures are computed"
 FINDING_COLUMNS: Final = (
-    "rule", "cause", "severity", "session", "tool", "problem", "recommendation", "cost_ns", "cost_pct", "all_rules",
+    "rule", "cause", "severity", "session", "tool", "problem", "recommendation", "cost_ns", "cost_pct", "cost_of",
+    "all_rules",
 )  # fmt: skip
 MISSING_HEADING: Final = "Not recorded in this profile, and how to record it"
 
@@ -234,8 +235,8 @@ class DashboardReport:
     """The dashboard of a profile, to be written.
 
     Args:
-        profile: The profile.
-        gpu: The user's name of the GPU.
+        profile: What was read.
+        gpu: The name of the GPU, as the user gives it.
     """
 
     def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
@@ -380,11 +381,11 @@ class DashboardReport:
 
 
 def _cost(row: Mapping[str, Any]) -> str:
-    """Return the cost of a finding and its share of the wall time; empty if unknown."""
+    """Return the cost of a finding and what share of the time it is; empty if unknown."""
     if row["cost_ns"] is None:
         return ""
     cost = brief_duration(row["cost_ns"])
-    return f"{cost}, {brief_percent(row['cost_pct'])}" if row["cost_pct"] is not None else cost
+    return f"{cost} ({brief_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else cost
 
 
 def _ops_title(figures: Dashboard) -> str:

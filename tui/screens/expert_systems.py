@@ -100,7 +100,7 @@ def _found(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
     ours = row["tool"] == OURS
     about: list[Line] = [("Problem", row["problem"] or "", ""), ("Do", row["recommendation"] or "", "")]
     if row["cost_ns"] is not None:
-        share = f" ({brief_percent(row['cost_pct'])} of the time)" if row["cost_pct"] is not None else ""
+        share = f" ({brief_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else ""
         about.append(("Costs", f"at most {duration(row['cost_ns'])}{share}", row["cost_basis"] or ""))
     elif row["cost_basis"] not in (None, "", "none"):
         about.append(("Costs", "unknown", row["cost_basis"]))

@@ -170,7 +170,7 @@ def _meanwhile(profile: Profile, lane: Lane, gap: TimeInterval) -> list[Line]:
     if calls is None:
         return []
     if calls["cpu_in"] == NO_CALL:
-        return [("CPU", "outside CUDA", f"CUDA calls: {duration(calls['api_ns'])} of it" if calls["api_ns"] else "")]
+        return [("CPU", NO_CALL, f"API calls: {duration(calls['api_ns'])} of it" if calls["api_ns"] else "")]
     if calls["call"] is None:
         return [("CPU", calls["cpu_in"], "")]
     return [("CPU", calls["call"], f"{calls['cpu_in']}, {duration(calls['call_ns'])}")]

@@ -77,5 +77,6 @@ def test_what_another_stream_fills_is_no_waiting_of_the_gpu() -> None:
     assert isinstance(ask("P11", traced(*steps, *communication)), Clean)
     alone, beside = ask("A7", traced(*steps)), ask("A7", traced(*steps, *communication))
     assert isinstance(alone, Found)
-    assert isinstance(beside, Found)
-    assert (alone.cost_ns, beside.cost_ns) == (10 * 9 * 15 * US, 0)
+    assert alone.cost_ns == 10 * 9 * 15 * US
+    assert isinstance(beside, Clean)
+    assert beside.why == "the GPU idles for only 0 ns between the launches of such runs"

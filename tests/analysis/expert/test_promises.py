@@ -38,7 +38,7 @@ def test_work_around_products_is_no_promise_of_tensor_cores() -> None:
     mixed = ask("P2", traced(*work, ops=ops))
     assert isinstance(mixed, Found)
     assert (mixed.cost_ns, mixed.numbers["could_ns"], mixed.numbers["around_ns"]) == (2 * MS, 4 * MS, 2 * MS)
-    assert "4 ms could use them and does not, mostly `ampere_sgemm_128x64_tn`. " in mixed.problem
+    assert "Eligible kernels without them take 4 ms, mostly `ampere_sgemm_128x64_tn`. " in mixed.problem
     none = ask("P1", traced(work[0], work[2], ops=ops))
     assert isinstance(none, Found)
     assert (none.cost_ns, none.numbers["eligible_ns"]) == (2 * MS, 6 * MS)
@@ -455,6 +455,6 @@ def test_collectives_that_are_ranges_explain_idle_time() -> None:
     assert isinstance(idle, Found)
     assert (idle.cause, idle.problem) == (
         "communication",
-        "GPU busy 20% (20 of 100 ms). For 75 ms of the idle time collectives ran, which are no kernels here.",
+        "GPU busy 20% (20 of 100 ms). For 75 ms of the idle time collectives ran, which are not recorded as kernels.",
     )
     assert isinstance(overlap, CannotTell)

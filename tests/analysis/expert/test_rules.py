@@ -82,7 +82,7 @@ def test_tables_of_kernels_and_of_copies_add_up_to_100_each() -> None:
         assert isinstance(ask("Q5", shares(60.0, 40.0, tool=tool)), Clean)
         verdict = ask("Q5", shares(60.0, 20.0, tool=tool))
         assert isinstance(verdict, Found)
-        assert "The percentages of the tables of GPU activities add up to 180%" in verdict.problem
+        assert "The percentages in the tables of GPU activities add up to 180%" in verdict.problem
     assert isinstance(ask("Q5", shares(60.0, 40.0, tool="nvprof-text")), Found)
 
 

@@ -1,4 +1,4 @@
-"""The input of rules: a session with the thresholds, the kernels of each stream, and the verdicts of earlier rules."""
+"""What rules look at: a session with the thresholds, the kernels of each stream, and what the rules before answered."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KernelSequence:
-    """The kernels and whole CUDA graphs of one stream, by start; columns are extracted on demand."""
+    """The kernels and whole CUDA graphs of one stream, by start; what rules ask of them is taken out when they do."""
 
     line: Timeline
     """All work of the GPU."""
@@ -84,19 +84,19 @@ class KernelSequence:
 
     @cached_property
     def starts(self) -> Ints:
-        """The start of each."""
+        """When each began."""
         found: Ints = self.line.starts[self.places]
         return found
 
     @cached_property
     def ends(self) -> Ints:
-        """The end of each."""
+        """When each ended."""
         found: Ints = self.line.ends[self.places]
         return found
 
     @cached_property
     def is_communication(self) -> npt.NDArray[np.bool_]:
-        """Flags of those that communicate."""
+        """Which of them communicate."""
         found: npt.NDArray[np.bool_] = self.line.take(self.kinds_of_all)[self.places] == WorkKind.COMMUNICATION
         return found
 
@@ -144,18 +144,19 @@ _COMPILERS: Final = {
 """Compilers by a part of the framework's name."""
 
 
+_DEEP_LEARNING: Final = r"(?i)cudnn|miopen|nccl|nvjet|mxnet|paddle|caffe|triton|attention|softmax|batch_?norm"
 _TENSORFLOW: Final = r"\btensorflow::|EigenMetaKernel"
 
 
 class Case:
-    """One session, or all sessions for rules that compare them; figures that several rules need are computed once.
+    """One session, or for rules that compare sessions all of them; what several rules need is computed once.
 
     Args:
-        profile: The rows of the session.
+        profile: The rows of the session alone.
         session: Its number; None for all sessions.
         limits: The thresholds.
-        gpu: The user's name of the GPU.
-        whole: The whole profile.
+        gpu: The name of the GPU, as the user gives it.
+        whole: Everything that was read.
     """
 
     def __init__(
@@ -219,7 +220,7 @@ class Case:
 
     @cached_property
     def tool(self) -> Tool:
-        """The tool that recorded it."""
+        """Who recorded it."""
         return tool_of(self.session_row["format"], self.session_row["tool"])
 
     @cached_property
@@ -249,13 +250,20 @@ class Case:
         return bool(self.kernels["name"].cast(pl.String).str.contains("at::native", literal=True).any())
 
     @cached_property
+    def has_batches(self) -> bool:
+        """Whether a framework or library of deep learning ran it, so that the batch size can be changed."""
+        if self.framework or self.session_row["framework"] or self.profile["ops"].height:
+            return True
+        return bool(self.kernels["name"].cast(pl.String).str.contains(_DEEP_LEARNING).any())
+
+    @cached_property
     def missing(self) -> Mapping[str, str]:
-        """The data that is not recorded: the sentence of each need, by name."""
+        """What it does not record: the sentence for each need, by name."""
         return {need.name: need.missing for need in missing_needs(self.profile)}
 
     @cached_property
     def resolution_ns(self) -> int:
-        """The coarsest resolution of its start times; 1 if unknown."""
+        """The coarsest step of its start times; 1 where it is not known."""
         return int(self.session_row["start_resolution_ns"] or 1)
 
     # --- rows of any frame by name ------------------------------------------------------------------------------------
@@ -287,7 +295,7 @@ class Case:
 
     @cached_property
     def computing(self) -> pl.DataFrame:
-        """Kernels by name, without communication."""
+        """Kernels by name without those that communicate."""
         return self.kernels.filter(pl.col("op_type") != COMMUNICATION)
 
     @cached_property
@@ -313,7 +321,7 @@ class Case:
 
     @cached_property
     def all_gpu_ns(self) -> float:
-        """The GPU time that shares refer to; for a table with missing rows, it is computed from the printed shares."""
+        """The GPU time that shares are of: of a table with missing rows, what the printed shares make it."""
         return 100 * self.gpu_ns / self._printed_pct if self.is_table_cut else self.gpu_ns
 
     def time_of(self, *kinds: str) -> int:
@@ -338,15 +346,15 @@ class Case:
 
     @cached_property
     def vendor(self) -> str:
-        """The vendor of the GPUs; NVIDIA unless the input says otherwise."""
-        known = {Tool.ROCPROF: "AMD", Tool.UNITRACE: "Intel", Tool.ASCEND: "Huawei"}
+        """The vendor of the GPUs: NVIDIA unless the input says otherwise, empty if unknown (in Perfetto traces)."""
+        known = {Tool.ROCPROF: "AMD", Tool.UNITRACE: "Intel", Tool.ASCEND: "Huawei", Tool.PERFETTO: ""}
         named = self.facts["vendor"].drop_nulls()
         return str(named[0]) if named.len() else session_vendor(self.profile) or known.get(self.tool, "NVIDIA")
 
     @property
     def api_name(self) -> str:
-        """The name of the API of its GPUs."""
-        return {"AMD": "HIP", "Huawei": "CANN", "Intel": "Level Zero"}.get(self.vendor, "CUDA")
+        """What the calls to its GPUs are called."""
+        return {"NVIDIA": "CUDA", "AMD": "HIP", "Huawei": "CANN", "Intel": "Level Zero"}.get(self.vendor, "API")
 
     @cached_property
     def facts(self) -> pl.DataFrame:
@@ -357,7 +365,7 @@ class Case:
     def configs(self) -> pl.DataFrame:
         """`occupancy.theoretical.occupancy`: a row per kernel and configuration, with its blocks and GPU.
 
-        Communication kernels are left out: they use few SMs on purpose.
+        Kernels of communication are left out: they take few SMs on purpose.
         """
         facts = self.facts.select("session", "device", "sm_count", "compute_capability")
         return (
@@ -379,7 +387,7 @@ class Case:
     def steady(self) -> Mapping[str, Any] | None:
         """The row of `iterations.times.iteration_times` with the steady stretch that view Iterations proposes.
 
-        None if there is no such stretch, or for all sessions.
+        None if there is no such stretch, or of all sessions.
         """
         rows = iteration_times(self.profile).filter(pl.col("session") == self.session).drop_nulls("steady_first")
         return rows.row(0, named=True) if rows.height else None
@@ -435,20 +443,20 @@ class Case:
 
     @cached_property
     def wall(self) -> tuple[int, int]:
-        """The bounds of the session's wall time (`gpu_time.breakdown.wall_bounds`); for all sessions, the longest."""
+        """When the wall time of the session begins and ends (`gpu_time.breakdown.wall_bounds`); of all, the longest."""
         bounds = [bounds for session, bounds in wall_bounds(self.profile).items() if self.session in (None, session)]
         return max(bounds, key=lambda one: one[1] - one[0], default=(0, 0))
 
     @property
     def wall_ns(self) -> int:
-        """The wall time, which shares in findings refer to; 0 if nothing has a time."""
+        """The wall time: what shares in findings are of; 0 if nothing has a time."""
         return self.wall[1] - self.wall[0]
 
     @cached_property
     def whole_ns(self) -> float:
-        """The time that costs are shares of: the wall time; with totals only, the longer of GPU and API time.
+        """What costs are shares of: the wall time; where only totals are known, the longer of GPU and API time.
 
-        If neither is recorded, it is the time of the steps or layers in the file.
+        Where neither is recorded, the time of the steps or layers that the file breaks down.
         """
         known = self.wall_ns or max(self.all_gpu_ns, self.api_ns)
         return known or known_sum(self.steps["total_ns"]) or known_sum(self.layers["measured_ns"])
@@ -456,7 +464,11 @@ class Case:
     @cached_property
     def whole_words(self) -> str:
         """The name of `whole_ns`."""
-        return "wall time" if self.wall_ns else "GPU time" if self.all_gpu_ns >= self.api_ns else "API time"
+        if self.wall_ns:
+            return "wall time"
+        if self.all_gpu_ns or self.api_ns:
+            return "GPU time" if self.all_gpu_ns >= self.api_ns else "API time"
+        return "step time" if self.steps.height else "layer time"
 
     @cached_property
     def steps(self) -> pl.DataFrame:
@@ -488,12 +500,12 @@ class Case:
 
     @cached_property
     def wall_words(self) -> str:
-        """The name of the time that `of_wall` refers to."""
+        """The name of what `of_wall` is a share of."""
         return "wall time" if self.busy.height < 2 else f"wall time of {self.busy.height} GPUs"
 
     @cached_property
     def in_use(self) -> InUse:
-        """The optimizations that the program already uses."""
+        """What the program already does."""
         return InUse(self)
 
     @cached_property
@@ -527,14 +539,14 @@ class Case:
 
     @cached_property
     def launches(self) -> int:
-        """The number of rows of `launched`."""
+        """How many rows `launched` has."""
         known = launch_calls(self.profile)["launch_ns"]
         timed = self.is_kernel_timed
         return int((timed & known.is_not_null().to_numpy()).sum() if known.null_count() else timed.sum())
 
     @cached_property
     def is_kernel_timed(self) -> npt.NDArray[np.bool_]:
-        """Flags of the rows of ``activities`` that are kernels or whole CUDA graphs with known times."""
+        """Which rows of ``activities`` are kernels or whole CUDA graphs whose times are known."""
         rows = self.profile["activities"]
         found: npt.NDArray[np.bool_] = work_kinds(self.profile) <= WorkKind.COMMUNICATION
         for name in ("start_ns", "duration_ns"):
@@ -579,12 +591,12 @@ class Case:
 
     @cached_property
     def in_calls(self) -> IntervalSet:
-        """The times in which any thread was in an API call."""
+        """When any thread was in an API call."""
         if self.session is None:
             return intervals_of_rows(self.profile["api_calls"])
         return call_intervals(self.profile).get(self.session, EMPTY)
 
     @cached_property
     def calls_begun(self) -> npt.NDArray[np.int64]:
-        """The starts of the API calls, in order."""
+        """When API calls began, in order."""
         return self.profile["api_calls"]["start_ns"].drop_nulls().sort().to_numpy()

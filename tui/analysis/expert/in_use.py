@@ -1,4 +1,4 @@
-"""Optimizations that a program already uses, so that no advice repeats them."""
+"""What a program already does, so that no advice names it again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SERVERS: Final = r"(?i)\b(?:vllm|sglang|sgl_kernel)::"
 
 
 class InUse:
-    """The optimizations that a session already uses.
+    """What a session already does.
 
     Args:
         case: The session.
@@ -54,8 +54,8 @@ class InUse:
 
     @property
     def unless_a_graph(self) -> str:
-        """The addition to advice on CUDA graphs if it is not recorded how kernels were launched."""
-        return "" if self._case.api.height else " (whether it is one is not recorded)"
+        """What to add to the advice to use CUDA graphs where it is not recorded how kernels were launched."""
+        return "" if self._case.api.height else " (unless it already is one: API calls are not recorded)"
 
     @cached_property
     def compiler(self) -> bool:
@@ -94,7 +94,7 @@ class InUse:
 
     @cached_property
     def pinned_memory(self) -> bool:
-        """Whether most of the time of host-device copies is of pinned memory, as far as recorded."""
+        """Whether most time of copies between host and device is of pinned memory, as far as that is recorded."""
         copies = self._case.copies.filter(pl.col("copy_kind").cast(pl.String).is_in(["HtoD", "DtoH"]))
         memory = pl.concat_str(
             [pl.col(side).cast(pl.String).fill_null("") for side in ("src_memory", "dst_memory")]
@@ -124,16 +124,21 @@ def fewer_launches(case: Case) -> str:
         ways.append(f"compile it ({case.compiler})" if case.compiler else "fuse kernels")
     if not (used.fused_optimizer or used.cuda_graphs) and used.foreach_optimizer:
         ways.append("use a fused optimizer (fused=True)")
-    ways.append("use larger batches")
+    ways.append("use larger batches" if case.has_batches else "do more work per launch")
     advice = "Launch less: " + (", ".join(ways[:-1]) + f", or {ways[-1]}" if len(ways) > 1 else ways[0]) + "."
     done = already("CUDA graphs" * used.cuda_graphs, "a compiler" * used.compiler)
     return f"{advice} {done}".strip()
 
 
+def larger_batch(case: Case) -> str:
+    """Return how to give a GPU more work, in parentheses; empty where there may be no batches."""
+    return " (larger batch)" if case.has_batches else ""
+
+
 def larger_kernels(case: Case) -> str:
     """Return advice for short kernels, without what the program already does."""
     used = case.in_use
-    ways = ["give each kernel more work (larger batch)"]
+    ways = [f"give each kernel more work{larger_batch(case)}"]
     if not used.compiler:
         ways.append(f"fuse chains of kernels ({case.compiler})" if case.compiler else "fuse chains of kernels")
     if not used.cuda_graphs:

@@ -1,4 +1,4 @@
-"""Rules: their declaration, verdicts, causes that findings share, and thresholds (``rules.toml`` and the user's)."""
+"""What a rule is, what it can answer, the causes that findings share, and thresholds (``rules.toml``, the user's)."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def limits(user: Stamp | None = None) -> Limits:
     """Return the thresholds of the program, overridden by the user's.
 
     Args:
-        user: The result of `user_limits_stamp`.
+        user: The answer of `user_limits_stamp`.
 
     Raises:
-        ProftuiError: The user's file cannot be read, or names an unknown rule or threshold.
+        ProftuiError: The user's file cannot be read, or names a rule or threshold that there is not.
     """
     own = parse_shipped(read_shipped(SHIPPED))
     return own if user is None else with_users(own, user_text(user), user[0])
@@ -108,12 +108,12 @@ def with_users(shipped: Limits, text: str, source: str) -> Limits:
     """Override the program's thresholds by the user's.
 
     Args:
-        shipped: The program's thresholds.
+        shipped: What comes with the program.
         text: TOML: for each rule ``name = number``, and ``severity`` as error, warning, info or off.
-        source: The name of the document in errors.
+        source: What to call it.
 
     Raises:
-        ProftuiError: It is not TOML, or names an unknown rule or threshold.
+        ProftuiError: It is no TOML, or names a rule or threshold that there is not.
     """
     document = parse_user_file(text, source)
     rules = {rule: dict(limits) for rule, limits in shipped.limits.items()}
@@ -142,14 +142,14 @@ def _override(limits: Mapping[str, Limit], name: str, value: Any, where: str, so
             f"{where} has no threshold {name}", f"it has {', '.join([*limits, 'severity'])}" if limits else HINT
         )
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    # TOML allows NaN and infinity; a rule that compares with them would never find anything.
+    # NaN and infinity are numbers in TOML; a rule that compares with them would never be found.
     if not number or not abs(value) < 1e18:
         raise ProftuiError(f"{where}: {name} is a number, not {value}", HINT)
     return replace(limits[name], value=float(value), source=f"set in {source}")
 
 
 class State(StrEnum):
-    """The state of a rule's verdict."""
+    """How a rule answers."""
 
     FOUND = "found"
     NOT_APPLICABLE = "not applicable"
@@ -157,7 +157,7 @@ class State(StrEnum):
 
 
 class Severity(StrEnum):
-    """The severity of a finding."""
+    """How much a finding matters."""
 
     ERROR = "error"
     """Figures cannot be trusted."""
@@ -168,7 +168,7 @@ class Severity(StrEnum):
 
 
 class Family(StrEnum):
-    """The subject of a rule; the values are display texts."""
+    """What a rule is about; the values are what people read."""
 
     UTILIZATION = "utilization"
     TRANSFERS = "transfers"
@@ -224,7 +224,7 @@ class Clean:
 
 @dataclass(frozen=True, slots=True)
 class CannotTell:
-    """The rule does not apply: data that it needs is not recorded."""
+    """The profile does not hold what the rule needs."""
 
     reason: str
     """What is missing and, where something can be done, what."""
@@ -238,7 +238,7 @@ Formula = Callable[["Case"], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule."""
+    """One thing to look for."""
 
     id: str
     """The id, as ``U1``."""
@@ -256,7 +256,7 @@ class Rule:
     """It compares the sessions of a profile; the others look at one session at a time."""
 
     def judge(self, case: Case) -> Verdict:
-        """Return the verdict on a case: clean only if all needed data is recorded."""
+        """Answer for a case; never silent, and clean only where everything that it needs is there."""
         if case.limits.is_off(self.id):
             return CannotTell(f"switched off in {case.limits.source}")
         for need in self.needs:
@@ -294,7 +294,7 @@ def declared_rules() -> Mapping[str, Rule]:
 
 
 class Cause(StrEnum):
-    """A cause that findings share; the values are display texts."""
+    """What findings have in common; the values are what people read."""
 
     START_UP = "start-up"
     LAUNCH_BOUND = "launch-bound"
@@ -318,7 +318,7 @@ class Cause(StrEnum):
 
 _RULES_BY_CAUSE: Final = {
     Cause.START_UP: "A4 A9 A10 I10 P5 P12",
-    Cause.LAUNCH_BOUND: "U1 U3 U6 U7 U10 A2 A3 A5 A6 A7 P11 I11 I13 I17",
+    Cause.LAUNCH_BOUND: "U1 U3 U6 U7 U10 A2 A3 A6 A7 P11 I11 I13 I17",
     Cause.PAUSES: "U2 U9 U11 A14",
     Cause.INPUT: "I5 I6",
     Cause.WAITS: "A1 A13 T11",

@@ -1,4 +1,4 @@
-"""The data that rules need: each function returns what is not recorded, or an empty text if all is."""
+"""What rules need: each returns what is not recorded, or returns an empty text where everything is."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def gpu_work(case: Case) -> str:
     """Require GPU work of a run at its own speed, not replayed by a profiler."""
     if case.tool is Tool.NCU:
         return (
-            "Nsight Compute replays each kernel: its times are of no run; record with nsys profile --trace=cuda ./app"
+            "Nsight Compute replays each kernel, so its times are not those of a run: record with "
+            "nsys profile --trace=cuda ./app"
         )
-    return case.missing.get(held.GPU_WORK.name, "") or ("" if case.gpu_ns else "no GPU work took any time")
+    return case.missing.get(held.GPU_WORK.name, "") or ("" if case.gpu_ns else "durations of GPU work are not recorded")
 
 
 def any_gpu_work(case: Case) -> str:
@@ -42,7 +43,7 @@ def start_times(case: Case) -> str:
     if case.tool is Tool.NCU:
         return gpu_work(case)
     if case.tool is Tool.NVPROF and case.profile["metrics"].height:
-        return "nvprof repeats kernels to measure metrics: gaps between them say nothing; record without --metrics"
+        return "nvprof repeats kernels to measure metrics, so gaps between them mean nothing: record without --metrics"
     missing = case.missing.get(held.START_TIMES.name, "")
     return missing or ("" if case.span_ns else "all GPU work starts and ends at the same time")
 

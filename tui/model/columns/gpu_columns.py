@@ -203,7 +203,7 @@ GPU_TIME: Final = (
         "cpu_in",
         "CPU in",
         K.TEXT,
-        "Kind of the API call that took longest, on any thread: sync, copy call, launch, ...; else outside CUDA.",
+        "Kind of the API call that took longest, on any thread: sync, copy call, launch, ...; outside API if none.",
         3,
     ),
     Column("call", "Call", K.SYMBOL, "The API call that took longest.", 3),

@@ -186,7 +186,7 @@ ANSWERS: Final = (
         inferred(conv=40, pool=30, fc=20, softmax=10),
         {"layers": 4, "slowest_pct": 40.0, "slowest_ns": 40 * US},
         inferred(**{f"conv{n}": 10 for n in range(10)}),
-        says="`conv` takes 40% (40 of 100 µs) of all layers; the slowest 3 take 90%.",
+        says="`conv` takes 40% of the time of all layers (40 of 100 µs); the slowest 3 take 90%.",
         lacks="no measured times of layers",
     ),
 )

@@ -83,7 +83,7 @@ def synchronizing_calls(case: Case) -> Verdict:
         f"{label(first['name'])}, {plural(first['calls'] or 0, 'call')}.{after}",
         "Wait only where results are read, not after every step."
         + (" .item(), .cpu() and print wait too: read results back later." if case.is_torch else "")
-        + (" It costs nothing while the GPU is busy, which totals do not show." * (lost is None)),
+        + (" Waiting costs nothing while the GPU is busy; totals do not show whether it is." * (lost is None)),
         numbers,
         lost,
         "not estimated: work on the GPU goes on while the CPU waits"

@@ -17,6 +17,7 @@ from tui.analysis.expert.finding_text import (
     known_sum,
     label,
     name_filter,
+    of_words,
     percent,
     plural,
     share_text,
@@ -313,7 +314,8 @@ def slow_layers(case: Case) -> Verdict:
         "caffe": "Try another implementation of them (cuDNN, engine: CUDNN). nvprof shows their kernels.",
     }
     return Found(
-        f"{_layer(first['layer'])} takes {share_text(first['measured_ns'], whole_ns)} of {of_what}{others}.",
+        f"{_layer(first['layer'])} takes {percent(share)} of the time of {of_what} "
+        f"({of_words(first['measured_ns'], whole_ns)}){others}.",
         advice.get(str(first["executor"]), "Optimize these layers first. nsys profile shows their kernels."),
         numbers,
         None,

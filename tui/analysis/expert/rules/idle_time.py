@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis import needs as held
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
     ADVISOR,
@@ -27,7 +28,7 @@ from tui.analysis.expert.finding_text import (
     plural,
     share_text,
 )
-from tui.analysis.expert.in_use import fewer_launches, larger_kernels
+from tui.analysis.expert.in_use import fewer_launches, larger_batch, larger_kernels
 from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_ranges, less_communication
 from tui.analysis.expert.rules.framework import load_faster, loading_within
@@ -43,6 +44,7 @@ from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.gpu_time.interval_sets import blocks, union_of
 from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.launch_calls import launch_calls
+from tui.analysis.needs import Tool
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -70,11 +72,7 @@ def long_gaps(case: Case) -> Verdict:
         )
     evidence = _with_lines(case, longest_gaps(case.profile, EVIDENCE_ROWS).filter(pl.col("duration_ns") >= least))
     first = evidence.row(0, named=True)
-    cause, advice = _long_gap_cause(
-        case,
-        "Check what the program does there: input, logging, checkpoints, allocation. "
-        + ("NVTX ranges name it." if needs.api_trace(case) == "" else "NVTX ranges and recorded API calls name it."),
-    )
+    cause, advice = _long_gap_cause(case, _look_into_gap(case, first["cpu_in"]))
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in "
         f"{plural(number, 'gap')} of {duration(least)} or more. "
@@ -109,6 +107,23 @@ def _long_gap_cause(case: Case, otherwise: str) -> tuple[str, str]:
     if 2 * loading > lengths:
         return Cause.INPUT, f"{load_faster(case)} Input loading takes {duration(loading)} of the idle time."
     return Cause.PAUSES, otherwise
+
+
+_RANGES: Final = {
+    Tool.PYTORCH: "record_function ranges",
+    Tool.ASCEND: "record_function ranges",
+    Tool.XLA: "TraceAnnotation ranges",
+}
+"""The ranges with which a program names its phases for each recording tool; the others take those of the vendor."""
+
+
+def _look_into_gap(case: Case, host: str | None) -> str:
+    """Return how to find out why a long gap is there, by what the CPU did in the longest."""
+    if host not in (None, NO_CALL):
+        return "Check why this call takes long: it waits, allocates, or launches a kernel for the first time."
+    ranges = _RANGES.get(case.tool, "NVTX ranges" if case.vendor else "Ranges")
+    names = f"{ranges} name it." if needs.api_trace(case) == "" else f"{ranges} and recorded API calls name it."
+    return f"Check what the program does there: input, logging, checkpoints, allocation. {names}"
 
 
 def _meanwhile(case: Case, host: str | None, call: str | None) -> str:
@@ -329,7 +344,7 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
         )
     communicating = (communication_ranges(case) & idle).length_ns
     if 2 * communicating > idle.length_ns:
-        what = f"For {duration(communicating)} of the idle time collectives ran, which are no kernels here."
+        what = f"For {duration(communicating)} of the idle time collectives ran, which are not recorded as kernels."
         return what, less_communication(case), Cause.COMMUNICATION
     loading = loading_within(case, idle)
     if 2 * loading > idle.length_ns:
@@ -350,7 +365,9 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
             Cause.PAUSES,
         )
     if not len(case.in_calls.starts):
-        return "", "Give the GPU more work at a time (larger batch). Load and copy input while it computes.", ""
+        more = f"Give the GPU more work at a time{larger_batch(case)}."
+        how = case.missing.get(held.API_TRACE.name, "").partition(": ")[2]
+        return "", f"{more} To see what the CPU does meanwhile, {how}." if how.startswith("record") else more, ""
     in_calls = (case.in_calls & idle).length_ns
     if 2 * in_calls > idle.length_ns:
         return (
@@ -402,8 +419,8 @@ def low_stretches(case: Case) -> Verdict:
         )
     return Found(
         f"GPU busy less than {least:g}% in {plural(stretches.height, 'stretch', 'stretches')} of the run. "
-        f"In the longest idle one, {duration(worst['duration_ns'])} from {duration(worst['start_ns'])} on, it is busy "
-        f"{percent(worst['busy_pct'])}.",
+        f"The one with the most idle time starts at {duration(worst['start_ns'])}: busy "
+        f"{percent(worst['busy_pct'])} of {duration(worst['duration_ns'])}.",
         "Leave start-up and shut-down out of what you compare. Check what the program does in the rest.",
         numbers,
         idle,
@@ -429,13 +446,15 @@ def low_compute(case: Case) -> Verdict:
     """The GPU is busy, but not with computing."""
     if case.is_table_cut:
         return CannotTell("rows of the printed table are missing")
+    if not case.kernel_ns:
+        return CannotTell("no kernels are recorded")
     if case.span_ns:
         compute, busy, how = case.overlap_ns("compute_ns"), case.overlap_ns("busy_ns"), "of its busy time"
     else:
         compute = known_sum(case.computing["total_ns"]) + case.time_of("graph", "memset")
         busy, how = case.gpu_ns, "of all GPU time"
     if not busy:
-        return CannotTell("no GPU work took any time")
+        return CannotTell("durations of GPU work are not recorded")
     share = 100 * compute / busy
     numbers = {"compute_pct": share, "compute_ns": compute, "busy_ns": busy}
     if share >= case.limit("U8", "compute_pct"):

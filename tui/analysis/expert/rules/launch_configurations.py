@@ -216,7 +216,8 @@ def small_grids(case: Case) -> Verdict:
         f"{plural(heavy.height, 'significant kernel has', 'significant kernels have')} fewer blocks than the GPU has "
         f"SMs. {label(first['name'])} ({percent(first['share_pct'])} of GPU time) launches "
         f"{plural(first['blocks'], 'block')} on {first['sm_count']} SMs.",
-        "Launch more blocks (larger batch, smaller tiles, split-K), or overlap other kernels.",
+        f"Launch more blocks ({'larger batch, ' if case.has_batches else ''}smaller tiles, split-K), or overlap other "
+        "kernels.",
         numbers,
         int(float_or_zero(small["gain_ns"].sum())),
         "the share of the SMs left free, over the time of these kernels",
@@ -245,7 +246,8 @@ def under_one_wave(case: Case) -> Verdict:
         f"{percent(share)} of {kernel_time_description(case)} is in launches smaller than one wave. "
         f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) "
         f"fills {percent(100 * first['waves'])} of one.",
-        "Give each launch more work (larger batch, more blocks), or overlap other kernels.",
+        f"Give each launch more work ({'larger batch, ' if case.has_batches else ''}more blocks), or overlap other "
+        "kernels.",
         numbers,
         int(float_or_zero(small["gain_ns"].sum())),
         "the part of one wave that stays empty, over the time of these kernels",
@@ -343,7 +345,8 @@ def sm_efficiency(case: Case) -> Verdict:
     return Found(
         f"Estimated SM efficiency is {percent(share)}: the GPU computes for {percent(case.of_wall(busy))} of the "
         f"{case.wall_words}, and grids reach {percent(fill)} of the SMs.",
-        "Use larger batches. Where the GPU is busy most of the time, look at grids first (L2, L3).",
+        ("Use larger batches. " if case.has_batches else "Give the GPU more work at a time. ")
+        + "Where the GPU is busy most of the time, look at grids first (L2, L3).",
         numbers,
         int(busy * (1 - fill / 100)),
         f"SM time without a block while kernels run{case.several_gpus_suffix}; idle time is counted by U1",

@@ -24,6 +24,7 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.in_use import fewer_launches
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rules.communication import communication_ranges
 from tui.analysis.expert.rules.launch_configurations import filled_pct
 from tui.analysis.expert.rules.one_time_costs import of_start_up
 from tui.analysis.gpu_time.interval_sets import RunningLatestEnd, blocks, max_concurrent
@@ -44,6 +45,10 @@ LAUNCH_CALLS: Final = (
     r"(?i)launch(?:kernel|cooperative|grid|_?bykernel)|modulelaunch|cudaLaunch(?:_|$|Kernel)|^\[kernel launch\]$"
 )
 """Calls that launch single kernels; the last is the name that the loader of XLA's traces uses."""
+
+
+_FEW_SLOW: Final = 0.2
+"""If at most this share of launches is slow, they are exceptions."""
 
 
 @rule("A3", "launch-bound", Family.LAUNCHES, needs.launches_linked, link=HTA)
@@ -69,19 +74,24 @@ def launch_bound(case: Case) -> Verdict:
     if not case.found("U6") and not case.inapplicable("U6"):
         return Clean(f"{percent(share)} of launches take longer than their kernels, but the GPU does not wait", numbers)
     waits = case.found("U6")
+    slow = pl.col("call_ns") > case.limit("A4", "call_ns")
+    # A few slow calls load kernels, which A4 counts.
+    is_few = bound.filter(slow).height <= _FEW_SLOW * bound.height
+    ordinary = bound.filter(~slow) if is_few else bound
+    without = f", without calls of more than {duration(case.limit('A4', 'call_ns'))}" * (ordinary.height < bound.height)
     found = Found(
         f"{percent(share)} of {plural(launches, 'launch', 'launches')} take longer on the CPU than their kernel on "
         f"the GPU{most_frequent_name(by_name, 'launches')}.",
         fewer_launches(case),
         numbers,
-        known_sum(bound["call_ns"] - bound["duration_ns"]) if waits else None,
-        "what these calls take longer than their kernels" if waits else "not estimated",
+        known_sum(ordinary["call_ns"] - ordinary["duration_ns"]) if waits else None,
+        f"what these calls take longer than their kernels{without}" if waits else "not estimated",
         by_name.drop("kernel").head(NAMES_IN_FILTER),
         "kernels",
         name_filter(by_name["kernel"].head(NAMES_IN_FILTER)),
         None if waits else Severity.INFO,
     )
-    beyond = bound.select(start_ns="launch_ns", duration_ns=pl.col("call_ns") - pl.col("duration_ns"))
+    beyond = ordinary.select(start_ns="launch_ns", duration_ns=pl.col("call_ns") - pl.col("duration_ns"))
     return of_start_up(case, found, beyond) if waits else found
 
 
@@ -152,8 +162,9 @@ def slow_launches(case: Case) -> Verdict:
     if not case.found("U6") and not case.inapplicable("U6"):
         return Clean(f"{percent(share)} of launch calls are slow, but the GPU does not wait for them", numbers)
     return Found(
-        f"{slow.height:,} of {plural(calls, 'launch call')} ({percent(share)}) "
-        f"{'takes' if slow.height == 1 else 'take'} longer than "
+        f"1 of {plural(calls, 'launch call')} ({percent(share)}) takes {duration(taken)}, more than {duration(least)}."
+        if slow.height == 1
+        else f"{slow.height:,} of {plural(calls, 'launch call')} ({percent(share)}) take longer than "
         f"{duration(least)}; the longest takes {duration(worst['duration_ns'][0])}.",
         "The first launch of a kernel loads it: warm up. Otherwise check for a full queue, locks, or little memory.",
         numbers,
@@ -182,6 +193,10 @@ def launch_delay(case: Case) -> Verdict:
         rows = activities.select(pl.all().gather(pl.Series(line.rows_at(late))))
         parts.append(rows.with_columns(pl.Series("late_ns", late_ns, pl.Int64)))
     late_rows = pl.concat(parts)
+    begun = late_rows["start_ns"].to_numpy()
+    # Collectives that are not recorded as kernels keep a GPU busy, too.
+    communicating = communication_ranges(case).within(begun - late_rows["late_ns"].to_numpy(), begun)
+    late_rows = late_rows.filter(2 * pl.Series(communicating) <= pl.col("late_ns"))
     share, taken = 100 * late_rows.height / launches, known_sum(late_rows["late_ns"])
     numbers = {"late": late_rows.height, "launches": launches, "late_pct": share, "late_ns": taken}
     if share <= case.limit("A5", "launches_pct"):

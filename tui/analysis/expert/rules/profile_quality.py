@@ -94,7 +94,7 @@ def damaged_input(case: Case) -> Verdict:
         parts.append(f"{plural(issues.height, 'issue')} while reading; the first: {reason}")
     return Found(
         ". ".join(parts)[:400] + ".",
-        "Read the issues: totals leave out what was lost. Record again where it matters.",
+        "Open Issues: figures may be incomplete or wrong. Record again where it matters.",
         numbers,
         None,
         "unknown: what was lost is not counted",
@@ -208,8 +208,8 @@ def percentages(case: Case) -> Verdict:
         )
     of_tables = "the table of" if worst["sum_pct"] < 100 or of_nvprof else "the tables of"
     return Found(
-        f"The percentages of {of_tables} {work} add up to {percent(worst['sum_pct'])}. Rows are missing or misread.",
-        "Compare with the log. Shares are as printed; sums are of the rows that were read.",
+        f"The percentages in {of_tables} {work} add up to {percent(worst['sum_pct'])}: rows are missing or misread.",
+        "Compare with the log. Shares are as printed; totals cover only the rows that were read.",
         numbers,
         None,
         "none",

@@ -133,6 +133,9 @@ def mergeable(case: Case) -> Verdict:
     numbers = {"runs": runs.height, "launches": known_sum(runs["launches"]), "time_ns": taken, "time_pct": share}
     if share <= case.limit("A7", "time_pct"):
         return Clean(f"runs of one short kernel take {percent(share)} of GPU time", numbers)
+    idle = known_sum(runs["idle_ns"])
+    if case.share(idle) < case.limit("A7", "idle_pct"):
+        return Clean(f"the GPU idles for only {duration(idle)} between the launches of such runs", numbers)
     by_name = sort_by_largest(totals_by_name(runs, "runs", "launches", "duration_ns"), "duration_ns")
     first = by_name.row(0, named=True)
     if _FOREACH in str(first["name"]) and case.in_use.fused_optimizer:
@@ -142,7 +145,7 @@ def mergeable(case: Case) -> Verdict:
         f"({plural(first['runs'], 'such run')}). All runs of one short kernel take {percent(share)} of GPU time.",
         _one_launch(case, str(first["name"])),
         numbers,
-        known_sum(runs["idle_ns"]),
+        idle,
         f"the idle time of the GPU between the launches of these runs{case.several_gpus_suffix}",
         *evidence_by_name(by_name),
     )

@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 
 
 _HALF: Final = "half of the time of eligible kernels: tensor cores are at least twice as fast"
-_DOUBLE: Final = r"(?i)(?:^|[_:\s<])[dz](?:gemm|gemv|trsm|syrk|symm)|<\s*(?:const )?double\b|\bdouble\s*(?:const\s*)?\*"
-_COMPLEX: Final = r"(?i)complex\s*<|cu(?:float|double)?complex|(?:^|_)[cz]gemm"
+_DOUBLE: Final = (
+    r"(?i)(?:^|[_:\s<])[dz](?:gemm|gemv|trsm|syrk|symm)|<\s*(?:const )?double\b|\bdouble\s*(?:const\s*)?\*"
+    "|cudoublecomplex"
+)
 
 
 @rule("P1", "no-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=DLPROF)
@@ -142,12 +144,13 @@ def few_tensor_cores(case: Case) -> Verdict:
     left, may = known_sum(could["total_ns"]), known_sum(could.filter("may")["total_ns"])
     if not may:
         return Clean(
-            f"all eligible kernels use them; {duration(left)} around them is layout changes and the like", numbers
+            f"all eligible kernels use them; layout changes and other kernels of the same ops take {duration(left)}",
+            numbers,
         )
-    around = f" Layout changes and the like around them take {duration(left - may)}." if left > may else ""
+    around = f" Layout changes and other kernels of the same ops take {duration(left - may)}." if left > may else ""
     return Found(
-        f"Tensor cores used for {percent(efficiency)} of the eligible kernel time. {duration(may)} could use them and "
-        f"does not, mostly {label(could['name'][0])}.{around}",
+        f"Tensor cores used for {percent(efficiency)} of the eligible kernel time. Eligible kernels without them take "
+        f"{duration(may)}, mostly {label(could['name'][0])}.{around}",
         f"Check these ops: float32{'' if _before_ampere(case) else ' without TF32'}, or sizes that are not multiples "
         "of 8 in half precision.",
         {**numbers, "could_ns": may, "around_ns": left - may},
@@ -160,20 +163,17 @@ def few_tensor_cores(case: Case) -> Verdict:
 
 @rule("P3", "double-precision", Family.PRECISION, needs.gpu_work, needs.kernels)
 def double_precision(case: Case) -> Verdict:
-    """Kernels compute in double precision or with complex numbers."""
-    names = case.kernels["name"].cast(pl.String)
-    wide = case.kernels.filter(
-        (names.str.contains(_DOUBLE) | names.str.contains(_COMPLEX)) & ~names.str.contains("(?i)gcgemm|fft")
-    )
+    """Kernels compute in double precision."""
+    wide = case.kernels.filter(pl.col("name").cast(pl.String).str.contains(_DOUBLE))
     taken, share = case.total_and_share(wide)
     numbers = {"time_ns": taken, "time_pct": share}
     if share <= case.limit("P3", "time_pct"):
-        return Clean(f"double-precision and complex kernels take {percent(share)} of GPU time", numbers)
+        return Clean(f"double-precision kernels take {percent(share)} of GPU time", numbers)
     return Found(
-        f"Double-precision or complex kernels take {percent(share)} of GPU time, mostly {label(wide['name'][0])}.",
+        f"Double-precision kernels take {percent(share)} of GPU time, mostly {label(wide['name'][0])}.",
         "If float64 is not intended, find the NumPy array or Python float that it comes from, and cast there."
         if case.framework
-        else "If double precision is not needed, compute in float; check for literals without f, as 0.5.",
+        else "If double precision is not needed, compute in float; check for literals without f, such as 0.5.",
         numbers,
         taken // 2,
         "half of that time: single precision is at least twice as fast",
@@ -329,8 +329,8 @@ def below_roof(case: Case) -> Verdict:
     iterations = case.iterations.height
     each = f", {duration(saved / iterations)} an iteration" if iterations > 1 else ""
     return Found(
-        f"At 70% of the roof, ops would take {duration(saved)} less GPU time{each}; most: {label(first['op'])} at "
-        f"{percent(first['roof_pct'])} of the roof ({first['bound']}-bound).",
+        f"At 70% of the roof, ops would take {duration(saved)} less GPU time{each}. The largest part is "
+        f"{label(first['op'])}, at {percent(first['roof_pct'])} of the roof ({first['bound']}-bound).",
         "Improve the ops that save most: shapes that are multiples of 64, other layouts, types or libraries. Fuse "
         "those bound by memory.",
         numbers,

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
 
+DEVICE_COPIES: Final = r"(?i)[DPA]to[DPA]|device.*device|peer"
+"""Names of copies within or between devices."""
+
+
 def _overlap(case: Case) -> str:
     """Return how to overlap copies with kernels, without what the program already does."""
     pinned = "" if case.in_use.pinned_memory else " from pinned memory"
@@ -55,6 +59,8 @@ def copies_dominate(case: Case) -> Verdict:
     numbers = {"copy_ns": copying, "kernel_ns": kernels, "copy_pct": share, "kernel_per_copy": ratio}
     if not copying:
         return Clean("there are no copies", numbers)
+    if not kernels and not case.is_table_cut:
+        return CannotTell("no kernels are recorded to compare the copies with")
     # A printed table can leave out kernels, but not the share of copies.
     many_kernels = ratio is None or case.is_table_cut or ratio >= case.limit("T1", "kernel_per_copy")
     if share <= case.limit("T1", "copy_pct") and many_kernels:
@@ -79,6 +85,8 @@ def copies_dominate(case: Case) -> Verdict:
 
 def _copy_less(case: Case, first: Mapping[str, Any]) -> str:
     """Return advice about copies that take much time: small ones are too many, large ones are slow."""
+    if re.search(DEVICE_COPIES, str(first["name"])):
+        return _copy_less_between(case)
     pinned = "" if case.in_use.pinned_memory else " from pinned memory"
     if first["calls"] and first["total_ns"] / first["calls"] < case.limit("T1", "short_ns"):
         return f"Keep data on the device. Copy less often, and more at a time{pinned and f',{pinned}'}."
@@ -180,7 +188,7 @@ def no_two_way_copies(case: Case) -> Verdict:
 def peer_copies(case: Case) -> Verdict:
     """Copies within or between devices take much time."""
     copies = copies_by_name(case)
-    between = copies.filter(copies["name"].cast(pl.String).str.contains(r"(?i)[DPA]to[DPA]|device.*device|peer"))
+    between = copies.filter(copies["name"].cast(pl.String).str.contains(DEVICE_COPIES))
     taken, share = case.total_and_share(between)
     numbers = {"copy_ns": taken, "copy_pct": share}
     if share <= case.limit("T12", "copy_pct"):
@@ -189,19 +197,22 @@ def peer_copies(case: Case) -> Verdict:
     return Found(
         f"Device-to-device copies take {percent(share)} of GPU time, mostly {label(first['name'])}"
         + (f" in {plural(first['calls'], 'copy', 'copies')}." if first["calls"] else "."),
-        " ".join(
-            (
-                "Avoid .clone() and .contiguous() where a view works."
-                if case.is_torch
-                else "Keep data where it is, or use it in place.",
-                "Check the path between GPUs (nvidia-smi topo -m)." * (case.facts.height > 1),
-            )
-        ).strip(),
+        _copy_less_between(case),
         numbers,
         taken,
         "all of these copies",
         *evidence_by_name(between, "calls", "total_ns", "line"),
     )
+
+
+def _copy_less_between(case: Case) -> str:
+    """Return advice about copies within or between devices."""
+    first = (
+        "Avoid .clone() and .contiguous() where a view works."
+        if case.is_torch
+        else "Keep data where it is, or use it in place."
+    )
+    return f"{first} Check the path between GPUs (nvidia-smi topo -m)." if case.facts.height > 1 else first
 
 
 HOST_COPIES: Final = ("HtoD", "DtoH")
