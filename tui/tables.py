@@ -385,9 +385,9 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     """Return a frame to export or to query.
 
     Args:
-        profile: The profile.
+        profile: What was read.
         name: One of `EXPORTED`.
-        gpu: The user's name of the GPU.
+        gpu: The name of the GPU, as the user gives it.
     """
     return profile[name] if name in MODEL_FRAMES else table(name).exported_rows(profile, gpu=gpu)
 

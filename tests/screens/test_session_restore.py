@@ -155,7 +155,7 @@ async def test_resume_on_the_command_line_does_so_at_once() -> None:
         assert not offered(pilot)
         assert pane(pilot).state.filter == "gemm"
     async with opened("gpt_summary.nvprof.log", resume=True) as pilot:
-        assert said(pilot) == "Nothing is kept for this file yet."
+        assert said(pilot) == "Nothing is saved for this file yet."
 
 
 async def test_iterations_session_and_other_views_are_restored() -> None:
@@ -225,8 +225,8 @@ async def test_a_view_a_session_and_iterations_that_are_gone_are_said(state_dire
     assert workspace.save(known, where) == ""
     async with opened(CAFFE) as pilot:
         await press(pilot, "apostrophe")
-        assert "No session 7 any more: showing all" in said(pilot)
-        assert "No view tea-leaves any more." in said(pilot)
+        assert "Session 7 no longer exists: showing all" in said(pilot)
+        assert "View tea-leaves no longer exists." in said(pilot)
         assert "showing all iterations" in said(pilot)
         assert app_of(pilot).profile_session.session is None
         assert not app_of(pilot).profile_session.aggregation.is_part

@@ -442,7 +442,7 @@ class ProftuiApp(App[None]):
         if whole is None:
             return
         if whole["sessions"].height == 1:
-            self.say("This input holds one session.")
+            self.say("This profile has only one session.")
             return
 
         def chosen(session: str | None) -> None:

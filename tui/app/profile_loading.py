@@ -268,7 +268,7 @@ class ProfileLoading:
         self._cache_later(opened)
         news = [] if is_first or follows_up else ["File read again."]
         if self._session.session is not None and self._session.session >= profile["sessions"].height:
-            news.append(f"No session {self._session.session} any more: showing all.")
+            news.append(f"Session {self._session.session} no longer exists: showing all.")
             self._session.session = None
         self._session.take(profile, opened.shown if is_first else None)
         self._navigator.availability = opened.availability

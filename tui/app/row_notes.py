@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tui.widgets.table.model import Key, Row
     from tui.widgets.table.pane import TablePane
 
-WITHOUT_NOTES: Final = {"sql": "Rows of a query have no notes: write the note on the row in its own view."}
+WITHOUT_NOTES: Final = {"sql": "Query results have no notes: write the note in the row's own view."}
 """Views whose rows cannot have notes, with the reason."""
 
 SPOT: Final = ""

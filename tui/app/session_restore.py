@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SAVE_EVERY_S: Final = 20.0
 """The session is saved this often, in case the connection breaks."""
-NO_FILE: Final = "Standard input cannot be opened again: nothing is kept for it."
+NO_FILE: Final = "Standard input cannot be reopened: nothing is saved for it."
 CHANGED: Final = "The file has changed"
 
 
@@ -114,7 +114,7 @@ class SessionRestore:
         if self.files is None:
             self._say(NO_FILE, severity="warning")
         elif self._session.whole_profile is not None and self.left is None:
-            self._say("Nothing is kept for this file yet.")
+            self._say("Nothing is saved for this file yet.")
         elif self._session.whole_profile is not None and self.left is not None:
             lost = [f"{CHANGED}."] if self.left.stamp != self.files.stamp else []
             lost += self._choose_as_left(self.left)
@@ -130,7 +130,7 @@ class SessionRestore:
         lost: list[str] = []
         session = left.session if self._options.session is None else self._options.session
         if session is not None and session >= self._session.whole_profile["sessions"].height:
-            lost.append(f"No session {session} any more: showing all.")
+            lost.append(f"Session {session} no longer exists: showing all.")
             session = None
         wanted = left.aggregation if self._options.aggregation == Aggregation() else self._options.aggregation
         if (session, wanted) != (self._session.session, self._session.aggregation):
@@ -147,7 +147,7 @@ class SessionRestore:
         there = {known.name for known in VIEWS if known.screen}
         for saved in left.places:
             if saved.view not in there:
-                lost.append(f"No view {saved.view} any more.")
+                lost.append(f"View {saved.view} no longer exists.")
             elif (reason := self._navigator.availability.get(saved.view, "ok")) != "ok":
                 lost.append(f"{view(saved.view).title}: {reason}")
             else:

@@ -62,7 +62,7 @@ def table_report(profile: Profile, options: argparse.Namespace, style: Style, no
     """Return one table of a view.
 
     Args:
-        profile: The profile.
+        profile: What was read.
         options: The arguments of `report`.
         style: How text is written.
         notes: The user's notes, where these are the view.
@@ -212,7 +212,7 @@ def table_document(
 
     Args:
         name: The schema.
-        profile: The profile.
+        profile: What was read.
         options: The bounds among them.
         selected: The table.
         view: The view or frame that it is.

@@ -117,7 +117,7 @@ TABLES: Final = (
         "F",
         "filter_column",
         "filter column",
-        "Filter by this column, in addition to the present filter; yes/no columns take 1, 0 and ?.",
+        "Add this column to the filter; yes/no columns take 1, 0 and ?.",
         T,
         FIND,
         at_once=True,

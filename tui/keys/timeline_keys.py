@@ -70,7 +70,7 @@ TIMELINE: Final = (
         shown_keys="+ =",
     ),
     Action("timeline.zoom-out", "underscore", "zoom_out", "zoom out", "Zoom out.", Z, GO, footer=6, shown_keys="_"),
-    Action("timeline.fit", "z", "fit", "fit", "Fit the whole time.", Z, GO, footer=7),
+    Action("timeline.fit", "z", "fit", "fit", "Fit the whole timeline.", Z, GO, footer=7),
     Action(
         "timeline.zoom-to",
         "Z",
@@ -144,7 +144,7 @@ TIMELINE: Final = (
         "P",
         "show_path",
         "critical path",
-        "Underline what is on the critical path of the iterations, or no longer.",
+        "Underline the critical path of the iterations; again: stop.",
         Z,
         FIND,
         footer=10,

@@ -16,7 +16,7 @@ EVERYWHERE: Final = (
         "J",
         "jump",
         "jump",
-        "Put a letter on every panel and table; that letter goes there.",
+        "Label every panel and table with a letter; type it to go there.",
         A,
         MOVE,
     ),
@@ -255,17 +255,17 @@ VIEWS: Final = (
         "j,down",
         "level(1)",
         "into",
-        "Go to the largest node inside.",
+        "Go to the largest child node.",
         Scope.FLAME,
         MOVE,
         shown_keys="j down",
     ),
-    Action("flame.up", "k,up", "level(-1)", "out", "Go to the node around.", Scope.FLAME, MOVE, shown_keys="k up"),
+    Action("flame.up", "k,up", "level(-1)", "out", "Go to the parent node.", Scope.FLAME, MOVE, shown_keys="k up"),
     Action(
         "flame.right", "l,right", "beside(1)", "right", "Go to the next node.", Scope.FLAME, MOVE, shown_keys="l right"
     ),
     Action(
-        "flame.left", "h,left", "beside(-1)", "left", "Go to the node before.", Scope.FLAME, MOVE, shown_keys="h left"
+        "flame.left", "h,left", "beside(-1)", "left", "Go to the previous node.", Scope.FLAME, MOVE, shown_keys="h left"
     ),
     Action(
         "flame.zoom",
@@ -309,7 +309,7 @@ VIEWS: Final = (
         "comma",
         "screen.previous_grouping",
         "group back",
-        "Group by the attribute before.",
+        "Group by the previous attribute.",
         Scope.FLAME,
         FIND,
         shown_keys=",",
@@ -341,7 +341,7 @@ VIEWS: Final = (
         "c",
         "screen.color_growth",
         "growth",
-        "Color growth against the comparison, or kinds of work.",
+        "Color by change against the baseline, or by kind of work.",
         Scope.FLAME,
         FIND,
         footer=7,

@@ -398,7 +398,7 @@ class DecoderProcess:
         self._task: DecodeTask | None = task
 
     def decode(self, data: bytes | FileRange) -> PackedBatch | None:
-        """Return the packed result for a text or a part of a file, as `PackingDecoder.decode`.
+        """Like `PackingDecoder.decode`, for a text or a part of a file.
 
         Raises:
             WorkerLostError: The process has ended or failed.

@@ -262,9 +262,9 @@ def sql_tables(profile: Profile, notes: Callable[[], pl.DataFrame], *, gpu: str 
     """Return every frame as a table for SQL, computed when it is named.
 
     Args:
-        profile: The profile.
+        profile: What was read.
         notes: Gives the notes on its rows as they are now: `tui.analysis.notes_table.notes_frame`.
-        gpu: The user's name of the GPU.
+        gpu: The name of the GPU, as the user gives it.
     """
     recorded = {name: profile[name] for name in MODEL_FRAMES}
     return SqlTables(recorded, COMPUTED, lambda name: frame(profile, name, gpu=gpu), {"notes": notes}, _frame_columns)
