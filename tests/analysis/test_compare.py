@@ -22,9 +22,16 @@ from tui.analysis.compare.changes import (
     changed_op_types,
     changed_ops,
     kernel_family,
+    largest_changes,
     op_family,
 )
-from tui.analysis.compare.headline import Figure, headline, judge, verdict_sentence
+from tui.analysis.compare.headline import (
+    Figure,
+    busy_and_idle_sentence,
+    headline,
+    judge,
+    verdict_sentence,
+)
 from tui.analysis.compare.sides import sides
 from tui.analysis.iterations.iteration_table import iterations
 from tui.model.columns import ColumnKind
@@ -366,6 +373,15 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
         "REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37% "
         "(idle 1.62 ms to 26.4 ms): now launch-bound."
     )
+    assert busy_and_idle_sentence(headline(compared)) == (
+        "Average iteration +9.08 ms: GPU busy -15.7 ms, GPU idle +24.8 ms."
+    )
+    types, by_kernel = largest_changes(compared)
+    assert (types.title, types.longer.height, types.shorter.height) == ("Op types", 8, 13)
+    assert types.longer.row(0) == ("copy", "", pytest.approx(1_067_937.2, abs=0.1), pytest.approx(3.3796, abs=0.0001))
+    assert types.shorter["name"].to_list()[:2] == ["convolution backward", "batch norm backward"]
+    assert types.longer["share_pct"].sum() + types.shorter["share_pct"].sum() == pytest.approx(-49.763, abs=0.001)
+    assert (by_kernel.title, by_kernel.longer.height, by_kernel.shorter.height) == ("Kernels", 75, 73)
     text = Diff(compared, than_pct=5.0).verdict()
     assert "GPU idle 1.62 ms to 26.4 ms per iteration: GPU work shrank, the time was lost between kernels" in text
     assert not any("grew most" in line for line in text)
@@ -384,6 +400,13 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     unchanged = judge(headline(same), 5.0)
     assert unchanged is not None
     assert unchanged.outcome == "NO CHANGE"
+
+
+def test_a_comparison_with_itself_has_no_largest_changes() -> None:
+    run = load_one(recording_file("resnet50_amp.pt.trace.json.gz"))
+    same = sides(run, run, ("amp", "amp"))
+    assert largest_changes(same) == ()
+    assert busy_and_idle_sentence(headline(same)) == "Average iteration 0 ns: GPU busy 0 ns, GPU idle 0 ns."
 
 
 def test_times_that_are_not_judged_are_named_where_they_are_longer_too() -> None:

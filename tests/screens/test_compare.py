@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 from textual.widgets import Input, OptionList
 
@@ -14,11 +15,11 @@ from tests.idle import Hold
 from tests.screens.opening import QUICK, app_of, assert_at_sizes, opened, press, sample, settled, until
 from tests.screens.test_notes import write
 from tests.snapshots import screen_text
-from tui.analysis.compare.changes import CHANGED_OPS
+from tui.analysis.compare.changes import CHANGED_OPS, LargestChanges
 from tui.app.comparison import HOW, check_form
 from tui.cli.main import main
 from tui.model.errors import CommandError
-from tui.screens.compare import PARTS, CompareDialog, CompareScreen
+from tui.screens.compare import PARTS, CompareDialog, CompareScreen, Explanation
 from tui.screens.help import HelpScreen
 from tui.widgets.table.pane import TablePane
 
@@ -70,6 +71,42 @@ async def test_of_two_sessions_enter_alone_compares_the_first_with_the_second() 
         compared = app_of(pilot).comparison.sides
         assert compared is not None
         assert (compared.a.label, compared.b.label) == (TRACE, LOG)
+
+
+async def test_what_changed_most_is_shown_as_far_as_there_is_room() -> None:
+    sentence = "Average iteration +24.9 ms: GPU busy -8.61 µs, GPU idle +25 ms."
+    for size, has_room in (((80, 24), False), ((120, 40), True)):
+        async with opened(TRACE, size=size, view=QUICK) as pilot:
+            app_of(pilot).run_line(":compare iterations 3 7")
+            await shown(pilot)
+            text = screen_text(pilot.app)
+            assert (sentence in text) is has_room
+            assert ("No op type or kernel changed by 0.1% or more of the baseline's GPU time." in text) is has_room
+            assert "took more" not in text
+
+
+def test_an_explanation_takes_no_more_than_its_room() -> None:
+    def rows(sign: int, count: int) -> pl.DataFrame:
+        texts = [(f"{'more' if sign > 0 else 'less'} {place}", "", sign * 1e6, sign * 2.0) for place in range(count)]
+        schema = {"name": pl.String, "change": pl.String, "delta_ns": pl.Float64, "share_pct": pl.Float64}
+        return pl.DataFrame(texts, schema=schema, orient="row")
+
+    tables = (LargestChanges("Op types", rows(1, 9), rows(-1, 1)), LargestChanges("Kernels", rows(1, 2), rows(-1, 0)))
+    explained = Explanation("Span +8 ms.", tables)
+    assert [line.plain.rstrip() for line in explained.lines(63, 13)] == [
+        "",
+        "Span +8 ms.  %: share of the baseline's GPU time",
+        "",
+        "Op types: 9 took more, +9 ms     Op types: 1 took less, -1 ms",
+        "    +1 ms    +2.0%  more 0           -1 ms    -2.0%  less 0",
+        "    +1 ms    +2.0%  more 1",
+        "    +1 ms    +2.0%  more 2",
+        "",
+        "Kernels: 2 took more, +2 ms      Kernels: 0 took less",
+        "    +1 ms    +2.0%  more 0",
+        "    +1 ms    +2.0%  more 1",
+    ]
+    assert [len(explained.lines(63, room)) for room in (5, 6, 7, 11, 12, 40)] == [0, 6, 7, 10, 11, 17]
 
 
 async def test_the_question_says_what_will_be_before_and_what_now() -> None:

@@ -3,35 +3,47 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
 from textual import on, work
 from textual.content import Content
 from textual.suggester import Suggester
+from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.analysis.compare.changes import (
     CHANGED_FINDINGS,
+    CHANGED_KERNELS,
     CHANGED_OPS,
     HOW_SIMILAR,
+    MIN_SHARE_PCT,
     CompareOptions,
     CompareTable,
+    LargestChanges,
+    largest_changes,
     memory_sentence,
     ops_compared_separately,
 )
 from tui.analysis.compare.changes import PARTS as TABLES
-from tui.analysis.compare.headline import HEADLINE, headline, headline_rows, verdict_sentence
+from tui.analysis.compare.headline import (
+    HEADLINE,
+    busy_and_idle_sentence,
+    headline,
+    headline_rows,
+    verdict_sentence,
+)
 from tui.analysis.sessions import session_times
-from tui.fmt import NULL, brief_duration
+from tui.fmt import NULL, brief_duration, brief_percent, signed
 from tui.keys import Scope, bindings_for
+from tui.labels import distinct_labels, distinct_symbols
 from tui.options import expand_user_path
 from tui.screens.base import ViewScreen
 from tui.screens.table_screen import WholeText
 from tui.text import plain
-from tui.text_width import cell_width
+from tui.text_width import cell_width, pad
 from tui.widgets.dialogs.base import Dialog, MenuLines
 from tui.widgets.header_footer import TabBar
 from tui.widgets.input_bars import PlainLine
@@ -39,11 +51,11 @@ from tui.widgets.panel import HeadLines, sentence_lines
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
-    from textual.widget import Widget
+    from textual.geometry import Size
 
     from tui.analysis.compare.sides import Sides
     from tui.model.history import Place
@@ -167,6 +179,104 @@ def _in_lines(texts: Iterable[str], width: int, gap: str) -> list[str]:
     return [line] if cell_width(plain(line)) <= width else known
 
 
+VALUE_CELLS, SHARE_CELLS, COLUMN_GAP = 9, 9, 3
+"""Cells of a change and of its share, and between what took longer and what took less."""
+SHARE_NOTE: Final = "%: share of the baseline's GPU time"
+NO_CHANGES: Final = f"No op type or kernel changed by {MIN_SHARE_PCT}% or more of the baseline's GPU time."
+MIN_CHANGES: Final = 2
+"""The fewest rows of a table of changes that are worth a heading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What explains the change of the whole."""
+
+    sentence: str
+    """Busy and idle time; empty where unknown."""
+    tables: tuple[LargestChanges, ...]
+
+    def lines(self, width: int, room: int) -> list[Content]:
+        """Return the largest changes, what took more beside what took less, as far as there is room."""
+        lines = [
+            Content(),
+            Content.assemble((f"{self.sentence}  ".lstrip(), "bold"), (SHARE_NOTE, "$text-muted")),
+            Content(),
+        ]
+        tables = self.tables
+        if not tables and self.sentence and room > MIN_CHANGES:
+            return [Content(), Content.styled(self.sentence, "bold"), Content.styled(NO_CHANGES, "$text-muted")]
+        while tables and (room - len(lines) + 1) // len(tables) - 2 < MIN_CHANGES:
+            tables = tables[:-1]
+        if not tables:
+            return []
+        for place, table in enumerate(tables):
+            # A heading for each, and a blank line between them.
+            share = (room - len(lines) + (place == 0)) // (len(tables) - place) - 2
+            lines += [*([Content()] if place else []), *_change_lines(table, width, share)]
+        return lines
+
+
+def _change_lines(table: LargestChanges, width: int, rows: int) -> list[Content]:
+    """Return a heading, then rows in two columns."""
+    cells = (width - COLUMN_GAP) // 2
+    columns = []
+    sides = zip((table.longer, table.shorter), table.listed, (("more", "$error"), ("less", "$success")), strict=True)
+    for every, listed, (did, style) in sides:
+        total_ns = float(every["delta_ns"].sum())
+        total = f", {signed(brief_duration(total_ns), total_ns)}" if every.height else ""
+        heading = f"{table.title}: {every.height:,} took {did}{total}"
+        column = [Content.styled(pad(heading, cells), "$text-muted")]
+        first = listed.head(rows)
+        named = distinct_symbols if table.title == CHANGED_KERNELS.title else distinct_labels
+        labels = named([plain(name) for name in first["name"]], max(1, cells - VALUE_CELLS - SHARE_CELLS - 2))
+        for name, _, delta, share in first.iter_rows():
+            value = pad(signed(brief_duration(delta), delta), VALUE_CELLS, right=True)
+            pct = "" if share is None else signed(brief_percent(share), share)
+            words = f"{pad(pct, SHARE_CELLS, right=True)}  {labels[plain(name)]}"
+            column.append(Content.assemble((value, style), pad(words, cells - VALUE_CELLS)))
+        columns.append(column)
+    height = max(len(column) for column in columns)
+    empty = Content(" " * cells)
+    longer, shorter = (column + [empty] * (height - len(column)) for column in columns)
+    return [Content.assemble(one, " " * COLUMN_GAP, other) for one, other in zip(longer, shorter, strict=True)]
+
+
+class LargestChangesText(Widget):
+    """The explanation below the figures, in the lines that they leave."""
+
+    DEFAULT_CSS = """
+    LargestChangesText { height: auto; padding: 0 1; }
+    """
+
+    _lines_above: Callable[[int], int]
+    _explanation: Explanation | None = None
+
+    def explain(self, explanation: Explanation | None, lines_above: Callable[[int], int]) -> None:
+        """Show another explanation.
+
+        Args:
+            explanation: None: none.
+            lines_above: How many lines are above it at a width.
+        """
+        self._explanation, self._lines_above = explanation, lines_above
+        self.display = explanation is not None
+        self.refresh(layout=True)
+
+    def _lines(self, width: int, container: Size) -> list[Content]:
+        if self._explanation is None:
+            return []
+        return self._explanation.lines(width, container.height - self._lines_above(width))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return the number of lines that there is room for."""
+        return len(self._lines(width, container))
+
+    def render(self) -> Content:
+        """The lines."""
+        assert isinstance(self.parent, Widget), "it is mounted"
+        return Content("\n").join(self._lines(self.content_size.width, self.parent.content_size))
+
+
 class CompareScreen(ViewScreen):
     """Shows one table of the two sides at a time."""
 
@@ -187,6 +297,8 @@ class CompareScreen(ViewScreen):
         self._of: Sides | None = None
         self._sentence = ""
         """A sentence on what changed; empty until it is known."""
+        self._explanation: Explanation | None = None
+        """What explains the summary; None until it is known."""
 
     def compose_body(self) -> Iterable[Widget]:
         """Yield the parts, the sides, and the table."""
@@ -194,6 +306,7 @@ class CompareScreen(ViewScreen):
         yield HeadLines(id="head")
         for part in PARTS:
             yield TablePane(part.spec, id=part.spec.name)
+        yield LargestChangesText(id="explanation")
         yield WholeText()
 
     def populate(self) -> None:
@@ -202,7 +315,7 @@ class CompareScreen(ViewScreen):
         sides = self.explorer.comparison.sides
         if sides is not self._of:
             self._of = sides
-            self._sentence = ""
+            self._sentence, self._explanation = "", None
             self._made.clear()
         self._show_part()
 
@@ -245,21 +358,38 @@ class CompareScreen(ViewScreen):
             pane.show(pl.DataFrame(), empty=NOTHING if self._of is None else WORKING, is_loading=self._of is not None)
         else:
             pane.show(made, empty=NO_ROWS)
+        explanation = self._explanation if part.spec is HEADLINE and made is not None else None
+        self.query_one(LargestChangesText).explain(explanation, lambda width: self._lines_of_summary(pane, width))
         if self._of is not None and made is None:
             self._make(self._of, self._place, self._tolerant)
         pane.focus_table()
         self.show_crumbs()
+
+    def _lines_of_summary(self, pane: TablePane, width: int) -> int:
+        """Return the lines of the tabs, the head and the figures."""
+        return 1 + len(self._head(width)) + (pane.lines_of_use or 0)
 
     @work(thread=True, exclusive=True, group="compare", description="compare")
     def _make(self, sides: Sides, place: int, tolerant: bool) -> None:
         gpu = self.explorer.options.gpu
         rows = PARTS[place].rows(sides, CompareOptions(tolerant, gpu))
         sentence = self._sentence or memory_sentence(sides) or verdict_sentence(sides, headline(sides), gpu=gpu)
-        self.app.call_from_thread(self._take, sides, place, tolerant, rows, sentence)
+        explanation = self._explanation
+        if explanation is None and PARTS[place].spec is HEADLINE:
+            explanation = Explanation(busy_and_idle_sentence(headline(sides)), largest_changes(sides))
+        self.app.call_from_thread(self._take, sides, place, tolerant, rows, sentence, explanation)
 
-    def _take(self, sides: Sides, place: int, tolerant: bool, rows: pl.DataFrame, sentence: str) -> None:
+    def _take(
+        self,
+        sides: Sides,
+        place: int,
+        tolerant: bool,
+        rows: pl.DataFrame,
+        sentence: str,
+        explanation: Explanation | None,
+    ) -> None:
         if self.is_attached and sides is self._of:
-            self._sentence = sentence
+            self._sentence, self._explanation = sentence, explanation
             self._made[place, tolerant] = rows
             if (place, tolerant) == (self._place, self._tolerant):
                 self._show_part()

@@ -399,6 +399,41 @@ def _match_names(
     return pl.concat([rest, summed.rename({"rest": name}).select(rest.columns)])
 
 
+MIN_SHARE_PCT: Final = 0.1
+"""Smaller changes, as a share of the baseline's GPU time, explain nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LargestChanges:
+    """What grew and what shrank of one table, the largest first."""
+
+    title: str
+    longer: pl.DataFrame
+    """Rows of `changes` with name and share_pct: the change as a share of the baseline's GPU time."""
+    shorter: pl.DataFrame
+    """Likewise."""
+
+    @property
+    def listed(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The rows of both with at least `MIN_SHARE_PCT`, and those of unknown share."""
+        large = pl.col("share_pct").is_null() | (pl.col("share_pct").abs() >= MIN_SHARE_PCT)
+        return self.longer.filter(large), self.shorter.filter(large)
+
+
+def largest_changes(sides: Sides) -> tuple[LargestChanges, ...]:
+    """Return what changed in GPU time by op type and by kernel; without tables that would list nothing."""
+    kernel_rows = changed_kernels(sides)
+    baseline_ns = kernel_rows["a_total_ns"].sum() or None
+    found = []
+    for spec, rows in ((CHANGED_OP_TYPES, changed_op_types(sides)), (CHANGED_KERNELS, kernel_rows)):
+        share = (100 * pl.col("delta_ns") / pl.lit(baseline_ns, pl.Float64)).alias("share_pct")
+        known = rows.select(pl.col(spec.pinned).cast(pl.String).alias("name"), "change", "delta_ns", share)
+        changed = LargestChanges(spec.title, known.filter(pl.col("delta_ns") > 0), known.filter(pl.col("delta_ns") < 0))
+        if any(listed.height for listed in changed.listed):
+            found.append(changed)
+    return tuple(found)
+
+
 _SIDES: Final = ("baseline", "candidate")
 
 CHANGED_FINDINGS: Final = TableSpec(

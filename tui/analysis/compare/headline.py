@@ -529,6 +529,21 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
     return f"{sentence} {', '.join(parts)}{_limit(sides, gpu) if what != 'NO CHANGE' else ''}."
 
 
+def busy_and_idle_sentence(figures: Iterable[Figure]) -> str:
+    """Return how much of a longer or shorter iteration, or run, is GPU work and how much is idle time.
+
+    Such as ``Average iteration +9.08 ms: GPU busy -15.7 ms, GPU idle +24.8 ms.`` Empty where either is unknown.
+    """
+    by_name = {figure.name: figure for figure in figures}
+    whole = by_name.get("avg_iteration_ns") or by_name.get("span_ns")
+    idle = by_name.get("idle_ns")
+    if whole is None or whole.delta is None or idle is None or idle.delta is None:
+        return ""
+    parts = {whole.label: whole.delta, "GPU busy": whole.delta - idle.delta, idle.label: idle.delta}
+    words = [f"{label} {signed(duration(delta), delta)}" for label, delta in parts.items()]
+    return f"{words[0]}: {', '.join(words[1:])}."
+
+
 def _limit(sides: Sides, gpu: str | None) -> str:
     """Return what limits the candidate but not the baseline, as the end of a sentence; empty if nothing does."""
     baseline, candidate = (_first_cause(side, gpu) for side in (sides.a, sides.b))

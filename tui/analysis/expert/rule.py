@@ -310,6 +310,7 @@ class Cause(StrEnum):
     LAYOUT = "data layout"
     FUSION = "unfused kernels"
     HOT_KERNEL = "hot kernel"
+    ROOF = "ops below roof"
     GPUS = "unused GPUs"
     ITERATIONS = "uneven iterations"
     MEMORY = "GPU memory"
@@ -331,6 +332,7 @@ _RULES_BY_CAUSE: Final = {
     Cause.LAYOUT: "P4 P15",
     Cause.FUSION: "P7 P8",
     Cause.HOT_KERNEL: "P10 L10",
+    Cause.ROOF: "P14",
     Cause.GPUS: "U4 U5",
     Cause.ITERATIONS: "I1 I2 I3 I4",
     Cause.MEMORY: "I7 I8 I9",
