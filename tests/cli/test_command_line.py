@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,8 +13,11 @@ import pytest
 
 from tests.cli.running import TRACE, run
 from tui import __version__
+from tui.cli import explore, headless
 from tui.cli.arguments import COMMANDS
+from tui.cli.crash import report_crash
 from tui.cli.main import main
+from tui.model.errors import ProftuiError
 
 
 def test_version_and_help(capfd: pytest.CaptureFixture[str]) -> None:
@@ -78,6 +84,35 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         ),
         (["diff", "--baseline", "x", "LOG", "--sort", "name"], "proftui: --filter, --sort and --columns do not apply"),
         (["baseline", "save", "x", "a.log"], "proftui: a.log: no such file\n"),
+        (
+            ["report", "LOG", "--across", "kind"],
+            "proftui: --across needs --values\n         for example: --values kind --across device\n",
+        ),
+        (
+            ["report", "LOG", "--max-bytes", "10000"],
+            "proftui: --max-bytes does not apply to text\n         --format json, or --limit\n",
+        ),
+        (
+            ["export", "LOG", "--frame", "kernels", "--from", "1ms"],
+            "proftui: --from and --to do not apply to tables\n         --filter 'start>1ms', or --format chrome\n",
+        ),
+        (
+            ["export", "LOG", "--frame", "kernels", "--format", "chrome"],
+            "proftui: chrome holds the whole trace\n         without --frame\n",
+        ),
+        (
+            ["diff", "LOG", "LOG", "--frame", "kernels", "--format", "text"],
+            "proftui: text covers the whole comparison\n         without --frame, or --format csv\n",
+        ),
+        (
+            ["diff", "LOG", "LOG", "--format", "json", "-o", "x"],
+            "proftui: -o writes one table, not the whole comparison as json\n         --frame names it; or: > PATH\n",
+        ),
+        (
+            ["diff", "--baseline", "x", "LOG", "--format", "csv"],
+            "proftui: --baseline prints text, markdown or json\n         without --frame and -o\n",
+        ),
+        (["mcp", "no/such"], "proftui: no/such: no such folder\n"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_and_status_2(
@@ -154,3 +189,110 @@ def test_every_command_explains_itself(command: str, capfd: pytest.CaptureFixtur
         main([command, "--help"])
     assert end.value.code == 0
     assert capfd.readouterr().out.startswith(f"usage: proftui {command} ")
+
+
+class Panic(BaseException):
+    """Stands for a panic of a Rust library, which is no plain error."""
+
+
+Panic.__name__ = "PanicException"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (OSError(errno.ENOSPC, "No space left on device"), 2, "proftui: standard output: No space left on device\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "run.log"), 2, "proftui: run.log: Permission denied\n"),
+        (
+            OSError(errno.EMFILE, "Too many open files"),
+            2,
+            "proftui: too many files are open\n         allow more: ulimit -n 1024\n",
+        ),
+        (
+            OSError(errno.ENOMEM, "Cannot allocate memory"),
+            2,
+            "proftui: not enough memory: close other programs, or open a dataset written by proftui convert\n",
+        ),
+        (
+            MemoryError("Unable to allocate 7.63 MiB for an array with shape (1000000,)"),
+            2,
+            "proftui: not enough memory (for 7.63 MiB more): close other programs, or open a dataset written by "
+            "proftui convert\n",
+        ),
+        (OSError(errno.EIO, "I/O error"), 70, "proftui: internal error: OSError: [Errno 5] I/O error; report: "),
+        (ValueError("odd"), 70, "proftui: internal error: ValueError: odd; report: "),
+        (Panic("index"), 70, "proftui: internal error: PanicException: index; report: "),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
+)
+def test_each_kind_of_error_has_its_status_and_one_message(
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    status: int,
+    message: str,
+) -> None:
+    def fails(_options: object) -> int:
+        raise error
+
+    monkeypatch.setattr(headless, "report", fails)
+    found, out, err = run(capfd, "report", "run.log")
+    assert (found, out) == (status, "")
+    assert err == message if status != 70 else err.startswith(message)
+
+
+def test_what_ends_the_interpreter_is_no_error_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_options: object) -> int:
+        raise SystemExit(3)
+
+    monkeypatch.setattr(headless, "report", fails)
+    with pytest.raises(SystemExit) as end:
+        main(["report", "run.log"])
+    assert end.value.code == 3
+
+
+def test_a_closed_standard_output_is_said(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    assert main(["formats"]) == 2
+    sys.stdout.close()
+    assert capfd.readouterr().err == (
+        "proftui: standard output is closed\n         use for example: proftui report FILE > report.txt\n"
+    )
+
+
+def test_a_report_of_a_crash_without_a_place(
+    state_directory: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state_directory.mkdir()
+    (state_directory / "crashes").touch()
+    assert report_crash(ValueError(), []) == 70
+    assert capfd.readouterr().err == (
+        "proftui: internal error: ValueError; no report could be written (File exists); "
+        "the error is in an unknown place\n"
+    )
+
+
+def test_a_fault_of_the_explorer_is_told_by_its_kind(capfd: pytest.CaptureFixture[str]) -> None:
+    assert explore._report_error(ProftuiError("rules.toml: damaged", "mend it")) == 2
+    assert capfd.readouterr().err == "proftui: rules.toml: damaged\n         mend it\n"
+    assert explore._report_error(MemoryError()) == 2
+    assert capfd.readouterr().err.startswith("proftui: not enough memory: close other programs")
+    assert explore._report_error(ValueError("odd")) == 70
+    assert capfd.readouterr().err.startswith("proftui: internal error: ValueError: odd; report: ")
+
+
+def test_a_cache_that_others_can_write_to_is_not_used(capfd: pytest.CaptureFixture[str]) -> None:
+    folder = Path(os.environ["XDG_CACHE_HOME"], "proftui", "frames")
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    status, out, err = run(capfd, "cache", "list")
+    assert (status, out) == (2, "")
+    assert err == f"proftui: {folder}: not used: it is writable by other users\n         remove it\n"
+
+
+@pytest.mark.parametrize("action", ["list", "clear"])
+def test_an_empty_cache(capfd: pytest.CaptureFixture[str], action: str) -> None:
+    folder = Path(os.environ["XDG_CACHE_HOME"], "proftui", "frames")
+    words = f"0 files, 0 bytes, in {folder}" if action == "list" else f"cleared 0 files from {folder}"
+    assert run(capfd, "cache", action) == (0, "", f"proftui: {words}\n")

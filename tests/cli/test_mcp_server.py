@@ -13,8 +13,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.profiles import SAMPLES
+from tui.analysis.expert.findings import RULES
 from tui.cli import mcp_server
 from tui.model.errors import ProftuiError
+from tui.tables import ALL_REPORTS
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -84,6 +86,29 @@ async def test_an_agent_finds_the_rows_behind_a_finding(tmp_path: Path, monkeypa
         assert "no such view" in await ask(client, "table", path=LOG, view="nothing")
         assert "from 1 to 1,000,000" in await ask(client, "table", path=LOG, view="kernels", limit=10**30)
         assert "did you mean" in (await ask(client, "sql", path=LOG, query="SELECT cals FROM kernels")).lower()
+
+
+async def test_a_wrong_request_is_answered_by_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mcp.client import Client
+
+    from tests.profiles import load
+
+    monkeypatch.setattr(mcp_server, "load", lambda files, **_how: load(files))
+    log = "gpt_summary.nvprof.log"
+    async with Client(mcp_server.server([str(SAMPLES)])) as client:
+        for tool, arguments, words in (
+            ("table", {"path": log, "view": "tea"}, f"tea: no such view (views: {', '.join(ALL_REPORTS[1:-1])})"),
+            ("sql", {"path": log, "query": "SELECT 1", "limit": 0}, "limit 0: expected a number from 1 to 1,000,000"),
+            ("explain", {"path": log, "rule": "x99"}, f"x99: no such rule (rules: {', '.join(r.id for r in RULES)})"),
+            ("open", {"path": "http://host/run.log"}, "http://host/run.log: not below the folders of this server"),
+            (
+                "open",
+                {"path": "/dev/null"},
+                "/dev/null: not below the folders of this server (`profiles` lists what is there)",
+            ),
+            ("open", {"path": "a\0b"}, "a\0b: cannot be opened (embedded null byte)"),
+        ):
+            assert await ask(client, tool, **arguments) == f"Error executing tool {tool}: {words}"
 
 
 def test_links_that_lead_elsewhere_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Single GPU activities of any kind: the table below streams, copies, API calls, ranges and metrics; rows by number."""
+"""Single GPU activities of any kind, as shown below streams, copies, API calls, ranges and metrics; rows by number."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def activities_where(profile: Profile, *which: pl.Expr) -> pl.DataFrame:
     """Return the activities that meet all conditions, in time order, with the columns of the frame.
 
     Args:
-        profile: Where to look.
-        which: Conditions on the frame ``activities``; none: no rows.
+        profile: The profile.
+        *which: Conditions on the frame ``activities``; none: no rows.
     """
     if not which:
         return profile["activities"].clear()
@@ -64,7 +64,7 @@ def activity_rows(profile: Profile, activity: int) -> pl.DataFrame:
     """Return the row of ``activities`` with a number, as a frame of one row.
 
     Args:
-        profile: Where it is.
+        profile: The profile.
         activity: Its number, the column ``activity``.
 
     Raises:
@@ -91,7 +91,7 @@ def activity_row(profile: Profile, activity: int) -> dict[str, Any]:
 def with_shapes(rows: pl.DataFrame) -> pl.DataFrame:
     """Add ``grid`` and ``block`` as text, as ``(27848 1 1)``; null if the input has none.
 
-    Each distinct shape is written once, so that a million rows are cheap.
+    Each distinct shape is formatted once.
     """
     for shape in ("grid", "block"):
         axes = [f"{shape}_{axis}" for axis in "xyz"]

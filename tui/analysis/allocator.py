@@ -1,4 +1,4 @@
-"""Memory of the framework's allocator: peak, growth by iteration, and what a snapshot of it holds."""
+"""Memory of the framework's allocator: peak, growth by iteration, and the contents of a snapshot."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def allocator_iterations(
     ``number`` is that of the first event (`allocations`).
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Of which session; None: of all memories.
         place: Of the GPU or the CPU.
         device: Of which GPU.
@@ -186,7 +186,7 @@ def memory_curve(
 
 
 def iteration_starts(profile: Profile, *, session: int) -> list[tuple[int, int]]:
-    """Number and start of each iteration of a session on the clock of its CPU."""
+    """Return number and start of each iteration of a session, by the clock of its CPU."""
     steps = with_iterations(profile).steps
     if steps is None:
         return []
@@ -269,9 +269,9 @@ def memory_allocations(profile: Profile) -> pl.DataFrame:
     """Return single allocations of the sessions that have a memory snapshot, largest first.
 
     Columns: session, device, allocation (a number), address, size_bytes (as requested), allocated_event and freed_event
-    (places in the trace of the device, from 0; null: before the trace, or not by its end), start_ns, lived_ns (null
-    where the trace does not hold both ends, or has no times), lived_events (events between them), at_peak (whether it
-    was alive when most was active), call_site, stack (null of what was released without being allocated in the trace).
+    (places in the trace of the device, from 0; null: before the trace, or not by its end), start_ns, lived_ns (null if
+    the trace lacks an end, or has no times), lived_events (events between them), at_peak (whether it was allocated at
+    the peak of active memory), call_site, stack (null if the allocation is not in the trace).
     """
     events = (
         profile["memory_events"]
@@ -346,7 +346,7 @@ _COUNTS: Final = ("allocated_event", "freed_event", "lived_ns")
 
 
 def _active_blocks(profile: Profile) -> pl.DataFrame:
-    """Blocks in use at the end of the recording."""
+    """Return the blocks in use at the end of the recording."""
     blocks = profile["memory_blocks"]
     return blocks.filter(pl.col("state").cast(pl.String) != _INACTIVE).select(
         *_BY_GPU, "address", pl.coalesce("requested_bytes", "size_bytes").alias("size_bytes"), "call_site", "stack"
@@ -355,10 +355,10 @@ def _active_blocks(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile(*_FRAMES)
 def memory_peak(profile: Profile) -> pl.DataFrame:
-    """Return what was allocated when most memory was active, by the stack that allocated it, largest first.
+    """Return the memory at the peak of active memory by the stack that allocated it, largest first.
 
-    Columns: session, device, call_site, stack, size_bytes, peak_pct (of all that was alive), allocations,
-    largest_bytes. Where there is no trace it is what the allocator holds at last.
+    Columns: session, device, call_site, stack, size_bytes, peak_pct (of all memory at the peak), allocations,
+    largest_bytes. Without a trace these are the final blocks.
     """
     size = pl.col("size_bytes")
     return (
@@ -402,7 +402,7 @@ def _fragmentation() -> pl.Expr:
 
 @once_per_profile(*_FRAMES)
 def memory_devices(profile: Profile) -> pl.DataFrame:
-    """Return what the allocator holds of each GPU at the end of the recording: sums of `segments_held`."""
+    """Return the allocator's memory of each GPU at the end of the recording: sums of `segments_held`."""
     sums = ("reserved_bytes", "allocated_bytes", "active_bytes", "requested_bytes", "free_bytes", "blocks")
     return (
         segments_held(profile)

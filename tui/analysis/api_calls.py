@@ -42,7 +42,7 @@ API_INSTANCES: Final = TableSpec(
 
 @once_per_profile("api_calls", "summary")
 def api(profile: Profile) -> pl.DataFrame:
-    """CUDA API calls by name: one row per session and name, largest total first.
+    """Return CUDA API calls by name: one row per session and name, largest total first.
 
     The columns are those of `tui.analysis.kernels.kernels`; ``kind`` is api and ``uses_tensor_core`` is null.
     ``time_pct`` is the share of the session's API time, summed over all threads.
@@ -63,7 +63,7 @@ def api(profile: Profile) -> pl.DataFrame:
 
 
 def exported_api(profile: Profile) -> pl.DataFrame:
-    """`api` with the columns of the export."""
+    """Return `api` with the columns of the export."""
     return api(profile).select(KERNEL_EXPORT)
 
 
@@ -71,7 +71,7 @@ def api_instances(profile: Profile, *, session: int, name: str, which: pl.Expr |
     """Return the single calls of one API function of one session in log order; ``number`` is the row of each.
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Number of the session.
         name: The function.
         which: A further condition on the frame ``api_calls``.
@@ -111,8 +111,8 @@ def records_results(profile: Profile) -> bool:
 def api_errors(profile: Profile) -> pl.DataFrame:
     """Return calls that returned an error: one row per session, function and code, most calls first.
 
-    Columns: session, function, result (the code), result_name (what CUDA calls it; null if the number alone is
-    sure), calls, start_ns and end_ns (begin of the first, end of the last).
+    Columns: session, function, result (the code), result_name (its name in CUDA; null if only the number is known),
+    calls, start_ns and end_ns (begin of the first, end of the last).
     """
     names = {int(code): name for code, name in _codes()["names"].items()}
     return (
@@ -162,9 +162,8 @@ THREAD_FUNCTIONS: Final = TableSpec(
 def api_threads(profile: Profile) -> pl.DataFrame:
     """Return one row per session, process and thread that made calls, most time first.
 
-    Columns: session, pid, tid (null if the input does not name them), thread (both in words), calls, total_ns,
-    time_pct (share of the session's API time), functions (distinct names), max_ns, start_ns and end_ns (first start and
-    last end).
+    Columns: session, pid, tid (null if not recorded), thread (both as text), calls, total_ns, time_pct (share of the
+    session's API time), functions (distinct names), max_ns, start_ns and end_ns (first start and last end).
     """
     end = pl.col("start_ns") + pl.col("duration_ns")
     words = pl.concat_str(

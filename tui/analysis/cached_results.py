@@ -35,7 +35,7 @@ def results_to_cache(profile: Profile, shown: Profile | None) -> dict[str, pl.Da
 
     Args:
         profile: What was read, as it was read.
-        shown: The same with its iterations; None where something else than all of it is shown.
+        shown: The same with its iterations; None if only a part of it is shown.
     """
     results = iteration_table.iteration_frames(profile)
     if shown is not None and shown["ops"].height and shown.gpu is None:
@@ -77,7 +77,7 @@ def _rules() -> str:
     """Return what identifies the user's own rules: names, sizes and times of their files."""
     folder = user_file_path("")
     files: list[Path] = []
-    # The home can be that of another user: `tui.data.user_files.stamp`.
+    # The home directory can be another user's: `tui.data.user_files.stamp`.
     with suppress(PermissionError):
         files = sorted(folder.iterdir()) if folder.is_dir() else []
     return "\n".join(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files if file.is_file())

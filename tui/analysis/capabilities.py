@@ -1,4 +1,4 @@
-"""Which views an input feeds, what to record for the others, and the answer of ``proftui inspect``."""
+"""Which views an input has data for, what to record for the others, and the output of ``proftui inspect``."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def views(profile: Profile) -> dict[str, str]:
     """Return ``ok`` for every view of the program, or why it cannot be shown and what to record."""
     lacks = {need: need for need in missing_needs(profile)}
     if profile["activities"].height:
-        # A GPU whose name is not known has its utilization all the same; the dashboard still asks for the name.
+        # Utilization needs no name of the GPU; the dashboard still asks for it.
         lacks.pop(DEVICES, None)
     fed = set(_FED_BY_OPS) if has_recorded_ops(profile) else set()
     if sources(profile):
-        # Recorded, or found by the start times; a run in which nothing repeats is one iteration.
+        # Recorded, or inferred from start times; a run without repetition is one iteration.
         fed.add("iterations")
     if profile["memory_events"].height or profile["memory_segments"].height:
         fed.add("memory")
@@ -80,7 +80,7 @@ def views(profile: Profile) -> dict[str, str]:
         fed.add("expert-systems")
     issues = issue_counts(profile)
     if METRICS not in lacks or issues["warning"] or issues["error"]:
-        # Nor do those on how good the recording is: the dashboard shows what they found.
+        # Nor do rules on the quality of the recording, whose findings the dashboard shows.
         fed.add("expert-systems")
     answers, needed = {}, needs_of_views()
     for view in VIEWS:
@@ -93,7 +93,7 @@ def views(profile: Profile) -> dict[str, str]:
 
 
 def missing_needs(profile: Profile) -> list[Need]:
-    """Return what an input could hold but does not, in any session, with the command of the input's own tool."""
+    """Return the data that no session of an input has, with the command of its own tool that records each."""
     activities, summary = profile["activities"], profile["summary"]
     sections = set(summary["section"].unique().to_list())
     kinds = set(unique_values(activities["kind"]).to_list())
@@ -126,9 +126,9 @@ def missing_needs(profile: Profile) -> list[Need]:
 
 
 def recordable_needs(profile: Profile) -> list[Need]:
-    """Return what is missing and worth recording, without what the input's own tool cannot record."""
+    """Return the missing data that the input's own tool can record."""
     tools, lacks = tools_to_record(profile), missing_needs(profile)
-    # Without any API calls, do not ask for single ones.
+    # Without any API calls, do not ask for single calls.
     left_out = {API_TRACE} if API_WORK in lacks else set()
     return [
         need
@@ -141,7 +141,7 @@ def recordable_needs(profile: Profile) -> list[Need]:
 
 
 def why_none(profile: Profile, need: Need) -> str:
-    """Return the text of an empty table: what the file does not hold, and the command that records it."""
+    """Return the text of an empty table: what is not recorded, and the command that records it."""
     return _of_tools(profile, need).missing
 
 
@@ -168,7 +168,7 @@ def _of_tools(profile: Profile, need: Need) -> Need:
 
 @once_per_profile("ranges")
 def _has_tpu(profile: Profile) -> bool:
-    """Return whether the profile holds work of a TPU, which does not count as GPU work."""
+    """Return whether the profile has TPU work, which does not count as GPU work."""
     lanes = unique_values(profile["ranges"]["domain"])
     return bool(lanes.cast(pl.String).str.starts_with("TPU").any())
 
@@ -182,12 +182,12 @@ _COUNTED: Final = ("metrics", "layers", "ops", "ranges", "memory_events", "memor
 
 
 def inspect(profile: Profile) -> dict[str, Any]:
-    """Return what a profile holds, by session, as values that JSON can represent.
+    """Return the contents of a profile, by session, as values that JSON can represent.
 
     Keys: source, sessions (session, format, pid, command, first_line, last_line, frames, memory), issues (number by
-    severity), views (``ok`` or the reason, see `views`); ``partial`` where not all was read.
-    ``frames`` names only what is not empty. ``launches`` of ``metrics`` is how
-    many launches its best covered metric is of. Sums are of the known values, null if none is known.
+    severity), views (``ok`` or the reason, see `views`); ``partial`` where not all was read. ``frames`` names only what
+    is not empty. ``launches`` of ``metrics`` is how many launches its best covered metric is of. Sums are of the known
+    values, null if none is known.
     """
     held = _frames_by_session(profile)
     memory = _memory_by_session(profile)

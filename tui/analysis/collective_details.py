@@ -41,7 +41,7 @@ NVLINK_GPUS: Final = 8
 def collective_sizes(profile: Profile) -> pl.DataFrame:
     """Return one row per kind of collective, process group and message size, the most time first.
 
-    As nccl-tests define them: the message is all that one rank has in the end or the beginning, whichever is more;
+    As nccl-tests define them: the message is all data that one rank has at the end or the beginning, whichever is more;
     algorithm bandwidth is message / time, and bus bandwidth that times 2(n - 1) / n for all-reduce, (n - 1) / n for
     all-gather, reduce-scatter and all-to-all of n ranks, 1 for others.
 
@@ -105,7 +105,7 @@ def collective_sizes(profile: Profile) -> pl.DataFrame:
 
 
 def _link(profile: Profile) -> float | None:
-    """Return the bytes per second of one direction of the GPUs' NVLink, where all have the same."""
+    """Return the bytes per second of one direction of NVLink; None if the GPUs differ or it is unknown."""
     links = {peaks.link_bytes_per_s for peaks in peaks_by_device(profile).values()}
     return next(iter(links)) if len(links) == 1 else None
 
@@ -179,7 +179,7 @@ COLLECTIVES_WITH_CAUSES: Final = TableSpec(
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
 def _causes(profile: Profile) -> pl.DataFrame:
-    """Return what the late rank of each collective did meanwhile: `TURN`, late_cause, its kind and time."""
+    """Return what the last rank of each collective did before it arrived: `TURN`, late_cause, its kind and time."""
     schema = dict(wait_and_transfer_times(profile).select(TURN).schema)
     whole = base_profile(profile)
     found = traces(whole)

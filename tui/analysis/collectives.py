@@ -41,9 +41,9 @@ _LEAVE_TOGETHER: Final = "(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?a
 def collectives(profile: Profile) -> pl.DataFrame:
     """Return kernels of communication whose times are known, by session and start.
 
-    Columns: session, device, name, start_ns, duration_ns, iteration, arguments, collective (what the input records that
-    it is, else what is inferred from the kernel's name), communicator (the process group with its ranks; empty where
-    the input records none), group_size (its ranks), seq (its number in the process group; null if not recorded).
+    Columns: session, device, name, start_ns, duration_ns, iteration, arguments, collective (as recorded, else inferred
+    from the kernel's name), communicator (the process group with its ranks; empty if not recorded), group_size (its
+    ranks), seq (its number in the process group; null if not recorded).
     """
     communicates = pl.Series(work_kinds(profile) == WorkKind.COMMUNICATION)
     rows = (
@@ -82,7 +82,7 @@ def collectives(profile: Profile) -> pl.DataFrame:
 
 
 def is_synchronizing() -> pl.Expr:
-    """Return the condition for collectives that no rank leaves before all have joined: not broadcast or send."""
+    """Return the condition for collectives that end only after all ranks have joined: not broadcast or send."""
     return pl.col("collective").str.contains(_LEAVE_TOGETHER).fill_null(False)
 
 
@@ -92,16 +92,16 @@ def matched_times(profile: Profile) -> pl.DataFrame:
 
     Where all of a process group have sequence numbers, equal numbers match. Else the n-th collective of a process group
     in an iteration is the n-th on all its ranks; iterations in which their numbers differ, or which a rank of the group
-    does not have, are left out. What is of another kind on another rank is left out, too.
+    does not have, are left out, as are collectives whose kind differs between ranks.
 
-    Columns: iteration, communicator, turn, session, activity, collective, group_size, start_ns,
-    duration_ns, shortest_ns, longest_ns (over the ranks).
+    Columns: iteration, communicator, turn, session, activity, collective, group_size, start_ns, duration_ns,
+    shortest_ns, longest_ns (over the ranks).
     """
     rows = collectives(profile).drop_nulls("iteration").join(_ranks(profile), on="session", how="left")
     members = collectives(profile).join(_ranks(profile), on="session", how="left")
     expected = members.group_by("communicator").agg(pl.col("who").n_unique().alias("expected"))
     of = ("iteration", "communicator")
-    # Collectives that start at once on two streams keep the order of recording, in every run.
+    # Collectives that start at the same time on two streams keep the order of recording.
     by_order = pl.int_range(pl.len()).over("session", *of)
     has_seq = pl.col("seq").is_not_null().all().over("communicator")
     numbered = rows.sort("session", "start_ns", "activity").with_columns(
@@ -143,7 +143,7 @@ def matched_times(profile: Profile) -> pl.DataFrame:
 
 
 def _ranks(profile: Profile) -> pl.DataFrame:
-    """Return session and who: the rank, or the session where it has none; a rank that was recorded twice is one."""
+    """Return session and who: the rank, else the session; a rank that was recorded twice counts once."""
     session = pl.col("session").cast(pl.Int64)
     return profile["sessions"].select("session", pl.coalesce(pl.col("rank").cast(pl.Int64), -1 - session).alias("who"))
 
@@ -169,7 +169,7 @@ class Stragglers:
 
     @property
     def iterations(self) -> int:
-        """In how many iterations collectives took long."""
+        """The number of iterations with long collectives."""
         return self.by_iteration.height
 
 
@@ -236,7 +236,7 @@ AGREE_PART: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ClockAlignment:
-    """What is known of the clocks of the ranks."""
+    """Whether the clocks of the ranks agree."""
 
     sentence: str
     """How far the clocks agree, or why they cannot be compared."""
@@ -250,8 +250,8 @@ class ClockAlignment:
 def clock_alignment(profile: Profile) -> ClockAlignment:
     """Return whether times of different ranks can be compared.
 
-    Times of one file have one clock; those of several are Unix times, where the input records them. Whether two clocks
-    agree the collectives show: their ends.
+    Times of one file have one clock; those of several files are Unix times, if recorded. Two clocks agree if the ends
+    of collectives do.
     """
     rows = matched_start_times(profile)
     if collectives(profile)["session"].n_unique() < 2:
@@ -304,7 +304,7 @@ def clock_alignment(profile: Profile) -> ClockAlignment:
 
 
 def matched_start_times(profile: Profile) -> pl.DataFrame:
-    """Return `matched_times` with begin_ns: the start on a clock that ranks may share, or null."""
+    """Return `matched_times` with begin_ns: the start on a clock that the ranks share, or null."""
     rows = matched_times(profile)
     sessions = profile["sessions"].filter(pl.col("session").is_in(rows["session"].unique().implode()))
     shifts = sessions.select("session", pl.col("origin_ns").alias("shift_ns"))
@@ -360,9 +360,9 @@ def wait_and_transfer_times(profile: Profile) -> pl.DataFrame:
     """Return `matched_times` with the waiting and the transfer time of each rank.
 
     Columns: those of `matched_times`, arrival_ns (start after the first rank's), comm_wait_ns (from its start to that
-    of the last rank, at most its duration), comm_transfer_ns (the rest of its duration). These are null if the
-    clocks of any of its ranks cannot be compared (`clock_alignment`), and of what a rank may leave before the last has
-    come.
+    of the last rank, at most its duration), comm_transfer_ns (the rest of its duration). These are null if the clocks
+    of any of its ranks cannot be compared (`clock_alignment`), and for collectives that a rank may leave before the
+    last one arrives.
     """
     rows = matched_start_times(profile)
     good = pl.col("session").is_in(sorted(clock_alignment(profile).agree)).all().over(TURN) & is_synchronizing()
@@ -381,7 +381,7 @@ def collective_ranks(profile: Profile, *, of: Mapping[str, Any] | None = None) -
 
     Args:
         profile: All ranks.
-        of: The iteration, communicator and turn of one collective; None: all.
+        of: The iteration, communicator and turn of one collective; None: all collectives.
     """
     rows = wait_and_transfer_times(profile)
     if of is not None:
@@ -398,7 +398,7 @@ def collective_kinds(profile: Profile) -> pl.DataFrame:
 
     Columns: collective, communicator, collectives (matched ones, each counted once), ranks (that recorded any of it),
     group_size; all_comm_ns (summed over the ranks), comm_wait_ns, comm_transfer_ns and comm_unmatched_ns, which add up
-    to it as in `waits_of_ranks`; comm_wait_pct. Of a kind of which none was matched, all is unmatched.
+    to it as in `waits_of_ranks`; comm_wait_pct.
     """
     rows = collectives(profile)
     by = ("collective", "communicator")
@@ -459,12 +459,12 @@ def _shares() -> tuple[pl.Expr, pl.Expr]:
 def matched_collectives(
     profile: Profile, *, collective: str | None = None, communicator: str | None = None
 ) -> pl.DataFrame:
-    """Return one row per collective that was matched over ranks, the one that cost most waiting first.
+    """Return one row per collective that was matched over ranks, most waiting first.
 
     Columns: iteration, communicator, turn, collective, ranks (that took part), group_size, late_ns (from the first
-    arrival to the last), last_rank (who arrived last; where clocks cannot be compared, who was in it shortest; null of
-    what a rank may leave before the last has come), comm_wait_ns and comm_transfer_ns (summed over the ranks),
-    comm_wait_pct, longest_ns, shortest_ns.
+    arrival to the last), last_rank (the rank that arrived last; the one with the shortest time if clocks cannot be
+    compared; null if ranks may leave before the last one arrives), comm_wait_ns and comm_transfer_ns (summed over the
+    ranks), comm_wait_pct, longest_ns, shortest_ns.
 
     Args:
         profile: All ranks.
@@ -503,9 +503,8 @@ def waits_of_ranks(profile: Profile) -> pl.DataFrame:
     """Return one row per session with collectives: how its communication time divides into wait and transfer.
 
     Columns: session, all_comm_ns (summed durations of its communication), comm_wait_ns, comm_transfer_ns and
-    comm_unmatched_ns, which add up to it: what is matched and of which waiting
-    is unknown counts as unmatched;
-    comm_wait_pct (of wait and transfer). All but the first are null where wait and transfer are unknown.
+    comm_unmatched_ns, which add up to it (matched collectives with unknown waiting count as unmatched); comm_wait_pct
+    (of wait and transfer). All but all_comm_ns are null if wait and transfer are unknown.
     """
     own = collectives(profile).group_by("session").agg(pl.col("duration_ns").sum().alias("all_comm_ns"))
     sums = (

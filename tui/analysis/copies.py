@@ -114,9 +114,9 @@ _OF_ACTIVITY: Final = (
 def transfer_activities(profile: Profile) -> pl.DataFrame:
     """Return every memcpy, memset and unified memory migration with a known direction, by session and start.
 
-    Columns: those of ``activities``, copy_kind (`SET` for memsets), src_memory, dst_memory, known
-    (both size and a duration above 0 are), limit (bandwidth of the GPU's memory), impossible (null: is unknown,
-    since the limit, the size or the duration is not known).
+    Columns: those of ``activities``, copy_kind (`SET` for memsets), src_memory, dst_memory, known (both size and a
+    duration above 0 are), limit (bandwidth of the GPU's memory), impossible (null if the limit, the size or the
+    duration is unknown).
     """
     is_set = pl.col("kind") == "memset"
     limits = device_facts(profile).select("session", "device", pl.col("memory_bandwidth").alias("limit"))
@@ -153,7 +153,7 @@ def single_transfers(profile: Profile, *which: pl.Expr, size_class: str | None =
     where one of them is not known), is_impossible (as `transfer_activities`).
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         which: Conditions on these columns; none: all of them.
         size_class: One of `SIZE_CLASSES`, or `NO_SIZE`; None: of any size.
     """
@@ -305,7 +305,7 @@ TINY_RUNS: Final = TableSpec(
 def tiny_runs(profile: Profile) -> pl.DataFrame:
     """Return runs of at least `MIN_RUN` tiny copies back to back, the longest first; one copy could replace each.
 
-    Of the work of one stream, copies of one direction follow each other with nothing else between, each smaller than
+    Copies of one direction follow each other in a stream without other work between them, each smaller than
     `TINY_BYTES` and shorter than `TINY_NS`, less than `RUN_GAP_NS` apart.
 
     Columns: session, device, stream, copy_kind, activity (the first one), start_ns, duration_ns (to the end of the
@@ -403,7 +403,7 @@ def _transfer_sums() -> list[pl.Expr]:
         pl.when(counted.any())
         .then(1e9 * pl.col("size_bytes").filter(counted).sum() / pl.col("duration_ns").filter(counted).sum())
         .alias("achieved"),
-        # Those of no known size or duration have no rate; of one with a rate but no limit it is unknown.
+        # Copies without size or duration have no rate; without a limit it is unknown whether a rate is possible.
         pl.when(pl.col("known").any() & pl.col("impossible").filter("known").is_not_null().all())
         .then(pl.col("impossible").sum().cast(pl.Int64))
         .alias("impossible"),
@@ -416,8 +416,8 @@ def transfers(profile: Profile) -> pl.DataFrame:
     One row per session, device, kind (memcpy, memset or um), copy_kind (HtoD, ..., `SET`), src_memory and dst_memory.
     Columns: those, and calls, total_ns, time_pct (share of the session's copies and sets), size_bytes, achieved (bytes
     per second: size / duration over those of which both are known), ceiling (what the hardware can do), ceiling_pct,
-    impossible (how many of these moved faster than `IMPOSSIBLE` x the bandwidth of the GPU's memory: they are left
-    out of ``achieved``; null if there are none of these, or the bandwidth is not known), why (there is no ceiling).
+    impossible (the number that moved faster than `IMPOSSIBLE` x the bandwidth of the GPU's memory and are left out of
+    ``achieved``; null if there are none, or the bandwidth is unknown), why (there is no ceiling).
 
     The ceiling of a memset is the bandwidth of the GPU's memory, that of a copy within it half of that, since every
     byte is read and written. A session without single activities has its rows from the log's own table: without sizes.
@@ -543,7 +543,7 @@ UNIFIED: Final = TableSpec(
         replace(columns("name")[0], kind=ColumnKind.TEXT, help="Migration or page fault, as named by the input."),
         *columns("calls", "total_ns", "size_bytes", "avg_ns", "min_ns", "max_ns", "line", "device", "session"),
     ),
-    # The input's own sums do not tell the GPU: if there are several, their lines distinguish them.
+    # The input's own sums do not name the GPU: if there are several, their lines distinguish them.
     key=("session", "device", "name", "line"),
 )
 
@@ -551,8 +551,8 @@ UNIFIED: Final = TableSpec(
 def unified_memory(profile: Profile) -> pl.DataFrame:
     """Return unified memory activity by name, most time first: from single activities, else the input's own sums.
 
-    Columns: session, device, name, calls, total_ns, size_bytes, avg_ns, min_ns, max_ns, line. A session that has single
-    work of unified memory has its rows from that alone.
+    Columns: session, device, name, calls, total_ns, size_bytes, avg_ns, min_ns, max_ns, line. If a session records
+    single activities of unified memory, its rows are sums of those.
     """
     by = ("session", "device", "name")
     single = (

@@ -43,7 +43,7 @@ K = ColumnKind
 
 
 class Segment(NamedTuple):
-    """A piece of a path."""
+    """A segment of a critical path."""
 
     on_session: int
     kind: int
@@ -57,7 +57,7 @@ class Segment(NamedTuple):
     inferred: bool
 
 
-# --- what the paths are made of --------------------------------------------------------------------------------------
+# --- segments ---------------------------------------------------------------------------------------------------------
 
 
 def walk_back(
@@ -292,10 +292,10 @@ def shown_paths(profile: Profile) -> list[tuple[IterationPeriod, list[Segment]]]
 def path_segments(profile: Profile) -> pl.DataFrame:
     """Return the segments of the path of each iteration shown, by session, iteration and time.
 
-    Columns: session, iteration, segment (from 1), path_kind (`TITLES`), name (of the kernel, copy, op or call; of a
-    gap or delay of the work that came later; of a synchronization the call that waited), start_ns (by the clock of
-    on_session), duration_ns, on_session (where it ran: another rank's where a collective waited for it), activity,
-    op, is_inferred.
+    Columns: session, iteration, segment (from 1), path_kind (`TITLES`), name (of the kernel, copy, op or call; of a gap
+    or delay of the work that came later; of a synchronization the call that waited), start_ns (by the clock of
+    on_session), duration_ns, on_session (where it ran: another rank's if a collective waited for it), activity, op,
+    is_inferred.
     """
     return path_segments_frame(base_profile(profile), shown_paths(profile))
 
@@ -405,7 +405,7 @@ def critical_paths_spec(profile: Profile) -> TableSpec:
 
 
 def main_kinds_first(profile: Profile) -> TableSpec:
-    """Return `CRITICAL_PATHS` with the `MAIN_KINDS` that take most time kept longest on a narrow screen."""
+    """Return `CRITICAL_PATHS` with the `MAIN_KINDS` that take most time hidden last on a narrow screen."""
     sums = critical_paths(profile).select(COLUMN_OF_KIND.values()).sum()
     largest = sorted(sums.columns, key=lambda name: -sums[name][0])[:MAIN_KINDS]
     shown = (replace(column, priority=2) if column.name in largest else column for column in CRITICAL_PATHS.columns)

@@ -1,9 +1,8 @@
 """What an iteration would gain from faster work, and the slack of work that is not on its critical path.
 
 The iteration is a graph of moments: begins and ends of GPU work, launches, and where threads wait for the GPU or for
-each other. An edge is what has to pass between two of them. Recomputed from its begin, with the recorded times of all
-edges, every moment falls where it was recorded; with shorter edges the iteration ends as early as its dependencies
-allow.
+each other. An edge is the minimum time between two of them. With the recorded times of all edges, every moment computed
+from the begin equals the recorded one; with shorter edges the iteration ends as early as its dependencies allow.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _FOREVER: Final = 1 << 62
 
 
 class Graph:
-    """The moments of one iteration and what has to pass between them.
+    """The moments of one iteration and the minimum times between them.
 
     Args:
         found: See `critical_path_trace.traces`.
@@ -134,7 +133,7 @@ class Graph:
                 self._ends[key] = self._moment(trace.end[activity])
 
     def _add_work(self, trace: Trace, involved: list[int]) -> None:
-        """Add the edges of GPU work: what it waits for, how long it takes, and what waits for it."""
+        """Add the edges of GPU work: its dependencies, its duration, and the moments that depend on it."""
         begin, session = self.window.begin, trace.session
         for activity in self._inside(trace):
             key = (session, activity)
@@ -186,7 +185,7 @@ class Graph:
         if met is None or other is None:
             edge = self._edge(start, end, self.times[end] - self.times[start])
         else:
-            # Its time begins when the last rank has arrived.
+            # A collective begins when the last rank arrives.
             self._edge(start, end, 0)
             edge = self._edge(other, end, self.times[end] - self.times[other])
         self.of_work.append((edge, trace.session, activity, PathKind(trace.kind[activity])))
@@ -236,7 +235,7 @@ def earliest_times(graph: Graph, passes: Ints) -> Ints:
 
     Args:
         graph: The moments.
-        passes: For each edge, and each case, what has to pass.
+        passes: The time of each edge in each case.
     """
     into: list[list[int]] = [[] for _ in graph.times]
     for edge, (_, second, _) in enumerate(graph.edges):
@@ -251,7 +250,7 @@ def earliest_times(graph: Graph, passes: Ints) -> Ints:
 
 
 def latest_times(graph: Graph) -> Ints:
-    """Return the latest time of each moment that does not delay the iteration; `_FOREVER` if nothing waits for it."""
+    """Return the latest time of each moment that does not delay the iteration; `_FOREVER` if nothing depends on it."""
     at = [_FOREVER] * len(graph.times)
     at[graph.sink] = graph.times[graph.sink]
     out: list[list[tuple[int, int]]] = [[] for _ in graph.times]
@@ -265,18 +264,18 @@ def latest_times(graph: Graph) -> Ints:
 
 
 def critical_path(profile: Profile, session: int | None = None, iteration: int | None = None) -> pl.DataFrame:
-    """Return one row per kind and name of an iteration's work: what is on its path, and the slack of what is not.
+    """Return one row per kind and name of an iteration's work: its time on the path, and its slack elsewhere.
 
     Columns: session, iteration, path_kind, name, path_ns and path_pct (its time on the path, which add up to the
-    iteration), on_path (segments), work_count and work_ns (all of it that the iteration has), slack_ns (the least of
-    what is not on the path: so much later it could end without the iteration ending later; null if all is on it or
-    nothing of the iteration waits for it), half_saves_ns (what the iteration would gain if all of it took half as
-    long; null if it was not tried).
+    iteration), on_path (segments), work_count and work_ns (all of it that the iteration has), slack_ns (the minimum
+    slack of work that is not on the path: the time that it could end later without delaying the iteration; null if all
+    work is on the path or nothing depends on it), half_saves_ns (what the iteration would gain if all of it took half
+    as long; null if it was not tried).
 
     Args:
-        profile: What was read.
-        session: Whose iteration; None: the first that has a path.
-        iteration: Its number; None: the one of median duration.
+        profile: The profile.
+        session: The session; None: the first that has a path.
+        iteration: The number of the iteration; None: the one of median duration.
     """
     chosen = median_iteration(profile, session)
     if session is None or iteration is None:
@@ -328,7 +327,7 @@ def half_as_long(work: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     Columns: session, iteration, name, work_ns, path_ns (its time on the path), half_saves_ns.
 
     Args:
-        work: As `critical_path` gives it.
+        work: The result of `critical_path`.
         names: The names of the work.
     """
     return (
@@ -408,7 +407,7 @@ def _pieces(profile: Profile, graph: Graph) -> pl.DataFrame:
 
 
 def _saved(graph: Graph, pieces: pl.DataFrame, on_path: pl.DataFrame) -> pl.DataFrame:
-    """Return what the iteration would gain if everything of a kind and name took half as long."""
+    """Return what the iteration would gain if all work of a kind and name took half as long."""
     key = ["path_kind", "name"]
     tried = (
         on_path.sort("path_ns", *key, descending=[True, False, False])

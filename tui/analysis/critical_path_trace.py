@@ -1,4 +1,4 @@
-"""What decided when each piece of GPU work of a session began, ready to be walked back along the critical path."""
+"""The dependency that determined the start of each GPU activity of a session: the input of critical paths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class PathKind(IntEnum):
-    """What a segment of a path is."""
+    """The kind of a segment of a path."""
 
     KERNEL = 0
     COPY = 1
@@ -76,7 +76,7 @@ _EARLIEST: Final = -(1 << 62)
 
 
 class Start(IntEnum):
-    """What decided when an activity started."""
+    """The kind of dependency that determined the start of an activity."""
 
     UNKNOWN = 0
     LAUNCH = 1
@@ -89,9 +89,9 @@ class Start(IntEnum):
 
 @dataclass(slots=True)
 class Trace:
-    """One session, ready to be walked. Times are of a clock that all sessions have that are walked together.
+    """The activities and dependencies of one session.
 
-    Activities are numbered by their start, from 0.
+    Times are of a clock that is common to all sessions of a path. Activities are numbered by their start, from 0.
     """
 
     session: int
@@ -132,7 +132,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """The times of a thread in any op or call."""
+    """The times in which a thread was in an op or a call."""
 
     begins: list[int]
     ends: list[int]
@@ -151,7 +151,7 @@ class Bursts:
 
 @dataclass(frozen=True, slots=True)
 class CpuItems:
-    """Ops and calls of a session in some time, nested."""
+    """The nested ops and calls of a session in a time interval."""
 
     nesting: Nesting
     threads: Ints
@@ -167,8 +167,8 @@ class CpuItems:
         """Split times of threads where ops and calls begin and end.
 
         Returns:
-            For each piece which of the times it is of, its begin and end, and the innermost op or call; `NONE`
-            outside of all.
+            For each piece the index of its time, its begin and end, and the innermost op or call; `NONE` outside of
+            all.
         """
         if not len(thread):
             nothing = np.zeros(0, np.int64)
@@ -187,7 +187,7 @@ class CpuItems:
         at = np.repeat(first, pieces) + within
         starts = np.where(within == 0, begin[of], inner[np.minimum(at - 1, len(inner) - 1)])
         ends = np.where(within == pieces[of] - 1, end[of], inner[np.minimum(at, len(inner) - 1)])
-        # Times are doubled in the nesting, so that one between two boundaries is in neither.
+        # Times are doubled in the nesting, so that a moment between two boundaries is in neither.
         return of, starts, ends, self.nesting.innermost(thread[of], 2 * starts + 1)
 
     def described(self, item: Ints) -> tuple[pl.Series, ...]:
@@ -227,7 +227,7 @@ MAX_ACTIVITIES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What critical paths are computed from."""
+    """The input of critical paths."""
 
     profile: Profile
     """With its iterations. What ran before an iteration decides when it can start: iterations that are not shown are
@@ -308,7 +308,7 @@ def _part(whole_profile: Profile, steps: pl.DataFrame) -> Profile:
         ]
         chosen = pl.any_horizontal(inside)
         if name == "api_calls":
-            # Work that was launched before, and runs now.
+            # Work that was launched before the time and runs in it.
             launching = frames["activities"]["correlation"].drop_nulls().unique()
             chosen |= pl.col("correlation").is_in(launching.implode()) & pl.col("session").is_in(
                 span["session"].implode()
@@ -345,7 +345,7 @@ def traces(profile: Profile) -> dict[int, Trace]:
 
 @dataclass(slots=True)
 class _Starts:
-    """The activities of a session by start, and what decided when each began; names as in `Trace`."""
+    """The activities of a session by start, and the dependency that determined each start; names as in `Trace`."""
 
     start: Ints
     end: Ints
@@ -405,7 +405,7 @@ def _starts(work: pl.DataFrame, calls: pl.DataFrame, shift: int) -> _Starts:
     call_start = np.append(calls["start_ns"].to_numpy() + shift, _EARLIEST)
     call_thread = np.append(thread_codes(calls["pid"], calls["tid"]), -1)
     launch, thread = call_start[call], call_thread[call]
-    # Work that starts before its call has a differing clock: ignore its launch.
+    # Work that starts before its call is on another clock: ignore its launch.
     launch = np.where(launch <= start, launch, _EARLIEST)
     previous = _previous_on_stream(work)
     is_known = (launch > _EARLIEST) & (_turn_in_launch(call) == 0)
@@ -451,7 +451,7 @@ def _turn_in_launch(call: npt.NDArray[np.int32]) -> Ints:
 
 
 class _ByLaunch:
-    """The activities of each stream in the order in which they were launched, which is that in which they run."""
+    """The activities of each stream in launch order, in which they also run."""
 
     def __init__(self, one: _Starts, streams: Ints) -> None:
         self._streams, self._launch = streams, one.launch
@@ -480,16 +480,16 @@ def _stream_numbers(work: pl.DataFrame) -> Ints:
 
 
 def _add_recorded_waits(activities: _Starts, calls: pl.DataFrame, streams: Ints | None, shift: int) -> bool:
-    """Find the activities that waited for those of other streams, as the input records it.
+    """Add the recorded waits of activities for other streams.
 
     The first activity that is launched into the waiting stream after the wait waits for the last one that was launched
     into the other stream before the event was recorded.
 
     Args:
         activities: The activities; gets the waits.
-        calls: With what they waited for.
-        streams: The stream of each activity; None where its number may be that of several.
-        shift: Of the session.
+        calls: The API calls, with what they waited for.
+        streams: The stream of each activity; None if its number may be that of several.
+        shift: The clock shift of the session.
 
     Returns:
         Whether the input records waits of streams.
@@ -517,12 +517,12 @@ def _add_recorded_waits(activities: _Starts, calls: pl.DataFrame, streams: Ints 
 
 
 def _infer_stream_waits(activities: _Starts, calls: pl.DataFrame, shift: int) -> None:
-    """Infer where an activity waited for one of another stream: within a graph, and after calls of waits, by times.
+    """Infer by times which activities waited for another stream: within a graph, and after calls that wait.
 
     Args:
         activities: The activities; gets the waits.
-        calls: Among them those of waits that the input does not record.
-        shift: Of the session.
+        calls: The API calls, including waits whose target is not recorded.
+        shift: The clock shift of the session.
     """
     start, end, launch, call = activities.start, activities.end, activities.launch, activities.call
     is_wait = calls["name"].cast(pl.String).str.contains(_STREAM_WAIT).fill_null(False).to_numpy()
@@ -564,7 +564,8 @@ def _blocked_calls(
 ) -> dict[int, tuple[list[int], list[int], list[int], list[int]]]:
     """Return the calls that waited for GPU work: by thread, by end.
 
-    Which work that was is recorded (a stream, an event, or the device), or it is what ended last before the return.
+    The work is recorded (a stream, an event, or the device), or it is the work that ended last before the call
+    returned.
     """
     end, launch = activities.end, activities.launch
     classes = classify_values(calls["name"], api_classes)
@@ -605,7 +606,7 @@ def _blocked_calls(
 def _last_awaited_work(activities: _Starts, calls: pl.DataFrame, streams: Ints, shift: int) -> dict[int, int]:
     """Return the last work of the stream or event that each call waited for, as recorded; -1 for none.
 
-    What waits for all of a device is not among them: that is the work that ends last.
+    Waits for a whole device are not included: they wait for the work that ends last.
     """
     waiting = calls.with_row_index("at").filter(
         pl.col("waiting_stream").is_null(), pl.col("awaited_stream").is_not_null()
@@ -677,7 +678,7 @@ def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int)
 
 
 def _add_meetings(profile: Profile, made: Mapping[int, Trace], shifts: Mapping[int, int]) -> None:
-    """Record which rank joined each collective last, if the clocks agree."""
+    """Add the rank that joined each collective last, if the clocks agree."""
     rows = matched_start_times(profile).filter(is_synchronizing(), pl.col("session").is_in(list(shifts)))
     zero = min((profile["sessions"].filter(pl.col("session").is_in(list(shifts)))["origin_ns"].fill_null(0)).to_list())
     rows = rows.with_columns((pl.col("begin_ns") - zero).alias("begin_ns")).filter(

@@ -131,8 +131,8 @@ def replays_of(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
     """Return the replays of a graph, in order of time.
 
     Args:
-        profile: What was read.
-        row: A row of `cuda_graphs`; None: of no graph.
+        profile: The profile.
+        row: A row of `cuda_graphs`; None: no replays.
     """
     rows = graph_replays(profile)
     if row is None:
@@ -141,11 +141,11 @@ def replays_of(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
 
 
 def nodes_of(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
-    """Return the GPU work of a replay, as `activities_where` has it.
+    """Return the GPU work of a replay, with the columns of `activities_where`.
 
     Args:
-        profile: What was read.
-        row: A row of `graph_replays`; None: of no replay.
+        profile: The profile.
+        row: A row of `graph_replays`; None: no rows.
     """
     if row is None:
         return activities_where(profile)

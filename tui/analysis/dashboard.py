@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class GpuTimeUse(StrEnum):
-    """What GPU time is spent on."""
+    """A use of GPU time."""
 
     TENSOR_CORES = "Using tensor cores"
     OTHER_KERNELS = "All other kernels"
@@ -63,9 +63,9 @@ _KINDS = {"memcpy": str(GpuTimeUse.MEMCPY), "memset": str(GpuTimeUse.MEMSET), "u
 
 
 def gpu_uses_of(rows: pl.DataFrame, kernel_time: pl.DataFrame) -> pl.DataFrame:
-    """GPU time by use: use, calls, total_ns, time_pct, in the order of `GpuTimeUse`; those without time are left out.
+    """Return GPU time by use: use, calls, total_ns, time_pct, in the order of `GpuTimeUse`, without empty rows.
 
-    Whole CUDA graphs count as kernels. The rows add up to the GPU time. ``calls`` is null if it is not known of all.
+    Whole CUDA graphs count as kernels. The rows add up to the GPU time. ``calls`` is null if any count is unknown.
 
     Args:
         rows: `tui.analysis.kernels.kernels`.
@@ -101,7 +101,7 @@ def with_unprinted(rows: pl.DataFrame, left_ns: int, by: str) -> pl.DataFrame:
 
     Args:
         rows: The parts.
-        left_ns: That time.
+        left_ns: The time of the omitted rows.
         by: The column of the names of the parts.
     """
     if not left_ns:
@@ -115,15 +115,15 @@ def sum_over_sessions(rows: pl.DataFrame, *by: str, whole_ns: int | None = None)
 
     Shares are of ``whole_ns``, by default the sum of the rows.
 
-    Columns: ``by``, kernels and launches (where the rows have them), calls (null if it is of any of the rows),
-    total_ns, avg_ns (of the ``timed_calls`` of the rows), time_pct, and of uses_tensor_core and tc_eligible those that
-    the rows have: whether it is so in any session.
+    Columns: ``by``, kernels and launches (where the rows have them), calls (null if it is null in any row), total_ns,
+    avg_ns (of the ``timed_calls`` of the rows), time_pct, and, if the rows have them, uses_tensor_core and tc_eligible:
+    whether it is true in any session.
     """
     whole_ns = int(rows["total_ns"].sum()) if whole_ns is None else whole_ns
     counted = [total(name).alias(name) for name in ("kernels", "launches") if name in rows.columns]
     mean = average(total("total_ns"), timed_calls("timed_calls"))
     if "avg_ns" in rows.columns:
-        # Like the row itself: some of its calls may have no time.
+        # As in the row: some calls may have no time.
         mean = pl.when(pl.len() == 1).then(pl.col("avg_ns").first()).otherwise(mean)
     answers = [pl.col(name).any(ignore_nulls=False) for name in _ANSWERS if name in rows.columns]
     return (
@@ -143,8 +143,8 @@ def sum_over_sessions(rows: pl.DataFrame, *by: str, whole_ns: int | None = None)
 def ops_over_sessions(profile: Profile, *, whole_ns: int | None = None) -> pl.DataFrame:
     """Return ops by GPU time over all sessions: `sum_over_sessions`, with op_type, direction, group and op_source.
 
-    ``calls`` are of ops and null if none are recorded: there ``launches`` is how often the GPU did it, and
-    ``avg_ns`` is of a launch where no op is recorded at all.
+    ``calls`` counts calls of ops and is null if none are recorded; then ``launches`` is the number of launches, and
+    ``avg_ns`` is per launch if no session records ops.
     """
     if not has_recorded_ops(profile):
         by = ("op", "op_type", "direction", "group", "op_source")
@@ -212,7 +212,7 @@ ORDERS: Final = ("total_ns", "calls", "avg_ns")
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """Everything that the dashboard shows, over all sessions of the profile."""
+    """The figures of the dashboard, over all sessions of the profile."""
 
     performance: tuple[Fact, ...]
     """Performance summary."""
@@ -298,8 +298,8 @@ def top_rows(rows: pl.DataFrame, by: str = ORDERS[0]) -> pl.DataFrame:
     """Return the `TOP` rows of ops or kernels.
 
     Args:
-        rows: The largest total first.
-        by: One of `ORDERS`, or another column; rows that are equal in it keep their order.
+        rows: The rows, largest total first.
+        by: One of `ORDERS`, or another column; equal rows keep their order.
     """
     return rows.sort(by, descending=True, nulls_last=True, maintain_order=True).head(TOP)
 
@@ -308,11 +308,11 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
     """Return all figures of the dashboard.
 
     Args:
-        profile: What was read; several sessions are added up.
-        gpu: The name of the GPU, as the user gives it, where the input does not record it.
+        profile: The profile; several sessions are added up.
+        gpu: The user's name of the GPU, used if the input does not record it.
 
     Raises:
-        ProftuiError: Nothing is known of ``gpu``, or the user's op types cannot be read.
+        ProftuiError: The GPU is unknown, or the user's op types cannot be read.
     """
     whole, replayed = profile, replayed_sessions(profile)
     profile = without_sessions(profile, replayed)
@@ -357,7 +357,7 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
 def in_two_threads(makers: Sequence[Callable[[], Any]]) -> Iterator[Any]:
     """Yield the results of functions in order, computed by two threads; closing the generator cancels the rest.
 
-    Who stops asking stops those that have not started.
+    Closing it also skips the functions that have not started.
 
     >>> list(in_two_threads([lambda: "a", lambda: "b"]))
     ['a', 'b']
@@ -378,9 +378,9 @@ GAPS: Final = 5
 
 @once_per_profile("activities", "api_calls", "ops", "ranges", "sessions")
 def idle_gaps(profile: Profile) -> pl.DataFrame:
-    """Return the longest rows of `tui.analysis.gpu_time.idle_gaps.gaps`, with more columns.
+    """Return the longest rows of `tui.analysis.gpu_time.idle_gaps.gaps`, with two more columns.
 
-    after_kind (the kind of the work after each) and wall_pct (its share of the wall time).
+    Added are after_kind (the kind of the work after the gap) and wall_pct (its share of the wall time).
     """
     found = longest_gaps(profile, GAPS)
     kinds = (
@@ -453,7 +453,7 @@ def _courses(profile: Profile, rows: pl.DataFrame) -> list[IterationCourse]:
 
 
 class DashboardParts(NamedTuple):
-    """Something for each part, in the order in which they are there."""
+    """A value for each part of the dashboard, in the order in which they become available."""
 
     board: Callable[..., Any]
     """`dashboard`."""
@@ -475,11 +475,11 @@ def dashboard_parts(profile: Profile, *, gpu: str | None = None) -> Iterator[Any
     """Return the value of each of `DashboardParts`, one after another, computed in two threads.
 
     Args:
-        profile: What was read.
-        gpu: The name of the GPU, as the user gives it.
+        profile: The profile.
+        gpu: The user's name of the GPU.
 
     Raises:
-        ProftuiError: Nothing is known of ``gpu``, or the user's op types cannot be read.
+        ProftuiError: The GPU is unknown, or the user's op types cannot be read.
     """
     makers = DashboardParts(
         board=partial(dashboard, profile, gpu=gpu),
@@ -506,7 +506,7 @@ TOP_FINDINGS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What the rules found, in short."""
+    """A summary of the findings."""
 
     counts: Mapping[str, int]
     """Number of findings by severity, and of rules that are clean or do not apply (`findings_table.counts`)."""
@@ -528,8 +528,8 @@ def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
     """Return the most expensive findings, at most one a cause, and where to start.
 
     Args:
-        profile: What was read.
-        gpu: The name of the GPU, as the user gives it.
+        profile: The profile.
+        gpu: The user's name of the GPU.
     """
     rows = findings(profile, gpu=gpu)
     numbers = counts(rows)
@@ -546,7 +546,7 @@ def _how_busy(rows: pl.DataFrame) -> str:
 
 
 def _main_reason(rows: pl.DataFrame) -> str:
-    """Why most rules do not apply, with what to record, as a sentence; empty where most apply."""
+    """Return why most rules do not apply, with what to record, as a sentence; empty if most apply."""
     reasons = rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)["reason"].drop_nulls()
     if 2 * reasons.len() < rows.height:
         return ""
@@ -558,7 +558,7 @@ def guidance(rows: pl.DataFrame) -> str:
     """Return what to do first, about the most expensive cause; or why there is none.
 
     Args:
-        rows: Of `tui.analysis.expert.findings.findings`.
+        rows: The result of `tui.analysis.expert.findings.findings`.
     """
     first, numbers = leads(rows), counts(rows)
     clean, not_applicable = numbers[State.CLEAN.value], numbers[State.NOT_APPLICABLE.value]

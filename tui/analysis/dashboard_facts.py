@@ -1,4 +1,4 @@
-"""Single values of the dashboard: what each is, where it is from, or why it is unknown; definitions of figures."""
+"""Single values of the dashboard, with the source of each or why it is unknown; definitions of figures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a figure means."""
+    """The definition of a figure."""
 
     name: str
     """The name in the JSON of a report."""
@@ -50,7 +50,7 @@ class Definition:
 
 @cache
 def definitions() -> Mapping[str, Definition]:
-    """Return every definition of ``definitions.toml`` by its name."""
+    """Return all definitions of ``definitions.toml`` by name."""
     table = tomllib.loads(files("tui.data").joinpath("definitions.toml").read_text("utf-8"))
     return {entry["name"]: Definition(**entry) for entry in table["metric"]}
 
@@ -69,7 +69,7 @@ Value = int | float | str | None
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One value of the dashboard: what it is, and where it is from or why it is unknown."""
+    """One value of the dashboard, with its source or why it is unknown."""
 
     name: str
     """Stable, as ``busy_ns``: `tui.analysis.dashboard_facts` holds its definition."""
@@ -145,11 +145,11 @@ def performance(
     """Return all facts of the performance summary.
 
     Args:
-        profile: What was read, without the sessions that are left out.
+        profile: The profile, without the sessions that are left out.
         rows: Its `tui.analysis.kernels.kernels`.
         calls: Its `tui.analysis.api_calls.api`.
         busy: Its `tui.analysis.gpu_time.breakdown.utilization`.
-        use: What its kernels use of tensor cores.
+        use: The tensor-core use of its kernels.
     """
     tools = tools_to_record(profile)
     gpu_work, api_work = GPU_WORK.with_tools(tools), API_WORK.with_tools(tools)
@@ -218,7 +218,7 @@ def _roofline_facts(profile: Profile) -> list[Fact]:
 
 
 def _gpu_time_facts(profile: Profile, times: pl.Series, source: str, need: Need) -> list[Fact]:
-    """Return the GPU time; where the input prints some of its rows, its own total, and what is left of it."""
+    """Return the GPU time; if the input prints only some rows, also its own total and the rest."""
     left = unprinted_ns(profile)
     if not left:
         return [sum_fact("gpu_ns", "GPU time", times, K.DURATION, source, need)]
@@ -232,7 +232,7 @@ def _gpu_time_facts(profile: Profile, times: pl.Series, source: str, need: Need)
 
 
 def _unlaunched_facts(profile: Profile) -> list[Fact]:
-    """Return the GPU time whose launches are not among the recorded ones, where it is more than a hundredth of all."""
+    """Return the GPU time whose launches are not recorded, if it is more than 1% of all GPU time."""
     with_calls = profile["api_calls"]["session"].unique()
     work = profile["activities"].filter(pl.col("session").is_in(with_calls.implode()))
     total = int(work["duration_ns"].sum())
@@ -314,7 +314,7 @@ def _time_facts(busy: pl.DataFrame, need: Need, *, sessions: int) -> tuple[Fact,
 def _iteration_facts(profile: Profile, need: Need) -> tuple[Fact, ...]:
     """Return how many iterations there are and how long they take, for each session.
 
-    Where the CPU runs ahead of the GPU, also what an iteration takes on the CPU and how much GPU work it launches.
+    If the CPU runs ahead of the GPU, also the CPU time of an iteration and the GPU work that it launches.
     """
     times, known = iteration_times(profile), sources(profile)
     times = times.filter([known.get(session) != WHOLE_RUN for session in times["session"]])
@@ -354,7 +354,7 @@ def _phase_facts(profile: Profile) -> list[Fact]:
 
 
 def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
-    """Return the two figures that tools give similar names, each under its own name, and the unknown part."""
+    """Return tensor core efficiency and share, which have similar names in other tools, and the unknown part."""
     if not use.kernel_ns:
         return []
     recorded = (

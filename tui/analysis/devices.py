@@ -46,9 +46,9 @@ def is_amd_name(name: str | None) -> bool:
 def amd_sessions(profile: Profile) -> frozenset[int]:
     """Return the sessions whose GPUs are AMD's, whatever their devices are called.
 
-    Known from the tool (rocprof), by the software that it names (ROCm, HIP), or by calls of HIP. A PyTorch trace gives
-    an AMD GPU no name at times, and its architecture in the fields of a compute capability. PyTorch for ROCm keeps some
-    names of CUDA's calls, PyTorch for CUDA has none of HIP's.
+    They are recognized by the tool (rocprof), the software versions (ROCm, HIP), or HIP calls. A PyTorch trace may have
+    no name of an AMD GPU, and its architecture in the fields of a compute capability. PyTorch for ROCm keeps some names
+    of CUDA calls; PyTorch for CUDA has no names of HIP calls.
     """
     found = set()
     sessions = profile["sessions"].select("session", "format", "tool", "tool_version", "framework", "driver_version")
@@ -60,7 +60,7 @@ def amd_sessions(profile: Profile) -> frozenset[int]:
 
 @once_per_profile("sessions", "api_calls", "summary")
 def session_vendor(profile: Profile) -> str:
-    """Return who made the GPUs, by names in the session: AMD, Intel or Huawei; empty if none is named."""
+    """Return the vendor of the GPUs by names in the session: AMD, Intel or Huawei; empty if none is named."""
     if amd_sessions(profile):
         return AMD
     words = profile["sessions"].select("tool", "tool_version", "framework", "driver_version").cast(pl.String)
@@ -74,7 +74,7 @@ def session_vendor(profile: Profile) -> str:
 
 @once_per_profile("api_calls", "summary")
 def _names(profile: Profile) -> pl.DataFrame:
-    """Return the names of API calls and of what summaries list, with their session."""
+    """Return the names in API calls and summaries, with their session."""
     calls = distinct_rows(profile["api_calls"], ("session", "name")).cast({"name": pl.String})
     listed = profile["summary"].select("session", pl.col("name").cast(pl.String))
     return pl.concat([calls, listed], how="vertical_relaxed")
@@ -100,7 +100,7 @@ _SAME_CHIP: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """What is known of a GPU by its name: a row of ``gpus.toml``; None where cards of that name differ."""
+    """The facts about a GPU model: a row of ``gpus.toml``; None if cards of that name differ."""
 
     name: str
     """The name, as ``GTX 680``: without NVIDIA, GeForce and Tesla."""
@@ -124,10 +124,10 @@ def known_gpus() -> tuple[Gpu, ...]:
 
 
 def find_gpu(name: str) -> Gpu | None:
-    """Return what is known of a GPU by its name, or None.
+    """Return the facts about a GPU by its name, or None.
 
-    A name of `CLIPPED_LENGTH` characters may be a longer one cut short: then only what is the same for all
-    GPUs whose names start with it is reported.
+    A name of `CLIPPED_LENGTH` characters may be truncated: then only facts common to all GPUs whose names start with it
+    are returned.
 
     >>> gpu = find_gpu("Tesla K40c (0)")
     >>> gpu.compute_capability, gpu.sm_count
@@ -141,7 +141,7 @@ def find_gpu(name: str) -> Gpu | None:
     wanted = normalized_name(name)
     exact = longest_name(name, {normalized_name(gpu.name): gpu for gpu in known_gpus()})
     if len(name) != CLIPPED_LENGTH or name.endswith(")"):
-        # The number of the device behind it is whole: nothing is cut off.
+        # The device number after the name is complete: nothing is cut off.
         return exact
     begun = [gpu for gpu in known_gpus() if wanted and normalized_name(gpu.name).startswith(wanted)]
     if exact is not None and exact not in begun:
@@ -213,20 +213,20 @@ def is_beyond_nvprof(profile: Profile) -> bool:
 
 
 def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
-    """Return what is known of each GPU that a session names or uses.
+    """Return facts about each GPU that a session names or uses.
 
     Columns: session, device, name, compute_capability, sm_count, memory_bandwidth (bytes per second), memory_bytes,
     max_threads_per_sm, registers_per_sm, shared_memory_per_sm_bytes, facts_source (where the compute capability is
-    from: file, option, table, or unknown), confidence (of the table), vendor (AMD, or null if it is unknown).
-    What the input records is kept; the rest is of the GPU that the user names, else of the device's own name. A GPU of
-    AMD's has no compute capability: the numbers that a trace has in its place are of its architecture.
+    from: file, option, table, or unknown), confidence (of the table), vendor (AMD, or null if it is unknown). Recorded
+    values are kept; the others are those of the GPU that the user names, else of the device's own name. An AMD GPU has
+    no compute capability: the numbers that a trace has in its place are its architecture.
 
     Args:
-        profile: Where to look.
-        gpu: The name of the GPU, as the user gives it; that of the profile where it is left out.
+        profile: The profile.
+        gpu: The user's name of the GPU; by default that of the profile.
 
     Raises:
-        ProftuiError: Nothing is known of ``gpu``.
+        ProftuiError: The GPU is unknown.
     """
     return _device_facts(replace(profile, gpu=gpu) if gpu else profile)
 
@@ -239,7 +239,7 @@ def _device_facts(profile: Profile) -> pl.DataFrame:
         [distinct_rows(profile[frame], ("session", "device")) for frame in ("devices", "activities")]
     ).unique()
     if chosen is not None:
-        # So did the work behind totals, which name no device.
+        # The same holds for totals, which name no device.
         totals = profile["summary"].filter(pl.col("section") == "gpu").select("session").unique()
         used = pl.concat([used, totals.join(used, on="session", how="anti")], how="diagonal")
     rows = used.join(profile["devices"], on=["session", "device"], how="left", nulls_equal=True)
@@ -307,7 +307,7 @@ def _facts(name: str | None, chosen: Gpu | None) -> tuple[Gpu | None, str]:
 
 
 def named_gpu(name: str) -> Gpu:
-    """Return what is known of the GPU that the user names.
+    """Return the facts about the GPU that the user names.
 
     Raises:
         ProftuiError: Nothing is.
@@ -356,12 +356,12 @@ class Peaks:
     """The user gives them: measured ceilings, which go before what a file records."""
 
     def of(self, element_type: str, uses_tensor_core: bool | None) -> tuple[str, float] | None:
-        """Return the peak for work on elements of a type, and its name in `TYPES`; None if unknown.
+        """Return the name in `TYPES` and the peak for work on elements of a type; None if unknown.
 
         Args:
             element_type: As in PyTorch, as ``bfloat16``.
             uses_tensor_core: Whether the kernels of the work use tensor cores. Products of float32 are TF32 on tensor
-                cores and FP32 elsewhere, so that without this nothing is known of them.
+                cores and FP32 elsewhere, so their peak is unknown without this.
         """
         if element_type == "float32":
             if uses_tensor_core is None:
@@ -375,7 +375,7 @@ class Peaks:
 
 
 def find_peaks(name: str) -> Peaks | None:
-    """Return the peaks of a GPU of this name, the user's own figures first; None if they are not known.
+    """Return the peaks of a GPU by its name, the user's figures first; None if unknown.
 
     >>> h200 = find_peaks("NVIDIA H200")
     >>> h200.flops_per_s["bf16"], h200.of("float32", True)
@@ -388,7 +388,7 @@ def find_peaks(name: str) -> Peaks | None:
 
 @cache
 def _known(own: Stamp | None) -> dict[str, Peaks]:
-    """Peaks by normalized name."""
+    """Return the peaks by normalized name."""
     rows = [(row, f"{FILE}: {row.get('name')}") for row in tomllib.loads(read_shipped(FILE))["peaks"]]
     known = [_peaks(row, where) for row, where in rows]
     if own is not None:
@@ -412,7 +412,7 @@ def _peaks(row: dict[str, Any], where: str) -> Peaks:
         str(row.get("source", "your gpus.toml")),
         {key: value * 1e12 for key, value in numbers.items()},
         bandwidth * 1e9 if bandwidth is not None else None,
-        # Data sheets add up both directions.
+        # Data sheets give the sum of both directions.
         nvlink * 1e9 / 2 if nvlink is not None else None,
     )
 
@@ -420,8 +420,7 @@ def _peaks(row: dict[str, Any], where: str) -> Peaks:
 def peaks_by_device(profile: Profile) -> dict[tuple[int, int | None], Peaks]:
     """Return the peaks of each GPU of a profile, by session and device; GPUs whose peaks are not known are left out.
 
-    What the user gives goes first (``--peak``, then gpus.toml), then the memory bandwidth that the file itself records,
-    then the table.
+    In order of precedence: the user's values (``--peak``, then gpus.toml), the recorded memory bandwidth, the table.
     """
     own = dict(profile.peaks)
     found: dict[tuple[int, int | None], Peaks] = {}

@@ -72,7 +72,7 @@ def sum_of_parts(column: str) -> pl.Expr:
 def call_statistics(column: str = "duration_ns") -> list[pl.Expr]:
     """Return the aggregations of the durations of a group of calls, as `CALL_STATISTICS`.
 
-    ``calls`` counts all rows; the rest is of the rows with a known duration, and null if there are none. Average,
+    ``calls`` counts all rows; the others are of the rows with a known duration, and null if there are none. Average,
     percentiles and deviation are rounded to whole nanoseconds. Percentiles are interpolated linearly between the two
     nearest calls (the 50th is the usual median). The deviation divides by n - 1 and is null for a single call.
     """
@@ -98,9 +98,8 @@ def timed_count(column: str = "duration_ns") -> pl.Expr:
 def merged_call_statistics() -> list[pl.Expr]:
     """Return the aggregations of `call_statistics` for rows of ``summary`` that are aggregated already.
 
-    A single row keeps the average, median and deviation that were printed; several get total divided by the calls that
-    it is of.
-    Percentiles and the deviation of several rows cannot be known from aggregates: they are null.
+    A single row keeps the printed average, median and deviation; the average of several rows is total divided by timed
+    calls. Percentiles and deviation of several rows do not follow from aggregates: they are null.
     """
     alone = pl.len() == 1
     return [
@@ -172,7 +171,7 @@ def call_statistics_by(rows: pl.DataFrame, keys: Sequence[str], *first: str, man
         rows: With ``duration_ns`` and ``line``.
         keys: Whole numbers or categories.
         first: Further columns.
-        many: From so many rows on they are sorted.
+        many: The number of rows from which they are sorted.
     """
     found = _statistics_by_sorting(rows, keys, first) if rows.height >= many else None
     if found is not None:
@@ -232,7 +231,7 @@ def _packed_keys(
     dtype = np.uint32 if count * scale <= _SMALL else np.int64
     packed: npt.NDArray[np.integer] = np.empty(len(durations), dtype)
     firsts = np.full(count, -1, np.int64)
-    # Backwards, so that the first row of each key is the last one written.
+    # In reverse order, so that the first row of each key is written last.
     for block in reversed(list(blocks(len(durations)))):
         code = np.zeros(block.stop - block.start, np.int64)
         for numbers, low, weight in digits:
@@ -249,9 +248,9 @@ def _sorted_statistics(ordered: npt.NDArray[np.integer], bases: Ints, ends: Ints
     """Return `CALL_STATISTICS` of groups that follow each other.
 
     Args:
-        ordered: The durations, on top of the number of their group.
-        bases: That number of each group.
-        ends: Where each ends.
+        ordered: Sorted numbers: the number of the group plus the duration.
+        bases: The number of each group.
+        ends: The end of each group.
     """
     calls = np.diff(ends, prepend=0)
     firsts = ends - calls
@@ -321,7 +320,7 @@ class SlowPart:
 
 @dataclass(frozen=True, slots=True)
 class DurationSpread:
-    """How the durations of launches are spread, in nanoseconds."""
+    """The distribution of the durations of launches, in nanoseconds."""
 
     launches: int
     """Those whose duration is known."""
@@ -411,7 +410,7 @@ def variants(profile: Profile, launches: pl.DataFrame) -> pl.DataFrame:
     `tui.analysis.durations.call_statistics`.
 
     Args:
-        profile: Whose launches they are.
+        profile: The profile of the launches.
         launches: Rows of ``activities``, of one kernel; other columns are ignored.
     """
     rows = launches.drop("grid", "block", "op", strict=False)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """What one GPU would gain, in nanoseconds."""
+    """The time that one GPU would save, in nanoseconds."""
 
     session: int
     device: int | None
@@ -51,16 +51,15 @@ class Saving:
 
 
 def estimated_savings(profile: Profile, activities: pl.Series) -> tuple[Saving, ...]:
-    """Return what each GPU would gain without these activities, and with them twice as fast; largest gain first.
+    """Return what each GPU would save without these activities, and with them twice as fast; largest saving first.
 
-    Empty where no start times are known. ``alone_ns`` is the union of the intervals of all work on the GPU less the
-    union of those of all other work. It is never more than the time of the work, nor than the GPU was busy; of several
-    pieces of work the gains do not add up where they overlap. What only rounded starts let overlap does not
-    (`tui.analysis.gpu_time.timelines`).
+    Empty if no start times are known. ``alone_ns`` is the union of the intervals of all work on the GPU less the union
+    of those of all other work. It is at most the time of the work and the busy time of the GPU; savings of overlapping
+    work do not add up. Overlaps that are only due to rounded starts are ignored (`tui.analysis.gpu_time.timelines`).
 
     Args:
-        profile: Where they are.
-        activities: Their numbers, the column ``activity``.
+        profile: The profile.
+        activities: The numbers of the activities, the column ``activity``.
     """
     work = profile["activities"].select("activity", "duration_ns", "stream", "iteration")
     wanted = work["activity"].is_in(activities.implode()).to_numpy()

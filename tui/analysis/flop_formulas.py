@@ -126,7 +126,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a call has to do."""
+    """The work of a call: FLOPs and bytes."""
 
     flops: int
     bytes: int
@@ -137,7 +137,7 @@ class Work:
 
 
 class UnknownWorkError(Exception):
-    """The formula of an op lacks something that is not recorded; the message names it."""
+    """An input of an op's formula is not recorded; the message names it."""
 
 
 Model = Callable[[Call], Work]
@@ -464,9 +464,9 @@ def _attention(
     Args:
         call: The call.
         query: Index of Q.
-        causal: Index of the truth value for a causal mask.
+        causal: Index of the boolean for a causal mask.
         heads_first: Whether tensors are batch, heads, sequence, size; else batch, sequence, heads, size.
-        backward: How many times the forward's FLOPs a backward pass takes; 0 for a forward pass.
+        backward: FLOPs of the backward pass as a multiple of the forward's; 0 for a forward pass.
         mask: Index of a mask, which is added to the scores: all of them are computed.
     """
     shapes = [call.shape(query + i) for i in range(3)]
@@ -554,7 +554,7 @@ def _no_window(call: Call, first: int) -> None:
 def _paged(call: Call) -> Work:
     """Return the work of attention of a server step over its KV cache; arguments: Q, K and V as tokens, heads, size.
 
-    The requests of the step have lengths of their own: the annotation of the step sums up their products.
+    The lengths of the step's requests differ: the step's annotation has the sums of their products.
     """
     query, key, value = (call.shape(index) for index in range(3))
     if any(len(shape) != 3 for shape in (query, key, value)):
@@ -583,8 +583,7 @@ def _paged(call: Call) -> Work:
 def _grouped(call: Call) -> Work:
     """Return the work of one product per group of rows: ``_grouped_mm(self, mat2, offs, ...)``.
 
-    Where groups are of rows (T x K by E x K x N) or of columns, their sizes add up to T, so that the sum is known
-    without them.
+    The sizes of groups of rows (T x K by E x K x N) or columns add up to T, so the total does not depend on them.
     """
     left, right = call.shape(0), call.shape(1)
     if len(left) == 3 and len(right) == 3:

@@ -134,10 +134,10 @@ def find_profiles(
     """Return the profiles in a folder and below it, and those opened before wherever they are.
 
     Args:
-        folder: Where to look; empty: only those opened before.
-        go_on: Asked between two files; False ends the search.
-        lists_opened: Whether those opened before elsewhere are listed too.
-        may_read: Whether a path may be opened; one that may not is left out.
+        folder: The folder; empty: only profiles opened before.
+        go_on: Called between two files; False ends the search.
+        lists_opened: Whether profiles opened before in other folders are included.
+        may_read: Whether a path may be opened; others are left out.
     """
     opened = opened_files()
     candidates, left_out = _candidates(folder) if folder else ([], "")
@@ -325,7 +325,7 @@ def quick_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True)
 
     Args:
         found: The file.
-        go_on: Asked while it is read; False ends that.
+        go_on: Called while it is read; False stops reading.
 
     Raises:
         ProftuiError: It cannot be read.
@@ -367,8 +367,8 @@ def profiles_frame(found: Sequence[FoundProfile], folder: str, now: float | None
 
     Args:
         found: The profiles.
-        folder: Paths below it are shown from there.
-        now: Seconds since 1970; None: now.
+        folder: Paths below it are shown relative to it.
+        now: Seconds since 1970; None: the current time.
     """
     now = time.time() if now is None else now
     top = os.path.abspath(folder) if folder else ""  # noqa: PTH100
@@ -451,8 +451,8 @@ def complete_path(text: str, folder: str) -> str | None:
     """Complete a typed path by the first matching entry of its folder; folders get a slash.
 
     Args:
-        text: What was typed.
-        folder: Where relative paths start.
+        text: The typed text.
+        folder: The folder of relative paths.
     """
     if not text or "\0" in text:
         return None
@@ -484,8 +484,8 @@ def profile_preview(found: FoundProfile, width: int, height: int, *, is_looked: 
 
     Args:
         found: The profile.
-        width: Cells.
-        height: Lines.
+        width: The width in cells.
+        height: The number of lines.
         is_looked: Whether its figures have been read.
     """
     figures = found.figures

@@ -56,16 +56,16 @@ def gpu_summary(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 
     A GPU without work that several ranks name has one row.
 
-    Columns: session, rank, host, device, gpu_name, those of `inputs.devices.device_facts`, gpu_activity (whether
-    work of it is recorded, or none in a session that has work on other GPUs), kernels_launched, gpu_ns (summed
-    durations of its work), kernel_ns, copy_ns (of which kernels and whole graphs, and copies and sets), busy_ns,
-    idle_ns, busy_pct, wall_ns and span_ns (`gpu_time.breakdown.utilization`). All figures are null for a GPU
-    without recorded work: the session names it, and nothing says that it was there to be used. A sum is null as
-    well where none of the durations of such work is known, and copy_ns where the tool records kernels alone.
+    Columns: session, rank, host, device, gpu_name, those of `inputs.devices.device_facts`, gpu_activity (whether work
+    of it is recorded, or none in a session that has work on other GPUs), kernels_launched, gpu_ns (summed durations of
+    its work), kernel_ns (of kernels and whole graphs), copy_ns (of copies and memsets), busy_ns, idle_ns, busy_pct,
+    wall_ns and span_ns (`gpu_time.breakdown.utilization`). All figures are null for a GPU without recorded work, which
+    the session may not have been able to use. A sum is also null if none of its durations is known, and copy_ns if the
+    tool records only kernels.
 
     Args:
-        profile: Where to look.
-        gpu: The name of the GPU, as the user gives it.
+        profile: The profile.
+        gpu: The user's name of the GPU.
     """
     by = ("session", "device")
     is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
@@ -171,14 +171,13 @@ _SCHEMA: Final = pl.Schema(
 def streams(profile: Profile) -> pl.DataFrame:
     """Return one row per stream of each GPU of each session, of the work whose start and duration are known.
 
-    Columns: session, device, stream (null: the input does not name it), stream_work (how much of any sort),
-    kernels_launched, gpu_ns (summed durations), busy_ns (time in which the stream had work), busy_pct (of the
-    session's wall time, ``wall_ns``), beside_ns (busy time in which another stream of the GPU had work as well),
-    beside_pct (of busy_ns), idle_ns (wall_ns - busy_ns), comm_ns and copies_ns (time of communication, of copies),
-    start_ns and end_ns (first start, last end), span_ns (of the GPU).
+    Columns: session, device, stream (null: not recorded), stream_work (the number of activities), kernels_launched,
+    gpu_ns (summed durations), busy_ns (time in which the stream had work), busy_pct (of the session's wall time,
+    ``wall_ns``), beside_ns (busy time in which another stream of the GPU had work as well), beside_pct (of busy_ns),
+    idle_ns (wall_ns - busy_ns), comm_ns and copies_ns (time of communication, of copies), start_ns and end_ns (first
+    start, last end), span_ns (of the GPU).
 
-    Overlaps shorter than ``sessions.start_resolution_ns`` may be none and are counted as none: of starts that are
-    rounded, only longer overlaps count.
+    Overlaps shorter than ``sessions.start_resolution_ns`` may be due to rounding and count as none.
     """
     kinds, of_stream = work_kinds(profile), profile["activities"]["stream"]
     rows = [row for line in timelines(profile) for row in _rows(line, line.take(kinds), of_stream)]

@@ -17,9 +17,8 @@ from tui.model.profile import column_view
 def group_rows(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[pl.Expr]) -> pl.DataFrame:
     """Return the result of ``group_by(keys).agg(aggregations)``, in no particular order.
 
-    Columns that hold one value only (a session, a device, a verdict that no row has) are left out of the grouping and
-    added again, and the others are packed into one number if they fit: each further key costs as much as all
-    aggregations.
+    Constant columns are left out of the grouping and added again, and the others are packed into one number if they
+    fit: each further key takes as long as all aggregations.
 
     >>> frame = pl.DataFrame({"session": [0, 0], "name": ["a", "a"], "calls": [2, 3]})
     >>> group_rows(frame, ["session", "name"], [pl.col("calls").sum()]).rows()
@@ -166,7 +165,7 @@ def _pack_keys(rows: pl.DataFrame, keys: Sequence[str]) -> _Packed | None:
 def partition_by_session(frame: pl.DataFrame) -> dict[int, pl.DataFrame]:
     """Return the rows of each session of a frame, in the frame's order.
 
-    To filter a frame for one session after another takes as many passes as there are sessions; this takes one.
+    Filtering by session takes one pass for each session; this takes one in all.
 
     >>> import polars as pl
     >>> {key: rows.height for key, rows in partition_by_session(pl.DataFrame({"session": [1, 0, 1]})).items()}

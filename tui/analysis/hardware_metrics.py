@@ -37,7 +37,7 @@ METRICS: Final = TableSpec(
         "session",
         "line",
     ),
-    # A database has no lines: there the kernel, and what it was launched with, distinguish rows.
+    # A database has no lines: kernel and launch configuration distinguish its rows.
     key=("session", "line", "device_name", "kernel", *_SHAPE, "metric"),
     pinned="kernel",
 )
@@ -46,13 +46,12 @@ METRICS: Final = TableSpec(
 def launches_measured(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     """Return the recorded launches of the kernel of a metric, in any session, in time order.
 
-    By its full name; of a session in which no launch has that, by its name without template arguments and parameters:
-    tools spell the same kernel in several ways. Of a metric that was measured launch by launch, those of the same grid
-    and block.
+    Launches match by full name; if a session has none, by the name without template arguments and parameters, since
+    tools spell names differently. For metrics per launch, grid and block must match as well.
 
     Args:
-        profile: Where to look.
-        row: Of `metrics`.
+        profile: The profile.
+        row: A row of `metrics`.
     """
     if row["kernel"] is None:
         return activities_where(profile)
@@ -89,7 +88,7 @@ SPEED, MEMORY, OCCUPANCY, SCHEDULER, LAUNCH, STALLS = (
 
 @dataclass(frozen=True, slots=True)
 class KeyMetric:
-    """A metric to look at first, under one name whatever the tool calls it."""
+    """A key metric, under one name for all tools."""
 
     section: str
     label: str
@@ -210,7 +209,7 @@ KEY_METRICS: Final = TableSpec(
 
 
 def key_metrics(profile: Profile) -> pl.DataFrame:
-    """Return the metrics to look at first of every measured kernel, in sections; stall reasons by share.
+    """Return the key metrics of every measured kernel, in sections; stall reasons by share.
 
     Columns: session, device_name, kernel, grid and block, invocations, part (the section), label, column, avg, min,
     max, unit, stall_pct (of stall reasons), metric.
@@ -268,10 +267,10 @@ def _stalls(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def measured_kernels(profile: Profile) -> pl.DataFrame:
-    """Return one row per measured kernel, grid and block: how far it is from the GPU's peaks and what holds it back.
+    """Return one row per measured kernel, grid and block: its shares of the GPU's peaks and its limits.
 
-    Those that take longest come first, where durations are measured; kernels without a key metric are left out.
-    Columns: those of `MEASURED_KERNELS`.
+    The longest come first if durations are measured; kernels without a key metric are left out. Columns: those of
+    `MEASURED_KERNELS`.
     """
     rows = metrics(profile).with_columns(pl.col("kernel").cast(pl.String))
     kernels = rows.group_by(_KERNEL, maintain_order=True).agg(
@@ -309,7 +308,7 @@ def key_metrics_of(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLaunch:
-    """What was measured of launches of one kernel, grid and block."""
+    """The metrics of launches of one kernel, grid and block."""
 
     source: str
     """The file with the measurements."""
@@ -326,7 +325,7 @@ class MeasuredLaunch:
 
 
 def measured_metrics(profile: Profile, activity: int) -> MeasuredLaunch | None:
-    """Return what Nsight Compute measured for launches of this configuration; None if nothing.
+    """Return the metrics that Nsight Compute measured for launches of this configuration; None if there are none.
 
     Raises:
         KeyError: There is no such activity.
@@ -345,7 +344,7 @@ def measured_metrics(profile: Profile, activity: int) -> MeasuredLaunch | None:
         found, exact = same_shape.filter(pl.col("kernel").cast(pl.String).is_in(same_kernel)), False
     if found.is_empty():
         return None
-    # One session is enough, preferably that of the launch itself.
+    # One session is enough, preferably the launch's own.
     sessions = found["session"].unique(maintain_order=True).to_list()
     session = launch["session"] if launch["session"] in sessions else sessions[0]
     found = found.filter(pl.col("session") == session)
@@ -361,7 +360,7 @@ def measured_metrics(profile: Profile, activity: int) -> MeasuredLaunch | None:
 
 
 def _relevant(means: pl.DataFrame) -> Iterator[tuple[str, float, str | None]]:
-    """Yield the key metrics that were measured; if none was, the first percentages that were."""
+    """Yield the measured key metrics; without any, the first measured percentages."""
     rows = list(means.select("metric", "avg", "unit").iter_rows())
     found = False
     for key in _KEY_METRICS:

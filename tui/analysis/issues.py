@@ -1,4 +1,4 @@
-"""Issues: parts of the input that could not be used as recorded; the source of a row where the Log view has no text."""
+"""Issues: parts of the input that could not be used as recorded; the source of rows that the Log view cannot show."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ ISSUES: Final = TableSpec(
 def issues(profile: Profile) -> pl.DataFrame:
     """Return the frame ``issues``: errors, then warnings, then infos; each by line.
 
-    ``text`` is null if an issue is of no line: what is empty in all rows takes room from the reasons.
-    Runs of blanks are collapsed.
+    ``text`` is null if an issue has no line. Runs of blanks are collapsed.
     """
     rank = pl.col("severity").replace_strict({name: rank for rank, name in enumerate(SEVERITIES)}, default=-1)
     return (
@@ -78,8 +77,8 @@ def source_of_row(profile: Profile, row: Mapping[str, Any]) -> str:
     """Return a text about where a row comes from; empty if the Log view can show its line.
 
     Args:
-        profile: Everything that was read.
-        row: Of any table; one that is summed up of several has the line of the first, or none.
+        profile: The whole profile.
+        row: A row of any table; a sum of several rows has the line of the first, or none.
     """
     line, source = row.get("line"), _source(profile, row.get("session"))
     if isinstance(line, int):

@@ -1,4 +1,4 @@
-"""What ran on the GPU: by name, and launch by launch."""
+"""GPU activities by name, and single launches."""
 
 from __future__ import annotations
 
@@ -97,16 +97,15 @@ LAUNCHES: Final = TableSpec(
 def kernels(profile: Profile) -> pl.DataFrame:
     """Return GPU activities by name: one row per session, kind and name, largest total first.
 
-    A session with single activities is added up from them. Of a session that holds aggregates alone, the rows are the
-    log's own, with null for what it does not record.
+    Sessions with single activities are summed from these. Sessions with aggregates only have the rows of the log, with
+    nulls for figures that are not recorded.
 
     Columns: session, kind, name, short_name, calls, total_ns, avg_ns, min_ns, max_ns, median_ns, p90_ns, p99_ns, std_ns
     (`tui.analysis.durations.call_statistics`), time_pct, uses_tensor_core and tensor_core_reason
-    (`tui.analysis.tensor_core_use.verdicts_by_name`), timed_calls (those whose duration is known; null where
-    totals do not tell), line (first one in the input).
-    ``time_pct`` is the share of the session's GPU time: the summed durations of its kernels, copies, memsets, unified
-    memory work and whole CUDA graphs. Where rows are missing from the log's own table (its percentages do not add up to
-    100), the percentages are those that the log prints, since the whole is known to it alone.
+    (`tui.analysis.tensor_core_use.verdicts_by_name`), timed_calls (those whose duration is known; null if totals do not
+    show it), line (first one in the input). ``time_pct`` is the share of the session's GPU time: the summed durations
+    of its kernels, copies, memsets, unified memory work and whole CUDA graphs. If rows are missing from the log's table
+    (its percentages do not add up to 100), the printed percentages are used.
     """
     activities = profile["activities"]
     single = activities_by_name(profile).with_columns(share())
@@ -187,17 +186,16 @@ def launches(
 ) -> pl.DataFrame:
     """Return the activities of one name of one session, in time order.
 
-    Their own columns, with the verdict on tensor cores completed (`tensor_core_use.with_verdicts`), ``grid``
-    and ``block`` as text, as ``(27848 1 1)``, the occupancy of each launch
-    (`tui.analysis.occupancy.with_occupancy`), and when and by which op it was launched
-    (`tui.analysis.launch_calls.with_launched_by`).
+    Columns: their own, with the verdict on tensor cores completed (`tensor_core_use.with_verdicts`), ``grid`` and
+    ``block`` as text, as ``(27848 1 1)``, the occupancy of each launch (`tui.analysis.occupancy.with_occupancy`), and
+    when and by which op it was launched (`tui.analysis.launch_calls.with_launched_by`).
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Number of the session.
         name: The full name.
-        kind: One of `tui.model.schema.KINDS`; any where it is left out.
-        gpu: The name of the GPU, as the user gives it, where the input does not record it.
+        kind: One of `tui.model.schema.KINDS`; by default any.
+        gpu: The user's name of the GPU, used if the input does not record it.
     """
     wanted = (pl.col("session") == session) & (pl.col("name") == name)
     if kind is not None:

@@ -33,9 +33,9 @@ LATE_NS: Final = 100_000
 def launch_calls(profile: Profile) -> pl.DataFrame:
     """Return the launching call of each activity: one row per row of ``activities``.
 
-    Columns: launch_ns and launch_end_ns (start and end of the call), launched_with (rank among the activities that the
-    same call launched, by start: 0 for the first; a call launches many where it replays a CUDA graph). All null where
-    the call is not known.
+    Columns: launch_ns and launch_end_ns (start and end of the call), launched_with (position by start among the
+    activities of the same call, from 0; a call that replays a CUDA graph launches many). All are null if the call is
+    unknown.
     """
     activities, calls = profile["activities"], profile["api_calls"]
     launch = _launching(activities, calls)
@@ -94,12 +94,12 @@ def launch_delays(profile: Profile) -> pl.DataFrame:
     Columns: session, activity, kind, name, device, stream, launch_ns and launch_end_ns (the call's start and end),
     start_ns, queue_ns, queue_idle_ns, queue_depth.
 
-    - queue_ns is from the end of the call to the activity's begin (Nsight Systems: queue duration); below 0 it started
-      before the call returned. It is known of the first activity that a call launched: those after it in a replayed
-      graph wait for each other.
-    - queue_idle_ns is how long of it, right before the start, the device had no work at all.
-    - queue_depth is how many other activities of the device had been launched and had not started when the call
-    started.
+    - queue_ns is from the end of the call to the activity's begin (Nsight Systems: queue duration); it is negative if
+      the activity started before the call returned. It is known for the first activity of a call: later ones in a
+      replayed graph wait for each other.
+    - queue_idle_ns is the part of it, right before the start, in which the device had no work.
+    - queue_depth is the number of other activities of the device that were launched but not started when the call
+      started.
     """
     calls = launch_calls(profile)
     activities = profile["activities"]
@@ -147,12 +147,12 @@ def _delays(part: pl.DataFrame, before: Ints) -> pl.DataFrame:
 
 
 def delays_by_name(profile: Profile) -> pl.DataFrame:
-    """Return how long GPU work of each name waited: one row per session, kind and name, most launches first.
+    """Return the launch delays of GPU work by name: one row per session, kind and name, most launches first.
 
-    Columns: session, kind, name, launches (of which the delay is known), queue_median_ns, queue_p90_ns, queue_p99_ns,
-    queue_max_ns (of the delays of `launch_delays`, those below 0 left out; null if there are no others), early (how
-    many started before their call returned), late (how many waited more than `LATE_NS` while the GPU had nothing to
-    do), late_pct, depth_median and depth_max (of queue_depth).
+    Columns: session, kind, name, launches (with a known delay), queue_median_ns, queue_p90_ns, queue_p99_ns,
+    queue_max_ns (of the delays of `launch_delays` that are not negative; null if there are none), early (how many
+    started before their call returned), late (how many waited more than `LATE_NS` while the GPU had nothing to do),
+    late_pct, depth_median and depth_max (of queue_depth).
     """
     queue = pl.col("queue_ns")
     after = queue.filter(queue >= 0)
@@ -184,7 +184,7 @@ def delays_by_name(profile: Profile) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class LaunchOrigin:
-    """What is known of how an activity came to be; None if it is not recorded."""
+    """The launch of an activity, and its op and iteration; None if not recorded."""
 
     call: str | None
     """The API call that launched it."""
@@ -215,7 +215,7 @@ class LaunchOrigin:
 
 
 def launch_origin(profile: Profile, activity: int) -> LaunchOrigin:
-    """Return where an activity came from.
+    """Return the launch of an activity, and its op and iteration.
 
     Raises:
         KeyError: There is no such activity.
@@ -259,7 +259,7 @@ def _records_calls(profile: Profile, session: int) -> bool:
 def with_launched_by(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
     """Add launch_ns, delay_ns and launched_by (the name of the op) to activities of one session.
 
-    A delay below 0 is kept: it shows that clocks do not agree.
+    Negative delays are kept: they show that clocks differ.
     """
     session = activities["session"].unique()
     correlations = activities["correlation"].drop_nulls().unique()

@@ -1,4 +1,4 @@
-"""Launch configuration of a GPU activity and everything known of it; the command that profiles one launch in depth."""
+"""All facts about one GPU activity, such as its launch configuration; the command that profiles its kernel in depth."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ _AS_RECORDED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LaunchConfig:
-    """One GPU activity with all that is known of it; None if it is not recorded.
+    """All facts about one GPU activity; None if not recorded.
 
-    What has no note of its own is the column of that name in the frame ``activities`` (`tui.model.schema`) or of
+    Fields without a description are columns of the frame ``activities`` (`tui.model.schema`) or of
     `tui.analysis.devices.device_facts`.
     """
 
@@ -131,9 +131,9 @@ def launch_config(profile: Profile, activity: int, *, gpu: str | None = None) ->
     """Return all known facts about one GPU activity.
 
     Args:
-        profile: Where it is.
-        activity: Its number, the column ``activity``.
-        gpu: The name of the GPU, as the user gives it, where the input does not record it.
+        profile: The profile.
+        activity: The number of the activity, the column ``activity``.
+        gpu: The user's name of the GPU, used if the input does not record it.
 
     Raises:
         KeyError: There is no such activity.
@@ -210,7 +210,7 @@ def profiling_command(profile: Profile, activity: int) -> ProfilingCommand:
     process on the device, in the order in which they were launched.
 
     Args:
-        profile: Where it is.
+        profile: The profile.
         activity: The number of the launch, the column ``activity``.
 
     Raises:
@@ -235,7 +235,7 @@ def profiling_command(profile: Profile, activity: int) -> ProfilingCommand:
     capability = str(facts_row.get("compute_capability") or "")
     major = whole_number(capability.partition(".")[0])
     if major is not None and major < NCU_SINCE:
-        # A colon would end the name in nvprof's filter.
+        # In nvprof's filter a colon ends the name.
         chosen = shlex.quote(f"::{function.replace(':', '.')}:{before + 1}")
         device = f"--devices {row['device']} " if several else ""
         return ProfilingCommand(
@@ -257,7 +257,7 @@ def _note(session: Mapping[str, Any], ordered: str) -> str:
 
 
 def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str]:
-    """Return how many launches of the same function preceded it on the device, and in which order."""
+    """Return the number of earlier launches of the same function on the device, and their order."""
     on_device = pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32))
     work = rows_of_session(profile["activities"], row["session"])
     function = _function(str(row["name"]))
@@ -288,7 +288,7 @@ def _devices(profile: Profile) -> pl.DataFrame:
     devices = activities.lazy().select("session", "device").unique().collect(engine="streaming")
 
     def is_told_by_call(session: int, device: int | None) -> bool:
-        # One device at a time: all of them in a group_by need ten times the memory, and five times the time.
+        # One device at a time: a group_by over all takes ten times the memory and five times as long.
         on_device = pl.col("device").eq_missing(pl.lit(device, pl.Int32))
         kernels = rows_of_session(activities, session).lazy().filter(pl.col("kind") == "kernel", on_device)
         calls = kernels.select("correlation").collect(engine="streaming")["correlation"]
@@ -320,7 +320,7 @@ def _literal(character: str) -> str:
 
 
 def _program(command: str | None) -> str:
-    """Return the program's command line with every word quoted, so that the shell runs nothing in it."""
+    """Return the program's command line with every word quoted for the shell."""
     if not command or len(command) > COMMAND_LIMIT or not command.isprintable():
         return PROGRAM
     try:

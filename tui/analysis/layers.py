@@ -70,8 +70,8 @@ def layers(profile: Profile) -> pl.DataFrame:
     """Return measured and predicted times of layers side by side, in the order of the input.
 
     One row per layer, phase and executor, with measured_ns, predicted_ns, ratio (predicted / measured; null unless both
-    are known), time_pct (share of the time of its phase and executor, measured where that is known, else predicted) and
-    the other columns of the frame ``layers``.
+    are known), time_pct (share of the time of its phase and executor: measured if known, else predicted) and the other
+    columns of the frame ``layers``.
     """
     measured = pl.when(pl.col("measured").fill_null(True)).then("time_ns")
     predicted = pl.when(~pl.col("measured")).then("time_ns")
@@ -113,7 +113,7 @@ def layer_totals(profile: Profile) -> pl.DataFrame:
     """Return sums of `layers` by session, model, phase and executor, in the order of the input.
 
     Columns: those four, layers (rows), measured_ns, predicted_ns, ratio. The ratio is over the layers that are both
-    measured and predicted, so that like is compared with like.
+    measured and predicted.
     """
     both = pl.col("measured_ns").is_not_null() & pl.col("predicted_ns").is_not_null()
     measured, predicted = (pl.col(name).filter(both).sum() for name in ("measured_ns", "predicted_ns"))
@@ -130,11 +130,11 @@ def layer_totals(profile: Profile) -> pl.DataFrame:
 
 
 def layers_of_total(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
-    """Return the layers that a total is of.
+    """Return the layers of a total.
 
     Args:
-        profile: Where to look.
-        row: Of `layer_totals`.
+        profile: The profile.
+        row: A row of `layer_totals`.
     """
     return layers(profile).filter(pl.col(name).eq_missing(pl.lit(row[name])) for name in _RUN)
 
@@ -142,13 +142,12 @@ def layers_of_total(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
 def work_of_layer(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     """Return the GPU work of a layer, in time order.
 
-    A layer records no kernels. Where ops or NVTX ranges are recorded, it is what was launched in one that
-    is named as the layer, or in one within it; else what its layer type implies
-    (`tui.analysis.ops.inferred_ops`), of the layer's phase.
+    Layers record no kernels. If ops or NVTX ranges are recorded, it is the work launched in one with the layer's name;
+    else the work of the layer's type (`tui.analysis.ops.inferred_ops`) and phase.
 
     Args:
-        profile: Where to look.
-        row: Of `layers`.
+        profile: The profile.
+        row: A row of `layers`.
     """
     layer, ops = row["layer"], profile["ops"]
     if layer is None:

@@ -1,6 +1,6 @@
 """FLOPs and bytes of any op call.
 
-With the formulas of mixtures of experts, and of what memory bounds: inputs are read and outputs written once.
+The formulas here are for mixtures of experts, and for memory-bound ops, which read inputs and write outputs once.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _triton(call: Call) -> Work:
     moved = sum(call.size_bytes(index) for index in tensors)
     if not call.name.startswith("triton_poi_"):
         return Work(0, round(moved), "all recorded arguments, at most", "")
-    # Which buffer a pointwise kernel reads and overwrites, if any, is not recorded.
+    # It is not recorded whether a pointwise kernel overwrites one of its inputs.
     moved += max(call.size_bytes(index) for index in tensors)
     return Work(0, round(moved), "all recorded arguments, the largest twice, at most", "")
 
@@ -242,7 +242,7 @@ def _average_pool(call: Call) -> Work:
 
 
 def _gradient_of_input(call: Call) -> Work:
-    # ..._backward(grad_output, self, ...): the input gives its shape alone
+    # ..._backward(grad_output, self, ...): only the shape of the input is used
     return _memory_work(call, [0], call.shape(1), call.types[1], "gradient + result")
 
 
@@ -253,7 +253,7 @@ def _adaptive_pool(call: Call) -> Work:
 
 
 def _class_loss(call: Call) -> Work:
-    # nll_loss_forward(self, target, ...): of each row the value of its class
+    # nll_loss_forward(self, target, ...): reads one value of each row, that of its class
     rows = math.prod(call.shape(1))
     return Work(0, round(rows * call.element_bytes(0) + call.size_bytes(1)), "a value for each target + targets", "")
 
@@ -304,7 +304,7 @@ def _gather(call: Call) -> Work:
 
 
 def _fused_experts(call: Call) -> Work:
-    """VLLM's ``fused_experts(hidden, w1, w2, topk_weights, topk_ids, ...)``."""
+    """Return the work of vLLM's ``fused_experts(hidden, w1, w2, topk_weights, topk_ids, ...)``."""
     (_, up, _), (_, _, inner) = call.shape(1), call.shape(2)
     rows, tokens = math.prod(call.shape(4)), call.shape(0)[0]
     weights = call.size_bytes(1) + call.size_bytes(2)
@@ -312,11 +312,11 @@ def _fused_experts(call: Call) -> Work:
 
 
 def _both_products(call: Call, chosen: int, up: int, inner: int, experts: int, weights: float) -> Work:
-    """Both products of the chosen experts.
+    """Return the work of both products of the chosen experts.
 
     Args:
-        call: Its first argument has a row for each token.
-        chosen: Experts of a token.
+        call: The call, whose first argument has a row for each token.
+        chosen: The number of experts of a token.
         up: Columns of the first weight.
         inner: Rows of the second one.
         experts: The number of experts.
@@ -336,9 +336,9 @@ EXPERT_CALLS: Final = ("SortTokens", "aten::view")
 
 
 def _experts(call: Call) -> Work:
-    """``moe_forward(hidden, router_logits, ...)`` takes the weights from the module: views in it tell their sizes."""
+    """Return the work of ``moe_forward(hidden, router_logits, ...)``; views of the weights show their sizes."""
     hidden, experts = call.shape(0)[-1], call.shape(1)[-1]
-    # SortTokens(scores, experts, ...): both have a column for each expert that a token chooses
+    # SortTokens(scores, experts, ...): both have a column for each chosen expert of a token
     chosen = {one.shape(1)[-1] for one in call.inner if one.name == "SortTokens"}
     if len(chosen) != 1:
         raise UnknownWorkError(f"how many experts a token chooses is not recorded in {call.name}")
@@ -561,7 +561,7 @@ def work_of_texts(
     except UnknownWorkError as error:
         return str(error)
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
-        # A dataset may hold any text here, and unrealistic numbers.
+        # A dataset may have any text here, and unrealistic numbers.
         return NOT_READABLE
     # Sizes come from the file: ignore work that no GPU can do.
     return work if 0 <= work.flops < 1 << 62 and 0 < work.bytes < 1 << 62 else NOT_READABLE

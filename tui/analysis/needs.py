@@ -1,4 +1,4 @@
-"""What views need of a profile, and for each recording tool the command that records it."""
+"""The data that views need, and the command of each recording tool that records it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Tool(StrEnum):
-    """Who recorded a session; the values are what people call them."""
+    """The tool that recorded a session; the values are display names."""
 
     NVPROF = "nvprof"
     NSYS = "Nsight Systems"
@@ -52,7 +52,7 @@ _OF_ALL_GPU_WORK: Final = frozenset({Tool.NVPROF, Tool.NSYS, Tool.PYTORCH, Tool.
 def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
     """Return the tool that recorded a session.
 
-    What is not known by name counts as nvprof: so do logs of Caffe and Paleo, whose GPU work nvprof can record.
+    Unknown tools count as nvprof, as do logs of Caffe and Paleo, whose GPU work nvprof can record.
 
     >>> tool_of("nsys-sqlite"), tool_of("chrome-trace", "PyTorch profiler"), tool_of("caffe")
     (<Tool.NSYS: 'Nsight Systems'>, <Tool.PYTORCH: 'PyTorch'>, <Tool.NVPROF: 'nvprof'>)
@@ -73,7 +73,7 @@ def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
 def tools_of(profile: Profile) -> tuple[Tool, ...]:
     """Return the tools that recorded a profile's sessions, each once, in order; nvprof if there is no session.
 
-    Nsight Compute arrives last: it is run in addition to another tool.
+    Nsight Compute comes last, because it is run in addition to another tool.
     """
     found = profile["sessions"].select("format", "tool").unique(maintain_order=True).rows()
     tools = list(dict.fromkeys(tool_of(*row) for row in found)) or [Tool.NVPROF]
@@ -83,14 +83,14 @@ def tools_of(profile: Profile) -> tuple[Tool, ...]:
 def records_copies(profile: Profile) -> bool:
     """Return whether all sessions are of tools that record copies and memsets wherever they record kernels.
 
-    With the others, that there are none in the input may only mean that no one asked for them.
+    With other tools, missing copies may only mean that they were not recorded.
     """
     return set(tools_of(profile)) <= _OF_ALL_GPU_WORK
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Data that an input may hold; needs of the same name are equal."""
+    """Data that an input may have; needs of the same name are equal."""
 
     name: str
     """What it is, as ``start times``."""
@@ -117,14 +117,14 @@ class Need:
 
     @property
     def how(self) -> str:
-        """What to do for it: ``record with ...`` or ``open ...``."""
+        """How to get the data: ``record with ...`` or ``open ...``."""
         if not self.record:
             return "this kind of recording does not contain it"
         return f"{'' if self.record.startswith('open ') else 'record with '}{self.record}"
 
     @property
     def missing(self) -> str:
-        """The sentence where it is not recorded.
+        """The sentence for data that is not recorded.
 
         >>> Need("start times", "every launch with its time", "nvprof --print-gpu-trace").missing
         'no start times: record with nvprof --print-gpu-trace'

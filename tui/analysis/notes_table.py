@@ -40,12 +40,12 @@ _SCHEMA: Final = {
 def notes_frame(notes: Mapping[str, Note], files: Files | None, view: str | None = None) -> pl.DataFrame:
     """Return the frame ``notes``: one row per note, by view in the order of the menu, the oldest first.
 
-    Columns: ``view`` (title), ``row`` (in words), ``note``, ``written`` (local time), ``written_of`` (the file as it is
-    now, or before it changed), ``note_id``.
+    Columns: ``view`` (title), ``row`` (as text), ``note``, ``written`` (local time), ``written_of`` (whether the file
+    has changed since), ``note_id``.
 
     Args:
         notes: The notes by their ids.
-        files: What is open.
+        files: The open files.
         view: Only those of this view.
     """
     places = {known.name: (place, known.title) for place, known in enumerate(VIEWS)}
@@ -72,7 +72,7 @@ def written_at(note: Note) -> str:
 
 
 def note_title(spec: TableSpec, row: Mapping[str, Any], *, with_session: bool = False) -> str:
-    """Return the title of a row by itself: its name, and the numbers that distinguish it from others of that name.
+    """Return the title of a row outside of its table: its name, and the numbers that distinguish it from others.
 
     >>> note_title(NOTES, {"note": "slow", "note_id": "x"})
     'slow'

@@ -1,4 +1,4 @@
-"""Theoretical occupancy of launch configurations, what limits it, and what would raise it."""
+"""Theoretical occupancy of launch configurations, its limiters, and changes that would raise it."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         does not limit), ``limiter`` names the scarcest (several, where they are equally scarce), ``occupancy_pct`` is
         of the warps that an SM holds. The rest needs the number of SMs: ``waves`` are the blocks of the grid / (blocks
         per SM x SMs), ``full_waves`` how many of those are whole; ``tail_pct`` is the share of the time that a last,
-        partial wave takes after whole ones, if it takes as long as they do: 1 / (full waves + 1), 0 if there is no
-        such wave (Nsight Compute's tail effect); ``achieved_pct`` is Kineto's estimate of the achieved occupancy, min
-        (blocks per SM, blocks / SMs) x threads per block / threads that an SM holds; ``sm_efficiency_pct`` is
-        min (1, blocks / SMs), the share of SMs that get a block. Where the occupancy is unknown it is null and
-        ``occupancy_reason`` says why.
+        partial wave takes after whole ones, if it takes as long as they do: 1 / (full waves + 1), 0 if there is no such
+        wave (Nsight Compute's tail effect); ``achieved_pct`` is Kineto's estimate of the achieved occupancy, min
+        (blocks per SM, blocks / SMs) x threads per block / threads that an SM holds; ``sm_efficiency_pct`` is min (1,
+        blocks / SMs), the share of SMs that get a block. Unknown occupancies are null, with the reason in
+        ``occupancy_reason``.
     """
     known = facts.select("session", "device", "compute_capability", "sm_count", "vendor").join(
         capabilities(), on="compute_capability", how="left"
@@ -194,7 +194,7 @@ def _reason() -> pl.Expr:
 
 
 def with_occupancy(profile: Profile, activities: pl.DataFrame, *, gpu: str | None = None) -> pl.DataFrame:
-    """Add what is known of the occupancy of each launch to activities: the columns of `RESULTS`, without the limits.
+    """Add the occupancy of each launch to activities: the columns of `RESULTS`, without the limits.
 
     Each distinct configuration is computed once. Rows that are no kernels get nulls.
     """
@@ -244,12 +244,12 @@ def occupancy_advice(
 ) -> tuple[OccupancyAdvice, ...]:
     """Return changes that would raise the theoretical occupancy of a launch configuration, if any.
 
-    First what it takes to hold one more block on an SM with blocks of the same size (the next step), and what it takes
-    to hold as many as the SM has warps and places for (where that is another step); then the block size that gives most
-    with registers and shared memory as they are, the nearest one where several do.
+    First the changes for one more block per SM with blocks of the same size, and for the maximum number of blocks (if
+    that is another step); then the block size with the highest occupancy for unchanged registers and shared memory, the
+    nearest one if there are several.
 
     Args:
-        compute_capability: As ``8.0``; one of which nothing is known gives no advice.
+        compute_capability: As ``8.0``; an unknown one gives no advice.
         threads_per_block: At least 1.
         registers: Per thread.
         shared_bytes: Per block, static and dynamic together.
@@ -292,7 +292,7 @@ def advice_for(config: LaunchConfig) -> tuple[OccupancyAdvice, ...]:
 
 
 def _step(capability: str, threads: int, registers: int, shared: int, target: int) -> OccupancyAdvice | None:
-    """Return what fits ``target`` blocks on an SM; None if neither registers nor shared memory can."""
+    """Return the change that fits ``target`` blocks on an SM; None if neither registers nor shared memory can."""
     # At least 1: fewer registers than one allocation unit is no advice.
     fewer = [registers, *range(registers // REGISTER_STEP * REGISTER_STEP, 0, -REGISTER_STEP)]
     by_registers = _rows(capability, [(threads, count, 0) for count in fewer]).filter(pl.col("blocks_per_sm") >= target)
@@ -323,7 +323,7 @@ def _most_shared(capability: str, target: int, shared: int) -> int | None:
 
 
 def _rows(capability: str, configs: list[tuple[int, int, int]]) -> pl.DataFrame:
-    """`tui.analysis.occupancy.occupancies` of threads, registers and shared memory."""
+    """Return `tui.analysis.occupancy.occupancies` of threads, registers and shared memory."""
     given = pl.DataFrame(
         {
             "block_x": pl.Series([threads for threads, _, _ in configs], dtype=pl.Int32),

@@ -66,7 +66,7 @@ def launched_work(profile: Profile) -> pl.DataFrame:
 
 
 def _launched_work_of_session(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
-    """`launched_work` of one session."""
+    """Return `launched_work` of one session."""
     is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
     return (
         with_launch(work.select("session", "duration_ns", "correlation", is_kernel=is_kernel), calls)
@@ -80,19 +80,19 @@ def _launched_work_of_session(work: pl.DataFrame, calls: pl.DataFrame) -> pl.Dat
 
 @once_per_profile("activities", "api_calls")
 def launched_work_by_process(profile: Profile) -> pl.DataFrame:
-    """`launched_work`, by process and time of the call."""
+    """Return `launched_work`, by process and time of the call."""
     return launched_work(profile).sort(*PROCESS, "launch_ns")
 
 
 def with_launched_within(intervals: pl.DataFrame, work: pl.DataFrame, of: Sequence[str] = THREAD) -> pl.DataFrame:
     """Add ``gpu_ns`` and ``kernels``: the GPU work launched in each interval, on its own thread.
 
-    Both are null if the thread or the times of a interval are not known, and in sessions of which no launch is.
+    Both are null if the thread or the times of an interval are unknown, and in sessions without known launches.
 
     Args:
         intervals: With the columns ``of``, start_ns and duration_ns.
         work: `launched_work` of the same profile, or `launched_work_by_process`.
-        of: `THREAD`, or `PROCESS` for what any thread of the process launched.
+        of: `THREAD`, or `PROCESS` for launches of any thread of the process.
     """
     # Launches are sorted by thread: number the threads in that order.
     is_next = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in of)
@@ -141,8 +141,9 @@ WORK: Final = ("range_gpu_ns", "range_kernels", "meanwhile_gpu_ns", "meanwhile_k
 def with_work(ranges: pl.DataFrame, profile: Profile) -> pl.DataFrame:
     """Add `WORK` to single ranges: the GPU work that was launched between start and end.
 
-    ``range_`` is what the range's own thread launched, ``meanwhile_`` what the other threads of its process did. Null
-    where the thread or the times of the range are not known, and in sessions of which no launch is.
+    ``range_`` columns are of launches by the range's own thread, ``meanwhile_`` columns of launches by other threads of
+    its process. They are null if the thread or the times of the range are unknown, and in sessions without known
+    launches.
     """
     own = with_launched_within(ranges, launched_work(profile)).rename({"gpu_ns": WORK[0], "kernels": WORK[1]})
     return (
@@ -157,13 +158,13 @@ def with_work(ranges: pl.DataFrame, profile: Profile) -> pl.DataFrame:
 def work_while_open(ranges: pl.DataFrame, by: Sequence[str], profile: Profile) -> pl.DataFrame:
     """Return `WORK` of groups of ranges; each launch counts once, even if ranges of a group are nested.
 
-    ``range_`` is what was launched while a range of the group was open on the launching thread, ``meanwhile_`` what was
-    launched while one was open on another thread of the process and none on the launching one. Null as in `with_work`.
+    ``range_`` columns are of work launched while a range of the group was open on the launching thread, ``meanwhile_``
+    columns of work launched while one was open only on other threads of the process. Nulls are as in `with_work`.
 
     Args:
         ranges: Columns of the model.
-        by: The columns that make a group; ``session`` is among them.
-        profile: Where the launches are.
+        by: The columns that identify a group, including ``session``.
+        profile: The profile with the launches.
     """
     timed = ranges.filter(pl.all_horizontal(pl.col("start_ns", "duration_ns", "pid", "tid").is_not_null()))
     own = with_launched_within(_intervals(timed, [*by, "pid", "tid"]), launched_work(profile))
@@ -198,7 +199,7 @@ def _intervals(ranges: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     )
 
 
-# These names are words of the program, not C++ to be shortened.
+# These names are the program's own words, not C++ names to shorten.
 _NAME: Final = replace(columns("name")[0], kind=ColumnKind.TEXT, help="Name given by the program or a library.")
 _TOTAL: Final = replace(
     columns("total_ns")[0],
@@ -268,12 +269,11 @@ def ranges_by_name(profile: Profile) -> pl.DataFrame:
     """Return ranges by name: one row per session, domain and name, largest total first.
 
     Columns: session, domain, name, calls, total_ns, avg_ns, min_ns, max_ns, median_ns, p90_ns, p99_ns, std_ns,
-    range_gpu_ns (summed durations of the GPU work launched while a range of the name was open on the launching
-    thread, each launch once however the ranges are nested), range_kernels (how many kernels that were),
-    meanwhile_gpu_ns and meanwhile_kernels (the same of what was launched while one was open on another thread of the
-    process alone), line. The four are null if the input does not record which thread launched what. Times of nested
-    ranges overlap: they are not to be added up. A session that holds its ranges as totals alone has the rows of its own
-    table.
+    range_gpu_ns (summed durations of the GPU work launched while a range of the name was open on the launching thread,
+    each launch once), range_kernels (the number of kernels in it), meanwhile_gpu_ns and meanwhile_kernels (the same for
+    work launched while one was open only on other threads of the process), line. The four are null if the launching
+    thread is not recorded. Times of nested ranges overlap and must not be added up. Sessions with totals only have the
+    rows of their own table.
     """
     ranges = profile["ranges"]
     by_name = ranges.group_by(OF_A_NAME, maintain_order=True).agg(*call_statistics(), pl.col("line").min())
@@ -285,7 +285,7 @@ def ranges_by_name(profile: Profile) -> pl.DataFrame:
 
 
 def _printed_ranges(profile: Profile) -> pl.DataFrame:
-    """Return the ranges of sessions that hold them as totals."""
+    """Return the ranges of sessions that have them as totals."""
     own = profile["ranges"]["session"].unique().implode()
     return (
         profile["summary"]
@@ -306,9 +306,9 @@ def _printed_ranges(profile: Profile) -> pl.DataFrame:
 def range_instances(profile: Profile) -> pl.DataFrame:
     """Return every range with ``number`` (its row), the GPU work of `WORK`, and its iteration.
 
-    What was launched on its own thread between its start and its end counts for it, so the work of ranges inside it
-    does as well. ``iteration`` is the one that it marks (``iteration_by``: recorded), else the one between whose start
-    and end it lies, on whatever thread (time); null if it lies in none or in several.
+    Its work is all work launched on its thread between its start and end, including that of nested ranges.
+    ``iteration`` is the one that it marks (``iteration_by``: recorded), else the one that contains it in time, on any
+    thread (time); null if none or several do.
     """
     rows = with_work(profile["ranges"].with_row_index("number"), profile)
     steps = with_iterations(profile).steps
@@ -323,7 +323,7 @@ def range_instances(profile: Profile) -> pl.DataFrame:
 
 
 def ranges_by_other_threads(profile: Profile) -> pl.DataFrame:
-    """`ranges_by_name`, most GPU work of other threads meanwhile first."""
+    """Return `ranges_by_name`, most concurrent GPU work of other threads first."""
     return ranges_by_name(profile).sort("meanwhile_gpu_ns", descending=True, nulls_last=True, maintain_order=True)
 
 
@@ -360,9 +360,9 @@ def ranges_by_depth(profile: Profile) -> pl.DataFrame:
     """Return one row per session and depth (ranges of the same thread around a range): outermost first.
 
     Columns: session, depth (null: not known), calls (ranges), names (distinct), total_ns, self_ns (total less that of
-    the next depth: time in which no range lies within), avg_ns, max_ns, and the GPU work of
-    `tui.analysis.ranges.work_while_open`. Ranges of one depth do not overlap on a thread, so their times add up;
-    over several depths they do not, but all self times add up to the total of the outermost depth.
+    the next depth: time without a nested range), avg_ns, max_ns, and the GPU work of
+    `tui.analysis.ranges.work_while_open`. Ranges of one depth do not overlap on a thread, so their times add up; over
+    several depths they do not, but all self times add up to the total of the outermost depth.
     """
     rows = profile["ranges"]
     deeper = (
@@ -414,9 +414,9 @@ def work_in_range(profile: Profile, row: Mapping[str, Any], *, meanwhile: bool =
     """Return the GPU work that the thread of a range launched between its start and end, whenever it ran.
 
     Args:
-        profile: Where to look.
-        row: Of `tui.analysis.ranges.range_instances`.
-        meanwhile: What the other threads of its process launched in that time instead.
+        profile: The profile.
+        row: A row of `tui.analysis.ranges.range_instances`.
+        meanwhile: Return the launches of the other threads of its process instead.
     """
     if any(row[name] is None for name in ("pid", "tid", "start_ns", "duration_ns")):
         return activities_where(profile)
@@ -435,8 +435,8 @@ def ranges_around(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     """Return the ranges of the same thread around a range, outermost first.
 
     Args:
-        profile: Where to look.
-        row: Of `tui.analysis.ranges.range_instances`.
+        profile: The profile.
+        row: A row of `tui.analysis.ranges.range_instances`.
     """
     if any(row[name] is None for name in ("start_ns", "duration_ns", "depth")):
         return profile["ranges"].clear()

@@ -1,4 +1,4 @@
-"""Ranks side by side: breakdown of time, iteration times, which one arrives last, and spread by iteration and op."""
+"""Comparison of ranks: breakdown of time, iteration times, last arrivals, and spread by iteration and op."""
 
 from __future__ import annotations
 
@@ -129,10 +129,10 @@ def last_ranks(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "ranges", "summary")
 def ops_of_ranks(profile: Profile) -> pl.DataFrame:
-    """GPU work that was launched in iterations, by session, op and op type; it adds up to all of that work.
+    """Return the GPU work launched in iterations, by session, op and op type; the rows add up to all of it.
 
-    Columns: session, op (the recorded one, else the type that the kernel's name implies; where a session records ops
-    and the work has none, the reason), op_type, rank_launches, rank_gpu_ns, iterations (of the session), rank_op_ns
+    Columns: session, op (as recorded, else the type that the kernel's name implies; the reason if the session records
+    ops and the work has none), op_type, rank_launches, rank_gpu_ns, iterations (of the session), rank_op_ns
     (rank_gpu_ns by iteration, rounded; both null if no duration is known). Sessions without numbered iterations are
     left out.
     """
@@ -284,7 +284,7 @@ ITERATION_RANKS: Final = TableSpec(
 
 
 def iteration_ranks(profile: Profile, *, iteration: int) -> pl.DataFrame:
-    """`rank_iterations` of one iteration by rank, the one that takes longest first."""
+    """Return `rank_iterations` of one iteration by rank, the longest first."""
     rows = rank_iterations(profile).filter(pl.col("iteration") == iteration)
     return (
         rows.with_columns(session_name_column(profile, "session", "who"))
@@ -312,13 +312,13 @@ def ranks(profile: Profile) -> pl.DataFrame:
     """Return one row per session with timed GPU work, if there are at least two; clocks are not compared.
 
     Columns: session, who (`session_labels`), host, gpus (how many it used), wall_ns (of all its GPUs together),
-    compute_ns, exposed_comm_ns, exposed_copy_ns, busy_ns, idle_ns, comm_ns
-    (`gpu_time.overlap.overlap`, all over its GPUs: compute, exposed communication, exposed copies and idle add up
-    to the wall time), busy_pct (of the wall time), iterations, iteration_avg_ns, iteration_std_ns, iteration_max_ns
-    (`iterations.times.iteration_times`), came_last (in how many iterations it arrived last to the long collectives;
-    null if that is unknown), waited_ns (time that it was in long collectives above the rank that arrived last);
-    all_comm_ns, comm_wait_ns, comm_transfer_ns, comm_unmatched_ns and comm_wait_pct (`waits.waits_of_ranks`). Whom
-    the others wait for most often comes first, then whose iterations take longest.
+    compute_ns, exposed_comm_ns, exposed_copy_ns, busy_ns, idle_ns, comm_ns (`gpu_time.overlap.overlap`, summed over its
+    GPUs: compute, exposed communication, exposed copies and idle add up to the wall time), busy_pct (of the wall time),
+    iterations, iteration_avg_ns, iteration_std_ns, iteration_max_ns (`iterations.times.iteration_times`), came_last
+    (the number of iterations in which it arrived last at the long collectives; null if unknown), waited_ns (its time in
+    long collectives beyond that of the rank that arrived last); all_comm_ns, comm_wait_ns, comm_transfer_ns,
+    comm_unmatched_ns and comm_wait_pct (`waits.waits_of_ranks`). The rank that arrives last most often comes first,
+    then the one with the longest iterations.
     """
     if not has_several_ranks(profile):
         return _empty(RANKS)
@@ -386,9 +386,9 @@ def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataF
     """Return iterations that several ranks have, by number: the spread between ranks.
 
     Columns: session, iteration, duration_ns (of the rank), mean_ns, shortest_ns, longest_ns (over the ranks), behind_ns
-    (duration - mean), spread_pct (100 x (longest - shortest) / mean), ranks (how many have it), longest_rank (whose
-    iteration is the longest), last_rank (who arrived last to its long collectives; null if none did), wait_ns
-    (what the rank that waited longest was in them above the one that arrived last).
+    (duration - mean), spread_pct (100 x (longest - shortest) / mean), ranks (how many have it), longest_rank (the rank
+    with the longest iteration), last_rank (the rank that arrived last at its long collectives; null if none did),
+    wait_ns (the longest time of a rank in them beyond that of the last one).
 
     Args:
         profile: All ranks.
@@ -422,7 +422,7 @@ def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataF
 
 @dataclass(frozen=True, slots=True)
 class StragglerVerdict:
-    """A text on which rank the others wait for."""
+    """A sentence about the straggler."""
 
     sentence: str
     """The answer, or why there is none."""
@@ -435,8 +435,8 @@ class StragglerVerdict:
 def straggler_verdict(profile: Profile) -> StragglerVerdict:
     """Return the straggler: the rank that the others wait for, if there is a clear one.
 
-    A rank that arrives last in more than half of the iterations, and in two at least, is named; the rule C5 of the
-    Expert Systems has thresholds of its own.
+    It arrives last in more than half of the iterations, and in at least two; rule C5 of the Expert Systems has its own
+    thresholds.
     """
     if collectives(profile)["session"].n_unique() < 2:
         return StragglerVerdict("straggler not applicable: fewer than two ranks recorded kernels of NCCL or RCCL", "")

@@ -107,15 +107,15 @@ ROOFLINE_CALLS: Final = TableSpec(
 def op_work(profile: Profile) -> pl.DataFrame:
     """Return the calls of ops that have a formula and ran on the GPU, in the order of ``ops``: `OP_WORK`.
 
-    Every figure but ``gpu_ns`` is inferred from shapes and types. A call counts once: where an op with a formula runs
-    in another one (a convolution in ``aten::convolution``), the outer call has the work and the time of both.
+    Every figure but ``gpu_ns`` is inferred from shapes and types. A call counts once: if an op with a formula runs in
+    another one (a convolution in ``aten::convolution``), the outer call has the work and the time of both.
 
     - ``row`` is the row of ``ops``; ``gpu_ns`` is the GPU time of everything launched in the call.
     - ``flops`` and ``bytes`` as in `tui.analysis.flop_formulas`.
     - ``tflops_per_s``, ``tb_per_s`` and ``flops_per_byte`` follow from them (10^12 a second; FLOP per byte).
     - ``roof_ns`` is the least time that the GPU's peaks allow: the larger of FLOPs / peak and bytes / bandwidth.
-      ``roof_pct`` is that as a share of ``gpu_ns``. ``bound`` is which of the two it is, ``peak`` the type whose peak
-      counts. They are null if the peaks of the GPU are not known.
+      ``roof_pct`` is its share of ``gpu_ns``. ``bound`` is the larger of the two, ``peak`` the type whose peak counts.
+      They are null if the peaks of the GPU are unknown.
     - ``is_recomputed``: a forward op that runs again during backward (activation checkpointing).
     - ``main_activity`` and ``inner_row`` are the launch that takes nearly all of its time and the op that launched it.
 
@@ -136,9 +136,9 @@ def _calls(profile: Profile, rows: Ints, owner: Ints) -> pl.DataFrame:
     """Return the calls at these rows of ``ops`` that ran on the GPU: `OP_WORK`.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         rows: Rows whose work is known.
-        owner: What `_counted_calls` finds.
+        owner: The result of `_counted_calls`.
     """
     recorded = profile["ops"]
     calls = (
@@ -169,11 +169,11 @@ def _calls(profile: Profile, rows: Ints, owner: Ints) -> pl.DataFrame:
 
 
 def _rates() -> dict[str, pl.Expr]:
-    """Return what follows from flops, bytes, gpu_ns, peak_flops_per_s and bandwidth."""
+    """Return the figures that follow from flops, bytes, gpu_ns, peak_flops_per_s and bandwidth."""
     seconds = pl.col("gpu_ns") / 1e9
     compute_s = pl.col("flops") / pl.col("peak_flops_per_s")
     memory_s = pl.col("bytes") / pl.col("bandwidth")
-    # Work without FLOPs has no need of a peak.
+    # Work without FLOPs needs no peak.
     roof_s = (
         pl.when(pl.col("flops") == 0)
         .then(memory_s)
@@ -201,8 +201,8 @@ def _rates() -> dict[str, pl.Expr]:
 def _counted_calls(recorded: pl.DataFrame, work: pl.DataFrame) -> Ints:
     """Return for each recorded op the row of the counted call that it is or runs in, `NONE` if there is none.
 
-    Counted are calls whose work is known, the outer one where one runs in another. An op that only wraps others counts
-    where the work of none of those is known.
+    Calls with known work count, and of nested ones the outer one. An op that only wraps others counts if the work of
+    none of those is known.
     """
     known = np.zeros(recorded.height, np.bool_)
     known[work.filter(pl.col("flops").is_not_null())["row"].to_numpy()] = True
@@ -219,10 +219,10 @@ def _counted_calls(recorded: pl.DataFrame, work: pl.DataFrame) -> Ints:
 
 
 def _launched(profile: Profile, owner: Ints) -> pl.DataFrame:
-    """Return what the counted calls launched.
+    """Return the launches of the counted calls.
 
-    Columns: row, device, uses_tensor_core (whether any kernel does; null if that is not known), is_host_copy
-    (whether all of it is copies from or to the host, which GPU memory does not bound), main_activity (the row of
+    Columns: row, device, uses_tensor_core (whether any kernel does; null if that is not known), is_host_copy (whether
+    it consists of copies from or to the host, which GPU memory does not bound), main_activity (the row of
     ``activities`` of a launch that takes nearly all of its time, else null), inner_row (the row of an op that launched
     nearly all of it).
     """
@@ -267,7 +267,7 @@ def _nearly_all(name: str) -> pl.Expr:
 
 @once_per_profile(*FRAMES)
 def _work_of_calls(profile: Profile) -> pl.DataFrame:
-    """FLOPs and bytes of the calls that launched GPU work, by the formula of their op.
+    """Return FLOPs and bytes of the calls that launched GPU work, by the formula of their op.
 
     Columns: row, flops, bytes, formula, compute_type, unknown (why they are not known; the others are null then). Each
     distinct set of arguments is computed once: a million calls have a few hundred.
@@ -343,11 +343,11 @@ def _with_peaks(calls: pl.DataFrame, peaks: Mapping[tuple[int, int | None], Peak
 
 @once_per_profile(*FRAMES)
 def op_work_by_shape(profile: Profile) -> pl.DataFrame:
-    """`op_work` summed by session, op, shapes and types, the most GPU time first.
+    """Return `op_work` summed by session, op, shapes and types, the most GPU time first.
 
     Columns: session, op, shapes, types, calls, flops and bytes (of one call), gpu_ns (of all calls), tflops_per_s and
-    tb_per_s (means over the calls, as TraceLens reports them), flops_per_byte, roof_pct (of the sums), gain_ns (what
-    the calls took longer than the roofline allows), bound, peak, formula, line.
+    tb_per_s (means over the calls, as TraceLens reports them), flops_per_byte, roof_pct (of the sums), gain_ns (the
+    time of the calls above the minimum of the roofline), bound, peak, formula, line.
     """
     return _by_shape(op_work(profile)).drop("counted_in")
 
@@ -389,22 +389,22 @@ def calls_of_shape(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFr
 
 
 def exported_op_work(profile: Profile) -> pl.DataFrame:
-    """`op_work` for export: without row numbers, and with the calls that run in a counted one.
+    """Return `op_work` for export: without row numbers, and with the calls nested in a counted one.
 
-    Its time, ``gpu_self_ns``, is that of the kernels that the call launched. ``counted_in`` is the op around a call
-    that has its work and time already (``aten::convolution`` of an ``aten::cudnn_convolution``); null for calls that
-    count. Sums are over those.
+    Its time, ``gpu_self_ns``, is that of the kernels that the call launched. ``counted_in`` is the enclosing op that
+    includes a call's work and time (``aten::convolution`` of an ``aten::cudnn_convolution``); null for counted calls,
+    which sums are over.
     """
     return _with_inner_calls(profile).drop("main_activity", "inner_row").rename({"gpu_ns": "gpu_self_ns"})
 
 
 def exported_op_work_by_shape(profile: Profile) -> pl.DataFrame:
-    """`op_work_by_shape` for export, with the calls within counted ones: ``counted_in`` as in `exported_op_work`."""
+    """Return `op_work_by_shape` for export, with nested calls: ``counted_in`` as in `exported_op_work`."""
     return _by_shape(_with_inner_calls(profile))
 
 
 def _with_inner_calls(profile: Profile) -> pl.DataFrame:
-    """`op_work` with ``counted_in``, and the calls within its calls that have a formula of their own."""
+    """Return `op_work` with ``counted_in``, and the nested calls that have a formula of their own."""
     counted = op_work(profile).with_columns(pl.lit(None, pl.String).alias("counted_in"))
     if _has_no_shapes(profile):
         return counted
@@ -463,20 +463,20 @@ def op_work_unknown(profile: Profile) -> pl.DataFrame:
     )
 
 
-# --- figures of other tables ----------------------------------------------------------------------------------------
+# --- figures of other tables ------------------------------------------------------------------------------------------
 
 RATES: Final = ("tflops_per_s", "tb_per_s", "flops_per_byte", "roof_pct", "bound")
 """Figures of the tables of ops and kernels, for calls whose work is known."""
 
 
 def _summed_rates(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """`RATES` of the sums of flops, bytes, gpu_ns and roof_ns, by keys."""
+    """Return `RATES` of the sums of flops, bytes, gpu_ns and roof_ns, by keys."""
     return (
         rows.group_by(keys)
         .agg(
             pl.col("flops", "bytes", "gpu_ns").sum(),
             pl.when(pl.col("roof_ns").null_count() == 0).then(pl.col("roof_ns").sum()).alias("roof_ns"),
-            # What bounds most of the time at the roof.
+            # The bound of most of the time at the roof.
             pl.col("bound").cast(pl.String).sort_by("roof_ns", nulls_last=True).last(),
         )
         .with_columns(
@@ -491,7 +491,7 @@ def _summed_rates(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
 
 @once_per_profile(*FRAMES)
 def _work_by_row(profile: Profile) -> pl.DataFrame:
-    """Return the work of calls, by the row of the op; also for the op within it that launched nearly all of it.
+    """Return the work of calls, by the row of the op; also for the nested op that launched nearly all of it.
 
     Columns: those of ``ops`` with row, and flops, bytes, gpu_ns, roof_ns, bound.
     """
@@ -505,9 +505,9 @@ def with_rates(profile: Profile, rows: pl.DataFrame, *, by: tuple[str, ...] = ()
     """Return rows of ops with `RATES`.
 
     Args:
-        profile: What was read.
-        rows: With session, op, and what else identifies a row.
-        by: That: columns of ``ops``.
+        profile: The profile.
+        rows: With session, op, and the columns ``by``.
+        by: Further columns of ``ops`` that identify a row.
     """
     rates = _summed_rates(_work_by_row(profile), "session", "name", *by).rename({"name": "op"})
     keys = ["session", "op", *by]
@@ -519,7 +519,7 @@ def with_rates(profile: Profile, rows: pl.DataFrame, *, by: tuple[str, ...] = ()
 
 
 def ops_with_rates(profile: Profile) -> pl.DataFrame:
-    """`tui.analysis.ops.ops_by_name.ops` with `RATES`, where ops are recorded."""
+    """Return `tui.analysis.ops.ops_by_name.ops` with `RATES`, if ops are recorded."""
     rows = ops(profile)
     return with_rates(profile, rows) if has_recorded_ops(profile) else rows
 
@@ -541,7 +541,7 @@ def has_rates(profile: Profile) -> bool:
 
 
 def spec_with_rates(spec: TableSpec, after: str = "calls") -> TableSpec:
-    """Return a table with `RATES` behind a column."""
+    """Return a table with `RATES` after a column."""
     place = [column.name for column in spec.columns].index(after) + 1
     rates = tuple(replace(column, priority=max(column.priority, 4)) for column in columns(*RATES))
     return replace(spec, columns=(*spec.columns[:place], *rates, *spec.columns[place:]))
@@ -554,12 +554,12 @@ def kernels_with_rates_spec(profile: Profile) -> TableSpec:
 
 @once_per_profile(*FRAMES)
 def kernel_rates(profile: Profile) -> pl.DataFrame:
-    """`RATES` by session, kind and name of kernels that do the work of calls of ops alone."""
+    """Return `RATES` by session, kind and name of kernels that do all the work of an op's calls."""
     return _summed_rates(_main_launches(profile), "session", "kind", "name")
 
 
 def _main_launches(profile: Profile) -> pl.DataFrame:
-    """Return the launches that do the work of an op alone.
+    """Return the launches that do all the work of an op's call.
 
     Columns: session, flops, bytes, roof_ns, bound, activity, kind, name, gpu_ns.
     """
@@ -574,12 +574,12 @@ def kernel_rates_by_name(profile: Profile) -> pl.DataFrame:
 
 
 def op_rates_by_name(profile: Profile) -> pl.DataFrame:
-    """`RATES` by op, of all sessions together."""
+    """Return `RATES` by op, of all sessions together."""
     return _summed_rates(_work_by_row(profile), "name").rename({"name": "op"})
 
 
 def kernels_with_rates(profile: Profile) -> pl.DataFrame:
-    """`tui.analysis.kernels.kernels` with `RATES` of the launches that do the work of an op alone."""
+    """Return `tui.analysis.kernels.kernels` with `RATES` of the launches of `_main_launches`."""
     rows = kernels(profile)
     return rows.join(
         kernel_rates(profile), on=["session", "kind", "name"], how="left", nulls_equal=True, maintain_order="left"
@@ -587,12 +587,12 @@ def kernels_with_rates(profile: Profile) -> pl.DataFrame:
 
 
 def rates_of_launches(profile: Profile, work: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """`RATES` by keys, of the launches that do the work of an op alone.
+    """Return `RATES` by keys, of the launches of `_main_launches`.
 
     Args:
-        profile: What was read.
-        work: GPU work: ``activity`` (as in ``activities``) and its keys.
-        keys: Columns of it.
+        profile: The profile.
+        work: GPU work: ``activity`` (as in ``activities``) and the keys.
+        *keys: Columns of ``work``.
     """
     return _summed_rates(work.select("activity", *keys).join(_main_launches(profile), on="activity"), *keys)
 
@@ -616,23 +616,23 @@ def why_no_rates(profile: Profile, activity: int) -> str:
 
 
 def rates_of_rows(profile: Profile, rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """`RATES` of recorded ops by keys.
+    """Return `RATES` of recorded ops by keys.
 
     Args:
-        profile: What was read.
-        rows: For each op its ``row`` in ``ops``, and its keys.
-        keys: Columns of those.
+        profile: The profile.
+        rows: For each op its ``row`` in ``ops``, and the keys.
+        *keys: Columns of ``rows``.
     """
     work = _work_by_row(profile).select("row", "flops", "bytes", "gpu_ns", "roof_ns", "bound")
     return _summed_rates(rows.select(pl.col("row").cast(pl.UInt32), *keys).join(work, on="row"), *keys)
 
 
-# --- the whole ------------------------------------------------------------------------------------------------------
+# --- roofline of a session --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """The whole of a session."""
+    """The roofline figures of a session."""
 
     session: int
     gpu_ns: int
@@ -654,9 +654,9 @@ class Roofline:
 
 @once_per_profile(*FRAMES)
 def rooflines(profile: Profile) -> list[Roofline]:
-    """Return the whole of each session that has calls with a formula.
+    """Return the roofline figures of each session that has calls with a formula.
 
-    The wall time is from the first to the last GPU work of the session. With several GPUs in a session it counts once
+    The wall time is from the first to the last GPU work of the session. In a session with several GPUs it counts once
     for each. Source of MFU: Chowdhery et al., "PaLM" (2022), appendix B.
     """
     work = op_work(profile)

@@ -47,10 +47,10 @@ _FOLDERS: Final = r"(?:\B|\b[A-Za-z]:)[/\\](?:[^\s/\\]+[/\\])+"
 def session_times(profile: Profile) -> pl.DataFrame:
     """Return the labels, source lines and GPU time of each session, in order.
 
-    ``label`` is the command that was profiled, else the file if there are several, else the process, else the
-    format. ``short`` is the label without the folders of its paths, with the process where several are equal.
-    ``gpu_ns`` is the summed time of its GPU activities; null if the log does not hold any: ``holds`` describes
-    what else it holds. ``rank_words`` is its rank, as ``rank 1 of 2``.
+    ``label`` is the command that was profiled, else the file if there are several, else the process, else the format.
+    ``short`` is the label without the folders of its paths, with the process if several are equal. ``gpu_ns`` is the
+    summed time of its GPU activities; null if there are none: ``holds`` describes the session's other contents.
+    ``rank_words`` is its rank, as ``rank 1 of 2``.
     """
     file = pl.col("source").str.split("/").list.last()
     process = pl.coalesce(pl.format("process {}", "pid"), pl.col("format").cast(pl.String))
@@ -89,7 +89,7 @@ def sessions_of_kernels_alone(profile: Profile) -> set[int]:
 
 
 def replayed_sessions(profile: Profile) -> tuple[int, ...]:
-    """Return the sessions of Nsight Compute, where another session holds GPU times of a real run; else none."""
+    """Return the sessions of Nsight Compute if another session has GPU times of a real run; else none."""
     replayed = sessions_of_kernels_alone(profile)
     if not replayed:
         return ()
@@ -99,7 +99,7 @@ def replayed_sessions(profile: Profile) -> tuple[int, ...]:
 
 
 def without_sessions(profile: Profile, sessions: Sequence[int]) -> Profile:
-    """Return the same profile without the rows of some sessions; numbers stay as they are."""
+    """Return the same profile without the rows of some sessions; session numbers do not change."""
     if not sessions:
         return profile
     left = pl.col("session").is_in(list(sessions)).fill_null(False)
@@ -136,5 +136,5 @@ def session_labels(profile: Profile) -> dict[int, str]:
 
 
 def session_name_column(profile: Profile, session: str, name: str) -> pl.Expr:
-    """Return the labels of the sessions in a column, as a column called ``name``."""
+    """Return the labels of the sessions in a column, as a column with the name ``name``."""
     return pl.col(session).replace_strict(session_labels(profile), default=None, return_dtype=pl.String).alias(name)

@@ -67,8 +67,8 @@ def eligible_ops_by_name(names: pl.Series) -> pl.DataFrame:
 def eligible_kernels_by_name(names: pl.Series) -> pl.DataFrame:
     """Return whether kernels of these names could use tensor cores: name, eligible, one row a name.
 
-    True for what uses them and for the op types ``eligible_types`` but for the exceptions; null where neither the op
-    type nor the verdict is known from the name.
+    True for kernels that use them and for the op types ``eligible_types``, apart from the exceptions; null if neither
+    the op type nor the verdict is known from the name.
 
     >>> eligible_kernels_by_name(pl.Series(["volta_sgemm_128x32_nn"]))["eligible"].to_list()
     [True]
@@ -97,9 +97,9 @@ def eligible_kernels_by_name(names: pl.Series) -> pl.DataFrame:
 def eligible_ops(profile: Profile) -> pl.DataFrame:
     """Return whether recorded ops could use tensor cores: one row per row of ``ops``, in its order.
 
-    Columns: session, op, tc_eligible (itself, or an op that it called), named (whether the input records it, else
-    whether its name or type does; null where neither is known), deepest (named, and no such op below it). Where nothing
-    is told, an op is eligible if a kernel that it launched itself is. On GPUs without tensor cores nothing is.
+    Columns: session, op, tc_eligible (itself, or a nested op), named (as recorded, else by name or type; null if
+    unknown), deepest (named, without such an op below it). If nothing is known, an op is eligible if a kernel that it
+    launched itself is. On GPUs without tensor cores no op is.
     """
     ops = profile["ops"]
     by_name = eligible_ops_by_name(ops["name"])
@@ -135,10 +135,9 @@ def eligible_ops(profile: Profile) -> pl.DataFrame:
 def eligible_activities(profile: Profile) -> pl.Series:
     """Return whether each GPU activity is work that could use tensor cores; null if it is unknown.
 
-    Everything that was launched in a deepest op that is eligible by its name is; of the rest, what is so by its own
-    name, unless the input records that its op is not. An op that spans an NVTX range does not describe its kernels:
-    only a name that no entry knows of an op that the profiler itself recorded means that nothing in it could. The GPU
-    is not looked at.
+    All work launched in a deepest op that is eligible by name is eligible; other work by its own name, unless its op is
+    recorded as not eligible. An op made from an NVTX range does not describe its kernels: only an unknown name of an op
+    that the profiler recorded means that its work is not eligible. The GPU is not considered.
     """
     kernels, ops = _eligible_kernels(profile), profile["ops"]
     found = kernels.copy()
@@ -192,13 +191,12 @@ _GUESSED: Final = "unknown GPU, which may have no tensor cores: name it with --g
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "summary")
 def tensor_core_time(profile: Profile) -> pl.DataFrame:
-    """Kernel time by whether it uses, and could use, tensor cores; one row per session, device, name and answers.
+    """Return kernel time by use and eligibility of tensor cores; one row per session, device, name and verdicts.
 
     Columns: session, device, kind (kernel or graph), name, uses_tensor_core, tensor_core_reason, eligible, launches,
-    total_ns (null if no duration is known). Verdicts are those of
-    `tui.analysis.tensor_core_use.kernel_verdicts`, ``eligible`` that of
-    `eligible_activities`, and false on GPUs without tensor cores. Both are null if it cannot
-    be told. The rows add up to the time of all kernels and whole CUDA graphs.
+    total_ns (null if no duration is known). Verdicts are those of `tui.analysis.tensor_core_use.kernel_verdicts`,
+    ``eligible`` that of `eligible_activities`, and false on GPUs without tensor cores. Both are null if unknown. The
+    rows add up to the time of all kernels and whole CUDA graphs.
     """
     of_kernels = pl.col("kind").cast(pl.String).is_in(["kernel", "graph"])
     verdicts = kernel_verdicts(profile).filter(of_kernels)
@@ -248,7 +246,7 @@ class TensorCoreUse:
     def efficiency_pct(self) -> float | None:
         """DLProf's tensor core efficiency: time of kernels that use them / kernel time of ops that could.
 
-        What is unknown is in neither. None if nothing could use them, or where most is unknown.
+        Unknown time is in neither. None if nothing could use them, or if most is unknown.
         """
         known = self.eligible_known_ns
         if self.reason or known <= 0 or 2 * self.eligible_unknown_ns > self._perhaps_ns:
@@ -264,7 +262,7 @@ class TensorCoreUse:
     def share_pct(self) -> float | None:
         """PyTorch's TensorBoard plugin's kernel time using tensor cores: their time / that of all kernels.
 
-        What is unknown is in neither. None where most is unknown.
+        Unknown time is in neither. None if most is unknown.
         """
         known = self.kernel_ns - self.unknown_ns
         return None if self.reason or known <= 0 or self.unknown_ns > known else 100 * self.using_ns / known
@@ -286,7 +284,7 @@ class TensorCoreUse:
 
 
 def tensor_core_use(rows: pl.DataFrame) -> TensorCoreUse:
-    """Return the sums of rows of `tensor_core_time`, of whichever sessions and kernels they are."""
+    """Return the sums of rows of `tensor_core_time`, of any sessions and kernels."""
     uses, eligible = pl.col("uses_tensor_core"), pl.col("eligible")
     unknown, using, perhaps = uses.is_null(), uses.fill_null(False), eligible.fill_null(True)
     could = eligible.fill_null(False)

@@ -92,7 +92,7 @@ def parse_tensor_core_rules(text: str, source: str) -> TensorCoreRules:
     Args:
         text: The TOML document: arrays of tables ``rule`` and ``eligible``, lists ``without``, ``devices_without`` and
             ``eligible_types``; each can be left out.
-        source: What to call it in errors.
+        source: The name of the document in errors.
 
     Raises:
         ProftuiError: It is not TOML, or a rule has a wrong verdict or a pattern that is no regular expression.
@@ -151,7 +151,7 @@ _NOT_SINGLE: Final = "CUDA graph recorded as a whole"
 def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None) -> pl.DataFrame:
     """Return tensor-core use inferred from kernel names: name, uses_tensor_core (null: unknown), reason.
 
-    One row per distinct name, in no particular order. The device, which may have no tensor cores, is not looked at.
+    One row per distinct name, in no particular order. The device, which may have no tensor cores, is not considered.
 
     >>> tensor_cores_by_name(pl.Series(["volta_sgemm_128x32_nn"])).row(0)[1]
     False
@@ -182,8 +182,8 @@ def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None)
 def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
     """Return whether the GPUs of a profile have tensor cores: session, device, has_tensor_cores, device_reason.
 
-    ``has_tensor_cores`` is null if nothing is known of the GPU. AMD's GPUs count as having them: names of their
-    kernel names imply whether they use matrix cores. ``device_reason`` is why there are none, else it is null.
+    ``has_tensor_cores`` is null if nothing is known of the GPU. AMD's GPUs count as having them: kernel names imply
+    whether they use matrix cores. ``device_reason`` is why there are none, else it is null.
     """
     facts = device_facts(profile)
     without = tensor_core_rules().devices_without
@@ -192,7 +192,7 @@ def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
     by_name = pl.any_horizontal(
         pl.lit(False), *(pl.col("name").fill_null("").str.contains(f"(?i){pattern}") for pattern in without)
     )
-    # A chip without them has the capability of one with them: what the name implies for a newer GPU is ignored.
+    # Some chips without them have the capability of chips with them: verdicts by name are ignored.
     by_name &= pl.col("compute_capability").fill_null("7.5") == "7.5"
     return facts.select(
         "session",
@@ -217,12 +217,11 @@ def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
 def with_verdicts(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
     """Return the same activities with ``uses_tensor_core`` and ``tensor_core_reason`` completed.
 
-    What the input itself records (measured, or the verdict of its tool) is kept. Else a GPU without tensor cores
-    decides, then the name; of a GPU of which nothing is known the verdict of the name is assumed. Memory operations use
-    none.
+    Recorded verdicts (measured, or of the tool) are kept. Else a GPU without tensor cores decides, then the name; for
+    an unknown GPU the verdict of the name is assumed. Memory operations use none.
 
     Args:
-        profile: Whose activities they are.
+        profile: The profile of the activities.
         activities: With the columns session, device, kind, name, uses_tensor_core and tensor_core_reason.
     """
     joined = (
@@ -260,7 +259,7 @@ def with_verdicts(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
 
 
 def _inferred_from_names(names: pl.Series) -> pl.DataFrame:
-    """`tensor_cores_by_name` with columns of other names, and the reason where the verdict is assumed."""
+    """Return `tensor_cores_by_name` with renamed columns, and the reason for assumed verdicts."""
     return tensor_cores_by_name(names.unique()).select(
         "name",
         pl.col("uses_tensor_core").alias("name_says"),
@@ -273,10 +272,10 @@ def _inferred_from_names(names: pl.Series) -> pl.DataFrame:
 def kernel_verdicts(profile: Profile) -> pl.DataFrame:
     """Return whether kernels use tensor cores: one row per session, device, kind, name and recorded verdict.
 
-    Columns: session, device, kind, name, uses_tensor_core (null: it is unknown), tensor_core_reason, launches,
-    total_ns (null if no duration is known). A name has several rows where it ran on several devices, or where the
-    input records different values for its launches. Of sessions that hold aggregates alone the device is any of theirs,
-    null if some have tensor cores and others not.
+    Columns: session, device, kind, name, uses_tensor_core (null: it is unknown), tensor_core_reason, launches, total_ns
+    (null if no duration is known). A name has several rows if it ran on several devices, or its launches have different
+    recorded verdicts. For sessions with aggregates only, the device is any of theirs; null if only some have tensor
+    cores.
     """
     activities = profile["activities"]
     recorded = ("uses_tensor_core", "tensor_core_reason")
@@ -321,10 +320,10 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
 
 
 def verdicts_by_name(profile: Profile) -> pl.DataFrame:
-    """`kernel_verdicts` over devices and launches: session, kind, name, uses_tensor_core, tensor_core_reason.
+    """Return `kernel_verdicts` over devices and launches: session, kind, name, uses_tensor_core, tensor_core_reason.
 
-    A name uses tensor cores where any of its launches does, and does not where none does for certain. The reason is
-    that of the row with most time among those that decide.
+    A name uses tensor cores if any of its launches does, and does not if none does for certain. The reason is that of
+    the deciding row with most time.
     """
     uses = pl.col("uses_tensor_core")
     deciding = uses.eq_missing(uses.any(ignore_nulls=False))
@@ -343,8 +342,8 @@ def with_verdicts_by_name(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows of several launches each with ``uses_tensor_core`` completed by `verdicts_by_name`, with the reason.
 
     Args:
-        profile: Whose kernels they are.
-        rows: With the columns session, kind, name and uses_tensor_core (as the input has it).
+        profile: The profile of the kernels.
+        rows: With the columns session, kind, name and uses_tensor_core (as recorded).
     """
     return (
         rows.rename({"uses_tensor_core": "recorded"})

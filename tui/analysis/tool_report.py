@@ -52,9 +52,9 @@ TOOL_REPORT: Final = TableSpec(
 def tool_report(profile: Profile) -> pl.DataFrame:
     """Return the tool's findings, then its figures, `HEADLINE_SECTIONS` first, else in input order.
 
-    Columns: session, number (of the row), tool, section (`FINDING`, or the part of the report that a figure is of),
-    tool_name (the problem, or what the figure is called), tool_value and unit (of a figure; base units), text (the
-    recommendation, or a figure that is no number), severity (null if the tool gives none), line.
+    Columns: session, number (of the row), tool, section (`FINDING`, or the part of the report that a figure is in),
+    tool_name (the problem, or the name of the figure), tool_value and unit (of a figure; base units), text (the
+    recommendation, or a figure that is not a number), severity (null if the tool gives none), line.
     """
     findings = profile["tool_findings"].select(
         "session",
@@ -85,14 +85,14 @@ def tool_report(profile: Profile) -> pl.DataFrame:
 def headlines(profile: Profile) -> pl.DataFrame:
     """Return the rows of `tool_report` for the dashboard: the first figures, then the first findings."""
     rows = tool_report(profile)
-    # Times and shares; the number of counted iterations alone is not informative.
+    # Times and shares; the number of iterations alone is not informative.
     is_time_or_share = pl.col("tool_value").is_not_null() & pl.col("unit").is_in(["%", "ns"])
     figures = rows.filter(pl.col("section").is_in(HEADLINE_SECTIONS), is_time_or_share)
     findings = rows.filter(pl.col("section") == FINDING)
     return pl.concat([figures.head(HEADLINES), findings.head(HEADLINE_FINDINGS)])
 
 
-# These names are words of the profiler and of the program, not C++ to be shortened.
+# These names are words of the profiler and the program, not C++ names to shorten.
 _NAME: Final = replace(columns("name")[0], kind=ColumnKind.TEXT)
 _RANGE: Final = replace(columns("range")[0], priority=2)
 """The column that identifies a row of an NVTX range."""
@@ -123,6 +123,6 @@ OTHER_SUMMARIES: Final = TableSpec(
 def other_summaries(profile: Profile) -> pl.DataFrame:
     """Return the rows of ``summary`` that are neither GPU work nor API calls, in the order of the input.
 
-    Rows of different sections overlap in time, as do those of nested NVTX ranges: their times are not to be added up.
+    Rows of different sections overlap in time, as do nested NVTX ranges: their times must not be added up.
     """
     return profile["summary"].filter(~pl.col("section").cast(pl.String).is_in(["gpu", "api"]))

@@ -88,7 +88,7 @@ def parse_user_file(text: str, source: str) -> dict[str, Any]:
 
     Args:
         text: The document.
-        source: What to call it in errors.
+        source: The name of the document in errors.
 
     Raises:
         ProftuiError: It is none.

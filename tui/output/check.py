@@ -52,7 +52,7 @@ def sarif(profile: Profile, findings: pl.DataFrame) -> dict[str, Any]:
     """Return a SARIF log of one run: findings are its results, inapplicable rules are notifications.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         findings: `tui.analysis.expert.findings.findings`.
     """
     found = findings.filter(pl.col("state") == State.FOUND.value)
@@ -177,7 +177,7 @@ class IfFaster:
     """What an iteration would gain if the work behind a finding took half as long, by its critical path.
 
     Args:
-        profile: What was read.
+        profile: The profile.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -215,8 +215,8 @@ class Check:
     """The findings of a profile, and what is written of them.
 
     Args:
-        profile: What was read.
-        gpu: The name of the GPU, as the user gives it.
+        profile: The profile.
+        gpu: The user's name of the GPU.
     """
 
     def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:

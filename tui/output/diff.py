@@ -180,7 +180,7 @@ class Diff:
     Args:
         sides: What is compared.
         tolerant: Match kernels, ops and API calls also without what versions change in their names.
-        gpu: The name of the GPU, as the user gives it.
+        gpu: The user's name of the GPU.
         than_pct: The candidate fails where it is slower by more than so many percent; None: nothing can fail.
     """
 

@@ -95,8 +95,8 @@ class HtmlDashboard(DashboardReport):
     """The dashboard as a page: figures, charts, all findings, tables.
 
     Args:
-        profile: What was read.
-        gpu: The name of the GPU, as the user gives it.
+        profile: The profile.
+        gpu: The user's name of the GPU.
     """
 
     def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
@@ -331,9 +331,9 @@ def view_html(profile: Profile, report: str, *, gpu: str | None = None, annotati
     """Return the tables of a view as a page.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         report: One of `tui.tables.REPORTS`.
-        gpu: The name of the GPU, as the user gives it.
+        gpu: The user's name of the GPU.
         annotations: From `annotation_sections`, where they are asked for.
     """
     main, *others = tables_for(profile, report)

@@ -113,7 +113,7 @@ def document_head(name: str, profile: Profile, *, view: str | None = None) -> di
 
     Args:
         name: The schema, as ``report``.
-        profile: What was read.
+        profile: The profile.
         view: The view or table that it shows.
     """
     session = profile["sessions"]["session"]

@@ -155,10 +155,10 @@ def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = No
     """Return a report as text.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         report: One of `tui.tables.REPORTS`.
         style: How to write it.
-        gpu: The name of the GPU, as the user gives it.
+        gpu: The user's name of the GPU.
     """
     main, *others = tables_for(profile, report)
     spec, rows = main.table_spec(profile), main.rows(profile, gpu=gpu)

@@ -58,11 +58,11 @@ class MarksReport:
     """The marked rows of a view, or of all.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         left: How the user left the explorer; None: nothing is known of it.
         stamp: Of the files as they are, to detect changes since.
         view: One of `REPORTS`; None: all.
-        gpu: The name of the GPU, as the user gives it.
+        gpu: The user's name of the GPU.
     """
 
     def __init__(

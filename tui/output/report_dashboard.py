@@ -235,8 +235,8 @@ class DashboardReport:
     """The dashboard of a profile, to be written.
 
     Args:
-        profile: What was read.
-        gpu: The name of the GPU, as the user gives it.
+        profile: The profile.
+        gpu: The user's name of the GPU.
     """
 
     def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:

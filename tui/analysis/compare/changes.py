@@ -58,7 +58,7 @@ _INSTANCE: Final = re.compile(r"_[0-9]+(?=/|$)|(?<=\w)\.[0-9]+$|\[[0-9]+\]$")
 def kernel_family(name: str) -> str:
     """Return a kernel's name without the parts that differ between library versions and GPUs.
 
-    Template arguments and parameters go (`short_name`), and architecture, version and build numbers become ``*``.
+    Template arguments and parameters are removed (`short_name`); architecture, version and build numbers become ``*``.
 
     >>> kernel_family("ampere_sgemm_128x64_nn"), kernel_family("volta_sgemm_128x64_nn")
     ('*_sgemm_128x64_nn', '*_sgemm_128x64_nn')
@@ -76,8 +76,8 @@ def kernel_family(name: str) -> str:
 def op_family(name: str) -> str:
     """Return an op's name without the parts that differ between versions of its framework and libraries.
 
-    The framework's prefix, the library, versions, the number of an overload or an instance and which gradient of a
-    convolution it is go. Work without an op keeps the words that stand for it.
+    Removed are the framework's prefix, the library, versions, the number of an overload or an instance, and which
+    gradient of a convolution it is. The text for work without an op is unchanged.
 
     >>> op_family("AddmmBackward0"), op_family("aten::cudnn_batch_norm"), op_family("torch.nn.functional.conv2d")
     ('AddmmBackward', 'batch_norm', 'conv2d')
@@ -173,7 +173,7 @@ def changed_kernels(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
 def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
     """Return ops by name with their own GPU time; inferred ops by type and direction.
 
-    Names of recorded ops are never taken for types that are inferred, however similar they are.
+    Names of recorded ops never match inferred types, however similar they are.
 
     Columns: op, then those of `changes`; a_calls and b_calls count calls of recorded ops, launches of inferred ones.
     """
@@ -240,23 +240,23 @@ def changes(
     """Return a table of both sides, the largest change first.
 
     Columns: those of ``by``; change (`NEW`, `REMOVED`, `SIMILAR` or `BOTH`), a_total_ns, b_total_ns, delta_ns (b - a;
-    what is new or removed counts as 0 on the other side, but nothing is new or removed where the side without it has no
-    rows at all, or may have had it all the same: `headline.why_absent`), delta_pct (of a; null for what is
-    new), a_calls, b_calls, a_avg_ns, b_avg_ns (of the calls whose time is known), avg_delta_pct, unknown_reason (the
-    sessions that do not record the time or calls of the row, which makes the sum unknown; or how many of its calls have
-    no time, which makes the sum a lower bound; or why a side may have had it), similar (whether the names differ),
-    a_name and b_name (of rows that are: the name with the most time on that side, and how many more). Totals and calls
-    are sums over sessions, each divided by its iterations where the sides are compared per iteration: a_total_ns adds
-    up to the time of a, delta_ns to the difference.
+    new and removed rows count as 0 on the other side, but a row is neither if the other side has no rows at all, or may
+    not have recorded it: `headline.why_absent`), delta_pct (of a; null for what is new), a_calls, b_calls, a_avg_ns,
+    b_avg_ns (of the calls whose time is known), avg_delta_pct, unknown_reason (which sessions do not record the time or
+    calls of the row, so that the sum is unknown; or how many of its calls have no time, so that the sum is a lower
+    bound; or why a side may not have recorded it), similar (whether the names differ), a_name and b_name (if they do:
+    the name with the most time on that side, and the number of others). Totals and calls are sums over sessions, each
+    divided by its iterations where the sides are compared per iteration: a_total_ns adds up to the time of a, delta_ns
+    to the difference.
 
     Args:
-        sides: What is compared.
-        table: Gives a frame with session, the columns of ``by``, and the two below.
-        by: What names a row.
+        sides: The two sides.
+        table: Returns a frame with session, the columns of ``by``, ``time`` and ``count``.
+        by: The columns that identify a row, the name last.
         time: The column of times.
         count: The column of counts.
-        section: What the rows are of: gpu or api.
-        rule: Of names that only one side has, the last of ``by``, those are one row of which it leaves the same.
+        section: gpu or api.
+        rule: Reduces names that only one side has; those with the same result become one row.
     """
     one, other = (_sum_by_name(side, table(side.profile), by, time, count) for side in (sides.a, sides.b))
     if rule is not None:
@@ -309,7 +309,7 @@ def changes(
             *per_call,
         )
         .with_columns(
-            # Divided first: all of it is then 100% exactly.
+            # Dividing first makes the whole exactly 100%.
             pl.when(pl.col("a_total_ns") > 0).then(pl.col("delta_ns") / pl.col("a_total_ns") * 100).alias("delta_pct"),
             pl.when(pl.col("a_avg_ns") > 0)
             .then(100 * (pl.col("b_avg_ns") - pl.col("a_avg_ns")) / pl.col("a_avg_ns"))
@@ -374,7 +374,7 @@ def _match_names(
         rows: The rows of the side.
         other: Those of the other side.
         by: What rows are identified by, the name last.
-        rule: What remains of a name without its variants (`kernel_family`, `op_family`, `base_call`).
+        rule: Reduces a name (`kernel_family`, `op_family`, `base_call`).
     """
     *context, name = by
     own, others = (
@@ -459,9 +459,9 @@ CHANGED_FINDINGS: Final = TableSpec(
 def changed_findings(sides: Sides, *, gpu: str | None = None) -> pl.DataFrame:
     """Return the rules that found something on either side: new ones first, then removed ones, then the rest.
 
-    Columns: change (new, removed or empty), severity (of what the candidate has, else the baseline), rule, baseline
-    and candidate: what it found there (of several sessions the first, and how many more), else
-    ``clean``, or ``not applicable:`` and why. What does not apply to one side is neither new nor removed.
+    Columns: change (new, removed or empty), severity (of the candidate's finding, else the baseline's), rule, baseline
+    and candidate: the finding of each (of several sessions the first, and the number of others), else ``clean``, or
+    ``not applicable:`` and why. A rule that does not apply to one side is neither new nor removed.
     """
     one, other = (_by_rule(side.profile, gpu) for side in (sides.a, sides.b))
     rows = one.join(other, on="rule", suffix="_candidate", maintain_order="left").filter(
@@ -535,7 +535,7 @@ CHANGED_MEMORY: Final = TableSpec(
 def changed_memory(sides: Sides) -> pl.DataFrame:
     """Return the memory at the peak of both snapshots by the stack that allocated it, the largest change first.
 
-    Columns: those of `CHANGED_MEMORY`. The sums are over sessions; what one side alone has is `NEW` or `REMOVED`.
+    Columns: those of `CHANGED_MEMORY`. The sums are over sessions; rows of only one side are `NEW` or `REMOVED`.
     """
     by = ("device", "call_site", "stack")
     one, other = (
@@ -588,7 +588,7 @@ class CompareOptions:
     tolerant: bool = False
     """Kernels, ops and API calls that only one side has match without what versions change in their names."""
     gpu: str | None = None
-    """The name of the GPU, as the user gives it."""
+    """The user's name of the GPU."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,8 @@ def why_absent(side: Side, by: tuple[str, ...], section: str) -> pl.Expr:
     """Return why it is unknown whether a side without rows of a name had none of it; null if it had none.
 
     Args:
-        side: It has rows of other names.
-        by: What names a row; a kind of GPU work where it is among it.
+        side: A side that has rows of other names.
+        by: The columns that identify a row, which may include the kind of GPU work.
         section: gpu or api.
     """
     if _is_cut(side):
@@ -54,7 +54,7 @@ def why_absent(side: Side, by: tuple[str, ...], section: str) -> pl.Expr:
 
 
 def kinds_maybe_unrecorded(side: Side) -> tuple[str, ...]:
-    """Return the kinds of GPU work that are absent though the run may have had them, if there is any GPU work."""
+    """Return the kinds of GPU work that are absent and may not have been recorded, if there is any GPU work."""
     kinds = kernels(side.profile)["kind"].cast(pl.String).unique().to_list()
     if not kinds or (records_copies(side.profile) and not _is_cut(side) and not lost_rows(side.profile, "gpu")):
         return ()
@@ -64,7 +64,7 @@ def kinds_maybe_unrecorded(side: Side) -> tuple[str, ...]:
 def lost_rows(profile: Profile, section: str) -> bool:
     """Return whether the printed percentages of a table add up to less than 100, so that rows are missing.
 
-    As in `tui.analysis.kernels.summary_rows`, which then takes shares as they are printed.
+    `tui.analysis.kernels.summary_rows` then uses the printed shares.
     """
     frame = "activities" if section == "gpu" else "api_calls"
     single = profile[frame]["session"].unique()
@@ -144,7 +144,7 @@ def _no_times(profile: Profile) -> str:
 
 
 def _work(side: Side) -> dict[str, SideFigure]:
-    """Return time and launches of GPU work, in all and by kind."""
+    """Return time and launches of GPU work, in total and by kind."""
     work = kernels(side.profile)
     if work.is_empty():
         nothing = SideFigure(None, why_none(side.profile, GPU_WORK))
@@ -183,7 +183,7 @@ def _calls(side: Side) -> dict[str, SideFigure]:
 
 
 def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) -> SideFigure:
-    """Return a sum over sessions, each divided by its iterations; unknown if the value of any row is."""
+    """Return a sum over sessions, each divided by its iterations; unknown if a value is unknown."""
     is_time = column == "total_ns"
     if unknown := rows[column].null_count():
         what = "time" if is_time else "number of calls"
@@ -303,7 +303,7 @@ class Figure:
 
     @property
     def unknown_reason(self) -> str | None:
-        """What is unknown of it on either side, as in `tui.analysis.compare.changes.changes`."""
+        """Why it is unknown on either side, as in `tui.analysis.compare.changes.changes`."""
         reasons = [f"{when}: {why}" for when, why in zip(_SIDES, self.reasons, strict=True) if why]
         return "; ".join(reasons) or None
 
@@ -333,7 +333,7 @@ class Figure:
 
 
 def headline_rows(sides: Sides) -> pl.DataFrame:
-    """`headline` as the rows of `HEADLINE`, without the column ``unknown_reason`` where it would be empty."""
+    """Return `headline` as rows of `HEADLINE`, without the column ``unknown_reason`` if it would be empty."""
     texts = dict.fromkeys(("figure", "baseline", "candidate", "diff"), pl.String)
     rows = pl.DataFrame(
         [(figure.label, *figure.texts, figure.delta_pct, figure.unknown_reason) for figure in headline(sides)],
@@ -348,7 +348,7 @@ def headline(sides: Sides) -> tuple[Figure, ...]:
 
     Times of iterations are over the iterations of all sessions; spans of sessions do not add up, and are reported where
     each side has one. GPU busy is a share: of the time of the iterations, else of the spans. A kind of GPU work that
-    neither side has is left out; where nothing at all is known there are no figures.
+    neither side has is left out; there are no figures if nothing is known.
     """
     one, other = figures_of(sides.a), figures_of(sides.b)
     none = {f"{kind}_ns" for kind in KINDS if not one[f"{kind}_ns"].value and not other[f"{kind}_ns"].value}
@@ -361,7 +361,7 @@ def headline(sides: Sides) -> tuple[Figure, ...]:
 
 
 def unknown_sentences(figures: Iterable[Figure]) -> tuple[str, ...]:
-    """Return a sentence for each reason for which figures are unknown, or leave something out.
+    """Return a sentence for each reason why figures are unknown or incomplete.
 
     >>> figure = Figure("span_ns", "Span", ColumnKind.DURATION, None, 5.0, ("no start times", ""))
     >>> unknown_sentences([figure])
@@ -407,7 +407,7 @@ _POINTS: Final = 3.0
 
 
 class Outcome(StrEnum):
-    """What a comparison comes to."""
+    """The outcome of a comparison."""
 
     FAIL = "FAIL"
     """The candidate is slower by more than the limit."""
@@ -430,14 +430,14 @@ class Judgment:
 
     @property
     def outcome(self) -> Outcome:
-        """What it comes to."""
+        """The outcome."""
         if self.fails:
             return Outcome.FAIL
         return Outcome.NO_CHANGE if abs(self.figure.delta_pct or 0) < UNCHANGED_PCT else Outcome.PASS
 
     @property
     def fails(self) -> bool:
-        """Whether it is slower."""
+        """Whether the candidate is slower."""
         return (self.figure.delta_pct or 0) > self.than_pct
 
 
@@ -449,7 +449,7 @@ def judge(figures: Sequence[Figure], than_pct: float) -> Judgment | None:
         than_pct: The share, in percent.
 
     Returns:
-        None if there is no figure to judge by that both sides have.
+        None if the sides have no such figure in common.
     """
     by_name = {figure.name: figure for figure in figures}
     known = [by_name[name] for name in JUDGED if name in by_name and by_name[name].delta_pct is not None]
@@ -496,13 +496,13 @@ def iteration_spread(side: Side) -> IterationSpread:
 def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None = None) -> str:
     """Return a sentence about what changed: by how much, in which work, and what limits the candidate now.
 
-    Such as ``REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37% (idle
-    1.62 ms to 26.4 ms): now launch-bound.`` Empty where no time is known of both.
+    Such as ``REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37% (idle 1.62 ms to
+    26.4 ms): now launch-bound.`` Empty if no time is known on both sides.
 
     Args:
         sides: What is compared.
         figures: From `tui.analysis.compare.headline.headline`.
-        gpu: The name of the GPU, as the user gives it.
+        gpu: The user's name of the GPU.
     """
     judgment = judge(figures, DEFAULT_PCT)
     if judgment is None or (sides.in_part and not sides.per_iteration):
@@ -545,7 +545,7 @@ def busy_and_idle_sentence(figures: Iterable[Figure]) -> str:
 
 
 def _limit(sides: Sides, gpu: str | None) -> str:
-    """Return what limits the candidate but not the baseline, as the end of a sentence; empty if nothing does."""
+    """Return the limit of the candidate that the baseline does not have, as the end of a sentence; else empty."""
     baseline, candidate = (_first_cause(side, gpu) for side in (sides.a, sides.b))
     if not candidate or candidate == baseline:
         return ""
@@ -553,7 +553,7 @@ def _limit(sides: Sides, gpu: str | None) -> str:
 
 
 def _first_cause(side: Side, gpu: str | None) -> str:
-    """Return the most expensive cause that the rules find on a side, where it costs much of the time."""
+    """Return the most expensive cause that the rules find on a side, if it costs much of the time."""
     first = leads(findings(side.profile, gpu=gpu)).head(1)
     if first.is_empty() or first["tool"][0] != OURS or (first["cost_pct"][0] or 0) < LARGE_PCT:
         return ""

@@ -65,9 +65,9 @@ def run_times(profile: Profile, run: int, file: str) -> pl.DataFrame:
     """Return the times of one run, as `SCHEMA`: its iterations, and the whole run, each with its GPU work by name.
 
     Args:
-        profile: What was read; sessions that Nsight Compute replayed take no part.
-        run: Its number.
-        file: What it is called.
+        profile: The profile; sessions that Nsight Compute replayed are left out.
+        run: The number of the run.
+        file: The label of its file.
     """
     profile = with_iterations(without_sessions(profile, replayed_sessions(profile)))
     names = [name for name in profile["devices"]["name"].unique().sort().to_list() if name]
@@ -81,7 +81,7 @@ def run_times(profile: Profile, run: int, file: str) -> pl.DataFrame:
 
 
 def _iteration_times(profile: Profile) -> list[pl.DataFrame]:
-    """Return the times of iterations; no rows where a session has no iterations."""
+    """Return the times of iterations; no rows if a session has no iterations."""
     known = sources(profile)
     with_work = set(profile["activities"]["session"].unique().to_list())
     if not with_work or any(known.get(session, _WHOLE_RUN) == _WHOLE_RUN for session in with_work):
@@ -137,7 +137,7 @@ class Change:
 
     @property
     def is_noise(self) -> bool:
-        """Whether it may be as it was."""
+        """Whether the change may be noise."""
         return self.change_pct.low <= 0 <= self.change_pct.high
 
 
@@ -162,7 +162,7 @@ class RunComparison:
     def slower(self, than_pct: float) -> tuple[Change, ...]:
         """Return the changes that are slower than a limit: their whole interval is above it.
 
-        A kernel counts unless all GPU work is shorter: there work may have moved to it.
+        Kernels count only if GPU work in total is not shorter, since work may have moved between kernels.
         """
         total_is_less = any(total.what == GPU and total.change_pct.high < 0 for total in self.totals)
         judged = (*self.totals, *(() if total_is_less else self.work))
@@ -187,7 +187,7 @@ class RunComparison:
 def compare_runs(baseline: pl.DataFrame, candidate: pl.DataFrame) -> RunComparison | None:
     """Compare two sets of runs, each as `SCHEMA`; None if they have no time in common.
 
-    Per iteration where every run of both has iterations, else of whole runs.
+    Times are per iteration if every run has iterations, else of whole runs.
     """
     both = (baseline, candidate)
     per_iteration = all(_runs(side) == _runs(side.filter(pl.col("what") == ITERATION)) for side in both)
@@ -251,11 +251,11 @@ def _without_common_change(sides: list[list[list[Floats]]]) -> tuple[list[list[l
     """Return the times of kernels without the change that is common to all kernels of a run (clocks, temperature).
 
     Args:
-        sides: Of each side for each kernel the times of each run.
+        sides: The times of each run, by kernel, of each side.
 
     Returns:
-        The times, and by how many percent kernels of the candidate changed in common; None of fewer than
-        `MIN_COMMON` kernels, whose times stay as they are.
+        The times, and the common change of the candidate's kernels in percent; None, with unchanged times, for fewer
+        than `MIN_COMMON` kernels.
     """
     medians = [np.array([[np.median(run) for run in runs] for runs in side]) for side in sides]
     together = np.concatenate(medians, axis=1) if sides[0] else np.zeros((0, 1))
@@ -273,7 +273,7 @@ def _without_common_change(sides: list[list[list[Floats]]]) -> tuple[list[list[l
 
 @dataclass(frozen=True, slots=True)
 class _Noise:
-    """By how much the time of a kernel differs from run to run."""
+    """The variation of a kernel's time from run to run."""
 
     deviation: float
     """The standard deviation of the logarithm of the time."""
@@ -282,10 +282,10 @@ class _Noise:
 
 
 def _noises(baseline: Sequence[Sequence[Floats]], candidate: Sequence[Sequence[Floats]]) -> list[_Noise | None]:
-    """Return the noise of each kernel; None if that is not known.
+    """Return the noise of each kernel; None if unknown.
 
-    Three runs say little of the noise of one kernel, and much of that of all kernels: the variance of each is drawn
-    towards that of all, the more the less they differ (moderated t, Smyth 2004).
+    Three runs say little about the noise of one kernel but much about that of all kernels, so each variance is shrunk
+    towards the common one, the more the less the kernels differ (moderated t, Smyth 2004).
     """
     variances = [_variance(*sides) for sides in zip(baseline, candidate, strict=True)]
     known = np.array([variance for variance in variances if variance])
@@ -361,13 +361,13 @@ def _change(
     """Return a time on both sides, and by how much it changed.
 
     Args:
-        what: What it is of.
+        what: The kind of time.
         name: The name of GPU work, else empty.
         baseline: The times of each run.
         candidate: The same.
-        share: Of the GPU time.
-        noise: How it differs from run to run, where the runs say that of all kernels; else the interval is that of a
-            bootstrap, wider by what few runs leave open.
+        share: The share of the GPU time.
+        noise: The variation from run to run, if it is known; else the interval is from a bootstrap, widened for few
+            runs.
     """
     before, now = _median(baseline), _median(candidate)
     change = 100 * (now / before - 1) if before else 0.0 if not now else float("inf")
@@ -393,7 +393,7 @@ def _change(
 
 
 def _around(value: float, error: float) -> ConfidenceInterval:
-    """Return a value with an interval of the same relative size on both sides."""
+    """Return a value with an interval of equal relative size on both sides."""
     return ConfidenceInterval(value, float(value * np.exp(-error)), float(value * np.exp(error)))
 
 
@@ -415,9 +415,9 @@ def _quantile(freedom: float) -> float:
 
 def _interval(median: float, replicates: Floats, widening: float) -> ConfidenceInterval:
     edge = 100 * (1 - LEVEL) / 2
-    if np.isinf(median):  # of a time that was 0
+    if np.isinf(median):  # the time was 0
         return ConfidenceInterval(median, median, median)
-    with np.errstate(invalid="ignore"):  # between two that are infinite
+    with np.errstate(invalid="ignore"):  # both are infinite
         low, high = np.nan_to_num(np.percentile(replicates, [edge, 100 - edge]), nan=np.inf, posinf=np.inf)
     below, above = max(0.0, median - float(low)), max(0.0, float(high) - median)
     return ConfidenceInterval(median, median - widening * below, median + widening * above)

@@ -39,19 +39,19 @@ class Side:
 
     @property
     def count(self) -> int | None:
-        """How many iterations each session has; None if they differ, or whole runs are compared."""
+        """The number of iterations of each session; None if they differ, or whole runs are compared."""
         counts = {count for _, count in self.iterations}
         return counts.pop() if len(counts) == 1 else None
 
     @property
     def divisors(self) -> pl.DataFrame:
-        """Of each session by what its sums are divided: session, per; no rows where by nothing."""
+        """The divisor of each session's sums: session, per; no rows if sums are not divided."""
         return pl.DataFrame(self.iterations, schema={"session": pl.UInt32, "per": pl.Int64}, orient="row")
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """What is compared."""
+    """The two sides of a comparison."""
 
     a: Side
     """The baseline."""
@@ -64,35 +64,35 @@ class Sides:
 
     @property
     def left_out(self) -> str:
-        """A sentence on the GPU time that is not compared; empty if all is."""
+        """A sentence about the GPU time that is not compared; empty if all of it is."""
         both = ((self.a, "baseline"), (self.b, "candidate"))
         words = [f"{when} {brief_duration(side.left_out_ns)}" for side, when in both if side.left_out_ns]
         return f"Outside iterations, and not compared: {', '.join(words)}." if words else ""
 
     @property
     def in_part(self) -> str:
-        """A sentence where an input was not read to its end, so that totals are incomplete; empty where both were."""
+        """A sentence if an input was not read to its end, so that totals are incomplete; else empty."""
         both = ((self.a, "baseline"), (self.b, "candidate"))
         words = [f"{side.whole.partial} ({when})" for side, when in both if side.whole.partial]
         return f"Partial results: {', '.join(words)}." if words else ""
 
     @property
     def swapped(self) -> Sides:
-        """The same the other way round."""
+        """The same with baseline and candidate exchanged."""
         return sides(self.b.whole, self.a.whole, (self.b.label, self.a.label), whole_runs=not self.per_iteration)
 
 
 def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool = False) -> Sides:
     """Prepare two profiles for comparison.
 
-    Where all sessions of both have iterations, sums are per iteration, and what lies in none is left out; else
-    of the whole runs. Sessions whose kernels were replayed take no part: their times are of no run.
+    If all sessions of both have iterations, sums are per iteration, and work outside of iterations is left out; else
+    sums are of the whole runs. Sessions with replayed kernels are left out, since their times are not those of a run.
 
     Args:
-        a: The baseline.
-        b: The candidate; sessions and iterations of both are those that were chosen.
-        labels: What each is called.
-        whole_runs: Do not divide by iterations, though there are some.
+        a: The baseline, with the chosen sessions and iterations.
+        b: The candidate.
+        labels: The label of each.
+        whole_runs: Do not divide by iterations.
     """
     profiles = [with_iterations(without_sessions(one, replayed_sessions(one))) for one in (a, b)]
     without_iterations = [
@@ -127,7 +127,7 @@ def _has_iterations(profile: Profile) -> bool:
 
 
 def _sessions(one: Profile, other: Profile) -> str:
-    """Return a note about over how many sessions the times of whole runs are summed; empty if each side has one."""
+    """Return a note about the number of sessions that times of whole runs are summed over; empty if each has one."""
     counts = [profile["sessions"].height for profile in (one, other)]
     return f", summed over the sessions (baseline {counts[0]:,}, candidate {counts[1]:,})" if max(counts) > 1 else ""
 

@@ -1,4 +1,4 @@
-"""What rules look at: a session with the thresholds, the kernels of each stream, and what the rules before answered."""
+"""The input of rules: a session with the thresholds, the kernels of each stream, and the verdicts of earlier rules."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KernelSequence:
-    """The kernels and whole CUDA graphs of one stream, by start; what rules ask of them is taken out when they do."""
+    """The kernels and whole CUDA graphs of one stream, by start; columns are extracted on demand."""
 
     line: Timeline
     """All work of the GPU."""
@@ -84,19 +84,19 @@ class KernelSequence:
 
     @cached_property
     def starts(self) -> Ints:
-        """When each began."""
+        """The start of each."""
         found: Ints = self.line.starts[self.places]
         return found
 
     @cached_property
     def ends(self) -> Ints:
-        """When each ended."""
+        """The end of each."""
         found: Ints = self.line.ends[self.places]
         return found
 
     @cached_property
     def is_communication(self) -> npt.NDArray[np.bool_]:
-        """Which of them communicate."""
+        """Flags of those that communicate."""
         found: npt.NDArray[np.bool_] = self.line.take(self.kinds_of_all)[self.places] == WorkKind.COMMUNICATION
         return found
 
@@ -149,14 +149,14 @@ _TENSORFLOW: Final = r"\btensorflow::|EigenMetaKernel"
 
 
 class Case:
-    """One session, or for rules that compare sessions all of them; what several rules need is computed once.
+    """One session, or all sessions for rules that compare them; figures that several rules need are computed once.
 
     Args:
-        profile: The rows of the session alone.
+        profile: The rows of the session.
         session: Its number; None for all sessions.
         limits: The thresholds.
-        gpu: The name of the GPU, as the user gives it.
-        whole: Everything that was read.
+        gpu: The user's name of the GPU.
+        whole: The whole profile.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class Case:
 
     @cached_property
     def tool(self) -> Tool:
-        """Who recorded it."""
+        """The tool that recorded it."""
         return tool_of(self.session_row["format"], self.session_row["tool"])
 
     @cached_property
@@ -258,12 +258,12 @@ class Case:
 
     @cached_property
     def missing(self) -> Mapping[str, str]:
-        """What it does not record: the sentence for each need, by name."""
+        """The data that is not recorded: the sentence of each need, by name."""
         return {need.name: need.missing for need in missing_needs(self.profile)}
 
     @cached_property
     def resolution_ns(self) -> int:
-        """The coarsest step of its start times; 1 where it is not known."""
+        """The coarsest resolution of its start times; 1 if unknown."""
         return int(self.session_row["start_resolution_ns"] or 1)
 
     # --- rows of any frame by name ------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ class Case:
 
     @cached_property
     def computing(self) -> pl.DataFrame:
-        """Kernels by name without those that communicate."""
+        """Kernels by name, without communication."""
         return self.kernels.filter(pl.col("op_type") != COMMUNICATION)
 
     @cached_property
@@ -321,7 +321,7 @@ class Case:
 
     @cached_property
     def all_gpu_ns(self) -> float:
-        """The GPU time that shares are of: of a table with missing rows, what the printed shares make it."""
+        """The GPU time that shares refer to; for a table with missing rows, it is computed from the printed shares."""
         return 100 * self.gpu_ns / self._printed_pct if self.is_table_cut else self.gpu_ns
 
     def time_of(self, *kinds: str) -> int:
@@ -353,7 +353,7 @@ class Case:
 
     @property
     def api_name(self) -> str:
-        """What the calls to its GPUs are called."""
+        """The name of the API of its GPUs."""
         return {"NVIDIA": "CUDA", "AMD": "HIP", "Huawei": "CANN", "Intel": "Level Zero"}.get(self.vendor, "API")
 
     @cached_property
@@ -365,7 +365,7 @@ class Case:
     def configs(self) -> pl.DataFrame:
         """`occupancy.theoretical.occupancy`: a row per kernel and configuration, with its blocks and GPU.
 
-        Kernels of communication are left out: they take few SMs on purpose.
+        Communication kernels are left out: they use few SMs on purpose.
         """
         facts = self.facts.select("session", "device", "sm_count", "compute_capability")
         return (
@@ -387,7 +387,7 @@ class Case:
     def steady(self) -> Mapping[str, Any] | None:
         """The row of `iterations.times.iteration_times` with the steady stretch that view Iterations proposes.
 
-        None if there is no such stretch, or of all sessions.
+        None if there is no such stretch, or for all sessions.
         """
         rows = iteration_times(self.profile).filter(pl.col("session") == self.session).drop_nulls("steady_first")
         return rows.row(0, named=True) if rows.height else None
@@ -443,20 +443,20 @@ class Case:
 
     @cached_property
     def wall(self) -> tuple[int, int]:
-        """When the wall time of the session begins and ends (`gpu_time.breakdown.wall_bounds`); of all, the longest."""
+        """The bounds of the session's wall time (`gpu_time.breakdown.wall_bounds`); for all sessions, the longest."""
         bounds = [bounds for session, bounds in wall_bounds(self.profile).items() if self.session in (None, session)]
         return max(bounds, key=lambda one: one[1] - one[0], default=(0, 0))
 
     @property
     def wall_ns(self) -> int:
-        """The wall time: what shares in findings are of; 0 if nothing has a time."""
+        """The wall time, which shares in findings refer to; 0 if nothing has a time."""
         return self.wall[1] - self.wall[0]
 
     @cached_property
     def whole_ns(self) -> float:
-        """What costs are shares of: the wall time; where only totals are known, the longer of GPU and API time.
+        """The time that costs are shares of: the wall time; with totals only, the longer of GPU and API time.
 
-        Where neither is recorded, the time of the steps or layers that the file breaks down.
+        If neither is recorded, it is the time of the steps or layers in the file.
         """
         known = self.wall_ns or max(self.all_gpu_ns, self.api_ns)
         return known or known_sum(self.steps["total_ns"]) or known_sum(self.layers["measured_ns"])
@@ -500,12 +500,12 @@ class Case:
 
     @cached_property
     def wall_words(self) -> str:
-        """The name of what `of_wall` is a share of."""
+        """The name of the time that `of_wall` refers to."""
         return "wall time" if self.busy.height < 2 else f"wall time of {self.busy.height} GPUs"
 
     @cached_property
     def in_use(self) -> InUse:
-        """What the program already does."""
+        """The optimizations that the program already uses."""
         return InUse(self)
 
     @cached_property
@@ -539,14 +539,14 @@ class Case:
 
     @cached_property
     def launches(self) -> int:
-        """How many rows `launched` has."""
+        """The number of rows of `launched`."""
         known = launch_calls(self.profile)["launch_ns"]
         timed = self.is_kernel_timed
         return int((timed & known.is_not_null().to_numpy()).sum() if known.null_count() else timed.sum())
 
     @cached_property
     def is_kernel_timed(self) -> npt.NDArray[np.bool_]:
-        """Which rows of ``activities`` are kernels or whole CUDA graphs whose times are known."""
+        """Flags of the rows of ``activities`` that are kernels or whole CUDA graphs with known times."""
         rows = self.profile["activities"]
         found: npt.NDArray[np.bool_] = work_kinds(self.profile) <= WorkKind.COMMUNICATION
         for name in ("start_ns", "duration_ns"):
@@ -591,12 +591,12 @@ class Case:
 
     @cached_property
     def in_calls(self) -> IntervalSet:
-        """When any thread was in an API call."""
+        """The times in which any thread was in an API call."""
         if self.session is None:
             return intervals_of_rows(self.profile["api_calls"])
         return call_intervals(self.profile).get(self.session, EMPTY)
 
     @cached_property
     def calls_begun(self) -> npt.NDArray[np.int64]:
-        """When API calls began, in order."""
+        """The starts of the API calls, in order."""
         return self.profile["api_calls"]["start_ns"].drop_nulls().sort().to_numpy()

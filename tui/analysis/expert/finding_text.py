@@ -174,7 +174,7 @@ def most_frequent_name(by_name: pl.DataFrame, count: str) -> str:
     """Return the most frequent name as the end of a sentence; empty if several are equally frequent.
 
     Args:
-        by_name: With ``name``, those that come most often first.
+        by_name: With ``name``, the most frequent first.
         count: The column with the number of occurrences.
     """
     first, *others = by_name[count].head(2)
@@ -185,9 +185,9 @@ def evidence_by_name(rows: pl.DataFrame, *columns: str, view: str = "kernels") -
     """Return evidence, view and filter of a finding about rows by name.
 
     Args:
-        rows: With ``name``, the most important first; a name can stand in several.
-        columns: What to show of them in addition to the name; all where none are named.
-        view: Where the rows behind them are.
+        rows: With ``name``, the most important first; a name can be in several rows.
+        *columns: The columns to show in addition to the name; all if empty.
+        view: The view that shows the rows of the finding.
     """
     shown = rows.select("name", *columns) if columns else rows
     return (
@@ -203,7 +203,7 @@ def how_to_select_iterations(first: int, last: int, *, proposed: bool = False) -
     Args:
         first: Number of the first.
         last: Number of the last.
-        proposed: They are the steady ones that view Iterations proposes.
+        proposed: Whether they are the steady range that view Iterations proposes.
 
     >>> how_to_select_iterations(1, 5), how_to_select_iterations(1, 3, proposed=True)
     ('--iterations 1:5, or :aggregate 1:5', '--iterations 1:3, or p in Iterations')

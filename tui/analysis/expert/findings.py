@@ -130,33 +130,33 @@ _STATES: Final = {state: rank for rank, state in enumerate(State)}
 def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     """Judge every rule for every session, and add the findings of the recording tools.
 
-    One row per rule and session; of rules that compare sessions one row in all (session null). Found ones come first,
-    then rules that do not apply, then clean ones. Findings of one cause stand together: causes are in order of what
-    their most expensive finding costs of the wall time, after errors, which put the figures in doubt.
+    There is one row per rule and session, and one row for each rule that compares sessions (session null). Found rules
+    come first, then rules that do not apply, then clean ones. Findings of one cause are adjacent; causes are sorted by
+    the cost of their most expensive finding, after errors, which put the figures in doubt.
 
-    Columns: rule (``U1``), name, title (what the rule finds), family, state (`State`), severity (of what was found),
-    session, tool (`OURS`, or the tool whose own advisor found it: its rows have no rule), problem and recommendation
-    (of what was found), reason (why it does not apply, or the figures that show that it is clean), cause (why the time
-    is lost: `tui.analysis.expert.rule`), is_lead (whether it is the first of its cause), cost_ns (what it costs at
-    most), cost_pct (its share of the wall time; of profiles without times, of GPU or API time, whichever is longer),
-    cost_of (what that is a share of, as ``wall time``), cost_basis (how the cost was estimated, or why not), numbers
-    (JSON: figures by name, base units), thresholds (JSON: for each name, value, meaning, source), evidence (JSON: up to
-    ten rows), view, part (of views that have several; null: the first) and filter (where the rows behind it are shown),
-    link (where to read more), line (of the input, that of the first row of the evidence).
+    Columns: rule (``U1``), name, title (what the rule finds), family, state (`State`), severity (of a finding),
+    session, tool (`OURS`, or the tool whose advisor found it: its rows have no rule), problem and recommendation (of a
+    finding), reason (why it does not apply, or the figures that show that it is clean), cause (why the time is lost:
+    `tui.analysis.expert.rule`), is_lead (whether it is the first of its cause), cost_ns (the maximum cost), cost_pct
+    (its share of the wall time; without times, of GPU or API time, whichever is longer), cost_of (the total that
+    cost_pct refers to, such as ``wall time``), cost_basis (how the cost was estimated, or why not), numbers (JSON:
+    figures by name, base units), thresholds (JSON: for each name, value, meaning, source), evidence (JSON: up to ten
+    rows), view, part (of a view with several; null: the first) and filter (which show the rows of the finding), link
+    (further reading), line (of the input, that of the first row of the evidence).
 
     Args:
-        profile: What was read.
-        gpu: The name of the GPU, as the user gives it.
+        profile: The profile.
+        gpu: The user's name of the GPU.
 
     Raises:
-        ProftuiError: The user's thresholds cannot be read, or nothing is known of ``gpu``.
+        ProftuiError: The user's thresholds cannot be read, or the GPU is unknown.
     """
     return _memoized_findings(gpu, thresholds.user_limits_stamp())(profile)
 
 
 @lru_cache(maxsize=4)
 def _memoized_findings(gpu: str | None, stamp: tuple[str, int] | None) -> Callable[[Profile], pl.DataFrame]:
-    """`findings` for a GPU and a state of the user's file, which remembers its results."""
+    """Return `findings` for a GPU and a state of the user's file, memoized."""
 
     @once_per_profile(*_FRAMES)
     def of_profile(profile: Profile) -> pl.DataFrame:
@@ -199,7 +199,7 @@ def _verdicts(rules: Sequence[Rule], case: Case) -> list[Verdict]:
     if case.profile["activities"].height + case.profile["api_calls"].height < MANY:
         return [_judge(rule, case) for rule in rules]
     with ThreadPoolExecutor(1 if low_memory() else 2, "rules") as pool:
-        # Rules follow the rules that they use, so those are judged already or being judged.
+        # Rules come after the rules that they use, so those have been judged or are being judged.
         for rule in rules:
             case.judging[rule.id] = pool.submit(_judge, rule, case)
         return [case.judging[rule.id].result() for rule in rules]
@@ -315,7 +315,7 @@ def _json(value: object) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """Return the same without NaN and infinity, which JSON does not have."""
+    """Return the value without NaN and infinity, which JSON does not have."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -425,7 +425,7 @@ EXPERT: Final = TableSpec(
             "message", "Finding", ColumnKind.TEXT, "What was found, or why the rule does not apply.", 1, is_prose=True
         ),
         Column("cost_pct", "Cost %", ColumnKind.PERCENT, "Share of the wall time that it costs at most.", 2),
-        # The sentence says it as well.
+        # The sentence says it, too.
         replace(columns("cost_ns")[0], priority=UNINFORMATIVE_PRIORITY),
         *columns("session"),
         Column("cause", "Cause", ColumnKind.TEXT, "Why the time is lost; findings of one cause stand together.", 4),
@@ -442,7 +442,7 @@ EXPERT: Final = TableSpec(
 def spec_for(profile: Profile) -> TableSpec:
     """Return the table for a profile, with a session column if there are several sessions."""
     if profile["sessions"].height > 1:
-        # The session takes its room from the message, not from the cost.
+        # The message, not the cost, makes room for the session.
         return replace(EXPERT, pinned_least=EXPERT.pinned_least - SESSION_CELLS)
     return replace(EXPERT, columns=tuple(column for column in EXPERT.columns if column.name != "session"))
 
@@ -456,7 +456,7 @@ def expert_rows(findings: pl.DataFrame, *, every_finding: bool = False, unfolded
         unfolded: Also show why rules do not apply, a row per reason, and each clean rule; and every finding.
 
     Returns:
-        The columns of `findings`, with verdict, rules, message and all_rules (of rows that stand for several).
+        The columns of `findings`, with verdict, rules, message and all_rules (of rows that represent several).
     """
     every_finding |= unfolded
     firsts = leads(findings)
@@ -584,7 +584,7 @@ def gap_of(row: Mapping[str, Any]) -> Gap | None:
     """Return the longest gap of a finding; None if the finding is not about gaps.
 
     Args:
-        row: Of `findings` or `expert_rows`.
+        row: A row of `findings` or `expert_rows`.
     """
     rows = json.loads(row["evidence"] or "[]") if row["session"] is not None else []
     if not rows or not {"device", "start_ns", "gap_ns"} <= set(rows[0]):
@@ -597,8 +597,8 @@ def gap_of(row: Mapping[str, Any]) -> Gap | None:
 def counts(findings: pl.DataFrame) -> Mapping[str, int]:
     """Count findings by severity, and rules that do not apply or are clean.
 
-    Each rule counts once, for its answers in all sessions: clean where it found nothing in any and applies to one, not
-    applicable where it applies to none, partly applicable where it applies to some.
+    Each rule counts once for all sessions: clean if it found nothing and applies to at least one, not applicable if it
+    applies to none, partly applicable if it applies to some.
 
     Keys: error, warning, info, not applicable, partly applicable, clean, says (findings of tools without a severity).
     """

@@ -1,4 +1,4 @@
-"""What a program already does, so that no advice names it again."""
+"""Optimizations that a program already uses, so that no advice repeats them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SERVERS: Final = r"(?i)\b(?:vllm|sglang|sgl_kernel)::"
 
 
 class InUse:
-    """What a session already does.
+    """The optimizations that a session already uses.
 
     Args:
         case: The session.
@@ -54,7 +54,7 @@ class InUse:
 
     @property
     def unless_a_graph(self) -> str:
-        """What to add to the advice to use CUDA graphs where it is not recorded how kernels were launched."""
+        """The addition to advice on CUDA graphs if it is not recorded how kernels were launched."""
         return "" if self._case.api.height else " (unless it already is one: API calls are not recorded)"
 
     @cached_property
@@ -94,7 +94,7 @@ class InUse:
 
     @cached_property
     def pinned_memory(self) -> bool:
-        """Whether most time of copies between host and device is of pinned memory, as far as that is recorded."""
+        """Whether most of the time of host-device copies is of pinned memory, as far as recorded."""
         copies = self._case.copies.filter(pl.col("copy_kind").cast(pl.String).is_in(["HtoD", "DtoH"]))
         memory = pl.concat_str(
             [pl.col(side).cast(pl.String).fill_null("") for side in ("src_memory", "dst_memory")]

@@ -1,4 +1,4 @@
-"""What a rule is, what it can answer, the causes that findings share, and thresholds (``rules.toml``, the user's)."""
+"""Rules: their declaration, verdicts, causes that findings share, and thresholds (``rules.toml`` and the user's)."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def limits(user: Stamp | None = None) -> Limits:
     """Return the thresholds of the program, overridden by the user's.
 
     Args:
-        user: The answer of `user_limits_stamp`.
+        user: The result of `user_limits_stamp`.
 
     Raises:
-        ProftuiError: The user's file cannot be read, or names a rule or threshold that there is not.
+        ProftuiError: The user's file cannot be read, or names an unknown rule or threshold.
     """
     own = parse_shipped(read_shipped(SHIPPED))
     return own if user is None else with_users(own, user_text(user), user[0])
@@ -108,12 +108,12 @@ def with_users(shipped: Limits, text: str, source: str) -> Limits:
     """Override the program's thresholds by the user's.
 
     Args:
-        shipped: What comes with the program.
+        shipped: The program's thresholds.
         text: TOML: for each rule ``name = number``, and ``severity`` as error, warning, info or off.
-        source: What to call it.
+        source: The name of the document in errors.
 
     Raises:
-        ProftuiError: It is no TOML, or names a rule or threshold that there is not.
+        ProftuiError: It is not TOML, or names an unknown rule or threshold.
     """
     document = parse_user_file(text, source)
     rules = {rule: dict(limits) for rule, limits in shipped.limits.items()}
@@ -142,14 +142,14 @@ def _override(limits: Mapping[str, Limit], name: str, value: Any, where: str, so
             f"{where} has no threshold {name}", f"it has {', '.join([*limits, 'severity'])}" if limits else HINT
         )
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    # NaN and infinity are numbers in TOML; a rule that compares with them would never be found.
+    # TOML allows NaN and infinity; a rule that compares with them would never find anything.
     if not number or not abs(value) < 1e18:
         raise ProftuiError(f"{where}: {name} is a number, not {value}", HINT)
     return replace(limits[name], value=float(value), source=f"set in {source}")
 
 
 class State(StrEnum):
-    """How a rule answers."""
+    """The state of a rule's verdict."""
 
     FOUND = "found"
     NOT_APPLICABLE = "not applicable"
@@ -157,7 +157,7 @@ class State(StrEnum):
 
 
 class Severity(StrEnum):
-    """How much a finding matters."""
+    """The severity of a finding."""
 
     ERROR = "error"
     """Figures cannot be trusted."""
@@ -168,7 +168,7 @@ class Severity(StrEnum):
 
 
 class Family(StrEnum):
-    """What a rule is about; the values are what people read."""
+    """The subject of a rule; the values are display texts."""
 
     UTILIZATION = "utilization"
     TRANSFERS = "transfers"
@@ -224,7 +224,7 @@ class Clean:
 
 @dataclass(frozen=True, slots=True)
 class CannotTell:
-    """The profile does not hold what the rule needs."""
+    """The rule does not apply: data that it needs is not recorded."""
 
     reason: str
     """What is missing and, where something can be done, what."""
@@ -238,7 +238,7 @@ Formula = Callable[["Case"], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One thing to look for."""
+    """One rule."""
 
     id: str
     """The id, as ``U1``."""
@@ -256,7 +256,7 @@ class Rule:
     """It compares the sessions of a profile; the others look at one session at a time."""
 
     def judge(self, case: Case) -> Verdict:
-        """Answer for a case; never silent, and clean only where everything that it needs is there."""
+        """Return the verdict on a case: clean only if all needed data is recorded."""
         if case.limits.is_off(self.id):
             return CannotTell(f"switched off in {case.limits.source}")
         for need in self.needs:
@@ -294,7 +294,7 @@ def declared_rules() -> Mapping[str, Rule]:
 
 
 class Cause(StrEnum):
-    """What findings have in common; the values are what people read."""
+    """A cause that findings share; the values are display texts."""
 
     START_UP = "start-up"
     LAUNCH_BOUND = "launch-bound"

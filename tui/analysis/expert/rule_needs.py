@@ -1,4 +1,4 @@
-"""What rules need: each returns what is not recorded, or returns an empty text where everything is."""
+"""The data that rules need: each function returns what is not recorded, or an empty text if all is."""
 
 from __future__ import annotations
 

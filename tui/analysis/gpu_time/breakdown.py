@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Category(StrEnum):
-    """What an instant of wall time was used for; of several the first one counts."""
+    """A use of wall time; if several are active at once, the first one counts."""
 
     TENSOR_CORES = "Using tensor cores"
     OTHER_KERNELS = "Not using tensor cores"
@@ -79,7 +79,7 @@ _NOT_RECORDED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Host:
-    """What a session's host did, and from when to when the session lasted."""
+    """The host activity of a session, and the bounds of its wall time."""
 
     first_ns: int
     last_ns: int
@@ -99,7 +99,7 @@ def breakdown_by_device(profile: Profile) -> pl.DataFrame:
     up to the wall time: from the start of the first iteration, op or GPU activity to the end of the last; in sessions
     with neither ops nor iterations, of the first and last API call or GPU activity.
 
-    What the input does not record is null, ``why`` says so, and its time is in Other.
+    Categories that are not recorded are null, with the reason in ``why``, and their time is in Other.
     """
     use = gpu_uses(profile)
     memory_recorded = records_memory(profile)
@@ -179,7 +179,7 @@ def _rows(
     else:
         classes = line.take(use)
         counts = np.bincount(classes, minlength=len(GpuUse))
-        # Time that overlaps with an earlier category counts there; all categories together are the busy time.
+        # Time that overlaps an earlier category counts there; all categories together are the busy time.
         kinds = list(_GPU_CATEGORIES.values())
         lengths = [*lengths_by_class(line, classes, [range(kind + 1) for kind in kinds[:-1]]), busy.length_ns]
         for (category, kind), now in zip(_GPU_CATEGORIES.items(), lengths, strict=True):
@@ -232,7 +232,7 @@ def wall_bounds(profile: Profile) -> dict[int, tuple[int, int]]:
     recorded_sessions = {session for session, _, _ in by_program}
     by_calls = [bounds for bounds in _bounds(profile["api_calls"]) if bounds[0] not in recorded_sessions]
     by_gpu = [(line.session, int(line.starts[0]), int(line.ends.max())) for line in timelines(profile)]
-    # For a part of the iterations these are their periods: CPU work ahead of them belongs to earlier ones.
+    # For a range of iterations these are their periods: CPU work ahead of them belongs to earlier ones.
     by_period = _bounds(_periods(profile))
     divided = {session for session, _, _ in by_period}
     by_host = [bounds for bounds in (*by_program, *by_calls) if bounds[0] not in divided]
@@ -244,7 +244,7 @@ def wall_bounds(profile: Profile) -> dict[int, tuple[int, int]]:
     ended = {session: max(last for own, _, last in by_host if own == session) for session, _, _ in by_host}
     for session, first in begun.items():
         if first - ended.get(session, first) >= LATE_NS:
-            # Until then the GPU ran work that was not recorded, and everything here waited for it.
+            # Until then the GPU ran unrecorded work, which everything here waited for.
             found[session] = first, found[session][1]
     return found
 
@@ -271,9 +271,9 @@ def _bounds(rows: pl.DataFrame) -> list[tuple[int, int, int]]:
 
 @once_per_profile("sessions", "activities", "api_calls", "ops", "ranges")
 def host_times(profile: Profile) -> dict[int, dict[Category, IntervalSet]]:
-    """Return when the host of each session loaded data, read or wrote files, and was in ops or API calls.
+    """Return the times in which the host of each session loaded data, did I/O, or was in ops or API calls.
 
-    `HOST_CATEGORIES` in the order in which they count; without those that the input does not record.
+    The keys are `HOST_CATEGORIES` in order of precedence, without those that are not recorded.
     """
     bounds = wall_bounds(profile)
     in_calls = call_intervals(profile)
@@ -419,12 +419,12 @@ def busy_over_time(
     """Return the busy share of a GPU in each of ``bins`` equal steps of time.
 
     Args:
-        profile: What was read.
-        session: Of which session.
-        device: Of which GPU; None: of the activities of which the input does not name the GPU.
-        first_ns: Where the first step starts.
-        last_ns: Where the last step ends.
-        bins: How many steps.
+        profile: The profile.
+        session: The session.
+        device: The GPU; None: activities without a recorded GPU.
+        first_ns: The start of the first step.
+        last_ns: The end of the last step.
+        bins: The number of steps.
 
     Returns:
         ``bins`` values of 0 to 1; empty if there is no time to divide.
@@ -432,7 +432,7 @@ def busy_over_time(
     union = busy_intervals(profile).get((session, device), EMPTY)
     if bins <= 0 or last_ns <= first_ns or not len(union.starts):
         return np.zeros(max(0, bins) if last_ns > first_ns else 0)
-    # Busy time up to a moment is a broken line through the edges of the union: its differences are the bins.
+    # Busy time up to a moment is piecewise linear between the edges of the union: its differences are the bins.
     moments = np.stack((union.starts, union.ends), axis=1).ravel()
     busy = np.stack((union.before, union.before + union.ends - union.starts), axis=1).ravel()
     edges = np.linspace(first_ns, last_ns, bins + 1)

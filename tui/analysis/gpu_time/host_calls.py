@@ -1,4 +1,4 @@
-"""What the CPU did in given intervals: API calls, data loading and I/O, or none of them."""
+"""CPU activity in given intervals: API calls, data loading and I/O, or none of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class ApiClass(IntEnum):
-    """In the order in which names are tried."""
+    """A class of API calls, in the order in which their patterns are tried."""
 
     SYNC = 0
     """The call waits until GPU work is done."""
@@ -92,7 +92,7 @@ def api_class(name: str) -> ApiClass:
     >>> [api_class(name).name for name in ("cudaMalloc", "cuModuleLoadData", "cudaGetDevice")]
     ['MEMORY', 'LOADING', 'OTHER']
 
-    What makes a stream wait, not the program, is no sync.
+    Calls that make a stream wait, not the program, are not SYNC.
 
     >>> [api_class(name).name for name in ("cudaStreamWaitEvent", "cuStreamWaitValue32")]
     ['OTHER', 'OTHER']
@@ -127,8 +127,8 @@ class HostCalls:
     def in_intervals(self, intervals: IntervalSet) -> pl.DataFrame:
         """Return the CPU's activity in each interval.
 
-        Columns: cpu_in (title of the kind of call that was active longest, or `NO_CALL` where none was active for
-        longer), call (of that kind; of any if there was none), call_ns, api_ns, api_calls_begun.
+        Columns: cpu_in (title of the class of calls that was active longest, or `NO_CALL` if the time without calls is
+        longer), call (the longest one of that class; of any class for `NO_CALL`), call_ns, api_ns, api_calls_begun.
         """
         parts = [self._in_block(intervals.part(block)) for block in blocks(len(intervals.starts))]
         kind, call, call_ns, on, begun = (
@@ -201,7 +201,7 @@ def _on_during(starts: Ints, lengths: Ints, intervals: Sequence[tuple[int, int]]
 
 @once_per_profile("api_calls")
 def call_intervals(profile: Profile) -> dict[int, IntervalSet]:
-    """Return when any thread of each session was in an API call, as far as times are known."""
+    """Return the times in which any thread of each session was in an API call, as far as known."""
     return {session: intervals_of_rows(rows) for session, rows in partition_by_session(profile["api_calls"]).items()}
 
 
@@ -253,7 +253,7 @@ NAME_LIMIT: Final = 4000
 
 
 class HostPhase(IntEnum):
-    """What the host did, by a name."""
+    """A phase of host activity, recognized by the name of an op or range."""
 
     NONE = 0
     DATALOADER = 1
@@ -269,7 +269,7 @@ def user_phases_path() -> Path:
 
 
 def phase_rules() -> tuple[tuple[HostPhase, str], ...]:
-    """Return the user's rules, if there are any, then those that come with the program: phase and pattern.
+    """Return the rules of the user, then those of the program: phase and pattern.
 
     Raises:
         ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
@@ -282,7 +282,7 @@ def parse_phases(text: str, source: str) -> tuple[tuple[HostPhase, str], ...]:
 
     Args:
         text: The TOML document: an array of tables ``rule``.
-        source: What to call it in errors.
+        source: The name of the document in errors.
 
     Raises:
         ProftuiError: It is not TOML, or a rule has no known phase or no pattern that is a regular expression.

@@ -92,7 +92,7 @@ def busy_sets(profile: Profile) -> tuple[IntervalSet, ...]:
 
 def _busy(line: Timeline, edges: _Edges) -> IntervalSet:
     if line.resolution_ns > 1:
-        # Gaps shorter than the resolution are not among the edges.
+        # Gaps shorter than the resolution have no edges.
         return union_of(line.starts, line.ends)
     return from_disjoint(edges.opened, edges.closed)
 
@@ -219,7 +219,7 @@ def _before(line: Timeline, found: IdleGaps) -> Ints:
 
 
 def _last_ended(line: Timeline, after: int, moment: int) -> int:
-    """Return the last index before another one of work that ended at a given time, which exists."""
+    """Return the last index, below another index, of work that ended at a given time; there is such work."""
     back = FEW
     while True:
         first = max(0, after - back)
@@ -238,13 +238,13 @@ def gaps(profile: Profile) -> pl.DataFrame:
     in), wait, cpu_in, call, call_ns, api_ns, api_calls_begun, activity (the work after it).
 
     - wait is `HOST_WAIT`, `KERNEL_WAIT` or `OTHER_WAIT`, null if the call that launched the next work is not known.
-    - cpu_in is what took most of the gap on the CPU: the kind of API call (`tui.analysis.gpu_time.host_calls.TITLES`),
-    on any
-      thread of the session, or `host_calls.NO_CALL` where most of it no call was active. Null in a session
-      that records no calls with their times, as are the columns after it.
-    - call and call_ns are the call of that kind that took most of the gap, and its time in it. Of a session with very
-      many different calls the less costly are not looked at (`tui.analysis.gpu_time.host_calls.NAMES_LIMIT`).
-    - api_ns is the time in the gap in which any call was active, api_calls_begun how many started in it.
+    - cpu_in is the main CPU activity in the gap: the class of API calls (`tui.analysis.gpu_time.host_calls.TITLES`) on
+      any thread of the session, or `host_calls.NO_CALL` if no call was active in most of it. It is null in a session
+      without timed calls, as are the columns after it.
+    - call and call_ns are the call of that class with most time in the gap, and that time. In a session with very many
+      different calls, calls with little time are ignored (`tui.analysis.gpu_time.host_calls.NAMES_LIMIT`).
+    - api_ns is the time in the gap in which any call was active, api_calls_begun the number of calls that started in
+      it.
     """
     parts = []
     host: dict[int, HostCalls | None] = {}
@@ -260,7 +260,7 @@ def gaps(profile: Profile) -> pl.DataFrame:
 
 
 def longest_gaps(profile: Profile, limit: int) -> pl.DataFrame:
-    """Return the first ``limit`` rows of `gaps`, without the cost of the others."""
+    """Return the first ``limit`` rows of `gaps`; the others are not computed."""
     parts = []
     calls = partition_by_session(profile["api_calls"])
     launched = launch_calls(profile)["launch_ns"]
@@ -338,7 +338,7 @@ def gap_summary(profile: Profile) -> pl.DataFrame:
         .agg(
             pl.len().cast(pl.Int64).alias("gaps"),
             pl.col("duration_ns").sum().alias("total_ns"),
-            # A sum of shares would differ from run to run in its last digits.
+            # The last digits of a sum of shares would depend on the order of the rows.
             (100 * pl.col("duration_ns").sum() / span.first()).alias("span_pct"),
             pl.col("duration_ns").max().alias("max_ns"),
         )
@@ -356,9 +356,9 @@ def idle_time(profile: Profile) -> pl.DataFrame:
     `MICRO_NS` or more, and shorter ones), longest_ns, host_wait_ns, kernel_wait_ns, other_wait_ns, unknown_wait_ns
     (gaps of unknown cause), unresolved_ns.
 
-    macro + micro + unresolved = idle, and the four kinds of waiting with unresolved are idle as well. ``unresolved_ns``
-    is 0 where starts are exact. Where they are rounded, it is the gaps that are too short to measure, less what
-    rounding adds to the others: it can be below 0.
+    macro + micro + unresolved = idle; the four waits + unresolved = idle. ``unresolved_ns`` is 0 where starts are
+    exact. If they are rounded, it is the time of gaps too short to measure, less what rounding adds to the others: it
+    can be negative.
     """
     calls = launch_calls(profile)["launch_ns"]
     rows = []

@@ -61,18 +61,18 @@ def distinct_values(column: Ints, chosen: npt.NDArray[np.bool_]) -> Iterator[int
 
 
 def find_gaps(starts: Ints, ends: Ints, min_ns: int) -> tuple[Ints, Ints, int]:
-    """Return the gaps of at least a given length between intervals in order of their starts.
+    """Return the gaps of at least a given length between intervals, which are sorted by start.
 
     Args:
-        starts: Of at least one interval.
-        ends: Of the same.
-        min_ns: More than 0.
+        starts: The starts of one interval or more.
+        ends: Their ends.
+        min_ns: The minimum length, above 0.
 
     Returns:
-        The place of the first interval after each such gap, the latest end of all before it, and the end of all.
+        The index of the first interval after each gap, the latest end before it, and the end of all intervals.
     """
     reached = RunningLatestEnd()
-    # Memory that is never written costs nothing, while joining parts would take twice the memory.
+    # Unwritten pages take no memory, while joining parts would take twice the memory.
     places, begun = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
     number = 0
     for block in blocks(len(starts)):
@@ -90,7 +90,7 @@ def find_gaps(starts: Ints, ends: Ints, min_ns: int) -> tuple[Ints, Ints, int]:
 
 
 def is_nondecreasing(values: Ints) -> bool:
-    """Return whether no value is below the one before it."""
+    """Return whether no value is below the previous one."""
     return not any(
         (values[block.start + 1 : block.stop + 1] < values[block]).any() for block in blocks(len(values) - 1)
     )
@@ -98,7 +98,7 @@ def is_nondecreasing(values: Ints) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class IntervalSet:
-    """Stretches of time that do not touch, in order: when at least one of many intervals was active."""
+    """Sorted disjoint intervals: the times in which at least one of many intervals was active."""
 
     starts: Ints
     ends: Ints
@@ -107,7 +107,7 @@ class IntervalSet:
 
     @property
     def length_ns(self) -> int:
-        """How long all intervals are together."""
+        """The total length of the intervals."""
         return int(self.before[-1] + self.ends[-1] - self.starts[-1]) if len(self.starts) else 0
 
     def part(self, places: slice) -> IntervalSet:
@@ -115,7 +115,7 @@ class IntervalSet:
         return IntervalSet(self.starts[places], self.ends[places], self.before[places] - self.before[places][:1])
 
     def around(self, first: int, last: int) -> IntervalSet:
-        """Return the intervals that touch an interval: as good as all for `within`, and quicker to search."""
+        """Return the intervals that touch an interval: sufficient for `within` in it, and faster to search."""
         low, high = np.searchsorted(self.ends, first, side="left"), np.searchsorted(self.starts, last, side="right")
         return IntervalSet(self.starts[low:high], self.ends[low:high], self.before[low:high])
 
@@ -138,7 +138,7 @@ class IntervalSet:
         return covered
 
     def __or__(self, other: IntervalSet) -> IntervalSet:
-        """Return the time that is in either.
+        """Return the union.
 
         >>> (union_of(np.array([0]), np.array([5])) | union_of(np.array([3, 9]), np.array([6, 10]))).length_ns
         7
@@ -150,7 +150,7 @@ class IntervalSet:
         return union_of(np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends)))
 
     def __and__(self, other: IntervalSet) -> IntervalSet:
-        """Return the time that is in both.
+        """Return the intersection.
 
         >>> (union_of(np.array([0]), np.array([5])) & union_of(np.array([3, 9]), np.array([6, 10]))).length_ns
         2
@@ -161,7 +161,7 @@ class IntervalSet:
         )
 
     def __sub__(self, other: IntervalSet) -> IntervalSet:
-        """Return the time that is in this one and not in the other.
+        """Return the difference.
 
         >>> (union_of(np.array([0]), np.array([5])) - union_of(np.array([3, 9]), np.array([6, 10]))).length_ns
         3
@@ -209,16 +209,16 @@ def from_disjoint(starts: Ints, ends: Ints) -> IntervalSet:
 
 
 def sorted_values(values: Ints) -> Ints:
-    """Return the values sorted, or themselves if they are in order."""
+    """Return the values sorted; unchanged if they are in order."""
     return values if is_nondecreasing(values) else np.sort(values, kind="stable")
 
 
 def union_of(starts: Ints, ends: Ints) -> IntervalSet:
-    """Return the union of intervals in any order; intervals without length are moments and add nothing."""
+    """Return the union of intervals in any order; intervals of zero length add nothing."""
     if not len(starts):
         return EMPTY
     if not is_nondecreasing(starts):
-        # An interval of the union opens at the i-th start if i ends precede it, whichever starts those belong to.
+        # An interval of the union begins at the i-th start if i ends precede it.
         starts, ends = sorted_values(starts), sorted_values(ends)
     return _union_of_sorted(starts, lambda block: ends[block])
 
@@ -227,8 +227,8 @@ def _union_of_sorted(starts: Ints, ends_of: Callable[[slice], Ints]) -> Interval
     """Return the union of one interval or more in order of their starts.
 
     Args:
-        starts: When they begin.
-        ends_of: When some of them that follow each other end.
+        starts: The sorted starts.
+        ends_of: Returns the ends of a slice of the intervals.
     """
     opened, closed = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
     reached, number = RunningLatestEnd(), 0
@@ -237,7 +237,7 @@ def _union_of_sorted(starts: Ints, ends_of: Callable[[slice], Ints]) -> Interval
         before, _ = reached.before(ends_of(block))
         opens = np.flatnonzero(begun > before)
         opened[number : number + len(opens)] = begun[opens]
-        # An interval opens where the previous one has closed; there is none before the first.
+        # An interval of the union begins where all previous intervals have ended.
         ended = before[opens] if number else before[opens[1:]]
         number += len(opens)
         closed[number - 1 - len(ended) : number - 1] = ended
@@ -281,7 +281,7 @@ def length_of_union(one: IntervalSet, other: IntervalSet) -> int:
     found = 0
     edges = [NEVER, *one.starts[BLOCK::BLOCK].tolist(), FOREVER]
     for block, first, last in zip(blocks(len(one.starts)), edges, edges[1:], strict=False):
-        # No interval of the first set crosses the edge at which another one starts.
+        # No interval of the first set contains the start of another one of it.
         low, high = np.searchsorted(other.ends, first, side="right"), np.searchsorted(other.starts, last, side="left")
         starts, ends = np.maximum(other.starts[low:high], first), np.minimum(other.ends[low:high], last)
         found += union_length(np.concatenate((one.starts[block], starts)), np.concatenate((one.ends[block], ends)))
@@ -310,8 +310,7 @@ def covered_at_least(starts: Ints, ends: Ints, count: int) -> IntervalSet:
     """
     if len(starts) < count:
         return EMPTY
-    # ``count`` intervals are active from the start that is count - 1 places after the number of ends so far, to the
-    # next end.
+    # ``count`` intervals are active from the start at index (number of ends so far) + count - 1, to the next end.
     opened, closed = sorted_values(starts)[count - 1 :], sorted_values(ends)[: len(ends) - count + 1]
     overlaps = opened < closed
     return union_of(opened[overlaps], closed[overlaps])

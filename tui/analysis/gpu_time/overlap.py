@@ -1,4 +1,4 @@
-"""Overlap of computation, communication and copies on a GPU, and what of the latter two is exposed."""
+"""Overlap of computation, communication and copies on a GPU; exposed communication and copies."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _DIRECTIONS: Final = {"HtoD": 1, "HtoA": 1, "DtoH": 2, "AtoH": 2}
 
 @once_per_profile("activities", "sessions")
 def overlap(profile: Profile) -> pl.DataFrame:
-    """Return what overlapped on each GPU of each session, of the work with known times.
+    """Return the overlap figures of each GPU of each session, for work with known times.
 
     Each figure in ns is the length of a union. With K the kernels (whole CUDA graphs and memsets among them), C those
     of them that communicate (`tui.analysis.gpu_time.timelines`) and M the copies and unified memory work:
@@ -67,12 +67,12 @@ def overlap(profile: Profile) -> pl.DataFrame:
     - exposed_comm_ns: C without the time of compute; exposed_copy_ns: M without the time of compute and C
     - busy_ns: the three together; idle_ns: the rest of the span, so that the four add up to it (the terms are those of
       TraceLens: computation + exposed_comm + exposed_memcpy + idle = total)
-    - comm_ns, copies_ns, kernels_ns: C, M and K as they are; copies_hidden_ns: M and K at once
+    - comm_ns, copies_ns, kernels_ns: C, M and K; copies_hidden_ns: M and K at once
     - comm_hidden_pct: share of C that overlaps with compute; copy_hidden_pct: M and K at once as a share of the shorter
     - to_device_ns, from_device_ns, both_ways_ns: copies of each direction and of both at once; both_ways_pct: as a
       share of the shorter
-    - concurrent_ns: two kernels or more at once; concurrent_pct: as a share of kernels_ns; most_at_once: kernels;
-      kernel_streams: streams with kernels, null if the input does not name them
+    - concurrent_ns: two kernels or more at once; concurrent_pct: as a share of kernels_ns; most_at_once: the maximum
+      number of concurrent kernels; kernel_streams: streams with kernels, null if not recorded
 
     A share of nothing is null. Overlaps shorter than ``sessions.start_resolution_ns`` may be none and are counted as
     none, as in `busy_time`; ``concurrent_ns`` counts only pairs that overlap by more.
@@ -109,7 +109,7 @@ def _row(line: Timeline, busy_ns: int, kinds: Classes, directions: Classes, stre
         (computing, {WorkKind.COMMUNICATION}, {*WorkKind} - {WorkKind.COPY}, {WorkKind.COPY}),
         resolution_ns=line.resolution_ns,
     )
-    # With rounded starts a sum of parts can exceed the whole, by less than the resolution.
+    # With rounded starts, the sum of the parts can exceed the whole by less than the resolution.
     compute = min(compute, busy_ns)
     kernels = min(max(kernels, compute), busy_ns)
     up, down, either = lengths_by_class(line, directions, ({1}, {2}, {1, 2}), resolution_ns=line.resolution_ns)

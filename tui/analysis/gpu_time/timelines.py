@@ -1,4 +1,4 @@
-"""The GPU work of each device in time order, by kind, as arrays; sweeps over it: the input of figures of GPU time."""
+"""The GPU work of each device in time order, by kind, as arrays, and sweeps over it: the input of GPU-time figures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COMMUNICATION: Final = "communication"
 
 
 class WorkKind(IntEnum):
-    """What an activity is."""
+    """The kind of an activity."""
 
     COMPUTE = 0
     """A kernel that does not communicate, or a whole CUDA graph."""
@@ -73,7 +73,7 @@ def _by_name(names: pl.Series) -> npt.NDArray[np.int8]:
 
 
 class GpuUse(IntEnum):
-    """What an activity is, in the order in which the breakdown of wall time counts it."""
+    """The kind of an activity, in the precedence of the wall-time breakdown."""
 
     YES = 0
     NO = 1
@@ -85,8 +85,8 @@ class GpuUse(IntEnum):
 def gpu_uses(profile: Profile) -> npt.NDArray[np.int8]:
     """Return the `GpuUse` of each row of ``activities``.
 
-    The verdicts are those of `tensor_core_use.with_verdicts`, found for millions of launches at once: what
-    the input records is kept; else the GPU decides, else the kernel's name. Of a whole CUDA graph it is not known.
+    The verdicts are those of `tensor_core_use.with_verdicts`, computed for millions of launches at once: as recorded,
+    else by the GPU, else by the kernel's name. They are unknown for whole CUDA graphs.
     """
     activities = profile["activities"]
     kind = classify_values(activities["kind"], _use_of_kind)
@@ -147,7 +147,7 @@ class Timeline:
 
     @property
     def rows(self) -> Ints:
-        """The row of each in ``activities``: as long as the timeline, so rather `take` and `rows_at`."""
+        """The row of each in ``activities``: a full-length array, so prefer `take` and `rows_at`."""
         return (
             np.arange(self.row_index, self.row_index + len(self.starts))
             if isinstance(self.row_index, int)
@@ -217,10 +217,10 @@ def classify_values(names: pl.Series, classify: Callable[[pl.Series], npt.NDArra
 
     Args:
         names: A categorical column.
-        classify: From distinct names, as texts, to one number each; a missing name is an empty text.
+        classify: Maps distinct names, as texts, to one number each; a missing name is an empty text.
     """
     codes = names.to_physical()
-    # A missing name has the place after all others.
+    # A missing name is at the index after all others.
     last = int(codes.max() or 0) + 1  # type: ignore[arg-type]
     places = (codes.fill_null(last) if codes.null_count() else codes).to_numpy()
     if not len(places):
@@ -243,9 +243,9 @@ def classify_values(names: pl.Series, classify: Callable[[pl.Series], npt.NDArra
 def adjusted_timelines(profile: Profile) -> tuple[Timeline, ...]:
     """Return `timelines` without overlaps caused by rounded starts, for lengths of unions.
 
-    An overlap that is shorter than the resolution of the starts counts as none: the later work starts when the earlier
-    one ends, and what follows without a gap moves with it. All of it stays between the first start and the last end,
-    and the union of it is as long as in `tui.analysis.gpu_time.idle_gaps.busy_time`.
+    An overlap that is shorter than the resolution of the starts is removed: the later work starts when the earlier one
+    ends, and work that follows without a gap moves with it. All work stays between the first start and the last end,
+    and its union is as long as in `tui.analysis.gpu_time.idle_gaps.busy_time`.
     """
     return tuple(_adjust_rounded_starts(line) for line in timelines(profile))
 
@@ -276,10 +276,10 @@ def _adjust_rounded_starts(line: Timeline) -> Timeline:
 
 
 class _Union:
-    """The length of a union of intervals that are given in order of their starts.
+    """The length of a union of intervals that are added in order of their starts.
 
     Args:
-        resolution_ns: To what the starts are rounded: an overlap that is shorter is counted as none.
+        resolution_ns: The resolution of the starts; shorter overlaps count as none.
     """
 
     def __init__(self, resolution_ns: int = 1) -> None:
@@ -302,9 +302,9 @@ def covered_time(starts: Ints, ends: Ints, resolution_ns: int) -> int:
     """Return the length of the union of some intervals.
 
     Args:
-        starts: Of intervals in order of their starts.
-        ends: Of the same.
-        resolution_ns: To what the starts are rounded: an overlap that is shorter is counted as none.
+        starts: The sorted starts of the intervals.
+        ends: Their ends.
+        resolution_ns: The resolution of the starts; shorter overlaps count as none.
     """
     union = _Union(resolution_ns)
     for block in blocks(len(starts)):
@@ -320,8 +320,8 @@ def lengths_by_class(
     Args:
         line: The work.
         classes: The class of each activity of the line, from 0.
-        sets: The classes.
-        resolution_ns: As in `covered_time`; with more than 1, lengths of sets need not add up to that of all.
+        sets: The sets of classes.
+        resolution_ns: As in `covered_time`; above 1, the lengths of sets need not add up to the length of all.
     """
     all_of_them = range(int(classes.max(initial=-1)) + 1)
     present = frozenset(
@@ -345,8 +345,8 @@ def unions_by_class(starts: Ints, ends: Ints, classes: Classes) -> dict[int, Int
     """Return the union of the intervals of each class, without class -1.
 
     Args:
-        starts: Of intervals in order of their starts.
-        ends: Of the same.
+        starts: The sorted starts of the intervals.
+        ends: Their ends.
         classes: The class of each, from 0.
     """
     reached: dict[int, RunningLatestEnd] = {}
@@ -372,7 +372,7 @@ def unions_by_class(starts: Ints, ends: Ints, classes: Classes) -> dict[int, Int
 
 @dataclass(frozen=True, slots=True)
 class Concurrency:
-    """How much of some work was active at once."""
+    """The concurrency of some work."""
 
     length_ns: int
     """How long two or more were active."""
@@ -385,7 +385,7 @@ def concurrency(line: Timeline, chosen: Flags) -> Concurrency:
 
     Args:
         line: The work.
-        chosen: Which activities of the line.
+        chosen: The activities of the line to examine.
     """
     twice, reached = _Union(), RunningLatestEnd()
     crowd = []

@@ -1,1 +1,1 @@
-"""Iterations of a loop, recorded, found or by a key; a profile of some of them."""
+"""Iterations of a loop: recorded, found by repetition, or by a key; the profile of a range of them."""

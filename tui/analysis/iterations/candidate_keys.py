@@ -1,4 +1,4 @@
-"""Names that could mark the end of an iteration, the most regular first: what a picker of keys offers."""
+"""Names that could mark the end of an iteration, the most regular first: the list of the key picker."""
 
 from __future__ import annotations
 
@@ -46,18 +46,16 @@ _SCHEMA: Final = pl.Schema(
 def candidate_keys(profile: Profile) -> pl.DataFrame:
     """Return names that could mark the end of iterations, the best first within each session.
 
-    Columns: session, key_kind (op, range, kernel or API call; a copy is a kernel here), name, calls (in the stream or
-    thread that it is most in, those within another of the same name left out: `iterations.keys.key_cut` counts
-    those), per_iteration (how often it comes in
-    every iteration that is recorded or found; null if that is not the same in all, or where none repeat), spacing_ns
-    (mean time from one end to the next), spacing_cv (standard deviation of that / mean: 0 is a clock; null if all
-    end at once), coverage_pct (time from the first end to the last, as a share of the time from the session's first
-    start to its last end).
+    Columns: session, key_kind (op, range, kernel or API call; a copy counts as a kernel), name, calls (in the stream or
+    thread with most of them, without calls within another of the same name, as in `iterations.keys.key_cut`),
+    per_iteration (the number of calls in each recorded or found iteration; null if it differs, or nothing repeats),
+    spacing_ns (mean time from one end to the next), spacing_cv (its standard deviation / mean: 0 is perfectly regular;
+    null if all end at once), coverage_pct (time from the first end to the last, as a share of the time from the
+    session's first start to its last end).
 
-    First come names that are once in every iteration, then those that are several times in every one, fewest first,
-    then the rest; among them those that are covered most and most evenly: by coverage * (1 - spacing_cv). Names with
-    fewer than `MIN_CALLS` calls are left out. Names are as recorded: `tui.analysis.iterations.keys.find_key` takes
-    them.
+    Names with one call in every iteration come first, then those with several, fewest first, then the rest; each group
+    is sorted by coverage * (1 - spacing_cv). Names with fewer than `MIN_CALLS` calls are left out. Names are as
+    recorded: `tui.analysis.iterations.keys.find_key` takes them.
     """
     known = with_iterations(profile)
     assert known.steps is not None, "with_iterations fills it"
@@ -189,8 +187,8 @@ def key_choices(profile: Profile) -> pl.DataFrame:
     """Return loops of launches, the outermost first, and names that iterations could end with, best first.
 
     Columns: session, key_kind, name, ended (how many iterations it makes), per_iteration, spacing_ns, spacing_cv_pct,
-    coverage_pct, as in `candidate_keys`. A name that is several things is there once in a session: as what it would be
-    taken for. The spacing of a loop is the mean time from the start of a round to its end.
+    coverage_pct, as in `candidate_keys`. A name that is of several kinds has one row in a session: the kind that
+    `find_key` would choose. The spacing of a loop is the mean duration of a repetition.
     """
     rows = candidate_keys(profile)
     kind = pl.col("key_kind").replace_strict({kind: at for at, kind in enumerate(_KINDS)}, return_dtype=pl.Int64)

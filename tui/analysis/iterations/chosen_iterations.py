@@ -1,4 +1,4 @@
-"""A profile of some of its iterations: the filter in front of every view, report and export."""
+"""The profile restricted to some of its iterations, before any view, report or export."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 def select_iterations(profile: Profile, wanted: Aggregation) -> Profile:
     """Return the profile of the iterations that were chosen.
 
-    GPU work is of the iteration that it was launched in, as far as that is known; calls, ops, ranges and allocations
-    of the one that they began in (a call that launched work: of the iteration of that work). Op numbers stay as they
-    are. What the input summed over the whole run itself is left out, with an issue, and so are sessions
-    that have none of the iterations; metrics, layer times and the recording tool's own figures of the run stay. Where
-    all iterations are wanted nothing is left out. To choose the same again changes nothing.
+    GPU work belongs to the iteration that it was launched in, if known; calls, ops, ranges and allocations to the one
+    that they began in (a call that launched work: to the iteration of that work). Op numbers do not change. Sums over
+    the whole run are left out, with an issue, and so are sessions without these iterations; metrics, layer times and
+    the recording tool's own figures stay. Choosing all iterations leaves out nothing; choosing the same again changes
+    nothing.
 
     Args:
-        profile: What was read, or some iterations of it.
+        profile: The profile, or some iterations of it.
         wanted: The range, and the key that iterations end with.
 
     Raises:
@@ -129,7 +129,7 @@ def _calls(whole_profile: Profile, wanted: Aggregation, steps: pl.DataFrame | No
 
 
 def _reaches_into(whole_profile: Profile, wanted: Aggregation) -> pl.Expr:
-    """Return the condition for calls whose work continues from an earlier iteration into the chosen ones."""
+    """Return the condition for calls with work in an earlier iteration and in the chosen ones."""
     if wanted.first is None:
         return pl.lit(False)
     return (pl.lit(_first_of_calls(whole_profile)) < wanted.first) & (
@@ -153,7 +153,7 @@ def _iterations_of_calls(whole_profile: Profile) -> tuple[pl.Series, pl.Series]:
     calls, known = whole_profile["api_calls"], whole_profile.steps
     assert known is not None, "with_iterations fills it"
     began = iteration_at(known, calls["session"], calls["start_ns"])
-    # Recorded iterations have CPU times, unless only their work is recorded; found ones may have GPU times.
+    # Recorded iterations have CPU times, unless only their work is recorded; found ones may have only GPU times.
     by_gpu = (pl.col("source") != "recorded") & (pl.col("cpu_start_ns") == pl.col("start_ns"))
     by_work = (pl.col("source") == "recorded") & pl.col("cpu_start_ns").is_null() & pl.col("iteration").is_not_null()
     follow = known.filter(by_gpu | by_work)["session"].unique()
@@ -196,7 +196,7 @@ def _left_out(whole_profile: Profile, steps: pl.DataFrame, summary: pl.DataFrame
 
 
 def _request_text(wanted: Aggregation) -> str:
-    """Return what was asked for, to follow ``there is no``."""
+    """Return the requested range as text, to follow ``there is no``."""
     if wanted.phase is not None:
         of_range = replace(wanted, phase=None).words
         return f"{wanted.phase} step in {of_range}" if of_range else f"{wanted.phase} step"

@@ -41,16 +41,16 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
     """Return one row per iteration, by session and number, and a last row per session for work outside of them.
 
     An iteration lasts from the later of its start on the CPU and the end of the GPU work launched before it, to the
-    later of its end on the CPU and the end of the GPU work launched in it. Where the CPU runs ahead, this is the
-    period of the loop: from the end of one iteration's GPU work to the end of the next one's. TensorBoard's PyTorch
-    profiler measures steps in the same way. Where the GPU begins the first one `LATE_NS` after the CPU has ended it, it
-    lasts from there: before that the GPU had work of a step that was not recorded.
+    later of its end on the CPU and the end of the GPU work launched in it. Where the CPU runs ahead, this is the period
+    of the loop: from the end of one iteration's GPU work to the end of the next one's. TensorBoard's PyTorch profiler
+    measures steps in the same way. If the GPU begins the first one more than `LATE_NS` after its end on the CPU, it
+    starts there: until then the GPU ran work of an unrecorded step.
 
-    Columns: session, iteration (as recorded: it can start anywhere; null in the last row), phase (`RECORDED`
-    or `OUTSIDE`), name (of the range that marks it, or `OUTSIDE_WORDS`), start_ns and duration_ns (as above),
-    cpu_start_ns and cpu_end_ns (of the range that marks it, else of its ops: calls and ranges that start between them
-    belong to it), kernels_launched, gpu_ns (null if no duration of such work is known). Sessions that record no
-    iterations have no rows.
+    Columns: session, iteration (as recorded: it can start anywhere; null in the last row), phase (`RECORDED` or
+    `OUTSIDE`), name (of the range that marks it, or `OUTSIDE_WORDS`), start_ns and duration_ns (as above), cpu_start_ns
+    and cpu_end_ns (of the range that marks it, else of its ops: calls and ranges that start between them belong to it),
+    kernels_launched, gpu_ns (null if no duration of such work is known). Sessions that record no iterations have no
+    rows.
     """
     marks = (
         profile["ranges"]
@@ -177,7 +177,7 @@ def _with_periods(rows: pl.DataFrame, activities: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-# These names are words of the program, not C++ to be shortened.
+# These names are the program's own words, not C++ names to shorten.
 _NAME: Final = replace(
     columns("name")[0],
     title="Marked by",
@@ -190,7 +190,7 @@ ITERATIONS: Final = TableSpec(
     "iterations",
     "Iterations",
     (
-        # Rows without a number hold the work launched before, between or after the iterations.
+        # Rows without a number are for work launched before, between or after the iterations.
         replace(columns("iteration")[0], absent="outside"),
         *columns(
             "session",
@@ -270,17 +270,17 @@ class Iterations:
 def iterations(profile: Profile) -> pl.DataFrame:
     """Return one row per iteration, in time order, and rows for work outside of them.
 
-    Columns: session, rank, iteration (its number: as recorded, which can start anywhere, else from 0; null if it is
-    not counted), phase (one of `segments.PHASES`), name (of the range that marks it or the key that it ends
-    with, or `OUTSIDE`), start_ns and duration_ns (of that range; by a key from one end of it to the next; as found from
-    its first launch on the GPU to the first of the next one; of the last one to the end of GPU work), kernels_launched,
+    Columns: session, rank, iteration (its number: as recorded, which can start anywhere, else from 0; null if it is not
+    counted), phase (one of `segments.PHASES`), name (of the range that marks it or the key that it ends with, or
+    `OUTSIDE`), start_ns and duration_ns (of that range; by a key from one end of it to the next; as found from its
+    first launch on the GPU to the first of the next one; of the last one to the end of GPU work), kernels_launched,
     gpu_ns (summed durations of the GPU work that was launched in it, whenever it ran), time_pct (its share of the
     session's GPU time), busy_ns (time from its start to its end in which any GPU of the session had work, of whatever
     iteration), busy_pct, idle_ns (the rest of its duration). Kernels and GPU time of the rows of a session add up to
     those of the session.
 
-    A session that records no iterations has those that are found (`repeating_pattern`), or its whole run as
-    one; one without start times has none.
+    A session without recorded iterations has those that are found (`repeating_pattern`), or its whole run as one; a
+    session without start times has none.
     """
     known = profile.steps if profile.steps is not None else _recorded_or_found(profile).table
     recorded = (pl.col("source") == "recorded") & pl.col("iteration").is_not_null()
@@ -339,13 +339,13 @@ def reasons(profile: Profile) -> dict[int, str]:
 def with_iterations(profile: Profile, key: str | None = None) -> Profile:
     """Return the profile with iterations where its sessions record none, or with those that end with a key.
 
-    ``iteration`` of activities and ops is filled, except where the whole run is one; ``sessions.iteration_source`` says
-    how they were found; `Profile.steps` holds the table. A profile that has them is returned as it is.
+    It fills ``iteration`` of activities and ops (except if the whole run is one), ``sessions.iteration_source`` and
+    `Profile.steps`, the table. A profile that has them is returned as it is.
 
     Args:
-        profile: What was read.
-        key: The name of a kernel, op, range or API call (`iterations.keys.find_key`). All sessions are cut
-            by it, whatever they record.
+        profile: The profile.
+        key: The name of a kernel, op, range or API call (`iterations.keys.find_key`), which divides all sessions, even
+            those with recorded iterations.
 
     Raises:
         ProftuiError: There is no such key, or several names match.
@@ -454,7 +454,7 @@ def _with_busy(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
         starts = part["start_ns"].fill_null(0).to_numpy()
         ends = starts + part["duration_ns"].fill_null(0).to_numpy()
         busy = pl.Series("busy_ns", busy_set.until(ends) - busy_set.until(starts), dtype=pl.Int64)
-        # An iteration whose own work has no durations is not known to be idle.
+        # The idle time of an iteration is unknown if its own work has no durations.
         known = pl.lit(bool(gpus)) & pl.all_horizontal(
             pl.col(name).is_not_null() for name in ("start_ns", "duration_ns", "gpu_ns")
         )

@@ -1,4 +1,4 @@
-"""Iterations by a key: each ends where a kernel, op, range or API call of a given name ends, or is a loop's round."""
+"""Iterations by a key: each ends where a kernel, op, range or API call of a name ends, or is one loop repetition."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _COMPARED: Final = 5000
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What marks the end of an iteration."""
+    """The mark of the end of an iteration."""
 
     kind: str
     """op, range, kernel, API call or loop; work that is no kernel (a copy) is one of the kind kernel."""
@@ -66,7 +66,7 @@ class Key:
 
     @property
     def words(self) -> str:
-        """For people, as ``op global_step``."""
+        """The key as text, such as ``op global_step``."""
         return self.name if self.kind == LOOP else f"{self.kind} {_short(self.name)}"
 
 
@@ -150,16 +150,15 @@ def _join_names(names: list[str]) -> str:
 def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tuple[Cut, Ints]:
     """Divide a session where a key ends.
 
-    Of a key that runs in several streams or threads, those of the one count that it runs in most; a call of it within
-    another of the same name does not count. GPU work belongs to the iteration that it was launched in, where the input
-    records the launch, else to the one that it began in. What lies before the first key is an iteration as well, unless
-    it has fewer launches than any other: then it is the end of one that began before the recording. What follows the
-    last key is no iteration.
+    Only the stream or thread with most calls of the key counts; calls within another call of the same name do not
+    count. GPU work belongs to the iteration that it was launched in, if the launch is recorded, else to the one that it
+    began in. The time before the first key is an iteration, unless it has fewer launches than any other: then it is the
+    end of one that began before the recording. The time after the last key is not an iteration.
 
     Args:
-        profile: What was read.
-        session: Which session.
-        key: What marks the end.
+        profile: The profile.
+        session: The session.
+        key: The key.
         work: The activities of the session: kind, name, short_name, start_ns, duration_ns, device, stream, correlation.
     """
     calls = rows_of_session(profile["api_calls"], session)
@@ -191,7 +190,7 @@ def _work_edges(
     """Return the edges after each run of a kernel or copy."""
     del profile, session
     runs = _most_frequent_lane(work.filter(pl.col(key.column) == key.name).drop_nulls("start_ns"), ["device", "stream"])
-    # An edge is after the key itself, even if the key took no time.
+    # An edge is after the key, even if the key took no time.
     end = (runs["start_ns"] + runs["duration_ns"].fill_null(0)).to_numpy()
     order = np.argsort(end, kind="stable")
     runs, end = runs[order], np.maximum(end, runs["start_ns"].to_numpy() + 1)[order]

@@ -1,4 +1,4 @@
-"""Loops in a sequence of launches: how long each is, where it begins and ends, and how well it holds."""
+"""Loops in a sequence of launches: their period, their bounds, and how regular they are."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Repetition:
 
     @property
     def boundaries(self) -> Ints:
-        """Where each whole repetition begins, and where the last ends; they follow one another."""
+        """The begin of each whole repetition and the end of the last; repetitions are consecutive."""
         return self.first + self.period * np.arange(self.count + 1)
 
 
@@ -97,29 +97,29 @@ class Loop:
 
     @property
     def stretches(self) -> int:
-        """How often it restarts after something else."""
+        """The number of uninterrupted stretches."""
         return int((np.diff(self.starts) != self.period).sum()) + min(len(self.starts), 1)
 
     @property
     def covered(self) -> int:
-        """Launches in its repetitions."""
+        """The number of launches in its repetitions."""
         return self.period * len(self.starts)
 
 
 def find_repetition(codes: Ints, start: Ints, end: Ints) -> Repetition | None:
     """Find the pattern that a sequence of launches repeats.
 
-    The length is the lag at which most launches are followed by the same kernel (autocorrelation). Where a few launches
-    interrupt a short pattern at regular places, as a copy does at the end of a step, the longer pattern from one to the
-    next is the repetition, if it comes three times or more and covers most of the launches. Where the pattern
-    holds to the end of the recording, the last repetition ends there: a recording can begin in the middle of a step,
-    but the GPU finishes the work that it was given. Elsewhere a repetition begins, of the places that leave most whole
-    ones, where the GPU idles longest before: there the program comes round to its next step.
+    The length is the lag at which most launches are followed by the same kernel (autocorrelation). If a few launches
+    interrupt a short pattern regularly, such as a copy at the end of a step, the longer pattern from one interruption
+    to the next is the repetition, if it occurs at least three times and covers most launches. If the pattern continues
+    to the end of the recording, the last repetition ends there: a recording can begin in the middle of a step, but the
+    GPU finishes its work. Otherwise, of the starts that give most whole repetitions, the one after the longest idle
+    time is chosen: there the program begins its next step.
 
     Args:
-        codes: What was launched, as numbers from 0, in order of start.
-        start: When each launch began, ns.
-        end: When each ended, ns.
+        codes: The launched kernels as numbers from 0, in order of start.
+        start: The start of each launch, ns.
+        end: The end of each, ns.
 
     Returns:
         The repetition, or None if there is none.
@@ -133,9 +133,9 @@ def find_loops(codes: Ints, start: Ints, end: Ints) -> list[Loop]:
     """Return all loops of a sequence of launches, the outermost first.
 
     Args:
-        codes: As of `find_repetition`.
-        start: As there.
-        end: As there.
+        codes: As for `find_repetition`.
+        start: As for `find_repetition`.
+        end: As for `find_repetition`.
     """
     loops: dict[int, Loop] = {}
     proposed = find_repetition(codes, start, end)
@@ -242,7 +242,7 @@ def _best_lag(codes: Ints, likeness: npt.NDArray[np.float64]) -> int | None:
 
     Args:
         codes: The sequence.
-        likeness: As `_autocorrelation` gives it.
+        likeness: The result of `_autocorrelation`.
     """
     longest = len(codes) // 2
     if longest < MIN_PERIOD or codes.min() == codes.max():
@@ -263,8 +263,8 @@ def _best_lag(codes: Ints, likeness: npt.NDArray[np.float64]) -> int | None:
 def _autocorrelation(codes: Ints) -> npt.NDArray[np.float64]:
     """Estimate for each lag the share of launches that are followed by the same kernel at that lag.
 
-    Of the most frequent kernels the share is exact: the autocorrelation of where each one is. Of the others each gets a
-    random sign; the autocorrelation of the signs, averaged over several draws, comes to the share, since different
+    The share is exact for the most frequent kernels: the autocorrelation of their positions. Each other kernel gets a
+    random sign; the autocorrelation of the signs, averaged over several draws, approximates the share, since different
     kernels cancel out.
     """
     n = len(codes)
@@ -314,8 +314,8 @@ def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
     """Divide a session by the pattern that its launches repeat.
 
     The pattern is looked for in the main stream: the one with most kernels on the GPU that worked longest. Copies and
-    memsets in it are launches like any other, and so are whole CUDA graphs. Work in this stream belongs to an
-    iteration by its place in the sequence; other work by its launch, where the input records that, else by its start.
+    memsets in it are launches like any other, and so are whole CUDA graphs. Work in this stream belongs to an iteration
+    by its position in the sequence; other work by its launch, if recorded, else by its start.
 
     Args:
         work: Activities of one session in order of start: kind, name, start_ns, duration_ns, device, stream,
@@ -361,9 +361,9 @@ def loop_cut(work: pl.DataFrame, calls: pl.DataFrame, period: int) -> tuple[Cut,
     """Divide a session by one of its loops, one iteration per repetition; None if there is no such loop.
 
     Args:
-        work: As of `found_cut`.
-        calls: As there.
-        period: Launches of one repetition.
+        work: As for `found_cut`.
+        calls: As for `found_cut`.
+        period: The number of launches of one repetition.
     """
     rows, main, loops = loops_of(work)
     loop = next((candidate for candidate in loops if candidate.period == period), None)
@@ -400,7 +400,7 @@ def _phases(work: pl.DataFrame, calls: pl.DataFrame, cut: Cut, rows: Ints, place
 
 
 def _streams(work: pl.DataFrame) -> list[tuple[int | None, int | None]]:
-    """Return device and stream of the first streams to examine, of the GPU with most work."""
+    """Return device and stream of the streams to examine, in order, of the GPU with most work."""
     kernels = (
         work.lazy()
         .filter((pl.col("kind") == "kernel") | (pl.col("kind") == "graph"), pl.col("start_ns").is_not_null())

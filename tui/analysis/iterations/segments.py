@@ -1,4 +1,4 @@
-"""A session cut into segments, one after the other: which one each GPU activity belongs to, and what it holds."""
+"""A session cut into consecutive phases: the phase of each GPU activity, and the table of phases."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def table_of(cut: Cut, work: pl.DataFrame, phases: Ints) -> pl.DataFrame:
         }
     )
     placeless = pl.DataFrame({"phase": [NO_PHASE], "kind": [OUTSIDE]}, schema_overrides={"phase": pl.Int64})
-    # Before the first phase or after the last there may be nothing at all.
+    # There may be nothing before the first phase or after the last.
     empty_end = pl.col("iteration").is_null() & pl.col("activities").is_null()
     return (
         pl.concat([rows, placeless], how="diagonal")
@@ -181,12 +181,12 @@ def table_of(cut: Cut, work: pl.DataFrame, phases: Ints) -> pl.DataFrame:
 
 
 def iteration_at(table: pl.DataFrame, session: pl.Series, at_ns: pl.Series) -> pl.Series:
-    """Return the iteration in which something began on the CPU; null outside of iterations.
+    """Return the iterations in which events began on the CPU; null outside of iterations.
 
     Args:
         table: As `Profile.steps`.
-        session: Of each thing.
-        at_ns: When it began.
+        session: The session of each.
+        at_ns: When each began.
     """
     found = np.full(len(session), NO_PHASE, np.int64)
     sessions, moments = session.to_numpy(), at_ns.fill_null(np.iinfo(np.int64).min).to_numpy()
@@ -211,10 +211,10 @@ def iteration_between(table: pl.DataFrame, session: pl.Series, start_ns: pl.Seri
     """Return the iteration that contains an interval; null if there is none or several.
 
     Args:
-        table: As `Profile.steps`. A whole run that is not cut is no iteration.
-        session: Of each thing.
-        start_ns: When it began.
-        end_ns: When it ended.
+        table: As `Profile.steps`; an undivided run is not an iteration.
+        session: The session of each.
+        start_ns: When each began.
+        end_ns: When each ended.
     """
     cut = table.filter(pl.col("source") != "whole run")
     first = iteration_at(cut, session, start_ns)

@@ -33,13 +33,13 @@ def with_phases(profile: Profile, steps: pl.DataFrame) -> pl.DataFrame:
     """Return iterations with the batch that a server ran in each.
 
     Columns added: step_phase (prefill, decode, mixed or capture), requests, prefill_requests, decode_requests,
-    query_tokens (of the step), prefill_tokens, decode_tokens, kv_tokens (keys that they attend to), captured_batch
-    (what a graph is recorded for), phase_by (``annotation``: the name of the step; ``inferred from shapes``: the
-    attention of an iteration has one query token in decode and several in prefill). All are null in iterations of
-    other programs.
+    query_tokens (of the step), prefill_tokens, decode_tokens, kv_tokens (keys that they attend to), captured_batch (the
+    batch size of a captured graph), phase_by (``annotation``: the name of the step; ``inferred from shapes``: the
+    attention of an iteration has one query token in decode and several in prefill). All are null in iterations of other
+    programs.
 
     Args:
-        profile: What they are of.
+        profile: The profile.
         steps: session, iteration and name of each.
     """
     names = steps["name"].cast(pl.String).unique()
@@ -63,10 +63,9 @@ def with_phases(profile: Profile, steps: pl.DataFrame) -> pl.DataFrame:
 
 @once_per_profile("sessions", "ops", "ranges", "activities")
 def _phases_by_shapes(profile: Profile) -> pl.DataFrame:
-    """Phase and requests of the iterations of sessions that generate tokens and do not name their steps.
+    """Return phase and requests of the iterations of sessions that generate tokens and do not name their steps.
 
-    A session generates tokens where some of its attention has a single query token and several keys, and nothing runs
-    backward.
+    A session generates tokens if some attention has a single query token and several keys, and no op is backward.
     """
     name = pl.col("name").cast(pl.String)
     shapes = (
@@ -185,8 +184,7 @@ def steps_of_server(profile: Profile) -> pl.DataFrame:
 def captured_tokens(profile: Profile) -> pl.DataFrame:
     """Return the tokens that the graphs of each step were captured for: session, iteration, captured.
 
-    Those are the rows of the matrix products that a graph replays with the ops of its capture; of several sizes the one
-    of most products.
+    It is the number of rows of the matrix products that a graph replays; of several sizes, the most frequent one.
     """
     name = pl.col("name").cast(pl.String)
     rows = pl.col("input_shapes").cast(pl.String).str.extract(r"^\[+([0-9]{1,12}), ").cast(pl.Int64, strict=False)

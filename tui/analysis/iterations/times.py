@@ -1,4 +1,4 @@
-"""How long iterations take: mean, spread, the steady stretch, what the time was used for; the bars of their chart."""
+"""Durations of iterations: mean, spread, the steady stretch, the use of their time; the bars of their chart."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ of the upper parts for weeks."""
 def iteration_times(profile: Profile) -> pl.DataFrame:
     """Return one row per session with iterations whose times are known; those that are not counted are left out.
 
-    Columns: session, iterations (how many), first and last (their numbers), total_ns, avg_ns, median_ns, p95_ns
+    Columns: session, iterations (the count), first and last (their numbers), total_ns, avg_ns, median_ns, p95_ns
     (interpolated linearly), min_ns, max_ns, slowest and fastest (their numbers, the first of several), std_ns (divided
-    by n - 1; null for a single one), cv (std / mean),
-    cpu_avg_ns (mean time of the recorded step on the CPU), gpu_avg_ns (mean time of the GPU work launched in one),
-    runs_ahead (whether the CPU ends its part more than `RUNS_AHEAD` of the median before the GPU does),
-    steady_first, steady_last and steady_iterations (the longest stretch of iterations one after the other whose cv is
-    below `STEADY_CV`, the first of several; null if there is none of `MIN_STEADY`), steady_avg_ns, steady_cv.
+    by n - 1; null for a single one), cv (std / mean), cpu_avg_ns (mean time of the recorded step on the CPU),
+    gpu_avg_ns (mean time of the GPU work launched in one), runs_ahead (whether the CPU ends its part more than
+    `RUNS_AHEAD` of the median before the GPU does), steady_first, steady_last and steady_iterations (the longest
+    stretch of iterations one after the other whose cv is below `STEADY_CV`, the first of several; null if there is none
+    of `MIN_STEADY`), steady_avg_ns, steady_cv.
     """
     rows = iterations(profile).drop_nulls(["iteration", "duration_ns"])
     time = pl.col("duration_ns")
@@ -117,8 +117,8 @@ def iteration_times(profile: Profile) -> pl.DataFrame:
 def steady_stretch(times: Floats, *, cv: float = STEADY_CV, min_length: int = MIN_STEADY) -> tuple[int, int] | None:
     """Return the longest run of times with a relative deviation below ``cv``: first and last (exclusive) position.
 
-    Up to 2,048 times this is exact; of more, a length is taken to be possible where each shorter one that was tried
-    is, so that the run found can fall short of the longest one.
+    For up to 2,048 times this is exact; for more, lengths are searched as if every length below a possible one were
+    possible, so the result can be shorter than the longest run.
 
     >>> steady_stretch(np.array([90.0, 10, 11, 10, 11, 10, 60]))
     (1, 6)
@@ -210,19 +210,18 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
 
     Columns: those of `iterations` (phase: that of the step of a server, where it is one), requests, query_tokens,
     kv_tokens, tokens_per_s and phase_by (`serving.with_phases`), tensor_core_ns, other_kernel_ns, unknown_kernel_ns
-    (kernels of which nothing says whether they use tensor cores) and memory_ns, which add up to busy_ns;
-    dataloader_ns, io_ns and cpu_ns (the host, as in `gpu_time.breakdown`) and other_ns, which add up to idle_ns;
-    mfu_pct and model_tflops_per_s (`with_mfu`); aggregated (whether it is one of those chosen;
-    null if no range is chosen).
+    (kernels of which nothing says whether they use tensor cores) and memory_ns, which add up to busy_ns; dataloader_ns,
+    io_ns and cpu_ns (the host, as in `gpu_time.breakdown`) and other_ns, which add up to idle_ns; mfu_pct and
+    model_tflops_per_s (`with_mfu`); aggregated (whether it is one of those chosen; null if no range is chosen).
 
-    Each instant from the start of an iteration to its end belongs to the first of these that is on then, on any GPU of
-    the session and of whatever iteration; they are null where busy_ns is. What the input does not record is null, too:
-    what the host did, whose time is in other_ns; copies, where kernels alone are recorded; whether kernels use tensor
-    cores, in an iteration where that is known of none.
+    Each instant of an iteration counts for the first of these that is active on any GPU of the session, whatever its
+    iteration; they are null where busy_ns is. Uses that are not recorded are null, too: host activity, whose time is in
+    other_ns; copies, if the tool records only kernels; tensor-core use, if it is unknown for all kernels of an
+    iteration.
 
     Args:
-        profile: With the iterations to report.
-        chosen: Those that the other views show.
+        profile: The profile with the iterations to report.
+        chosen: The iterations that the other views show.
     """
     rows, whole = iterations(profile), profile.all_iterations or profile
     steps = steps_of_server(profile)
@@ -244,7 +243,7 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
 
 
 def exported_iterations(profile: Profile) -> pl.DataFrame:
-    """`iterations_with_uses` without the mark of the aggregation."""
+    """Return `iterations_with_uses` without the mark of the aggregation."""
     return iterations_with_uses(profile).drop("aggregated")
 
 
@@ -273,7 +272,7 @@ def with_mfu(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
     """Return iterations with model FLOPs per second (in 10^12) and MFU, over the duration of the iteration.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         rows: session, iteration and duration_ns.
     """
     rates = iteration_rates(profile)
@@ -390,8 +389,8 @@ def chart_rows(rows: pl.DataFrame, session: int) -> pl.DataFrame:
     """Return the rows of a session that the chart draws: those with a position in time, in its order.
 
     Args:
-        rows: As `iterations_with_uses` gives them.
-        session: Which session.
+        rows: The result of `iterations_with_uses`.
+        session: The session.
     """
     own = rows.filter(pl.col("session") == session)
     # Iterations without own times are ordered by number.
@@ -401,16 +400,16 @@ def chart_rows(rows: pl.DataFrame, session: int) -> pl.DataFrame:
 
 
 class BarRows:
-    """The rows of the chart, as the columns that its bars are made of."""
+    """The rows of the chart, as columns for its bars."""
 
     def __init__(self, rows: pl.DataFrame) -> None:
-        """Take rows as `chart_rows` gives them."""
+        """Store rows of `chart_rows`."""
         self._height = rows.height
         if rows.is_empty():
             return
         self._known = rows["duration_ns"].is_not_null().to_numpy().astype(np.int64)
         self._times = rows["duration_ns"].fill_null(0).to_numpy()
-        # A row without a time is never the slowest of several.
+        # A row without a time is never the slowest in a bar.
         self._ordered = np.where(self._known, self._times, -1)
         self._told = rows[USES[-1]].is_not_null().to_numpy().astype(np.int64)
         self._parts = np.stack([rows[use].fill_null(0).to_numpy() for use in USES], axis=1)
@@ -463,7 +462,7 @@ class BarRows:
 def scale_ns(shown: Sequence[Bar]) -> int:
     """Return the time at full height of the chart: the longest iteration, unless it is an outlier.
 
-    Work before and after the iterations never sets the scale where there are iterations.
+    Work before and after the iterations never sets the scale if there are iterations.
     """
     times = [bar.max_ns for bar in shown if bar.max_ns is not None and bar.is_numbered]
     times = times or [bar.max_ns for bar in shown if bar.max_ns is not None]

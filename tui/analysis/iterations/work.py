@@ -1,4 +1,4 @@
-"""The kernels of each iteration: how many and how long, then launch by launch and op by op."""
+"""The kernels of each iteration: their number and time, the single launches, and the sums by op."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ITERATION_WORK: Final = TableSpec(
     "iteration_work",
     "Iterations",
     (
-        # The row without a number is of what was launched before, between or after the iterations.
+        # The row without a number is for work launched before, between or after the iterations.
         replace(COLUMNS["iteration"], absent="outside"),
         replace(COLUMNS["session"], priority=4),
         *columns("duration_ns", "kernels_launched", "tc_kernels"),
@@ -90,7 +90,7 @@ ITERATION_LAUNCHES: Final = TableSpec(
 def iteration_of_activities(profile: Profile) -> pl.Series:
     """Return the iteration in which each row of ``activities`` was launched; null outside of iterations.
 
-    A run in which nothing repeats is iteration 0 as a whole.
+    A run without repetition is iteration 0 as a whole.
     """
     whole = [session for session, source in sources(profile).items() if source == "whole run"]
     activities = profile["activities"]
@@ -107,11 +107,11 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
     """Return one row per iteration, and one per session for work outside of iterations.
 
     Columns: session, rank, iteration (null outside), start_ns, duration_ns (as in `iterations`; outside: null),
-    kernels_launched, tc_kernels (those that use tensor cores, as far as that is known; null if it is known of none),
-    tc_unknown (kernels of which it is not), kernel_ns (summed durations of its kernels and CUDA graphs, whenever they
-    ran), kernel_pct (share of duration_ns in which a kernel ran, whichever iteration launched it: the mean over the
-    GPUs of the session that had work), tc_ns and tc_pct (the same of those that use tensor cores), gpu_ns (with copies
-    and sets). Where a session records no GPU work they are null; times are, too, where no duration of such work is.
+    kernels_launched, tc_kernels (the kernels known to use tensor cores; null if unknown for all), tc_unknown (kernels
+    for which it is unknown), kernel_ns (summed durations of its kernels and CUDA graphs, whenever they ran), kernel_pct
+    (share of duration_ns in which a kernel ran, whichever iteration launched it: the mean over the GPUs of the session
+    that had work), tc_ns and tc_pct (the same of those that use tensor cores), gpu_ns (with copies and memsets). They
+    are null if a session records no GPU work; times are also null if no duration is known.
     """
     use = pl.Series("use", gpu_uses(profile), dtype=pl.Int8)
     keys = ["session", "iteration"]
@@ -193,7 +193,7 @@ def _shares(profile: Profile) -> pl.DataFrame:
 
 
 def slowest_iteration(profile: Profile) -> tuple[int, int] | None:
-    """Session and number of the iteration that took longest, the first of several; None if no time is known."""
+    """Return session and number of the iteration that took longest, the first of several; None if no time is known."""
     rows = iterations(profile).drop_nulls(["iteration", "duration_ns"])
     if rows.is_empty():
         return None
@@ -214,10 +214,10 @@ def launches_of_iteration(
     """Return all GPU work that was launched in an iteration, in time order, as `tui.analysis.kernels.launches`.
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Number of the session.
-        iteration: Its number; None: what was launched in none.
-        gpu: The name of the GPU, as the user gives it, where the input does not record it.
+        iteration: The number of the iteration; None: work launched outside of iterations.
+        gpu: The user's name of the GPU, used if the input does not record it.
     """
     return as_launches(profile, activities_of_iteration(profile, session=session, iteration=iteration), gpu=gpu)
 
@@ -229,7 +229,7 @@ def as_launches(profile: Profile, activities: pl.DataFrame, *, gpu: str | None =
 
 
 def launches_of_slowest(profile: Profile) -> pl.DataFrame:
-    """`launches_of_iteration` of the iteration that took longest."""
+    """Return `launches_of_iteration` of the iteration that took longest."""
     slowest = slowest_iteration(profile)
     session, iteration = slowest if slowest is not None else (-1, None)
     return launches_of_iteration(profile, session=session, iteration=iteration)
@@ -274,9 +274,9 @@ def ops_of_iteration(profile: Profile, *, session: int, iteration: int | None) -
     op: up to three, most frequent first).
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Number of the session.
-        iteration: Its number; None: what was launched in none.
+        iteration: The number of the iteration; None: work launched outside of iterations.
     """
     work = _with_ops(profile, activities_of_iteration(profile, session=session, iteration=iteration), session)
     work = with_verdicts(profile, work)
@@ -324,14 +324,14 @@ def launches_of_iteration_op(
     """Return the GPU work that `ops_of_iteration` counts in one row, as `tui.analysis.kernels.launches`.
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Number of the session.
-        iteration: Its number; None: what was launched in none.
+        iteration: The number of the iteration; None: work launched outside of iterations.
         op: As in the row.
         op_type: As in the row.
         direction: As in the row.
         why_no_op: As in the row.
-        gpu: The name of the GPU, as the user gives it, where the input does not record it.
+        gpu: The user's name of the GPU, used if the input does not record it.
     """
     work = activities_of_iteration(profile, session=session, iteration=iteration)
     ops = _with_ops(profile, work, session).select(_OF_OP)
@@ -343,14 +343,14 @@ def launches_of_iteration_op(
 
 
 def ops_of_slowest(profile: Profile) -> pl.DataFrame:
-    """`ops_of_iteration` of the iteration that took longest."""
+    """Return `ops_of_iteration` of the iteration that took longest."""
     slowest = slowest_iteration(profile)
     session, iteration = slowest if slowest is not None else (-1, None)
     return ops_of_iteration(profile, session=session, iteration=iteration)
 
 
 def _with_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl.DataFrame:
-    """GPU work of a session with the op of each as in `ops_of_iteration`, as text."""
+    """Return the GPU work of a session with the op of each, as text, as in `ops_of_iteration`."""
     if session in recorded_sessions(profile):
         return _with_recorded_ops(profile, work, session)
     is_kernel = pl.col("kind") == "kernel"

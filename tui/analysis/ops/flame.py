@@ -1,4 +1,4 @@
-"""The flame view: GPU time by group, op and kernel, each as wide as its time. Its sums are those of Group Ops."""
+"""The flame view: GPU time by group, op and kernel, each as wide as its time, with the sums of Group Ops."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def nodes_around(rows: pl.DataFrame, row: int) -> pl.DataFrame:
     """Return a node with its ancestors and descendants, as the zoomed chart draws them.
 
     Args:
-        rows: Of `flame_by`.
-        row: The place of the node.
+        rows: The result of `flame_by`.
+        row: The index of the node.
     """
     starts, times = rows["offset_ns"].to_numpy(), rows["gpu_ns"].to_numpy()
     first, last = starts[row], starts[row] + times[row]
@@ -74,7 +74,7 @@ def nodes_around(rows: pl.DataFrame, row: int) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class FlameGrouping(TreeGrouping):
-    """What the GPU time can be grouped by."""
+    """A grouping of GPU time."""
 
     places: Callable[[Profile], tuple[pl.Series, pl.Series]]
     """The position and name of each activity's op in the tree; null if unknown."""
@@ -178,16 +178,16 @@ def flame(profile: Profile) -> pl.DataFrame:
 
 
 def exported_flame(profile: Profile) -> pl.DataFrame:
-    """`flame` without row numbers."""
+    """Return `flame` without row numbers."""
     return flame(profile).drop("parent")
 
 
 def flame_by(profile: Profile, name: str) -> pl.DataFrame:
     """Return GPU time by group, op and kernel: one row per node, each followed by its children, the largest first.
 
-    Columns: session, node, path, what (group, op or kernel), level, parent (the row that it lies in, -1: none), gpu_ns
-    (of all that lies in it), time_pct, gpu_self_ns (what no row below it has), offset_ns (GPU time left of it, over all
-    sessions), look (of a kernel: as `tui.widgets.charts.bars.LOOKS`). Nodes without GPU time are left out.
+    Columns: session, node, path, what (group, op or kernel), level, parent (the row of the enclosing node, -1: none),
+    gpu_ns (with all descendants), time_pct, gpu_self_ns (without rows below it), offset_ns (GPU time left of it, over
+    all sessions), look (of a kernel: as `tui.widgets.charts.bars.LOOKS`). Nodes without GPU time are left out.
 
     Args:
         profile: The profile.
@@ -221,7 +221,7 @@ def _flame(profile: Profile, grouping: FlameGrouping) -> pl.DataFrame:
     )
     kernels = _kernels(profile, grouping, nodes)
     rows = pl.concat([nodes, kernels], how="diagonal_relaxed")
-    # Row numbers of the tree become places in these rows.
+    # Row numbers of the tree become indices of these rows.
     numbers = pl.Series("number", np.arange(nodes.height))
     places = pl.DataFrame({"parent": nodes["number"], "place": numbers})
     rows = rows.join(places, on="parent", how="left", maintain_order="left")
@@ -325,8 +325,8 @@ def matching_nodes(rows: pl.DataFrame, text: str) -> tuple[pl.Series, int]:
     """Return the nodes whose name contains a text, and their GPU time without double counting.
 
     Args:
-        rows: As `flame_by`.
-        text: What to look for; a capital in it makes it exact.
+        rows: The result of `flame_by`.
+        text: The text to find; a capital letter makes the search case-sensitive.
     """
     names = rows["node"] if text != text.lower() else rows["node"].str.to_lowercase()
     found = names.str.contains(text, literal=True) if text else pl.repeat(False, rows.height, eager=True)
@@ -343,12 +343,12 @@ def matching_nodes(rows: pl.DataFrame, text: str) -> tuple[pl.Series, int]:
 def with_growth(rows: pl.DataFrame, baseline: pl.DataFrame, per: tuple[int, int] = (1, 1)) -> pl.DataFrame:
     """Return a flame with the compared time of each node, and its change against a baseline.
 
-    Its columns are compared_ns, growth_ns and growth_pct (null for what is new).
+    Its columns are compared_ns, growth_ns and growth_pct (null for new nodes).
 
     Args:
-        rows: The candidate, as `flame_by`.
-        baseline: The baseline, grouped by the same.
-        per: By what the times of candidate and baseline are divided, as their numbers of iterations.
+        rows: The candidate's `flame_by`.
+        baseline: The baseline's, with the same grouping.
+        per: The divisors of the times of candidate and baseline, such as their numbers of iterations.
     """
     before = baseline.group_by("path", "what").agg(pl.col("gpu_ns").sum().alias("before_ns"))
     now = rows.group_by("path", "what").agg(pl.col("gpu_ns").sum().alias("now_ns"))

@@ -89,7 +89,7 @@ def parse_classes(text: str, source: str) -> tuple[OpTypeRule, ...]:
 
     Args:
         text: The TOML document.
-        source: What to call it in errors.
+        source: The name of the document in errors.
 
     Raises:
         ProftuiError: It is not TOML, or a class lacks a key, has another one, or a pattern that is none.
@@ -166,7 +166,7 @@ CONFIGS: Final = TableSpec(
     (
         *columns("config", "total_ns", "time_pct", "calls", "avg_ns", "kernels", *RATES, "max_ns", "min_ns"),
         *columns("uses_tensor_core", "session"),
-        # The first column shows all of it; these columns are for filters and sorting.
+        # The first column shows the whole configuration; these columns are for filters and sorting.
         *(
             replace(COLUMNS[name], priority=9)
             for name in ("grid", "block", "registers", "static_shared_bytes", "dynamic_shared_bytes", "shared_bytes")
@@ -202,7 +202,7 @@ def config_groups(profile: Profile) -> WorkGroups:
 def by_config(profile: Profile) -> pl.DataFrame:
     """Return GPU time by launch configuration: one row per session and configuration, the largest first.
 
-    Columns: session, config (all of it in words; of work without one its kind), grid, block, registers,
+    Columns: session, config (all of it as text; the kind of work if it has none), grid, block, registers,
     static_shared_bytes, dynamic_shared_bytes, shared_bytes and those of `tui.analysis.ops.work_groups.sum_work_groups`.
     """
     rows = with_shapes(sum_work_groups(profile, config_groups(profile)))
@@ -268,7 +268,7 @@ def shape_groups(profile: Profile) -> WorkGroups:
     """Group all GPU work by session, op and the arguments of the op."""
     activities, ops = profile["activities"], profile["ops"]
     rows = op_row_of_activities(profile)
-    # An op that does nothing but call one of its name counts with it.
+    # An op that only calls an op of the same name counts with it.
     calls = rows_of_ops(op_instances(profile)["call"], ops)
     at = pl.Series(np.where(rows == NONE, NONE, calls[rows]) if ops.height else rows)
     at = at.set(at == NONE, None).cast(pl.UInt32)
@@ -298,8 +298,8 @@ def shape_groups(profile: Profile) -> WorkGroups:
 def by_shapes(profile: Profile) -> pl.DataFrame:
     """Return the costs of recorded ops by session, name, input shapes and data types; largest GPU time first.
 
-    Columns: those of `tui.analysis.ops.op_costs.costs_by_name`, op_type, time_pct. GPU work without an op has a row
-    for each reason, that of sessions which record no ops one row: ``gpu_self_ns`` adds up to all GPU time.
+    Columns: those of `tui.analysis.ops.op_costs.costs_by_name`, op_type, time_pct. GPU work without an op has a row for
+    each reason, and one row in sessions that record no ops: ``gpu_self_ns`` adds up to all GPU time.
     """
     known = recorded_ops(profile)
     types = known.filter(pl.col("why_no_op").is_null()).select("session", "op", "op_type")
@@ -351,7 +351,7 @@ class Grouping:
     """Return why the grouping is not available; empty if it is."""
 
     def group_of(self, profile: Profile, row: Mapping[str, Any]) -> int:
-        """Return the number of the group of a row of `rows`; `NO_GROUP` where no GPU work is in it."""
+        """Return the number of the group of a row of `rows`; `NO_GROUP` if it has no GPU work."""
         keys = self.groups(profile).keys
         wanted = pl.all_horizontal(
             pl.col(name).cast(pl.String).eq_missing(pl.lit(None if row[name] is None else str(row[name])))

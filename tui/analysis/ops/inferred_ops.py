@@ -55,13 +55,12 @@ _PHASE: Final = {"fprop": "forward", "bprop": "backward"}
 def with_layers(profile: Profile, instances: pl.DataFrame) -> pl.DataFrame:
     """Return inferred op instances with ``layer``: the name of the layer of each, null if it is ambiguous.
 
-    A layer is taken for sure where it is the only one of its type that runs in that direction, or where every
-    iteration has as many instances of the op type as there are layers of the type: the first belongs to the first
-    layer, backward to the last. Else, or where the instances of a layer take longer on the GPU than the layer was
-    measured to take, nothing is claimed.
+    A layer is certain if it is the only one of its type in that direction, or if every iteration has as many instances
+    of the op type as there are layers of the type: the first instance belongs to the first layer (backward: the last).
+    Otherwise, or if the instances of a layer take longer on the GPU than the layer's measured time, it is null.
 
     Args:
-        profile: Where the instances are from.
+        profile: The profile.
         instances: In time order within a stream: session, iteration, op_type, direction, ordinal, gpu_ns.
     """
     layers = profile["layers"].filter(pl.col("measured"), pl.col("executor") == "caffe")
@@ -159,15 +158,14 @@ def inferred_instances(profile: Profile) -> pl.DataFrame:
     """Return the op instances of sessions without recorded ops, by session, GPU, stream and time.
 
     One row per run of launches that follow one another in a stream of an iteration and are of one op type and
-    direction. A launch that no rule knows, or whose start is not known, is in none; it ends the run before it.
+    direction. A launch of an unclassified kernel, or with an unknown start, belongs to none and ends the run before it.
 
-    Columns: session, iteration (null outside of the iterations, or if there are none), op_id (type, ordinal within
-    the iteration, ``BPROP``; null outside of the iterations, where it is unknown which one it is), op (type and
-    direction in words), op_type, direction, ordinal, layer (`layers_of_ops`), device, stream, start_ns, end_ns,
-    launches, gpu_ns (null if no duration is known), gpu_busy_ns (the same: launches of a stream follow one another),
-    gpu_idle_ns (null: launches of one type that lie apart may be several ops, between which nothing was awaited),
-    cpu_own_ns and cpu_overhead_ns (null: a list of launches does not tell), kernels_code (a number that two instances
-    share if they launched the same kernels), op_source, line.
+    Columns: session, iteration (null outside of the iterations, or if there are none), op_id (type, ordinal within the
+    iteration, ``BPROP``; null outside of the iterations, where there is no ordinal), op (type and direction in words),
+    op_type, direction, ordinal, layer (`layers_of_ops`), device, stream, start_ns, end_ns, launches, gpu_ns (null if no
+    duration is known), gpu_busy_ns (the same, since launches of a stream do not overlap), gpu_idle_ns (null: launches
+    with a gap between them may be several ops), cpu_own_ns and cpu_overhead_ns (null: not recorded), kernels_code (a
+    number that two instances share if they launched the same kernels), op_source, line.
     """
     return _instances_and_rows(profile)[0]
 
@@ -303,7 +301,7 @@ def _with_ids(profile: Profile, table: pl.DataFrame, types: pl.DataFrame) -> pl.
 
 
 def _with_words(types: pl.DataFrame) -> pl.DataFrame:
-    """Return op types with the words for ids and phrases; types with common numbering share a ``word_code``."""
+    """Return op types with the words of ids and phrases; types that are numbered together share a ``word_code``."""
     word = (
         pl.col("op_type")
         .str.replace_all(r"\b(?:forward|backward)\b ?", "")

@@ -41,7 +41,7 @@ def rows_of_ops(numbers: pl.Series, ops: pl.DataFrame) -> Ints:
 def op_tree(ops: pl.DataFrame) -> Forest:
     """Return the tree of a frame of ops.
 
-    A parent of another session, or one that leads back to the op itself, is taken for none: no input makes this loop.
+    Parents in another session and cycles are ignored.
     """
     parent = rows_of_ops(ops["parent"], ops)
     session = ops["session"].to_numpy()
@@ -75,7 +75,7 @@ def inner_calls(profile: Profile, outer: Sequence[str], inner: Sequence[str]) ->
     """Return the calls inside ops of some names: row (of ``ops``), inner (JSON: name, shapes, types and values).
 
     Args:
-        profile: What was read.
+        profile: The profile.
         outer: The names of the ops.
         inner: The names of the calls in them, however deep.
     """
@@ -169,10 +169,10 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
 
 
 def op_classes(profile: Profile) -> pl.DataFrame:
-    """Return what recorded ops do, by recorded type or name: session, op, op_type, direction, group.
+    """Return the types of recorded ops: session, op, op_type, direction, group.
 
-    The type is the one that the input records, else what the op rules infer from the name; null where neither
-    knows. The direction is inferred from the name: an instance's own (``ops.direction``) is surer.
+    The type is as recorded, else inferred from the name by the op rules; null if neither is known. The direction is
+    inferred from the name; that of an instance (``ops.direction``) is more reliable.
     """
     rules = op_rules()
     names = profile["ops"].group_by("session", pl.col("name").alias("op")).agg(pl.col("op_type").drop_nulls().first())
@@ -204,9 +204,9 @@ def op_classes(profile: Profile) -> pl.DataFrame:
 def classified_work(profile: Profile) -> pl.DataFrame:
     """Return `work_by_op` with op_type and group of the work, direction and rule.
 
-    Copies and sets are what they are recorded as. A kernel counts as what its op does; where the name of the op does
-    not record it, or there is no op, as what is inferred from the kernel's own name (``kernel_type``). Its group is
-    that of the latter where the type that the input records is in none.
+    Copies and memsets have their recorded type. A kernel has the type of its op; if that is unknown, or there is no op,
+    the type inferred from the kernel's own name (``kernel_type``). Its group is that of the inferred type if the
+    recorded type is in no group.
     """
     rules = op_rules()
     work = work_by_op(profile)
@@ -271,7 +271,7 @@ def training_sessions(profile: Profile) -> pl.Series:
 def passes(profile: Profile) -> pl.DataFrame:
     """Return the ``pass`` of each recorded op (one of `PASSES`) and ``around``: its modules, ranges or ops."""
     ops = profile["ops"]
-    # Except for the forward op, a million ops are of a few thousand kinds.
+    # Apart from the forward op, a million ops have a few thousand distinct values.
     alike = ops.select("group", "name", "direction", "stack", pl.col("forward").is_not_null().alias("has_forward"))
     kinds = alike.unique(maintain_order=True).with_row_index("kind")
     kind = alike.join(kinds, on=alike.columns, how="left", nulls_equal=True, maintain_order="left")["kind"]
@@ -283,7 +283,7 @@ def passes(profile: Profile) -> pl.DataFrame:
         pl.col("stack").cast(pl.String).str.contains("clip_grad").fill_null(False).alias("calls_clipping"),
     )
     texts = own["group"].unique()
-    # A recomputed forward runs inside the engine, in the checkpoint's backward or in modules of its own.
+    # A recomputed forward runs inside the engine, in the checkpoint's backward op or in modules of its own.
     known = pl.DataFrame({"group": texts}).with_columns(
         pl.col("group").str.contains(_IN_ENGINE, literal=True).alias("in_engine"),
         pl.col("group").str.count_matches(_IN_ENGINE, literal=True).alias("engines"),
@@ -305,7 +305,7 @@ def passes(profile: Profile) -> pl.DataFrame:
     name = pl.col("name")
     optimizes = pl.col("in_optimizer") | name.str.contains(_OPTIMIZER)
     reduces = pl.col("in_accumulate") & (pl.col("in_communication") | name.str.contains(_COMMUNICATION))
-    # The norms are followed by a product with each gradient.
+    # Gradient clipping computes norms, then multiplies each gradient.
     scales = (name == "aten::_foreach_mul_") & (name == "aten::_foreach_norm").any()
     clips = pl.col("in_clipping") | pl.col("calls_clipping") | name.str.contains(_CLIPPING) | scales
     rows = rows.with_columns(
@@ -344,7 +344,7 @@ def passes(profile: Profile) -> pl.DataFrame:
     rows = rows.with_columns(
         pl.when(pl.col("pass") == "recompute_gpu_ns").then(recomputed).otherwise("group").alias("around")
     )
-    # A forward op that contains other ops is a group itself.
+    # A forward op that contains other ops is itself a group.
     called = pl.concat_str(pl.when(pl.col("around") != "").then("around"), "name", separator="/", ignore_nulls=True)
     inside = rows.select(pl.when(called.is_in(texts.implode())).then(called).otherwise("around")).to_series()
     bare = pl.col("around").str.replace_all(_IN_ENGINE, "", literal=True)

@@ -45,14 +45,14 @@ def op_instances(profile: Profile) -> pl.DataFrame:
     Columns: session, op, name, parent (as in ``ops``), call, launches, untimed_launches, gpu_self_ns, gpu_total_ns,
     cpu_total_ns, cpu_self_ns, api_ns, api_calls.
 
-    - ``gpu_self_ns`` is the time of the GPU work that it launched itself (whose innermost op it is), ``launches`` the
-      number of it, ``gpu_total_ns`` the same with all ops that ran in it. They are 0 if it launched nothing and null
-      where no GPU work of the session is recorded. Work whose duration is not known counts in ``launches`` and in
-      ``untimed_launches``, and adds nothing to the times; these are null if there is no other work.
-    - ``cpu_total_ns`` is its duration. ``cpu_self_ns`` is that less the ops that it called on its own thread and less
-      the CUDA calls that it made itself, ``api_ns`` (null if the session records none; their time is then in
-      ``cpu_self_ns``). It is null if the duration of one of these ops is not known.
-    - ``call`` is the op that it counts with: itself, or the op of the same name around it that did nothing but call it.
+    - ``gpu_self_ns`` is the time of the GPU work whose innermost op it is, ``launches`` the number of these activities,
+      ``gpu_total_ns`` the time including nested ops. They are 0 if it launched nothing and null if the session records
+      no GPU work. Work of unknown duration counts in ``launches`` and ``untimed_launches`` but not in the times, which
+      are null if there is no other work.
+    - ``cpu_total_ns`` is its duration. ``cpu_self_ns`` is the duration without nested ops on its thread and without
+      ``api_ns``, the CUDA calls that it made itself (null if the session records none; their time is then in
+      ``cpu_self_ns``). It is null if the duration of a nested op is unknown.
+    - ``call`` is the op that it counts with: itself, or the enclosing op of the same name that only called it.
     """
     ops, activities = profile["ops"], profile["activities"]
     tree = op_tree(ops)
@@ -105,13 +105,13 @@ def op_instances(profile: Profile) -> pl.DataFrame:
 def _calls(ops: pl.DataFrame, tree: Forest, alone: Flags) -> Ints:
     """Return the row of the op that each op is counted with.
 
-    PyTorch's `key_averages` takes an op and its only child of the same name for one: ``aten::layer_norm`` is recorded
-    once where it is called and once where it is dispatched.
+    PyTorch's `key_averages` counts an op and its only child of the same name once: ``aten::layer_norm`` is recorded
+    when it is called and when it is dispatched.
 
     Args:
         ops: The ops.
         tree: Their tree.
-        alone: Whether the op's parent did nothing itself.
+        alone: Whether the op's parent launched no work itself.
     """
     itself = np.arange(ops.height, dtype=np.int64)
     name = ops["name"].to_physical().fill_null(0).to_numpy()
@@ -175,12 +175,11 @@ def op_overheads(profile: Profile) -> pl.DataFrame:
 
     Columns: session, op, name, cpu_total_ns, api_total_ns, cpu_overhead_ns, gpu_total_ns, gpu_idle_ns.
 
-    - api_total_ns is the CPU time of the CUDA calls made in it, those in ops within it included; cpu_overhead_ns is the
-      rest of its CPU time (DLProf: CPU time - CUDA API time). Null in sessions that record no calls.
-    - gpu_idle_ns is the time from the first start to the last end of the GPU work that it launched, ops within it
-      included, in which none of that work ran, summed over the GPUs (as DLProf has it). 0 if it launched nothing,
-      null in sessions without GPU work with its times, where times of that work are not known, and of the outermost ops
-      where they lie so deep in each other that it would take too long (`WORK_LIMIT`).
+    - api_total_ns is the CPU time of the CUDA calls in it and in nested ops; cpu_overhead_ns is the rest of its CPU
+      time (DLProf: CPU time - CUDA API time). Both are null in sessions that record no calls.
+    - gpu_idle_ns is the time from the first start to the last end of its GPU work (nested ops included) in which none
+      of that work ran, summed over the GPUs, as in DLProf. It is 0 if the op launched nothing; null if times of its
+      work are unknown, and for outermost ops with so deep a nesting that it would take too long (`WORK_LIMIT`).
     """
     ops = profile["ops"]
     tree = op_tree(ops)
@@ -235,9 +234,7 @@ def overheads_by_name(profile: Profile) -> pl.DataFrame:
 def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
     """Return the time between first and last GPU work of each op in which none of it ran; and whether it is known.
 
-    And whether that was found out.
-
-    From the innermost ops outwards, each hands the intervals that its work fills to the op around it.
+    From the innermost ops outwards, each passes the busy intervals of its work to the enclosing op.
     """
     activities = profile["activities"]
     rows = op_row_of_activities(profile)
@@ -303,7 +300,7 @@ def _merged(spans: pl.DataFrame) -> pl.DataFrame:
         return spans
     op, device, start, end = op[order], device[order], start[order], end[order]
     is_new = np.concatenate(([True], (op[1:] != op[:-1]) | (device[1:] != device[:-1])))
-    # Ends by rank, so that group and end fit into one number, however long the run.
+    # Ends are replaced by their ranks, so that group and end fit into one number.
     by_end = np.argsort(end, kind="stable")
     place = np.empty_like(by_end)
     place[by_end] = np.arange(len(end))
@@ -327,15 +324,13 @@ def self_times(profile: Profile) -> pl.DataFrame:
 
     Columns: session, op, name, call, launches, untimed_launches (as in `op_instances`), and
 
-    - ``gpu_ns``, summed durations of the GPU work that it launched itself; ``gpu_busy_ns``, the same with work that ran
-      at once counted once (per GPU); ``gpu_idle_ns``, the time from the first start to the last end of that work in
-      which none of it ran. 0 if it launched nothing; null in sessions without GPU work, or without its times. Of
-      work whose times are not known nothing is in the first two, which are null if there is no other work; the idle
-      time is then null.
-    - ``cpu_own_ns``, its CPU time without the ops that it called on its own thread; ``cpu_overhead_ns``, that without
-      the CUDA calls that it made, null in sessions that record none.
-
-    Of ops that lie in no other (as DLProf counts them) these are the CPU and GPU time, the overhead and the idle time.
+    - ``gpu_ns``, summed durations of the GPU work that it launched itself; ``gpu_busy_ns``, the union of their
+      intervals (per GPU); ``gpu_idle_ns``, the time from the first start to the last end of that work in which none of
+      it ran. They are 0 if it launched nothing; null in sessions without timed GPU work. Work without times is not
+      included in the first two, which are null if there is no other work, and makes the idle time null.
+    - ``cpu_own_ns``, its CPU time without nested ops on its thread; ``cpu_overhead_ns``, the same without its CUDA
+      calls, null in sessions that record none. For ops that are not nested in another (as DLProf counts them), they are
+      the CPU and GPU time, overhead and idle time.
     """
     instances, activities = op_instances(profile), profile["activities"]
     rows = op_row_of_activities(profile)
@@ -444,14 +439,14 @@ RECORDED: Final[Mapping[str, Any]] = MappingProxyType(
 def costs_by_name(profile: Profile, *also: str) -> pl.DataFrame:
     """Return the costs of recorded ops by session, name and further columns of ``ops`` (``input_shapes``).
 
-    Columns: session, op (the name), what was asked for, calls, gpu_self_ns, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
-    gpu_max_ns (of the calls' own GPU work), timed_calls (those of whose GPU work that is known), cpu_total_ns,
+    Columns: session, op (the name), the further columns, calls, gpu_self_ns, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
+    gpu_max_ns (of the calls' own GPU work), timed_calls (those whose GPU work has known times), cpu_total_ns,
     cpu_self_ns, cpu_avg_ns, api_ns, launches, untimed_launches (those whose duration is not known), tc_eligible,
-    direction and dtype (of its calls; `MIXED` where they differ), stack (of its calls; how many there are, where they
+    direction and dtype (of its calls; `MIXED` where they differ), stack (of its calls; the number of stacks if they
     differ), op_source, line.
 
-    As in PyTorch's `key_averages`, an op that only calls one of the same name counts once with it (see
-    `op_instances`), and a name that calls itself in other ways has the time of the inner call in both.
+    As in PyTorch's `key_averages`, an op that only calls one of the same name counts once with it (see `op_instances`),
+    and the time of other recursive calls counts in both calls.
     """
     instances = op_instances(profile)
     further = tuple(dict.fromkeys(("direction", "dtype", "stack", "op_source", "line", *also)))
@@ -512,14 +507,14 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
     """Return recorded ops by name, and GPU work without an op by reason; largest GPU time first.
 
     Columns: session, op, op_type, direction, group, calls, gpu_self_ns, time_pct, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
-    gpu_max_ns, cpu_total_ns, cpu_self_ns, cpu_avg_ns, api_ns, timed_calls, launches, untimed_launches
-    (as `costs_by_name`), kernels (distinct names of what it launched itself), tc_eligible
+    gpu_max_ns, cpu_total_ns, cpu_self_ns, cpu_avg_ns, api_ns, timed_calls, launches, untimed_launches (as
+    `costs_by_name`), kernels (distinct names of what it launched itself), tc_eligible
     (`tui.analysis.tensor_core_efficiency.eligible_ops`, of any of its calls), uses_tensor_core (whether any of its own
     kernels does), dtype, stack, op_source, line. ``why_no_op`` is why work has no op, null for ops.
 
     ``gpu_self_ns`` of all rows of a session adds up to its GPU time; ``time_pct`` is the share of that. ``op_type`` is
-    what the input records, else what is inferred from its name, else what all its own kernels are; null if they
-    differ. ``group`` names every kind of work that it did on the GPU, most time first.
+    as recorded, else inferred from its name, else the type of all its own kernels; null if they differ. ``group`` lists
+    the kinds of its GPU work, most time first.
     """
     work = classified_work(profile)
     groups = (

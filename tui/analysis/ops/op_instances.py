@@ -79,7 +79,7 @@ def _instances_with_labels(profile: Profile) -> pl.DataFrame:
 def _recorded_instances(profile: Profile) -> pl.DataFrame:
     """Return recorded ops that launched GPU work themselves; ``row`` is their row in ``ops``.
 
-    An op without an id of its own gets its name and its place among those of the name in the iteration.
+    An op without a recorded id gets its name and its ordinal among the ops of that name in the iteration.
     """
     own = self_times(profile).with_row_index("row").filter(pl.col("launches") > 0)
     rows = op_row_of_activities(profile)
@@ -118,7 +118,7 @@ def instances(profile: Profile) -> pl.DataFrame:
 
     Columns: session, iteration, op_id, op (its name, or what was inferred), op_type, direction, layer, device, stream,
     start_ns (of its first work on the GPU), launches, gpu_ns, gpu_busy_ns, gpu_idle_ns, cpu_own_ns, cpu_overhead_ns
-    (`call_times.self_times`), op_source (recorded, nvtx, inferred), line. Work that is in none has a row for each
+    (`call_times.self_times`), op_source (recorded, nvtx, inferred), line. Work without an instance has a row for each
     session and iteration, with `UNATTRIBUTED` or the reason in ``op`` and no ``op_source``.
     """
     rest = _unattributed_work(profile)
@@ -206,10 +206,10 @@ def instance_groups(profile: Profile) -> WorkGroups:
 def by_instance(profile: Profile) -> pl.DataFrame:
     """Return GPU time by op, over all iterations: one row per session and id, the largest first.
 
-    Columns: session, op_id, op, op_type, direction, layer, calls (in how many iterations, or how often it ran),
+    Columns: session, op_id, op, op_type, direction, layer, calls (the number of iterations with it, or of its runs),
     total_ns, avg_ns, min_ns and max_ns (of a call), time_pct, launches, kernels (distinct names), same_kernels (whether
-    each call launched the same kernels in the same order; null if it ran once, or where the op is recorded),
-    uses_tensor_core, op_source, line. What is in no op has a row for each reason, without calls.
+    each call launched the same kernels in the same order; null if it ran once, or the op is recorded),
+    uses_tensor_core, op_source, line. Work without an op has a row for each reason, without calls.
     """
     sums = sum_work_groups(profile, instance_groups(profile)).rename({"calls": "launches"})
     sums = sums.drop("avg_ns", "min_ns", "max_ns", *RATES)
@@ -264,7 +264,7 @@ KERNELS_OF_OP: Final = TableSpec(
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Something that calls of an op were recorded with."""
+    """A recorded value of calls of an op, with the number of calls."""
 
     text: str
     calls: int
@@ -273,7 +273,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentValues:
-    """What the calls of an op were recorded with, of one kind."""
+    """The recorded values of one kind (such as shapes) of an op's calls."""
 
     most: tuple[Value, ...]
     """The most frequent ones, most calls first."""
@@ -283,7 +283,7 @@ class ArgumentValues:
 
 @dataclass(frozen=True, slots=True)
 class OpCalls:
-    """What the calls of a recorded op were like; empty if it is not recorded."""
+    """The recorded arguments and context of an op's calls; empty if not recorded."""
 
     input_shapes: ArgumentValues
     dtype: ArgumentValues
@@ -316,7 +316,7 @@ def kernels_of_recorded_op(
     up to the op's GPU total unless it runs within itself. ``time_pct`` is the share of the session's GPU time.
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Number of the session.
         op: Name of the op.
         why_no_op: Instead, the reason why work has no op, as in `tui.analysis.ops.op_attribution.work_by_op`.
@@ -367,14 +367,14 @@ def launches_of_recorded_op(
     """Return the launches of one row of `kernels_of_recorded_op`, as `tui.analysis.kernels.launches`.
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Number of the session.
         kind: Kind of the kernel.
         name: Its full name.
         launched_by: The innermost op around the launches.
-        op: The op that they are examined from.
+        op: The op whose kernels are examined.
         why_no_op: Instead, the reason why they have no op.
-        gpu: The name of the GPU, as the user gives it, where the input does not record it.
+        gpu: The user's name of the GPU, used if the input does not record it.
     """
     work = _work_of(profile, session=session, op=op, why_no_op=why_no_op).filter(
         pl.col("kind").cast(pl.String) == kind,
@@ -412,7 +412,7 @@ def _within(profile: Profile, session: int, op: str) -> npt.NDArray[np.bool_]:
     named = ops.select((pl.col("name") == op) & (pl.col("session") == session)).to_series().fill_null(False)
     flags = named.to_numpy().copy()
     row = recorded_ops(profile).filter(pl.col("op") == op, pl.col("session") == session, pl.col("why_no_op").is_null())
-    # Usually an op launches all of its work itself.
+    # Usually an op launches all its work itself.
     alone = row.height == 1 and row["gpu_self_ns"][0] == row["gpu_total_ns"][0] and row["untimed_launches"][0] == 0
     return flags if alone else op_tree(ops).with_descendants(flags)
 
@@ -421,7 +421,7 @@ def op_calls(profile: Profile, *, session: int, op: str, limit: int = 5) -> OpCa
     """Return the recorded arguments and context of the calls of an op.
 
     Args:
-        profile: Where to look.
+        profile: The profile.
         session: Number of the session.
         op: Name of the op.
         limit: The maximum number of values of each kind.

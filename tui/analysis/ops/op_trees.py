@@ -74,7 +74,7 @@ OP_FOREST: Final = TableSpec(
         *columns("launches", "gpu_idle_ns"),
         replace(COLUMNS["gpu_self_ns"], priority=6, help="GPU time of the row itself, without nested rows."),
         *columns("eligible_ops", "tc_ops"),
-        # The indentation and the sign before a name show both.
+        # The indentation of the name and the sign before it show both.
         *(replace(COLUMNS[name], priority=UNINFORMATIVE_PRIORITY) for name in ("level", "what")),
         *columns("op_type", "op_source"),
         *columns("untimed_launches", "session", "path"),
@@ -90,17 +90,17 @@ OP_FOREST: Final = TableSpec(
 def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
     """Return ops with their groups: one row per node, each followed by its children, the largest first.
 
-    Columns: session, node (its name), path (names from the outermost on, ``/`` between), what (group or op), level
-    (1: all of a session), parent (the row that it lies in, -1: none), `SUMMED` (of all that lies in it), time_pct
-    (its share of the session's GPU time), gpu_self_ns (what no row below it has), op, op_type and op_source (of ops).
+    Columns: session, node (its name), path (names from the outermost on, ``/`` between), what (group or op), level (1:
+    a whole session), parent (the row of the parent, -1: none), `SUMMED` (with all descendants), time_pct (its share of
+    the session's GPU time), gpu_self_ns (without rows below it), op, op_type and op_source (of ops).
 
     Args:
-        profile: Where the sessions are from.
-        leaves: As `LEAVES`; rows of one place and node are added up.
+        profile: The profile of the sessions.
+        leaves: As `LEAVES`; rows with the same place and node are summed.
     """
     own = _sums_by_place(leaves)
     groups = _groups(own, several=profile["sessions"].height > 1)
-    # An op that contains other ops is a group with own work.
+    # An op that contains other ops is a group with work of its own.
     also = own.join(groups.filter(pl.col("key") != ""), on=["session", "key"], how="semi")
     groups = groups.join(
         also.select("session", "key", *SUMMED, "op", "op_type", "op_source"), on=["session", "key"], how="left",
@@ -117,7 +117,7 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
     rows = rows.join(around, on=["session", "place"], how="left", maintain_order="left", nulls_equal=True)
     forest = forest_of(rows["parent"].fill_null(NONE).to_numpy().astype(np.int64))
-    # A group without own work has self time 0, if the time of its children is known.
+    # A group without work of its own has self time 0 if the time of its children is known.
     unknown_rows = rows.select(pl.col("gpu_ns").is_null() & (pl.col("launches").fill_null(0) > 0)).to_series()
     self_ns = rows["gpu_ns"].fill_null(0).to_numpy().astype(np.int64)
     sums = [_sum(forest, rows[name], unknown_rows if name == "gpu_ns" else None) for name in SUMMED]
@@ -188,9 +188,9 @@ def _sums_by_place(leaves: pl.DataFrame) -> pl.DataFrame:
 
 
 def _groups(own: pl.DataFrame, *, several: bool) -> pl.DataFrame:
-    """Return all positions of ops and their ancestors, with the parent of each; the session is the root.
+    """Return all groups that ops are in, and their ancestors, with the parent of each; the session is the root.
 
-    ``key`` is the place of a group itself and ``place`` that of its parent; null for a session, whose ``key`` is "".
+    ``key`` is the place of the group, ``place`` that of its parent: null for a session, whose ``key`` is "".
     """
     places = own.select("session", "place").unique(maintain_order=True)
     roots = places.select("session").unique(maintain_order=True).with_columns(
@@ -222,8 +222,8 @@ def _sum(forest: Forest, values: pl.Series, unknown_rows: pl.Series | None = Non
 
     Args:
         forest: The rows.
-        values: What is summed; null also of a row that has none of its own.
-        unknown_rows: Where a row has some, and it is not known how much.
+        values: The values to sum; null for rows without a value of their own.
+        unknown_rows: Flags of rows that have a value which is not known.
     """
     sums = forest.subtree_sums(values.fill_null(0).to_numpy().astype(np.int64))
     total = pl.Series(values.name, sums)
@@ -245,9 +245,9 @@ _AT_ONCE: Final = 1 << 20
 
 
 def place_chains(forest: Forest, names: pl.Series) -> tuple[pl.Series, Ints]:
-    """Return the position of each row, as the names from the root; and the texts of the positions by number.
+    """Return the number of each row's place, the names from the root; and the texts of the places by number.
 
-    Number 0 is no place at all. One step is taken for each different place, not for each row.
+    Number 0 is no place. The loop runs once for each distinct place, not for each row.
     """
     texts, chain = [""], np.zeros(names.len(), np.int64)
     codes = names.cast(pl.Categorical).to_physical().fill_null(0).to_numpy().astype(np.int64)
@@ -274,8 +274,8 @@ def _leaves(rows: pl.DataFrame) -> pl.DataFrame:
 def recorded_leaves(profile: Profile) -> pl.DataFrame:
     """Return every recorded op with its self times: the columns of `LEAVES`, group, and whether it is a call.
 
-    An op that can use tensor cores, or does, counts once with all its calls: ``eligible`` and ``on_tc`` are flags.
-    `PASSES` tell the parts of the GPU time, in sessions with backward ops; ``around`` is that of `passes`.
+    ``eligible`` and ``on_tc`` are flags: whether the op can use tensor cores, and whether it does. In sessions with
+    backward ops, the columns `PASSES` divide the GPU time; ``around`` is that of `passes`.
     """
     own = self_times(profile)
     ops = profile["ops"]
@@ -335,7 +335,7 @@ def _by_place(ops: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
 
 
 def _without_op(profile: Profile) -> pl.DataFrame:
-    """Return GPU work without an op in sessions with recorded ops, by reason."""
+    """Return the GPU work without an op in sessions with recorded ops, by reason."""
     rest = recorded_ops(profile).filter(pl.col("why_no_op").is_not_null())
     trains = pl.col("session").is_in(training_sessions(profile).implode())
     return _leaves(
@@ -388,11 +388,10 @@ def _complete_forest(profile: Profile, recorded: pl.DataFrame, *around: str) -> 
 def by_path(profile: Profile) -> pl.DataFrame:
     """Return the tree of recorded ops by module, range or op; backward ops below those of their forward.
 
-    Where that is a range around all of forward, named so, backward lies in ``backward`` instead.
-
-    Where autograd's sequence numbers tell the forward op of a backward op, it stands where that one ran, and so does
-    what is computed again for it (activation checkpointing). What the engine does for no op stands under `ENGINE`, what
-    distributed wrappers do in backward under `HOOKS`, gradient clipping under `CLIPPING` (`op_attribution.passes`).
+    If the forward's place is a range around the whole forward pass, named ``forward``, it is replaced by ``backward``.
+    If autograd's sequence numbers identify the forward op of a backward op, both have the same place, as has a
+    recomputed forward (activation checkpointing). Other work of the autograd engine is under `ENGINE`, that of
+    distributed wrappers in backward under `HOOKS`, gradient clipping under `CLIPPING` (`op_attribution.passes`).
     """
     around = pl.col("around").str.replace_all("/", SEPARATOR, literal=True)
     return _complete_forest(profile, _by_place(recorded_leaves(profile), around), INFERRED)
@@ -405,7 +404,7 @@ def by_caller(profile: Profile) -> pl.DataFrame:
 
 
 def caller_places(profile: Profile) -> pl.Series:
-    """Return for each recorded op the position of its callers."""
+    """Return for each recorded op the place of its callers."""
     tree = op_tree(profile["ops"])
     texts, chain = place_chains(tree, recorded_leaves(profile)["node"])
     around = np.where(tree.parent == NONE, 0, chain[tree.parent]) if len(chain) else chain
@@ -436,7 +435,7 @@ def range_places(profile: Profile) -> pl.Series:
     """Return for each activity the ranges around its launch."""
     activities = profile["activities"]
     ranges = profile["ranges"].with_row_index("row").drop_nulls(["start_ns", "duration_ns"])
-    # All steps of a loop share one position.
+    # All steps of a loop share one place.
     step = pl.col("iteration").is_not_null()
     name = pl.col("name").cast(pl.String).fill_null("?")
     ranges = ranges.with_columns(pl.when(step).then(name.str.replace(r"[0-9]+$", "*")).otherwise(name).alias("name"))
@@ -456,12 +455,13 @@ def range_places(profile: Profile) -> pl.Series:
 
 
 def tree_of_activities(profile: Profile, place: pl.Series, *, by_totals: bool = False) -> pl.DataFrame:
-    """Return the tree of GPU work by given positions; ops are by name, or by the type of their kernels.
+    """Return the tree of GPU work by given places; ops are by name, or by the type of their kernels.
 
     Args:
-        profile: What was read.
-        place: For each activity where it lies.
-        by_totals: Whether sessions that hold totals alone are in the ranges that these were printed in.
+        profile: The profile.
+        place: The place of each activity.
+        by_totals: Whether totals of sessions without single activities are placed in the ranges that they were printed
+            in.
     """
     activities = profile["activities"]
     op, node = nodes_of_activities(profile)
@@ -484,9 +484,9 @@ def tree_of_activities(profile: Profile, place: pl.Series, *, by_totals: bool = 
 
 @once_per_profile(*_FRAMES)
 def _totals_in_ranges(profile: Profile) -> pl.DataFrame:
-    """Return printed kernels by range, for sessions whose ranges do not repeat kernels of others.
+    """Return printed kernels by range, for sessions in which each kernel is printed in one range only.
 
-    Proton prints a kernel in its innermost scope alone; nvprof prints it in every range around it.
+    Proton prints a kernel only in its innermost scope; nvprof prints it in every range around it.
     """
     key = ["session", "name"]
     of_ranges = profile["summary"].filter(pl.col("section").cast(pl.String) == "nvtx", pl.col("range").is_not_null())
@@ -545,7 +545,7 @@ def layer_places(profile: Profile) -> pl.Series:
 
 @dataclass(frozen=True, slots=True)
 class TreeGrouping:
-    """A tree that ops can be put into."""
+    """A grouping of ops as a tree."""
 
     name: str
     """The name on the command line, as ``module``."""
@@ -596,11 +596,11 @@ class NamedGrouping(Protocol):
 
     @property
     def name(self) -> str:
-        """As ``module``."""
+        """The name that selects it, such as ``module``."""
 
     @property
     def title(self) -> str:
-        """As ``by module or range``."""
+        """The title, such as ``by module or range``."""
 
     @property
     def why_not(self) -> Callable[[Profile], str]:
@@ -639,5 +639,5 @@ def group_ops(profile: Profile) -> pl.DataFrame:
 
 
 def exported_forest(profile: Profile) -> pl.DataFrame:
-    """`group_ops` without row numbers: ids and levels define the tree."""
+    """Return `group_ops` without row numbers: ids and levels define the tree."""
     return group_ops(profile).drop("parent")

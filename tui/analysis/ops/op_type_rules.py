@@ -34,7 +34,7 @@ DIRECTIONS: Final = ("fprop", "bprop", "")
 
 @dataclass(frozen=True, slots=True)
 class OpTypeRule:
-    """Kernels, or ops, whose name matches a pattern are of an op type."""
+    """A rule: kernels, or ops, whose name matches a pattern are of an op type."""
 
     op_type: str
     """The op type, as ``convolution``."""
@@ -86,7 +86,7 @@ def parse_op_type_rules(text: str, source: str) -> Rules:
     Args:
         text: The TOML document: arrays of tables ``rule`` (for kernels) and ``op_rule`` (for ops), and a table
             ``groups``; each can be left out.
-        source: What to call it in errors.
+        source: The name of the document in errors.
 
     Raises:
         ProftuiError: It is not TOML, or a rule lacks a key, has a wrong value or a pattern that is no regular
@@ -126,9 +126,9 @@ def _regex(pattern: str) -> str:
 
 
 def classify(names: pl.Series, rules: Sequence[OpTypeRule] | None = None) -> pl.DataFrame:
-    """Return what each distinct name does, inferred from the name: name, op_type, direction, rule, unordered.
+    """Return the op type of each distinct name: name, op_type, direction, rule; in no particular order.
 
-    ``direction`` is null if the name does not give it; ``rule`` is the pattern that decided, null for ``unknown``.
+    ``direction`` is null if the name does not show it; ``rule`` is the pattern that decided, null for ``unknown``.
 
     >>> classify(pl.Series(["volta_sgemm_128x32_nn"])).row(0)[1:3]
     ('gemm', None)
@@ -153,7 +153,7 @@ def classify(names: pl.Series, rules: Sequence[OpTypeRule] | None = None) -> pl.
 def first_matches(patterns: tuple[str, ...], names: Sequence[str]) -> list[int | None]:
     """Return for each name the number of the first pattern that matches, ignoring case.
 
-    Views ask for the same names again and again, some for all and some for a few: what was found is kept.
+    Results are cached, since views ask for the same names repeatedly.
     """
     known = _known_matches(patterns)
     if len(known) > MAX_CACHED_NAMES:

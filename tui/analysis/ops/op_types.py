@@ -59,9 +59,8 @@ def kinds_of_work(profile: Profile) -> pl.DataFrame:
 
     Columns: session, op_type, direction, group, calls (launches), timed_calls (of known duration), total_ns.
 
-    Copies and sets are what they are recorded as; a kernel counts as what its op does, where ops are recorded and the
-    rules know the op's name, else as what is inferred from its own name (see
-    `tui.analysis.ops.op_attribution.classified_work`), else as ``unknown``. The rows add up to the GPU time.
+    Types are those of `tui.analysis.ops.op_attribution.classified_work`, or ``unknown``. The rows add up to the GPU
+    time.
     """
     work = classified_work(profile).select(
         "session", "op_type", "direction", "group", pl.col("launches").alias("calls"), "timed_calls", "total_ns"
@@ -88,10 +87,10 @@ def op_types(profile: Profile) -> pl.DataFrame:
     """Return ops by op type: one row per session, op type, direction and source, largest GPU time first.
 
     Columns: those of `inferred_ops`, ops (distinct names), launches, cpu_self_ns, cpu_total_ns, untimed_launches (those
-    whose duration is not known). Of recorded ops
-    ``total_ns`` is the GPU time that ops of the type launched themselves, ``avg_ns``, ``min_ns`` and ``max_ns`` the
-    same of one call, and ``kernels`` is null, since ops can share kernels. ``cpu_self_ns`` adds up; ``cpu_total_ns``
-    has the time of an op within another of its type in both. Work without an op keeps a row for each reason.
+    whose duration is not known). For recorded ops, ``total_ns`` is the GPU time that ops of the type launched
+    themselves, ``avg_ns``, ``min_ns`` and ``max_ns`` are per call, and ``kernels`` is null, since ops can share
+    kernels. ``cpu_self_ns`` adds up; in ``cpu_total_ns`` the time of an op nested in another of its type counts twice.
+    Work without an op keeps a row for each reason.
     """
     inferred = inferred_ops(profile).with_columns(
         pl.col("calls").alias("launches"), (pl.col("calls") - pl.col("timed_calls")).alias("untimed_launches")
@@ -150,7 +149,7 @@ def op_types(profile: Profile) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class ColumnFold:
-    """Columns of one thing: folded, only the total is shown."""
+    """A group of columns; if it is folded, only the total is shown."""
 
     title: str
     total: str
@@ -208,14 +207,11 @@ def op_type_summary(profile: Profile) -> pl.DataFrame:
 
     Columns: session, op_type, direction (`MIXED` where they differ), op_source, ops (distinct ones: by name, or by the
     id that DLProf gave them, or as inferred), calls, launches, untimed_launches (those whose duration is not known),
-    time_pct, and of each of `TIMES` the total (its own name) and what one call has:
-    ``..._avg_ns``, ``..._min_ns``, ``..._max_ns``.
-
-    Of recorded ops every time is what the ops of the type spent themselves (`call_times.self_times`), so that types add
-    up although ops run within each other; work without an op has a row for each reason, with nothing but its GPU time.
-    Of sessions that record no ops, calls are inferred op instances (`inferred_instances`), and their CPU time is null.
-    Where an input holds totals alone, so is all that one call has. ``gpu_ns`` of all rows of a session adds up to its
-    GPU time.
+    time_pct, and for each of `TIMES` the total (its own name) and the values per call: ``..._avg_ns``, ``..._min_ns``,
+    ``..._max_ns``. Times of recorded ops are self times (`call_times.self_times`), so types add up although ops are
+    nested; work without an op has a row for each reason, with only its GPU time. In sessions that record no ops, calls
+    are inferred op instances (`inferred_instances`), and their CPU time is null. Values per call are null for inputs
+    with totals only. ``gpu_ns`` of all rows of a session adds up to its GPU time.
     """
     parts = [_inferred_types(profile)]
     if has_recorded_ops(profile):
@@ -287,7 +283,7 @@ def _recorded_types(profile: Profile) -> list[pl.DataFrame]:
 
 
 def _printed_types(profile: Profile) -> pl.DataFrame:
-    """Return the types of ops that the input holds as totals, and of work without an op."""
+    """Return the types of ops that the input has as totals, and of work without an op."""
     no_op = pl.col("why_no_op").is_not_null()
     return (
         printed_ops(profile)

@@ -170,12 +170,11 @@ def _scopes(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "summary", "tool_figures")
 def printed_ops(profile: Profile) -> pl.DataFrame:
-    """Return ops that the input holds as totals (PyTorch's tables), with the columns of `recorded_ops`.
+    """Return ops that the input has as totals (PyTorch's tables), with the columns of `recorded_ops`.
 
-    GPU self time counts a kernel in the op that launched it, so the self times add up to the GPU time; where they are
-    less than the kernels of the table, or than its total, a row without an op has the rest. A range that the table
-    lists for the GPU once more, without CPU time, repeats kernels and is left out. Of Proton's profiles the innermost
-    scopes are the ops.
+    GPU self time counts a kernel in the op that launched it, so the self times add up to the GPU time; if they are less
+    than the kernels of the table, or its total, a row without an op has the rest. GPU rows of ranges, without CPU time,
+    repeat kernels and are left out. The innermost scopes of Proton's profiles count as ops.
     """
     has_scopes = (profile["sessions"]["format"] == "proton").any()
     if (
@@ -190,7 +189,7 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
         profile["summary"]
         .filter(pl.col("section").cast(pl.String) == "op", ~name.str.contains(_NOT_OPS))
         .filter(on_cpu | ~on_gpu | ~on_cpu.any().over("session"))
-        # Names that the table truncates can belong to several ops.
+        # Names that the table truncates can be those of several ops.
         .group_by("session", "name", pl.when(name.str.ends_with("...")).then("line").alias("cut"), maintain_order=True)
         .agg(
             total("calls").alias("calls"),
@@ -247,15 +246,15 @@ def sessions_of_printed_ops(profile: Profile) -> pl.Series:
 
 
 def ops_spec(profile: Profile) -> TableSpec:
-    """Return the table that `ops` is shown in."""
+    """Return the table of `ops`."""
     return RECORDED_OPS if has_recorded_ops(profile) else OPS
 
 
 def ops(profile: Profile) -> pl.DataFrame:
     """Return ops by name, largest GPU time first.
 
-    Where no session records ops, these are `inferred_ops`. Else they are `recorded_ops`, `printed_ops`, and those that
-    are inferred for the other sessions with the same columns: of them only GPU time and launches are known.
+    If no session records ops, these are `inferred_ops`. Else they are `recorded_ops`, `printed_ops`, and the inferred
+    ops of the other sessions with the same columns, of which only GPU time and launches are known.
     """
     return all_ops_by_name(profile) if has_recorded_ops(profile) else inferred_ops(profile)
 
@@ -359,7 +358,7 @@ def with_columns_of(rows: pl.DataFrame, schema: Mapping[str, Any]) -> pl.DataFra
 def kernels_with_ops(profile: Profile) -> pl.DataFrame:
     """Return kernels and memory operations with the op that each belongs to.
 
-    Of sessions that record no ops, the rows of `classified_kernels`. Of the others one row per innermost op and kernel
+    Sessions that record no ops have the rows of `classified_kernels`, the others one row per innermost op and kernel
     (`tui.analysis.ops.op_attribution.classified_work`): ``op`` is the op's recorded name, ``why_no_op`` is the reason
     why there is none.
     """
@@ -394,7 +393,7 @@ _GRAPH: Final = "whole CUDA graph"
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """GPU time by how it is known what it was for; the parts add up to all of it."""
+    """GPU time by the way its op is known; the parts add up to the total."""
 
     recorded_ns: int
     """The GPU time of recorded ops."""

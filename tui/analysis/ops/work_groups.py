@@ -59,7 +59,7 @@ def group_equal_rows(single: pl.DataFrame, printed: pl.DataFrame) -> WorkGroups:
     """Group equal rows.
 
     Args:
-        single: What identifies the group of each row of ``activities``: session and further columns.
+        single: The columns that identify the group of each row of ``activities``: session and others.
         printed: The same columns for each row of `totals_only`.
     """
     rows = pl.concat([single, printed.select(single.columns)], how="vertical_relaxed")
@@ -101,7 +101,7 @@ def _dense(values: Ints) -> Ints:
 
 
 def totals_only(profile: Profile) -> pl.DataFrame:
-    """Return the rows of `tui.analysis.kernels.kernels` of the sessions that hold no single launches."""
+    """Return the rows of `tui.analysis.kernels.kernels` of the sessions without single launches."""
     single = profile["activities"]["session"].unique()
     return kernels(profile).filter(~pl.col("session").is_in(single.implode()))
 

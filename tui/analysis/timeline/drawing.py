@@ -1,4 +1,4 @@
-"""A timeline lane as characters: what each cell holds, and names in bars that are wide enough."""
+"""A timeline lane as characters: the contents of each cell, and names in bars that are wide enough."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_OVERLAPPING: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """Slices of time of a lane, from left to right."""
+    """The contents of consecutive time slices of a lane."""
 
     busy_ns: Ints
     """How much of each something was active."""
@@ -72,14 +72,14 @@ def spanning_items(lane: Lane, edges: Ints, item_kinds: Kinds) -> Ints:
     Args:
         lane: The lane.
         edges: Moments, in order.
-        item_kinds: Of each slice, see `Bins`.
+        item_kinds: The kind of each slice, as in `Bins`.
     """
     found = np.full(len(edges) - 1, NOTHING, np.int64)
     at, until = np.searchsorted(lane.starts, edges[:-1], side="right") - 1, edges[1:]
     left = np.flatnonzero(at >= 0)
     for back in range(MAX_OVERLAPPING):
         items = at[left] - back
-        # If nothing reaches the end of a slice, no earlier item does either.
+        # If no item reaches the end of a slice, no earlier item does either.
         going = (items >= 0) & (lane.reached[items] >= until[left])
         left, items = left[going], items[going]
         if not len(left):
@@ -134,7 +134,7 @@ _BRIEF_TITLES: Final = {
 
 
 class Signs(Enum):
-    """How kinds of items are distinguished."""
+    """The characters that distinguish kinds of items."""
 
     PATTERNS = "patterns"
     """Kinds differ by glyph: with sixteen colors or none."""
@@ -142,7 +142,7 @@ class Signs(Enum):
     """Kinds differ by color; the height of a block shows how busy a cell is."""
 
     def glyphs(self, kind: ItemKind) -> str:
-        """The glyphs of each kind, from hardly busy to busy all the time."""
+        """The glyphs of each kind, from hardly busy to always busy."""
         return (_FILLS if self is Signs.FILLS else GLYPHS)[kind]
 
 
@@ -194,8 +194,8 @@ class LaneCells:
         """Return the texts and kinds of one line of a tall lane: stacked kinds.
 
         Args:
-            number: From the top.
-            lines: How tall the lane is.
+            number: The line, from the top.
+            lines: The height of the lane.
         """
         if lines == 1:
             return self.texts, self.item_kinds
@@ -234,9 +234,9 @@ def lane_cells(
 
     Args:
         lane: The lane.
-        edges: Where its cells start and end.
-        name: The name of an item, to be written into bars; None: no names.
-        signs: How kinds are distinguished.
+        edges: The edges of its cells.
+        name: Returns the name of an item, for the bars; None: no names.
+        signs: The characters of the kinds.
     """
     found = bins(lane, edges)
     cells = np.diff(edges)
@@ -300,9 +300,9 @@ def legend(
     """Return kind, glyphs and meaning of the items in some lanes.
 
     Args:
-        lanes: Those that are drawn.
-        signs: How kinds are distinguished.
-        brief: In few words.
+        lanes: The lanes that are drawn.
+        signs: The characters of the kinds.
+        brief: Use short texts.
     """
     kinds = map(ItemKind, sorted({int(kind) for lane in lanes for kind in lane.segments.kinds}))
     if signs is not Signs.FILLS:
@@ -327,7 +327,7 @@ def glyph_range(glyphs: str) -> str:
 
 
 def other_symbols() -> list[tuple[str, str]]:
-    """Return the other symbols of the timeline, and what they mean."""
+    """Return the other symbols of the timeline, and their meanings."""
     return [
         (
             "╷ ▼ M",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ItemKind(IntEnum):
-    """What is distinguished by glyph and color."""
+    """The kind of an item, shown by glyph and color."""
 
     TENSOR = 0
     """A kernel that uses tensor cores."""
@@ -122,7 +122,7 @@ SEGMENTS_AT_ONCE: Final = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Intervals of time, each of one kind, in order; they do not overlap by more than the resolution."""
+    """Sorted intervals, each of one kind; they do not overlap by more than the resolution."""
 
     starts: Ints
     ends: Ints
@@ -136,7 +136,7 @@ class Segments:
 
     @property
     def length_ns(self) -> int:
-        """All of them together."""
+        """The total length."""
         return int(self._sums[-1].sum()) if len(self._sums) else 0
 
     def until(self, moments: Ints) -> Ints:
@@ -185,11 +185,11 @@ def flatten(
     Their total length is that of `busy_time`.
 
     Args:
-        starts: In order.
-        ends: Of each.
-        item_kinds: Of each.
-        resolution_ns: Overlaps shorter than this may be none.
-        before: Kinds that count before others that were active earlier, the most important first.
+        starts: The sorted starts.
+        ends: The end of each.
+        item_kinds: The kind of each.
+        resolution_ns: Overlaps shorter than this may be due to rounding.
+        before: Kinds that take precedence over others that were active earlier, the most important first.
     """
     reached = np.maximum.accumulate(ends) if len(ends) else ends
     if not len(starts) or not (reached[:-1] - starts[1:] >= resolution_ns).any():
@@ -233,7 +233,7 @@ def _segment_parts(starts: Ints, ends: Ints, item_kinds: Kinds, resolution_ns: i
 def _by_importance(
     starts: Ints, ends: Ints, item_kinds: Kinds, before: Sequence[Sequence[int]]
 ) -> tuple[Ints, Ints, Kinds]:
-    """Build segments where some kinds cover others; the others keep what is left."""
+    """Build segments in which important kinds cover others; the others get the remaining time."""
     importance = np.full(int(item_kinds.max()) + 1, len(before), np.int8)
     for rank, group in enumerate(before):
         importance[[kind for kind in group if kind < len(importance)]] = rank
@@ -268,7 +268,7 @@ AT_ONCE: Final = 1 << 17
 
 
 class LaneKind(StrEnum):
-    """What a lane holds."""
+    """The contents of a lane."""
 
     GPU = "gpu"
     """All streams of a GPU."""
@@ -290,7 +290,7 @@ FRAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Things that happened one after another, or nearly so, by start."""
+    """Items by start, with little or no overlap."""
 
     kind: LaneKind
     session: int
@@ -332,7 +332,7 @@ class Lane:
     def gaps(self) -> tuple[Ints, Ints]:
         """Return start and end of the gaps between the items.
 
-        What is shorter than the resolution of the start times is unknown and is left out.
+        Gaps shorter than the resolution of the start times are unknown and left out.
         """
         after = np.flatnonzero(self.starts[1:] - self.reached[:-1] >= self.resolution_ns) + 1
         return self.reached[after - 1], self.starts[after]
@@ -342,7 +342,8 @@ class Lane:
 def lanes(profile: Profile) -> tuple[Lane, ...]:
     """Return every lane: by session its GPUs with their streams, then its threads, those with most API calls first.
 
-    Only what has a start and a duration is in them. A GPU with several streams has a lane of all of them before theirs.
+    They contain only items with a start and a duration. A GPU with several streams has a lane of all streams before
+    theirs.
     """
     resolutions = dict(profile["sessions"].select("session", "start_resolution_ns").iter_rows())
     steps = {session: max(1, step or 1) for session, step in resolutions.items()}

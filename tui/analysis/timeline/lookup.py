@@ -37,13 +37,13 @@ class TimeInterval:
 
     @property
     def length_ns(self) -> int:
-        """How long it is."""
+        """The duration."""
         return self.end_ns - self.start_ns
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time in which a GPU of a session had no work, by the session's own clock."""
+    """An interval without work on a GPU of a session, by the session's own clock."""
 
     session: int
     device: int | None
@@ -53,7 +53,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class LaneActivity:
-    """What a lane did between two moments."""
+    """The activity of a lane between two moments."""
 
     busy_ns: int
     begun: int
@@ -64,7 +64,7 @@ def items_at(lane: Lane, first_ns: int, last_ns: int) -> Ints:
     """Return the items that are active between two moments, by start."""
     low = int(np.searchsorted(lane.reached, first_ns, side="right"))
     high = int(np.searchsorted(lane.starts, last_ns, side="left"))
-    # An item without length is at its start.
+    # An item of zero length counts at its start.
     low = min(low, int(np.searchsorted(lane.starts, first_ns, side="left")))
     ends, starts = lane.ends[low:high], lane.starts[low:high]
     return low + np.flatnonzero((ends > first_ns) | (starts >= first_ns))
@@ -90,7 +90,7 @@ def lane_activity(lane: Lane, first_ns: int, last_ns: int) -> LaneActivity:
 def next_gap(lane: Lane, at_ns: int, step: int, *, least_ns: int) -> TimeInterval | None:
     """Return the first gap of at least ``least_ns`` that starts after a moment, or (-1) the last before it."""
     least = max(least_ns, lane.resolution_ns)
-    # The gap before item i starts where all before it have ended.
+    # The gap before item i starts where all previous items have ended.
     side: Literal["left", "right"] = "right" if step > 0 else "left"
     here = int(np.searchsorted(lane.reached, at_ns, side=side)) + 1
     for first, last in _ranges_with_gaps(lane, here, step, least):
@@ -117,7 +117,7 @@ def longest_lane_gaps(lane: Lane, count: int) -> list[TimeInterval]:
     starts, ends = lane.gaps()
     lengths = ends - starts
     if len(lengths) > count:
-        # Keep all gaps as long as the last one: the order decides which of them are dropped.
+        # Keep all gaps as long as the last one: the earlier ones of equal gaps are chosen.
         least = np.partition(lengths, len(lengths) - count)[len(lengths) - count]
         chosen = np.flatnonzero(lengths >= least)
         starts, ends, lengths = starts[chosen], ends[chosen], lengths[chosen]
@@ -199,7 +199,7 @@ def top_of_gpus(profile: Profile, shown: ShownLanes, first_ns: int, last_ns: int
     """
     parts = []
     for lane in shown.lanes:
-        # The lane of a whole GPU holds what its streams hold.
+        # The lane of a whole GPU repeats the items of its streams.
         if lane.kind is not LaneKind.STREAM:
             continue
         shift = shown.shifts[lane.session]
@@ -227,7 +227,7 @@ def item_name(profile: Profile, lane: Lane, item: int) -> str:
 def linked_rows(profile: Profile, lane: Lane, item: int) -> tuple[str, list[int]]:
     """Return the API call that launched GPU work, or the GPU work that a call launched: its frame, and the rows.
 
-    Both carry the same number (``correlation``) in the same session. Ops and ranges have none.
+    Both have the same number (``correlation``) in the same session. Ops and ranges have none.
     """
     frame = profile[lane.frame]
     if "correlation" not in frame.columns:
@@ -288,9 +288,9 @@ def find_name(profile: Profile, shown: ShownLanes, text: str, *, is_exact: bool 
     A lane of all streams of a GPU is left out: its items are those of the streams.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         shown: The lanes to search.
-        text: The text to search for.
+        text: The text to find.
         is_exact: Whether the text is the complete name.
     """
     wanted: dict[str, npt.NDArray[np.int8]] = {}
@@ -345,7 +345,7 @@ def _hits(shown: ShownLanes, matching: Callable[[Lane], Flags]) -> Hits:
         items = np.flatnonzero(matching(lane))
         if len(items):
             shift = shown.shifts[lane.session]
-            # An item without length is in the cell of its start.
+            # An item of zero length is in the cell of its start.
             reached = np.maximum.accumulate(np.maximum(lane.ends[items], lane.starts[items] + 1)) + shift
             by_lane[place] = LaneHits(items, lane.starts[items] + shift, reached)
     if not by_lane:

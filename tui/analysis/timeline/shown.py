@@ -49,19 +49,19 @@ class ShownLanes:
 
     @property
     def resolution_ns(self) -> int:
-        """The coarsest step of the start times: nothing finer is shown."""
+        """The coarsest resolution of the start times, which limits the zoom."""
         return max((lane.resolution_ns for lane in self.lanes), default=1)
 
 
 def shown_lanes(profile: Profile, session: int | None = None) -> ShownLanes:
     """Return the lanes to show.
 
-    Sessions have clocks of their own. They are shown together where the input records the Unix time of the zero of each
-    (``origin_ns``) and they ran at the same time; otherwise one is.
+    Sessions have their own clocks. They are shown together if the Unix time of each clock's zero (``origin_ns``) is
+    recorded and they ran at the same time; otherwise only one is shown.
 
     Args:
-        profile: What was read.
-        session: The one to show where they do not go together; None: the first.
+        profile: The profile.
+        session: The session to show if they cannot be shown together; None: the first.
     """
     found = lanes(profile)
     sessions = tuple(sorted({lane.session for lane in found}))
@@ -101,8 +101,8 @@ TALLER: Final = 3
 def fitting_lanes(found: Sequence[Lane], room: int) -> list[int]:
     """Return the lanes to draw in ``room`` lines: the deepest ranges and ops are dropped first.
 
-    GPU lanes, API calls and the outermost ranges and ops of every thread are always among them. A few GPU lanes are to
-    be taller than the others: they have up to a quarter of the lines more.
+    GPU lanes, API calls and the outermost ranges and ops of every thread are always among them. If there are few GPU
+    lanes, they get up to a quarter of the lines in addition, to be taller than the others.
     """
     depth = max((lane.depth for lane in found), default=0)
     chosen = list(range(len(found)))
@@ -127,7 +127,7 @@ def lane_title(lane: Lane) -> str:
 
 
 def lane_label(lane: Lane, above: Lane | None) -> str:
-    """Return the label of a lane, without what the label of the lane above shows already."""
+    """Return the label of a lane, without the part that it shares with the lane above."""
     prefix = ""
     if above is None or above.session != lane.session:
         same = False
@@ -164,9 +164,9 @@ def iteration_marks(profile: Profile, session: int, shift_ns: int = 0) -> tuple[
     """Return the start and number of each iteration of a session by time; an empty text marks an end.
 
     Args:
-        profile: Whose iterations are known (`iterations.iteration_table.with_iterations`); others have none.
-        session: Which session.
-        shift_ns: Added to the session's own times.
+        profile: A profile with iterations (`iterations.iteration_table.with_iterations`); others have no marks.
+        session: The session.
+        shift_ns: Added to the session's times.
     """
     if profile.steps is None:
         return ()

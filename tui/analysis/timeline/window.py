@@ -46,12 +46,12 @@ class Window:
 
     @property
     def last_ns(self) -> int:
-        """Where the last cell ends."""
+        """The end of the last cell."""
         return self.first_ns + self.cells * self.cell_ns
 
     @property
     def fit_ns(self) -> int:
-        """Time of a cell where all of it is on the screen."""
+        """The time of a cell if the whole time is on the screen."""
         return max(self.least_ns, -(-(self.end_ns - self.begin_ns) // self.cells), 1)
 
     def edges(self) -> Ints:
@@ -353,14 +353,14 @@ def _by_ruler(rows: pl.DataFrame, shown: ShownLanes, *more: str) -> pl.DataFrame
 
 
 def _levels_over_time(moments: Ints, levels: Floats) -> tuple[Callable[[Ints], Floats], float]:
-    """Return the highest level, and a function for means between edges; a level holds until the next moment."""
+    """Return the highest level, and a function for means between edges; a level lasts until the next moment."""
     most = float(levels.max(initial=0.0))
     summed = np.concatenate(([0.0], np.cumsum(levels[:-1] * np.diff(moments))))
 
     def shares(edges: Ints) -> Floats:
         if most <= 0:
             return np.zeros(len(edges) - 1)
-        # The last level holds forever.
+        # The last level has no end.
         beyond = np.maximum(edges - moments[-1], 0) * levels[-1]
         means = np.diff(np.interp(edges, moments, summed) + beyond) / np.diff(edges)
         found: Floats = np.clip(means / most, 0.0, 1.0)
