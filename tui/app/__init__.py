@@ -1,4 +1,4 @@
-"""The application: what was read, what of it is shown, and how the user moves through it."""
+"""The application: the open profile, the part of it that is shown, and navigation."""
 
 from tui.app.app import ProftuiApp, run_app
 

@@ -1,4 +1,4 @@
-"""The application: it owns what the other modules here define, and has the actions that work in every view."""
+"""The application: it owns the objects of this package, and has the actions that work in every view."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ IMMEDIATE_ACTIONS: Final = frozenset({"go", "command_line"})
 
 
 class _WidgetServices(AppServices):
-    """What tables and charts ask of this application."""
+    """The services of this application for tables and charts."""
 
     def __init__(self, app: ProftuiApp) -> None:
         self._app = app
@@ -71,7 +71,7 @@ class _WidgetServices(AppServices):
 
     @property
     def opened_name(self) -> str:  # type: ignore[override]
-        """What is open as the user named it, for exports."""
+        """The open files as the user named them, for exports."""
         return self._app.profile_session.opened_name
 
     @property
@@ -81,7 +81,7 @@ class _WidgetServices(AppServices):
 
     @property
     def arrangements(self) -> Arrangements:  # type: ignore[override]
-        """How tables were arranged, from run to run."""
+        """The saved arrangements of tables."""
         return self._app.profile_session.arrangements
 
     def set_global_filter(self, text: str) -> bool:
@@ -101,8 +101,8 @@ class ProftuiApp(App[None]):
     """Opens profiles and moves between their views.
 
     Args:
-        options: What the command line asked for.
-        opened: What its files hold, where they have been read already.
+        options: The options of the command line.
+        opened: The content of its files, if they have been read already.
     """
 
     TITLE = "proftui"
@@ -112,10 +112,10 @@ class ProftuiApp(App[None]):
     COMMANDS: ClassVar = {CommandPaletteProvider}
     BINDINGS: ClassVar = [
         *bindings_for(Scope.APP),
-        # Over dialogs only keys that come before theirs are the application's.
+        # Over dialogs, only priority bindings are the application's.
         Binding("ctrl+c", "help_quit", "How to quit", show=False, system=True, priority=True),
         *(
-            # A letter acts only if no nearer widget handles it: T in a table goes to its row.
+            # A letter acts only if no nearer widget handles it: T in a table shows its row.
             Binding(key, f"go('{v.name}')", v.title, show=False, id=f"view.{v.name}", priority=key.isdecimal())
             for v in VIEWS
             for key in v.bound.split(",")
@@ -219,7 +219,7 @@ class ProftuiApp(App[None]):
             self.call_after_refresh(self.key_queue.release)
             self.session_restore.offer()
 
-    # --- what views and commands ask for ------------------------------------------------------------------------------
+    # --- interface for views and commands ----------------------------------------------------------------------------
 
     @property
     def view_screen(self) -> ViewScreen | None:
@@ -236,12 +236,12 @@ class ProftuiApp(App[None]):
         self.navigator.go(name, arrange)
 
     def notify(self, message: str, **how: Any) -> None:
-        """Show a message in place of the previous one, so that they never cover the rows."""
+        """Show a message in place of the previous one, so that messages never cover the rows."""
         self.clear_notifications()
         super().notify(message, **{"timeout": MESSAGE_SECONDS, **how})
 
     def say(self, message: str, *, severity: Severity = "information") -> None:
-        """Show a message for a few seconds; the text is never markup, and its beginning is always seen."""
+        """Show a message for a few seconds; the text is not markup, and its beginning is always visible."""
         if len(message) > MAX_MESSAGE_CHARACTERS:
             message = f"{message[: MAX_MESSAGE_CHARACTERS - 1]}…"
         seconds = MESSAGE_SECONDS if severity == "information" else WARNING_SECONDS
@@ -305,9 +305,9 @@ class ProftuiApp(App[None]):
     # --- actions -----------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hide footer keys that would only be typed into a text input.
+        """Hide footer keys that would be typed into a text input.
 
-        Keys that act before the focused widget sees them are for views alone, not for dialogs over them.
+        Priority keys are only for views, not for dialogs over them.
         """
         if (
             action in IMMEDIATE_ACTIONS
@@ -321,7 +321,7 @@ class ProftuiApp(App[None]):
 
     @property
     def _is_typed_into(self) -> bool:
-        """Whether a printable key is a letter of something that is being typed."""
+        """Return whether a printable key is being typed into a text input."""
         return isinstance(self.focused, Input | TextArea)
 
     def action_go(self, name: str) -> None:
@@ -513,7 +513,7 @@ class ProftuiApp(App[None]):
 
     @property
     def fault(self) -> Exception | None:
-        """What failed in the program itself, if anything did."""
+        """The internal error, if there was one."""
         return failure_of(self._exception)
 
     def _handle_exception(self, error: Exception) -> None:
@@ -541,11 +541,11 @@ def run_app(options: OpenOptions, report_failure: Callable[[Exception], int]) ->
     """Open the explorer.
 
     Args:
-        options: What the command line asked for.
-        report_failure: Called, once the terminal is restored, with what failed in the program itself; gives the status.
+        options: The options of the command line.
+        report_failure: Called with an internal error after the terminal is restored; returns the exit status.
 
     Returns:
-        The exit status: 0, or 2 where nothing could be opened (the reasons are printed on standard error).
+        The exit status: 0, or 2 if nothing could be opened (the reasons are printed on standard error).
     """
     app = ProftuiApp(options)
     status = _run(app, report_failure)

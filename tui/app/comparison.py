@@ -1,4 +1,4 @@
-"""Comparing what is shown with another file, another session, or other iterations."""
+"""Comparison of the shown profile with another file, another session, or other iterations."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Comparison:
         """Whether baseline and candidate are the other way round than asked for."""
 
     def ask(self) -> None:
-        """Open the dialog that asks what to compare with; two marked iterations are compared at once."""
+        """Open the dialog of comparisons; two marked iterations are compared at once."""
         from tui.screens.compare import CompareDialog
         from tui.widgets.dialogs.base import open_dialog
 
@@ -94,10 +94,10 @@ class Comparison:
                 self._say(str(error), severity="error")
 
     def compare(self, what: str) -> None:
-        """Compare with what the user asks for, in words as in `HOW`; without words, show the latest comparison.
+        """Compare as requested, in the syntax of `HOW`; without a request, show the latest comparison.
 
         Raises:
-            CommandError: It is not understood, or not there.
+            CommandError: The request is invalid, or names something that does not exist.
         """
         if not what.strip():
             if self.sides is None:
@@ -117,7 +117,7 @@ class Comparison:
         """Return a function that computes a comparison with the current profile, in a thread.
 
         Raises:
-            CommandError: It is not understood.
+            CommandError: The request is invalid.
         """
         from tui.analysis.compare.sides import two_ranges, two_sessions
 
@@ -138,7 +138,7 @@ class Comparison:
         return partial(self._with_other, what, profile)
 
     def _with_other(self, path: str, now: Profile) -> Sides:
-        """Return another file beside the current profile."""
+        """Return another file and the current profile as sides."""
         from tui.analysis.compare.sides import two_inputs
         from tui.loaders.registry import load
 
@@ -162,7 +162,7 @@ class Comparison:
 
     @property
     def is_running(self) -> bool:
-        """Whether a comparison is being made."""
+        """Whether a comparison is being computed."""
         return any(worker.group == GROUP and not worker.is_finished for worker in self._app.workers)
 
     def stop(self) -> bool:
@@ -176,7 +176,7 @@ class Comparison:
 
     @property
     def request(self) -> str:
-        """In what words the latest comparison was asked for; empty if there is none."""
+        """The text of the latest request; empty if there is none."""
         return self._asked_for[0]
 
     def renew(self) -> None:

@@ -1,4 +1,4 @@
-"""Following files that are still being written: what is new is read when it is complete, and the views stay."""
+"""Following files that are still being written: new data is read when it is complete, and the views stay."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Stamps = Mapping[str, tuple[int, int]]
 
 
 class FileChange(Enum):
-    """How the files have changed since they were read."""
+    """The change of the files since they were read."""
 
     NOTHING = "nothing"
     GROWING = "growing"
@@ -100,8 +100,8 @@ class FileWatch:
         """Pause reading after a reading.
 
         Args:
-            now_s: When that ended.
-            took_s: How long it took.
+            now_s: The end of the reading.
+            took_s: Its duration.
         """
         self._not_before_s = now_s + REST_FACTOR * took_s
 
@@ -117,8 +117,8 @@ class FileWatch:
         """Return how the files have changed.
 
         Args:
-            now: From `look`.
-            now_s: When that was.
+            now: The result of `look`.
+            now_s: The time of the look.
         """
         if now == self._read:
             self._seen = now

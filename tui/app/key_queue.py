@@ -1,7 +1,7 @@
-"""Keys in the order in which they were typed: each acts once the one before it has had its effect.
+"""Queue of keys: each key acts after the effect of the previous one.
 
-Keys wait while files are read, while a screen opens, while a key or an entered line is being carried out, and while a
-view computes what the key is for. Nothing that is typed is lost or overtakes something else.
+Keys wait while files are read, while a screen opens, while a key or an entered line is being handled, and while a view
+computes the data that the key acts on. No key is lost or handled out of order.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class KeyQueue:
         """The view that computes what the first key in the queue is for."""
 
     async def receive(self, typed: Typed) -> None:
-        """Handle a typed key: it acts now, or as soon as nothing holds it back."""
+        """Handle a typed key: it acts now, or as soon as nothing blocks it."""
         name = _name(typed)
         if name in NEVER_HELD:
             await self._act(typed)
@@ -103,7 +103,7 @@ class KeyQueue:
         await self.release()
 
     async def release(self) -> None:
-        """Let waiting keys act, as far as nothing holds them back."""
+        """Let waiting keys act, as far as nothing blocks them."""
         self._waiting_view = None
         self._forget_moves()
         while self._queue and not self.is_busy(_name(self._queue[0])):
@@ -111,7 +111,7 @@ class KeyQueue:
             self._forget_moves()
 
     def discard(self) -> None:
-        """Drop the waiting keys: what they waited for failed."""
+        """Drop the waiting keys, because the work that they waited for failed."""
         self._queue.clear()
 
     def loaded(self) -> None:
@@ -130,7 +130,7 @@ class KeyQueue:
             self._opening = None
         await self.release()
 
-    # --- what holds a key --------------------------------------------------------------------------------------------
+    # --- what blocks a key -------------------------------------------------------------------------------------------
 
     def is_busy(self, key: str) -> bool:
         """Return whether a key has to wait.
@@ -166,7 +166,7 @@ class KeyQueue:
         return screen is not None and screen is self._app.screen and screen.has_to_wait(key)
 
     def _forget_moves(self) -> None:
-        """Drop waiting moves in a view that is left anyway."""
+        """Drop waiting cursor moves in a view that is being left."""
         for place, typed in enumerate(self._queue):
             name = _name(typed)
             if name == "enter" or (place == 0 and not self._waits_for_view(name)):
@@ -177,7 +177,7 @@ class KeyQueue:
                 return
 
     def _may_skip(self, name: str) -> bool:
-        """Return whether a key that stops or leaves acts before all waiting keys."""
+        """Return whether a key that stops work or leaves a view acts before all waiting keys."""
         if self._is_loading:
             return not (name in LETTERS and self._is_of_a_line())
         if self._is_carrying_out() or self._is_opening():

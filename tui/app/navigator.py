@@ -1,4 +1,4 @@
-"""Going from view to view and back; what is done while no key is pressed: views are made, garbage is collected."""
+"""Navigation between views, and idle work: creating views and collecting garbage."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class IdleWork:
     """Runs work while the application is idle: no key is pressed and nothing is being drawn.
 
     Args:
-        app: Whose loop runs the timers.
-        prepare: Prepares something that is wanted later, and returns whether there may be more of it.
+        app: The application, whose loop runs the timers.
+        prepare: Prepares something for later, and returns whether there may be more.
     """
 
     def __init__(self, app: App[None], prepare: Callable[[], bool]) -> None:
@@ -74,7 +74,7 @@ class IdleWork:
         self._look_in(IDLE_AFTER_S)
 
     def widgets_made(self) -> None:
-        """Note that widgets were created that stay: once idle, the collector skips them."""
+        """Note that lasting widgets were created, which the collector will skip."""
         self._has_new_widgets = True
         self.look_soon()
 
@@ -150,12 +150,13 @@ class AppParts:
 class Navigator:
     """Moves between views, and keeps the history of visited places.
 
-    The screen stack is: Textual's own screen, one view, then at most one dialog, then at most the request for room.
+    The screen stack is: Textual's own screen, one view, then at most one dialog, then at most the request for a larger
+    terminal.
 
     Args:
-        app: Whose screen stack it is.
-        session: What the views show.
-        views: The views that have been opened, by name; it adds to them.
+        app: The application with the screen stack.
+        session: The profile that the views show.
+        views: The opened views by name; it adds to them.
         say: Shows a message.
     """
 
@@ -206,7 +207,7 @@ class Navigator:
             self._app.call_later(go)
 
     def fit(self, size: Size) -> None:
-        """Ask for a larger terminal if it is too small, and withdraw the request when it is not."""
+        """Show a request for a larger terminal while it is too small."""
         is_asking = isinstance(self._app.screen, TooSmallScreen)
         if is_too_small(size) and not is_asking:
             self._app.push_screen(TooSmallScreen())
@@ -269,8 +270,8 @@ class Navigator:
         """Show a line of the input in the log.
 
         Args:
-            line: From 1.
-            session: The session whose source it is a line of; None: the source that the log shows now.
+            line: The line, from 1.
+            session: The session of the source; None: the source that the log shows now.
         """
 
         def arrange(screen: ViewScreen) -> None:
@@ -286,7 +287,7 @@ class Navigator:
 
         Args:
             screen: The view.
-            do: What to do.
+            do: The function.
         """
         if self.view_screen is not screen:
             return

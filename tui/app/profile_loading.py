@@ -41,10 +41,10 @@ class ProfileLoading:
     """Reads the files in a thread.
 
     Args:
-        parts: The application, which ends where nothing could be read, and what it owns.
-        on_loaded: Called when the files have been read: True for the first time.
-        opened: What the files hold, where they have been read already.
-        on_home: Called when the home screen is shown in place of a profile.
+        parts: The application, which exits if nothing could be read, and its objects.
+        on_loaded: Called when the files have been read; True for the first time.
+        opened: The content of the files, if they have been read already.
+        on_home: Called when the home screen is shown instead of a profile.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class ProfileLoading:
 
         Args:
             paths: The files.
-            show: Called with what was read.
+            show: Called with the new profile.
         """
         chosen = replace(self._options, paths=paths, format_in=None, session=None, aggregation=Aggregation())
         self._app.run_worker(partial(self._read_other, chosen, show), thread=True, exclusive=True, group=OPENING)

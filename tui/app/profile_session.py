@@ -1,4 +1,4 @@
-"""What was read, which session and iterations of it every view shows, and how tables are arranged."""
+"""The open profile, the session and iterations that the views show, and the arrangement of tables."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class ProfileSession:
 
     Args:
         app: Runs threads and timers.
-        options: What the command line asked for.
-        views: The views that have been opened, by name.
+        options: The options of the command line.
+        views: The opened views by name.
         say: Shows a message.
     """
 
@@ -75,27 +75,27 @@ class ProfileSession:
 
     @property
     def is_shown(self) -> bool:
-        """Whether what the views show has been computed."""
+        """Whether the shown part of the profile has been computed."""
         return self._profile is not None
 
     @property
     def profile(self) -> Profile:
-        """What the views show: the chosen session and iterations of everything read."""
+        """The shown profile: the chosen session and iterations of the whole profile."""
         if self._profile is None:
             self._profile = self._chosen(self.session, self.aggregation)
         return self._profile
 
     @property
     def all_iterations(self) -> Profile:
-        """The chosen session with all its iterations, as the key cuts it."""
+        """The chosen session with all its iterations, divided by the key."""
         return self._with_key(self.session, self.aggregation.key) if self.aggregation.is_part else self.profile
 
     def take(self, whole_profile: Profile, shown: Profile | None) -> None:
         """Set the profile that was read.
 
         Args:
-            whole_profile: Everything.
-            shown: What the views show of it, where that is known.
+            whole_profile: The whole profile.
+            shown: The part that the views show, if known.
         """
         self.whole_profile, self._profile = whole_profile, shown
 
@@ -103,7 +103,7 @@ class ProfileSession:
         """Show progress in the first line of the views.
 
         Args:
-            what: What is under way, as ``reading``.
+            what: The work, such as ``reading``.
             words: The progress; empty at the end.
         """
         self.progress.pop(what, None)
@@ -135,7 +135,7 @@ class ProfileSession:
         """Show a session and iterations of it; for a large profile they are computed in a thread.
 
         Raises:
-            CommandError: They are not there.
+            CommandError: They do not exist.
         """
         assert self.whole_profile is not None
         self._request += 1
@@ -152,7 +152,7 @@ class ProfileSession:
 
     @property
     def is_choosing(self) -> bool:
-        """Whether a thread computes what the views are to show."""
+        """Whether a thread is computing the part to show."""
         return any(worker.group == CHOOSE and not worker.is_finished for worker in self._app.workers)
 
     def _choose_in_thread(self, request: int, whole_profile: Profile, session: int | None, wanted: Aggregation) -> None:
@@ -226,7 +226,7 @@ class ProfileSession:
         """Return the profile to show.
 
         Raises:
-            ProftuiError: The iterations or their key are not there.
+            ProftuiError: The iterations or their key do not exist.
         """
         from tui.analysis.iterations.chosen_iterations import select_iterations
 
@@ -236,7 +236,7 @@ class ProfileSession:
 
     @cached_property
     def arrangements(self) -> Arrangements:
-        """How tables were arranged, in this run and before."""
+        """The arrangements of tables, of this run and earlier ones."""
         from tui.state.workspace import Arrangements
 
         return Arrangements()
@@ -253,7 +253,7 @@ class ProfileSession:
 
     @property
     def profile_name(self) -> str:
-        """The name of what is open, for headings."""
+        """The name of the open profile, for headings."""
         sources = self.whole_profile.sources if self.whole_profile is not None else ()
         name = sources[0].rsplit("/", 1)[-1] if len(sources) == 1 else f"{len(sources)} files"
         return "standard input" if name == "-" else name

@@ -33,27 +33,27 @@ Trail = tuple[tuple[str, str, tuple[object, ...]], ...]
 
 @runtime_checkable
 class ShowsSpots(Protocol):
-    """A view with things in no table that notes can be on."""
+    """A view that can have notes outside of tables."""
 
     def show_spot(self, table: str, key: Key) -> None:
-        """Go to one of them."""
+        """Go to the place of a note."""
 
 
 @runtime_checkable
 class ShowsComparison(Protocol):
-    """A view whose rows are of what is compared."""
+    """A view whose rows are of a comparison."""
 
     @property
     def compared_key(self) -> Key:
-        """In what words was asked for it, and what that was then; nothing if nothing is compared."""
+        """The request of the comparison and the labels of its sides; empty if there is no comparison."""
 
 
 class RowNotes:
-    """Holds the notes on what is open.
+    """Holds the notes on the open files.
 
     Args:
-        parts: The application and what it owns.
-        restore: Holds the open files.
+        parts: The application and its objects.
+        restore: Has the identity of the open files.
     """
 
     def __init__(self, parts: AppParts, restore: SessionRestore) -> None:
@@ -64,7 +64,7 @@ class RowNotes:
 
     @cached_property
     def store(self) -> Notes:
-        """The notes, as they are stored."""
+        """The stored notes."""
         from tui.state.notes import Notes
 
         return Notes(self._restore.files)
@@ -152,12 +152,12 @@ class RowNotes:
             self._ask_for_note(place, words)
 
     def note_spot(self, table: str, key: Key, view: str = "") -> RowPlace:
-        """Return the place of something that is in no table: a line of the log, an item of the timeline.
+        """Return the place of something outside of tables: a line of the log, an item of the timeline.
 
         Args:
-            table: What kind of thing.
-            key: Which of them.
-            view: The view's name; empty: the one that is shown.
+            table: The kind of thing.
+            key: Its key.
+            view: The view's name; empty: the shown one.
         """
         from tui.state.notes import RowPlace
 
@@ -170,7 +170,7 @@ class RowNotes:
         return self.store.of(place) if self._restore.files is not None and self.store.all and place.is_valid else None
 
     def write_note(self, place: RowPlace, words: str) -> None:
-        """Ask for the text of a note on something that is in no table."""
+        """Ask for the text of a note on something outside of tables."""
         if self._restore.files is None:
             self._say(NO_FILE, severity="warning")
         else:

@@ -1,4 +1,4 @@
-"""Where the user was in a file: saved when it is closed, offered when it is opened again."""
+"""The user's position in a file: saved when it is closed, offered when it is opened again."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class SessionRestore:
 
     @cached_property
     def files(self) -> Files | None:
-        """What is open, as it is known again; None if it cannot be opened again."""
+        """The identity of the open files; None if they cannot be opened again."""
         from tui.state.store import files
 
         return files(self._options.paths)
 
     def look_at_files(self) -> None:
-        """Take the new state of the files, after they were read again."""
+        """Use the new state of the files, after they were read again."""
         from tui.state.store import files
 
         self.files = files(self._options.paths)
@@ -125,7 +125,7 @@ class SessionRestore:
                 self._say("\n".join(lost), severity="warning")
 
     def _choose_as_left(self, left: Workspace) -> list[str]:
-        """Show the session and the iterations; gives what is missing. The command line comes first."""
+        """Show the saved session and iterations, unless the command line chose others; return what is missing."""
         assert self._session.whole_profile is not None
         lost: list[str] = []
         session = left.session if self._options.session is None else self._options.session
@@ -165,7 +165,7 @@ class SessionRestore:
             screen.call_after_refresh(self._restore, screen, saved)
 
     def _restore(self, screen: ViewScreen, saved: SavedPlace) -> None:
-        # A level above decides what its tables are: they are arranged once it is chosen.
+        # The tables depend on the choice in a level above: they are arranged once it is made.
         screen.restore(Place(saved.view, saved.level, line=saved.line, text=saved.text, spot=self._spot(saved)))
         tables = {table.pane: table for table in saved.tables}
         states = tuple((pane.id, tables[pane.id].on(pane.state)) for pane in screen.panes if pane.id in tables)
@@ -174,7 +174,7 @@ class SessionRestore:
         self._navigator.once_filled(screen, partial(self._say_missing_rows, screen, saved))
 
     def _spot(self, saved: SavedPlace) -> tuple[int, ...]:
-        """Return a place in the timeline: that of another recording means nothing."""
+        """Return a place in the timeline; places of another recording are meaningless."""
         is_as_before = self.left is not None and self.files is not None and self.left.stamp == self.files.stamp
         return saved.spot if is_as_before else ()
 
@@ -186,22 +186,22 @@ class SessionRestore:
                 cursor, marks = pane.model.missing_of(tables[pane.id].on(pane.state))
                 lost += ["the row under the cursor"] if cursor else []
                 lost += [f"{marks} marked row{'' if marks == 1 else 's'}"] if marks else []
-        # One message takes the place of another.
+        # A message replaces the previous one.
         before, self._missing = self._missing, []
         if lost:
             self._say("\n".join([*before, f"Not found: {', '.join(lost)}."]), severity="warning")
 
-    # --- what was asked -----------------------------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------------------------------
 
     @cached_property
     def queries(self) -> Queries:
-        """The SQL that was run, in this run and before."""
+        """The SQL queries of this run and earlier ones."""
         from tui.state.workspace import Queries
 
         return Queries()
 
     def keep_query(self, text: str) -> None:
-        """Keep a query; one on standard input, or after ``:forget``, is recalled in this run alone."""
+        """Keep a query; queries on standard input, or after ``:forget``, are kept for this run only."""
         self._app.run_worker(partial(self._write_query, text), thread=True, group="remember")
 
     def _write_query(self, text: str) -> None:
@@ -210,10 +210,10 @@ class SessionRestore:
         if warning := self.queries.keep(text, self.files.name):
             self._app.call_from_thread(self._say, warning, severity="warning")
 
-    # --- remembering -------------------------------------------------------------------------------------------------
+    # --- saving ------------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Keep where the user is, at the end."""
+        """Save the current position at exit."""
         where = self._where()
         if where is not None and self.files is not None and where != self._saved:
             from tui.state import workspace
@@ -257,7 +257,7 @@ class SessionRestore:
         return workspace.with_others(where, waiting)
 
     def forget(self) -> str:
-        """Delete where the user was in these files, and their queries; gives what went wrong."""
+        """Delete the saved position in these files, and their queries; return what failed."""
         from tui.state import workspace
 
         self._is_forgotten, self.left = True, None

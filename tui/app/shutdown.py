@@ -1,4 +1,4 @@
-"""Running the explorer to its end, however it comes: a key, a signal, a terminal that is gone, an error of its own."""
+"""Running the explorer until it ends by a key, a signal, a lost terminal or an internal error."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ Made = TypeVar("Made")
 
 
 class PanicError(RuntimeError):
-    """A library has panicked: its cause is what was raised, which is no `Exception`."""
+    """A panic of a library, which is not an `Exception`; the panic is its cause."""
 
 
 class Threads(ThreadPoolExecutor):
-    """Threads for what takes a while, in which all that fails is an `Exception`: Textual hears of nothing else.
+    """Threads in which every failure is an `Exception`, since Textual ignores others.
 
-    A panic of Polars is none: its view would be at work for ever.
+    A panic of Polars is not an `Exception`: its view would wait forever.
     """
 
     def submit(self, fn: Callable[Given, Made], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Made]:
-        """Have a function called in a thread."""
+        """Call a function in a thread."""
         return super().submit(partial(_on_failure, fn), *args, **kwargs)
 
 
@@ -71,11 +71,11 @@ def failure_of(error: Exception | None) -> Exception | None:
 
 
 def is_survived(app: App[None], error: Exception) -> bool:
-    """Return whether only a worker ran out of memory: its view then shows that, and the program goes on.
+    """Return whether only a worker ran out of memory: its view then shows that, and the program continues.
 
     Args:
         app: The application, called in the context of the worker.
-        error: What was raised.
+        error: The exception.
     """
     cause = getattr(error, "error", None) if isinstance(error, WorkerFailed) else None
     cause = cause.__cause__ if isinstance(cause, PanicError) else cause
@@ -112,12 +112,12 @@ def run_app_loop(
 ) -> int:
     """Run an application, and restore the terminal.
 
-    SIGTERM and SIGINT end it as a key would. When the terminal is gone (SIGHUP) nothing is drawn any more: what is to
-    be remembered is written and the process ends.
+    SIGTERM and SIGINT end it as a key would. When the terminal is lost (SIGHUP), drawing stops, state is saved and the
+    process ends.
 
     Args:
         app: The application.
-        mouse: Whether it takes the mouse.
+        mouse: Whether it uses the mouse.
         save: Writes the state that is kept between runs.
         finish: Called when the terminal is restored: saves, prints messages, returns the exit status.
         is_last: Whether the process ends with it. If so, threads that are still busy are not waited for.
@@ -144,7 +144,7 @@ def run_app_loop(
             loop.add_signal_handler(number, on_end_signal, number)
         loop.add_signal_handler(signal.SIGHUP, on_hangup)
         if _has_hung_up():
-            # Before anybody listened, in a process that was started to ignore it (``nohup``).
+            # A process that was started with ``nohup`` ignores SIGHUP.
             on_hangup()
         threads = Threads()
         loop.set_default_executor(threads)
@@ -159,7 +159,7 @@ def run_app_loop(
 
 
 def end_now(status: int) -> NoReturn:
-    """End the process at once, whatever its threads are doing; what they started ends with it."""
+    """End the process at once, with its threads and child processes."""
     from tui.loaders.temp_folders import clear_temp_folders
 
     for stream in (sys.stdout, sys.stderr):
@@ -170,7 +170,7 @@ def end_now(status: int) -> NoReturn:
 
 
 def _are_busy() -> bool:
-    """Return whether threads are still at work after a while: a thread cannot be stopped within a long step."""
+    """Return whether threads are still busy after a while: a thread cannot be stopped within a long step."""
     until = time.monotonic() + _PATIENCE_S
     others = [one for one in threading.enumerate() if one is not threading.main_thread() and not one.daemon]
     for thread in others:
@@ -187,7 +187,7 @@ def _attributes() -> list[Any] | None:
 
 
 def _has_hung_up() -> bool:
-    """Return whether the terminal is gone."""
+    """Return whether the terminal was lost."""
     poll = select.poll()
     for stream in (0, 2):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Arguments of the command line. Imports nothing heavy, so that ``--help`` answers at once."""
+"""Arguments of the command line. It imports nothing slow, so that ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -378,7 +378,7 @@ def _output(parser: argparse.ArgumentParser) -> None:
 def without_separator(arguments: list[str]) -> list[str]:
     """Return the arguments without ``--``; files after it that look like options become paths.
 
-    `argparse` in Python 3.11 loses them where options and files are mixed.
+    `argparse` in Python 3.11 loses them if options and files are mixed.
 
     >>> without_separator(["inspect", "--", "-run.log", "-", "a.log"])
     ['inspect', './-run.log', '-', 'a.log']

@@ -53,7 +53,7 @@ def baseline(options: Namespace) -> int:
 
 
 def _list(folder: str, format_name: str) -> int:
-    """Print the baselines of a folder; of those that cannot be read, why."""
+    """Print the baselines of a folder, and why others cannot be read."""
     from tui.dataset import baselines
 
     status, found = 0, []
@@ -97,7 +97,7 @@ def _list_json(folder: str, found: Sequence[Baseline]) -> str:
 
 
 def _times(options: Namespace) -> pl.DataFrame:
-    """Return the times of the files, each a run.
+    """Return the times of the files; each file is a run.
 
     Raises:
         ProftuiError: One cannot be read, or has no times.

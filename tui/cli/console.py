@@ -55,7 +55,7 @@ def write_data(text: str) -> None:
 
 
 def write_text(text: str) -> None:
-    """Write text for people, in the encoding of their terminal; in ASCII where its locale is not UTF-8."""
+    """Write text in the encoding of the terminal; in ASCII if its locale is not UTF-8."""
     from tui.text import printable, to_ascii
 
     shown = printable(text) if is_utf8(os.environ) else to_ascii(printable(text))

@@ -34,11 +34,11 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
     """Convert files on a cluster; return the exit status.
 
     Args:
-        options: Of the command line.
-        files: Each once, as given.
+        options: The options of the command line.
+        files: The files as given, each once.
 
     Raises:
-        ProftuiError: The cluster cannot do it, or nothing can be read.
+        ProftuiError: The cluster cannot convert them, or no file can be read.
     """
     from tui.dataset.dask_jobs import DaskConversion, SchedulerLostError, check_cluster, connected
     from tui.dataset.write_dataset import finish, prepare

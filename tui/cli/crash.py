@@ -32,8 +32,8 @@ def report_crash(error: BaseException, arguments: Sequence[str]) -> int:
     """Write the report, name it on standard error, and return the exit status.
 
     Args:
-        error: What was not expected.
-        arguments: Of the command line.
+        error: The exception.
+        arguments: The arguments of the command line.
     """
     message = plain(" ".join(str(error).split()))[:_MESSAGE_LIMIT]
     what = f"{type(error).__name__}: {message}" if message else type(error).__name__
@@ -111,7 +111,7 @@ def _short(filename: str) -> str:
 
 
 def _without_folders(argument: str) -> str:
-    """Return an argument; of a path only the last part.
+    """Return an argument, with paths reduced to their last part.
 
     >>> _without_folders("/data/secret/run.log"), _without_folders("--output=a/b.csv"), _without_folders("--ascii")
     ('run.log', '--output=b.csv', '--ascii')

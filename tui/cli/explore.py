@@ -27,7 +27,7 @@ KEYS_HINT: Final = "correct the file or move it away; proftui --keys lists actio
 
 
 def open_app(options: argparse.Namespace) -> int:
-    """Open the explorer; print the report instead where the output is no terminal that could show it."""
+    """Open the explorer; print the report instead if the output is not a terminal that can show it."""
     known = terminal_of(options.color)
     if options.keys:
         return _print_keys()
@@ -61,7 +61,7 @@ def open_app(options: argparse.Namespace) -> int:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-    # Nothing imported or created before the first frame is garbage.
+    # Objects created before the first frame are not garbage.
     gc.disable()
     try:
         from tui.app.app import run_app
@@ -113,7 +113,7 @@ def _use_own_keys() -> tuple[str, ...]:
         The ids of the actions whose keys are the user's own.
 
     Raises:
-        ProftuiError: The file cannot be read, or names an action, a key or a preset that there is not.
+        ProftuiError: The file cannot be read, or names an unknown action, key or preset.
     """
     from platformdirs import user_config_path
 
@@ -121,7 +121,7 @@ def _use_own_keys() -> tuple[str, ...]:
     try:
         text = path.read_text("utf-8")
     except (FileNotFoundError, NotADirectoryError, PermissionError):
-        # A program that runs as another user often has the home of someone else.
+        # A program that runs as another user often has the home directory of someone else.
         return ()
     except (OSError, UnicodeDecodeError) as error:
         raise ProftuiError(f"{path}: cannot be read: {error}", KEYS_HINT) from error
@@ -171,7 +171,7 @@ def _refuse_mistyped(first: str) -> None:
 
 
 def _report_error(fault: Exception) -> int:
-    """Report what ended the explorer, and return the exit status."""
+    """Report the error that ended the explorer, and return the exit status."""
     if isinstance(fault, ProftuiError):
         # For example, a file of the user's own rules became unreadable.
         console.error(fault)
@@ -185,7 +185,7 @@ def _report_error(fault: Exception) -> int:
 
 
 def _take_keys_from_terminal() -> None:
-    """Make file descriptor 0 the terminal, for keys, and `sys.stdin` the data that came through it.
+    """Make file descriptor 0 the terminal, for keys, and `sys.stdin` the piped data.
 
     Raises:
         ProftuiError: The process has no terminal of its own.

@@ -62,7 +62,7 @@ def check_input(files: Sequence[str]) -> None:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Print what a view shows."""
+    """Print the report of a view."""
     from tui.output import report as reports
     from tui.output import report_dashboard
     from tui.output.report_annotations import MarksReport, NotesReport, with_marks, with_notes
@@ -288,9 +288,9 @@ def write_table(
 
     Args:
         data: All rows.
-        options: Which of them, and where to.
-        format_name: How.
-        what: What they are.
+        options: The options for selection and output.
+        format_name: The format.
+        what: A plural noun for the rows.
         key: The columns that identify a row.
         fields: Additional fields of the JSON document.
     """
@@ -318,7 +318,7 @@ def write_table(
 
 
 def sql(options: argparse.Namespace) -> int:
-    """Print what a query finds."""
+    """Print the result of a query."""
     from tui.output.report import table_lines
     from tui.query.sql.run import result_spec, run, sql_tables
 
@@ -337,7 +337,7 @@ def sql(options: argparse.Namespace) -> int:
 
 
 def inspect(options: argparse.Namespace) -> int:
-    """Print what each file holds."""
+    """Print the contents of each file."""
     from tui.analysis.capabilities import inspect
     from tui.loaders.registry import load_one
     from tui.output.export import json_line
@@ -469,7 +469,7 @@ def _as_json(entry: CachedFile) -> dict[str, object]:
     elif entry.manifest.program != program():
         state = "old"
     else:
-        # An entry without inode is an address of an object store, which is not queried.
+        # An entry without inode is for an object store, which is not queried.
         is_same = not entry.manifest.fingerprint.inode or fingerprint_of(path) == entry.manifest.fingerprint
         state = "good" if is_same else "stale"
     used = datetime.fromtimestamp(entry.used_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -481,7 +481,7 @@ WHOLE: Final = ("text", "markdown", "json")
 
 
 def diff(options: Namespace) -> int:
-    """Print what changed from one profile to another."""
+    """Print the changes from one profile to another."""
     from tui.analysis.compare.sides import sides
     from tui.output.diff import Diff
 
@@ -529,7 +529,7 @@ def _diff_format(options: Namespace) -> str:
     """Return the format of a comparison: text, Markdown or JSON for all of it, else that of one table.
 
     Raises:
-        ProftuiError: What is asked for does not go together.
+        ProftuiError: The requested options contradict each other.
     """
     name = table_format(options) or ("text" if options.frame is None and options.output == "-" else "csv")
     if name == "text" and options.frame is not None:

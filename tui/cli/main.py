@@ -78,7 +78,7 @@ def _replace_closed_streams() -> None:
     """Replace closed standard streams by the null device, so that opened files do not get their numbers.
 
     Raises:
-        ProftuiError: Standard output is closed, so that nothing can be shown.
+        ProftuiError: Standard output is closed.
     """
     is_closed = sys.stdout is None
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):

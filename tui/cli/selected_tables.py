@@ -113,7 +113,7 @@ def _values(selected: Selected, options: argparse.Namespace) -> tuple[Selected, 
 
     Args:
         selected: The rows.
-        options: The columns, and how many rows are wanted.
+        options: The columns, and the number of rows.
 
     Returns:
         One row per value, and additional fields of the JSON document.
@@ -212,10 +212,15 @@ def table_document(
 
     Args:
         name: The schema.
+<<<<<<< HEAD
         profile: What was read.
         options: The bounds among them.
+=======
+        profile: The profile.
+        options: The options, including the bounds.
+>>>>>>> 67b61099 (docstrings: query, output and command line in plain words)
         selected: The table.
-        view: The view or frame that it is.
+        view: The name of the view or frame.
         fields: Additional fields of the JSON document.
     """
     from tui.output.json_document import JsonTable, document, document_head

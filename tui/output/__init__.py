@@ -1,1 +1,1 @@
-"""What is written without a screen: reports, exports, the findings for CI, lists."""
+"""Output without a screen: reports, exports, the findings for CI, lists."""

@@ -1,4 +1,4 @@
-"""Runs compared with a baseline, as text, Markdown or JSON: what changed, by how much, and how certain that is."""
+"""Runs compared with a baseline, as text, Markdown or JSON: changes with their confidence intervals."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _WORDS: Final = {ITERATION: "Median iteration", RUN: "Whole run", GPU: "GPU work
 
 
 class BaselineDiff:
-    """A comparison with a baseline, and what is written of it.
+    """A comparison with a baseline, and its output formats.
 
     Args:
-        labels: What the baseline and the candidate are called.
+        labels: The labels of baseline and candidate.
         comparison: From `tui.analysis.compare.run_times.compare_runs`.
-        than_pct: It fails where something is slower by more than so many percent; None: the usual limit is shown.
+        than_pct: It fails if something is slower by more than this percentage; None: the default limit is shown.
     """
 
     def __init__(self, labels: tuple[str, str], comparison: RunComparison, than_pct: float | None) -> None:
@@ -55,7 +55,7 @@ class BaselineDiff:
         """What makes it fail."""
 
     def verdict(self) -> tuple[str, ...]:
-        """Return PASS, FAIL or NO CHANGE with the reason, then what makes it fail."""
+        """Return PASS, FAIL or NO CHANGE with the reason, then the changes that make it fail."""
         outcome = self._comparison.outcome(self._than_pct)
         limit = f"{self._than_pct:g}%"
         if self.slower:
@@ -91,7 +91,7 @@ class BaselineDiff:
 
         Args:
             files: The runs that were compared with the baseline.
-            bounds: How much of it.
+            bounds: The maximum size.
         """
         found = self._comparison
         content: dict[str, Any] = {

@@ -127,7 +127,7 @@ def _place(profile: Profile, session: int | None) -> tuple[str, int | None]:
 
 
 def _uri(source: str) -> str:
-    """Return a path as SARIF has it: relative paths as they are, absolute ones with ``file://``."""
+    """Return a path as a SARIF URI: relative paths unchanged, absolute ones with ``file://``."""
     if source == "-":
         return "stdin"
     path = PurePath(source)
@@ -169,12 +169,12 @@ class _FindingRows(JsonTable):
 
 
 def _on_path(halved: pl.DataFrame) -> pl.DataFrame:
-    """Return the work on the critical path that would save most."""
+    """Return the work on the critical path that would save most time."""
     return halved.filter(pl.col("path_ns") > 0, pl.col("half_saves_ns") > 0).head(_SAVINGS_SHOWN)
 
 
 class IfFaster:
-    """What an iteration would gain if the work behind a finding took half as long, by its critical path.
+    """The time that an iteration would save if the work of a finding took half as long, by its critical path.
 
     Args:
         profile: The profile.
@@ -212,7 +212,7 @@ class IfFaster:
 
 
 class Check:
-    """The findings of a profile, and what is written of them.
+    """The findings of a profile, and their output formats.
 
     Args:
         profile: The profile.
@@ -273,7 +273,7 @@ class Check:
         return [*lines, ""]
 
     def _cost_and_rules(self, row: dict[str, Any], style: Style) -> str:
-        """Return what a finding costs, why the time is lost, and the rules that found it."""
+        """Return the cost and the cause of a finding, and the rules that found it."""
         sentences = []
         if row["cost_ns"] is not None:
             cost = brief_duration(row["cost_ns"])
@@ -319,8 +319,8 @@ class Check:
     def as_json(self, bounds: Bounds | None = None) -> str:
         """Return one JSON object on a line: counts and all findings (numbers, thresholds and evidence as objects).
 
-        ``what_if`` is what an iteration would gain if work in the evidence took half as long: of that on its critical
-        path, the most gain first.
+        ``what_if`` is the time that an iteration would save if work in the evidence, on its critical path, took half as
+        long; the largest saving first.
         """
         fields = {**document_head("check", self._profile, view="findings"), "counts": dict(counts(self.findings))}
         halves = (self._if_faster.rows(row) for row in self.findings.iter_rows(named=True))

@@ -80,9 +80,9 @@ def verdict(
 
     Args:
         judgment: From `tui.analysis.compare.headline.judge`.
-        sides: What is compared.
+        sides: The two sides.
         figures: From `tui.analysis.compare.headline.headline`.
-        tables: What changed, by kind of thing.
+        tables: The changes, by kind of row.
     """
     than = f"than {judgment.than_pct:g}%"
     baseline, candidate, _, share = figure_cells(judgment.figure)
@@ -133,7 +133,7 @@ def _spread(judgment: Judgment, sides: Sides) -> str:
 
 
 def _offsetting_changes(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> str:
-    """Return how much longer and shorter GPU work took in all, if one hides the other."""
+    """Return the total increase and decrease of GPU work if one hides the other."""
     changed = next(rows["delta_ns"].drop_nulls().to_list() for spec, rows in tables if spec is CHANGED_KERNELS)
     longer, shorter = [one for one in changed if one > 0], [one for one in changed if one < 0]
     if not longer or not shorter:
@@ -144,7 +144,7 @@ def _offsetting_changes(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataF
 
 
 def _changed_most(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]], *, is_faster: bool) -> str:
-    """Return what grew most of each kind, or shrank most if the whole is faster; empty if nothing did."""
+    """Return the row of each kind that grew most, or shrank most if the total is faster; empty if there is none."""
     words = []
     for spec, rows in tables:
         if spec.name in _GROWING:
@@ -175,13 +175,13 @@ of it is unknown, or what it leaves out."""
 
 
 class Diff:
-    """A comparison, and what is written of it.
+    """A comparison, and its output formats.
 
     Args:
-        sides: What is compared.
-        tolerant: Match kernels, ops and API calls also without what versions change in their names.
+        sides: The two sides.
+        tolerant: Also match kernels, ops and API calls whose names differ only by version.
         gpu: The user's name of the GPU.
-        than_pct: The candidate fails where it is slower by more than so many percent; None: nothing can fail.
+        than_pct: The candidate fails if it is slower by more than this percentage; None: it cannot fail.
     """
 
     def __init__(
@@ -224,14 +224,14 @@ class Diff:
         """Return lines about the verdict, as `tui.output.diff.verdict` writes them.
 
         Raises:
-            ProftuiError: No figure is known on both sides, or nothing was asked for.
+            ProftuiError: No figure is known on both sides, or no verdict was requested.
         """
         if self.judgment is None:
             raise no_judgment(self.sides)
         return verdict(self.judgment, self.sides, self.figures, self._tables)
 
     def _conclusion(self) -> tuple[str, ...]:
-        """Return what changed, then PASS, FAIL or NO CHANGE with the reason; or why there is no verdict."""
+        """Return the changes, then PASS, FAIL or NO CHANGE with the reason; or why there is no verdict."""
         if self._shown is None:
             return (memory_sentence(self.sides) or no_judgment(self.sides).message,)
         return (*filter(None, (self.sentence,)), *verdict(self._shown, self.sides, self.figures, self._tables))

@@ -77,12 +77,12 @@ _MAX_SHEET_NAME: Final = 31
 def write_xlsx(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None) -> None:
     """Write a workbook.
 
-    The sheet of the rows holds nothing but a heading and the rows: other programs read it as it is.
+    The sheet of the rows has only a heading and the rows, for other programs.
 
     Args:
         frame: The rows.
-        stream: Where to.
-        about: What the rows are of; None: no description.
+        stream: The stream to write to.
+        about: The description of the rows; None: no description.
 
     Raises:
         ProftuiError: The package is missing, or there are too many rows for a sheet.
@@ -94,7 +94,7 @@ def write_xlsx(frame: pl.DataFrame, stream: IO[bytes], about: About | None = Non
         )
     # Texts stay texts: a kernel name that starts with = must not become a formula, nor one with :// a link.
     options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True}
-    # Numbers as they are: polars would show thousands separators and round to three decimals.
+    # Plain numbers: Polars would show thousands separators and round to three decimals.
     number_formats: Any = {dtype: "0" if dtype.is_integer() else "General" for dtype in set(frame.dtypes)}
     buffer = io.BytesIO()
     with xlsxwriter.Workbook(buffer, options) as workbook:
@@ -186,8 +186,8 @@ def write_pdf(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None
     """Write a PDF.
 
     Args:
-        frame: The rows; columns that the program knows are written with their units.
-        stream: Where to.
+        frame: The rows; known columns are written with their units.
+        stream: The stream to write to.
         about: The header of every page.
 
     Raises:

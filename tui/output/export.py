@@ -28,7 +28,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Where an exported table comes from."""
+    """The origin of an exported table."""
 
     profile: str
     """The name of the input, as ``run.nvprof.log``."""
@@ -62,12 +62,12 @@ class About:
 
     @property
     def date(self) -> str:
-        """The time for people, as ``2026-11-21 16:20 UTC``."""
+        """The time as text, such as ``2026-11-21 16:20 UTC``."""
         return self.when.strftime("%Y-%m-%d %H:%M %Z").strip()
 
     @property
     def which(self) -> str:
-        """Which rows these are, in one line."""
+        """A description of the rows, in one line."""
         partial = f"partial: {self.partial}" if self.partial else ""
         matching = f"filter {self.filter}" if self.filter else ""
         in_order = f"sorted by {self.order}" if self.order else ""
@@ -76,7 +76,7 @@ class About:
 
     @property
     def line(self) -> str:
-        """All but the date in one line, for what has no other place for it; nothing in it can act on a terminal."""
+        """All but the date in one line, for formats without other metadata; without control characters."""
         return plain(f"{self.profile}: {self.title}{f' ({self.which})' if self.which else ''}")
 
     def facts(self) -> dict[str, str]:
@@ -100,8 +100,8 @@ def profile_name(paths: Sequence[str], files: int = 1) -> str:
     """Return a short name for the input: a file by its name, a folder by its name and the number of files.
 
     Args:
-        paths: As the user named them.
-        files: How many files were read.
+        paths: The paths as the user gave them.
+        files: The number of files that were read.
 
     >>> [profile_name(["runs/a.log"]), profile_name(["runs/"], 2), profile_name(["-"]), profile_name([*"abcd"], 4)]
     ['a.log', 'runs (2 files)', 'standard input', 'a and 3 more files']
@@ -142,16 +142,16 @@ def write_frame(
 ) -> None:
     """Write a frame to a file or a stream.
 
-    A file is written under a temporary name in the same folder and renamed when it is complete: it is whole or absent.
+    A file is written under a temporary name in the same folder and renamed when it is complete.
 
     Args:
-        frame: What to write.
+        frame: The rows.
         target: A path, or a binary stream.
         format_name: One of `FORMATS`.
-        overwrite: Replace a file that is there.
-        about: What the rows are of: written by the formats that are read by people (Excel, PDF, Markdown), by JSON
-            and Parquet in addition to the rows; the others hold the rows alone.
-        before_rows: What JSON says before the rows, as of `json_document.document_before_rows`.
+        overwrite: Replace an existing file.
+        about: The description of the rows, written by Excel, PDF, Markdown, JSON and Parquet; other formats have only
+            rows.
+        before_rows: The JSON text before the rows, from `json_document.document_before_rows`.
 
     Raises:
         ProftuiError: The format is not known, a package is missing, or the file cannot be written.
@@ -177,7 +177,7 @@ def write_frame(
 def formula_warning(frame: pl.DataFrame, format_name: str) -> str:
     """Return a warning if a spreadsheet would take texts for formulas; else empty.
 
-    The texts stay as they are: programs that read the file must find the names that the profile has.
+    The texts are not changed: programs that read the file need the names of the profile.
 
     >>> formula_warning(pl.DataFrame({"name": ["=1+1", "gemm", "-"]}), "csv")
     '1 value starts like a formula: use xlsx for spreadsheets'
@@ -200,7 +200,7 @@ def for_clipboard(frame: pl.DataFrame, about: About) -> str:
 def for_terminal(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the frame with control and direction characters in texts and headings shown as ``·``.
 
-    Headings that are equal then, and could not be columns of one frame, are distinguished by their number.
+    Headings that become equal are distinguished by a number.
     """
     texts = _plain_types(frame).with_columns(pl.col(pl.String).str.replace_all(_UNPRINTABLE, MARK))
     names = [plain(name) for name in texts.columns]
@@ -224,7 +224,7 @@ def format_of(path: str) -> str | None:
 
 
 def json_line(content: Mapping[str, Any]) -> str:
-    """Return an object as one line of JSON in printable ASCII, so that nothing in it can act on a terminal."""
+    """Return an object as one line of JSON in printable ASCII, without terminal control characters."""
     return json.dumps(content).replace("\x7f", "\\u007f") + "\n"
 
 
@@ -241,8 +241,8 @@ def markdown_table(headings: list[str], rows: list[list[str]], right: list[bool]
     """Return a Markdown table of texts.
 
     Args:
-        headings: Of the columns.
-        rows: Texts, as many in each row as there are columns.
+        headings: The headings of the columns.
+        rows: The texts of each row, one per column.
         right: For each column whether it is aligned to the right.
     """
     lines = [
@@ -273,8 +273,8 @@ def write_file(write_to: Callable[[IO[bytes]], None], path: Path, *, overwrite: 
 
     Args:
         write_to: Writes the content to a stream.
-        path: Where to.
-        overwrite: Replace the file if it is there.
+        path: The path of the file.
+        overwrite: Replace an existing file.
 
     Raises:
         ProftuiError: It is there already, or cannot be written.

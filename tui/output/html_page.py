@@ -1,4 +1,4 @@
-"""One self-contained HTML page: its looks, tables and charts. No network, and no script is needed to read it."""
+"""One self-contained HTML page: its style, tables and charts. It needs no network, and no script to be readable."""
 
 from __future__ import annotations
 
@@ -142,10 +142,10 @@ def page(title: str, sections: Iterable[tuple[str, str]], *, lead: str = "", foo
     """Return a complete page.
 
     Args:
-        title: What it is of, as a text.
-        sections: Heading as a text and content as markup of each; one without content is left out.
+        title: The title, as text.
+        sections: The heading (text) and content (markup) of each section; empty sections are left out.
         lead: Markup below the title.
-        footer: When it was written, as a text.
+        footer: The time of writing, as text.
     """
     filled = [(f"s{place}", heading, body) for place, (heading, body) in enumerate(sections) if body]
     links = " ".join(f'<a href="#{name}">{escape_text(heading.partition(" (")[0])}</a>' for name, heading, _ in filled)
@@ -270,9 +270,9 @@ def bars(rows: Sequence[Sequence[BarPart]], title: str, *, scale: float, line: f
 
     Args:
         rows: The parts of each column, the lowest first.
-        title: What is drawn.
+        title: The title of the chart.
         scale: The value at full height; longer columns are cut.
-        line: Where a dashed line is drawn.
+        line: The value of a dashed line.
     """
     if scale <= 0 or not rows:
         return ""
@@ -337,8 +337,8 @@ def log_plot(dots: Sequence[Dot], lines: Sequence[tuple[str, Sequence[tuple[floa
 
     Args:
         dots: The marks, all above 0.
-        lines: For each its label and its corners; the label stands at the last one.
-        title: What is drawn.
+        lines: The label and the corners of each line; the label is at the last corner.
+        title: The title of the chart.
     """
     if not dots:
         return ""

@@ -1,4 +1,4 @@
-"""The envelope of every JSON that a command prints: schema and version, sources, what was asked for, rows with keys.
+"""The envelope of every JSON document that a command prints: schema and version, sources, request, rows with keys.
 
 The schemas are in `docs/json`. A change of meaning changes `VERSION`.
 """
@@ -44,7 +44,7 @@ FRAME_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much a document may hold."""
+    """The maximum size of a document."""
 
     limit: int | None = None
     """The maximum number of rows of each table."""
@@ -68,7 +68,7 @@ class JsonTable:
 
     @property
     def total_rows(self) -> int:
-        """How many rows the table has."""
+        """The number of rows of the table."""
         return self.rows.height if self.total is None else self.total
 
     def with_keys(self, limit: int | None) -> pl.DataFrame:
@@ -87,7 +87,7 @@ class JsonTable:
 def row_keys(rows: pl.DataFrame, key: Sequence[str]) -> pl.Series:
     """Return a key for each row: the values of the key columns joined by ``/``, stable for the same file.
 
-    Of a long key, or one with characters that no terminal should see, the beginning and a hash of all of it.
+    A long key, or one with control characters, is replaced by its beginning and a hash.
 
     >>> frame = pl.DataFrame({"session": [0, 0], "name": ["gemm", "x" * 99]})
     >>> row_keys(frame, ("session", "name")).to_list()[0], len(row_keys(frame, ("session", "name"))[1])
@@ -171,7 +171,7 @@ def document(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], bounds:
     Args:
         fields: All but the tables, `document_head` first.
         tables: By the names of their fields.
-        bounds: How much it may hold.
+        bounds: The maximum size.
 
     Raises:
         ProftuiError: It does not fit into the bytes even without rows.

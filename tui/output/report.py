@@ -47,7 +47,7 @@ MARKDOWN_WIDTH: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a text report is written."""
+    """The style of a text report."""
 
     width: int
     """Cells of a line."""
@@ -157,7 +157,7 @@ def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = No
     Args:
         profile: The profile.
         report: One of `tui.tables.REPORTS`.
-        style: How to write it.
+        style: The style of the text.
         gpu: The user's name of the GPU.
     """
     main, *others = tables_for(profile, report)
@@ -227,7 +227,7 @@ def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: boo
     Args:
         spec: Its columns.
         rows: Its rows, at least one.
-        style: How to write it.
+        style: The style of the text.
         notes: Name the columns that are left out, and why.
     """
     _shown, unknown = informative_columns(spec, rows)

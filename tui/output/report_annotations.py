@@ -59,8 +59,8 @@ class MarksReport:
 
     Args:
         profile: The profile.
-        left: How the user left the explorer; None: nothing is known of it.
-        stamp: Of the files as they are, to detect changes since.
+        left: The saved workspace; None: there is none.
+        stamp: The current stamp of the files, to detect changes.
         view: One of `REPORTS`; None: all.
         gpu: The user's name of the GPU.
     """
@@ -176,7 +176,7 @@ INDENT = " " * 4
 
 @dataclass(frozen=True, slots=True)
 class SavedNotes:
-    """What was written on rows of some files."""
+    """The notes on rows of some files."""
 
     notes: Mapping[str, Note]
     """Notes by the ids of their rows."""
@@ -228,7 +228,7 @@ def with_notes(written: str, saved: SavedNotes, view: str, format_name: str, sty
     Args:
         written: The report.
         saved: The notes.
-        view: What the report is of, as on the command line.
+        view: The view of the report, as on the command line.
         format_name: text, markdown or json.
         style: How text is written.
     """

@@ -158,7 +158,7 @@ def split_lines(split: pl.DataFrame, style: Style) -> list[str]:
 
 
 def need_lines(needs: Sequence[Need], style: Style) -> list[str]:
-    """Return each command, and below it what it would add."""
+    """Return each command with the data that it would add."""
     by_command: dict[str, list[Need]] = {}
     for need in needs:
         by_command.setdefault(need.record, []).append(need)

@@ -1,4 +1,4 @@
-"""Which rows and columns of a table a command prints: filter, order, columns and limit, as in a table on a screen."""
+"""The rows and columns of a table that a command prints: filter, order, columns and limit, as on a screen."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is wanted of a table."""
+    """The requested rows and columns of a table."""
 
     filter: str = ""
     """The filter; rows that do not match are left out."""
@@ -42,13 +42,13 @@ class Selection:
 
     @property
     def is_all(self) -> bool:
-        """Whether everything is wanted, or only less of it."""
+        """Whether no filter, order or columns are requested, only a limit at most."""
         return self == Selection(limit=self.limit)
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """What was selected of a table."""
+    """The selected rows and columns of a table."""
 
     rows: pl.DataFrame
     spec: TableSpec
@@ -66,12 +66,12 @@ def select(
 
     Args:
         frame: All rows.
-        spec: What the table is.
-        wanted: Which of them.
+        spec: The table.
+        wanted: The requested rows and columns.
         excluded_sessions: Sessions that are excluded from sums over sessions.
 
     Raises:
-        ProftuiError: A column is not known, or the filter cannot be understood.
+        ProftuiError: A column is unknown, or the filter is invalid.
     """
     columns = tuple(column_name(name, spec, frame, "--columns") for name in wanted.columns)
     shown = (*columns, spec.pinned) if columns else tuple(column.name for column in spec.columns)

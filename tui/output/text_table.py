@@ -71,8 +71,8 @@ def write_columns(columns: Sequence[Column], frame: pl.DataFrame) -> list[Writte
 def lay_out_table(columns: Sequence[WrittenColumn], *, name: str, width: int) -> TextTable:
     """Lay out a table for a width.
 
-    The columns with the lowest priority are left out until the rest fits. A C++ name arrives last and is shortened to
-    the room that is left; any other name comes first. What it does not need, texts of other columns have.
+    The columns with the lowest priority are left out until the rest fits. A C++ name comes last and is shortened to the
+    remaining width; any other name comes first. Width that it does not need is used for the texts of other columns.
 
     Args:
         columns: In order of display, the name among them.

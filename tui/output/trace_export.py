@@ -1,6 +1,6 @@
 """Exports for other viewers: folded stacks for flame graphs, speedscope, and trace events for Perfetto and Chrome.
 
-Times are exact to the nanosecond. What overlaps a window of time is kept whole.
+Times are exact to the nanosecond. Events that overlap a time window are not cut.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CATEGORIES: Final = {"kernel": "kernel", "memcpy": "gpu_memcpy", "memset": "gpu
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """A part of the time, by the clock of `start_ns`."""
+    """A time range, by the clock of `start_ns`."""
 
     from_ns: int | None = None
     to_ns: int | None = None
@@ -53,7 +53,7 @@ class TimeRange:
 
     @property
     def is_all(self) -> bool:
-        """Whether it is all of the time."""
+        """Whether it includes all of the time."""
         return self.from_ns is None and self.to_ns is None
 
 
@@ -92,7 +92,7 @@ def write_folded(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None
 
 @dataclass(frozen=True, slots=True)
 class _Track:
-    """What ran on a stream or a thread; events that do not nest are on tracks of their own."""
+    """The events of a stream or a thread; events that do not nest are on separate tracks."""
 
     session: int
     process: str
@@ -202,8 +202,8 @@ def _layers(starts: Ints, ends: Ints) -> Ints:
 
 
 def _depths(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """Return how many intervals are open when each begins, by start, and the ends that determine this."""
-    # Times are doubled, so that an interval without length ends after it began.
+    """Return the number of intervals that are open when each begins, by start, and the ends that determine it."""
+    # Times are doubled, so that an interval of zero length ends after its begin.
     until = np.maximum(2 * ends, 2 * starts + 1)
     return np.arange(len(starts)) - np.searchsorted(np.sort(until), 2 * starts, side="right"), until
 
@@ -283,7 +283,7 @@ def _opened_and_closed(rows: pl.DataFrame, numbers: dict[str, int]) -> pl.Series
 
 
 def write_chrome(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None:
-    """Write trace events: complete events by stream and thread, and arrows from calls to what they launched."""
+    """Write trace events: complete events by stream and thread, and arrows from calls to their GPU work."""
     tracks = list(_tracks(_on_one_clock(profile), window))
     if not tracks:
         raise _nothing(window)
@@ -379,7 +379,7 @@ def _arrows(rows: pl.DataFrame) -> pl.Series:
 
 
 def _write_joined(texts: pl.Series, stream: IO[bytes]) -> None:
-    """Write JSON values with commas between, some at a time."""
+    """Write JSON values separated by commas, a batch at a time."""
     for start in range(0, len(texts), BLOCK):
         stream.write(b",\n" * bool(start) + ",\n".join(texts.slice(start, BLOCK).to_list()).encode())
 

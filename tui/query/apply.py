@@ -41,10 +41,10 @@ def sorted_rows(frame: pl.DataFrame, sort: Sort, mask: pl.Series | None) -> pl.S
     Args:
         frame: The frame.
         sort: Its columns, the most significant first; True sorts largest first.
-        mask: Which rows are wanted, a boolean for each; None: all.
+        mask: A boolean for each row; None: all rows.
 
     Returns:
-        The row numbers (UInt32); None: all rows as they come.
+        The row numbers (UInt32); None: all rows in their order.
     """
     if mask is None:
         return _cached_order(frame, sort) if sort else None
@@ -67,7 +67,7 @@ def shown_positions(frame: pl.DataFrame, mask: pl.Series, rows: pl.Series | None
     Args:
         frame: The frame.
         mask: A boolean for each of its rows.
-        rows: The shown rows, as `sorted_rows` gave them.
+        rows: The shown rows: the result of `sorted_rows`.
 
     Returns:
         Positions from 0 (UInt32), ascending.
@@ -96,8 +96,8 @@ def _cached_order(frame: pl.DataFrame, sort: Sort) -> pl.Series:
 def _sort_rows(frame: pl.DataFrame, sort: Sort, rows: pl.Series | None) -> pl.Series:
     """Return rows in order; ties keep their order.
 
-    Keys and the place of a row are put together into one number: sorting those leaves equal keys as they were, and the
-    places are the numbers of their rows. What does not fit into one number is sorted by in turns, the last keys first.
+    The keys and the position of each row are packed into one number, so that sorting is stable and the sorted numbers
+    contain the positions. Keys that do not fit into one number are sorted by in turns, the last keys first.
     """
     facts = facts_of(frame)
     count = frame.height if rows is None else len(rows)
@@ -140,13 +140,13 @@ def _keys(facts: ColumnFacts, *, descending: bool) -> Keys:
         return _whole_numbers(values, descending=descending)
     if values.dtype.is_float():
         return _whole_numbers(_as_integers(values), descending=descending)
-    # Times and the like: use their ranks.
+    # Types such as times: use their ranks.
     return _whole_numbers(values.rank("dense"), descending=descending)
 
 
 def _whole_numbers(values: pl.Series, *, descending: bool) -> Keys:
     smallest, largest = values.min(), values.max()
-    if smallest is None or largest is None:  # NaN alone
+    if smallest is None or largest is None:  # only NaN
         return np.zeros(len(values), np.uint64)
     assert isinstance(smallest, int)
     assert isinstance(largest, int)
@@ -162,7 +162,7 @@ def _whole_numbers(values: pl.Series, *, descending: bool) -> Keys:
     if unknown is None:
         return keys
     if span == 2**64 - 1:
-        # No number is left for nulls: ranks leave one.
+        # No number is free for nulls: use ranks.
         keys = np.unique(keys, return_inverse=True)[1].astype(np.uint64)
         span = int(keys.max())
     keys[unknown] = span + 1
@@ -211,7 +211,7 @@ def _no_rows() -> pl.Series:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What a table shows."""
+    """The shown rows of a table, and the results of filter and search."""
 
     rows: pl.Series | None
     """Row numbers in the frame (UInt32), in the order shown; None: all rows, as the frame has them."""
@@ -278,16 +278,15 @@ def apply(
     """Filter, sort and search the rows of a table.
 
     Args:
-        frame: The rows of the table, in the order that the table comes in.
-        spec: What the table is.
-        state: The filter, the find and the order that the user chose. Where the filter cannot be understood, it is
-            not applied and ``error`` is the reason.
+        frame: The rows of the table, in the default order.
+        spec: The table.
+        state: The user's filter, search and order. An invalid filter is not applied, and ``error`` is the reason.
         units: For columns by name, the unit that bare numbers of a query are in.
         excluded_sessions: Sessions that are excluded from sums over sessions.
-        global_filter: The global filter, applied in addition to the table's own where it can be understood.
+        global_filter: The global filter, applied in addition to the table's own if it is valid here.
 
-    Sorting keeps rows of equal value in the order of the frame, puts unknown values last in either direction, and
-    texts in alphabetical order without regard to case.
+        Sorting keeps rows of equal value in the order of the frame, puts unknown values last in either direction, and
+            texts in alphabetical order without regard to case.
     """
     query, error = _compiled_filter(state.filter, frame, spec, state, units, excluded_sessions)
     find, find_error = _compiled_filter(state.find, frame, spec, state, units, excluded_sessions)
@@ -374,16 +373,16 @@ def apply_tree(
 ) -> Applied:
     """Return the shown rows of a tree, in the order shown.
 
-    A filter keeps the rows that match and all that they lie in, unfolded; so does a search with what it found. The
-    share of the weight is that of the matching rows with all that lies in them.
+    A filter keeps the matching rows and their ancestors, unfolded; so does a search with the found rows. The share of
+    the weight is that of the matching rows with their descendants.
 
     Args:
         frame: The rows.
-        forest: The row that each lies in.
-        order: As `tree_order`.
-        unfolded: The rows of which those in them are shown.
-        spec: What the table is; its weight is what each row has without the rows in it.
-        applied: What `tui.query.apply.apply` makes of filter and search for rows that lie in none, without an order.
+        forest: The parents of the rows.
+        order: The result of `tree_order`.
+        unfolded: The rows whose children are shown.
+        spec: The table; its weight is that of each row without its descendants.
+        applied: The result of `tui.query.apply.apply` for the rows as a flat table, without an order.
     """
     everything = np.ones(frame.height, np.bool_)
     matching = everything

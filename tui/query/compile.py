@@ -1,4 +1,4 @@
-"""Compilation of a query, for a set of columns, into a row mask; the global filter, which means the same everywhere."""
+"""Compilation of a query, for a set of columns, into a row mask; the global filter of all tables."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query that has been understood."""
+    """A compiled query."""
 
     text: str
     """The text as typed."""
@@ -109,13 +109,13 @@ def compile_query(
     """Compile a query for a table.
 
     Args:
-        text: In the filter language; empty matches every row.
-        columns: What a query can name, by the name in the frame, the title (in any case) or an alias.
-        frame: The rows of the table: their types, and the totals that ``%`` is taken of.
-        units: For columns by name, the unit of a bare number (the one that the column is displayed in).
-        weight: The column whose total ``%`` is taken of, for columns of its kind; others use their own.
-        searched: The columns that bare words look in, of those that hold text; None for all.
-        excluded_sessions: Sessions that are left out of the total that ``%`` is taken of, where there are others.
+        text: The query; an empty one matches every row.
+        columns: The columns that a query can name, by the name in the frame, the title (in any case) or an alias.
+        frame: The rows of the table: their types, and the totals that ``%`` refers to.
+        units: For columns by name, the unit of a bare number (the displayed one).
+        weight: The column whose total ``%`` refers to, for columns of its kind; others use their own.
+        searched: The text columns that bare words search; None for all.
+        excluded_sessions: Sessions that are left out of the total that ``%`` refers to, if there are others.
 
     Raises:
         QueryError: It cannot be parsed; with the position.
@@ -310,7 +310,7 @@ class _Compiler:
 def find_column(name: str, columns: Sequence[Column], *, weight: Column | None = None) -> Column | None:
     """Return the column with a name, title (in any case) or alias.
 
-    ``time`` is the column that shares are taken of, where no column has that name.
+    ``time`` is the column that shares refer to, if no column has that name.
     """
     lower = name.lower()
     exact = (column for column in columns if column.name == name)
@@ -336,7 +336,7 @@ def _no_column(name: str, span: Span, columns: Sequence[Column], *, of_number: b
 
 
 def spellings(column: Column) -> tuple[str, ...]:
-    """Return the names of a column in queries, the shortest to type first."""
+    """Return the names of a column in queries, the shortest first."""
     return (*column.aliases, column.name, column.title)
 
 
@@ -389,7 +389,7 @@ def apply_global_filter(
 ) -> tuple[pl.Series | None, str]:
     """Return the mask of a global filter for a table, or why it does not apply.
 
-    It does not where the table lacks a column that the filter names, or has no names that its words could stand in.
+    It does not apply if the table lacks a column that the filter names, or has no names that its words could match.
     """
     if not text:
         return None, ""

@@ -42,7 +42,7 @@ _LONGEST: Final = 200
 
 
 class Offer(StrEnum):
-    """What a completion is."""
+    """The kind of a completion."""
 
     COLUMN = "column"
     OPERATOR = "operator"
@@ -74,9 +74,9 @@ def complete(
 
     Args:
         text: The query as typed so far.
-        cursor: Where in it, in characters from 0.
-        columns: What the query can name.
-        frame: Where values come from: those of a column by how many rows have them.
+        cursor: The position in it, in characters from 0.
+        columns: The columns that the query can name.
+        frame: The frame whose values are offered, those of most rows first.
         limit: The maximum number of results.
     """
     known = [column for column in columns if column.name in frame.columns]
@@ -97,7 +97,7 @@ def best_completion(text: str, *, columns: Sequence[Column], frame: pl.DataFrame
 def column_term(column: Column, columns: Sequence[Column], frame: pl.DataFrame) -> tuple[str, str, frozenset[str]]:
     """Return the start of a term for a column, what can follow it, and how other operators begin.
 
-    The term ends in an operator of one character, so that one typed behind it can take its place.
+    The term ends in an operator of one character, which another typed operator replaces.
 
     >>> from tui.model.columns import columns
     >>> some = columns("name", "calls")

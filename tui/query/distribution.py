@@ -1,4 +1,4 @@
-"""How the values of a column are distributed, and sums over the values of two columns (pivot)."""
+"""The distribution of the values of a column, and sums over the values of two columns (pivot)."""
 
 from __future__ import annotations
 
@@ -181,8 +181,8 @@ def pivot(rows: pl.DataFrame, by: Column, across: Column, weight: str = "") -> P
 
     Args:
         rows: The rows.
-        by: Its values are the rows of the pivot.
-        across: Its values are the columns.
+        by: The column whose values are the rows of the pivot.
+        across: The column whose values are its columns.
         weight: The column that is summed; empty: rows are counted.
     """
     summed = pl.col(weight).fill_null(0) if weight else pl.lit(1, pl.Int64)

@@ -35,7 +35,7 @@ class ColumnFacts:
     """Facts of one column.
 
     Args:
-        values: The column. Frames never change once they are made, so what is found stays true.
+        values: The column. Frames are immutable, so cached facts stay valid.
     """
 
     def __init__(self, values: pl.Series) -> None:
@@ -43,7 +43,7 @@ class ColumnFacts:
 
     @cached_property
     def extent(self) -> tuple[float | None, float | None]:
-        """The smallest and the largest number; nothing of what is no number, or unknown in every row."""
+        """The smallest and the largest number; None for other types and columns of nulls."""
         if not self.values.dtype.is_numeric():
             return None, None
         smallest, largest = self.values.min(), self.values.max()
@@ -53,12 +53,12 @@ class ColumnFacts:
 
     @cached_property
     def total(self) -> int | float | None:
-        """The sum of all numbers; None of what is no number."""
+        """The sum of all numbers; None for other types."""
         return column_sum(self.values) if self.values.dtype.is_numeric() else None
 
     @cached_property
     def distinct_count(self) -> int:
-        """How many different values there are, unknown ones counted as one."""
+        """The number of distinct values; nulls count as one."""
         return self.values.n_unique()
 
     @cached_property
@@ -84,7 +84,7 @@ class ColumnFacts:
 
     @cached_property
     def coded(self) -> pl.Series | None:
-        """The texts as codes of the different ones; None if there are few rows, or few that repeat another."""
+        """The texts as codes of the distinct ones; None if there are few rows or few repetitions."""
         values = self.values
         if isinstance(values.dtype, (pl.Categorical, pl.Enum)):
             return values
@@ -103,20 +103,20 @@ class ColumnFacts:
 
     @cached_property
     def longest_bytes(self) -> int:
-        """Bytes of the longest text."""
+        """The number of bytes of the longest text."""
         longest = self._distinct.cast(pl.String).str.len_bytes().max()
         return longest if isinstance(longest, int) else 0
 
     @cached_property
     def counts(self) -> pl.DataFrame:
-        """The different texts that are known (``value``) and in how many rows each is (``rows``)."""
+        """The distinct texts (``value``) without null, and the number of rows of each (``rows``)."""
         values = self.values if self.coded is None else self.coded
         counted = values.alias("value").drop_nulls().value_counts(name="rows")
         return counted.with_columns(pl.col("value").cast(pl.String))
 
 
 class FrameFacts:
-    """Facts of the columns of a frame, and the orders that its rows have been brought into.
+    """Facts of the columns of a frame, and cached sort orders of its rows.
 
     Args:
         frame: The frame.
@@ -144,7 +144,7 @@ class FrameFacts:
         """Return the position of each row of the frame in a cached order, or None.
 
         Args:
-            rows: The row numbers in that order, as `order` gave them.
+            rows: The row numbers in that order: the result of `order`.
         """
         with self._lock:
             if all(kept is not rows for kept in self._orders.values()):
@@ -184,7 +184,7 @@ def facts_of(frame: pl.DataFrame) -> FrameFacts:
 
 
 def magnitude(frame: pl.DataFrame, column: Column) -> float | None:
-    """Return the largest absolute value of a column, and of those it is compared with: it decides the unit.
+    """Return the largest absolute value of a column and the columns that it is compared with, which decides the unit.
 
     Args:
         frame: The rows.
@@ -222,8 +222,8 @@ SPARSE_PRIORITY: Final = 6
 def informative_columns(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], list[Column]]:
     """Return the informative columns of a table, and those that are unknown in every row.
 
-    Session and kind are left out where they are the same in all rows, and columns that are informative only above 0
-    where no value is above 0.
+    Session and kind are left out if they are the same in all rows, and columns that are informative only above 0 if no
+    value is above 0.
     """
     shown, unknown = [], []
     for column in spec.columns:
@@ -244,9 +244,9 @@ def _is_informative(column: Column, facts: ColumnFacts) -> bool:
 def prioritize(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
     """Return the columns of a table that the rows have, with their priority for these rows.
 
-    Uninformative columns go last, unless they are read against informative ones; a session, if there are several and
-    no other column names it, stays with the names that it distinguishes, and so does what distinguishes namesakes.
-    Roofline columns that most rows lack are less important than figures that all have.
+    Uninformative columns come last, unless they are compared with informative ones. If there are several sessions and
+    no other column names them, the session stays next to the names, as do columns that distinguish equal names.
+    Roofline columns that most rows lack are less important than figures that all rows have.
     """
     present = replace(spec, columns=tuple(column for column in spec.columns if column.name in rows.columns))
     if rows.is_empty():
@@ -299,7 +299,7 @@ def total_of(frame: pl.DataFrame, weight: str, excluded_sessions: Collection[int
     Args:
         frame: The rows.
         weight: The column that is summed.
-        excluded_sessions: Sessions that are excluded from sums: they are left out unless one of them is all there is.
+        excluded_sessions: Sessions that are excluded from sums, unless the frame has only one session.
     """
     if weight not in frame.columns:
         return None
@@ -358,12 +358,12 @@ def share_base(
 def small_rows(frame: pl.DataFrame, weight: str, mask: pl.Series | None) -> pl.Series | None:
     """Return a mask of negligible rows: the smallest of each session, together at most `SMALL_PCT` of its weight.
 
-    Rows of equal weight are small together or not at all; a row of unknown weight is not small.
+    Of rows with equal weight all are small or none; a row of unknown weight is not small.
 
     Args:
         frame: The rows.
-        weight: The column that holds their weight.
-        mask: The rows to judge, and to share out over; None for all.
+        weight: The column of their weight.
+        mask: The rows to judge, whose weight is the total; None for all.
 
     Returns:
         One boolean a row, never null; None if the table has no such column.

@@ -1,4 +1,4 @@
-"""Queries as text: the parser, with errors that name the place, and the text that is written from a tree."""
+"""Queries as text: the parser, with errors that name the position, and the text of a tree."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def parse_tolerant(text: str) -> tuple[list[Token], Node, QueryError | None]:
             if len(tokens) > MAX_TOKENS:
                 start, end = _span(token)
                 raise QueryError("the query has too many terms", start, end)
-        # The end is placed behind the last token, wherever that is.
+        # The end is right after the last token.
         node: Node = parser.feed_eof(tokens[-1] if tokens else None)  # type: ignore[no-untyped-call]
     except QueryError as error:
         return tokens, Everything(), error
@@ -123,7 +123,7 @@ def _span(token: Token) -> Span:
 
 
 class _Depth:
-    """How deep the term that comes next is nested."""
+    """The nesting depth of the next term."""
 
     def __init__(self) -> None:
         self._groups: list[int] = []
@@ -148,7 +148,7 @@ class _Depth:
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, Node]):
-    """Makes the nodes while the parser runs, so that no tree is walked."""
+    """Makes the nodes while the parser runs, without an intermediate tree."""
 
     def start(self, node: Node | None) -> Node:
         return node or Everything()
@@ -325,11 +325,11 @@ def equals_filter(column: str, value: object, kind: ColumnKind) -> str:
     """Return a query that matches exactly the rows in which a column has a value.
 
     Args:
-        column: Its name in the frame.
-        value: Of the cell, in base units; None or NaN is unknown.
-        kind: What the column holds.
+        column: The name of the column in the frame.
+        value: The value of the cell, in base units; None or NaN is unknown.
+        kind: The kind of the column.
 
-    With ``!`` before it, it matches all other rows.
+        With ``!`` before it, it matches all other rows.
 
     >>> from tui.model.columns import ColumnKind
     >>> equals_filter("duration_ns", 1_500, ColumnKind.DURATION), equals_filter("name", "f<1>", ColumnKind.SYMBOL)

@@ -89,12 +89,12 @@ def regex(pattern: str, span: Span) -> TextTest:
     """Return a test for strings that match a Rust regular expression, in smart case.
 
     Raises:
-        QueryError: It is not one; with the position.
+        QueryError: It is not a valid one; with the position.
     """
     # Only literal capitals count: \W, \S or \p{Lu} do not make the search case-sensitive.
     letters = "".join(found["other"] or "" for found in _CAPITAL_OUTSIDE_ESCAPES.finditer(pattern))
     used = pattern if smart_case(letters) else f"(?i){pattern}"
-    # First as typed, for the position of an error; the case-insensitive pattern can still be too large.
+    # First as typed, for the position of an error; the case-insensitive pattern may be too large even so.
     for tried in (pattern, used):
         try:
             pl.Series([], dtype=pl.String).str.contains(tried)

@@ -58,7 +58,7 @@ class Fuzzy:
 class Regex:
     """A regular expression in Rust's syntax; in one column, or in any visible text column where that is empty.
 
-    A slash in the pattern stands for itself (it is escaped in the text only).
+    A slash in the pattern is literal (it is escaped in the text only).
     """
 
     pattern: str
@@ -83,7 +83,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Rows that the term does not match, those with unknown values among them."""
+    """Rows that the term does not match, including rows with unknown values."""
 
     term: Node
 
@@ -106,12 +106,12 @@ Node = Everything | Contains | Fuzzy | Regex | Compare | Not | Both | Either
 
 
 class QueryError(ProftuiError):
-    """A query that cannot be understood.
+    """An invalid query.
 
     Args:
         message: One short line.
-        start: Where the fault starts in the query, in characters from 0.
-        end: Where it ends; never before ``start``.
+        start: The start of the invalid part, in characters from 0.
+        end: Its end, at least ``start``.
         hint: What to write instead, or empty.
     """
 
@@ -122,7 +122,7 @@ class QueryError(ProftuiError):
 
     @property
     def column(self) -> int:
-        """Where the fault starts, counted from 1."""
+        """The start of the invalid part, counted from 1."""
         return self.start + 1
 
 
@@ -211,7 +211,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What ``%`` is taken of in a column that is no percentage itself."""
+    """The total that ``%`` refers to in a column that is not a percentage."""
 
     total: int | float
     """The total in base units."""
@@ -232,10 +232,10 @@ def quantity(
 
     Args:
         text: As typed: ``1.5ms``, ``4 MiB``, ``10k``, ``5%``, ``1,024``.
-        kind: What it is compared with.
+        kind: The kind of the column.
         span: Its position in the query, for errors.
-        unit: Of a bare number; empty or ``auto``: the base unit.
-        share: What a percentage is taken of; None if there is nothing to take it of.
+        unit: The unit of a bare number; empty or ``auto``: the base unit.
+        share: The total that a percentage refers to; None if there is none.
         title: The title of the column, for errors.
 
     Raises:
@@ -358,7 +358,7 @@ def _limits(dtype: pl.DataType) -> tuple[int, int]:
 
 
 def _nearest(bound: Bound) -> float:
-    """Return the float nearest to a typed number, as when the column itself was read."""
+    """Return the float nearest to a typed number, as used when the column was read."""
     try:
         return float(bound)
     except OverflowError:

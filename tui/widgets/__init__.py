@@ -1,1 +1,1 @@
-"""Textual widgets that know nothing of any one screen."""
+"""Textual widgets that are independent of screens."""

@@ -1,11 +1,9 @@
-"""What widgets ask of the application that they run in: services, delayed calls, and the clipboard of the terminal.
+"""Services that widgets use: those of the application, delayed calls, and the clipboard of the terminal.
 
 The terminal is sent an OSC 52 sequence (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html, "Manipulate Selection
-Data"). It never answers: the user reads that the text was sent, not that it was copied.
-
-tmux passes the sequence on itself with ``set-clipboard on``, or lets it through wrapped in its own DCS with
-``allow-passthrough on``; both forms are sent, since only one of them has an effect. GNU screen lets a DCS through, in
-strings of at most 256 bytes.
+Data"). It never answers, so the message says that the text was sent, not that it was copied. tmux passes the sequence
+on itself with ``set-clipboard on``, or lets it through wrapped in its own DCS with ``allow-passthrough on``; both forms
+are sent, since only one of them has an effect. GNU screen lets a DCS through, in strings of at most 256 bytes.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ _SCREEN_CHUNK: Final = 240
 
 
 def clipboard_sequences(encoded: str, multiplexer: str) -> str:
-    r"""The escape sequences that put base64 text into the clipboard.
+    r"""Return the escape sequences that put base64 text into the clipboard.
 
     Args:
         encoded: The text in base64.
@@ -67,7 +65,7 @@ class Clipboard:
     Args:
         send: Writes to the terminal; None if there is none (then every text goes to a file).
         env: The environment.
-        directory: Where files are written; the system's temporary directory where it cannot be written to.
+        directory: The directory of files; the system's temporary directory if it is not writable.
     """
 
     def __init__(self, send: Callable[[str], None] | None, env: Mapping[str, str], directory: Path) -> None:
@@ -78,10 +76,10 @@ class Clipboard:
         self._hint = TMUX_HINT if self._multiplexer == "tmux" else ""
 
     def copy(self, text: str) -> str:
-        """Send a text to the terminal's clipboard, or write it to a file where that cannot be.
+        """Send a text to the terminal's clipboard, or write it to a file if that is impossible.
 
         Returns:
-            What happened, in words, for the user.
+            A message about the result for the user.
         """
         encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
         characters = f"{len(text):,} character{'' if len(text) == 1 else 's'}"
@@ -161,10 +159,10 @@ _CLIPBOARDS: WeakKeyDictionary[App[Any], Clipboard] = WeakKeyDictionary()
 
 
 def copy_text(app: App[Any], text: str) -> str:
-    """Copy a text to the clipboard of the terminal that the app runs in.
+    """Copy a text to the clipboard of the app's terminal.
 
     Returns:
-        What happened, in words, for the user.
+        A message about the result for the user.
     """
     clipboard = _CLIPBOARDS.get(app)
     if clipboard is None:
@@ -177,7 +175,7 @@ def copy_text(app: App[Any], text: str) -> str:
 def call_after(pump: MessagePump, seconds: float, do: Callable[[], object]) -> asyncio.TimerHandle:
     """Call a function of a widget, a screen or the app after a delay; ``cancel`` of the result prevents it.
 
-    Textual's own timer is for what may as well not come about: where the process stands still for as long as the timer
-    is to run, just as it is begun, it takes the moment for missed and never does anything.
+    Textual's own timer is not reliable: if the process is suspended for the timer's duration right after its start, the
+    timer skips its only tick.
     """
     return asyncio.get_running_loop().call_later(seconds, pump.call_next, do)

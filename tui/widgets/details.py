@@ -1,4 +1,4 @@
-"""The details pane: everything about the row under the cursor; more about a kernel, an op or a launch."""
+"""The details pane: all facts about the row under the cursor, a kernel, an op or a launch."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ MIN_VALUE_CELLS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Lines of text, each with the cells that its continuation is indented by where it has to be wrapped."""
+    """Lines of text, each with the indentation of its continuation lines in cells."""
 
     lines: tuple[tuple[int, Content], ...]
 
@@ -72,7 +72,7 @@ class Details:
         return wrapped
 
     def arranged(self, width: int) -> list[Content]:
-        """Return the same, where many short lines in a row stand in columns.
+        """Return the details with many consecutive short lines arranged in columns.
 
         >>> lines = [(f"{n}", "a value", "") for n in range(8)]
         >>> [line.plain for line in sections([("", lines)]).arranged(34)][:2]
@@ -145,8 +145,8 @@ def below_note(text: str, origin: str, details: Details) -> Details:
     """Return details below the user's note.
 
     Args:
-        text: What they wrote, of one line or more.
-        origin: When they did.
+        text: The text of the note, of one line or more.
+        origin: When it was written.
         details: The details.
     """
     first, *rest = text.splitlines() or [""]
@@ -168,7 +168,7 @@ class DetailText(Widget):
         """Their lines in so many cells."""
 
     def show(self, details: Details) -> None:
-        """Show other details; where they take as many lines, nothing else is laid out again."""
+        """Show other details; if the number of lines is the same, nothing else is laid out again."""
         if details == self._details:
             return
         width, before = self._wrapped
@@ -182,7 +182,7 @@ class DetailText(Widget):
         return self._wrapped[1]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many lines as it takes."""
+        """Return the number of lines."""
         return len(self._lines(width))
 
     def render(self) -> Content:
@@ -207,9 +207,7 @@ def row_details(
 ) -> Details:
     """Return every value of a row, uncut: first the columns that the table shows, then the others.
 
-    At last the columns in which it has no value.
-
-    What is no column for people, as the number of the row around a row, is left out.
+    The columns without a value come last. Internal columns, such as the number of a parent row, are left out.
 
     Args:
         spec: The table.
@@ -246,7 +244,7 @@ MIN_BODY_LINES, MAX_BODY_SHARE = 6, 2 / 3
 
 
 class DetailPane(VerticalScroll):
-    """Beside the table on a wide screen, below it on a normal one, instead of it on a narrow one."""
+    """The pane: to the right of the table on a wide screen, below it on a normal one, in its place on a narrow one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         ("j", "scroll_down", ""),
@@ -272,9 +270,9 @@ class DetailPane(VerticalScroll):
         yield DetailText(id="detail-text")
 
     def on_resize(self) -> None:
-        """Take the focus if the pane covers the focused widget, and return it when it no longer does."""
+        """Move the focus to the pane while it covers the focused widget."""
         if self.is_open:
-            # A hidden widget loses the focus after this.
+            # A hidden widget loses the focus only later.
             self.call_after_refresh(self._pass_focus)
             self.call_after_refresh(self.take_spare_lines)
 
@@ -312,7 +310,7 @@ class DetailPane(VerticalScroll):
         self.take_spare_lines()
 
     def take_spare_lines(self) -> None:
-        """Below a single table, take the lines that its rows leave empty."""
+        """Use the lines that the rows of a single table above leave empty."""
         body, tables = self.screen.query_one("#body"), self.screen.query(FrameTable)
         is_below = self.screen.has_class("-normal") or self.screen.has_class("-wide", "-tall", "-below")
         if not (self.is_open and is_below and len(tables) == 1):
@@ -337,13 +335,13 @@ MAX_SHAPE_CHARACTERS: Final = 80
 
 
 def with_blocks(first: Details, blocks: Sequence[tuple[str, Sequence[Line]]]) -> Details:
-    """Details with further blocks below them."""
+    """Return details with further blocks below them."""
     more = sections(blocks)
     return Details((*first.lines, (0, Content("")), *more.lines)) if more.lines else first
 
 
 def slow_lines(known: DurationSpread | None) -> list[Line]:
-    """Return where the slow launches are; empty if there are none."""
+    """Return the iterations and streams with slow launches; empty if there are none."""
     if known is None or not known.slow:
         return []
     lines: list[Line] = [
@@ -387,7 +385,7 @@ def variant_lines(table: pl.DataFrame) -> list[Line]:
 
 
 def gain_lines(gains: Sequence[Saving]) -> list[Line]:
-    """Return what each GPU would gain, and the assumptions; empty if no start times are known."""
+    """Return the time that each GPU would save, and the assumptions; empty if no start times are known."""
     lines: list[Line] = []
     for gain in gains[:PARTS_SHOWN]:
         where = f" on GPU {gain.device if gain.device is not None else '?'}" if len(gains) > 1 else ""
@@ -403,7 +401,7 @@ def gain_lines(gains: Sequence[Saving]) -> list[Line]:
 
 
 def _each(gain: Saving, gained_ns: int, each_ns: float | None) -> str:
-    """Return the gain for each iteration, otherwise as a share of the time that the GPU was busy."""
+    """Return the saving per iteration, otherwise as a share of the busy time of the GPU."""
     if each_ns is not None and gain.iterations is not None and gain.iterations > 1:
         return f"{duration(round(each_ns))} in each of {count(gain.iterations)} iterations"
     return f"{percent(100 * gained_ns / gain.busy_ns)} of the busy time" if gain.busy_ns else ""
@@ -419,7 +417,7 @@ def next_lines(known: ProfilingCommand | None) -> list[Line]:
 
 
 def advice_lines(advice: Sequence[OccupancyAdvice], waves: float | None = None) -> list[Line]:
-    """Return what would raise the occupancy of a launch; empty if all of its blocks are on the GPU at once."""
+    """Return changes that would raise the occupancy of a launch; empty if all of its blocks run at once."""
     if advice and waves is not None and waves <= 1:
         return [("", "only a larger grid helps: all blocks of this one fit on the GPU at once", "")]
     lines: list[Line] = []
@@ -455,8 +453,8 @@ def op_details(spec: TableSpec, row: Mapping[str, Any], calls: OpCalls, *, kerne
 
     Args:
         spec: The table of ops.
-        row: Its row there.
-        calls: What its calls were like.
+        row: The row of the op.
+        calls: The arguments and context of its calls.
         kernels_ns: GPU time of the launches in it, each counted once.
     """
     costs = [
@@ -493,7 +491,7 @@ def _after(lines: Sequence[Line], column: str) -> int:
 
 
 def _cut(text: str) -> str:
-    """Cut a long text, with the number of characters that are left out."""
+    """Return a long text cut, with the number of omitted characters."""
     left = len(text) - MAX_VALUE_CHARACTERS
     return text if left <= 0 else f"{text[:MAX_VALUE_CHARACTERS]}… and {count(left)} characters more"
 

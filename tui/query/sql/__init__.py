@@ -1,1 +1,1 @@
-"""SQL over the frames of a profile and what is computed from them: read only, by Polars."""
+"""SQL over the frames of a profile and the tables computed from them: read-only, run by Polars."""

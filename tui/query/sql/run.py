@@ -1,4 +1,4 @@
-"""Running SQL over the frames of a profile: tables, made when a query names them, and the table of its result."""
+"""Running SQL over the frames of a profile: tables, computed when a query names them, and the table of its result."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _FAULTS: Final = (PolarsError, PanicException)
 
 
 class SqlTables:
-    """The tables of a profile, each made when it is first asked for.
+    """The tables of a profile, each computed on first use.
 
     Args:
-        recorded: The frames that are there, by name.
-        computed: The names of what must be computed.
+        recorded: The recorded frames, by name.
+        computed: The names of the computed tables.
         make: Computes the frame of such a name.
-        changing: What can be another frame each time that it is asked for, by name.
-        outline: Gives the columns of a table without computing it; None: they are unknown before.
+        changing: Functions for frames that can change between queries, by name.
+        outline: Returns the columns of a table without computing it; None: they are unknown before.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ def query(text: str, tables: SqlTables) -> pl.LazyFrame:
     Texts compare as strings. ``SHOW TABLES`` gives `SqlTables.overview`.
 
     Args:
-        text: One ``SELECT``; ``WITH``, ``FROM``, ``VALUES`` and ``EXPLAIN`` may begin it as well.
-        tables: What it can name.
+        text: One ``SELECT``, which may begin with ``WITH``, ``FROM``, ``VALUES`` or ``EXPLAIN``.
+        tables: The tables that it can name.
 
     Raises:
-        ProftuiError: It is no such statement, or names what is not there.
+        ProftuiError: It is not such a statement, or names an unknown table or column.
     """
     words = [token.text for token in tokens(text)]
     while words and words[-1] == ";":
@@ -144,7 +144,7 @@ def run(text: str, tables: SqlTables) -> pl.DataFrame:
     """Return the result of an SQL text.
 
     Raises:
-        ProftuiError: It is no such statement, names what is not there, or finds more than can be held.
+        ProftuiError: It is not such a statement, names an unknown table or column, or its result is too large.
     """
     found = query(text, tables)
     try:
@@ -262,9 +262,15 @@ def sql_tables(profile: Profile, notes: Callable[[], pl.DataFrame], *, gpu: str 
     """Return every frame as a table for SQL, computed when it is named.
 
     Args:
+<<<<<<< HEAD
         profile: What was read.
         notes: Gives the notes on its rows as they are now: `tui.analysis.notes_table.notes_frame`.
         gpu: The name of the GPU, as the user gives it.
+=======
+        profile: The profile.
+        notes: Returns the current notes on its rows: `tui.analysis.notes_table.notes_frame`.
+        gpu: The user's name of the GPU.
+>>>>>>> 67b61099 (docstrings: query, output and command line in plain words)
     """
     recorded = {name: profile[name] for name in MODEL_FRAMES}
     return SqlTables(recorded, COMPUTED, lambda name: frame(profile, name, gpu=gpu), {"notes": notes}, _frame_columns)

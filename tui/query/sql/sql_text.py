@@ -1,4 +1,4 @@
-"""The text of a query as tokens: completion while it is typed, and names for columns that it does not name."""
+"""The text of a query as tokens: completion while it is typed, and names for its unnamed columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TokenKind(StrEnum):
-    """What a piece of SQL is."""
+    """The kind of a token."""
 
     WORD = "word"
     QUOTED = "quoted"
@@ -25,7 +25,7 @@ class TokenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of an SQL text."""
+    """A token of an SQL text."""
 
     kind: TokenKind
     text: str
@@ -181,7 +181,7 @@ def completions(text: str, tables: SqlTables) -> Iterator[str]:
 
     Args:
         text: The SQL up to the cursor.
-        tables: What it can name.
+        tables: The tables that it can name.
     """
     word = _WORD.search(text)
     typed = word[0] if word else ""
@@ -200,7 +200,7 @@ def completions(text: str, tables: SqlTables) -> Iterator[str]:
     keywords = _KEYWORDS if typed.isupper() else [one.lower() for one in _KEYWORDS]
     offered = tables.names if wants_table else (*columns, *keywords, *tables.names)
     if lower in map(str.lower, _KEYWORDS) and not wants_table:
-        return  # a word is complete: enter after `desc` is not to make it a description
+        return  # the word is complete: enter after `desc` must not complete it to `description`
     seen = set()
     for one in offered:
         if one.lower().startswith(lower) and one.lower() != lower and one not in seen:

@@ -1,10 +1,9 @@
 """Parsing of a query into a tree, the check of the tree, the SQL written from it, and errors in one line.
 
-Polars reads any file that a query names in a table function, such as ``read_csv('FILE')``, and has no option against
-it. So a query never reaches Polars as it was typed. It is parsed here; every node, table and function of the tree must
-be one of those listed below; and what Polars runs is written from the checked tree. In that text each table is a
-plain name, no comment is left, and every name, text and number is in its simplest form, so that nothing in it can be
-read in two ways.
+Polars reads any file that a query names in a table function, such as ``read_csv('FILE')``, and has no option to prevent
+that. So a query never reaches Polars as typed. It is parsed here, every node, table and function of the tree must be
+one of those listed below, and the SQL for Polars is written from the checked tree. In that SQL each table is a plain
+name, there are no comments, and every name, text and number is in its simplest form, so that it is unambiguous.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ def fault(error: BaseException, text: str, tables: SqlTables) -> ProftuiError:
     """Return an error in one line, with a hint.
 
     Args:
-        error: What Polars raised.
+        error: The exception of Polars.
         text: The query.
-        tables: What it can name.
+        tables: The tables that it can name.
     """
     message = " ".join(str(error).partition("Resolved plan until failure")[0].split())
     for pattern, tell in _FAULTS.items():
@@ -194,16 +193,16 @@ _SHOWN: Final = 40
 
 
 def _trim(generator: AnyGenerator, node: exp.Trim) -> str:
-    """``TRIM(BOTH 'a' FROM x)``."""
+    """Parse ``TRIM(BOTH 'a' FROM x)``."""
     side, letters = node.text("position").upper() or "BOTH", generator.sql(node, "expression")
     return f"TRIM({f'{side} {letters} FROM ' if letters else ''}{generator.sql(node, 'this')})"
 
 
 class Polars(Dialect):
-    """SQL as Polars takes it: functions stay as they are written, none is translated into another's words."""
+    """SQL in Polars' dialect: functions are not translated."""
 
     class Tokenizer(AnyTokenizer):
-        """What Polars' SQL has in addition to the standard."""
+        """The tokens of Polars' SQL in addition to the standard."""
 
         IDENTIFIERS: ClassVar = ['"', "`"]
         QUOTES: ClassVar = ["'"]
@@ -232,7 +231,7 @@ class Polars(Dialect):
         SINGLE_TOKENS: ClassVar = {**AnyTokenizer.SINGLE_TOKENS, "$": TokenType.HEREDOC_STRING}
 
     class Parser(AnyParser):
-        """No function but those with words of their own between their parentheses."""
+        """The parser, with special functions only for those that have keywords between their parentheses."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         FUNCTION_PARSERS: ClassVar = {
@@ -244,7 +243,7 @@ class Polars(Dialect):
         SUPPORTS_IMPLICIT_UNNEST = False
 
     class Generator(AnyGenerator):
-        """Polars' words for what the parser holds under a name of its own."""
+        """Polars' names for nodes that the parser names differently."""
 
         TRANSFORMS: ClassVar = {
             **AnyGenerator.TRANSFORMS,
@@ -275,9 +274,7 @@ class Polars(Dialect):
 class Statement:
     """A query that was checked.
 
-    Attributes:
-        sql: What Polars is to run.
-        tables: The names of the tables that it reads, as they are registered.
+    Attributes: sql: The SQL for Polars. tables: The registered names of the tables that it reads.
     """
 
     sql: str
@@ -285,14 +282,14 @@ class Statement:
 
 
 def check_statement(text: str, tables: Collection[str]) -> Statement:
-    """Parse and check a text, which may read nothing but tables.
+    """Parse and check a text, which may only read tables.
 
     Args:
         text: One query, with or without ``EXPLAIN`` before it.
-        tables: The names of the tables that there are.
+        tables: The names of the existing tables.
 
     Raises:
-        ProftuiError: It cannot be parsed, it is more than one, or it holds what no query here may hold.
+        ProftuiError: It cannot be parsed, is more than one query, or contains something that is not allowed.
     """
     if len(text) > _LONGEST:
         raise ProftuiError(f"the query has more than {_LONGEST:,} characters", EXAMPLE)

@@ -41,7 +41,7 @@ class BarList(Widget, can_focus=True):
 
     Args:
         rows: The lines.
-        empty: What stands there when there are none.
+        empty: The text if there are none.
         id: The widget's id.
     """
 
@@ -96,7 +96,7 @@ class BarList(Widget, can_focus=True):
         return bool(self._rows)
 
     def wait(self, sign: str) -> None:
-        """Show a sign until the lines are computed; the chart can keep the focus meanwhile."""
+        """Show a placeholder until the lines are computed; the chart can keep the focus meanwhile."""
         self.show([], empty=sign)
         self.is_waiting = True
 
@@ -188,7 +188,7 @@ class BarList(Widget, can_focus=True):
 
 
 def _is_bar(text: str) -> bool:
-    """Whether a piece of a line is a bar; the looks of parts are shorter."""
+    """Return whether a segment of a line is a bar; color samples are shorter."""
     return len(text) >= MIN_BAR_CELLS and set(text) <= _BLOCKS
 
 
@@ -216,8 +216,8 @@ class TextList(BarList):
         """Show other texts.
 
         Args:
-            rows: The key of each, and what it is in short.
-            texts: How each is written.
+            rows: The key and the short text of each.
+            texts: The full text of each.
         """
         self._texts = texts
         self.show(rows)

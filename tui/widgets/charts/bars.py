@@ -1,4 +1,4 @@
-"""Bars with labels and figures, parts of a whole as one bar, sparklines, and how each kind of work is drawn."""
+"""Bars with labels and figures, stacked bars, sparklines, and the color and pattern of each kind of work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KindLook:
-    """How a kind of work is drawn: in a color, and with a pattern for terminals with few colors."""
+    """The color of a kind of work, and its pattern for terminals with few colors."""
 
     fill: str
     """A pattern; `tui.widgets.output_filters` replaces it by a solid block or ASCII where needed."""
@@ -55,7 +55,7 @@ _BY_SIZE: Final = tuple(KindLook(fill, f"$group-{place}") for place, fill in enu
 
 
 def look_of(part: int | str) -> KindLook:
-    """How a part looks: one of `LOOKS` by its name, of any other whole by its place in it.
+    """Return the style of a part: one of `LOOKS` by name, for other parts by position.
 
     >>> look_of("cpu").fill, look_of(0).fill, look_of(8).fill
     ('▚', '█', '█')
@@ -117,7 +117,7 @@ class BarColumns:
 
 
 def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
-    """Share out the cells of a line, so that the bars of all lines begin in the same column.
+    """Return the widths of columns in which the bars of all lines begin in the same column.
 
     Args:
         rows: All lines of the chart.
@@ -130,7 +130,7 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
     room = width - swatch - value - 1 - (share + 1 if share else 0)
     if all(row.share is None for row in rows):
         return BarColumns(min(label, max(0, room)) if value or share else max(0, room), 0, value, share)
-    # The label comes first; a bar that would be too short to read is left out.
+    # The label has priority; a bar that would be too short to read is left out.
     least = MIN_BAR_CELLS if label < room - MIN_BAR_CELLS else MIN_BAR_BESIDE_CUT_LABEL
     label = min(label, max(MIN_LABEL_CELLS, room - least - 1))
     cells = min(MAX_BAR_CELLS, room - label - 1)
@@ -140,7 +140,7 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
 
 
 def bar_lines(rows: Sequence[BarRow], columns: BarColumns, *, bar_style: str = "$bar") -> list[Content]:
-    """A line for each row: label, bar, value, share; labels that lack the room are cut to where they differ.
+    """Return a line for each row: label, bar, value, share; labels that are too long are cut but stay distinct.
 
     >>> print(bar_lines([BarRow("a", "conv", 0.5, "1.2 ms", 50.0)], BarColumns(6, 8, 6, 7))[0])
     conv   ████     1.2 ms   50.0%
@@ -199,7 +199,7 @@ def _bar_color(row: BarRow) -> str:
 
 
 def shared_cells(values: Sequence[float], width: int) -> list[int]:
-    """Cells for the parts of a whole: they add up to ``width``, and a part above zero has one at least.
+    """Return the cells of the parts of a whole: they add up to ``width``, and a part above zero has at least one.
 
     >>> shared_cells([90, 9, 1, 0], 10), shared_cells([0, 0], 10)
     ([8, 1, 1, 0], [0, 0])
@@ -221,12 +221,12 @@ def shared_cells(values: Sequence[float], width: int) -> list[int]:
 
 
 def stacked_bar(values: Sequence[float], width: int, *, parts: Sequence[int | str] | None = None) -> Content:
-    """Parts of a whole on one line; the legend tells them apart by fill and color.
+    """Return parts of a whole as one line, distinguished by fill and color.
 
     Args:
-        values: Of the parts.
+        values: The values of the parts.
         width: Cells of the line.
-        parts: What each is, as `tui.widgets.charts.bars.look_of` takes it; None: told apart by their places.
+        parts: The kind of each part, as for `look_of`; None: parts are distinguished by position.
 
     >>> stacked_bar([3, 1], 8).plain, stacked_bar([3, 1], 8, parts=["other", "cpu"]).plain
     ('██████▓▓', '▓▓▓▓▓▓▚▚')
@@ -256,8 +256,8 @@ class StackedBar(Widget):
         """Show other parts.
 
         Args:
-            values: Of the parts.
-            parts: What each is, as `tui.widgets.charts.bars.look_of` takes it.
+            values: The values of the parts.
+            parts: The kind of each part, as for `look_of`.
         """
         self._values, self._parts = tuple(values), tuple(parts)
         self.refresh()
@@ -271,9 +271,9 @@ LEVELS: Final = "▁▂▃▄▅▆▇█"
 
 
 def sparkline(values: Sequence[float | None], width: int) -> str:
-    """Numbers as columns of one line, from zero to the largest; an unknown one is a blank.
+    """Return numbers as columns of one line, from zero to the largest; an unknown one is a blank.
 
-    Where there are more numbers than cells, a cell shows the largest of its numbers: a peak is never lost.
+    If there are more numbers than cells, a cell shows the largest of its numbers, so no peak is lost.
 
     >>> sparkline([0, 1, 2, 4], 4), sparkline([1, None, 8], 3), sparkline([1, 9, 1, 1], 2)
     ('▁▃▅█', '▂ █', '█▁')
@@ -298,7 +298,7 @@ def _level(value: float, top: float, levels: int) -> int:
 
 
 def histogram(durations_ns: pl.Series, bins: int) -> list[int]:
-    """How many of the durations fall into each of ``bins`` equal steps of a logarithmic scale.
+    """Return the number of durations in each of ``bins`` equal steps of a logarithmic scale.
 
     The scale runs from the shortest to the longest; durations of 0 count as 1 ns.
     """
@@ -306,7 +306,7 @@ def histogram(durations_ns: pl.Series, bins: int) -> list[int]:
 
 
 def histogram_line(durations_ns: pl.Series, width: int) -> str:
-    """The distribution of durations with the shortest and the longest at its ends, on a logarithmic scale.
+    """Return the distribution of durations on a logarithmic scale, between the shortest and the longest.
 
     >>> import polars as pl
     >>> histogram_line(pl.Series([1000, 1000, 1000, 30_000, 1_000_000]), 30)
@@ -394,7 +394,7 @@ class BusyChart(Widget):
 
 
 def area_lines(shares: Sequence[float], lines: int) -> list[str]:
-    """Columns of a few lines each, the top line first.
+    """Return columns of a few lines each, the top line first.
 
     >>> area_lines([0, 0.5, 1], 2)
     ['  █', ' ██']

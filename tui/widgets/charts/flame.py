@@ -95,7 +95,7 @@ class FlameChart(Widget, can_focus=True):
         """The first level that is shown."""
 
     def show(self, rows: pl.DataFrame, empty: str = "") -> None:
-        """Show other nodes: as `tui.analysis.ops.flame.flame_by`, perhaps `with_growth`."""
+        """Show other nodes, rows of `tui.analysis.ops.flame.flame_by`, optionally `with_growth`."""
         before = self.current
         self._rows, self._empty = rows, empty
         self._around, self._starts = rows["parent"].to_numpy(), rows["offset_ns"].to_numpy()
@@ -111,7 +111,7 @@ class FlameChart(Widget, can_focus=True):
 
     @property
     def _tall(self) -> int:
-        """Return the height of each level; levels whose nodes are all too narrow to see take no lines."""
+        """Return the height of each level; levels whose nodes are all too narrow to draw take no lines."""
         start, length = self._span
         if not length:
             return 1

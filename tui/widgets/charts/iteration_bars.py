@@ -1,4 +1,4 @@
-"""The bars of the chart of iterations as characters with their meanings; colors and keys are elsewhere."""
+"""The bars of the chart of iterations as characters with the names of their parts, without colors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Cell = tuple[str, str]
 
 
 def shown_parts(columns: Iterable[Sequence[Cell]]) -> set[str]:
-    """What the legend has to name.
+    """Return the parts that the legend has to name.
 
     >>> sorted(shown_parts([[("█", "tensor"), ("▃", "tensor on cpu")]]))
     ['cpu', 'tensor']
@@ -58,7 +58,7 @@ def shown_parts(columns: Iterable[Sequence[Cell]]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class BarStyle:
-    """How bars are drawn."""
+    """The style of bars."""
 
     lines: int
     """The height of the chart."""
@@ -78,7 +78,7 @@ def round_scale_ns(bars: Sequence[Bar]) -> int:
 
 
 def bar_width(number: int, cells: int) -> int:
-    """Cells of each of so many bars, with the blank beside them if there is room.
+    """Return the cells of each bar, including a blank if there is room.
 
     >>> bar_width(5, 100), bar_width(40, 100), bar_width(90, 100)
     (12, 2, 1)
@@ -127,7 +127,7 @@ def _parts_ns(bar: Bar, drawn_ns: float) -> list[tuple[str, float]]:
 
 
 def _steps(parts: Sequence[tuple[str, float]], height: int) -> list[str]:
-    """The part of each step of a bar, from below: each part ends at the step nearest to its end.
+    """Return the part of each step of a bar, from the bottom: each part ends at the step nearest to its end.
 
     >>> _steps([("tensor", 3.4), ("cpu", 2.6)], 3)
     ['tensor', 'tensor', 'cpu']
@@ -140,7 +140,7 @@ def _steps(parts: Sequence[tuple[str, float]], height: int) -> list[str]:
 
 
 def _smooth_cells(steps: Sequence[str]) -> list[Cell]:
-    """Cells of which the last may be filled in part, and each other one may show two parts.
+    """Return cells of which the last may be partially filled, and each other one may show two parts.
 
     >>> _smooth_cells(["tensor"] * 3 + ["cpu"] * 7)
     [('▃', 'tensor on cpu'), ('▂', 'cpu')]
@@ -160,7 +160,7 @@ def _smooth_cells(steps: Sequence[str]) -> list[Cell]:
 
 
 def _whole_cells(parts: Sequence[tuple[str, float]], number: int) -> list[Cell]:
-    """Cells of one part each; a part of a quarter of a cell or more has one, as far as they reach.
+    """Return cells of one part each; a part of a quarter of a cell or more has one, as far as there are cells.
 
     >>> _whole_cells([("tensor", 16), ("other", 37), ("memory", 3), ("cpu", 44)], 3)
     [('█', 'tensor'), ('▓', 'other'), ('▚', 'cpu')]

@@ -57,13 +57,13 @@ _SHORT = dict(
 
 
 def iterations_summary(profile: Profile, times: Mapping[str, Any] | None, chosen: Aggregation, *, session: int) -> str:
-    """All iterations of a session in a line: how many, how long, which are chosen, and which could be.
+    """Return all iterations of a session in a line: their number, duration, the chosen ones, and a proposal.
 
     Args:
-        profile: With all iterations.
+        profile: The profile with all iterations.
         times: The row of `iteration_times` of the session; None: no time is known.
-        chosen: What the other views show.
-        session: Which session.
+        chosen: The iterations that the other views show.
+        session: The session.
     """
     if times is None:
         return "no iteration times recorded"
@@ -89,11 +89,11 @@ def iterations_summary(profile: Profile, times: Mapping[str, Any] | None, chosen
 
 
 def chart_words(rows: pl.DataFrame, window: tuple[int, int], marked: tuple[int, int] | None) -> str:
-    """Which iterations are marked, and which are in the chart where not all of them are; empty if there is neither.
+    """Return the marked iterations, and those in the chart if not all are; empty if there is neither.
 
     Args:
-        rows: What the chart draws.
-        window: The first row that is shown, and how many are.
+        rows: The rows of the chart.
+        window: The first shown row, and the number of shown rows.
         marked: First and last row of the span; None: there is none.
     """
     numbers = rows["iteration"] if rows.height else None
@@ -110,12 +110,12 @@ def chart_words(rows: pl.DataFrame, window: tuple[int, int], marked: tuple[int, 
 
 
 def no_zoom(rows: int, step: int, least: int) -> str:
-    """Why the chart stays as it is when it is zoomed in (1) or out (-1).
+    """Return why the chart cannot be zoomed in (1) or out (-1).
 
     Args:
-        rows: How many rows there are to draw.
+        rows: The number of rows.
         step: 1 or -1.
-        least: So many rows the chart shows at least.
+        least: The minimum number of shown rows.
 
     >>> no_zoom(1, 1, 4), no_zoom(3, 1, 4)
     ('the chart has one bar alone: there is nothing to zoom into', 'the chart shows no fewer than 3 iterations')
@@ -133,10 +133,10 @@ def _from_to(numbers: pl.Series, between: str) -> str:
 
 
 def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None) -> str:
-    """A bar in a line: which iteration, how long, against the median, and what for.
+    """Return a bar as a line: the iteration, its duration, its ratio to the median, and its uses.
 
     Args:
-        rows: What the chart draws.
+        rows: The rows of the chart.
         bar: The bar.
         times: The row of `iteration_times` of the session.
     """
@@ -153,7 +153,7 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None) -> st
     if number is not None and times is not None and times["iterations"] > 2 and times["median_ns"]:
         parts[0] += f", {row['duration_ns'] / times['median_ns']:.2f} x median"
     if (row["gpu_ns"] or 0) > row["duration_ns"]:
-        # Where nothing waits for the GPU, the time of what was launched is none of the iteration's own.
+        # If the CPU runs ahead, the time of the launched work is not part of the iteration's own time.
         parts.append(f"launched {brief_duration(row['gpu_ns'])} of GPU work")
     numbers = rows["iteration"].slice(bar.first, bar.last - bar.first + 1).drop_nulls()
     if bar.last > bar.first and len(numbers):
@@ -161,7 +161,7 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None) -> st
         parts.append(f"longest of {numbers[0]} to {numbers[-1]}, mean {mean}")
     if row["duration_ns"] and row[USES[-1]] is not None:
         shares = [(words, 100 * (row[use] or 0) / row["duration_ns"]) for use, words in _SHORT.items()]
-        # Where there is little room, the last parts are left out.
+        # If there is little room, the last parts are left out.
         shares.sort(key=lambda share: -share[1])
         parts += [f"{words} {_about(share)}" for words, share in shares if share]
     kernels = row["kernels_launched"]
@@ -170,7 +170,7 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None) -> st
 
 
 def _about(share: float) -> str:
-    """A share of 0 to 100 without decimals; what is there is never 0%, and what is not all never 100%."""
+    """Format a share of 0 to 100 without decimals; only exactly 0 and 100 are written as 0% and 100%."""
     whole = min(99, max(1, round(share))) if 0 < share < 100 else round(share)
     return f"{'<' if share < 1 else '>' if 99 < share < 100 else ''}{whole}%"
 
@@ -184,7 +184,7 @@ MAX_CACHED_WINDOWS: Final = 12
 
 
 class IterationChart(Widget, can_focus=True):
-    """Bars from left to right in order of time; the cursor stands on a row of the frame that it shows."""
+    """Bars from left to right in order of time; the cursor selects a row of the frame."""
 
     BINDINGS: ClassVar = bindings_for(Scope.CHART)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -524,8 +524,8 @@ class TimesChart(Widget):
         """Show other iterations, or none.
 
         Args:
-            rows: As `tui.analysis.iterations.times.BarRows` takes them, in order.
-            is_all: What they were used for is not still being computed.
+            rows: Rows for `tui.analysis.iterations.times.BarRows`, in order.
+            is_all: Whether the uses of their time are complete.
         """
         self._rows, self._is_all = rows, is_all
         self.display = rows is not None and rows.height > 1
