@@ -385,9 +385,9 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     """Return a frame to export or to query.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         name: One of `EXPORTED`.
-        gpu: The name of the GPU, as the user gives it.
+        gpu: The user's name of the GPU.
     """
     return profile[name] if name in MODEL_FRAMES else table(name).exported_rows(profile, gpu=gpu)
 

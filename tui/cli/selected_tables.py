@@ -62,7 +62,7 @@ def table_report(profile: Profile, options: argparse.Namespace, style: Style, no
     """Return one table of a view.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         options: The arguments of `report`.
         style: How text is written.
         notes: The user's notes, where these are the view.
@@ -212,13 +212,8 @@ def table_document(
 
     Args:
         name: The schema.
-<<<<<<< HEAD
-        profile: What was read.
-        options: The bounds among them.
-=======
         profile: The profile.
         options: The options, including the bounds.
->>>>>>> 67b61099 (docstrings: query, output and command line in plain words)
         selected: The table.
         view: The name of the view or frame.
         fields: Additional fields of the JSON document.

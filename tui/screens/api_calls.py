@@ -107,7 +107,7 @@ def no_work(profile: Profile, *, is_linked: bool = False) -> str:
     """Return why a call has no GPU work.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         is_linked: The call is known to have a correlation id, by which its work would be found.
     """
     calls = profile["api_calls"]["correlation"]

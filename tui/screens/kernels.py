@@ -346,7 +346,7 @@ def why_spread_unknown(profile: Profile, need: Need) -> list[tuple[str, list[Lin
     """Return why the distribution of durations is unknown, and what records it.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         need: What records single launches or calls.
     """
     line = ("p50, p90, p99, Std", "unknown: only totals are recorded", how_to_record(profile, need))

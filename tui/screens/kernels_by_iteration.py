@@ -67,7 +67,7 @@ def open_iteration(tables: LinkedTables, session: int, iteration: int | None) ->
     Args:
         tables: The first of them is of iterations.
         session: Number of its session.
-        iteration: Its number; None: what was launched in none.
+        iteration: The number of the iteration; None: work launched outside of iterations.
     """
     pane = tables.pane(0)
     pane.state = replace(pane.state, filter="", cursor_key=(session, iteration))

@@ -52,7 +52,7 @@ def view_table(
     """Return a table of a view, below the chosen rows.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         report: One of `tui.tables.ALL_REPORTS`.
         name: The table; None: the first one, or that below the chosen rows.
         keys: The keys of the chosen rows of the tables above it, the first table's first.
@@ -99,7 +99,7 @@ def table_names(profile: Profile, report: str) -> list[list[str]]:
     """Return the names of the tables of a view: each list is a table and those below it.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         report: One of `tui.tables.ALL_REPORTS`.
     """
     return [[level.name for level in chain] for chain in _chains(profile, report, None)]

@@ -262,15 +262,9 @@ def sql_tables(profile: Profile, notes: Callable[[], pl.DataFrame], *, gpu: str 
     """Return every frame as a table for SQL, computed when it is named.
 
     Args:
-<<<<<<< HEAD
-        profile: What was read.
-        notes: Gives the notes on its rows as they are now: `tui.analysis.notes_table.notes_frame`.
-        gpu: The name of the GPU, as the user gives it.
-=======
         profile: The profile.
         notes: Returns the current notes on its rows: `tui.analysis.notes_table.notes_frame`.
         gpu: The user's name of the GPU.
->>>>>>> 67b61099 (docstrings: query, output and command line in plain words)
     """
     recorded = {name: profile[name] for name in MODEL_FRAMES}
     return SqlTables(recorded, COMPUTED, lambda name: frame(profile, name, gpu=gpu), {"notes": notes}, _frame_columns)
