@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tui.analysis.expert.rule import Limits, Verdict
+    from tui.analysis.expert.rule import Limits, Need, Verdict
     from tui.analysis.gpu_time.idle_gaps import IdleGaps
     from tui.analysis.gpu_time.interval_sets import IntervalSet
     from tui.analysis.gpu_time.timelines import Timeline
@@ -178,6 +178,7 @@ class Case:
         self.judging: dict[str, Future[Verdict]] = {}
         """Those that another thread may still be at."""
         self._names: dict[str, pl.Series] = {}
+        self._lacks: dict[Need, str] = {}
 
     # --- thresholds and other rules -----------------------------------------------------------------------------------
 
@@ -207,6 +208,12 @@ class Case:
 
     def _verdict(self, rule: str) -> Verdict | None:
         return self.judging[rule].result() if rule in self.judging else self.verdicts.get(rule)
+
+    def lacks(self, need: Need) -> str:
+        """Return why it does not meet a need; empty if it does. Rules share needs, so each is checked once."""
+        if need not in self._lacks:
+            self._lacks[need] = need(self)
+        return self._lacks[need]
 
     # --- the session -------------------------------------------------------------------------------------------------
 
@@ -326,7 +333,12 @@ class Case:
 
     def time_of(self, *kinds: str) -> int:
         """Return the summed durations of some kinds of work."""
-        return int(self.work.filter(pl.col("kind").is_in(kinds))["total_ns"].sum())
+        return sum(self._ns_by_kind.get(kind, 0) for kind in kinds)
+
+    @cached_property
+    def _ns_by_kind(self) -> Mapping[str, int]:
+        """Summed durations of each kind of work."""
+        return dict(self.work.group_by("kind").agg(pl.col("total_ns").sum()).iter_rows())
 
     def total_and_share(self, rows: pl.DataFrame) -> tuple[int, float]:
         """Return the summed durations of some work by name, and their share of the GPU time in percent."""

@@ -260,7 +260,7 @@ class Rule:
         if case.limits.is_off(self.id):
             return CannotTell(f"switched off in {case.limits.source}")
         for need in self.needs:
-            reason = need(case)
+            reason = case.lacks(need)
             if reason:
                 return CannotTell(reason)
         return self.formula(case)
