@@ -14,6 +14,9 @@ _ANONYMOUS: Final = "(anonymous namespace)"
 _UNNAMED: Final = "<unnamed>::"
 """The spelling of NVIDIA's demangler."""
 _OPERATOR: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)(?=[ (<]|$)")
+_SIGN: Final = re.compile(r"[<({[]|operator")
+_SIGN_IN_GROUP: Final = re.compile(r"[<>(){}[\]]|operator")
+"""What the loops below look at; they skip all other characters."""
 _IDENTIFIER: Final = re.compile(r"([0-9]{1,6})(?![0-9])")
 """The length prefix of an identifier in a mangled name."""
 _AFTER_PARAMETERS: Final = re.compile(r" (?:const|volatile|noexcept)\b|&&?(?=$|::)")
@@ -82,7 +85,9 @@ def _bare(name: str) -> str:
     """Return the name without template arguments and parameter lists."""
     parts: list[str] = []
     at = 0
-    while at < len(name):
+    while sign := _SIGN.search(name, at):
+        parts.append(name[at : sign.start()])
+        at = sign.start()
         if name.startswith(_ANONYMOUS, at):
             parts.append(_ANONYMOUS.replace(" ", "\0"))
             at += len(_ANONYMOUS)
@@ -104,7 +109,7 @@ def _bare(name: str) -> str:
         else:
             parts.append(name[at])
             at += 1
-    return "".join(parts)
+    return "".join([*parts, name[at:]])
 
 
 def _end_of_group(name: str, start: int) -> int:
@@ -113,9 +118,9 @@ def _end_of_group(name: str, start: int) -> int:
     # Counted, because a search at every bracket would be quadratic for hostile names.
     waited_for = Counter(open_brackets)
     at = start + 1
-    while at < len(name):
-        sign = name[at]
-        if sign == "o" and (operator := _OPERATOR.match(name, at)) and not _is_word(name[at - 1]):
+    while found := _SIGN_IN_GROUP.search(name, at):
+        at, sign = found.start(), found[0]
+        if sign == "operator" and (operator := _OPERATOR.match(name, at)) and not _is_word(name[at - 1]):
             at = operator.end()
             continue
         # The ``>`` of ``->``, or of a comparison in template arguments, closes nothing.

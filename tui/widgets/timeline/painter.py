@@ -127,9 +127,10 @@ class TimelinePainter:
             return self._iterations_line(view.shown, view.window)
         if y == height - 1 and height >= MIN_LINES_WITH_LEGEND:
             return self._legend_line(view.shown)
-        if y < view.head:
+        head = view.head
+        if y < head:
             return self._track_line(*divmod(y - HEAD_LINES, view.track_lines))
-        number = y - view.head
+        number = y - head
         if number < len(view.lines):
             return self._lane_line(view.shown, view.window, number)
         return Strip.blank(width, self._look_of(""))
