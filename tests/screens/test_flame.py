@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.screens.opening import app_of, opened, press
+from tests.idle import until
+from tests.profiles import SAMPLES
+from tests.screens.opening import app_of, opened, press, settled
 from tests.snapshots import screen_text
 from tui.model.errors import CommandError
 from tui.screens.copied_command import copied_command
 from tui.screens.flame import FlameScreen
 from tui.screens.view_tables import view_table
 from tui.widgets.charts.flame import FlameChart
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 async def test_a_story_in_the_flame() -> None:
@@ -70,6 +76,58 @@ async def test_a_grouping_is_named_by_the_beginning_of_its_name_or_title() -> No
         for text, name in (("Iteration and", "iteration"), ("t", "type")):
             view.choose_grouping(text)
             assert view.grouping.name == name
+
+
+async def test_what_cannot_be_done_in_the_flame_is_said() -> None:
+    async with opened("caffe_conv1.nvprof.log", view="flame", notifications=True) as pilot:
+        chart = pilot.app.screen.query_one(FlameChart)
+        for key, words in (
+            ("t", "A group has no row of its own: choose an op or a kernel."),
+            ("n", "Nothing is highlighted. / highlights a name."),
+            ("c", "No comparison yet. Press d."),
+        ):
+            await press(pilot, key)
+            assert [note.message for note in pilot.app._notifications] == [words]
+        await press(pilot, "slash", *"no such name", "enter")
+        assert " no such name: 0 places, 0 ns, 0.0% of GPU time" in screen_text(pilot.app)
+        await press(pilot, "escape", "j", "j", "enter")
+        assert chart.zoomed == chart.cursor
+        await press(pilot, "escape")
+        assert chart.zoomed == -1
+
+
+async def test_found_nodes_are_gone_through_both_ways_and_round() -> None:
+    async with opened("caffe_conv1.nvprof.log", view="flame") as pilot:
+        chart = pilot.app.screen.query_one(FlameChart)
+        await press(pilot, "slash", *"kernel", "enter")
+        found = sorted(chart.found)
+        assert len(found) > 2
+        await press(pilot, "n")
+        assert chart.cursor == found[0]
+        await press(pilot, "n")
+        assert chart.cursor == found[1]
+        await press(pilot, "N", "N")
+        assert chart.cursor == found[-1]
+        await press(pilot, "n")
+        assert chart.cursor == found[0]
+
+
+async def test_growth_against_a_comparison_is_said_with_its_sign(tmp_path: Path) -> None:
+    before = tmp_path / "before.log"
+    before.write_bytes((SAMPLES / "caffe_conv1.nvprof.log").read_bytes())
+    async with opened("caffe_conv1.nvprof.log", view="flame", size=(120, 30)) as pilot:
+        app = app_of(pilot)
+        app.run_line(f"compare {before}")
+        await until(pilot, lambda: app.comparison.sides is not None, "the comparison")
+        app.go("flame")
+        await settled(pilot)
+        await press(pilot, "c")
+        text = screen_text(pilot.app)
+        assert "caffe_conv1.nvprof.log against before.log" in text
+        assert "red grew, green shrank, amber is new." in text
+        assert "+0 ns against the baseline" in text
+        await press(pilot, "c")
+        assert "against" not in screen_text(pilot.app)
 
 
 async def test_without_colors_edges_tell_nodes_apart() -> None:

@@ -14,7 +14,7 @@ from tests.screens.opening import SAMPLES, app_of, press, settled
 from tests.snapshots import screen_text
 from tui.app import ProftuiApp
 from tui.options import OpenOptions
-from tui.screens.home import HomeScreen
+from tui.screens.home import HomeScreen, PathLine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -42,6 +42,11 @@ async def home(*paths: str, size: tuple[int, int] = (120, 30)) -> AsyncIterator[
         await until(pilot, lambda: isinstance(app.screen, HomeScreen) and app.screen.is_mounted, "the home screen")
         await settled(pilot)
         yield pilot
+
+
+def said(pilot: Pilot[None]) -> str:
+    """The message on the screen."""
+    return "\n".join(note.message for note in pilot.app._notifications)
 
 
 async def test_a_profile_is_found_looked_at_and_opened(folder: Path) -> None:
@@ -96,12 +101,41 @@ async def test_a_folder_of_different_runs_is_listed_and_opened_as_a_whole(folder
         assert opened.profile["sessions"].height == 2
 
 
+async def test_a_row_of_what_opens_says_how_to_record_it(folder: Path) -> None:
+    async with home() as pilot:
+        await press(pilot, "full_stop", *"/xplane", "enter", "enter")
+        text = screen_text(pilot.app)
+        assert "XSpace of XLA's profiler (xplane.pb)" in text
+        assert "Record it with:" in text
+        assert "Recognized by: Protocol Buffers" in text
+        await press(pilot, "escape", "comma", "i")
+        assert said(pilot) == "Open a profile first: enter opens the one under the cursor."
+        await press(pilot, "o", "enter")
+        assert isinstance(pilot.app.screen, HomeScreen)
+        assert not pilot.app.screen.query_one(PathLine).has_class("-open")
+
+
+async def test_a_folder_is_searched_again(folder: Path) -> None:
+    async with home() as pilot:
+        (folder / "gpt_summary.log").unlink()
+        assert "2 profiles" in screen_text(pilot.app)
+        await press(pilot, "r")
+        assert "1 profile\n" in screen_text(pilot.app)
+        assert "gpt_summary" not in screen_text(pilot.app)
+
+
 async def test_an_empty_folder_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with home(size=(80, 24)) as pilot:
         text = screen_text(pilot.app)
         assert "0 profiles" in text
         assert "No profile in" in text
+        await press(pilot, "a")
+        assert said(pilot) == "No profile here."
+        await press(pilot, "escape")
+        assert said(pilot) == "Nothing to undo. q quits."
+        await press(pilot, "colon")
+        assert said(pilot) == "Open a profile first."
         await press(pilot, "enter", "a", "d", "S", "r", "minus", "left_square_bracket", "M", "T", "escape")
         assert isinstance(pilot.app.screen, HomeScreen)
         await pilot.press("q")

@@ -143,6 +143,43 @@ async def test_history_and_last_view() -> None:
         assert view(pilot) == "api-calls"
 
 
+def message(pilot: Pilot[None]) -> tuple[str, str]:
+    """The latest message and its severity."""
+    *_, latest = pilot.app._notifications
+    return latest.message, latest.severity
+
+
+async def test_where_a_key_finds_nothing_to_do_a_message_says_so() -> None:
+    async with opened(CAFFE, notifications=True) as pilot:
+        for key, words in (
+            ("left_square_bracket", "This is the start of the history."),
+            ("right_square_bracket", "This is the end of the history."),
+            ("minus", "No earlier view."),
+            ("escape", "Nothing to undo. q quits."),
+            ("backspace", "This is the first view. q quits."),
+            ("S", "This input holds one session."),
+            ("apostrophe", "Nothing is kept for this file yet."),
+        ):
+            await press(pilot, key)
+            assert message(pilot) == (words, "information"), key
+        assert view(pilot) == "dashboard"
+        await press(pilot, "4")
+        app_of(pilot).run_line("log")
+        await settled(pilot)
+        assert view(pilot) == "log"
+        app_of(pilot).action_jump()
+        await settled(pilot)
+        assert message(pilot) == ("This screen has one panel.", "information")
+
+
+async def test_a_session_that_is_not_there_is_declined() -> None:
+    async with opened(RUNS, notifications=True) as pilot:
+        app_of(pilot).run_line("session 4")
+        await settled(pilot)
+        assert message(pilot) == ("No session 4. Sessions are 0 to 3.", "error")
+        assert app_of(pilot).profile_session.session is None
+
+
 async def test_a_view_is_returned_to_as_it_was_left() -> None:
     async with opened(CAFFE, view="ops-and-kernels") as pilot:
         await press(pilot, "j", "j", "m")

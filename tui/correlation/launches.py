@@ -236,10 +236,12 @@ def iteration_at(marks: pl.DataFrame, at_ns: pl.Series) -> pl.Series:
     )
     if steps.is_empty():
         return pl.repeat(None, len(at_ns), dtype=pl.Int32, eager=True).alias("iteration")
-    at = at_ns.fill_null(np.iinfo(np.int64).min).to_numpy()
-    here = np.searchsorted(steps["start_ns"].to_numpy(), at, side="right") - 1
-    inside = (here >= 0) & (at <= steps["end_ns"].to_numpy()[here])
-    row = pl.Series(np.where(inside, here, 0).astype(np.uint32))
-    if not inside.all():
-        row = row.set(pl.Series(~inside), None)
-    return steps["iteration"].cast(pl.Int32).gather(row).alias("iteration")
+    begins, ends, numbers = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy(), steps["iteration"].cast(pl.Int32)
+    found = [pl.Series([], dtype=pl.Int32)]
+    for first in range(0, len(at_ns), _ROWS_AT_ONCE):
+        at = at_ns.slice(first, _ROWS_AT_ONCE).fill_null(np.iinfo(np.int64).min).to_numpy()
+        here = np.searchsorted(begins, at, side="right") - 1
+        inside = (here >= 0) & (at <= ends[here])
+        row = pl.Series(np.where(inside, here, 0).astype(np.uint32))
+        found.append(numbers.gather(row.set(pl.Series(~inside), None)))
+    return pl.concat(found, rechunk=True).alias("iteration")

@@ -1,6 +1,6 @@
 r"""Reads the CSV files of Ascend's profilers: ``ASCEND_PROFILER_OUTPUT/`` of torch_npu, and those of msprof.
 
-Times are decimal microseconds since 1970, in quotes with a tab behind (``"1736413971558972.912\t"``): too many digits
+Times are decimal microseconds since 1970, in quotes, followed by a tab (``"1736413971558972.912\t"``): too many digits
 for a float, so they are parsed as two integers. Communication (HCCL) overlaps the kernels that it waits for; it becomes
 ranges, so that sums over kernels stay meaningful.
 """
@@ -326,7 +326,7 @@ def _together(frames: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
 ASCEND_CSV: Final = TextFormat(
     CSV_FORMAT,
     (
-        # With quotation marks around titles when a spreadsheet was in between.
+        # A spreadsheet may have put quotation marks around the titles.
         rb"Accelerator Core(?: Type)?\"?,\"?Start Time\(us\)"
         rb"|^(?:\"?Device_id\"?,)?(?:\"?Model .*,)?\"?Op Name\"?,.*Task Duration"
         rb"|OP Type\"?,\"?Core Type\"?,\"?Count\"?,|^(?:\"?Device_id\"?,)?\"?Level\"?,\"?API Name\"?,\"?Time\(us\)"
@@ -429,8 +429,8 @@ _OF_A_RUN: Final = frozenset((CSV_FORMAT.name, COMMUNICATION_FORMAT.name))
 def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
     """Merge Ascend's tables of a run, each in a file of its own, into one session.
 
-    The session has the file of the kernels for its source; rows of other files have no line. Where several files have
-    kernels they are those of several runs, and stay apart.
+    The session's source is the file of the kernels; rows of other files have no line. Several files with kernels are
+    of several runs and are not merged.
     """
     tables = [
         profile
@@ -454,7 +454,7 @@ def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
         if "line" in rows.columns:
             changed.append(pl.when(of == main).then("line").alias("line"))
         frames[name] = rows.with_columns(changed)
-    # communication.json has the collective operations of kernel_details.csv as well.
+    # communication.json repeats the collective operations of kernel_details.csv.
     again = pl.struct("name", "domain", "start_ns").is_duplicated() & pl.col("line").is_null()
     frames["ranges"] = frames["ranges"].filter(~again)
     frames["sessions"] = run["sessions"][main].with_columns(

@@ -1,8 +1,8 @@
 """Reads the databases of Ascend's profilers: ``ascend_pytorch_profiler*.db`` of torch_npu and ``msprof*.db``.
 
-Names are numbers of ``STRING_IDS``. A kernel is a row of ``COMPUTE_TASK_INFO``, its times are those of the ``TASK`` of
-the same ``globalTaskId``. ``connectionId`` leads from a task to the call that launched it (``CANN_API``) and, by way of
-``CONNECTION_IDS``, to the op of the framework (``PYTORCH_API``).
+Names are stored as ids of ``STRING_IDS``. A kernel is a row of ``COMPUTE_TASK_INFO``, its times are those of the
+``TASK`` of the same ``globalTaskId``. ``connectionId`` identifies the call that launched a task (``CANN_API``) and,
+through ``CONNECTION_IDS``, the framework's op (``PYTORCH_API``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The interfaces of a loader and of the cache, what a loader declares of its format, and the progress that it reports.
+"""The interfaces of loaders and of the cache, the declaration of a format, and progress reports.
 
 Its figures are not totals. A preview sums the new rows since the last one, only on request.
 """
@@ -34,7 +34,7 @@ _SUMS: Final = pl.Schema({"name": pl.String, "calls": pl.Int64, "total_ns": pl.F
 
 @dataclass(frozen=True, slots=True)
 class PreviewRow:
-    """GPU work of one name, as read until now."""
+    """GPU work of one name, as read so far."""
 
     name: str
     calls: int
@@ -43,7 +43,7 @@ class PreviewRow:
 
 @dataclass(frozen=True, slots=True)
 class LoadPreview:
-    """GPU work of one input, as read until now."""
+    """GPU work of one input, as read so far."""
 
     names: tuple[PreviewRow, ...]
     """The names with the most GPU time, at most `TOP`."""
@@ -74,7 +74,7 @@ def sum_by_name(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 class PreviewBuilder:
-    """Sums up the rows that a loader reads; used only in the loader's thread."""
+    """Sums the rows that a loader reads; only the loader's thread uses it."""
 
     def __init__(self) -> None:
         self.is_wanted = False
@@ -96,7 +96,7 @@ class PreviewBuilder:
         """Add GPU work.
 
         Args:
-            sums: From `summed`, with names as text.
+            sums: From `sum_by_name`, with names as text.
             clock: The clock of the start times; with several clocks there is no span.
         """
         if not self.is_wanted or sums.is_empty():

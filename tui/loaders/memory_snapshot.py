@@ -299,7 +299,7 @@ def blocks_frame(segments: Sequence[Mapping[str, Any]], stacks: Stacks, limit: i
     Args:
         segments: The segments of the snapshot.
         stacks: Formats the stacks.
-        limit: The most blocks; further ones are left out.
+        limit: The maximum number of blocks; the others are left out.
     """
     rows: list[tuple[int | None, ...]] = []
     states: list[str | None] = []
@@ -410,7 +410,7 @@ class MemorySnapshotLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """High for a pickle with a key of a snapshot; low for other pickles, which `load` describes."""
+        """Return a high confidence for a pickle with a key of a snapshot, a low one for other pickles."""
         if not head.startswith(_PROTOCOLS):
             return 0.0
         return 0.97 if any(key in head for key in _KEYS) else 0.3
@@ -419,7 +419,7 @@ class MemorySnapshotLoader:
         """Read the snapshot.
 
         Raises:
-            ProftuiError: It is no snapshot, or holds other than builtin values.
+            ProftuiError: It is no snapshot, or contains values that are not builtin.
         """
         source.report_to(report)
         data = b"".join(source.chunks())

@@ -1,8 +1,8 @@
 """Reads the output of Paleo: static summary of a network, full pass, and layer times.
 
-Paleo (github.com/TalwalkarLab/paleo) predicts how long each layer of a network takes and can run the layers through
-cuDNN or TensorFlow beside it. A run prints one table: the prediction (``ours``), a column for each executor, and the
-algorithms. One file often holds several runs one after another, each for one direction and one executor.
+Paleo (github.com/TalwalkarLab/paleo) predicts how long each layer of a network takes and can also run the layers with
+cuDNN or TensorFlow. A run prints one table: the prediction (``ours``), a column for each executor, and the algorithms.
+One file often holds several runs one after another, each for one direction and one executor.
 """
 
 from __future__ import annotations

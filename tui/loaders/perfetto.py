@@ -63,7 +63,7 @@ def _learn_specs(wire: WireReader, declared: Spans, specs: OldSpecs) -> None:
 
 
 def render_stages(packets: Packets, specs: OldSpecs) -> pl.DataFrame:
-    """Render stages: columns of `_STAGES`; ``specs`` gets what is declared."""
+    """Return render stages, columns of `_STAGES`; ``specs`` gets the declarations."""
     wire = packets.wire
     rows, begins, ends = packets.with_field(STAGE)
     fields = wire.messages(begins, ends, _STAGE)
@@ -107,7 +107,7 @@ def render_stages(packets: Packets, specs: OldSpecs) -> pl.DataFrame:
                 .when(pl.Series(fields.has(3)))
                 .then(pl.Series(fields.ints(3)))
             ).to_series(),
-            # A packet without these only declares.
+            # A packet without these has declarations only.
             "is_stage": fields.has(1) | fields.has(2),
             **shapes,
         }
@@ -124,7 +124,7 @@ def render_stages(packets: Packets, specs: OldSpecs) -> pl.DataFrame:
 
 
 def _first(parts: Spans, count: int) -> tuple[Integers, Integers]:
-    """Begin and end of one message of each owner; an empty one if there is none."""
+    """Return begin and end of one message of each owner; an empty span if there is none."""
     begins, ends = parts.last_by_owner(count)
     return np.maximum(begins, 0), np.maximum(ends, 0)
 
@@ -134,7 +134,7 @@ _GPU_UNITS: Final = {(37, 0): "%", (7, 0): "B", (7, 22): "B/s"}
 
 
 def gpu_samples(packets: Packets) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Declared GPU counters (device, id, metric, unit, description), and their samples (value)."""
+    """Return the declared GPU counters (device, id, metric, unit, description), and their samples (value)."""
     wire = packets.wire
     _, begins, ends = packets.with_field(COUNTERS)
     events = wire.messages(begins, ends, {1: FieldKind.SPAN, 2: FieldKind.SPAN, 3: FieldKind.INT})
@@ -166,7 +166,7 @@ def gpu_samples(packets: Packets) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def gpu_counters(declared: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
-    """GPU counters, summarized: device, metric, description, invocations, min, max, avg."""
+    """Return summaries of GPU counters: device, metric, description, invocations, min, max, avg."""
     value = pl.col("value")
     declared = declared.unique(["device", "id"], keep="last", maintain_order=True)
     return (
@@ -214,7 +214,7 @@ class PerfettoLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """High by the field numbers of the first packets."""
+        """Return a high confidence if the first packets have a trace's field numbers."""
         if not head.startswith(b"\x0a"):
             return 0.0
         wire = WireReader.from_bytes(head)
@@ -305,7 +305,7 @@ _AT_ONCE: Final = 1 << 19
 def _by_role(
     slices: pl.DataFrame, stages: pl.DataFrame, places: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """GPU work, API calls and ranges, their times since the first of them."""
+    """Return GPU work, API calls and ranges, with times since the first of them."""
     starts = [start for frame in (slices, stages) if isinstance(start := frame["start_ns"].min(), int)]
     origin = min(starts, default=0)
     work, calls, ranges = (PieceCollector(columns) for columns in (_WORK, _CALLS, _RANGES))
@@ -325,7 +325,7 @@ def _by_role(
 
 
 def _without_nulls(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows without the columns that have no value, which take memory."""
+    """Return the rows without empty columns, which take memory."""
     return rows.select(column for column in rows if column.null_count() < len(column))
 
 
@@ -408,7 +408,7 @@ def _copy_kind(name: str) -> str | None:
 
 
 def _stage_activities(stages: pl.DataFrame) -> pl.DataFrame:
-    """Render stages as activities."""
+    """Return render stages as activities."""
     kind = (
         pl.when(_matches(stages["name"], _COPY))
         .then(pl.lit("memcpy", NAME))
@@ -445,7 +445,7 @@ def _ranges(slices: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 
 def _counters(samples: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
-    """Counter tracks as metrics, one row each."""
+    """Return counter tracks as metrics, one row each."""
     value = pl.col("value")
     return (
         _measured(samples, named)
@@ -465,7 +465,7 @@ def _counters(samples: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
 
 
 def _measured(samples: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
-    """The values of samples in their unit; of some counters the samples are increments."""
+    """Return the values of samples in their unit; the samples of some counters are increments."""
     facts = named.filter(pl.col("multiplier").is_not_null() | pl.col("incremental")).select(
         "multiplier", "incremental", track="uuid"
     )

@@ -65,7 +65,7 @@ _MAX_RATIO: Final = 100
 _WINDOW: Final = 2 << 20
 """The approximate number of bytes per chunk."""
 _MAX_OPEN: Final = 1 << 18
-"""The most open slices; beyond it, the oldest count as never ended."""
+"""The maximum number of open slices; beyond it, the oldest count as never ended."""
 _PACKED_STEP: Final = 1 << 10
 """Compressed bytes that are decompressed at once."""
 
@@ -168,12 +168,12 @@ class Packets:
         return rows, begin[rows], end[rows]
 
     def named(self, number: int, state: Integers, iid: Integers, has: np.ndarray, part: int = 2) -> pl.Series:
-        """Interned texts by state and iid; null if unknown."""
+        """Return interned texts by state and iid; null if unknown."""
         known = self.names.get((number, part))
         if known is None or not len(state):
             return pl.repeat(None, len(state), dtype=NAME, eager=True)
         if (state == state[0]).all():
-            # Mostly, one state follows another: ids are looked up in an array.
+            # The rows of one state are usually consecutive, so ids are looked up in an array.
             own = known.filter(pl.col("state") == int(state[0]), pl.col("iid").is_between(0, _MOST_IIDS))
             rows = np.full(_MOST_IIDS + 2, own.height, np.uint32)
             rows[own["iid"].to_numpy()] = np.arange(own.height, dtype=np.uint32)
@@ -256,7 +256,7 @@ class PacketReader:
         flags = fields.ints(FLAGS)
         sequence = self._numbered(fields.ints(SEQUENCE))
         cleared = ((flags & _CLEARED) > 0) | (fields.ints(CLEARED) > 0)
-        # Packets lost before this one: names that follow refer to a state that is not known, until it is cleared.
+        # Packets before this one were lost: later names refer to an unknown state until it is cleared.
         is_lost = (fields.ints(DROPPED) > 0) & ~cleared
         marks = (
             pl.DataFrame({"sequence": sequence, "cleared": cleared, "lost": is_lost})
@@ -397,12 +397,12 @@ def _values(
 
 
 def _is_own_clock(clocks: Integers) -> np.ndarray:
-    """Whether clocks belong to one sequence; all others are shared."""
+    """Return which clocks belong to one sequence; all others are shared."""
     return (clocks >= _OWN_CLOCKS.start) & (clocks < _OWN_CLOCKS.stop)
 
 
 def _snapshots(wire: WireReader, fields: Messages) -> pl.DataFrame:
-    """Clock snapshots: row of the packet, shot (number of the snapshot), clock, at, boot (trace clock), incremental."""
+    """Return clock snapshots: row (of the packet), shot (its number), clock, at, boot (trace clock), incremental."""
     begin, end = fields.spans(CLOCKS).last_by_owner(fields.count)
     at = np.flatnonzero(begin >= 0)
     shots = wire.messages(begin[at], end[at], {1: FieldKind.SPAN, 2: FieldKind.INT})
@@ -475,7 +475,7 @@ def learn_tracks(packets: Packets, made: Tracks) -> None:
 
 
 def tracks(made: Tracks) -> pl.DataFrame:
-    """Tracks: uuid, parent, name, pid, tid, path (the names of its ancestors and its own)."""
+    """Return the tracks: uuid, parent, name, pid, tid, path (the names of its ancestors and its own)."""
     for track in made.values():
         parent: dict[str, Any] | None = track
         path: list[str] = []
@@ -596,7 +596,7 @@ class TrackEvents:
         return self._slices.frame()
 
     def counters(self) -> pl.DataFrame:
-        """Counter samples: track (uuid) and value; returned once."""
+        """Return the counter samples, once: track (uuid) and value."""
         return self._counters.frame()
 
 
@@ -636,7 +636,7 @@ def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, 
 
 
 def _with_legacy(wire: WireReader, fields: Messages) -> tuple[Integers, Integers, np.ndarray, Integers]:
-    """Kinds and name ids of events with those of the older kind, and the durations of these."""
+    """Return types and name ids of events, those of legacy events included, and the durations of legacy events."""
     begin, end = fields.spans(_LEGACY).last_by_owner(fields.count)
     kind, iid, has_iid = fields.ints(9), fields.ints(10), fields.has(10)
     lasted_ns = np.zeros(fields.count, np.int64)
@@ -652,10 +652,10 @@ def _with_legacy(wire: WireReader, fields: Messages) -> tuple[Integers, Integers
 
 
 def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Order and duration_ns of begins with an end, and the number of ends without a begin."""
+    """Return order and duration_ns of begins with an end, and the number of ends without a begin."""
     step = pl.when(pl.col("type") == _BEGIN).then(1).otherwise(-1).cast(pl.Int32)
     depth = events.with_columns(depth=step.cum_sum().over("track"))
-    # An end below the minimum depth until then has no begin.
+    # An end below the minimum depth so far has no begin.
     lowest = pl.min_horizontal(pl.col("depth").cum_min().over("track").shift(1).over("track").fill_null(0), pl.lit(0))
     depth = depth.with_columns(alone=(pl.col("type") == _END) & (pl.col("depth") < lowest))
     orphans = int(depth["alone"].sum())

@@ -91,7 +91,7 @@ class Fields:
     """The end of the last field."""
 
     def positions(self, number: int) -> tuple[Integers, Integers]:
-        """Begins and ends of the length-delimited fields with a number."""
+        """Return begins and ends of the length-delimited fields with a number."""
         hit = self.numbers == number
         return self.begins[hit], self.ends[hit]
 
@@ -165,7 +165,8 @@ class WireReader:
             begin: The begin of the message.
             end: Its end.
             keep_going: Called with the position from time to time; reading ends when it returns False.
-            goes_on: The message continues after ``end``: a cut field is left out and not counted as damage.
+            goes_on: Whether the message continues after ``end``; a cut field is then left out and not counted as
+            damage.
         """
         data = self.data
         end = min(end, self.size)
@@ -219,7 +220,7 @@ class WireReader:
         )
 
     def long_field(self, at: int) -> tuple[int, int, int]:
-        """Number, begin and end of the length-delimited field at a position; the end can be after the content."""
+        """Return number, begin and end of the length-delimited field at a position; it can end after the content."""
         tag, at = self._varint(at)
         size, at = self._varint(at)
         return tag >> 3, at, at + min(size, _TOO_LONG)
@@ -235,7 +236,7 @@ class WireReader:
         return value & ((1 << 64) - 1), at
 
     def leading_ints(self, begins: Integers, number: int) -> Integers:
-        """The varint with which each message begins if it is the field with a number, otherwise -1.
+        """Return the varint that each message begins with if it is the field with a number, otherwise -1.
 
         It decides which of many small messages are read at all.
         """
@@ -357,13 +358,13 @@ class WireFile:
     """Messages that end early because of an invalid field."""
 
     def wire(self, begin: int, end: int) -> WireReader:
-        """A reader of the bytes between two positions."""
+        """Return a reader of the bytes between two positions."""
         return WireReader.from_bytes(self.read(begin, min(end, self.size)))
 
     def windows(self, begin: int, end: int) -> Iterator[tuple[int, Fields]]:
         """Split one message into its fields, window by window: a position, and fields relative to it.
 
-        Of a field that is longer than a window only the head is read.
+        Only the beginning of a field longer than a window is read.
         """
         end = min(end, self.size)
         while begin < end:
@@ -402,7 +403,7 @@ class WireFile:
         )
 
     def gather(self, begins: Integers, ends: Integers) -> tuple[WireReader, Integers, Integers]:
-        """A reader of some fields alone, and their positions in it."""
+        """Return a reader of some fields alone, and their positions in it."""
         sizes = ends - begins
         if not len(begins):
             return WireReader.from_bytes(), begins, ends
@@ -414,7 +415,7 @@ class WireFile:
         return WireReader.from_bytes(*pieces), stops - sizes, stops
 
     def texts(self, begins: Integers, ends: Integers) -> list[str]:
-        """Strings by their positions."""
+        """Return strings by their positions."""
         return [self.wire(at, to).text(0, to - at) for at, to in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 
@@ -439,7 +440,7 @@ def _concat(pieces: list[Messages]) -> Messages:
 
 
 def _in_order(found: Sequence[tuple[Integers, Integers, Integers]]) -> Spans:
-    """Return spans by their owners, those of one in the order of the input."""
+    """Return spans sorted by owner; those of one owner are in the order of the input."""
     if not found:
         return _NO_SPANS
     owner, begin, end = (np.concatenate(arrays) for arrays in zip(*found, strict=True))

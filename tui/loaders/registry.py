@@ -100,7 +100,7 @@ _LIKELY: Final = 0.5
 
 
 def formats() -> tuple[Format, ...]:
-    """Return every format that can be opened."""
+    """Return all supported formats."""
     return tuple(known for loader in LOADERS for known in loader.formats)
 
 
@@ -248,11 +248,11 @@ def load_one(
     """Read one input.
 
     Args:
-        path: A file; ``-`` is standard input; of a folder every profile in it.
+        path: A file, a folder of profiles, or ``-`` for standard input.
         format_in: The name of a format (`formats`); None: recognize it by the content.
         report: Gets the progress; if it returns False, loading stops and the profile is partial.
-        stream: What to read instead of the file.
-        cache: What was read of files before, which is used and added to; None: nothing is.
+        stream: The stream to read instead of the file.
+        cache: The cache of profiles; None: neither read nor written.
 
     Raises:
         ProftuiError: The input cannot be opened or holds no profile.

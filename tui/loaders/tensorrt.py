@@ -1,4 +1,4 @@
-"""Reads the layer profiles of TensorRT: what ``trtexec --dumpProfile`` logs, and the JSON of ``--exportProfile``.
+"""Reads the layer profiles of TensorRT: the log of ``trtexec --dumpProfile`` and the JSON of ``--exportProfile``.
 
 Times are per inference: the mean over all iterations. Some layers (shape computations) take no GPU time: they have 0.
 """
@@ -142,7 +142,7 @@ class _Profile:
         return True
 
     def _is_begun(self) -> bool:
-        """Return whether what was read so far can be the beginning of a header."""
+        """Return whether the text read so far can be the beginning of a header."""
         return len(self._heading) <= _LONGEST_HEADING and _HEADING.match(self._heading) is not None
 
     def _header(self, text: str) -> bool:
@@ -184,13 +184,13 @@ def _decimal(text: str) -> Decimal | None:
 
 
 class _TrtexecReader:
-    """trtexec's part in one text."""
+    """Reads trtexec's lines in one text."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
 
     def begin(self, line: Line) -> Section | bool:
-        """Return the title of a profile."""
+        """Begin a profile if the line is its title."""
         match = _TITLE.fullmatch(line.text) if len(line.text) <= _LONGEST else None
         if match is None:
             return False
@@ -212,7 +212,7 @@ _HEAD: Final = re.compile(rb'\s*\[\s*\{\s*"count"\s*:\s*[0-9]+\s*\}')
 
 
 class TensorRtJsonLoader:
-    """Reads what ``trtexec --exportProfile`` writes."""
+    """Reads the JSON of ``trtexec --exportProfile``."""
 
     @property
     def formats(self) -> tuple[Format, ...]:

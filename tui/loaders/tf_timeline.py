@@ -124,7 +124,7 @@ def _with_places(trace: Trace) -> pl.DataFrame:
 
 
 def _gpu_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """GPU rows without duplicates: rows of single streams, and rows of the other processes that no stream has."""
+    """Return GPU rows without duplicates: rows of single streams, and rows of other processes that no stream has."""
     streams = rows.filter(pl.col("stream").str.contains(r"^[0-9]+$"))
     key = ["device", "node", "start_ns", "duration_ns"]
     copies = rows.filter(pl.col("is_memcpy")).join(streams, on=key, how="anti", nulls_equal=True, maintain_order="left")
@@ -171,7 +171,7 @@ def _ops(rows: pl.DataFrame, gpu: pl.DataFrame) -> pl.DataFrame:
 
 
 def _activities(gpu: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
-    """GPU work with its op: the last run of the node that began earlier."""
+    """Return GPU work with its op: the last run of the node that began earlier."""
     timed = ops.filter(pl.col("start_ns").is_not_null()).select("node", "op", "start_ns")
     alone = ops.unique("node", keep="none", maintain_order=True).select("node", pl.col("op").alias("only_op"))
     linked = (

@@ -146,7 +146,7 @@ def _rule(text: str) -> str | None:
 
 
 def _tags(prefix: str) -> list[re.Pattern[str]]:
-    """Patterns of the prefix of a table's lines: the same except for times or, less likely, for all numbers."""
+    """Return patterns of the prefix of a table's lines: equal except for times or, less likely, all numbers."""
     if not prefix.strip(_PASTE):
         return [re.compile(rf"[{re.escape(_PASTE)}]{{0,{len(prefix)}}}")]
     tags = []
@@ -485,13 +485,13 @@ def _fits(time: int, share: float, total: int) -> bool:
 
 
 class _TorchTableReader:
-    """PyTorch's part in one text."""
+    """Reads PyTorch's tables in one text."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
 
     def begin(self, line: Line) -> Section | bool:
-        """Return the header of a table."""
+        """Begin tables if the line is a header."""
         return False if _columns(line.text) is None else _Tables(self._collector, line)
 
     def finish(self) -> None:

@@ -181,7 +181,7 @@ class _Table:
                 self._measured[key] = [count + 1, min(least, value), max(most, value), total + value]
 
     def close(self) -> None:
-        """Add what was measured, and compare the rows with the totals above them."""
+        """Add the measured values, and compare the rows with the totals above them."""
         for (kernel, title, device), (count, least, most, total) in self._measured.items():
             named = _UNIT.fullmatch(title)
             unit = named["unit"] if named else None
@@ -211,7 +211,7 @@ def _int(value: str) -> int | None:
 
 
 class _UnitraceReader:
-    """unitrace's part in one text."""
+    """Reads unitrace's lines in one text."""
 
     def __init__(self, collector: Collector) -> None:
         self.collector = collector
@@ -226,7 +226,7 @@ class _UnitraceReader:
         self._zero: int | None = None
 
     def begin(self, line: Line) -> Section | bool:
-        """Return a title, or a line of the timeline."""
+        """Open the table that a title begins, or read a line of the timeline."""
         if len(line.text) > _LONGEST:
             return False
         if match := _TIMELINE.fullmatch(line.text):
@@ -289,7 +289,7 @@ class _UnitraceReader:
 
 
 def _launch(name: str) -> dict[str, Value]:
-    """Kind, name and configuration of a line of the timeline."""
+    """Return kind, name and configuration of a line of the timeline."""
     kind = _kind(name)
     if kind != "kernel":
         copied = _COPIED.fullmatch(name)

@@ -6,17 +6,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
-from tui.cache.spill import filter_rows, gather_rows, release_memory, spill_to_disk
+from tui.cache.spill import filter_rows, gather_rows, null_column, release_memory, spill_to_disk
 from tui.correlation.iteration_ranges import Steps, mark_steps
-from tui.correlation.launches import iteration_at, parents_and_depths, with_launch
+from tui.correlation.launches import iteration_at, launching_calls, parents_and_depths
 from tui.correlation.plausible_times import drop_outlier_events, dropped_events_text
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector, Session, model_columns, with_short_names
-from tui.loaders.text.section import by_value
+from tui.loaders.text.section import by_value, codes_of, number_distinct
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import without_descriptor
 from tui.model.schema import NAME, RANGES
@@ -24,6 +25,8 @@ from tui.text import number_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import numpy.typing as npt
 
     from tui.loaders.chrome_trace.event_batches import Trace
     from tui.loaders.input_file import InputFile
@@ -120,7 +123,7 @@ _MEMORY: Final = ("pinned", "pageable", "device", "array", "managed")
 
 
 def activities_of(events: XlaEvents) -> pl.DataFrame:
-    """Activities, with columns to find their ops: hlo_module, hlo_op, op_path, tf_op, source, scope."""
+    """Return activities, with columns to find their ops: hlo_module, hlo_op, op_path, tf_op, source, scope."""
     rows = events.gpu.with_columns(by_value(events.gpu["name"], without_descriptor, NAME))
     rows = with_short_names(rows)
     text = pl.col("text")
@@ -163,7 +166,7 @@ def activities_of(events: XlaEvents) -> pl.DataFrame:
 
 
 def _facts_in(texts: pl.Series, facts: list[pl.Expr]) -> pl.DataFrame:
-    """Facts in texts, as columns; each distinct text is parsed once, as ``text``."""
+    """Return facts in texts, as columns; each distinct text is parsed once, as ``text``."""
     distinct = texts.unique().drop_nulls().cast(pl.String)
     positions = {text: position for position, text in enumerate(distinct)}
     read = distinct.alias("text").to_frame().select(facts)
@@ -171,7 +174,7 @@ def _facts_in(texts: pl.Series, facts: list[pl.Expr]) -> pl.DataFrame:
 
 
 def _kernel_columns() -> list[pl.Expr]:
-    """Launch configuration of a text like ``regs:32 static_shared:0 dynamic_shared:0 grid:12,1,1 block:256,1,1``.
+    """Return the configuration in a text like ``regs:32 static_shared:0 dynamic_shared:0 grid:12,1,1 block:256,1,1``.
 
     A text without registers is of an AMD GPU; whether its grid counts blocks or threads is not documented. Where the
     number of registers is impossible, the text is of a call that was never filled in.
@@ -227,95 +230,140 @@ _NUMBER: Final = r"[._][0-9]+$"
 """The number at the end of the name of an HLO instruction: ``copy.1``, ``command_buffer_3``."""
 
 _NAMES_OF_OP: Final = ("device", "hlo_module", "hlo_op", "tf_op")
-_KEY: Final = ("names", "instance", "by_scope")
+_AT_ONCE: Final = 1 << 19
+"""Rows that are processed at once, to bound the memory."""
 
 
 def ops_of(activities: pl.DataFrame, host: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Ops, and the activities with ``op`` and ``op_join``.
+    """Return the ops, and the activities with ``op`` and ``op_join``.
 
     The work of one op instance has the same ``scope_range_id``, otherwise the same launching CPU event, otherwise the
     same launching call. Its times are those of the CPU event with its name that encloses the launch.
 
     Args:
         activities: The result of `activities_of`.
-        host: CPU events with ``row`` and ``parent``.
+        host: CPU events with ``row`` and ``parent``, by start.
     """
-    calls = (
-        host.lazy()
-        .select("correlation", call="row", around="parent")
-        .filter(pl.col("correlation").is_not_null())
-        .unique("correlation", keep="first", maintain_order=True)
-        .collect()
-    )
-    names = activities.select("hlo_op", tf_path=_tf_path(activities["tf_op"]))
-    has_name = pl.Series(names["hlo_op"].is_not_null() | names["tf_path"].is_not_null())
-    named = activities.select(_NAMES_OF_OP)
-    distinct = named.unique(maintain_order=True).with_row_index("names")
-    work = (
-        activities.select("op_path", "source", "scope", "start_ns", "correlation", has_name=has_name)
-        .with_columns(
-            named.join(distinct, on=_NAMES_OF_OP, how="left", nulls_equal=True, maintain_order="left")["names"]
-        )
-        .with_row_index("work")
-        .join(calls, on="correlation", how="left", maintain_order="left")
-        .with_columns(
-            pl.coalesce(
-                pl.col("scope"), pl.col("around").cast(pl.Int64), pl.col("call").cast(pl.Int64), pl.col("work")
-            ).alias("instance"),
-            pl.col("scope").is_not_null().alias("by_scope"),
-        )
-        .drop("scope", "correlation", "work")
-    )
-    del calls, names, named
-    found = (
-        work.filter("has_name")
-        .group_by(_KEY, maintain_order=True)
-        .agg(
-            pl.col("op_path", "source").drop_nulls().first(),
-            pl.col("around").first(),
-            pl.col("start_ns").min().alias("gpu_ns"),
-        )
-        .join(distinct, on="names", how="left", maintain_order="left")
-    )
-    work = work.select(*_KEY, "has_name", "call")
+    calls = filter_rows(host.select("correlation", "start_ns", "row", "parent"), pl.col("correlation").is_not_null())
+    launch = launching_calls(activities["correlation"], calls)
+    around = calls["parent"].gather(launch)
+    has_path = by_value(activities["tf_op"], lambda tf_op: _path_of(tf_op) is not None, pl.Boolean()).fill_null(False)
+    works = _rows_where(activities["hlo_op"].is_not_null() | has_path)
+    named = gather_rows(activities.select(*_NAMES_OF_OP, "op_path", "source", "start_ns"), pl.Series(works))
+    instance = _instances(activities["scope"], around, calls["row"].gather(launch)).gather(works).to_numpy()
+    del calls
     release_memory()
-    ops = _with_cpu_times(found, host).sort("start_ns", "gpu_ns", nulls_last=True, maintain_order=True)
-    ops = ops.with_row_index("op")
-    linked = (
-        work.join(ops.select(*_KEY, "op"), on=_KEY, how="left", maintain_order="left")
-        .select("call", op=pl.when("has_name").then("op"))
-        .select(
-            "op",
-            op_join=pl.when(pl.col("op").is_not_null())
-            .then(pl.lit("recorded", NAME))
-            .when(pl.col("call").is_null())
-            .then(pl.lit("launch not recorded", NAME))
-            .otherwise(pl.lit("launched outside any op", NAME)),
-        )
+    first, op_of_work = number_distinct(named.select(_NAMES_OF_OP), instance)
+    del instance
+    gpu_ns = np.full(len(first), np.iinfo(np.int64).max)
+    np.minimum.at(gpu_ns, op_of_work, named["start_ns"].to_numpy())
+    ops = gather_rows(named.select(_NAMES_OF_OP), pl.Series(first)).with_columns(
+        *(_first_known(named[text], first, op_of_work) for text in ("op_path", "source")),
+        around.gather(works[first]).alias("around"),
+        gpu_ns=gpu_ns,
     )
-    return _ops_of_model(ops), activities.with_columns(linked)
+    del named, gpu_ns, first, around
+    release_memory()
+    ops = spill_to_disk(_with_cpu_times(ops, host))
+    release_memory()
+    order = _in_order_of_times(ops)
+    place = np.empty(len(order), np.uint32)
+    place[order] = np.arange(len(order), dtype=np.uint32)
+    op = np.full(activities.height, _NO_OP, np.uint32)
+    op[works] = place[op_of_work]
+    del works, op_of_work, place
+    ops = _ops_of_model(gather_rows(ops, pl.Series(order)))
+    del order
+    release_memory()
+    why = pl.Series(["recorded", "launch not recorded", "launched outside any op"], dtype=NAME)
+    reasons = np.where(op != _NO_OP, 0, np.where(launch.is_null(), 1, 2)).astype(np.uint32)
+    joined = spill_to_disk(why.gather(pl.Series(reasons)).alias("op_join"))
+    del launch, reasons
+    number = pl.Series("op", op)
+    return ops, activities.with_columns(spill_to_disk(number.set(number == _NO_OP, None)), joined)
+
+
+_NO_OP: Final = (1 << 32) - 1
+
+
+def _rows_where(condition: pl.Series) -> npt.NDArray[np.uint32]:
+    return np.flatnonzero(condition.to_numpy()).astype(np.uint32)
+
+
+def _instances(scope: pl.Series, around: pl.Series, call: pl.Series) -> pl.Series:
+    """Return a number for each activity that those of one op instance share, unless their names differ."""
+    # Rows of the CPU are below the numbers of activities without a launch, and these below the scopes.
+    rows = max((row + 1 for row in (around.max(), call.max()) if isinstance(row, int)), default=0)
+    instance = np.arange(rows, rows + len(scope))
+    for known in (call, around):
+        is_known = known.is_not_null().to_numpy()
+        instance[is_known] = known.drop_nulls().to_numpy()
+    has_scope = scope.is_not_null().to_numpy()
+    _, position = np.unique(scope.drop_nulls().to_numpy(), return_inverse=True)
+    instance[has_scope] = rows + len(scope) + position
+    return pl.Series(instance)
+
+
+def _first_known(column: pl.Series, first: npt.NDArray[np.uint32], op_of: npt.NDArray[np.uint32]) -> pl.Series:
+    """Return the first known value of each op.
+
+    Args:
+        column: The values by row.
+        first: The first row of each op.
+        op_of: The op of each row.
+    """
+    if column.null_count() == len(column):
+        return null_column(column.name, len(first), column.dtype)
+    rows = first
+    if len(first) < len(op_of) and column.null_count():
+        there = _rows_where(column.is_not_null())
+        rows = np.full(len(first), _NO_OP, np.uint32)
+        np.minimum.at(rows, op_of[there], there)
+        rows = np.where(rows == _NO_OP, first, rows)
+    return spill_to_disk(column.gather(pl.Series(rows)))
+
+
+def _in_order_of_times(ops: pl.DataFrame) -> npt.NDArray[np.uint32]:
+    """Return the rows of ops by start, unknown ones last, and then by the start of their work."""
+    start = ops["start_ns"].fill_null(np.iinfo(np.int64).max).to_numpy()
+    gpu_ns = ops["gpu_ns"].to_numpy()
+    is_sorted = (start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (gpu_ns[1:] >= gpu_ns[:-1]))
+    if is_sorted.all():
+        return np.arange(ops.height, dtype=np.uint32)
+    return np.lexsort((gpu_ns, start)).astype(np.uint32)
 
 
 def _with_cpu_times(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     """Add the times of the CPU event that encloses the launch and has the name of the op."""
-    # A row number is a position: what is there is gathered, without a table of all rows as for a join.
+    # Row numbers are positions, so rows are gathered by index, which takes less memory than a join.
+    found = [_events_of_ops(ops.slice(first, _AT_ONCE), host) for first in range(0, max(ops.height, 1), _AT_ONCE)]
+    times = gather_rows(host.select("start_ns", "duration_ns", "pid", "tid"), pl.concat(found))
+    return pl.concat([ops, times], how="horizontal")
+
+
+def _events_of_ops(ops: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
     around, own = ops["around"], pl.repeat(None, ops.height, dtype=pl.UInt32, eager=True)
     for _ in range(_LEVELS):
         has_name = (host["name"].gather(around).cast(pl.String) == ops["hlo_op"].cast(pl.String)).fill_null(False)
         own = pl.select(pl.coalesce(own, pl.when(has_name).then(around))).to_series()
         around = host["parent"].gather(around)
-    times = (host[name].gather(own) for name in ("start_ns", "duration_ns", "pid", "tid"))
-    return ops.with_columns(own.alias("own"), *times)
+    return own
 
 
 def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
     # The texts of a path are found once for all ops with the same names, which repeat in every iteration.
     named = ("hlo_op", "op_path", "tf_op", "hlo_module", "source")
-    distinct = ops.select(named).unique(maintain_order=True)
+    codes, count = codes_of(ops.select(named))
+    first = np.empty(count, np.uint32)
+    for begin in range(0, ops.height, _AT_ONCE):
+        first[codes[begin : begin + _AT_ONCE]] = np.arange(begin, min(begin + _AT_ONCE, ops.height))
+    distinct = ops.select(named)[first if ops.height else []]
     hlo = pl.col("hlo_op").cast(pl.String)
     # A text without separators is the name of an argument or of the whole program.
     jax = pl.col("op_path").cast(pl.String)
-    path = pl.coalesce(pl.when(jax.str.contains("/", literal=True)).then(jax), _tf_path(distinct["tf_op"]))
+    path = pl.coalesce(
+        pl.when(jax.str.contains("/", literal=True)).then(jax), by_value(distinct["tf_op"], _path_of, pl.String())
+    )
     last = path.str.extract(r"(?s)([^/]+)/*$", 1)
     before = path.str.extract(r"(?s)^/*(.+?)/+[^/]+/*$", 1)
     group = pl.concat_str([pl.col("hlo_module").cast(pl.String), before], separator="/", ignore_nulls=True)
@@ -328,7 +376,6 @@ def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit("fprop"))
     )
     texts = distinct.select(
-        *named,
         hlo.alias("op_id"),
         pl.coalesce(last, hlo).cast(NAME).alias("name"),
         pl.coalesce(tf_type, last, hlo.str.replace(_NUMBER, "")).cast(NAME).alias("op_type"),
@@ -336,8 +383,9 @@ def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
         pl.when(group != "").then(group).cast(NAME).alias("group"),
         pl.col("source").cast(pl.String).str.strip_chars().str.replace_all("\n", ";").cast(NAME).alias("stack"),
     )
-    return ops.join(texts, on=named, how="left", nulls_equal=True, maintain_order="left").select(
-        "op",
+    of_ops = gather_rows(texts, pl.Series(codes.astype(np.uint32)))
+    return pl.concat([ops, of_ops], how="horizontal").select(
+        pl.int_range(pl.len(), dtype=pl.UInt32).alias("op"),
         *("op_id", "name", "op_type", "direction", "group"),
         *("start_ns", "duration_ns", "pid", "tid"),
         "stack",
@@ -345,14 +393,10 @@ def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _tf_path(tf_ops: pl.Series) -> pl.Series:
-    """Return the path of a TensorFlow op, from ``path:type``; null for ops that XLA compiled (``XlaModule:``)."""
-
-    def path(tf_op: str) -> str | None:
-        found = re.fullmatch(r"(?s)(.*?)(?::[\w.]*)?", tf_op)
-        return found[1] if found is not None and found[1] not in ("", "XlaModule") else None
-
-    return by_value(tf_ops, path, pl.String())
+def _path_of(tf_op: str) -> str | None:
+    """Return the path of a TensorFlow op, from ``path:type``; None for ops that XLA compiled (``XlaModule:``)."""
+    found = re.fullmatch(r"(?s)(.*?)(?::[\w.]*)?", tf_op)
+    return found[1] if found is not None and found[1] not in ("", "XlaModule") else None
 
 
 LAUNCH: Final = "[kernel launch]"
@@ -377,7 +421,7 @@ def are_calls(host: pl.DataFrame) -> pl.Series:
 
 
 def calls_of(calls: pl.DataFrame) -> pl.DataFrame:
-    """Calls among the CPU events, with columns of the model. The number of a launched graph is removed from the name.
+    """Return the calls among the CPU events, with columns of the model. of a launched graph is removed from the name.
 
     Calls for copies and memsets are recorded as ``MemcpyD2D`` with a flag for asynchronous calls, which is added to the
     name as in CUDA's own names.
@@ -401,7 +445,7 @@ def calls_of(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def ranges_of(others: pl.DataFrame) -> pl.DataFrame:
-    """CPU events that are no calls, annotations of the program and of the runtime, with columns of the model."""
+    """Return CPU events that are not calls: annotations of the program and the runtime, with columns of the model."""
     return others.select(
         "name",
         pl.lit(None, NAME).alias("domain"),
@@ -419,8 +463,8 @@ def ranges_of(others: pl.DataFrame) -> pl.DataFrame:
 def steps_of(ranges: pl.DataFrame, derived_lines: pl.DataFrame) -> Steps:
     """Find the ranges that mark iterations.
 
-    These are, in this order: numbered step annotations of the program; the line ``Steps`` that the converter makes of
-    them; the runs of the XLA module with the longest total time, if there are several; otherwise the result of
+    These are, in this order: numbered step annotations of the program; the line ``Steps`` that the converter derives
+    from them; the runs of the XLA module with the longest total time, if there are several; otherwise the result of
     `tui.correlation.iteration_ranges.mark_steps`.
 
     Args:
@@ -503,7 +547,7 @@ class XlaTraceLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """High by the names of processes and threads, which precede all events."""
+        """Return a high confidence by the names of processes and threads, which precede all events."""
         return 0.9 if looks_like_trace(head) and _SURE.search(head) else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
@@ -547,7 +591,10 @@ def convert(events: XlaEvents, collector: Collector, format_name: str) -> Sessio
     del host
     release_memory()
     marks = steps.ranges.filter(pl.col("iteration").is_not_null())
-    activities = with_launch(activities, calls)
+    launches = launching_calls(activities["correlation"], calls)
+    activities = activities.with_columns(gather_rows(calls.select(launch_ns="start_ns"), launches)["launch_ns"])
+    del launches
+    release_memory()
     session.facts.update(
         tool="XLA profiler",
         framework="JAX" if is_jax else None,

@@ -123,7 +123,7 @@ class _Plane:
         return [[number for number, name in self.stats.items() if name == wanted] for wanted in names]
 
     def types_of(self, numbers: Integers) -> Integers:
-        """The row of each number among the event types; -1 if unknown."""
+        """Return the row of each number among the event types; -1 if unknown."""
         if not len(self.ids):
             return np.full(len(numbers), -1)
         at = np.minimum(np.searchsorted(self.ids, numbers, side="right") - 1, len(self.ids) - 1)
@@ -346,13 +346,14 @@ class _Line:
         *,
         without_python: bool = False,
     ) -> Iterator[tuple[pl.DataFrame, int]]:
-        """The events in pieces with some of the stats, and the number of calls of Python functions left out of each."""
+        """Yield the events in pieces with some of the stats, and the number of Python calls left out of each."""
         for at, begins, ends in self.windows:
             wire = content.wire(at, at + int(ends[-1]))
             firsts, lasts = begins.astype(np.int64), ends.astype(np.int64)
             count = len(firsts)
             if without_python:
-                # Most events of JAX are functions of Python, which are left out: their type, their first field, tells.
+                # Most events of JAX are calls of Python functions, which are left out: the first field is the event
+                # type.
                 is_kept = ~plane.is_python[plane.types_of(wire.leading_ints(firsts, 1))]
                 firsts, lasts = firsts[is_kept], lasts[is_kept]
             rows = _events(plane, wire, firsts, lasts, stats).with_columns(
@@ -365,7 +366,7 @@ class _Line:
 
 
 def _lines(content: WireFile, parts: Fields, keep_going: Callable[[int], bool]) -> Iterator[_Line]:
-    """The lines of a plane. Their names can follow their events, so the events are only located here."""
+    """Return the lines of a plane. Their names can follow their events, so the events are only located here."""
     for begin, end in zip(*(positions.tolist() for positions in parts.positions(_PLANE_LINES)), strict=True):
         names: dict[int, str] = {}
         ints: dict[int, int] = {}
@@ -390,7 +391,7 @@ _MOST: Final = (1 << 32) - 1
 
 
 def _events(plane: _Plane, wire: WireReader, begins: Integers, ends: Integers, stats: Sequence[str]) -> pl.DataFrame:
-    """Events as rows: name, start_ns (since the begin of the line), duration_ns, and the stats that some have."""
+    """Return events as rows: name, start_ns (since the begin of the line), duration_ns, and stats that some have."""
     events = wire.messages(begins, ends, _EVENT if stats else _TIMES)
     types = plane.types_of(events.ints(1))
     rows = pl.DataFrame(
@@ -411,7 +412,7 @@ def _rounded(ps: Integers) -> Integers:
 
 
 def _named(names: pl.Series, codes: npt.NDArray[np.integer[Any]]) -> pl.Series:
-    """Names by position; the last, null, for -1."""
+    """Return names by position; the last, null, for -1."""
     return names.gather(pl.Series(np.where(codes < 0, len(names) - 1, codes)))
 
 
@@ -513,7 +514,7 @@ class XplaneLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """High by the name of the first plane, which can follow its lines."""
+        """Return a high confidence by the name of the first plane, which can follow its lines."""
         if _SURE.match(head):
             return 0.97
         is_plane = re.match(_PLANE, head) is not None and head[:1] == b"\x0a"
@@ -558,7 +559,7 @@ class XplaneLoader:
 
 @contextmanager
 def _content(source: InputFile) -> Iterator[WireFile]:
-    """The content of an input, read where it is needed: from the file itself, or from an unpacked copy."""
+    """Return the content of an input, read on demand: from the file itself, or from an unpacked copy."""
     if source.is_plain_file:
         assert source.size is not None
         yield WireFile(source.read_at, source.size)

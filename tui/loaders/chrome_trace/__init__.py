@@ -1,1 +1,1 @@
-"""Chrome's trace event JSON, which several profilers write: read fast, and in whatever state it is."""
+"""Chrome's trace event JSON, which several profilers write: a fast parser, and a tolerant one for damaged files."""

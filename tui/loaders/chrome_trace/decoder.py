@@ -398,7 +398,7 @@ class DecoderProcess:
         self._task: DecodeTask | None = task
 
     def decode(self, data: bytes | FileRange) -> PackedBatch | None:
-        """Like `PackingDecoder.decode`, for a text or a part of a file.
+        """Return the packed result for a text or a part of a file, as `PackingDecoder.decode`.
 
         Raises:
             WorkerLostError: The process has ended or failed.

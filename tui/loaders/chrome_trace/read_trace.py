@@ -180,7 +180,7 @@ class _Categories:
         return self.all.gather(_null_where(name, codes, NO_TEXT).cast(pl.UInt32)).alias(name)
 
     def triples(self, codes: Codes) -> Ints:
-        """Three numbers for each code; each distinct text is parsed once."""
+        """Return the three numbers of each code; each distinct text is parsed once."""
         is_used = np.zeros(len(self.all) + 1, np.bool_)
         is_used[codes] = True
         used = np.flatnonzero(is_used[:-1])
@@ -572,7 +572,7 @@ class _TraceReader:
         return _BLOCKS_HERE if self._source.size else _BLOCKS_HERE + _BLOCKS_LEFT
 
     def _new_pool(self, stream: Stream) -> DecoderPool | None:
-        """Worker processes, or None if they would take longer than decoding here."""
+        """Return new worker processes; None if they would take longer than decoding in this process."""
         left = self._source.size if self._source.compression is None else None
         if self._given and self._source.size:
             text_size = self._source.size * stream.text_read // max(1, self._source.bytes_read)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def duration_column(start: str, stop: str) -> pl.Expr:
-    """Column ``duration_ns``; null if start and stop are inconsistent."""
+    """Return the column ``duration_ns``; null if start and stop are inconsistent."""
     ns = pl.col(stop) - pl.col(start)
     return pl.when(ns.is_between(0, MAX_NS)).then(ns).alias("duration_ns")
 
@@ -71,7 +71,7 @@ def stack_column(stack: pl.Expr) -> pl.Expr:
 
 
 def read_ops(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
-    """Return one row per op instance, by start, with columns of the model and the keys that GPU work refers to it by.
+    """Return one row per op instance, by start, with columns of the model and the keys by which GPU work refers to it.
 
     Those are ``read_only_ops_id`` and ``op_instance``, the number of the instance among those of its op, from 0. An op
     of which no instance is recorded has one row without times.

@@ -84,7 +84,7 @@ def activities_of(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
 
 
 def plain_name(name: str) -> str:
-    """Nvprof's name of a copy or memset, as in all other formats; other names unchanged.
+    """Return nvprof's name of a copy or memset, as in all other formats; other names unchanged.
 
     >>> plain_name("Memcpy HtoD (Pageable -> Device)"), plain_name("Memset (Device)"), plain_name("Memcpy M2D")
     ('[CUDA memcpy HtoD]', '[CUDA memset]', 'Memcpy M2D')
@@ -168,7 +168,7 @@ _MAX_GRID_AXIS: Final = (1 << 31) - 1
 
 
 def launch_sizes() -> list[pl.Expr]:
-    """Grid and block columns; all three axes become null when one is outside the valid range."""
+    """Return grid and block columns; all three axes become null when one is outside the valid range."""
     return [
         pl.when(pl.all_horizontal(pl.col(axis).is_between(1, _MAX_GRID_AXIS) for axis in axes)).then(name).alias(name)
         for axes in (GRID[:3], GRID[3:])
@@ -197,7 +197,7 @@ def with_facts_of_launches(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFr
         )
     )
     is_kernel = pl.col("kind") == "kernel"
-    # A graph launch runs many kernels; its own grid belongs to none of them.
+    # A graph launch runs many kernels; its grid is not that of any of them.
     is_single = pl.col("correlation").is_first_distinct() & pl.col("correlation").is_last_distinct()
     takes_launch_grid = is_kernel & is_single & pl.all_horizontal(axis.is_null() for axis in axes)
     work = work.join(launches, on="correlation", how="left", maintain_order="left").with_columns(

@@ -290,7 +290,7 @@ class KinetoLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """High for keys and categories of PyTorch's profiler, low for other trace events."""
+        """Return a high confidence for keys and categories of PyTorch's profiler, a low one for other trace events."""
         if head.lstrip()[:1] in (b"{", b"[") and _SURE.search(head):
             return 0.95
         return 0.3 if looks_like_trace(head) else 0.0

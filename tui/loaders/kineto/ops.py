@@ -315,7 +315,7 @@ def ops_of(events: KinetoEvents, flows: pl.DataFrame, marks: pl.Series) -> Ops:
         marks: Which of ``events.ranges`` mark iterations; these are left out of groups.
     """
     rows = events.ops
-    # These first: each needs much memory for a short time.
+    # These come first because each needs much memory for a short time.
     groups, stacks, passes, texts = run_together(
         lambda: op_groups(events, marks),
         lambda: op_stacks(events),
@@ -439,7 +439,7 @@ def _numbered(columns: pl.DataFrame, chosen: npt.NDArray[np.bool_]) -> pl.DataFr
 
 
 def _flow_pairs(rows: pl.DataFrame, nesting: Nesting, flows: pl.DataFrame) -> pl.DataFrame:
-    """Pairs of a backward op (``row``) and its forward op (``forward``), by flow events."""
+    """Return pairs of a backward op (``row``) and its forward op (``forward``), by flow events."""
     flow_events = flows.filter(pl.col("cat") == FORWARD_TO_BACKWARD)
     pid, tid = whole_numbers(flow_events["pid"]), whole_numbers(flow_events["tid"])
     # Among ops that start together, the flow event belongs to the innermost.

@@ -159,7 +159,7 @@ def _verdict() -> list[pl.Expr]:
 
 
 def _yes(condition: pl.Expr) -> pl.Expr:
-    """True if the condition is met, otherwise null."""
+    """Return true if the condition is met, otherwise null."""
     return pl.when(condition).then(pl.lit(True))
 
 
@@ -295,7 +295,7 @@ def _metric(names: tuple[str, ...], unit: str | None = None) -> pl.Expr:
 
 
 def _words() -> pl.Expr:
-    """Non-numeric facts of a launch."""
+    """Return the non-numeric facts of a launch."""
     wanted = (
         pl.col("value").is_not_null()
         & pl.col("value_number").is_null()
@@ -361,7 +361,7 @@ NAMED: Final = 3
 
 
 def _launches(ids: Sequence[str]) -> str:
-    """Return some launches in few words.
+    """Return a short text that names some launches.
 
     >>> _launches(["0"]), _launches(["0", "1", "2", "3", "4"])
     ('launch 0', 'launches 0, 1, 2 and 2 more')
@@ -394,8 +394,8 @@ def _add_findings(rows: pl.DataFrame, shares: Mapping[str, float], collector: Co
 
     Args:
         rows: From `add_launches`.
-        shares: Of each kernel what percentage of the time of all kernels it took.
-        collector: Takes them.
+        shares: The share of each kernel in the time of all kernels, in percent.
+        collector: Gets the findings.
     """
     rules = rows.filter(pl.col("rule").is_not_null() & pl.col("rule_text").is_not_null())
     # The same finding on several launches is reported once.

@@ -1,12 +1,12 @@
 r"""Reads reports of Nsight Compute (``.ncu-rep``) without Nsight Compute.
 
 A report is the magic ``NVR\0``, a header, and blocks: each a size, a header message and its entries (a size and a
-message each). Names of metrics are numbers of a table of texts; the table is in the first block with results, those of
-later blocks go on with it. The messages are protobuf; their fields were found by comparing reports of 2020 to 2025 with
-the output of NVIDIA's own reader.
+message each). Names of metrics are indices of a string table, which is in the first block with results and continues
+in later blocks. The messages are protobuf; their fields were found by comparing reports of 2020 to 2025 with the
+output of NVIDIA's own reader.
 
-The rows are those of the raw page as CSV, so that the same views show them. Units are not in the report: values are in
-base units, which the names of metrics tell.
+The rows are those of the raw page as CSV, so that the same views show them. The report has no units: values are in the
+base units that the names of metrics imply.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class _ReportReader:
         return end
 
     def _block(self, header: Fields, at: int) -> int:
-        """Read the entries of a block; where the next one begins."""
+        """Read the entries of a block; return the position of the next block."""
         for begin, end in zip(*header.positions(_TEXTS), strict=True):
             table = self._wire.split(int(begin), int(end))
             self.texts += [text or "" for text in self._wire.texts(*table.positions(1))]
@@ -197,7 +197,7 @@ class _ReportReader:
         position = 0
         while at < min(stop, self._wire.size):
             end = self._end(at, "entry")
-            # Sources, which come first, are most of the bytes.
+            # Sources, at the beginning of a report, are most of its bytes.
             if first <= position < last:
                 self.results.append(self._result(self._wire.split(at + _SIZE.size, end)))
             position, at = position + 1, end

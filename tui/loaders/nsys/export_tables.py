@@ -117,7 +117,7 @@ def tid_of(column: str) -> pl.Expr:
 
 
 def times() -> tuple[pl.Expr, pl.Expr]:
-    """``start_ns`` and ``duration_ns`` of ``start`` and ``end``; no duration if the end is before the start.
+    """Return ``start_ns`` and ``duration_ns``; the duration is null if the end is before the start.
 
     CUPTI writes 0 for both if it could not measure the times.
     """

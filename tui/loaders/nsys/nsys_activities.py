@@ -188,7 +188,7 @@ def _memsets(tables: Tables) -> pl.DataFrame:
 
 
 def _graphs(tables: Tables) -> pl.DataFrame:
-    """CUDA graphs traced as a whole: their kernels are not in the export."""
+    """Return the CUDA graphs that were traced as a whole: their kernels are not in the export."""
     rows = tables.frame(GRAPHS, {**_WHERE, "graphId": pl.Int64, "graphExecId": pl.Int64})
     number = pl.coalesce("graphId", "graphExecId").cast(pl.String)
     name = pl.when(number.is_null()).then(pl.lit("[CUDA graph]")).otherwise("[CUDA graph " + number + "]").cast(NAME)
@@ -256,7 +256,7 @@ _STREAM_WAIT: Final = r"^(?:cuda|cu)StreamWaitEvent"
 def waits(tables: Tables, calls: pl.DataFrame) -> pl.DataFrame:
     """Return what calls waited for: ``process`` and columns of `tui.correlation.launches.with_waits`.
 
-    The numbers of kinds (``syncType``) differ between versions: what waits is told by streams, events and calls.
+    The numbers in ``syncType`` differ between versions, so the kind of wait follows from stream, event and call.
 
     Args:
         tables: The export.

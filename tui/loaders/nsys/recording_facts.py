@@ -137,7 +137,7 @@ def gpus(tables: Tables, process: int, used: pl.Series) -> pl.DataFrame:
 
 
 def messages(tables: Tables) -> list[tuple[int | None, str, str]]:
-    """Warnings and errors of the profiler: process, severity and text."""
+    """Return the warnings and errors of the profiler: process, severity and text."""
     rows = tables.frame("DIAGNOSTIC_EVENT", {"globalPid": pl.Int64, "severity": pl.Int64, "text": pl.String})
     is_shown = pl.col("severity").is_in(list(_SEVERITIES)) | ~pl.col("severity").is_in(_UNTOLD).fill_null(False)
     chosen = rows.filter(is_shown, pl.col("text").is_not_null())
@@ -148,7 +148,7 @@ def messages(tables: Tables) -> list[tuple[int | None, str, str]]:
 
 
 def _gpus_of_machine(tables: Tables) -> pl.DataFrame:
-    """``gpuId`` and columns of ``devices``."""
+    """Return ``gpuId`` and columns of ``devices`` for each GPU of the machine."""
     if tables.has("TARGET_INFO_GPU", "id"):
         rows = tables.frame(
             "TARGET_INFO_GPU",
@@ -309,7 +309,7 @@ def report_recording_issues(tables: Tables, collector: Collector, processes: Seq
         if table not in shown and not folded(table).startswith(about) and tables.count(table)
     )
     if others:
-        # Copies of an export can have its names in other letters.
+        # A copy of an export can have its names in another letter case.
         short = [table[len(_KIND) :] if folded(table).startswith(folded(_KIND)) else table for table in others]
         named = ", ".join(short[:_NAMED_TABLES])
         more = f" and {len(others) - _NAMED_TABLES} more" if len(others) > _NAMED_TABLES else ""

@@ -1,4 +1,4 @@
-"""Reports of Nsight Systems (.nsys-rep, .qdrep): exported by nsys in the background, or by an export beside them."""
+"""Reads reports of Nsight Systems (.nsys-rep, .qdrep) through an export: an existing one, or one that nsys makes."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ _NOT_IMPORTED: Final = ".qdstrm"
 
 
 class NsysReportLoader:
-    """Reads the export beside a report, or runs nsys to make one."""
+    """Reads the export in the report's folder, or runs nsys to make one."""
 
     formats: Final = (
         Format(

@@ -237,7 +237,7 @@ def _gpu_sums(run: StatsRun, collector: Collector) -> None:
             category = pl.col("category").fill_null("")
             frame = frame.filter(category.str.contains(_OF_MEMORY) & ~category.str.contains(r"(?i)_api"))
         memory.append((report, frame))
-    # The oldest versions head the names of copies like any others.
+    # The oldest versions have the heading "Name" for copies, too.
     memory += [(report, report.frame.filter(_is_memory())) for report in run.of("count_sum")]
     if not kernels:
         kernels = [(report, _from_launches(report, collector)) for report in run.of("kern_exec_sum")]

@@ -266,7 +266,7 @@ class _StatsReader:
         self._file_title = named["report"] if named else None
 
     def begin(self, line: Line) -> Section | bool:
-        """Return a line that names a report, or a header."""
+        """Open a section at a line that names a report, or at a header."""
         if match := _HEADING.match(line.text):
             return self._heading(match, line)
         if match := _EXECUTING.fullmatch(line.text):
@@ -283,7 +283,7 @@ class _StatsReader:
         return self._table(header, line)
 
     def _heading(self, match: re.Match[str], line: Line) -> Section | bool:
-        """``Processing [x.sqlite] with [.../report.py]...`` or, before 2022, ``Exporting [.../report.py x.sqlite]``."""
+        """Open a report: ``Processing [x.sqlite] with [.../report.py]`` or ``Exporting [.../report.py x.sqlite]``."""
         first, second = match["first"], match["second"]
         if second is None:
             script, _, database = first.partition(".py ")

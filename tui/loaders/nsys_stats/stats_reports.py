@@ -283,7 +283,7 @@ def bytes_per(unit: str | None) -> int | None:
 
 
 def device_number(text: str) -> tuple[str, int | None]:
-    """Name and number of a device as nsys prints it.
+    """Return the name and the number of a device from nsys's text.
 
     >>> device_number("Tesla V100-PCIE-32GB (0)")
     ('Tesla V100-PCIE-32GB', 0)
@@ -347,7 +347,7 @@ def _nvtx_kern_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
 
 
 def _nvtx_gpu_proj_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
-    """NVTX ranges, their own time (total_ns) and that of the GPU work launched in them (projected_ns)."""
+    """Return NVTX ranges: their own time (total_ns) and that of the GPU work launched in them (projected_ns)."""
     return pl.DataFrame(
         {
             "name": cells.name("range"),
@@ -435,7 +435,7 @@ def _api_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
 
 
 def _kern_exec_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
-    """Return a launch, its wait and its kernel in each row."""
+    """Return one row per launch: the call, the wait and the kernel."""
     return pl.DataFrame(
         {
             **_times(
@@ -460,7 +460,7 @@ def _kern_exec_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
 
 
 def _kern_exec_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
-    """Launches by thread, call and kernel: how long the calls, the waits and the kernels took on average."""
+    """Return launches by thread, call and kernel: the average times of the calls, the waits and the kernels."""
     return pl.DataFrame(
         {
             "name": cells.name("kernelname"),

@@ -105,7 +105,7 @@ def read_kernels(database: Database, strings: StringTable, table: str) -> pl.Dat
 
 
 def read_copies(database: Database) -> pl.DataFrame:
-    """Copies, those between GPUs among them."""
+    """Return the copies, including those between GPUs."""
     rows = pl.concat([database.frame(f"{_TABLE}{name}", _COPY) for name in ("MEMCPY", "MEMCPY2")])
     kind = _memory_kinds("copyKind", COPY_KINDS)
     return rows.select(
@@ -120,7 +120,7 @@ def read_copies(database: Database) -> pl.DataFrame:
 
 
 def read_memsets(database: Database) -> pl.DataFrame:
-    """Memsets."""
+    """Return the memsets."""
     return database.frame(f"{_TABLE}MEMSET", _MEMSET).select(
         pl.lit("memset").cast(NAME).alias("kind"),
         *_named(pl.lit("[CUDA memset]")),
@@ -131,7 +131,7 @@ def read_memsets(database: Database) -> pl.DataFrame:
 
 
 def read_graphs(database: Database) -> pl.DataFrame:
-    """CUDA graphs that were recorded as a whole."""
+    """Return the CUDA graphs that were recorded as a whole."""
     return database.frame(f"{_TABLE}GRAPH_TRACE", _GRAPH).select(
         pl.lit("graph").cast(NAME).alias("kind"),
         *_named(pl.format("CUDA graph {}", pl.col("graphId"))),
@@ -236,7 +236,7 @@ _TABLES: Final = {"runtime": "CUPTI_ACTIVITY_KIND_RUNTIME", "driver": "CUPTI_ACT
 
 
 def read_calls(database: Database) -> pl.DataFrame:
-    """API calls with columns of the model, times still absolute; a call of an unknown number is named by it."""
+    """Return API calls with columns of the model, times still absolute; an unknown call is named by its number."""
     parts = []
     for api, table in _TABLES.items():
         rows = database.frame(table, _CALL_COLUMNS)
@@ -283,7 +283,7 @@ MIN_BANDWIDTH: Final = 1_000_000
 
 
 def read_devices(database: Database, strings: StringTable) -> pl.DataFrame:
-    """GPUs, columns of the model."""
+    """Return the GPUs: columns of the model."""
     rows = database.frame("CUPTI_ACTIVITY_KIND_DEVICE", _DEVICE).unique("id", keep="first", maintain_order=True)
     threads = pl.col("maxWarpsPerMultiprocessor") * pl.col("numThreadsPerWarp")
     return rows.with_columns(strings.texts(rows["name"]).cast(pl.String).alias("called")).select(
@@ -454,7 +454,7 @@ _OVERHEAD_COLUMNS: Final = {"overheadKind": pl.Int64, "objectId": pl.Binary, "st
 
 
 def read_overhead(database: Database) -> pl.DataFrame:
-    """Overhead with ``pid``, ``name``, ``line`` (null) and times, which are still absolute."""
+    """Return overhead with ``pid``, ``name``, ``line`` (null) and times, which are still absolute."""
     rows = database.frame("CUPTI_ACTIVITY_KIND_OVERHEAD", _OVERHEAD_COLUMNS)
     process = pl.col("objectId").bin.slice(0, 4)
     return rows.select(

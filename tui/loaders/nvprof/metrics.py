@@ -57,7 +57,7 @@ class MeasuredValue:
 def parse_metric_value(text: str) -> MeasuredValue:
     """Parse a value to base units: bytes per second, percent from 0 to 100, the number of a level.
 
-    Metrics are younger than nvprof's change from decimal to binary prefixes: KB, MB and GB are powers of 1024.
+    KB, MB and GB are powers of 1024: no version of nvprof printed metrics with decimal prefixes.
 
     Raises:
         ValueError: It is no value.
@@ -254,7 +254,7 @@ class LaunchCsvTable(MetricTable):
         return parsed.filter(whole & pl.col("cell 0").is_not_null())
 
     def _unknown(self, long: pl.DataFrame) -> None:
-        """Report one issue for each metric without a value in some launches."""
+        """Report one issue for each metric that has no value in some launches."""
         unknown = long.filter(pl.col("value").is_null()).group_by("metric", "text", maintain_order=True)
         for metric, text, count, line in unknown.agg(pl.len(), pl.col("line").first().alias("at")).iter_rows():
             what = "the counter overflowed" if text == OVERFLOW else "that is no value"

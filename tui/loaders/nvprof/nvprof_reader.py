@@ -360,8 +360,8 @@ class NvprofReader:
     """Reads nvprof's lines and tables in one text.
 
     The lines "NVPROF is profiling", "Profiling application" and "Profiling result" of one process make one session,
-    in whatever order and however many of them there are; the second of a kind begins another, as does one below
-    tables. Lines of several processes may alternate: each goes to the session of its process.
+    in any order and number. A second line of one kind begins another session, as does such a line below tables. Lines
+    of several processes may alternate: each goes to the session of its process.
     """
 
     def __init__(self, collector: Collector) -> None:
@@ -477,7 +477,7 @@ class NvprofReader:
         return self._read_damaged_row(line)
 
     def _read_damaged_row(self, line: Line) -> bool:
-        """Report a line that can only be a row of a summary or trace, but whose figures cannot be trusted."""
+        """Report a line that can only be a row of a summary or trace but has unreliable figures."""
         text = self.state.bare(line.text).strip()
         within = self.state.collector.session is not None
         if _TRACE_ROW.match(text) or _CSV_TRACE_ROW.search(text):

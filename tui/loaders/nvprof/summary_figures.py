@@ -84,8 +84,8 @@ class SummaryRow:
     def is_consistent(self, units: Units) -> bool:
         """Return whether the figures of a row are consistent.
 
-        Calls times average has to give the total within the printed precision, and the average has to lie between
-        the shortest and the longest call. Figures are cut or rounded, so each is known to one step of its last digit.
+        Calls times average has to give the total within the printed precision, and the average has to be between the
+        shortest and the longest call. Figures are cut or rounded, so each is exact to one unit of its last digit.
         """
         try:
             step = {name: time_step_ns(getattr(self, name), getattr(units, name)) for name in _TIMES}
@@ -327,9 +327,9 @@ def _are_two_words(before: str, after: str) -> bool:
 def with_underscores(name: str, known: Sequence[str]) -> str:
     """Restore underscores that text extraction replaced with blanks, if that is certain.
 
-    A blank between two words of a C++ name stands either beside a keyword (``unsigned int``) or after the return type
-    of a function. Anywhere else it was an underscore: within brackets, in a name without parameters, before a word
-    that begins with a digit, or where the same identifier is spelled with underscores elsewhere (`known`, in order).
+    A blank between two words of a C++ name is either next to a keyword (``unsigned int``) or after the return type of
+    a function. Any other blank was an underscore: within brackets, in a name without parameters, before a word that
+    begins with a digit, or where the same identifier is spelled with underscores elsewhere (`known`, in order).
 
     >>> with_underscores("sgemm sm35 ldg tn 128x8x256x16x32", [])
     'sgemm_sm35_ldg_tn_128x8x256x16x32'

@@ -110,7 +110,7 @@ class TextBulk(TraceBulkReader):
         return BulkRows(index, start.as_ns(), duration.as_ns(), ids, is_api, codes >> 1, start.last_digit())
 
     def _times(self, data: Bytes, begins: Positions) -> tuple[Figures, Figures, Mask]:
-        """Start and duration of all rows, and which rows have both in their columns."""
+        """Return start and duration of all rows, and which rows have both in their columns."""
         start_edge, duration_edge = self._edges[:2]
         cells = cells_at(data, begins, duration_edge)
         units = self._layout.units
@@ -459,7 +459,7 @@ class TextTrace:
         return header.edges == self._layout.edges and not self._layout.units
 
     def _times(self, text: str) -> tuple[str, str] | None:
-        """Start and duration, by the columns of the header or as the first two times of the line."""
+        """Return start and duration, by the columns of the header or as the first two times of the line."""
         lead, (start_edge, duration_edge) = self._layout.lead, self._layout.edges[:2]
         if not text.startswith(lead):
             return None

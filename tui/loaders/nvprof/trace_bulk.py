@@ -384,9 +384,9 @@ def _shapes() -> tuple[npt.NDArray[np.uint64], ...]:
     """Return masks for words of eight characters, by the set of characters that are no digits (bit 0 is the first).
 
     Returns:
-        The bytes of the digits before the point, those behind it (all, if there is none), what the other bytes have
-        to be (with a byte that no text has in it where nothing will do), and how many digits stand behind the point.
-        The last byte may be a unit's letter, and is then in none of them.
+        The mask of the digits before the point, the mask of those after it (all digits if there is no point), the
+        expected other bytes (a byte that occurs in no text where no value is valid), and the number of digits after
+        the point. The last byte may be the letter of a unit, which is in none of them.
     """
     shapes = []
     for found in range(256):
@@ -512,7 +512,7 @@ def six_decimals(data: Bytes, begins: Positions, ends: Positions) -> tuple[Posit
     words = words_at(data, ends - CELL)
     good = (length >= CELL) & (length <= 2 * CELL) & (not_digits(words) == _SECOND_BYTE)
     good &= (words ^ _POINTS) & _SECOND_BYTE_BITS == 0
-    # Seven digits, the one before the point moved to those behind it.
+    # Seven digits: the one before the point is moved next to those after it.
     last = eight_digits(((words & _FIRST_BYTE_BITS) << _EIGHT) | (words & ~_FIRST_TWO_BYTES))
     keep = KEEP_LAST[np.clip(length - CELL, 0, CELL)]
     words = words_at(data, ends - 2 * CELL)

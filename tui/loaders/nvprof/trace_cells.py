@@ -357,11 +357,11 @@ def text_values(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
         text: The whole line.
 
     Returns:
-        Cells by column, and what is wrong with the row, or nothing. Cells are taken where the header says; where they
-        do not fit there, by their kinds; of a damaged row those that fit.
+        Cells by column, and the problem of the row, empty if it has none. Cells are taken by the positions of the
+        header, else by their kinds; of a damaged row only those that fit.
 
     Raises:
-        RowError: Not even what kind of activity it was is left.
+        RowError: The row does not show the kind of activity.
     """
     values, wrong = _at_edges(layout, text)
     if not wrong:

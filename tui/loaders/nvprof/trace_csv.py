@@ -122,7 +122,7 @@ class CsvBulk(TraceBulkReader):
         )
 
     def _ids(self, data: Bytes, cells_begin: Positions, ends: Positions) -> tuple[Positions, Positions, Mask]:
-        """Correlation ids, the end of the name before each (without its quotation mark), and which rows are plain."""
+        """Return correlation ids, the end of the name before each (without its quotation mark), and the plain rows."""
         ids = np.full(len(ends), -1, np.int64)
         good: Mask = np.ones(len(ends), np.bool_)
         if self._has_ids:

@@ -168,7 +168,7 @@ def _bytes(column: str, base: int) -> pl.Expr:
 
 
 def _base(rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame, collector: Collector) -> int:
-    """Decide between 1024 and 1000 by rows whose size and rate have different units: size / duration = rate."""
+    """Return 1024 or 1000, by rows whose size and rate have different units: size / duration = rate."""
     decisive = cells.with_row_index("code").filter(
         pl.col("size") >= _MIN_DECISIVE,
         pl.col("throughput") >= _MIN_DECISIVE,

@@ -319,7 +319,7 @@ class _RocprofReader:
         self._file = PurePosixPath(collector.source).name
 
     def begin(self, line: Line) -> Section | bool:
-        """Return a header."""
+        """Open a table if the line is its header."""
         header = header_of(line.text)
         if header is None or header.format != self._version:
             return False

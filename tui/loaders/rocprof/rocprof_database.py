@@ -33,7 +33,7 @@ _KERNEL: Final = ["device", "kernel", *(f"{what}_{axis}" for what in ("grid", "b
 def read_counters(recording: RocpdRecording, kernels: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
     """Return counters by kernel, grid and block: columns of the model, and ``process_row``.
 
-    Those of the parts of a GPU are summed up.
+    Values of the parts of a GPU are summed.
     """
     values = recording.frame("pmc_event", _VALUE)
     counters = recording.frame("info_pmc", _COUNTER).unique("id", keep="first").rename({"id": "pmc_id"})
@@ -74,7 +74,7 @@ _AGENT_FACTS: Final = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_b
 
 
 def read_agents(recording: RocpdRecording) -> pl.DataFrame:
-    """GPUs with columns of the model, and ``agent_id``; they are numbered as HIP numbers them."""
+    """Return the GPUs with columns of the model, and ``agent_id``; they are numbered as HIP numbers them."""
     rows = recording.frame("info_agent", _AGENT).filter(pl.col("type") == "GPU").unique("id", maintain_order=True)
     details = pl.DataFrame(
         [dict.fromkeys(_AGENT_FACTS) if facts is None else facts for facts in from_json(rows["extdata"], _agent_facts)],
@@ -237,7 +237,7 @@ _COPY: Final = {**_WORK, "name_id": pl.Int64, "size": pl.Int64, "dst_agent_id": 
 
 
 def read_kernels(recording: RocpdRecording, events: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
-    """Return kernels with columns of the model, times as recorded; ``event_id`` and ``process_row`` besides."""
+    """Return kernels with columns of the model, times as recorded, and ``event_id`` and ``process_row``."""
     rows = recording.frame("kernel_dispatch", _DISPATCH)
     symbols = recording.frame("info_kernel_symbol", _SYMBOL).unique("id", keep="first")
     # The display name is demangled already; a kernel without one has its symbol name.
@@ -281,7 +281,7 @@ def read_kernels(recording: RocpdRecording, events: pl.DataFrame, agents: pl.Dat
 
 
 def read_copies(recording: RocpdRecording, events: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
-    """Copies, like the kernels; the GPU of a copy is its target if that is a GPU, otherwise its source."""
+    """Return copies, as `read_kernels`; the GPU of a copy is its target if that is a GPU, otherwise its source."""
     rows = recording.frame("memory_copy", _COPY)
     name = recording.texts(rows["name_id"])
     source = agents.select(pl.col("agent_id").alias("src_agent_id"), pl.col("device").alias("source"))
@@ -331,7 +331,7 @@ def _launch_facts() -> pl.Expr:
 
 
 def _with_region(recording: RocpdRecording, rows: pl.DataFrame) -> pl.Series:
-    """Facts, with the roctx range that the recording assigns to the work."""
+    """Return facts, with the roctx range that the recording assigns to the work."""
     table = pl.DataFrame({"details": rows["details"], "region": recording.texts(rows["region_name_id"])})
     distinct = table.unique(maintain_order=True)
     text = pl.concat_str(
@@ -520,7 +520,7 @@ class _RocprofDatabase:
         origin = int(starts.min())  # type: ignore[arg-type]
         pids = pl.concat([frame["pid"] for frame in (calls, kernels, copies)]).unique().sort(nulls_last=True).to_list()
         known = [pid for pid in pids if pid is not None]
-        # Rows that name no process are those of the only one, where there is but one.
+        # Rows without a process belong to the only process, if there is just one.
         processes = pids if len(known) > 1 else known or [None]
         for pid in processes[:_MAX_PROCESSES]:
             session = collector.open_session(V1_FORMAT.name, None, pid=pid)
@@ -544,7 +544,7 @@ def _work_and_calls(
     calls: pl.DataFrame, kernels: pl.DataFrame, copies: pl.DataFrame, origin: int
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the activities and API calls of one process, columns of the model."""
-    # The argument list of a copy has its size; a call and what it did have one index.
+    # The arguments of a copy include its size; a call and the work it launched have the same index.
     sizes = calls.select("Index", size_bytes=number_in(pl.col("args"), r"sizeBytes\(([0-9]{1,18})\)"))
     sizes = sizes.drop_nulls().unique("Index", keep="none")
     short = {name: short_name(name) for name in kernels["Name"].unique().drop_nulls()}

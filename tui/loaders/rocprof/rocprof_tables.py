@@ -207,7 +207,7 @@ def _counters(cells: CellValues) -> pl.DataFrame:
 
 
 def _sizes(cells: CellValues, grid: str, block: str) -> pl.Series:
-    """Grid and workgroup as text, if only their numbers of threads are known, and the other facts."""
+    """Return grid and workgroup as text, if only their numbers of threads are known, and the other facts."""
     table = pl.DataFrame({"grid": cells.text(grid), "block": cells.text(block), "facts": _facts(cells)})
     distinct = table.unique(maintain_order=True)
     texts = distinct.with_columns(

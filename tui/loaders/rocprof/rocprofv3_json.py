@@ -205,7 +205,7 @@ class _ProcessReader:
         )
 
     def _operations(self) -> pl.DataFrame:
-        """Columns: kind, operation, name."""
+        """Return the names of operations: columns kind, operation, name."""
         kinds = self._list(
             self._process.strings.get("buffer_records"),
             {"kind": pl.String, "operations": pl.List(pl.String)},
@@ -226,7 +226,7 @@ class _ProcessReader:
         )
 
     def _kernels(self) -> pl.DataFrame:
-        """Dispatches; the grid is recorded in work items, blocks are grid / workgroup."""
+        """Return the dispatches; the grid is recorded in work items, blocks are grid / workgroup."""
         rows = self._records("kernel_dispatch", _DISPATCH).drop("name").unnest("dispatch_info")
         symbols = self._list(self._process.kernel_symbols, _SYMBOL, "kernel_symbols").unique("kernel_id", keep="first")
         names = pl.coalesce(
@@ -284,7 +284,7 @@ class _ProcessReader:
         return pl.concat([self._records(name, _RECORD).select(columns) for name in _CALLS])
 
     def _ranges(self) -> pl.DataFrame:
-        """Roctx ranges, whose texts are in a separate list by correlation id."""
+        """Return the roctx ranges, whose texts are in a separate list by correlation id."""
         texts = self._list(self._process.strings.get("marker_api"), _TEXT, "marker_api").select(
             pl.col("key").cast(pl.Int64, strict=False).alias("correlation"), pl.col("value").cast(NAME).alias("text")
         )

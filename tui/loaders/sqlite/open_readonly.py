@@ -144,7 +144,7 @@ def _missing_bytes(header: bytes, size: int) -> int:
 
 
 def _asked(path: Path, called: str, notes: list[InputIssue], *, locks: bool) -> OpenDatabaseFile:
-    """Open a file and read its schema with as many checks as possible."""
+    """Open a file and read its schema with the strictest checks that it passes."""
     locked = f"file:{quote(str(path.absolute()))}?mode=ro"
     try:
         try:

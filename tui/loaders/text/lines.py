@@ -339,7 +339,7 @@ _SHOWN_ESCAPES: Final = re.compile(rb"""\\([nt\\'"])""")
 
 
 class JsonText:
-    r"""Text that stands in strings: of a notebook in one line, or of a log with a JSON object a line.
+    r"""Text in JSON strings: a notebook on one line, or a log with one JSON object per line.
 
     >>> list(JsonText.of(b'{"log":"==7== a\\n"}').text([b'{"log":"==7==', b' a\\n"}\nplain\n']))
     [b'==7== a\nplain\n']
@@ -387,7 +387,7 @@ class JsonText:
             yield rest
 
     def _record(self, line: bytes) -> bytes:
-        """Return the text of a line that is a JSON object, or in which Python shows a text; any other line as it is."""
+        """Return the text of a line that is a JSON object or a Python string literal; any other line unchanged."""
         if not line.lstrip().startswith(b"{"):
             return _SHOWN_ESCAPES.sub(_escaped, line) if line.count(b"\\n") > _FEW else line
         self._key = b""
@@ -395,7 +395,7 @@ class JsonText:
 
     @staticmethod
     def _end_of_strings(data: bytes) -> int:
-        """Return the length of ``data`` up to a string that goes on, or that may be a key."""
+        """Return the length of ``data`` up to a string that continues, or that may be a key."""
         end = 0
         for found in _JSON_STRING.finditer(data):
             if found.end() == len(data):
@@ -423,7 +423,7 @@ def _escaped(found: re.Match[bytes]) -> bytes:
 
 
 def _text_of(string: bytes) -> bytes:
-    """Return the lines of a JSON string, also where it is how Python shows a string."""
+    """Return the lines of a JSON string, also if its value is a Python string literal."""
     try:
         text = json.loads(string.decode("utf-8", "surrogateescape"), strict=False)
     except ValueError:
@@ -558,7 +558,7 @@ def is_plain_nvprof(head: bytes) -> bool:
 
 
 def later_tag(data: bytes, *, of_nvprof: bool = False) -> re.Pattern[bytes] | None:
-    """Like `tag_of`, for later lines of a text; only lines near results are searched.
+    """Return the tag of later lines of a text, as `tag_of`; only lines near results are searched.
 
     Args:
         data: Whole lines.

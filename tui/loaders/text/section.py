@@ -20,6 +20,8 @@ from tui.model.schema import NAME
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy.typing as npt
+
     from tui.loaders.base import Format
     from tui.loaders.collector import Collector
     from tui.loaders.text.block import Block, Line
@@ -58,7 +60,7 @@ class TextReader(Protocol):
         """
 
     def finish(self) -> None:
-        """Called at the end of the text, after every section is closed."""
+        """Finish at the end of the text, after every section is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class TableSink(Protocol):
         """Report a line that looks like a row and cannot be parsed."""
 
     def close(self) -> None:
-        """Called at the end of the table."""
+        """Finish at the end of the table."""
 
 
 def split_cells(text: str, separator: str = ",") -> list[str]:
@@ -293,3 +295,75 @@ def by_value(values: pl.Series, function: Callable[[str], str | int | bool | Non
 
 def _plain_type(dtype: pl.DataType) -> pl.DataType:
     return pl.String() if isinstance(dtype, pl.Categorical) else dtype
+
+
+_AT_ONCE: Final = 1 << 19
+"""Rows that are looked up at once, to bound the memory."""
+
+
+def number_distinct(
+    frame: pl.DataFrame, more: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """Number the distinct rows as they first occur; memory is bounded.
+
+    Args:
+        frame: As for `codes_of`.
+        more: Further numbers by row, not negative.
+
+    Returns:
+        The first row of each, and the number of each row.
+    """
+    if not len(more):
+        return np.zeros(0, np.uint32), np.zeros(0, np.uint32)
+    keys, count = codes_of(frame)
+    keys += more * count
+    is_sorted = bool((keys[1:] > keys[:-1]).all())
+    order = np.arange(len(keys), dtype=np.uint32) if is_sorted else np.argsort(keys, kind="stable").astype(np.uint32)
+    if not is_sorted:
+        keys = keys[order]
+    is_new = np.concatenate(([True], keys[1:] != keys[:-1]))
+    del keys
+    first = order[is_new]
+    by_first = np.argsort(first)
+    number = np.empty(len(first), np.uint32)
+    number[by_first] = np.arange(len(first), dtype=np.uint32)
+    numbers = np.empty(len(order), np.uint32)
+    numbers[order] = number[np.cumsum(is_new, dtype=np.uint32) - 1]
+    return first[by_first], numbers
+
+
+def codes_of(frame: pl.DataFrame) -> tuple[npt.NDArray[np.int64], int]:
+    """Return a number for each row that rows with the same values share, and how many numbers there are.
+
+    Args:
+        frame: Names and numbers that are null or at least 0.
+    """
+    codes, count = np.zeros(frame.height, np.int64), 1
+    for name in frame.columns:
+        column = frame[name]
+        if column.null_count() == len(column):
+            continue
+        physical = column.to_physical() if column.dtype == NAME else column
+        own = physical.cast(pl.Int64).fill_null(-1).to_numpy() + 1
+        own, size = _dense(own, int(own.max()) + 1)
+        codes *= size
+        codes += own
+        codes, count = _dense(codes, count * size)
+    return codes, count
+
+
+def _dense(codes: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Renumber codes below ``size`` from 0 without gaps, in place; return them and how many there are."""
+    if size <= _LARGEST_TABLE:
+        there = np.zeros(size, np.bool_)
+        there[codes] = True
+        known = np.flatnonzero(there)
+    else:
+        known = np.unique(codes)
+    for first in range(0, len(codes), _AT_ONCE):
+        block = slice(first, first + _AT_ONCE)
+        codes[block] = np.searchsorted(known, codes[block])
+    return codes, len(known)
+
+
+_LARGEST_TABLE: Final = 1 << 26

@@ -124,7 +124,7 @@ class TextLogLoader:
         return Cues(text_format.cue for text_format in self._text_formats)
 
     def probe(self, head: bytes, name: str) -> float:
-        """High if the head contains a cue, low for other text, 0 for binary input."""
+        """Return a high confidence if the head contains a cue, a low one for other text, 0 for binary input."""
         if not looks_like_text(head):
             return 0.0
         head = decode_notebook(head) if is_notebook(head) else head
