@@ -58,7 +58,7 @@ NO_LINE: Final = "this row does not come from a single line of the input"
 
 _ROWS: Final = (("activity", "GPU work"), ("op", "op"), ("number", "row"))
 """Columns with numbers of rows, and the name of the numbered rows."""
-_PACKED: Final = {".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat", ".zst": "zstdcat"}
+_PACKED: Final = {".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat", ".zst": "zstdcat", ".zip": "unzip -p"}
 
 
 def why_no_text(profile: Profile) -> str:

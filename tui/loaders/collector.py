@@ -209,7 +209,9 @@ class Collector:
         offset = self.count("ops")
         for name, data in frames.items():
             columns = [column for column in OP_COLUMNS.get(name, ()) if column in data.columns]
-            self.add_frame(name, data.with_columns((pl.col(column) + offset).cast(pl.UInt32) for column in columns))
+            if offset:
+                data = data.with_columns((pl.col(column) + offset).cast(pl.UInt32) for column in columns)
+            self.add_frame(name, data)
 
     def count(self, frame: str) -> int:
         """Return the number of rows of a frame in all sessions."""
@@ -358,7 +360,8 @@ def _in_time_order(activities: pl.DataFrame) -> pl.DataFrame:
         else:
             activities = activities.sort("session", "start_ns", nulls_last=True, maintain_order=True)
     release_mapped()
-    return activities.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("activity"))
+    numbers = pl.int_range(activities.height, dtype=pl.UInt32, eager=True)
+    return activities.with_columns(spill_to_disk(numbers).alias("activity"))
 
 
 def model_columns(frame: str, data: pl.DataFrame) -> pl.DataFrame:

@@ -6,6 +6,7 @@ import bz2
 import io
 import lzma
 import os
+import struct
 import sys
 import tempfile
 import time
@@ -76,6 +77,7 @@ _MAGIC: Final = {
     b"BZh": "bzip2",
     b"\xfd7zXZ\x00": "xz",
     b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
 }
 
 
@@ -95,7 +97,7 @@ class _Pieces(Protocol):
 
 
 def compression_of(head: bytes) -> str | None:
-    """Return the compression of an input that begins with ``head``: gzip, bzip2, xz, zstd or None."""
+    """Return the compression of an input that begins with ``head``: gzip, bzip2, xz, zstd, zip or None."""
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
 
@@ -168,7 +170,84 @@ def _gzip(stream: Readable) -> Iterator[bytes]:
         raise EOFError
 
 
-_FRAMED: Final[dict[str, Callable[[Readable], Iterator[bytes]]]] = {"gzip": _gzip, "zstd": _zstd}
+def _zip(stream: Readable) -> Iterator[bytes]:
+    """Yield the content of the only file of an archive (`_is_zip_of_one_file`); its name is not used."""
+    data = bytearray()
+
+    def take(size: int) -> bytes:
+        while len(data) < size:
+            piece = stream.read(_GZIP_INPUT)
+            if not piece:
+                raise EOFError
+            data.extend(piece)
+        taken = bytes(data[:size])
+        del data[:size]
+        return taken
+
+    def inflated() -> Iterator[bytes]:
+        member = zlib.decompressobj(-zlib.MAX_WBITS)
+        while not member.eof:
+            piece = take(max(1, min(len(data), _GZIP_INPUT)))
+            while piece and not member.eof:
+                yield member.decompress(piece, PIECE)
+                piece = member.unconsumed_tail
+        data[:0] = member.unused_data
+
+    while (header := take(_ZIP_HEADER.size)).startswith(b"PK\x03\x04"):
+        _, _, flags, method, _, _, checksum, size, _, name_size, extra_size = _ZIP_HEADER.unpack(header)
+        name = take(name_size)
+        take(extra_size)
+        stored = (take(min(PIECE, size - begin)) for begin in range(0, size, PIECE))
+        found = 0
+        for piece in inflated() if method == _DEFLATED else stored:
+            found = zlib.crc32(piece, found)
+            if not _is_beside_files(name):
+                yield piece
+        if flags & _SIZES_FOLLOW:
+            # The sizes and the checksum follow, with or without a signature.
+            follows = take(4)
+            checksum = int.from_bytes(take(4) if follows == b"PK\x07\x08" else follows, "little")
+            take(8)
+        if found != checksum:
+            raise zlib.error("wrong checksum")
+        if not _is_beside_files(name):
+            return
+
+
+def _is_beside_files(name: bytes) -> bool:
+    """Return whether an entry of an archive is a folder, or was added by a Mac."""
+    return name.endswith((b"/", b".DS_Store")) or name.startswith(b"__MACOSX/")
+
+
+def _is_zip_of_one_file(descriptor: int, size: int) -> bool:
+    """Return whether an archive has exactly one file, which is neither encrypted nor packed in an unusual way."""
+    tail = os.pread(descriptor, _ZIP_TAIL, max(0, size - _ZIP_TAIL))
+    end = tail.rfind(b"PK\x05\x06")
+    if end < 0 or len(tail) < end + 20:
+        return False
+    length, begin = struct.unpack_from("<II", tail, end + 12)
+    if length > _ZIP_TAIL:
+        return False
+    listed = os.pread(descriptor, length, begin)
+    at, files = 0, []
+    while listed.startswith(b"PK\x01\x02", at) and at + _ZIP_ENTRY.size <= len(listed):
+        _, _, _, flags, method, *_, name_size, extra_size, comment_size = _ZIP_ENTRY.unpack_from(listed, at)
+        name = listed[at + 46 : at + 46 + name_size]
+        at += 46 + name_size + extra_size + comment_size
+        if not _is_beside_files(name):
+            files.append(method == _DEFLATED or (method == 0 and not flags & _SIZES_FOLLOW))
+            files[-1] &= not flags & _ENCRYPTED
+    return files == [True]
+
+
+_ZIP_HEADER: Final = struct.Struct("<4sHHHHHIIIHH")
+_ZIP_ENTRY: Final = struct.Struct("<4sHHHHHHIIIHHH")
+"""The beginning of an entry of the list of files at the end of an archive."""
+_ZIP_TAIL: Final = 1 << 17
+"""Bytes at the end of an archive that hold its list of files, unless there are many."""
+_DEFLATED, _ENCRYPTED, _SIZES_FOLLOW = 8, 1, 8
+
+_FRAMED: Final[dict[str, Callable[[Readable], Iterator[bytes]]]] = {"gzip": _gzip, "zstd": _zstd, "zip": _zip}
 
 
 def open_for_reading(path: str) -> int:
@@ -260,7 +339,7 @@ class InputFile(RawInput):
     """An open input. Its decompressed content can be read once, from the beginning, as `blocks` or `chunks`."""
 
     compression: str | None
-    """gzip, bzip2, xz, zstd or None."""
+    """gzip, bzip2, xz, zstd, zip (of one file) or None."""
     encoding: str
     """The encoding, if it is a text: utf-8, utf-16-le or utf-16-be."""
     head: bytes
@@ -291,6 +370,8 @@ class InputFile(RawInput):
         self._block_size = 0
         self._pushed_back = self._sniff()
         self.compression = compression_of(self._pushed_back)
+        if self.compression == "zip" and not self._is_zip_of_one_file():
+            self.compression = None  # declined by its first bytes
         self._chunks = self._content()
         content = self._first_of_content()
         self._chunks = chain([content], self._chunks)
@@ -451,6 +532,11 @@ class InputFile(RawInput):
             self.notes.append(
                 InputIssue("info", None, "", f"the text {self._text.not_copied}; the figures are complete")
             )
+
+    def _is_zip_of_one_file(self) -> bool:
+        if self._fd is None or self._status is None or self._begin_at:
+            return False
+        return _is_zip_of_one_file(self._fd, self._status.st_size)
 
     def _sniff(self) -> bytes:
         sniffed = b""

@@ -127,6 +127,7 @@ class FileKind:
 
 
 _UNPACK: Final = "unpack it and open the log in it"
+_UNZIP: Final = "unpack it and open the folder, or one file that unzip -l lists: unzip -p FILE.zip NAME | proftui -"
 _TYPED: Final = "open the log as text: text in an image cannot be read"
 _AS_TEXT: Final = "save its text first, with: pdftotext -layout"
 
@@ -156,7 +157,11 @@ _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     (0, b"MZ", FileKind("a Windows program", "profile it: nvprof --print-gpu-trace --log-file run.log FILE")),
     (0, b"\xcf\xfa\xed\xfe", FileKind("a macOS program")),
     (0, b"!<arch>\n", FileKind("a static library")),
-    (0, b"PK\x03\x04", FileKind("a ZIP archive (or an Office document)", _UNPACK)),
+    (
+        0,
+        b"PK\x03\x04",
+        FileKind("a ZIP archive of several files, or from a pipe (or an Office document)", _UNZIP),
+    ),
     (0, b"PK\x05\x06", FileKind("an empty ZIP archive")),
     (0, b"7z\xbc\xaf\x27\x1c", FileKind("a 7z archive", _UNPACK)),
     (0, b"Rar!\x1a\x07", FileKind("a RAR archive", _UNPACK)),

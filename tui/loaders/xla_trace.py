@@ -384,8 +384,9 @@ def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
         pl.col("source").cast(pl.String).str.strip_chars().str.replace_all("\n", ";").cast(NAME).alias("stack"),
     )
     of_ops = gather_rows(texts, pl.Series(codes.astype(np.uint32)))
+    numbers = pl.int_range(ops.height, dtype=pl.UInt32, eager=True)
     return pl.concat([ops, of_ops], how="horizontal").select(
-        pl.int_range(pl.len(), dtype=pl.UInt32).alias("op"),
+        spill_to_disk(numbers).alias("op"),
         *("op_id", "name", "op_type", "direction", "group"),
         *("start_ns", "duration_ns", "pid", "tid"),
         "stack",

@@ -41,8 +41,14 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
     from tui.widgets.table.tree import TreeModel
 
-_UNPACK: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-"""The first bytes of a compressed log, and the program that decompresses it."""
+_UNPACK: Final = {
+    b"\x1f\x8b": "gzip -dc",
+    b"BZh": "bzip2 -dc",
+    b"\xfd7zXZ": "xz -dc",
+    b"\x28\xb5\x2f\xfd": "zstd -dc",
+    b"PK\x03\x04": "unzip -p",
+}
+"""The first bytes of a compressed log, and the command that decompresses it."""
 
 
 def copied_command(screen: ViewScreen, values: Sequence[str] = ()) -> str:
@@ -308,5 +314,5 @@ def _log_lines(screen: LogScreen) -> str:
     unpack = next((name for magic, name in _UNPACK.items() if begin.startswith(magic)), "")
     lines = shlex.quote(f"{first},{last}p")
     if unpack:
-        return f"{unpack} -dc {shlex.quote(_file(source))} | sed -n {lines}"
+        return f"{unpack} {shlex.quote(_file(source))} | sed -n {lines}"
     return f"sed -n {lines} {shlex.quote(_file(source))}"
