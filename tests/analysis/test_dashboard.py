@@ -14,7 +14,7 @@ from tests.analysis.frames import copy, kernel, printed, profile
 from tests.idle import PATIENCE_S
 from tests.profiles import SAMPLES, load_one
 from tui.analysis.copies import copies
-from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, advice, dashboard
+from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, DashboardParts, advice, dashboard, dashboard_parts
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpus import gpu_summary
 from tui.analysis.memo import once_per_profile
@@ -380,3 +380,8 @@ def test_advice_holds_the_most_severe_findings_of_different_rules() -> None:
     assert "1 warning" in result.summary
     assert advice(profile()).guidance != ""
     assert advice(profile()).top_findings.is_empty()
+
+
+def test_all_parts_are_of_the_gpu_that_the_user_names() -> None:
+    parts = DashboardParts(*dashboard_parts(load_one(str(SAMPLES / "gpt_summary.nvprof.log")), gpu="A100"))
+    assert parts.board.devices.select("sm_count", "facts_source").rows() == [(108, "option")]

@@ -239,6 +239,15 @@ def test_segments_that_were_edited_do_not_agree_with_the_trace() -> None:
     ]
 
 
+def test_a_segment_that_says_more_than_its_blocks_is_reported() -> None:
+    whole = snapshot()
+    whole["segments"][2]["blocks"] = [block(9000 * MB, 2 * MB, "inactive")]
+
+    assert reasons(read(whole), "warning")[-1] == (
+        "segments whose blocks do not add up to what they say is active: 1; the snapshot was edited or damaged"
+    )
+
+
 def test_a_trace_of_one_event_is_no_trace() -> None:
     profile = read(snapshot(device_traces=[TRACE[:1]], external_annotations=[]))
 

@@ -290,11 +290,12 @@ async def test_a_path_may_begin_at_home_and_esc_gives_up(tmp_path: Path, monkeyp
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "before.log").write_bytes(Path(sample("caffe_conv1.nvprof.log")).read_bytes())
     held = Hold()
-    async with opened(TRACE, view=QUICK) as pilot:
+    async with opened(TRACE, view=QUICK, notifications=True) as pilot:
         app = app_of(pilot)
         app.comparison._make_comparison(lambda: held.wait() and None)
         await until(pilot, lambda: app.profile_session.progress != {}, "the work")
         await press(pilot, "escape")
+        assert [note.message for note in app._notifications] == ["Comparison stopped."]
         assert not app.comparison.is_running
         held.set()
         await settled(pilot)

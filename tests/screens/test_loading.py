@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from tests.idle import Hold
-from tests.screens.opening import SAMPLES, assert_at_sizes, press, until
+from tests.screens.opening import QUICK, SAMPLES, app_of, assert_at_sizes, opened, press, settled, until
 from tests.snapshots import screen_text
 from tui import opening
 from tui.app import ProftuiApp
@@ -29,7 +30,10 @@ from tui.options import OpenOptions
 from tui.screens.loading import LoadingScreen, files_lines, files_summary, state_words
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from syrupy.assertion import SnapshotAssertion
+    from textual.pilot import Pilot
 
     from tui.loaders.base import Report
     from tui.opening import OpenedProfiles
@@ -181,8 +185,6 @@ async def test_ctrl_c_names_a_key_that_quits_where_it_is_pressed() -> None:
 
 
 async def test_a_rank_that_is_left_out_is_reported_when_the_folder_opens(tmp_path: Any) -> None:
-    import shutil
-
     for file in (SAMPLES / "ddp_ranks").iterdir():
         shutil.copy(file, tmp_path)
     (tmp_path / "ddp_rank1.pt.trace.json.gz").write_bytes(b"\x1f\x8b\x08\x00not gzip at all")
@@ -208,3 +210,98 @@ async def test_where_there_is_no_room_what_is_read_so_far_is_left_out(monkeypatc
             await until(pilot, lambda: "3 kernels and copies" in screen_text(app), "what is read so far")
             slow.go_on.set()
             await until(pilot, lambda: app.view_screen is not None, "a view")
+
+
+def said(pilot: Pilot[None]) -> list[tuple[str, str]]:
+    """The messages on the screen and their severity."""
+    return [(note.message, note.severity) for note in pilot.app._notifications]
+
+
+async def test_reading_again_reports_what_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    shutil.copy(SAMPLES / "tracking_four_runs.nvprof.log", path)
+    async with opened(str(path), view=QUICK, notifications=True, cache=False) as pilot:
+        app = app_of(pilot)
+        await press(pilot, "r")
+        assert said(pilot) == [("File read again.", "information")]
+        app.run_line("session 3")
+        shutil.copy(SAMPLES / "caffe_conv1.nvprof.log", path)
+        await press(pilot, "r")
+        assert said(pilot) == [("File read again.\nNo session 3 any more: showing all.", "information")]
+        assert app.profile_session.session is None
+        known = app.profile_session.whole_profile
+        path.write_text("nothing that a profiler writes\n")
+        await press(pilot, "r")
+        ((words, severity),) = said(pilot)
+        assert words.startswith(f"{path}: no profile found")
+        assert words.endswith("\nThe profile is unchanged.")
+        assert severity == "error"
+        assert app.profile_session.whole_profile is known
+
+
+async def test_reading_again_is_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    shutil.copy(SAMPLES / "caffe_conv1.nvprof.log", path)
+    slow = Slow(eight())
+    async with opened(str(path), view=QUICK, notifications=True, cache=False) as pilot:
+        app = app_of(pilot)
+        known = app.profile_session.whole_profile
+        with patch.object(opening, "open_profiles", slow):
+            await pilot.press("r")
+            await until(pilot, lambda: "reading again 41% (esc stops)" in screen_text(app), "progress")
+            await pilot.press("escape")
+            await until(pilot, lambda: not app.loading_files.is_reading_again, "the end")
+            await settled(pilot)
+        assert said(pilot) == [("Stopped. The profile is unchanged.", "information")]
+        assert app.profile_session.whole_profile is known
+
+
+async def test_opening_another_file_is_stopped(tmp_path: Path) -> None:
+    slow = Slow(eight())
+    async with opened("caffe_conv1.nvprof.log", view=QUICK, notifications=True) as pilot:
+        app = app_of(pilot)
+        other = tmp_path / "other.log"
+        other.touch()
+        with patch.object(opening, "open_profiles", slow):
+            app.run_line(f"open {other}")
+            await until(pilot, lambda: "reading other.log 41% (esc stops)" in screen_text(app), "progress")
+            await press(pilot, "escape")
+        assert said(pilot) == [("Stopped. Nothing else was opened.", "information")]
+        assert app.next_input is None
+        assert "reading other.log" not in screen_text(app)
+
+
+async def test_standard_input_is_not_read_again() -> None:
+    async with opened("caffe_conv1.nvprof.log", view=QUICK, notifications=True) as pilot:
+        loading = app_of(pilot).loading_files
+        loading._options = replace(loading._options, paths=("-",))
+        await press(pilot, "r")
+        assert said(pilot) == [("Standard input cannot be read twice.", "warning")]
+
+
+async def test_a_part_of_a_file_and_what_could_not_be_read_are_said(tmp_path: Path) -> None:
+    for file in (SAMPLES / "ddp_ranks").iterdir():
+        shutil.copy(file, tmp_path)
+    for rank in (0, 1):
+        (tmp_path / f"ddp_rank{rank}.pt.trace.json.gz").write_bytes(b"\x1f\x8b\x08\x00not gzip at all")
+    shutil.copy(SAMPLES / "caffe_conv1.nvprof.log", tmp_path / "run.log")
+    async with opened(str(tmp_path), view=QUICK, notifications=True, cache=False) as pilot:
+        assert said(pilot) == [("2 files could not be read: see Issues.", "warning")]
+        profile = app_of(pilot).profile_session.whole_profile
+        assert profile is not None
+        app_of(pilot).loading_files._say_news(replace(profile, partial="stopped at 27%"), (), [])
+        await settled(pilot)
+        ((words, severity),) = said(pilot)
+        assert words.endswith("stopped at 27%: totals are partial. r reads the file again.")
+        assert severity == "warning"
+
+
+async def test_a_choice_made_while_the_file_is_read_again_is_to_be_made_again() -> None:
+    async with opened("tracking_four_runs.nvprof.log", view=QUICK, notifications=True) as pilot:
+        session = app_of(pilot).profile_session
+        assert session.whole_profile is not None
+        before, session._request = replace(session.whole_profile, partial=""), 5
+        session._take_choice(5, before, lambda: session.choose_session(1))
+        await settled(pilot)
+        assert said(pilot) == [("The file was read again meanwhile. Choose again.", "warning")]
+        assert session.session is None

@@ -17,6 +17,7 @@ from tests.snapshots import screen_text
 from tui.analysis.timeline.shown import lane_title
 from tui.app import navigator
 from tui.app.row_notes import WITHOUT_NOTES
+from tui.app.session_restore import NO_FILE
 from tui.screens import base
 from tui.screens.kernels import KERNEL_LEVEL, LAUNCH_LEVEL, launches_of_kernel
 from tui.screens.linked_tables import LinkedTables
@@ -193,7 +194,7 @@ async def test_a_row_is_gone_to_once_it_is_there_however_long_that_takes(monkeyp
 
 
 async def test_the_notes_view_goes_to_a_row_that_a_filter_hides() -> None:
-    async with opened(CAFFE, view="kernels") as pilot:
+    async with opened(CAFFE, notifications=True, view="kernels") as pilot:
         table = pane(pilot)
         await press(pilot, "j", "j")
         row = table.current_row
@@ -210,6 +211,56 @@ async def test_the_notes_view_goes_to_a_row_that_a_filter_hides() -> None:
         await until(pilot, lambda: table.current_row == row, "the row")
         assert table.state.filter == ""
         assert app_of(pilot).profile_session.global_filter == ""
+        assert said(pilot) == (
+            "The row was hidden by the filter nothing-has-this-name and the carried filter calls>100000: removed."
+        )
+
+
+async def test_a_row_that_is_left_out_as_small_is_gone_to() -> None:
+    async with opened(CAFFE, notifications=True, view="kernels") as pilot:
+        table = pane(pilot)
+        await press(pilot, "G")
+        row = table.current_row
+        await write(pilot, "look")
+        table.change(hides_small=True, most_rows=1)
+        await settled(pilot)
+        assert table.current_row != row
+        app_of(pilot).run_line("notes")
+        await settled(pilot)
+        await press(pilot, "enter")
+        await until(pilot, lambda: table.current_row == row, "the row")
+        assert said(pilot) == ("The row was hidden by leaving out small rows and showing the first 1 alone: removed.")
+
+
+async def test_a_note_of_another_session_says_what_changes_what_is_shown() -> None:
+    async with opened("tracking_four_runs.nvprof.log", notifications=True, view="kernels") as pilot:
+        await write(pilot, "look")
+        app_of(pilot).run_line("session 0")
+        app_of(pilot).run_line("notes")
+        await settled(pilot)
+        await press(pilot, "enter")
+        await settled(pilot)
+        assert said(pilot) == "Row not found in session 0. S and A change what is shown."
+
+
+async def test_for_standard_input_it_is_said_that_nothing_is_kept() -> None:
+    async with opened(CAFFE, notifications=True, view="kernels") as pilot:
+        app_of(pilot).session_restore.files = None
+        table = pane(pilot)
+        row = table.current_row
+        assert row is not None
+        assert app_of(pilot).notes.note_on(table, row) is None
+        for key in ("M", "apostrophe"):
+            await press(pilot, key)
+            assert said(pilot) == NO_FILE, key
+            pilot.app.clear_notifications()
+            await settled(pilot)
+        app_of(pilot).run_line("forget")
+        await settled(pilot)
+        assert said(pilot) == NO_FILE
+        app_of(pilot).notes.write_note(app_of(pilot).notes.note_spot("line", (3,)), "line 3")
+        await settled(pilot)
+        assert said(pilot) == NO_FILE
 
 
 async def test_a_note_on_a_row_that_is_gone_says_so(tmp_path: Path) -> None:
@@ -226,7 +277,9 @@ async def test_a_note_on_a_row_that_is_gone_says_so(tmp_path: Path) -> None:
     async with opened(str(path), notifications=True, view="notes") as pilot:
         listed = pane(pilot, "table")
         assert listed.frame["written_of"].to_list() == ["before it changed"]
-        await press(pilot, "enter")
+        await press(pilot, "M")
+        assert ", before the file changed. An empty text deletes it." in screen_text(pilot.app)
+        await press(pilot, "escape", "enter")
         await until(pilot, lambda: said(pilot) == "Row not found.", "the words")
 
 
@@ -293,6 +346,7 @@ async def test_forget_asks_once_and_deletes_all(state_directory: Path) -> None:
         app_of(pilot).run_line("forget")
         await settled(pilot)
         assert not app_of(pilot).notes.store.all
+        assert said(pilot) == "Deleted: notes, queries, and the last place in this file."
         assert not table.table.model.noted
         await press(pilot, "Q")
     assert [path for path in state_directory.rglob("*") if path.is_file() and path.name != "tables.json"] == []
@@ -322,7 +376,10 @@ async def test_notes_of_another_version_stay_as_they_are(state_directory: Path) 
     async with opened(CAFFE, notifications=True, view="kernels") as pilot:
         table = pane(pilot)
         await write(pilot, "new")
-        assert "another version" in said(pilot)
+        assert said(pilot) == (
+            f"{path} was written by another version of proftui: left unchanged and not used. "
+            "Notes are kept until you quit."
+        )
         assert len(table.table.model.noted) == 1
     assert path.read_text() == '{"version": 99, "entries": {}}'
 

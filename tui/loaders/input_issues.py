@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def size_text(size: int) -> str:
     """Return a size for a message, in powers of 1024.
 
-    >>> size_text(1), size_text(1 << 20), size_text(1_288_490_189)
-    ('1 byte', '1 MB', '1.2 GB')
+    >>> size_text(1), size_text(1 << 20), size_text(1_288_490_189), size_text(5000 << 40)
+    ('1 byte', '1 MB', '1.2 GB', '5000 TB')
     """
     if size < 1024:
         return f"{size} byte" if size == 1 else f"{size} bytes"

@@ -17,7 +17,7 @@ import pytest
 
 import tui.loaders.chrome_trace.read_trace
 import tui.loaders.raw_input
-from tests.loaders.chrome_trace.documents import ARGS, kernel, read
+from tests.loaders.chrome_trace.documents import ARGS, Trickle, kernel, read
 from tests.loaders.chrome_trace.test_round_trip import assert_same
 from tui.loaders.chrome_trace import decoder
 from tui.loaders.chrome_trace.decoder import DecoderPool, DecoderProcess, DecodeTask, PackingDecoder
@@ -125,6 +125,15 @@ class TestPools:
         assert pool.workers
         assert all(worker.process.process.poll() is not None for worker in pool.workers)
         assert gc.isenabled()
+
+
+def test_a_report_stops_reading_also_before_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY_S", 0.0)
+    document = json.dumps({"note": "x" * (4 << 20), "traceEvents": EVENTS[:1]})
+    source = InputFile.open("x", stream=Trickle(document.encode(), 1 << 16))
+    trace = read_trace(source, ARGS, lambda _progress: False, make_pool=None)
+    assert source.bytes_read < 1 << 20
+    assert (trace.complete.height, trace.partial) == (0, "stopped before its end")
 
 
 @pytest.mark.usefixtures("small_blocks")

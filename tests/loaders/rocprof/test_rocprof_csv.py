@@ -227,6 +227,8 @@ def test_results_without_times_or_with_the_columns_of_the_second_version() -> No
         "0,k.kd,0,0,0,7,7,64,64,0,0,40,48,0\n"
     )
     assert rows(read(bare), "activities", "name", "start_ns", "duration_ns", "registers") == [("k", None, None, 40)]
+    timed = bare.replace(",fbar\n", ",fbar,BeginNs,EndNs,DurationNs\n").replace(",48,0\n", ",48,0,100,,250\n")
+    assert rows(read(timed), "activities", "name", "duration_ns", "registers") == [("k", 250, 40)]
     second = (
         "Dispatch_ID,GPU_ID,Queue_ID,PID,TID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,"
         "Accum_VGPR,SGPR,Wave_Size,Kernel_Name,Start_Timestamp,End_Timestamp,Correlation_ID,SQ_WAVES\n"
