@@ -29,6 +29,7 @@ from tui.analysis.ops.ops_by_name import (
     kernels_with_ops,
     ops,
     ops_spec,
+    with_columns_of,
 )
 from tui.analysis.ops.ops_by_name import all_ops_by_name as ops_by_name
 from tui.loaders.registry import load_one
@@ -608,3 +609,10 @@ def test_passes_of_recordings_add_up_to_the_flat_totals(name: str) -> None:
         backward = made["ops"].filter((pl.col("direction") == "bprop") | of_reducer)["op"]
         launched = made["activities"].filter(pl.col("op").is_in(backward.implode()))["duration_ns"].sum()
         assert tree["backward_gpu_ns"][0] == launched
+
+
+def test_rows_get_the_columns_of_a_schema_in_its_order_and_types() -> None:
+    schema = {"missing": pl.String(), "calls": pl.Int64(), "time_pct": pl.Float64()}
+    rows = with_columns_of(pl.DataFrame({"time_pct": [50], "calls": [2], "more": ["x"]}), schema)
+    assert rows.schema == schema
+    assert rows.rows() == [(None, 2, 50.0)]

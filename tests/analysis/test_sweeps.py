@@ -90,3 +90,9 @@ def test_gaps_of_at_least_a_length(work: list[tuple[int, int, int]], least: int)
 def test_values_of_chosen_rows_as_they_are_met() -> None:
     column = np.array([7, 7, 20, 7, 5, 20, 9, 7], np.int64)
     assert list(distinct_values(column, column != 5)) == [7, 20, 9]
+
+
+def test_an_interval_that_lasts_longer_than_a_block_counts_once_in_the_joint_length() -> None:
+    starts = np.arange(0, 20, 2)
+    dotted, long = union_of(starts, starts + 1), union_of(np.array([3]), np.array([17]))
+    assert length_of_union(dotted, long) == length_of_union(long, dotted) == 1 + 15 + 1

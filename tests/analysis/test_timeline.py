@@ -473,3 +473,11 @@ def test_spare_lines_go_to_gpu_lanes_first_and_to_lanes_of_a_kind_alike() -> Non
     assert lane_heights(found, 10) == [4, 4, 4, 1, 1, 1, 1]
     assert lane_heights(found, 13) == [4, 4, 4, 2, 2, 2, 2]
     assert lane_heights(found, 99) == [24, 24, 24, 5, 5, 5, 5]
+
+
+@pytest.mark.parametrize(("second", "parts"), [(10, [(0, 20), (20, 30)]), (11, [(0, 20), (11, 30)])])
+def test_an_overlap_as_long_as_the_resolution_counts(second: int, parts: list[tuple[int, int]]) -> None:
+    found = flatten(
+        np.array([0, second]), np.array([20, 30]), np.array([ItemKind.KERNEL] * 2, np.int8), resolution_ns=10
+    )
+    assert list(zip(found.starts.tolist(), found.ends.tolist(), strict=True)) == parts

@@ -315,3 +315,15 @@ def test_every_function_that_a_query_may_call_is_one_of_polars() -> None:
             if "unsupported function" in str(error):
                 missing.add(name)
     assert missing == {"nofunc"}
+
+
+def test_a_table_is_found_in_capitals_too() -> None:
+    assert check_statement("SELECT name FROM KERNELS", TABLES).tables == {"kernels"}
+
+
+def test_the_longest_query() -> None:
+    text = f"SELECT name FROM kernels WHERE name = '{'x' * 19_960}'"
+    assert len(text) == 20_000
+    check_statement(text, TABLES)
+    with pytest.raises(ProftuiError, match="the query has more than 20,000 characters"):
+        check_statement(f"{text} ", TABLES)

@@ -57,3 +57,11 @@ def test_a_users_file_that_cannot_be_used_is_named(text: str, message: str) -> N
     with pytest.raises(ProftuiError, match=r"mine\.toml") as error:
         thresholds.with_users(thresholds.limits(), text, "mine.toml")
     assert message in error.value.message
+
+
+def test_the_shipped_thresholds_stay_as_they_are() -> None:
+    shipped = thresholds.limits()
+    before = shipped("U1", "busy_pct")
+    mine = thresholds.with_users(shipped, "[U1]\nbusy_pct = 7\n", "mine.toml")
+    assert (mine("U1", "busy_pct"), shipped("U1", "busy_pct")) == (7, before)
+    assert before != 7
