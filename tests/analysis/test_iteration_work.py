@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, profile
 from tests.profiles import load_one
 from tests.screens.opening import sample
-from tui.analysis.iterations.candidate_keys import holding, key_choices
+from tui.analysis.iterations.candidate_keys import rows_containing, key_choices
 from tui.analysis.iterations.iteration_table import iterations, with_iterations
 from tui.analysis.iterations.work import (
     iteration_work,
@@ -221,9 +221,9 @@ def test_a_name_that_is_several_things_is_offered_as_what_it_would_be_taken_for(
     )
     rows = key_choices(log).filter(pl.col("key_kind") != "loop")
     assert sorted(rows.select("key_kind", "name", "ended").rows()) == [("kernel", "Gemm big", 5), ("range", "step", 5)]
-    assert holding(rows, "BIG gem")["name"].to_list() == ["Gemm big"]
-    assert holding(rows, "range")["name"].to_list() == ["step"]
-    assert holding(rows, "none[").is_empty()
+    assert rows_containing(rows, "BIG gem")["name"].to_list() == ["Gemm big"]
+    assert rows_containing(rows, "range")["name"].to_list() == ["step"]
+    assert rows_containing(rows, "none[").is_empty()
 
 
 def test_a_key_is_offered_with_the_iterations_that_it_ends_and_the_part_of_the_run_that_it_covers() -> None:

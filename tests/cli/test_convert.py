@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
 
 
 def progress(**more: Any) -> ConversionProgress:
-    known = {"done": 4, "files": 10, "left_out": {}, "workers": 2, "were_there": 1}
+    known = {"done": 4, "files": 10, "left_out": {}, "workers": 2, "existing_parts": 1}
     return SimpleNamespace(**{**known, **more})  # type: ignore[return-value]
 
 

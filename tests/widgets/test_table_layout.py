@@ -9,7 +9,7 @@ from tui.analysis.expert.findings import EXPERT
 from tui.analysis.hardware_metrics import METRICS
 from tui.model.columns import columns
 from tui.model.table_spec import MIN_PINNED, UNINFORMATIVE_PRIORITY
-from tui.widgets.table.layout import COLUMN_GAP, COMFORTABLE_BAR_CELLS, GUTTER_CELLS, TableLayout, _grown, lay_out
+from tui.widgets.table.layout import COLUMN_GAP, GOOD_BAR_CELLS, GUTTER_CELLS, TableLayout, _grown, lay_out
 from tui.widgets.table.model import MAX_SINGLE_LOOKUPS, TableRows
 
 COLUMNS = columns("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")
@@ -231,15 +231,13 @@ def test_a_text_is_whole_before_the_share_bar_is_long_and_before_what_says_nothi
     shown = (*columns("name", "time_pct", "reason"), replace(columns("min_ns")[0], priority=UNINFORMATIVE_PRIORITY))
     widths = {"name": 10, "time_pct": 6, "reason": 50, "min_ns": 8}
     least = GUTTER_CELLS + 10 + 6 + 50 + 2 * COLUMN_GAP
-    layout = lay_out(shown, widths, least + COMFORTABLE_BAR_CELLS + 1, pinned="name", bar_columns=("time_pct",))
+    layout = lay_out(shown, widths, least + GOOD_BAR_CELLS + 1, pinned="name", bar_columns=("time_pct",))
     assert [(placed.column.name, placed.width, placed.bar) for placed in layout.placed] == [
         ("name", 10, 0),
-        ("time_pct", 6, COMFORTABLE_BAR_CELLS),
+        ("time_pct", 6, GOOD_BAR_CELLS),
         ("reason", 50, 0),
     ]
-    wide = lay_out(
-        shown, widths, least + COMFORTABLE_BAR_CELLS + 1 + 8 + COLUMN_GAP, pinned="name", bar_columns=("time_pct",)
-    )
+    wide = lay_out(shown, widths, least + GOOD_BAR_CELLS + 1 + 8 + COLUMN_GAP, pinned="name", bar_columns=("time_pct",))
     assert [(placed.column.name, placed.width) for placed in wide.placed][2:] == [
         ("reason", 50),
         ("min_ns", 8),

@@ -118,8 +118,8 @@ def walk_back(
         place = -1 if bursts is None else bisect_left(bursts.begins, now) - 1
         if bursts is None or place < 0:
             break
-        handed = bursts.handover[place]
-        since = bursts.begins[max(handed, 0)]
+        burst = bursts.handover[place]
+        since = bursts.begins[max(burst, 0)]
         blocked = trace.blocked.get(thread)
         waited = -1 if blocked is None else bisect_right(blocked[0], now) - 1
         if blocked is not None and waited >= 0 and blocked[0][waited] > since:
@@ -128,11 +128,11 @@ def walk_back(
             add(PathKind.SYNCHRONIZATION, trace.end[at], activity=at, call=blocked[3][waited])
             continue
         add(PathKind.CPU_OP, since)
-        waker = bursts.woken_by[handed] if handed >= 0 else None
-        if waker is None:
+        woken_by = bursts.woken_by[burst] if burst >= 0 else None
+        if woken_by is None:
             break
-        add(PathKind.CPU_OUTSIDE, waker[1], inferred=True)
-        thread = waker[0]
+        add(PathKind.CPU_OUTSIDE, woken_by[1], inferred=True)
+        thread = woken_by[0]
     thread = -1
     add(PathKind.NOT_RECORDED, begin)
     return path

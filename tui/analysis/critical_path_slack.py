@@ -99,14 +99,14 @@ class Graph:
                 since = max(begins[place], begin)
                 at.setdefault(thread, set()).update((since, finishes[place]))
                 pauses[thread, finishes[place]] = since
-        handed = []
+        handovers = []
         for thread, bursts in trace.bursts.items():
             for place in range(bisect_left(bursts.begins, begin), bisect_left(bursts.begins, end)):
-                waker = bursts.woken_by[place]
-                if waker is not None and waker[1] > begin:
+                woken_by = bursts.woken_by[place]
+                if woken_by is not None and woken_by[1] > begin:
                     at[thread].add(bursts.begins[place])
-                    at.setdefault(waker[0], set()).add(waker[1])
-                    handed.append((waker, (thread, bursts.begins[place])))
+                    at.setdefault(woken_by[0], set()).add(woken_by[1])
+                    handovers.append((woken_by, (thread, bursts.begins[place])))
                     if place and bursts.ends[place - 1] > begin:
                         at[thread].add(bursts.ends[place - 1])
                     pauses[thread, bursts.begins[place]] = None
@@ -119,7 +119,7 @@ class Graph:
                 if not waits:
                     self.of_cpu.append((edge, trace.session, thread))
                 last, since = point, moment
-        for (thread, finish), (other, moment) in handed:
+        for (thread, finish), (other, moment) in handovers:
             first, second = (
                 self._points[trace.session, one, when] for one, when in ((thread, finish), (other, moment))
             )

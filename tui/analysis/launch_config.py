@@ -268,7 +268,7 @@ def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str
         on_device,
         pl.col("name").is_in(pl.Series(same, dtype=pl.String).cast(names.dtype).implode()),
     )
-    if _devices(profile).filter(pl.col("session") == row["session"], on_device)["is_told_by_call"].item():
+    if _devices(profile).filter(pl.col("session") == row["session"], on_device)["has_own_calls"].item():
         earlier = same_name.filter(pl.col("correlation") < row["correlation"]).select(pl.len()).collect()
         return int(earlier.item()), "in the order of their calls"
     found = same_name.select("correlation", "start_ns", "activity").collect()
@@ -283,19 +283,19 @@ def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str
 
 @once_per_profile("activities")
 def _devices(profile: Profile) -> pl.DataFrame:
-    """Return session, device and is_told_by_call of each device: whether each call launched one kernel at most."""
+    """Return session, device and has_own_calls of each device: whether each call launched one kernel at most."""
     activities = profile["activities"]
     devices = activities.lazy().select("session", "device").unique().collect(engine="streaming")
 
-    def is_told_by_call(session: int, device: int | None) -> bool:
+    def has_own_calls(session: int, device: int | None) -> bool:
         # One device at a time: a group_by over all takes ten times the memory and five times as long.
         on_device = pl.col("device").eq_missing(pl.lit(device, pl.Int32))
         kernels = rows_of_session(activities, session).lazy().filter(pl.col("kind") == "kernel", on_device)
         calls = kernels.select("correlation").collect(engine="streaming")["correlation"]
         return not calls.null_count() and calls.n_unique() == calls.len()
 
-    told = [is_told_by_call(session, device) for session, device in devices.rows()]
-    return devices.with_columns(pl.Series("is_told_by_call", told, pl.Boolean))
+    flags = [has_own_calls(session, device) for session, device in devices.rows()]
+    return devices.with_columns(pl.Series("has_own_calls", flags, pl.Boolean))
 
 
 @lru_cache(maxsize=MAX_CACHED_NAMES)

@@ -190,7 +190,7 @@ class ProftuiApp(App[None]):
 
     async def on_keys_ready(self, event: KeysReady) -> None:
         """Release keys whose wait has ended."""
-        if event.is_void:
+        if event.is_cancelled:
             self.key_queue.discard()
         await self.key_queue.release()
 

@@ -115,18 +115,18 @@ def entry_names(descriptor: int) -> list[str]:
 
 def remove_entry(within: int, name: str) -> bool:
     """Remove an entry, renaming it first so that no process opens it; False on failure."""
-    gone = name
+    renamed = name
     if not name.endswith(PART):
-        gone = f"{name}.{os.getpid()}.{os.urandom(4).hex()}{PART}"
+        renamed = f"{name}.{os.getpid()}.{os.urandom(4).hex()}{PART}"
         try:
-            os.rename(name, gone, src_dir_fd=within, dst_dir_fd=within)
+            os.rename(name, renamed, src_dir_fd=within, dst_dir_fd=within)
         except OSError:
             return False
     try:
-        if stat.S_ISDIR(os.stat(gone, dir_fd=within, follow_symlinks=False).st_mode):
-            shutil.rmtree(gone, dir_fd=within)
+        if stat.S_ISDIR(os.stat(renamed, dir_fd=within, follow_symlinks=False).st_mode):
+            shutil.rmtree(renamed, dir_fd=within)
         else:
-            os.unlink(gone, dir_fd=within)
+            os.unlink(renamed, dir_fd=within)
     except OSError:
         return False
     return True

@@ -93,13 +93,13 @@ def _sum_up(progress: ConversionProgress, manifest: Manifest, missing: int, outp
         f"{sum(manifest.rows.values()):,} rows",
     ]
     console.info(f"wrote {', '.join(lines)} to {output}; proftui {output} opens it")
-    beside = [
-        f"{progress.were_there:,} already converted" if progress.were_there else "",
+    counts = [
+        f"{progress.existing_parts:,} already converted" if progress.existing_parts else "",
         f"{len(progress.retried):,} retried" if progress.retried else "",
         f"{missing + len(progress.left_out):,} skipped" if missing or progress.left_out else "",
     ]
-    if any(beside):
-        console.info(f"of {_files(progress.files + missing)}: {', '.join(filter(None, beside))}")
+    if any(counts):
+        console.info(f"of {_files(progress.files + missing)}: {', '.join(filter(None, counts))}")
     if any(part.has_text for part in manifest.parts):
         console.info("log text is not included: the Log view needs the original logs")
 
@@ -143,7 +143,7 @@ class ProgressLine:
         if progress.left_out:
             words.append(f"{len(progress.left_out):,} skipped")
         words.append(_workers(progress.workers))
-        read = progress.done - progress.were_there
+        read = progress.done - progress.existing_parts
         if read and progress.workers and progress.done < progress.files:
             seconds = (now - self._began_s) / read * (progress.files - progress.done)
             words.append(f"about {_time(seconds)} left")

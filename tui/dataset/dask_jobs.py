@@ -48,7 +48,7 @@ RETRIES: Final = 2
 """How often a file is tried again."""
 
 _LOOK_EVERY_S: Final = 0.5
-_HOPELESS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_FATAL_ERRNOS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Errors of the output disk, which would affect every other file too."""
 
 
@@ -61,7 +61,7 @@ class ConversionProgress:
     """The converted parts by file."""
     left_out: dict[str, str] = field(default_factory=dict)
     """The reasons for skipped files, by file."""
-    were_there: int = 0
+    existing_parts: int = 0
     """The parts that had been converted before."""
     retried: set[str] = field(default_factory=set)
     """Files that were tried more than once."""
@@ -163,12 +163,12 @@ class DaskConversion:
         if error is None:
             if isinstance(answer, Converted):
                 self.progress.parts[file] = answer.part
-                self.progress.were_there += answer.was_there and file not in self.progress.retried
+                self.progress.existing_parts += answer.was_there and file not in self.progress.retried
                 return
             assert isinstance(answer, LeftOut)
             reason = answer.reason
         else:
-            if isinstance(error, OSError) and error.errno in _HOPELESS:
+            if isinstance(error, OSError) and error.errno in _FATAL_ERRNOS:
                 raise ProftuiError(f"the dataset cannot be written: {error.strerror}") from error
             from distributed import KilledWorker
 

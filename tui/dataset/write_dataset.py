@@ -318,18 +318,18 @@ def _write_file(folder: Path, name: str, frame: str, run: int, rank: int | None,
     empty = DatasetPart(name, "", None, None, None, None, "", (), 0, {}, False, ())
     path = folder / part_file_path(empty, file_of(0, ""))
     path.parent.mkdir(parents=True, exist_ok=True)
-    making = _beside(path)
+    temporary = _temporary_path(path)
     try:
-        data.write_parquet(making, compression="zstd", statistics=True, row_group_size=ROW_GROUP_ROWS)
+        data.write_parquet(temporary, compression="zstd", statistics=True, row_group_size=ROW_GROUP_ROWS)
         digest = xxhash.xxh3_128()
-        with making.open("rb") as file:
+        with temporary.open("rb") as file:
             while block := file.read(_BLOCK):
                 digest.update(block)
             size = file.tell()
             os.fsync(file.fileno())
-        making.replace(path)
+        temporary.replace(path)
     except BaseException:
-        making.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     return file_of(size, digest.hexdigest())
 
@@ -343,20 +343,20 @@ def _sort_rows(frame: str, data: pl.DataFrame) -> pl.DataFrame:
     return data.sort(["session", "start_ns"] if is_timed else "session", nulls_last=True, maintain_order=True)
 
 
-def _beside(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}{MAKING}")
 
 
 def _replace(path: Path, content: bytes) -> None:
     """Write a file atomically."""
-    making = _beside(path)
+    temporary = _temporary_path(path)
     try:
-        with making.open("wb") as file:
+        with temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        making.replace(path)
+        temporary.replace(path)
     except BaseException:
         with suppress(OSError):
-            making.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         raise

@@ -357,8 +357,8 @@ class PacketReader:
         found = _snapshots(wire, fields)
         owner = np.where(_is_own_clock(found["clock"].to_numpy()), sequence[found["row"].to_numpy()] + 1, 0)
         found = found.with_columns(owner=pl.Series(owner, dtype=pl.Int64), since=pl.lit(0, pl.Int64))
-        shots = pl.concat([self._clock_snapshots, found.select(*_CLOCK_SNAPSHOTS)]).sort("row", maintain_order=True)
-        if shots.is_empty():
+        snapshots = pl.concat([self._clock_snapshots, found.select(*_CLOCK_SNAPSHOTS)]).sort("row", maintain_order=True)
+        if snapshots.is_empty():
             return time
         states, position = np.unique(state, return_inverse=True)
         default = np.array([self._clocks.get(code, _BOOT_CLOCK) for code in states.tolist()], np.int64)[position]
@@ -366,20 +366,20 @@ class PacketReader:
         # Clocks of sequences are separate; those of the machine are shared.
         owner = np.where(_is_own_clock(clock), sequence + 1, 0)
         places = pl.DataFrame({"row": np.arange(fields.count), "owner": owner, "clock": clock})
-        told = shots.select("row", "owner", "clock").with_row_index("snapshot")
-        joined = places.join_asof(told, on="row", by=["owner", "clock"], strategy="backward", check_sortedness=False)
+        changes = snapshots.select("row", "owner", "clock").with_row_index("snapshot")
+        joined = places.join_asof(changes, on="row", by=["owner", "clock"], strategy="backward", check_sortedness=False)
         known = joined["snapshot"].is_not_null().to_numpy()
         snapshot = joined["snapshot"].fill_null(0).to_numpy()
-        is_delta = known & fields.has(TIME) & shots["incremental"].to_numpy()[snapshot]
+        is_delta = known & fields.has(TIME) & snapshots["incremental"].to_numpy()[snapshot]
         added = pl.DataFrame({"snapshot": snapshot, "time": np.where(is_delta, time, 0)})
-        before = shots["since"].to_numpy()
+        before = snapshots["since"].to_numpy()
         summed = before[snapshot] + added.select(pl.col("time").cum_sum().over("snapshot")).to_series().to_numpy()
-        boot, unit_ns = shots["boot"].to_numpy()[snapshot], shots["unit_ns"].to_numpy()[snapshot]
-        since = np.where(is_delta, summed, time - shots["at"].to_numpy()[snapshot])
+        boot, unit_ns = snapshots["boot"].to_numpy()[snapshot], snapshots["unit_ns"].to_numpy()[snapshot]
+        since = np.where(is_delta, summed, time - snapshots["at"].to_numpy()[snapshot])
         moved: Integers = np.where(is_delta | (known & (clock != _BOOT_CLOCK)), boot + since * unit_ns, time)
         after = before.copy()
         np.add.at(after, snapshot[is_delta], time[is_delta])
-        self._clock_snapshots = shots.with_columns(row=pl.lit(-1, pl.Int64), since=pl.Series(after)).unique(
+        self._clock_snapshots = snapshots.with_columns(row=pl.lit(-1, pl.Int64), since=pl.Series(after)).unique(
             ["owner", "clock"], keep="last", maintain_order=True
         )
         return moved
@@ -405,10 +405,10 @@ def _snapshots(wire: WireReader, fields: Messages) -> pl.DataFrame:
     """Return clock snapshots: row (of the packet), shot (its number), clock, at, boot (trace clock), incremental."""
     begin, end = fields.spans(CLOCKS).last_by_owner(fields.count)
     at = np.flatnonzero(begin >= 0)
-    shots = wire.messages(begin[at], end[at], {1: FieldKind.SPAN, 2: FieldKind.INT})
-    parts = shots.spans(1)
+    snapshots = wire.messages(begin[at], end[at], {1: FieldKind.SPAN, 2: FieldKind.INT})
+    parts = snapshots.spans(1)
     clocks = wire.messages(parts.begin, parts.end, dict.fromkeys((1, 2, 3, 4), FieldKind.INT))
-    told = pl.DataFrame(
+    values = pl.DataFrame(
         {
             "row": at[parts.owner],
             "shot": parts.owner,
@@ -419,15 +419,15 @@ def _snapshots(wire: WireReader, fields: Messages) -> pl.DataFrame:
         }
     ).with_columns(pl.col("row").cast(pl.Int64))
     # The clock of the trace is the boot clock, or another one that the snapshot names.
-    primary = pl.Series(np.where(shots.has(2), shots.ints(2), _BOOT_CLOCK)).gather(told["shot"])
+    primary = pl.Series(np.where(snapshots.has(2), snapshots.ints(2), _BOOT_CLOCK)).gather(values["shot"])
     is_boot = pl.col("clock") == _BOOT_CLOCK
     boot = (
-        told.filter(is_boot | (pl.col("clock") == primary))
+        values.filter(is_boot | (pl.col("clock") == primary))
         .sort(is_boot, maintain_order=True)
         .select("shot", boot="at")
         .unique("shot", keep="last", maintain_order=True)
     )
-    return told.join(boot, on="shot", how="inner", maintain_order="left").unique(
+    return values.join(boot, on="shot", how="inner", maintain_order="left").unique(
         ["row", "clock"], keep="last", maintain_order=True
     )
 
@@ -456,7 +456,7 @@ def learn_tracks(packets: Packets, made: Tracks) -> None:
     unit_names = _nested_texts(wire, fields, 8, 6)
     for row, uuid in enumerate(fields.ints(1).tolist()):
         known = made.setdefault(uuid, {"uuid": uuid, "parent": None, "name": None, "pid": None, "tid": None})
-        told: dict[str, Any] = {
+        columns: dict[str, Any] = {
             "parent": int(fields.ints(5)[row]) if fields.has(5)[row] else None,
             "name": next(
                 (candidates[row] for candidates in (*names, thread_names, process_names) if candidates[row]), None
@@ -466,12 +466,12 @@ def learn_tracks(packets: Packets, made: Tracks) -> None:
         }
         unit, multiplier, is_incremental = (numbers[row] for numbers in counter)
         if multiplier is not None or is_incremental or unit is not None or unit_names[row] is not None:
-            told |= {
+            columns |= {
                 "unit": _UNITS.get(unit or 0) or (unit_names[row] if unit_names[row] in _UNIT_NAMES else None),
                 "multiplier": multiplier or None,
                 "incremental": bool(is_incremental),
             }
-        known.update({key: value for key, value in told.items() if value is not None})
+        known.update({key: value for key, value in columns.items() if value is not None})
 
 
 def tracks(made: Tracks) -> pl.DataFrame:
@@ -678,18 +678,18 @@ def _annotations(packets: Packets, fields: Messages, state: Integers) -> Mapping
     own = names_of(wire, notes, 10)
     names = own.zip_with(own.is_not_null(), packets.named(_ARGUMENTS, state[parts.owner], notes.ints(1), notes.has(1)))
     value = np.where(notes.has(3), notes.ints(3), notes.ints(4))
-    is_told = notes.has(3) | notes.has(4)
+    has_value = notes.has(3) | notes.has(4)
     begin, end = notes.spans(6).last_by_owner(notes.count)
     columns = {}
     for name in NUMBERS:
         hit = np.flatnonzero((names == name).fill_null(False).to_numpy())
         found = np.zeros(fields.count, np.int64)
         has = np.zeros(fields.count, np.bool_)
-        written = hit[~is_told[hit] & (begin[hit] >= 0)]
+        written = hit[~has_value[hit] & (begin[hit] >= 0)]
         if len(written):
             texts = pl.Series(wire.texts(begin[written], end[written]), dtype=pl.String).cast(pl.Int64, strict=False)
-            value[written], is_told[written] = texts.fill_null(0).to_numpy(), texts.is_not_null().to_numpy()
-        known = hit[is_told[hit]]
+            value[written], has_value[written] = texts.fill_null(0).to_numpy(), texts.is_not_null().to_numpy()
+        known = hit[has_value[hit]]
         found[parts.owner[known]], has[parts.owner[known]] = value[known], True
         columns[name] = pl.select(pl.when(pl.Series(has)).then(pl.Series(found))).to_series()
     return columns

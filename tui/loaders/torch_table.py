@@ -426,9 +426,9 @@ def _number_cut_names(table: _Table, sections: Sequence[str], collector: Collect
             seen[row.name] += 1
             if (count := seen[row.name]) > 1:
                 row.name = f"{row.name} #{count}"
-    if doubles := sum(count > 1 for count in seen.values()):
+    if duplicates := sum(count > 1 for count in seen.values()):
         reason = (
-            f"kernels have equal names because the table cuts names (such names: {doubles}): they are numbered; "
+            f"kernels have equal names because the table cuts names (such names: {duplicates}): they are numbered; "
             "print whole names with table(max_name_column_width=None)"
         )
         collector.issue("info", table.header.number, "", reason)

@@ -188,7 +188,7 @@ def read_space(content: WireFile, keep_going: Callable[[int, int], bool]) -> Spa
                 for rows, left_out in line.events(content, plane, goes_on, _OF_HOST, without_python=True):
                     python_calls += left_out
                     found["host"].add(rows.select(*_present(rows, _OF_HOST)))
-    said = [
+    messages = [
         (severity, str(text))
         for number, severity in ((_SPACE_ERRORS, "error"), (_SPACE_WARNINGS, "warning"))
         for text in content.texts(*space.positions(number))
@@ -207,7 +207,7 @@ def read_space(content: WireFile, keep_going: Callable[[int, int], bool]) -> Spa
         found.pop("other").frame(),
         pl.DataFrame(devices, schema=_DEVICES) if devices else pl.DataFrame(schema=_DEVICES),
         content.texts(*space.positions(_SPACE_HOSTS)),
-        said,
+        messages,
         origin_ns,
     )
 
@@ -309,17 +309,17 @@ def _own_stats(plane: _Plane, content: WireFile, parts: Fields) -> dict[str, int
 
 def _facts(plane: _Plane, content: WireFile, parts: Fields) -> dict[str, Any]:
     """Return the facts about the GPU of a plane."""
-    said = _own_stats(plane, content, parts)
-    major, minor = said.get("compute_cap_major"), said.get("compute_cap_minor")
+    stats = _own_stats(plane, content, parts)
+    major, minor = stats.get("compute_cap_major"), stats.get("compute_cap_minor")
     facts: dict[str, Any] = {
         column: value
         for name, column in _FACTS.items()
-        if isinstance(value := said.get(name), int) and 0 < value < 1 << 50
+        if isinstance(value := stats.get(name), int) and 0 < value < 1 << 50
     }
     for column in ("sm_count", "max_threads_per_sm"):
         if facts.get(column, 0) >= 1 << 31:
             del facts[column]
-    is_nvidia = str(said.get("device_vendor") or "").lower() != "amd"
+    is_nvidia = str(stats.get("device_vendor") or "").lower() != "amd"
     if isinstance(major, int) and isinstance(minor, int) and 0 < major < 100 and is_nvidia:
         facts["compute_capability"] = f"{major}.{minor}"
     return facts
@@ -477,8 +477,8 @@ def _codes(plane: _Plane, wire: WireReader, stats: Messages, hit: Integers, voca
     codes = np.empty(len(hit), np.int64)
     is_ref = stats.has(7)[hit]
     refs, positions = np.unique(stats.ints(7)[hit[is_ref]], return_inverse=True)
-    said = [vocabulary.setdefault(plane.stats.get(ref, ""), len(vocabulary)) for ref in refs.tolist()]
-    codes[is_ref] = np.array(said, np.int64)[positions]
+    known_codes = [vocabulary.setdefault(plane.stats.get(ref, ""), len(vocabulary)) for ref in refs.tolist()]
+    codes[is_ref] = np.array(known_codes, np.int64)[positions]
     own = hit[~is_ref]
     texts = wire.texts(*(ends[own] for ends in stats.spans(5).last_by_owner(stats.count)))
     numbers = _ints(stats, own).tolist()

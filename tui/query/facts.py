@@ -372,12 +372,12 @@ def small_rows(frame: pl.DataFrame, weight: str, mask: pl.Series | None) -> pl.S
         return None
     values = frame[weight] if mask is None else frame.select(pl.when(mask).then(pl.col(weight))).to_series()
     if "session" not in frame.columns or _is_one(frame["session"]):
-        least = _least_that_matters(values)
+        least = _significance_threshold(values)
         return pl.Series(np.zeros(len(values), np.bool_)) if least is None else (values < least).fill_null(False)
     rows = pl.DataFrame({"weight": values, "session": frame["session"]})
     groups = rows.group_by("session").agg("weight")
-    leasts = pl.Series("least", [_least_that_matters(weights) for weights in groups["weight"]], values.dtype)
-    groups = groups.select("session", leasts)
+    thresholds = pl.Series("least", [_significance_threshold(weights) for weights in groups["weight"]], values.dtype)
+    groups = groups.select("session", thresholds)
     rows = rows.join(groups, on="session", how="left", maintain_order="left", nulls_equal=True)
     return rows.select((pl.col("weight") < pl.col("least")).fill_null(False)).to_series()
 
@@ -387,7 +387,7 @@ def _is_one(sessions: pl.Series) -> bool:
     return not len(sessions) or (not sessions.null_count() and sessions.min() == sessions.max())
 
 
-def _least_that_matters(weights: pl.Series) -> int | float | None:
+def _significance_threshold(weights: pl.Series) -> int | float | None:
     """Return the smallest weight above the `SMALL_PCT` that is negligible; None if there is none."""
     known = weights.drop_nulls()
     total = column_sum(known)

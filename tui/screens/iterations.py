@@ -10,7 +10,7 @@ from textual import on, work
 from textual.widgets import Input, Static
 
 from tui.analysis.capabilities import why_none
-from tui.analysis.iterations.candidate_keys import KEY_CHOICES, holding, key_choices
+from tui.analysis.iterations.candidate_keys import KEY_CHOICES, key_choices, rows_containing
 from tui.analysis.iterations.times import (
     ITERATIONS_WITH_USES,
     chart_rows,
@@ -399,7 +399,7 @@ class KeyPicker(Dialog[str]):
             return
         view = self.query_one(TablePane)
         view.table.model.cursor_source_row = None
-        rows = holding(self._rows, text)
+        rows = rows_containing(self._rows, text)
         empty = "nothing comes three times or more" if self._rows.is_empty() else "no name holds this"
         view.show(rows, empty=empty)
 

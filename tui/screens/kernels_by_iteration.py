@@ -172,9 +172,9 @@ class KernelsByOpScreen(ViewScreen):
 
     def path(self) -> list[str]:
         """Return the opened rows; before that how iterations were found, and whether ops are inferred."""
-        gone_into = super().path()
-        if gone_into:
-            return gone_into
+        opened_rows = super().path()
+        if opened_rows:
+            return opened_rows
         inferred = [] if has_recorded_ops(self.profile) else ["ops inferred from kernel names"]
         return [*found_words(self.profile), *inferred]
 

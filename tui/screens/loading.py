@@ -99,7 +99,7 @@ def _counts(preview: LoadPreview, width: int) -> list[str]:
 
 _STATE_CELLS: Final = 9
 """The width of ``finishing``."""
-_BAR_LEAST, _BAR_WISH, _BAR_MOST = 8, 14, 30
+_MIN_BAR_CELLS, _USUAL_BAR_CELLS, _MAX_BAR_CELLS = 8, 14, 30
 _RANK: Final = 9
 _LISTED_STATES: Final = ("reading", "left out")
 """The files that are listed if there is no room for all."""
@@ -139,7 +139,9 @@ def files_lines(files: Sequence[FileProgress], width: int, height: int) -> list[
             shown = shown[: height - 1]
             last = [Content(clip(f"and {more + 1} more", width)).stylize("$text-muted")]
     names = [plain(PurePath(one.path).name) for one in shown]
-    name_width = min(max(map(cell_width, names), default=0), max(12, width - _RANK - _BAR_WISH - _STATE_CELLS - 4))
+    name_width = min(
+        max(map(cell_width, names), default=0), max(12, width - _RANK - _USUAL_BAR_CELLS - _STATE_CELLS - 4)
+    )
     lines = [
         _line(one, clip_middle(name, name_width), name_width, width) for one, name in zip(shown, names, strict=True)
     ]
@@ -160,8 +162,8 @@ def _line(file: FileProgress, name: str, name_width: int, width: int) -> Content
     room = width - cell_width(begin)
     if file.state == "left out":
         return Content(clip(begin + plain(file.why), width)).stylize(_STYLES[file.state])
-    cells = min(_BAR_MOST, room - _RANK)
-    if cells < _BAR_LEAST:
+    cells = min(_MAX_BAR_CELLS, room - _RANK)
+    if cells < _MIN_BAR_CELLS:
         return Content(clip(begin + rank, width)).stylize(_STYLES.get(file.state, ""))
     share = min(1.0, file.bytes_read / file.bytes_total) if file.bytes_total else 0.0
     filled = bar(share, cells)

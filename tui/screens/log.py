@@ -183,10 +183,10 @@ class LogView(ScrollView, can_focus=True):
         needle = self._needle
         if not needle:
             return [Segment(text, base)]
-        hay = text if needle != needle.lower() else text.lower()
+        searched = text if needle != needle.lower() else text.lower()
         match = base + self.get_component_rich_style("logview--match", partial=True)
         segments, position = [], 0
-        while (found := hay.find(needle, position)) >= 0:
+        while (found := searched.find(needle, position)) >= 0:
             segments += [Segment(text[position:found], base), Segment(text[found : found + len(needle)], match)]
             position = found + len(needle)
         return [*segments, Segment(text[position:], base)]

@@ -467,18 +467,18 @@ def op_details(spec: TableSpec, row: Mapping[str, Any], calls: OpCalls, *, kerne
         costs.insert(_after(costs, "gpu_total_ns"), ("  each once", duration(kernels_ns), note))
     source = [_WHERE_FROM.get(value.text, value.text) for value in calls.op_source.most]
     around: list[Line] = [("Op from", ", ".join(source), "")] if source else []
-    around += _told("Called by", calls.parent)
-    around += _told("Calls", calls.children)
-    around += _told("Forward op", calls.forward)
-    around += _told("Backward op", calls.backward)
-    around += _told("Direction", calls.direction)
-    around += _told("Thread", calls.thread)
+    around += _value_lines("Called by", calls.parent)
+    around += _value_lines("Calls", calls.children)
+    around += _value_lines("Forward op", calls.forward)
+    around += _value_lines("Backward op", calls.backward)
+    around += _value_lines("Direction", calls.direction)
+    around += _value_lines("Thread", calls.thread)
     return sections(
         [
             ("", costs),
-            ("Input shapes", _told("", calls.input_shapes)),
-            ("Data type", _told("", calls.dtype)),
-            ("Ran in", _told("", calls.group)),
+            ("Input shapes", _value_lines("", calls.input_shapes)),
+            ("Data type", _value_lines("", calls.dtype)),
+            ("Ran in", _value_lines("", calls.group)),
             ("Around it", around),
             ("Called from", _stacks(calls.stack)),
         ]
@@ -500,7 +500,7 @@ def _calls(number: int) -> str:
     return f"{count(number)} call{'' if number == 1 else 's'}"
 
 
-def _told(label: str, values: ArgumentValues) -> list[Line]:
+def _value_lines(label: str, values: ArgumentValues) -> list[Line]:
     """Return a line for each value, with its number of calls; the first line has the label."""
     lines = [
         (label if not index else "", _cut(value.text), _calls(value.calls)) for index, value in enumerate(values.most)

@@ -26,12 +26,12 @@ class KeysReady(Message):
     """Tells the application that the keys in its queue may be handled now.
 
     Args:
-        is_void: What the keys that wait were typed for has not come about.
+        is_cancelled: Whether the work that waiting keys depend on was cancelled.
     """
 
-    def __init__(self, *, is_void: bool = False) -> None:
+    def __init__(self, *, is_cancelled: bool = False) -> None:
         super().__init__()
-        self.is_void = is_void
+        self.is_cancelled = is_cancelled
 
 
 class PendingEntry:
@@ -60,7 +60,7 @@ class PendingEntry:
         """Drop waiting keys: the user types into the widget again."""
         if self.is_pending:
             self.is_pending = False
-            self.widget.app.post_message(KeysReady(is_void=True))
+            self.widget.app.post_message(KeysReady(is_cancelled=True))
 
 
 @runtime_checkable

@@ -211,13 +211,13 @@ def compare_runs(baseline: pl.DataFrame, candidate: pl.DataFrame) -> RunComparis
         for place, key in enumerate(common)
     ]
     work.sort(key=lambda one: (-abs(one.candidate.median - one.baseline.median), one.name))
-    gone, new = (
+    removed, new = (
         tuple(sorted(name for what, name in judged if (what, name) in mine and (what, name) not in others))
         for mine, others in (shares, shares[::-1])
     )
     runs = (len(_runs(both[0])), len(_runs(both[1])))
     samples = (counts[0], counts[1])
-    return RunComparison(runs, samples, per_iteration, tuple(totals), tuple(work), common_pct, (gone, new))
+    return RunComparison(runs, samples, per_iteration, tuple(totals), tuple(work), common_pct, (removed, new))
 
 
 def _runs(side: pl.DataFrame) -> list[int]:

@@ -155,9 +155,9 @@ class IntervalSet:
         >>> (union_of(np.array([0]), np.array([5])) & union_of(np.array([3, 9]), np.array([6, 10]))).length_ns
         2
         """
-        mine, theirs = overlapping_pairs(self, other)
+        rows, other_rows = overlapping_pairs(self, other)
         return from_disjoint(
-            np.maximum(self.starts[mine], other.starts[theirs]), np.minimum(self.ends[mine], other.ends[theirs])
+            np.maximum(self.starts[rows], other.starts[other_rows]), np.minimum(self.ends[rows], other.ends[other_rows])
         )
 
     def __sub__(self, other: IntervalSet) -> IntervalSet:
@@ -296,10 +296,10 @@ def overlapping_pairs(one: IntervalSet, other: IntervalSet) -> tuple[Ints, Ints]
     low = np.searchsorted(other.ends, one.starts, side="right")
     high = np.searchsorted(other.starts, one.ends, side="left")
     counts = np.maximum(high - low, 0)
-    mine = np.repeat(np.arange(len(one.starts)), counts)
+    rows = np.repeat(np.arange(len(one.starts)), counts)
     behind = np.cumsum(counts) - counts
-    theirs = np.arange(int(counts.sum())) - np.repeat(behind - low, counts)
-    return mine, theirs
+    other_rows = np.arange(int(counts.sum())) - np.repeat(behind - low, counts)
+    return rows, other_rows
 
 
 def covered_at_least(starts: Ints, ends: Ints, count: int) -> IntervalSet:

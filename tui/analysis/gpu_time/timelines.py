@@ -387,8 +387,8 @@ def concurrency(line: Timeline, chosen: Flags) -> Concurrency:
         line: The work.
         chosen: The activities of the line to examine.
     """
-    twice, reached = _Union(), RunningLatestEnd()
-    crowd = []
+    concurrent, reached = _Union(), RunningLatestEnd()
+    overlapping = []
     waiting = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_)
     for block in blocks(len(line.starts)):
         starts, ends = line.starts[block][chosen[block]], line.ends[block][chosen[block]]
@@ -399,15 +399,15 @@ def concurrency(line: Timeline, chosen: Flags) -> Concurrency:
         before, _ = reached.before(ends)
         late = before > starts
         # An activity overlaps with others from its start to the latest end before it.
-        twice.add(starts[late], np.minimum(ends[late], before[late]))
+        concurrent.add(starts[late], np.minimum(ends[late], before[late]))
         # The last activity waits for the next block, which shows its overlaps.
         starts, ends, late = (np.concatenate(parts) for parts in zip(waiting, (starts, ends, late), strict=True))
-        beside = late[:-1] | (starts[1:] < ends[:-1])
-        crowd.append((starts[:-1][beside], ends[:-1][beside]))
+        overlaps = late[:-1] | (starts[1:] < ends[:-1])
+        overlapping.append((starts[:-1][overlaps], ends[:-1][overlaps]))
         waiting = starts[-1:], ends[-1:], late[-1:]
-    if not twice.length_ns:
+    if not concurrent.length_ns:
         return Concurrency(0, int(chosen.any()))
-    crowd.append((waiting[0], waiting[1]))
+    overlapping.append((waiting[0], waiting[1]))
     return Concurrency(
-        twice.length_ns, max_concurrent(*(np.concatenate(column) for column in zip(*crowd, strict=True)))
+        concurrent.length_ns, max_concurrent(*(np.concatenate(column) for column in zip(*overlapping, strict=True)))
     )

@@ -245,7 +245,7 @@ def _loops(profile: Profile) -> pl.DataFrame:
     )
 
 
-def holding(rows: pl.DataFrame, text: str) -> pl.DataFrame:
+def rows_containing(rows: pl.DataFrame, text: str) -> pl.DataFrame:
     """Return the rows whose name or kind contains every word of a text, ignoring case."""
     wanted = pl.lit(True)
     for word in text.lower().split():

@@ -237,17 +237,17 @@ def _outer_periods(codes: Ints, period: int) -> list[int]:
         found.append(period)
 
 
-def _best_lag(codes: Ints, likeness: npt.NDArray[np.float64]) -> int | None:
+def _best_lag(codes: Ints, correlation: npt.NDArray[np.float64]) -> int | None:
     """Return the shortest lag with nearly maximal autocorrelation, or None.
 
     Args:
         codes: The sequence.
-        likeness: The result of `_autocorrelation`.
+        correlation: The result of `_autocorrelation`.
     """
     longest = len(codes) // 2
     if longest < MIN_PERIOD or codes.min() == codes.max():
         return None
-    scores = likeness[: longest + 1].copy()
+    scores = correlation[: longest + 1].copy()
     scores[:MIN_PERIOD] = -np.inf
     likely = np.argsort(-scores, kind="stable")[:_LIKELY].tolist()
     best, best_lag = max((_match(codes, lag), -lag) for lag in likely if lag >= MIN_PERIOD)
@@ -282,8 +282,8 @@ def _autocorrelation(codes: Ints) -> npt.NDArray[np.float64]:
             signs = draws.choice([-1.0, 1.0], len(counts))
             signs[frequent] = 0
             power += np.abs(np.fft.rfft(signs[codes], size)) ** 2 / _PROJECTIONS
-    likeness: npt.NDArray[np.float64] = np.fft.irfft(power, size)[:n] / (n - np.arange(n))
-    return likeness
+    correlation: npt.NDArray[np.float64] = np.fft.irfft(power, size)[:n] / (n - np.arange(n))
+    return correlation
 
 
 def _match(codes: Ints, lag: int) -> float:

@@ -152,11 +152,11 @@ def table_of(cut: Cut, work: pl.DataFrame, phases: Ints) -> pl.DataFrame:
             "cpu_end_ns": pl.concat([pl.Series(cpu), last]),
         }
     )
-    placeless = pl.DataFrame({"phase": [NO_PHASE], "kind": [OUTSIDE]}, schema_overrides={"phase": pl.Int64})
+    unassigned = pl.DataFrame({"phase": [NO_PHASE], "kind": [OUTSIDE]}, schema_overrides={"phase": pl.Int64})
     # There may be nothing before the first phase or after the last.
     empty_end = pl.col("iteration").is_null() & pl.col("activities").is_null()
     return (
-        pl.concat([rows, placeless], how="diagonal")
+        pl.concat([rows, unassigned], how="diagonal")
         .join(sums, on="phase", how="left", maintain_order="left")
         .filter(~empty_end)
         .with_columns(

@@ -130,15 +130,15 @@ def steady_stretch(times: Floats, *, cv: float = STEADY_CV, min_length: int = MI
     middle = int(np.median(times))
     less = np.rint(times - middle).astype(np.int64)
     upper, lower = np.divmod(np.abs(less), 1 << _LOWER_BITS)
-    sums, uppers, mixed, lowers = (
+    sums, upper_sums, mixed, lower_sums = (
         np.concatenate(([0], np.cumsum(of))) for of in (less, upper**2, upper * lower, lower**2)
     )
 
     def first_of(length: int) -> int | None:
         total = (sums[length:] - sums[:-length]).astype(np.float64)
-        squares = (lowers[length:] - lowers[:-length]).astype(np.float64)
+        squares = (lower_sums[length:] - lower_sums[:-length]).astype(np.float64)
         squares += (mixed[length:] - mixed[:-length]) * 2.0 ** (_LOWER_BITS + 1)
-        squares += (uppers[length:] - uppers[:-length]) * 4.0**_LOWER_BITS
+        squares += (upper_sums[length:] - upper_sums[:-length]) * 4.0**_LOWER_BITS
         deviation = np.sqrt(np.clip(squares - total**2 / length, 0, None) / (length - 1))
         places = np.flatnonzero(deviation < cv * (middle + total / length))
         return int(places[0]) if len(places) else None
@@ -411,7 +411,7 @@ class BarRows:
         self._times = rows["duration_ns"].fill_null(0).to_numpy()
         # A row without a time is never the slowest in a bar.
         self._ordered = np.where(self._known, self._times, -1)
-        self._told = rows[USES[-1]].is_not_null().to_numpy().astype(np.int64)
+        self._uses_known = rows[USES[-1]].is_not_null().to_numpy().astype(np.int64)
         self._parts = np.stack([rows[use].fill_null(0).to_numpy() for use in USES], axis=1)
         self._numbered = rows["iteration"].is_not_null().to_numpy().astype(np.int64)
         self._chosen = rows["aggregated"].fill_null(True).to_numpy().astype(np.int64)
@@ -439,9 +439,9 @@ class BarRows:
         largest = np.maximum.reduceat(ordered, edges)
         at = np.arange(count)
         slowest = np.minimum.reduceat(np.where(ordered == np.repeat(largest, ends - edges), at, count), edges)
-        tellers = sums(self._told)
-        parts_ns = sums(self._parts) / np.maximum(tellers, 1)[:, None]
-        columns = edges, ends, slowest, largest, sums(self._known), sums(self._times), parts_ns, tellers
+        known_counts = sums(self._uses_known)
+        parts_ns = sums(self._parts) / np.maximum(known_counts, 1)[:, None]
+        columns = edges, ends, slowest, largest, sums(self._known), sums(self._times), parts_ns, known_counts
         return [
             Bar(
                 first + edge,

@@ -246,10 +246,10 @@ def _by_importance(
         first, last, own_kinds = _segment_parts(starts[chosen], ends[chosen], item_kinds[chosen], 1)
         if len(covered.starts) and len(first):
             free = covered.gaps(int(first[0]), int(last[-1]))
-            mine, theirs = overlapping_pairs(IntervalSet(first, last, np.cumsum(last - first)), free)
-            first = np.maximum(first[mine], free.starts[theirs])
-            last = np.minimum(last[mine], free.ends[theirs])
-            own_kinds = own_kinds[mine]
+            positions, free_positions = overlapping_pairs(IntervalSet(first, last, np.cumsum(last - first)), free)
+            first = np.maximum(first[positions], free.starts[free_positions])
+            last = np.minimum(last[positions], free.ends[free_positions])
+            own_kinds = own_kinds[positions]
         covered = covered | union_of(first, last)
         found.append((first, last, own_kinds))
     first, last, own_kinds = (np.concatenate(parts) for parts in zip(*found, strict=True))

@@ -94,7 +94,7 @@ def _overlap(found: Sequence[Lane], shifts: Mapping[int, int]) -> bool:
     return max(begins.values()) < min(ends.values())
 
 
-TALLER: Final = 3
+EXTRA_GPU_LANE_LINES: Final = 3
 """Lines that a GPU lane is to have besides its one."""
 
 
@@ -107,7 +107,7 @@ def fitting_lanes(found: Sequence[Lane], room: int) -> list[int]:
     depth = max((lane.depth for lane in found), default=0)
     chosen = list(range(len(found)))
     of_gpu = sum(lane.on_gpu for lane in found) or 1
-    room -= min(TALLER, room // 4 // of_gpu) * of_gpu
+    room -= min(EXTRA_GPU_LANE_LINES, room // 4 // of_gpu) * of_gpu
     while len(chosen) > room and depth > 0:
         depth -= 1
         chosen = [place for place in chosen if found[place].depth <= depth]

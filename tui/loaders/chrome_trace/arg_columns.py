@@ -381,16 +381,16 @@ class ArgsDecoder:
         return self._columns(events, rows, texts)
 
     def _columns(self, events: list[Any], rows: Ints, texts: TextCodes) -> list[ArgValues]:
-        spelt: dict[int, list[tuple[int, npt.NDArray[Any], npt.NDArray[np.bool_]]]] = {}
+        spellings_of: dict[int, list[tuple[int, npt.NDArray[Any], npt.NDArray[np.bool_]]]] = {}
         columns = tuple(zip(*map(msgspec.structs.astuple, events), strict=True))
         for key, index in self._fields:
             column, position = self._wanted[key.lower()]
             values = self._column(self._args[column].kind, self._types[key], columns[index], texts)
             has = ~np.isnan(values) if values.dtype.kind == "f" else values != _NULLS[values.dtype.itemsize]
             if has.any():
-                spelt.setdefault(column, []).append((-position, values, has))
+                spellings_of.setdefault(column, []).append((-position, values, has))
         found = []
-        for column, spellings in spelt.items():
+        for column, spellings in spellings_of.items():
             spellings.sort(key=lambda spelling: spelling[0])
             _, values, has = spellings[0]
             for _, better, also in spellings[1:]:

@@ -28,7 +28,7 @@ _LAUNCHER: Final = "nsys-launcher"
 
 _SEVERITIES: Final = {2: "warning", 3: "error"}
 """Severities of Nsight's diagnostic messages."""
-_UNTOLD: Final = (1, 4)
+_IGNORED_SEVERITIES: Final = (1, 4)
 """The numbers of informational and debug messages."""
 
 _OLD_DRIVER: Final = re.compile(r"[0-9]{6,8}")
@@ -139,7 +139,9 @@ def gpus(tables: Tables, process: int, used: pl.Series) -> pl.DataFrame:
 def messages(tables: Tables) -> list[tuple[int | None, str, str]]:
     """Return the warnings and errors of the profiler: process, severity and text."""
     rows = tables.frame("DIAGNOSTIC_EVENT", {"globalPid": pl.Int64, "severity": pl.Int64, "text": pl.String})
-    is_shown = pl.col("severity").is_in(list(_SEVERITIES)) | ~pl.col("severity").is_in(_UNTOLD).fill_null(False)
+    is_shown = pl.col("severity").is_in(list(_SEVERITIES)) | ~pl.col("severity").is_in(_IGNORED_SEVERITIES).fill_null(
+        False
+    )
     chosen = rows.filter(is_shown, pl.col("text").is_not_null())
     return [
         (process, _SEVERITIES.get(severity, "info"), " ".join(text.split()))

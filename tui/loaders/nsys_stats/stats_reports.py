@@ -381,7 +381,7 @@ def _shape(cells: CellValues, column: str, prefix: str) -> dict[str, pl.Series]:
 
 def _gpu_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
     """Return columns of ``activities``; device is text, shared memory and sizes are as rounded as they are printed."""
-    wholes = {
+    integers = {
         f"{shape}_{axis}": cells.whole(f"{shape}{axis}", pl.Int32()) for shape in ("grid", "block") for axis in "xyz"
     }
     sizes = {
@@ -401,7 +401,7 @@ def _gpu_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
             "device": cells.name("device"),
             "context": cells.whole("ctx", pl.Int32()),
             "stream": cells.whole("strm"),
-            **wholes,
+            **integers,
             "registers": cells.whole("reg/trd", pl.Int32()),
             **sizes,
             "throughput": cells.number("throughput") * (rate or 1),

@@ -208,8 +208,8 @@ class StringTable:
     def kernel_names(self, numbers: pl.Series) -> pl.Series:
         """Return the strings as names, C++ names demangled."""
         found = self._of(numbers)
-        spelt = demangled(found["text"])
-        return self._named(numbers, found.with_columns(pl.col("text").replace(spelt) if spelt else pl.col("text")))
+        plain = demangled(found["text"])
+        return self._named(numbers, found.with_columns(pl.col("text").replace(plain) if plain else pl.col("text")))
 
     def text(self, number: int | None) -> str | None:
         """Return one string."""

@@ -153,7 +153,7 @@ class TraceBulkReader(ABC):
     def __init__(self, table: TraceTable) -> None:
         self._table = table
         self._known = Dictionary()
-        self._beside = ThreadPoolExecutor(_LOOK_UPS, "look-up")
+        self._pool = ThreadPoolExecutor(_LOOK_UPS, "look-up")
         self._gpu_rows = self._gpu_cells = 0
         self._chunk = _FIRST_CHUNK
 
@@ -205,7 +205,7 @@ class TraceBulkReader(ABC):
             return self._known.codes(strings(data, cells_at[part], ends[part]))
 
         size = max(_FIRST_CHUNK, -(-len(ends) // _LOOK_UPS))
-        return [self._beside.submit(look_up, slice(begin, begin + size)) for begin in range(0, len(ends) or 1, size)]
+        return [self._pool.submit(look_up, slice(begin, begin + size)) for begin in range(0, len(ends) or 1, size)]
 
     def _codes(
         self, data: Bytes, cells_at: Positions, ends: Positions, good: Mask, looked_up: LookedUp | None

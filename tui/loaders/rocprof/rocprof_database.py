@@ -172,16 +172,21 @@ def _read_recording(recording: RocpdRecording, collector: Collector) -> None:
     known = processes.head(_MAX_PROCESSES).rows(named=True)
     for process in known or [dict.fromkeys(_PROCESS)]:
         of_process = pl.lit(True) if len(known) < 2 else pl.col("process_row") == process["id"]
-        mine = {name: frame.filter(of_process).drop("process_row") for name, frame in frames.items()}
-        if len(known) > 1 and not any(frame.height for frame in mine.values()):
+        own = {name: frame.filter(of_process).drop("process_row") for name, frame in frames.items()}
+        if len(known) > 1 and not any(frame.height for frame in own.values()):
             continue
         session = collector.open_session(FORMAT.name, None, pid=process["pid"], command=process["command"])
         session.facts.update(tool="rocprofv3", host=hosts.get(process["nid"]))
-        ranges_of_process = mine["ranges"] if mine["ranges"].height else None
+        ranges_of_process = own["ranges"] if own["ranges"].height else None
         found = link_run(
-            mine["activities"], mine["api_calls"], ranges_of_process, session, collector, kind="roctx range"
+            own["activities"],
+            own["api_calls"],
+            ranges_of_process,
+            session,
+            collector,
+            kind="roctx range",
         )
-        found["metrics"] = mine["metrics"]
+        found["metrics"] = own["metrics"]
         collector.add_frames(
             {"devices": fit_to_model("devices", agents, collector), **_fit_all_to_model(found, collector)}
         )
@@ -243,8 +248,8 @@ def read_kernels(recording: RocpdRecording, events: pl.DataFrame, agents: pl.Dat
     # The display name is demangled already; a kernel without one has its symbol name.
     raw = pl.coalesce(pl.col("display_name").replace("", None), "kernel_name").str.replace(DESCRIPTOR, "")
     symbols = symbols.with_columns(raw.alias("display_name"))
-    spelt = demangled(symbols["display_name"].drop_nulls())
-    names = symbols["display_name"].replace(spelt) if spelt else symbols["display_name"]
+    plain = demangled(symbols["display_name"].drop_nulls())
+    names = symbols["display_name"].replace(plain) if plain else symbols["display_name"]
     short = pl.Series([None if name is None else short_name(name) for name in names], dtype=pl.String)
     symbols = symbols.select(
         pl.col("id").alias("kernel_id"),
@@ -526,8 +531,8 @@ class _RocprofDatabase:
             session = collector.open_session(V1_FORMAT.name, None, pid=pid)
             session.facts.update(tool="rocprof")
             of_process = pl.lit(True) if len(processes) == 1 else pl.col("pid").eq_missing(pl.lit(pid, pl.Int64))
-            mine = [frame.filter(of_process) for frame in (calls, kernels, copies)]
-            work, api = _work_and_calls(mine[0], mine[1], mine[2], origin)
+            own = [frame.filter(of_process) for frame in (calls, kernels, copies)]
+            work, api = _work_and_calls(own[0], own[1], own[2], origin)
             collector.add_frames(link_run(work, api, None, session, collector))
         if len(processes) > _MAX_PROCESSES:
             reason = f"the first {_MAX_PROCESSES} processes are shown, the others left out"

@@ -109,7 +109,7 @@ def opened(path: Path, called: str) -> OpenDatabaseFile:
             f"{called}: was written by an SQLite newer than this one ({sqlite3.sqlite_version})",
             "export it again in today's format",
         )
-    log = _beside(path, "-wal")
+    log = _auxiliary_file(path, "-wal")
     if log is not None and header[_READ_VERSION] == _NEWEST_READ_VERSION and _begins_with(log, _LOG_MAGIC):
         return _copy_with_log(path, log, called)
     notes: list[InputIssue] = []
@@ -118,7 +118,7 @@ def opened(path: Path, called: str) -> OpenDatabaseFile:
         short = "1 byte" if missing == 1 else f"{missing:,} bytes"
         reason = f"the file is {short} shorter than its header says (cut off); what could be read is shown"
         notes.append(InputIssue("error", None, path.name, reason))
-    journal = _beside(path, "-journal")
+    journal = _auxiliary_file(path, "-journal")
     # The journal of a finished transaction may remain, with a zeroed header.
     if journal is not None and _begins_with(journal, _JOURNAL_MAGIC):
         notes.append(
@@ -215,11 +215,11 @@ def _is_busy(error: sqlite3.OperationalError) -> bool:
     return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def _beside(path: Path, ending: str) -> Path | None:
+def _auxiliary_file(path: Path, ending: str) -> Path | None:
     """Return an auxiliary file of SQLite beside a database, if it is not empty."""
-    beside = path.with_name(path.name + ending)
+    auxiliary = path.with_name(path.name + ending)
     try:
-        return beside if beside.is_file() and beside.stat().st_size else None
+        return auxiliary if auxiliary.is_file() and auxiliary.stat().st_size else None
     except OSError:
         return None
 

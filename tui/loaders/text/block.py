@@ -100,16 +100,16 @@ def _no_plain_characters(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     # As signed integers the latter are below 32, too.
     signed = array.view(np.int8)
     flags = np.zeros(min(-(-len(array) // 8) * 8, _AT_ONCE), np.bool_)
-    eights = flags.view(np.uint64)
-    is_some = np.empty(len(eights), np.bool_)
+    words = flags.view(np.uint64)
+    is_nonzero = np.empty(len(words), np.bool_)
     found = [np.zeros(0, np.int64)]
     for begin in range(0, len(array), _AT_ONCE):
         piece = signed[begin : begin + _AT_ONCE]
         np.less(piece, 32, out=flags[: len(piece)])
         flags[len(piece) :] = False
         # Lines are long: eight bytes are tested at once, and most have no newline.
-        at = np.flatnonzero(np.not_equal(eights, 0, out=is_some))
-        hits = eights[at]
+        at = np.flatnonzero(np.not_equal(words, 0, out=is_nonzero))
+        hits = words[at]
         if int(np.bitwise_count(hits).sum()) == len(hits):
             positions = (at << 3) + (np.bitwise_count(hits - np.uint64(1)) >> 3)
         else:

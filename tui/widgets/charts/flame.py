@@ -311,8 +311,8 @@ class FlameChart(Widget, can_focus=True):
             )
             style = self.get_component_rich_style(f"flamechart--{name}")
         else:
-            parity = "odd" if (self._depths[row] + row) % 2 else "even"
-            style = self.get_component_rich_style(f"flamechart--{self._rows['look'][row] or parity}")
+            shade = "odd" if (self._depths[row] + row) % 2 else "even"
+            style = self.get_component_rich_style(f"flamechart--{self._rows['look'][row] or shade}")
         if row == self.cursor:
             style += self.get_component_rich_style("flamechart--cursor", partial=True)
         return style

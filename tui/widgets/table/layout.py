@@ -23,7 +23,7 @@ MIN_PINNED_CELLS_WITH_BAR: Final = 32
 """The pinned column is not made narrower than this for the share bar."""
 MAX_USER_PINNED_SHARE: Final = 0.6
 """The share of the width beside the name that columns pinned by the user may take, so that the others can scroll."""
-COMFORTABLE_BAR_CELLS: Final = 8
+GOOD_BAR_CELLS: Final = 8
 """Less important columns are left out for a bar of this width."""
 MIN_BAR_CELLS: Final = 5
 """The minimum width of each of several bars; they are drawn in eighths of a cell."""
@@ -110,7 +110,7 @@ def _columns_that_fit(
         priority = group[0].priority
         needs = sum(widths[column.name] + COLUMN_GAP for column in group)
         if not are_barred and (priority >= BAR_PRIORITY or needs > room):
-            room -= (COMFORTABLE_BAR_CELLS + 1) * len(chosen.intersection(bar_columns))
+            room -= (GOOD_BAR_CELLS + 1) * len(chosen.intersection(bar_columns))
             are_barred = True
         is_silent = priority >= UNINFORMATIVE_PRIORITY
         if not is_filling and (needs > room or is_silent):
@@ -230,7 +230,7 @@ def lay_out(
     room -= sum(widths[column.name] + COLUMN_GAP for column in held)
     rest = [column for column in columns if column is not head and column not in held]
 
-    for_bars = (COMFORTABLE_BAR_CELLS + 1) * len(set(bar_columns).intersection(by_name)) if whole_least else 0
+    for_bars = (GOOD_BAR_CELLS + 1) * len(set(bar_columns).intersection(by_name)) if whole_least else 0
     name_more = widths[pinned] - head_least if head else 0
     own = (pinned, *head.compared_with) if head else ()
     text_more = {column.name: whole[column.name] - widths[column.name] for column in columns if column.name not in own}
@@ -257,17 +257,15 @@ def lay_out(
     head_width = 0
     bar = 0
     spare = room + head_least - used
-    comfort = widths.get(pinned, 0)
+    pinned_target = widths.get(pinned, 0)
     if not name_last:
-        comfort = min(comfort, max(MIN_PINNED_CELLS_WITH_BAR, whole_least))
+        pinned_target = min(pinned_target, max(MIN_PINNED_CELLS_WITH_BAR, whole_least))
     names = [*(column.name for column in held), *shown, *last]
     barred = [name for name in names if name in bar_columns]
-    while (
-        barred and spare - ((MIN_BAR_CELLS if len(barred) > 1 else COMFORTABLE_BAR_CELLS) + 1) * len(barred) < comfort
-    ):
+    while barred and spare - ((MIN_BAR_CELLS if len(barred) > 1 else GOOD_BAR_CELLS) + 1) * len(barred) < pinned_target:
         barred.pop()
     if barred:
-        least = min(COMFORTABLE_BAR_CELLS, (spare - comfort) // len(barred) - 1)
+        least = min(GOOD_BAR_CELLS, (spare - pinned_target) // len(barred) - 1)
         whole_texts = widths.get(pinned, 0) + sum(text_more.get(name, 0) for name in names)
         beside = (spare - whole_texts) // len(barred) - 1
         # A shorter bar is good enough where it leaves all texts whole.

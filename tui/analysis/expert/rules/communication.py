@@ -200,15 +200,15 @@ def computing_per_communication(case: Case) -> Verdict:
     """Little computing per communication."""
     if communication_kernels(case).is_empty():
         return Clean(NONE)
-    talking, computing = case.overlap_ns("comm_ns"), case.overlap_ns("compute_ns")
-    if not talking:
+    communication, computing = case.overlap_ns("comm_ns"), case.overlap_ns("compute_ns")
+    if not communication:
         return CannotTell("communication kernels have no durations")
-    ratio = computing / talking
-    numbers = {"ratio": ratio, "compute_ns": computing, "comm_ns": talking}
+    ratio = computing / communication
+    numbers = {"ratio": ratio, "compute_ns": computing, "comm_ns": communication}
     if ratio >= case.limit("C4", "ratio"):
         return Clean(f"computing takes {ratio:.1f}x as long as communication", numbers)
     return Found(
-        f"Computing takes {duration(computing)}, communication {duration(talking)}: a ratio of {ratio:.2f}.",
+        f"Computing takes {duration(computing)}, communication {duration(communication)}: a ratio of {ratio:.2f}.",
         "Give each GPU more to compute: larger batch, less tensor parallelism, fewer GPUs.",
         numbers,
         None,
@@ -396,10 +396,10 @@ def _what_it_does_longer(case: Case, session: int, who: str, wait_ns: int) -> st
 @rule("C7", "rank-spread", Family.COMMUNICATION, needs_several_ranks, link=ADVISOR, across=True)
 def rank_spread(case: Case) -> Verdict:
     """Ranks have unequal work."""
-    talking = collectives(case.profile)["session"].unique()
+    communicating = collectives(case.profile)["session"].unique()
     table = (
         overlap(case.profile)
-        .filter(pl.col("session").is_in(talking.implode()))
+        .filter(pl.col("session").is_in(communicating.implode()))
         .group_by("session")
         .agg(pl.col("compute_ns", "exposed_comm_ns", "idle_ns").sum(), pl.col("total_span_ns").max().alias("span_ns"))
         .sort("compute_ns", "session", descending=[True, False])

@@ -237,12 +237,12 @@ def silent_pauses(case: Case) -> Verdict:
         starts, lengths = gaps.starts[long], gaps.lengths_ns[long]
         inside = case.in_calls.within(starts, starts + lengths)
         calls = np.searchsorted(case.calls_begun, starts + lengths) - np.searchsorted(case.calls_begun, starts)
-        quiet = (inside * 100 < case.limit("U9", "api_pct") * lengths) & (
+        is_silent = (inside * 100 < case.limit("U9", "api_pct") * lengths) & (
             calls * case.limit("U9", "call_every_ns") < lengths
         )
-        after = pl.Series(line.rows_at(gaps.after[long[quiet]]))
+        after = pl.Series(line.rows_at(gaps.after[long[is_silent]]))
         device = pl.Series([line.device] * len(after))
-        columns = (device, starts[quiet], lengths[quiet], names.gather(after))
+        columns = (device, starts[is_silent], lengths[is_silent], names.gather(after))
         parts.append(pl.DataFrame(dict(zip(_PAUSES, columns, strict=True)), schema=_PAUSES))
     pauses = pl.concat(parts).sort("gap_ns", "start_ns", descending=[True, False])
     if pauses.is_empty():
@@ -481,7 +481,7 @@ def fluctuating(case: Case) -> Verdict:
     if reason := _too_short(case, FINE_CHUNKS):
         return CannotTell(reason)
     use = pl.col("busy_pct")
-    swings = (
+    fluctuations = (
         utilization_in_chunks(case.profile, FINE_CHUNKS)
         .group_by("device")
         .agg(
@@ -491,9 +491,9 @@ def fluctuating(case: Case) -> Verdict:
         )
         .sort(pl.col("p5_pct") - pl.col("p95_pct"), "device")
     )
-    worst = swings.row(0, named=True)
+    worst = fluctuations.row(0, named=True)
     low, high = float_or_zero(worst["p5_pct"]), float_or_zero(worst["p95_pct"])
-    gpu = gpu_label(worst["device"], swings.height)
+    gpu = gpu_label(worst["device"], fluctuations.height)
     numbers = {name: worst[name] for name in ("p5_pct", "p50_pct", "p95_pct")}
     if high < case.limit("U10", "high_pct") or low >= case.limit("U10", "low_pct"):
         return Clean(
@@ -507,7 +507,7 @@ def fluctuating(case: Case) -> Verdict:
         numbers,
         None,
         "not estimated: the idle time is counted by the rules on gaps",
-        swings,
+        fluctuations,
         "gpus",
         cause=_cause_of_stretches(case),
     )

@@ -388,8 +388,8 @@ def decode_communication(case: Case) -> Verdict:
     names = communication_kernels(case)["name"].cast(pl.String)
     of_steps = case.profile["activities"].filter(pl.col("iteration").is_in(steps["iteration"].implode()))
     work = of_steps.select(pl.col("name").cast(pl.String), "duration_ns").drop_nulls()
-    talking = work.filter(pl.col("name").is_in(names.implode()))
-    total, comm = int_or_zero(work["duration_ns"].sum()), int_or_zero(talking["duration_ns"].sum())
+    communicating = work.filter(pl.col("name").is_in(names.implode()))
+    total, comm = int_or_zero(work["duration_ns"].sum()), int_or_zero(communicating["duration_ns"].sum())
     share = 100 * comm / total if total else 0.0
     numbers = {"comm_ns": comm, "comm_pct": share, "steps": steps.height}
     if share < case.limit("I14", "comm_pct"):
@@ -401,7 +401,7 @@ def decode_communication(case: Case) -> Verdict:
         numbers,
         comm,
         "GPU time of collectives in decode steps",
-        talking.group_by("name")
+        communicating.group_by("name")
         .agg(pl.len().alias("calls"), pl.col("duration_ns").sum().alias("total_ns"))
         .sort("total_ns", "name", descending=[True, False])
         .head(10),

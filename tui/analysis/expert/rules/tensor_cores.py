@@ -53,9 +53,9 @@ def no_tensor_cores(case: Case) -> Verdict:
         return Clean(f"tensor cores do not apply: {use.reason}", numbers)
     if use.using_ns:
         return Clean(f"{duration(use.using_ns)} of {duration(use.kernel_ns)} of kernel time uses tensor cores", numbers)
-    unsettled = _why_unknown(case, use)
-    if unsettled:
-        return CannotTell(unsettled)
+    why_unknown = _why_unknown(case, use)
+    if why_unknown:
+        return CannotTell(why_unknown)
     if not use.eligible_ns:
         return Clean("no kernel is eligible for tensor cores", numbers)
     could = _eligible_without_tensor_cores(rows)
@@ -129,9 +129,9 @@ def few_tensor_cores(case: Case) -> Verdict:
         return CannotTell(use.reason)
     if use.reason:
         return Clean(f"tensor cores do not apply: {use.reason}")
-    unsettled = _why_unknown(case, use)
-    if unsettled:
-        return CannotTell(unsettled)
+    why_unknown = _why_unknown(case, use)
+    if why_unknown:
+        return CannotTell(why_unknown)
     efficiency = use.efficiency_pct
     if efficiency is None or not use.using_ns:
         return Clean(
