@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, profile
 from tests.profiles import load_one
 from tests.screens.opening import sample
-from tui.analysis.iterations.candidate_keys import rows_containing, key_choices
+from tui.analysis.iterations.candidate_keys import key_choices, rows_containing
 from tui.analysis.iterations.iteration_table import iterations, with_iterations
 from tui.analysis.iterations.work import (
     iteration_work,
