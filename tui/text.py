@@ -98,6 +98,20 @@ _WHOLE: Final = re.compile(r"[0-9]{1,18}")
 Texts = TypeVar("Texts", "pl.Expr", "pl.Series")
 
 
+_NAMES: Final = frozenset(("nvprof", "nsys", "ncu", "dlprof", "rocprof", "unitrace"))
+"""Names that stay in lower case at the beginning of a sentence."""
+
+
+def begin_sentence(text: str) -> str:
+    """Return a text with a capital first letter, unless it begins with the name of a command or function.
+
+    >>> begin_sentence("no iterations: record with nvprof"), begin_sentence("nvprof cut names"), begin_sentence("")
+    ('No iterations: record with nvprof', 'nvprof cut names', '')
+    """
+    first = text.partition(" ")[0].rstrip(":,")
+    return f"{text[:1].upper()}{text[1:]}" if first.isalpha() and first not in _NAMES else text
+
+
 def whole_number(text: str) -> int | None:
     """Parse a text as an integer; None if it is invalid or too long.
 

@@ -100,7 +100,7 @@ def test_times_of_replayed_kernels_are_of_no_run() -> None:
     figure = compared(ncu, made(activities=[kernel("f", 10)], sessions=[NVPROF]))[1]["gpu_ns"]
     assert figure.reasons == (
         "without copies and memsets, which may not have been recorded; "
-        "of kernels that Nsight Compute replayed, which is of no run",
+        "of kernels that Nsight Compute replayed, not those of a run",
         "",
     )
 

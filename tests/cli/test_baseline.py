@@ -42,7 +42,7 @@ def test_a_baseline_is_saved_listed_compared_and_removed(
     assert "90% interval" in out
     assert "GPU work " in out
     markdown = run(capfd, "diff", "--baseline", "main", TRACE, "--format", "markdown")[1]
-    assert "- Of a single run the interval does not hold how runs differ: use three or more a side.\n" in markdown
+    assert "- Intervals of a single run do not show how runs differ: use three or more on each side.\n" in markdown
     assert "| Baseline | Candidate | Change | 90% interval |" in markdown
 
     # Everything twice as fast before: it fails by all GPU work, and says by how much.

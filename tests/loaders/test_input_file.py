@@ -517,7 +517,7 @@ def test_a_silent_pipe_can_be_stopped() -> None:
 def test_a_named_pipe_that_nobody_writes_to_can_be_stopped(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    with pytest.raises(ProftuiError, match="stopped before it said anything"):
+    with pytest.raises(ProftuiError, match="stopped without any output"):
         InputFile.open(str(path), report=lambda _progress: False)
     # One that is written to later is waited for.
     text = "==7== NVPROF is profiling process 7\n"

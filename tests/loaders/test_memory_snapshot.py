@@ -251,7 +251,7 @@ def test_a_segment_that_says_more_than_its_blocks_is_reported() -> None:
 def test_a_trace_of_one_event_is_no_trace() -> None:
     profile = read(snapshot(device_traces=[TRACE[:1]], external_annotations=[]))
 
-    assert reasons(profile, "info")[0].startswith("no trace was recorded, only what the allocator holds at last")
+    assert reasons(profile, "info")[0].startswith("no trace was recorded, only what the allocator holds at the end")
 
 
 def test_the_oldest_snapshots_have_histories_and_no_addresses() -> None:
@@ -278,7 +278,7 @@ def test_a_list_of_segments_alone_is_a_snapshot() -> None:
     profile = read(snapshot()["segments"])
 
     assert profile["memory_segments"]["reserved_bytes"].sum() == 26 * MB
-    assert reasons(profile)[0].startswith("no trace was recorded, only what the allocator holds at last")
+    assert reasons(profile)[0].startswith("no trace was recorded, only what the allocator holds at the end")
 
 
 def test_an_empty_snapshot_says_so() -> None:

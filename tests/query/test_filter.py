@@ -227,7 +227,7 @@ def test_strings_and_categories_match_the_same(text: str, expected: list[int]) -
         ("tc=no", "TC is no"),
         ("tc=?", "TC is unknown"),
         ("device!=?", "Dev is known"),
-        ("~abc", 'holds the letters "abc" in order'),
+        ("~abc", 'contains the letters "abc" in order'),
         ("/^a/ grid~b", "matches /^a/ and Grid Size matches /b/"),
         ("kind=kernel name:x", 'Kind = "kernel" and Name contains "x"'),
     ],

@@ -82,9 +82,7 @@ def test_of_a_call_without_a_correlation_it_is_not_said_that_it_launched_nothing
         summary=[{"section": "gpu", "name": "sgemm", "calls": 2, "total_ns": 10}],
     )
     assert no_call_work(totals) == "this input holds totals, not launches: record with nvprof --print-gpu-trace"
-    assert (
-        no_call_work(linked) == no_call_work(unlinked, is_linked=True) == "this call launched nothing that was recorded"
-    )
+    assert no_call_work(linked) == no_call_work(unlinked, is_linked=True) == "this call launched no recorded work"
     assert no_call_work(unlinked) == "no GPU work is recorded for this call; not every call records what it launched"
 
 
@@ -129,7 +127,7 @@ async def test_calls_that_failed_are_named_and_not_ready_is_no_failure() -> None
     silent = profile(api_calls=[{"name": "cudaFree", "start_ns": 0, "duration_ns": 5}])
     async with opened_profile(silent, view="api-calls") as pilot:
         await press(pilot, NEXT, NEXT)
-        assert "return codes of API calls not recorded" in " ".join(screen_text(pilot.app).split())
+        assert "Return codes of API calls not recorded" in " ".join(screen_text(pilot.app).split())
 
 
 async def test_from_a_range_to_what_was_launched_in_it() -> None:
@@ -232,7 +230,7 @@ async def test_the_details_of_a_range_say_what_it_lies_in_and_what_it_launched()
         assert column_of(pilot, "depths", "depth")[1] == 1
         await press(pilot, "enter", "enter", "i")
         text = screen_text(pilot.app)
-        assert "Lies in" in text
+        assert "Inside" in text
         assert "ProfilerStep#" in text
         assert "Launched in it" in text
 

@@ -68,7 +68,7 @@ async def test_a_story_in_the_flame() -> None:
 
 async def test_a_grouping_is_named_by_the_beginning_of_its_name_or_title() -> None:
     async with opened("mlp_modules.pt.trace.json.gz", view="flame") as pilot:
-        assert "Backward ops stand under the name of their forward op." in screen_text(pilot.app)
+        assert "Backward ops are under the name of their forward op." in screen_text(pilot.app)
         view = app_of(pilot).view_screen
         assert isinstance(view, FlameScreen)
         with pytest.raises(CommandError, match="choose module, caller, range, layer, type, iteration"):

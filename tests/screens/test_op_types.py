@@ -103,11 +103,11 @@ async def test_figures_that_are_not_known_say_why_and_what_records_them() -> Non
         assert re.search(
             r"Kernels with most time\n +11\.3 ms +batch_norm_coll.* 265×  batch norm forward", screen_text(pilot.app)
         )
-        assert "the launches do not say which CPU time is the op's" in screen_text(pilot.app)
+        assert "the launches do not show which CPU time belongs to the op" in screen_text(pilot.app)
         # The table's signs of folded columns are not those of lines.
         assert re.search(r"GPU time {2,}32\.568 ms", screen_text(pilot.app))
     async with opened("gpt_summary.nvprof.log", size=(200, 50), notifications=True, view="op-types") as pilot:
-        assert "totals do not tell one call from another" in screen_text(pilot.app)
+        assert "totals do not separate single calls" in screen_text(pilot.app)
         # No sign says that figures are folded if there are none.
         assert "GPU time ms ▼" in screen_text(pilot.app)
         await press(pilot, "z")

@@ -83,7 +83,7 @@ async def test_work_without_an_op_shows_its_kernels_and_their_launches(trace: st
 async def test_ops_that_launched_nothing_come_last_and_can_be_filtered(trace: str) -> None:
     async with opened(trace, view="ops-and-kernels") as pilot:
         await press(pilot, "G")
-        assert "this op launched nothing on the GPU" in screen_text(pilot.app)
+        assert "This op launched nothing on the GPU" in screen_text(pilot.app)
         assert column(pilot, "ops", "gpu_self_ns")[-1] == 0
         await press(pilot, "g", "f", *"gpu_self>0", "enter")
         assert 0 not in column(pilot, "ops", "gpu_self_ns")
@@ -205,7 +205,7 @@ async def test_a_table_of_totals_shows_its_ops_and_does_not_guess_their_kernels(
     async with opened(str(path), view="ops-and-kernels") as pilot:
         for op in ("aten::mm", "(unattributed: totals only)"):
             assert pane(pilot, "ops").current_row["op"] == op
-            assert "the profile has totals alone, not which kernels each op launched" in screen_text(pilot.app)
+            assert "The profile has totals alone, not which kernels each op launched" in screen_text(pilot.app)
             await press(pilot, "down")
         await press(pilot, "2", "enter")
         assert "Ops: 1 of 2 rows" in screen_text(pilot.app)

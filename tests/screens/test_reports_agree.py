@@ -17,6 +17,7 @@ from tui.output.report import as_json
 from tui.output.report_annotations import NotesReport, SavedNotes
 from tui.screens.kernels_by_iteration import open_iteration
 from tui.screens.linked_tables import LinkedTables
+from tui.text import begin_sentence
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,7 +106,9 @@ async def test_what_the_rules_say_is_what_check_says(given: str) -> None:
             if row["state"] == "not applicable"
             for rule in row["all_rules"].split()
         }
-        assert inapplicable == {(row["rule"], row["reason"]) for row in findings if row["state"] == "not applicable"}
+        assert inapplicable == {
+            (row["rule"], begin_sentence(row["reason"])) for row in findings if row["state"] == "not applicable"
+        }
         clean = [(row["rule"], row["session"], row["reason"]) for row in rows if row["state"] == "clean"]
         assert clean == [(row["rule"], row["session"], row["reason"]) for row in findings if row["state"] == "clean"]
 

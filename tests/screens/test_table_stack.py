@@ -155,7 +155,7 @@ async def test_a_table_that_the_input_cannot_feed_leaves_its_lines_to_those_abov
         assert lines_of(pilot, "launches")[1] == NO_ROWS_LINES
         top, height = lines_of(pilot, "launches")
         assert top + height == 39
-        assert "this input holds totals, not launches" in screen_text(pilot.app)
+        assert "This input holds totals, not launches" in screen_text(pilot.app)
 
 
 async def test_a_row_with_nothing_below_it_does_not_move_what_others_have() -> None:

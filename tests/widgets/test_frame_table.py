@@ -194,7 +194,7 @@ async def test_an_empty_table_says_why() -> None:
     app = TableApp(KERNELS.head(0))
     async with app.run_test() as pilot:
         await pilot.press("j", "G", "enter", "space", "y", "Y", "v", "asterisk", "s", "L", "i", "n")
-        assert "no kernels in this log: it holds API calls only: press 0" in screen_text(app)
+        assert "No kernels in this log: it holds API calls only: press 0" in screen_text(app)
         assert app.pane.current_row is None
         assert app.events_of(TablePane.RowOpened) == []
         await until(pilot, lambda: bool(app.events_of(TablePane.RowHighlighted)))

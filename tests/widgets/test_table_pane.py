@@ -389,8 +389,8 @@ async def test_a_key_that_needs_a_row_says_why_there_is_none() -> None:
                 said.reset_mock()
                 await pilot.press(key)
                 assert [call.args for call in said.call_args_list] == [
-                    ("no row matches the filter; esc takes it away",)
+                    ("No row matches the filter. esc clears it.",)
                 ], key
             app.pane.show(app.pane.frame.clear(), empty="no launches: record them")
             await pilot.press("enter")
-            assert said.call_args.args == ("no launches: record them",)
+            assert said.call_args.args == ("No launches: record them",)

@@ -37,6 +37,7 @@ from tui.cache.spill import low_memory
 from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.model.profile import column_view
+from tui.text import begin_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -551,7 +552,7 @@ def _main_reason(rows: pl.DataFrame) -> str:
     if 2 * reasons.len() < rows.height:
         return ""
     reason = str(reasons.mode().sort()[0])
-    return f" {reason[:1].upper()}{reason[1:]}."
+    return f" {begin_sentence(reason)}."
 
 
 def guidance(rows: pl.DataFrame) -> str:

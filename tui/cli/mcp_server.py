@@ -111,7 +111,7 @@ class Profiles:
         except (OSError, ValueError) as error:
             raise ProftuiError(f"{path[:_LONGEST_SHOWN]}: cannot be opened ({error})") from error
         if not is_opened:
-            raise ProftuiError(f"{path}: is neither a file nor a folder")
+            raise ProftuiError(f"{path}: neither a file nor a folder")
         return joined
 
     def list_folder(self, folder: str) -> FoundProfiles:

@@ -162,7 +162,7 @@ def drop_outlier_times_of_sessions(frames: dict[str, pl.DataFrame], report: Repo
         far = own & ~pl.col("start_ns").is_between(*bounds)
         for name in _TIMED:
             if frames[name].select(far.any()).item():
-                reason = f"{_LABELS[name]} that start more than a week from the median start, which is shown as unknown"
+                reason = f"{_LABELS[name]} that start more than a week from the median: starts shown as unknown"
                 _report(frames[name].filter(far), reason, report)
                 frames[name] = frames[name].with_columns(pl.when(~far).then("start_ns").alias("start_ns"))
 

@@ -547,7 +547,7 @@ class InputFile(RawInput):
             raise cannot_read_error(self.called, error) from error
         if not sniffed:
             raise ProftuiError(
-                f"{self.called}: {'stopped before it said anything' if self.stopped else 'is empty'}",
+                f"{self.called}: {'stopped without any output' if self.stopped else 'is empty'}",
                 why_empty(self.name),
             )
         return sniffed

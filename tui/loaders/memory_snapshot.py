@@ -599,7 +599,7 @@ def _report_issues(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.Data
         collector.issue("warning", None, "", f"nothing was recorded: no segments and no events; {_HINT}")
         return
     if events.height < 2:
-        reason = f"no trace was recorded, only what the allocator holds at last; {_HINT}"
+        reason = f"no trace was recorded, only what the allocator holds at the end; {_HINT}"
         collector.issue("info", None, "", reason)
     elif events["time_us"].null_count() == events.height:
         collector.issue("info", None, "", "events have no times (before PyTorch 2.1): they are in order, by number")
@@ -615,9 +615,7 @@ def _report_issues(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.Data
     compared = segments.select(pl.col("segment").cast(pl.Int64), "active_bytes").join(active, on="segment", how="left")
     off = compared.filter(pl.col("active_bytes") != pl.col("held").fill_null(0)).height
     if off:
-        reason = (
-            f"segments whose blocks do not add up to what they say is active: {off}; the snapshot was edited or damaged"
-        )
+        reason = f"the blocks of {off} segments do not add up to their active size: the snapshot was edited or damaged"
         collector.issue("warning", None, "", reason)
 
 

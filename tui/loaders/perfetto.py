@@ -287,7 +287,7 @@ class PerfettoLoader:
             if count:
                 collector.issue(severity, None, "", f"{reason}: {count:,}")
         if not work:
-            collector.issue("warning", None, "", "the trace holds no work of a GPU, or none that is recognized as such")
+            collector.issue("warning", None, "", "the trace has no GPU work that proftui recognizes")
 
 
 PERFETTO: Final = PerfettoLoader()

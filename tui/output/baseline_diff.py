@@ -136,12 +136,12 @@ class BaselineDiff:
         if unsure := found.undecided(self._than_pct):
             named = "; ".join(f"{_name(one)} {_change(one)}" for one in unsure[:UNSURE])
             more = f"; and {len(unsure) - UNSURE} more" if len(unsure) > UNSURE else ""
-            notes.append(f"Perhaps slower by more than {self._than_pct:g}%; more runs would tell: {named}{more}")
+            notes.append(f"Possibly slower by more than {self._than_pct:g}% (more runs needed): {named}{more}")
         if min(found.runs) == 1:
-            notes.append("Of a single run the interval does not hold how runs differ: use three or more a side")
+            notes.append("Intervals of a single run do not show how runs differ: use three or more on each side")
         if found.common_pct is not None:
             change = _signed_percent(found.common_pct)
-            notes.append(f"All GPU work changed by {change} in common; rows of single work are without that")
+            notes.append(f"All GPU work changed by {change} in common, which the rows below leave out")
         for words, names in zip(("Only in the baseline", "Only in the candidate"), found.unmatched, strict=True):
             if names:
                 shown = ", ".join(shorten_symbol(plain(name), MAX_NAME) for name in names[:5])

@@ -159,7 +159,7 @@ class _Compiler:
                 return self._anywhere(test, node.span), f"contains {_quoted(node.text)}"
             case Fuzzy():
                 test = text_search.fuzzy(node.text, node.span)
-                return self._anywhere(test, node.span), f"holds the letters {_quoted(node.text)} in order"
+                return self._anywhere(test, node.span), f"contains the letters {_quoted(node.text)} in order"
             case Regex():
                 return self._regex(node)
             case Compare():

@@ -120,7 +120,7 @@ def no_work(profile: Profile, *, is_linked: bool = False) -> str:
         if "nvprof-text" in profile["sessions"]["format"]:
             return "nvprof cuts a call's correlation id off behind a long kernel name: its GPU work cannot be linked"
         return "no GPU work is recorded for this call; not every call records what it launched"
-    return "this call launched nothing that was recorded"
+    return "this call launched no recorded work"
 
 
 def why_no_results(profile: Profile) -> str:

@@ -83,7 +83,7 @@ def _crumb(row: Row) -> str:
 
 
 def _not_on_path(_profile: Profile) -> str:
-    return "nothing of this is on the path"
+    return "None of this is on the path."
 
 
 class PathStrip(Widget):
@@ -192,7 +192,7 @@ def sentence_of(profile: Profile, row: Row) -> str:
     if 2 * gpu > whole:
         return f"{begin}GPU-bound ({brief_percent(100 * gpu / whole)} of the path)"
     missing = missing_launches_note(profile)
-    return begin + (missing or "neither the CPU nor GPU work has most of the path")
+    return begin + (missing or "neither the CPU nor the GPU takes most of the path")
 
 
 class CriticalPathScreen(ViewScreen):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-BACKWARD: Final = "Backward ops stand under the name of their forward op."
+BACKWARD: Final = "Backward ops are under the name of their forward op."
 
 
 BRIEF: Final = {

@@ -406,7 +406,7 @@ def no_streams(profile: Profile) -> str:
     """Return why there are no streams."""
     if not _has_times(profile):
         return f"start times not recorded: {how_to_record(profile, START_TIMES)}"
-    return "no work of this GPU is recorded: the session lists it, and used others"
+    return "no work of this GPU is recorded: the session lists it, but used other GPUs"
 
 
 def _has_times(profile: Profile) -> bool:

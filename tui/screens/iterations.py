@@ -400,7 +400,7 @@ class KeyPicker(Dialog[str]):
         view = self.query_one(TablePane)
         view.table.model.cursor_source_row = None
         rows = rows_containing(self._rows, text)
-        empty = "nothing comes three times or more" if self._rows.is_empty() else "no name holds this"
+        empty = "Nothing repeats three times or more." if self._rows.is_empty() else "No name contains this."
         view.show(rows, empty=empty)
 
     @on(Input.Submitted)

@@ -253,7 +253,7 @@ def _occupancy(config: LaunchConfig) -> list[Line]:
 def _transfer(config: LaunchConfig) -> list[Line]:
     lines: list[Line] = [
         ("size", size(config.size_bytes), ""),
-        ("rate", rate(config.throughput), "as the input says, else size by duration"),
+        ("rate", rate(config.throughput), "as recorded, else size / duration"),
     ]
     if config.copy_kind:
         lines.append(("direction", config.copy_kind, ""))
@@ -328,7 +328,7 @@ def no_launches(profile: Profile) -> str:
 def no_kernels(profile: Profile) -> str:
     """Return why there are no kernels to show."""
     if profile["api_calls"].height or "api" in profile["summary"]["section"].cast(str).unique().to_list():
-        return "no kernels in this input: it holds API calls only: press 0"
+        return "no kernels in this input, only API calls: press 0"
     return why_none(profile, GPU_WORK)
 
 

@@ -152,7 +152,7 @@ def files_summary(files: Sequence[FileProgress]) -> str:
     """Return a summary, as ``57 of 100 files read, 2 left out, 4 under way, 37 waiting``."""
     counts = Counter(file.state for file in files)
     parts = [f"{counts['done']} of {len(files)} files read"]
-    named = (("left out", "left out"), ("reading", "under way"), ("waiting", "waiting"), ("not read", "not read"))
+    named = (("left out", "left out"), ("reading", "in progress"), ("waiting", "waiting"), ("not read", "not read"))
     return ", ".join([*parts, *(f"{counts[state]} {words}" for state, words in named if counts[state])])
 
 

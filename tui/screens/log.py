@@ -358,7 +358,7 @@ class LogScreen(ViewScreen):
     def _marked_in_words(self) -> str:
         """Return the number of parsed lines, and the keys for marked lines and horizontal scrolling."""
         read = len(self.log_view.parsed_lines)
-        words = f"{plural(read, 'line')} parsed" if read else "nothing parsed from this text"
+        words = f"{plural(read, 'line')} parsed" if read else "Nothing was parsed from this text."
         if read:
             words += "  p: next block" if len(self._blocks) > 1 else "  p: first of them"
         if len(self.log_view.issue_lines):
@@ -484,7 +484,7 @@ class LogScreen(ViewScreen):
     def _found(self, line: int, wrapped: bool) -> None:
         self.log_view.go_to(line)
         self.log_view.show_match(line)
-        self._show_status(line, "went round the end" if wrapped else "")
+        self._show_status(line, "search wrapped" if wrapped else "")
         self.query_one(FindBar).entry_done()
 
     def _found_nothing(self, line: int, needle: str) -> None:
@@ -493,11 +493,11 @@ class LogScreen(ViewScreen):
 
     def action_next_issue(self) -> None:
         """Go to the next line that an issue is about."""
-        self._go_to_next(self.log_view.issue_lines, "no issue is about a line of this text")
+        self._go_to_next(self.log_view.issue_lines, "No issue is about a line of this text.")
 
     def action_next_parsed(self) -> None:
         """Go to the next line that a row came from and that follows other text."""
-        self._go_to_next(self._blocks, "nothing parsed from this text")
+        self._go_to_next(self._blocks, "Nothing was parsed from this text.")
 
     def _go_to_next(self, lines: Any, nothing: str) -> None:
         if not len(lines):

@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 from tui.analysis.sessions import session_times
 from tui.fmt import brief_duration, count
 from tui.model.aggregation import Aggregation
-from tui.text import plain
+from tui.text import begin_sentence, plain
 from tui.text_width import clip_middle
 from tui.textual_patches import dimmed_background, skip_small_layouts
 from tui.views import GROUPS, VIEWS, View
@@ -239,7 +239,10 @@ def views_menu(availability: Mapping[str, str], current: str, *, width: int, is_
     elif unfed:
         headings.add(SHOW_UNRECORDED)
         lines.append((SHOW_UNRECORDED, Content.styled(" Not recorded in this profile", "$text-muted underline")))
-        lines += [(view.name, _line(view, _wrap(availability[view.name], room), is_dim=True)) for view in unfed]
+        lines += [
+            (view.name, _line(view, _wrap(begin_sentence(availability[view.name]), room), is_dim=True))
+            for view in unfed
+        ]
     keys = {key: view.name for view in VIEWS for key in view.bound.split(",") if key}
     dim = frozenset(headings.union(view.name for view in unfed))
     return MenuScreen("Views", lines, disabled=dim, current=current, keys=keys, is_at_end=is_unfolded)

@@ -45,7 +45,7 @@ NAME_CELLS: Final = 50
 """The width of the name of a kernel in the details."""
 FEW_TYPES: Final = 20
 """With so few types, a tall screen has room for their details."""
-NO_CALLS: Final = "totals do not tell one call from another"
+NO_CALLS: Final = "totals do not separate single calls"
 
 FIGURES = frozenset(name for fold in FOLDS for name in fold.others)
 
@@ -185,8 +185,8 @@ class OpTypesScreen(ViewScreen):
         why = []
         if row["op_source"] != "recorded" and row["cpu_own_ns"] is None:
             how = how_to_record(self.profile, OPS)
-            why.append(("CPU times", "the launches do not say which CPU time is the op's", how))
-            why.append(("GPU idle", "launches of one type that lie apart may be several ops", how))
+            why.append(("CPU times", "the launches do not show which CPU time belongs to the op", how))
+            why.append(("GPU idle", "launches of one type that are apart in time may be several ops", how))
         if row["gpu_avg_ns"] is None and self._holds_totals():
             why.append(("Times of a call", NO_CALLS, how_to_record(self.profile, START_TIMES)))
         first = sections([("Kernels with most time", _kernel_lines(kernels)), ("Not known", why)])

@@ -249,7 +249,7 @@ class RangesScreen(ViewScreen):
         return with_blocks(
             first,
             [
-                ("Lies in", around),
+                ("Inside", around),
                 ("Launched in it", lines_by_name(own) or [("nothing", "", no_work(self.profile))]),
                 ("Launched meanwhile by other threads, matched by time", lines_by_name(others)),
             ],

@@ -238,7 +238,7 @@ class SqlScreen(ViewScreen):
 
     def _show(self, text: str, found: pl.DataFrame, seconds: float) -> None:
         pane = self.query_one("#result", TablePane)
-        pane.show(found, spec=result_spec(found), empty="The query finds no rows.")
+        pane.show(found, spec=result_spec(found), empty="The query returned no rows.")
         rows = f"{count(found.height)} row{'' if found.height == 1 else 's'}"
         self._say("enter on a table shows its first rows" if _is_overview(text) else f"{rows} in {seconds:.2g} s")
         self.query_one(SqlEditor).entry.done()
@@ -279,7 +279,7 @@ class SqlScreen(ViewScreen):
             self.workers.cancel_group(self, "sql")
             # Polars cannot be interrupted; what memory a join may take is bounded.
             self._show_none(NOT_YET)
-            self._say("given up: it computes on unseen until it is done or you quit")
+            self._say("stopped waiting: the query runs on in the background until it ends or you quit")
             self.query_one(SqlEditor).entry.done()
             return True
         return super().undo_smallest()

@@ -173,7 +173,7 @@ class IssuesScreen(ViewScreen):
     HELP = (
         "What was repaired, left out or only partly read, and what the profiler itself warned of.\n"
         "L shows its line, where the input has lines.\n"
-        "Totals leave out what is listed here as error; what is listed as info was put right."
+        "Totals leave out what is listed here as error; what is listed as info was repaired."
     )
 
     def make_body(self) -> ViewBody:

@@ -354,7 +354,7 @@ def slow_lines(known: DurationSpread | None) -> list[Line]:
     if known.slow_iterations:
         lines.append(("in iterations", _parts(known.slow_iterations, "in none"), "slow ones of each"))
     if len(known.slow_streams) > 1 or known.slow_streams[0].launches < known.launches:
-        lines.append(("on streams", _parts(known.slow_streams, "of no known stream"), "slow ones of each"))
+        lines.append(("on streams", _parts(known.slow_streams, "unknown stream"), "slow ones of each"))
     return lines
 
 
@@ -463,7 +463,7 @@ def op_details(spec: TableSpec, row: Mapping[str, Any], calls: OpCalls, *, kerne
         if row[column.name] is not None and column.name != "op_source"
     ]
     if kernels_ns is not None and row["gpu_total_ns"] is not None and kernels_ns != row["gpu_total_ns"]:
-        note = "it runs within itself: GPU total has the time of inner calls in both"
+        note = "recursive: GPU total counts the time of inner calls twice"
         costs.insert(_after(costs, "gpu_total_ns"), ("  each once", duration(kernels_ns), note))
     source = [_WHERE_FROM.get(value.text, value.text) for value in calls.op_source.most]
     around: list[Line] = [("Op from", ", ".join(source), "")] if source else []

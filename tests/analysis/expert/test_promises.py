@@ -438,10 +438,10 @@ def test_one_replay_of_a_whole_graph_is_no_several() -> None:
 def test_a_dlprof_database_without_configuration_is_still_dlprof() -> None:
     other = ask("P6", traced(run(0, MS)))
     assert isinstance(other, CannotTell)
-    assert other.reason == "only DLProf records the configuration of the model"
+    assert other.reason == "only DLProf records the model configuration"
     own = ask("P6", traced(run(0, MS), sessions=[{"session": 0, "format": "dlprof-database"}]))
     assert isinstance(own, CannotTell)
-    assert own.reason == "what DLProf wrote here holds no configuration of the model"
+    assert own.reason == "this DLProf output has no model configuration"
 
 
 def test_collectives_that_are_ranges_explain_idle_time() -> None:

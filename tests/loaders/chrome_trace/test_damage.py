@@ -254,7 +254,7 @@ class TestLists:
         trace = read(f'[1, null, "x", [2], {event()}, {{}}]')
         assert trace.complete.height == 1
         assert [reason for _, _, reason in notes_of(trace)] == [
-            "4 entries of the list of events are no events; they are left out"
+            "4 entries in the list of events are not events; they are left out"
         ]
 
     def test_brackets_in_what_stands_before_the_events(self) -> None:

@@ -324,7 +324,7 @@ def test_a_summary_without_its_first_lines_is_read_and_the_loss_reported() -> No
         profile = read("".join(lines[first:]))
         figures = profile["tool_figures"]
         assert figures.drop("line").equals(whole.filter(pl.col("line") > first).drop("line"))
-        reason = "expected the title 'System Config' above: this report has lost its beginning, and what stood there"
+        reason = "expected the title 'System Config' above: the beginning of this report is missing"
         # Of line 7 on the first is blank.
         reported = [("warning", 2 if first == 5 else 1, reason)]
         assert profile["issues"].select("severity", "line", "reason").rows() == reported

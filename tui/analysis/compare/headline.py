@@ -155,7 +155,7 @@ def _work(side: Side) -> dict[str, SideFigure]:
     gpu = _sum(side, work, "total_ns", GPU_WORK, "gpu")
     if gpu.value is not None:
         without = f"without {' and '.join(KINDS[kind] for kind in unasked)}, which may not have been recorded"
-        replayed = "of kernels that Nsight Compute replayed, which is of no run"
+        replayed = "of kernels that Nsight Compute replayed, not those of a run"
         is_replayed = bool(sessions_of_kernels_alone(side.profile))
         gpu = SideFigure(
             gpu.value, "; ".join(filter(None, (gpu.unknown_reason, without * bool(unasked), replayed * is_replayed)))

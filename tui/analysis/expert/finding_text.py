@@ -157,7 +157,7 @@ def plural(number: float, singular: str, plural_form: str = "") -> str:
 
 def gpu_label(device: int | None, of: int) -> str:
     """Return the label of a GPU; with its number if there are several."""
-    return "the GPU" if of == 1 else "an unnamed GPU" if device is None else f"GPU {device}"
+    return "the GPU" if of == 1 else "a GPU without a number" if device is None else f"GPU {device}"
 
 
 def name_filter(names: Iterable[Any], column: str = "name") -> str:

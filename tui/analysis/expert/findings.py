@@ -37,6 +37,7 @@ from tui.fmt import brief_duration
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.errors import ProftuiError
 from tui.model.table_spec import UNINFORMATIVE_PRIORITY, TableSpec
+from tui.text import begin_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -492,7 +493,7 @@ def expert_rows(findings: pl.DataFrame, *, every_finding: bool = False, unfolded
         .sort("number", descending=True, maintain_order=True)
         .with_columns(
             pl.lit(State.NOT_APPLICABLE.value).alias("verdict"),
-            pl.col("reason").alias("message"),
+            _begin_sentences("reason").alias("message"),
             pl.when(pl.col("number") <= FEW)
             .then("all_rules")
             .otherwise(pl.format("{} rules", "number"))
@@ -524,7 +525,9 @@ def expert_rows(findings: pl.DataFrame, *, every_finding: bool = False, unfolded
         }
     )
     each = clean.with_columns(
-        pl.lit(State.CLEAN.value).alias("verdict"), pl.col("rule").alias("rules"), pl.col("reason").alias("message")
+        pl.lit(State.CLEAN.value).alias("verdict"),
+        pl.col("rule").alias("rules"),
+        _begin_sentences("reason").alias("message"),
     )
     reasons = inapplicable.drop("number")
     parts = [
@@ -536,6 +539,11 @@ def expert_rows(findings: pl.DataFrame, *, every_finding: bool = False, unfolded
         each if unfolded else each.clear(),
     ]
     return pl.concat(parts, how="diagonal_relaxed")
+
+
+def _begin_sentences(column: str) -> pl.Expr:
+    """Return texts, each with a capital first letter."""
+    return pl.col(column).map_elements(begin_sentence, pl.String)
 
 
 def leads(findings: pl.DataFrame) -> pl.DataFrame:

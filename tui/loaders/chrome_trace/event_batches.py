@@ -33,10 +33,10 @@ class Anomaly(Enum):
     DAMAGED = ("error", "event could not be read: its JSON is damaged; it is left out")
     TOO_DEEP = ("error", "event is nested too deep to be read; it is left out")
     TOO_LONG = ("error", "event is longer than 64 MB; it is left out")
-    NOT_AN_EVENT = ("warning", "entry of the list of events is no event; it is left out")
+    NOT_AN_EVENT = ("warning", "entry in the list of events is not an event; it is left out")
     NO_START = ("warning", "event has no time at which it starts; it is left out")
     NO_DURATION = ("warning", "event has no duration that can be read; it is left out")
-    BAD_DURATION = ("warning", "event has a duration that cannot be (negative, or over seven days); it is left out")
+    BAD_DURATION = ("warning", "event has an impossible duration (negative, or over seven days); it is left out")
     NOT_UTF8 = ("warning", "event holds bytes that are not UTF-8; they are shown as \N{REPLACEMENT CHARACTER}")
     NOT_A_NUMBER = (
         "warning",
@@ -74,7 +74,7 @@ _PLURALS: Final = (
     ("event has", "events have"),
     ("event holds", "events hold"),
     ("its JSON is damaged; it is left out", "their JSON is damaged; they are left out"),
-    ("entry of the list of events is no event", "entries of the list of events are no events"),
+    ("entry in the list of events is not an event", "entries in the list of events are not events"),
     (
         "text is longer than any name; only its beginning was read",
         "texts are longer than any name; only their beginnings were read",

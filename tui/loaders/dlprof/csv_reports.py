@@ -142,7 +142,7 @@ class DlprofSummary:
         self._session = collector.open_session(format_name, line.number)
         self._session.facts["tool"] = TOOL
         if not has_title:
-            reason = f"expected the title {PARTS[0]!r} above: this report has lost its beginning, and what stood there"
+            reason = f"expected the title {PARTS[0]!r} above: the beginning of this report is missing"
             self._warn(line, reason)
 
     def take(self, line: Line) -> bool:

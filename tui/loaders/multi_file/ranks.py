@@ -137,7 +137,7 @@ def rank_issues(sessions: pl.DataFrame, *, left_out: Sequence[str], not_read: Se
     size = sizes[-1] if sizes else max(ranks) + 1
     missing = sorted(set(range(min(size, _MOST))) - set(ranks))
     if missing and not not_read:
-        of = f"of {size} ranks {len(ranks)} are here" if sizes else f"ranks 0 to {size - 1} are here without"
+        of = f"only {len(ranks)} of {size} ranks are here" if sizes else f"ranks 0 to {size - 1} are here without"
         are = "is" if len(missing) == 1 else "are"
         names = f"rank{'' if len(missing) == 1 else 's'} {in_words(missing)}"
         reason = f"{names} {are} missing: {of}" + ("" if sizes else " it" if len(missing) == 1 else " them")

@@ -179,7 +179,7 @@ class SummarySection:
             return False
         row = row_of(match, line.number)
         if is_repaired:
-            row.repairs.append("blanks taken out of its numbers")
+            row.repairs.append("spaces removed from its numbers")
             together = "".join(row.name.split())
             if together != row.name and is_api_name(together):
                 row.name = together
@@ -205,7 +205,7 @@ class SummarySection:
             self._begin_name(row, line)
             return True
         rest, row.name = row.name[second.start() :].strip(), row.name[: second.start()].strip()
-        row.repairs.append("parted from another on the same line")
+        row.repairs.append("separated from another row on the same line")
         return self._take_row(rest, line)
 
     def _take_piece(self, text: str, line: Line) -> bool:

@@ -308,9 +308,13 @@ MEMORY: Final = (
     Column("active_peak_bytes", "Active peak", K.SIZE, "The most that was active at once.", 3),
     Column("active_bytes", "Active", K.SIZE, "Allocated, or released and waiting for other streams.", 3),
     Column("requested_bytes", "Requested", K.SIZE, "What the program asked for: blocks are rounded up.", 5),
-    Column("free_bytes", "Free", K.SIZE, "Reserved less active: what the allocator can give out again.", 3),
+    Column("free_bytes", "Free", K.SIZE, "Reserved minus active: what the allocator can reuse.", 3),
     Column(
-        "largest_free_bytes", "Largest free", K.SIZE, "The largest free block: more cannot be given out at once.", 4
+        "largest_free_bytes",
+        "Largest free",
+        K.SIZE,
+        "The largest free block: larger allocations need new memory.",
+        4,
     ),
     Column("fragmentation_pct", "Fragm.", K.PERCENT, "Share of the free bytes outside the largest free block.", 4),
     Column("segments", "Segments", K.COUNT, "Pieces of memory that the allocator obtained from the driver.", 5),
@@ -335,9 +339,13 @@ MEMORY: Final = (
     Column("peak_pct", "Of peak", K.PERCENT, "Share of all that was alive at the peak.", 3),
     Column("lived_ns", "Lived", K.DURATION, "From its allocation to its release.", 3),
     Column("lived_events", "Lived events", K.NUMBER, "Events of the allocator from its allocation to its release.", 4),
-    Column("allocated_event", "Alloc. event", K.NUMBER, "Place of its allocation in the trace; none: before it.", 5),
+    Column("allocated_event", "Alloc. event", K.NUMBER, "Position of its allocation in the trace; none: before it.", 5),
     Column(
-        "freed_event", "Freed event", K.NUMBER, "Place of its release in the trace; none: still held at its end.", 5
+        "freed_event",
+        "Freed event",
+        K.NUMBER,
+        "Position of its release in the trace; none: not released.",
+        5,
     ),
     Column("at_peak", "At peak", K.FLAG, "Whether it was alive when most memory was active.", 4),
 )

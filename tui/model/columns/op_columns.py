@@ -78,7 +78,7 @@ OPS: Final = (
         "outside_gpu_ns",
         "Outside",
         K.DURATION,
-        "GPU time of neither pass: input, communication hooks, work without an op.",
+        "GPU time outside both passes: input, communication hooks, work without an op.",
         6,
         ("outside",),
         only_above_zero=True,

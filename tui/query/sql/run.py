@@ -160,7 +160,7 @@ def run(text: str, tables: SqlTables) -> pl.DataFrame:
         raise fault(error, text, tables) from error
     if rows.height > most:
         raise ProftuiError(
-            f"the query finds more than {most:,} rows of {width} columns",
+            f"the query returns more than {most:,} rows of {width} columns",
             "join by columns that tell rows apart, name fewer columns, sum up, or add LIMIT",
         )
     return rows

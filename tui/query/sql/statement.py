@@ -69,7 +69,7 @@ def _no_column(found: re.Match[str], text: str, _tables: SqlTables) -> ProftuiEr
     name = found[1]
     columns = re.findall(r'"([^"]*)"', found[2])
     if any(token.kind is TokenKind.QUOTED and token.text == name for token in tokens(text)):
-        return ProftuiError(f"there is no column {name}", f"a text stands in single quotes: '{name}'")
+        return ProftuiError(f"there is no column {name}", f"a text goes in single quotes: '{name}'")
     return ProftuiError(f"there is no column {name}", did_you_mean(name, columns) or _join_columns(columns))
 
 
@@ -409,7 +409,7 @@ def _check_text(node: exp.Expr, key: str, text: str) -> None:
     else:
         plain = _WORDS.fullmatch(text) is not None
     if not plain:
-        raise ProftuiError(f"SQL: {text[:_SHOWN]!r} is not understood here", EXAMPLE)
+        raise ProftuiError(f"SQL: {text[:_SHOWN]!r} is not understood", EXAMPLE)
 
 
 def _refusal(node: exp.Expr) -> ProftuiError:

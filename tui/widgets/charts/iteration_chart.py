@@ -118,12 +118,12 @@ def no_zoom(rows: int, step: int, least: int) -> str:
         least: The minimum number of shown rows.
 
     >>> no_zoom(1, 1, 4), no_zoom(3, 1, 4)
-    ('the chart has one bar alone: there is nothing to zoom into', 'the chart shows no fewer than 3 iterations')
+    ('the chart has only one bar: nothing to zoom into', 'the chart shows no fewer than 3 iterations')
     """
     if step < 0:
         return "all iterations are in the chart"
     if rows == 1:
-        return "the chart has one bar alone: there is nothing to zoom into"
+        return "the chart has only one bar: nothing to zoom into"
     return f"the chart shows no fewer than {min(rows, least)} iterations"
 
 

@@ -17,7 +17,7 @@ from tui.keys import Scope, bindings_for
 from tui.model.columns import Column, ColumnKind
 from tui.output.export import About
 from tui.query.distribution import COUNTED, distribution, pivot
-from tui.text import plain
+from tui.text import begin_sentence, plain
 from tui.views import VIEWS
 from tui.widgets.app_services import HostsTables, call_after, copy_text, services_of
 from tui.widgets.dialogs.base import open_dialog
@@ -236,7 +236,7 @@ class TablePane(Vertical):
         model.load(frame)
         if self.lines_of_use != lines:
             self.refresh(layout=True)
-        self._empty, self.is_loading = plain(empty), is_loading
+        self._empty, self.is_loading = begin_sentence(plain(empty)), is_loading
         if self.has_no_rows != had_no_rows:
             self.refresh_bindings()
         self.table.refresh()
@@ -472,8 +472,8 @@ class TablePane(Vertical):
         """Return the selected row for an action that needs one; if there is none, a message says why."""
         row = self.current_row
         if row is None:
-            missing = "computing its rows" if self.is_loading else self._empty or "this table has no rows"
-            filtered = "no row matches the filter; esc takes it away"
+            missing = "Rows are being computed." if self.is_loading else self._empty or "This table has no rows."
+            filtered = "No row matches the filter. esc clears it."
             self.notify(missing if self.frame.is_empty() else filtered, severity="warning", markup=False)
         return row
 

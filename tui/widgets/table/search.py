@@ -406,7 +406,7 @@ class SearchController:
                 self._pane.change(filter="")
                 return
         except QueryError as error:
-            self._pane.notify(plain(f"filter not complete: {error}"), severity="warning", markup=False)
+            self._pane.notify(plain(f"incomplete filter: {error}"), severity="warning", markup=False)
             return
         # It is removed from this table: C then removes it everywhere.
         self._pane.change(filter="")
@@ -563,6 +563,6 @@ class SearchController:
         try:
             text = narrow(self._model.state.filter, term)
         except QueryError as error:
-            self._pane.notify(f"filter not complete: {error}", severity="warning", markup=False)
+            self._pane.notify(f"incomplete filter: {error}", severity="warning", markup=False)
             return
         self._pane.change(keep_row=True, filter=text)

@@ -200,7 +200,7 @@ def garbage_collection(case: Case) -> Verdict:
         return CannotTell("garbage collection is not recorded: mark it with ranges (gc.callbacks)")
     long = rows.filter(pl.col("duration_ns") >= case.limit("A14", "least_ns"))
     if long.is_empty():
-        return Clean(f"no collection takes {duration(case.limit('A14', 'least_ns'))} or more")
+        return Clean(f"no garbage collection takes {duration(case.limit('A14', 'least_ns'))} or more")
     taken, worst = known_sum(long["duration_ns"]), largest_rows(long, "duration_ns", *shown)
     return Found(
         f"Python's garbage collector takes {duration(taken)} in {plural(long.height, 'collection')}; the longest "
@@ -357,7 +357,7 @@ def synchronous_sets(case: Case) -> Verdict:
         "Use cudaMemsetAsync.",
         numbers,
         taken,
-        "all of these sets",
+        "all of these memsets",
         largest_rows(blocking, "duration_ns", "activity", "name", "start_ns", "duration_ns", "size_bytes", "memory"),
         "kernels",
         "kind=memset",

@@ -427,7 +427,7 @@ def rank_spread(case: Case) -> Verdict:
 def step_parts(case: Case) -> str:
     """Return the profiler's breakdown of steps, for a run whose kernels have no times."""
     if case.steps.is_empty():
-        return "only Ascend's step_trace_time.csv breaks steps down"
+        return "only Ascend's step_trace_time.csv has the parts of steps"
     return "start times are recorded: C1 and U1 use them" if case.span_ns else ""
 
 

@@ -52,8 +52,8 @@ def needs_model_config(case: Case) -> str:
     if model_config(case):
         return ""
     if Tool.DLPROF in tools_of(case.profile):
-        return "what DLProf wrote here holds no configuration of the model"
-    return "only DLProf records the configuration of the model"
+        return "this DLProf output has no model configuration"
+    return "only DLProf records the model configuration"
 
 
 @rule("P6", "cudnn-benchmark", Family.PRECISION, needs_model_config, link=DLPROF)
@@ -62,7 +62,7 @@ def benchmark_off(case: Case) -> Verdict:
     config = model_config(case)
     disabled = config.get("cudnn_benchmark_disabled")
     if disabled is None:
-        return CannotTell("DLProf does not tell whether cudnn.benchmark is on")
+        return CannotTell("DLProf does not record whether cudnn.benchmark is on")
     convolutions = case.names("ops", "(?i)conv").len() or int_or_zero(
         case.kernels["op_type"].str.contains("convol").sum()
     )
@@ -70,7 +70,7 @@ def benchmark_off(case: Case) -> Verdict:
     if not disabled or not convolutions:
         return Clean("cudnn.benchmark is on" if not disabled else "there are no convolutions", numbers)
     return Found(
-        "There are convolutions, and torch.backends.cudnn.benchmark is not enabled.",
+        "The model has convolutions, but torch.backends.cudnn.benchmark is not enabled.",
         "Set torch.backends.cudnn.benchmark = True if input shapes are stable.",
         numbers,
         None,

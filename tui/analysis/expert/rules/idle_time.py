@@ -409,7 +409,7 @@ def low_stretches(case: Case) -> Verdict:
         gpus = "GPU" if case.busy.height == 1 else "Every GPU"
         return Found(
             f"{gpus} busy less than {least:g}% in each of {CHUNKS} equal parts of the run.",
-            "The whole run is alike: see U1 for why.",
+            "The whole run is like this: see U1 for the reason.",
             numbers,
             None,
             "counted by U1",
@@ -503,7 +503,7 @@ def fluctuating(case: Case) -> Verdict:
     return Found(
         f"GPU work comes in bursts: {gpu} is busy {percent(low)} to {percent(high)} (p5 to p95 of {FINE_CHUNKS} equal "
         "parts of the run).",
-        "Check in Iterations whether input, synchronization or checkpoints come between.",
+        "Check in Iterations whether input, synchronization or checkpoints interrupt the GPU work.",
         numbers,
         None,
         "not estimated: the idle time is counted by the rules on gaps",
@@ -566,11 +566,11 @@ def unequal_gpus(case: Case) -> Verdict:
     spread = 100 * (most["busy_ns"] - least["busy_ns"]) / most["busy_ns"] if most["busy_ns"] else 0.0
     numbers = {"spread_pct": spread, "most_ns": most["busy_ns"], "least_ns": least["busy_ns"]}
     if spread <= case.limit("U5", "spread_pct"):
-        return Clean(f"the GPU with least work has {percent(spread)} less than the one with most", numbers)
+        return Clean(f"the least busy GPU is busy {percent(spread)} less than the busiest", numbers)
     return Found(
         f"{gpu_label(least['device'], 2)} is busy for {duration(least['busy_ns'])}, {gpu_label(most['device'], 2)} "
         f"for {duration(most['busy_ns'])}: {percent(spread)} less.",
-        "Divide batches or pipeline stages by the time that they take, not by their number.",
+        "Divide batches or pipeline stages by their time, not by their number.",
         numbers,
         int(most["busy_ns"] - float_or_zero(ordered["busy_ns"].mean())),
         "what the busiest GPU has more than the mean",

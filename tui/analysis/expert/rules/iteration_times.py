@@ -105,7 +105,7 @@ def uneven_range(case: Case) -> Verdict:
         advice,
         numbers,
         None,
-        "none: it says which iterations to look at",
+        "none: it shows which iterations to look at",
         case.iterations.sort("duration_ns", descending=True).select("iteration", "duration_ns", "gpu_ns").head(10),
         "iterations",
     )
@@ -191,7 +191,7 @@ def drift(case: Case) -> Verdict:
         )
     lost = float(slope * len(values) * (len(values) - 1) / 2)
     return Found(
-        f"Iterations get {percent(rise)} slower over the run, {duration(slope)} with each.",
+        f"Iterations get {percent(rise)} slower over the run: each takes {duration(slope)} longer than the one before.",
         "Check for growing or fragmented memory, lists that keep growing, and throttling"
         + (" (nvidia-smi -q -d CLOCK)." if case.vendor == "NVIDIA" else "."),
         numbers,
@@ -360,7 +360,7 @@ def gaps_between_steps(case: Case) -> Verdict:
         return Clean(f"gaps between steps take {percent(share)} of the time", numbers)
     return Found(
         f"Between steps the GPU waits for the CPU: {plural(gaps.height, 'gap')} take {percent(share)} of the time, "
-        f"{duration(int_or_zero(gaps['gap_ns'].median()))} at the median.",
+        f"{duration(int_or_zero(gaps['gap_ns'].median()))} (median).",
         "Schedule the next step while this one runs (vLLM: --async-scheduling; SGLang: the overlap scheduler), and "
         "keep detokenization and sampling off the server's main thread.",
         numbers,

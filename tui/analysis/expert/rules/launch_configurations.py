@@ -192,7 +192,7 @@ def achieved_occupancy(case: Case) -> Verdict:
         f"Estimated achieved occupancy is {percent(mean)} on average over {kernel_time_description(case)}. "
         f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) reaches "
         f"{percent(first['achieved_pct'])}.",
-        "L1 says what limits a kernel, L2 and L3 which grids are too small.",
+        "L1 shows what limits a kernel, L2 and L3 which grids are too small.",
         numbers,
         None,
         "not estimated: more warps help only where latency is not hidden",

@@ -152,11 +152,11 @@ def memory_grows(case: Case) -> Verdict:
     return Found(
         f"Allocated memory grows by {size(growth)} in {plural(whole.height, 'iteration')}; by "
         f"{percent(first['rise_pct'])} of the GPU's memory within {window} iterations up to {first['iteration']}.",
-        "Find what is kept: losses without .detach(), growing caches, hidden states. "
+        "Find what is never freed: losses without .detach(), growing caches, hidden states. "
         "torch.cuda.memory._record_memory_history() names the lines.",
         numbers,
         None,
-        "none until memory runs out",
+        "no cost until memory runs out",
         rising.select("iteration", "last_bytes", "rise_bytes", "rise_pct"),
         "memory",
         part="allocator",

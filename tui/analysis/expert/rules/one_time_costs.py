@@ -165,7 +165,7 @@ def autotuning(case: Case) -> Verdict:
     taken = known_sum(tried_rows["total_ns"])
     return Found(
         f"Autotuning runs during the profile: {plural(len(shown), 'kernel')}, {duration(taken)}"
-        + (f", among them {label(shown[0])}." if checkers.height else "."),
+        + (f", including {label(shown[0])}." if checkers.height else "."),
         "Warm up before you measure. With fixed shapes each algorithm is tried only once.",
         {"kernels": len(shown), "time_ns": taken},
         taken,
