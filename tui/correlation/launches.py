@@ -11,7 +11,7 @@ from tui.correlation.nesting import NONE, Nesting, nested
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -131,11 +131,14 @@ _ROWS_AT_ONCE: Final = 1 << 20
 """Rows that are nested at once, to bound the memory."""
 
 
-def parents_and_depths(rows: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+def parents_and_depths(
+    rows: pl.DataFrame, after_block: Callable[[], None] = lambda: None
+) -> tuple[pl.Series, pl.Series]:
     """Return the parent and the depth of each row, as `nest`, in bounded memory.
 
     Args:
         rows: With ``pid``, ``tid``, ``start_ns`` and ``duration_ns`` (none of the times null), sorted by start.
+        after_block: Called after each block of rows, to release memory.
     """
     if rows.height <= _ROWS_AT_ONCE:
         nesting = nest(rows)
@@ -150,7 +153,7 @@ def parents_and_depths(rows: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
             stop = first + max(_ROWS_AT_ONCE, len(still_open))
             if stop < len(of_thread):
                 # Rows with the same start stay together: the longest of them is the outermost.
-                stop = first + int(np.searchsorted(start[of_thread[first:]], start[of_thread[stop]], side="right"))
+                stop = int(np.searchsorted(of_thread, np.searchsorted(start, start[of_thread[stop]], side="right")))
             new = of_thread[first:stop]
             here = np.concatenate([still_open, new])
             ends = np.concatenate([cut_ns, start[new] + duration[new]])
@@ -163,6 +166,7 @@ def parents_and_depths(rows: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
             goes_on = np.minimum(ends, nesting.ends) >= start[new[-1]]
             still_open, cut_ns = here[goes_on], np.minimum(ends, nesting.ends)[goes_on]
             first = stop
+            after_block()
     found = pl.Series(parent)
     return found.set(found == _NO_ROW, None), pl.Series(depth)
 
@@ -181,8 +185,18 @@ def _rows_of_threads(rows: pl.DataFrame) -> Iterator[npt.NDArray[np.uint32]]:
     small = np.uint16 if len(threads) <= np.iinfo(np.uint16).max else np.uint32
     codes = np.concatenate([np.searchsorted(threads, codes_of(first)).astype(small) for first in blocks])
     counts = np.bincount(codes, minlength=len(threads))
-    order = np.argsort(codes, kind="stable").astype(np.uint32)
-    yield from np.split(order, np.cumsum(counts)[:-1])
+    ends = np.cumsum(counts)
+    order, filled = np.empty(rows.height, np.uint32), ends - counts
+    for first in blocks:
+        # A sort of all rows at once would take several times the memory of its result.
+        part = codes[first : first + _ROWS_AT_ONCE]
+        by_thread = (np.argsort(part, kind="stable") + first).astype(np.uint32)
+        here, sizes = np.unique(part, return_counts=True)
+        for thread, added in zip(here.tolist(), np.split(by_thread, np.cumsum(sizes)[:-1]), strict=True):
+            order[filled[thread] : filled[thread] + len(added)] = added
+            filled[thread] += len(added)
+    del codes
+    yield from np.split(order, ends[:-1])
 
 
 def enclosing_rows(nesting: Nesting, pid: pl.Series, tid: pl.Series, at_ns: pl.Series) -> pl.Series:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.cache.spill import filter_rows, gather_rows, null_column, release_memory, spill_to_disk
+from tui.cache.spill import filter_rows, gather_rows, null_column, release_mapped, release_memory, spill_to_disk
 from tui.correlation.iteration_ranges import Steps, mark_steps
 from tui.correlation.launches import iteration_at, launching_calls, parents_and_depths
 from tui.correlation.plausible_times import drop_outlier_events, dropped_events_text
@@ -409,7 +409,7 @@ _NAMED_WORK: Final = re.compile(r"Mem[a-z]+\w*")
 
 def with_parents(host: pl.DataFrame) -> pl.DataFrame:
     """Number the CPU events (``row``), and add ``parent`` (the row of the enclosing event) and ``depth``."""
-    parent, depth = parents_and_depths(host)
+    parent, depth = parents_and_depths(host, release_mapped)
     nested = [spill_to_disk(series) for series in (parent.alias("parent"), depth.alias("depth"))]
     release_memory()
     return host.with_row_index("row").with_columns(nested)
