@@ -254,9 +254,12 @@ class ProfileSession:
     @property
     def profile_name(self) -> str:
         """The name of the open profile, for headings."""
+        from tui.output.export import profile_name
+
         sources = self.whole_profile.sources if self.whole_profile is not None else ()
-        name = sources[0].rsplit("/", 1)[-1] if len(sources) == 1 else f"{len(sources)} files"
-        return "standard input" if name == "-" else name
+        if len(sources) == 1:
+            return profile_name(sources)
+        return profile_name(self._paths, len(sources))
 
     @property
     def opened_name(self) -> str:

@@ -186,7 +186,9 @@ def two_inputs(baseline: Profile, candidate: Profile) -> Sides:
 
 
 def profile_label(profile: Profile) -> str:
-    """Return the label of a profile: the name of its file, or the number of files."""
+    """Return the label of a profile: the name of its file, or of the folder of its files and their number."""
     if len(profile.sources) == 1:
         return "standard input" if profile.sources[0] == "-" else PurePath(profile.sources[0]).name
-    return f"{len(profile.sources)} files"
+    folders = {PurePath(source).parent.name for source in profile.sources}
+    files = f"{len(profile.sources)} files"
+    return f"{folders.pop()} ({files})" if len(folders) == 1 and all(folders) else files
