@@ -251,6 +251,9 @@ class Navigator:
         screen = self._views[name]
         screen.is_prepared = False
         if self.view_screen is not screen or self._app.screen is not screen:
+            if self.view_screen not in (None, screen):
+                # A message about the view before would cover rows of this one.
+                self._app.clear_notifications()
             if isinstance(self._app.screen, TooSmallScreen):
                 self._app.pop_screen()
             if self._app.screen is not screen:
