@@ -78,7 +78,9 @@ ROOFLINE: Final = TableSpec(
     "Roofline",
     (
         replace(COLUMNS["op"], compared_with=("shapes",)),
-        *columns("shapes", "gpu_ns", "calls"),
+        *columns("shapes"),
+        replace(COLUMNS["gpu_ns"], priority=0),
+        *columns("calls"),
         replace(COLUMNS["roof_pct"], priority=1),
         *columns("gain_ns", "tflops_per_s", "tb_per_s", "bound"),
         *columns("flops_per_byte", "peak", "types", "flops", "bytes", "formula", "session", "line"),
@@ -87,7 +89,7 @@ ROOFLINE: Final = TableSpec(
     sort=(("gpu_ns", True),),
     weight="gpu_ns",
     pinned="op",
-    pinned_least=20,
+    pinned_least=15,
 )
 ROOFLINE_CALLS: Final = TableSpec(
     "roofline_calls",

@@ -28,6 +28,8 @@ GOOD_BAR_CELLS: Final = 8
 MIN_BAR_CELLS: Final = 5
 """The minimum width of each of several bars; they are drawn in eighths of a cell."""
 MAX_BAR_CELLS: Final = 20
+BARS_FIRST_CELLS: Final = 100
+"""On narrower lines, figures have their room before bars."""
 MAX_TEXT_CELLS: Final = 28
 """The maximum width of a text other than the name, until all columns, names and bars have their width."""
 BAR_PRIORITY: Final = 6
@@ -88,6 +90,7 @@ def _columns_that_fit(
     room: int,
     bar_columns: Collection[str],
     name_more: int,
+    partners_more: int,
     text_more: Mapping[str, int],
 ) -> set[str]:
     """The most important columns, up to the first without room; then what is free beside a whole name and bars.
@@ -102,6 +105,7 @@ def _columns_that_fit(
         room: Cells beside the least of the name.
         bar_columns: Columns that a bar follows.
         name_more: Cells that the name needs above its least to be whole.
+        partners_more: Cells that the texts read against the name need to be whole, too.
         text_more: Cells that each cut text needs to be whole.
     """
     chosen: set[str] = set()
@@ -113,6 +117,9 @@ def _columns_that_fit(
             room -= (GOOD_BAR_CELLS + 1) * len(chosen.intersection(bar_columns))
             are_barred = True
         is_silent = priority >= UNINFORMATIVE_PRIORITY
+        if priority >= BAR_PRIORITY:
+            room -= partners_more
+            partners_more = 0
         if not is_filling and (needs > room or is_silent):
             is_filling = True
             room -= name_more
@@ -217,6 +224,7 @@ def lay_out(
     head = by_name.get(pinned)
     whole = widths
     widths = _cut(columns, head, widths, pinned_least)
+    own = (pinned, *head.compared_with) if head else ()
     least = max(pinned_least, whole_least, round(width * PINNED_SHARE))
     if name_last and whole_name:
         # A name without a figure means little: the most important figure stays.
@@ -230,12 +238,13 @@ def lay_out(
     room -= sum(widths[column.name] + COLUMN_GAP for column in held)
     rest = [column for column in columns if column is not head and column not in held]
 
-    for_bars = (GOOD_BAR_CELLS + 1) * len(set(bar_columns).intersection(by_name)) if whole_least else 0
+    are_first = whole_least and width >= BARS_FIRST_CELLS
+    for_bars = (GOOD_BAR_CELLS + 1) * len(set(bar_columns).intersection(by_name)) if are_first else 0
     name_more = widths[pinned] - head_least if head else 0
-    own = (pinned, *head.compared_with) if head else ()
     text_more = {column.name: whole[column.name] - widths[column.name] for column in columns if column.name not in own}
+    partners_more = sum(max(0, whole[name] - widths[name]) for name in own[1:] if name in widths and name != pinned)
     barred_later = () if for_bars else bar_columns
-    fitting = _columns_that_fit(rest, widths, room - for_bars, barred_later, name_more, text_more)
+    fitting = _columns_that_fit(rest, widths, room - for_bars, barred_later, name_more, partners_more, text_more)
     last = [column.name for column in rest if name_last and column.name in behind and column.name in fitting]
     room -= sum(widths[name] + COLUMN_GAP for name in last)
     rest, fitting = [column for column in rest if column.name not in last], fitting.difference(last)
@@ -258,7 +267,7 @@ def lay_out(
     bar = 0
     spare = room + head_least - used
     pinned_target = widths.get(pinned, 0)
-    if not name_last:
+    if not name_last and (are_first or not whole_least):
         pinned_target = min(pinned_target, max(MIN_PINNED_CELLS_WITH_BAR, whole_least))
     names = [*(column.name for column in held), *shown, *last]
     barred = [name for name in names if name in bar_columns]
