@@ -82,7 +82,7 @@ async def test_a_session_by_itself_has_no_ranks_and_says_what_to_do() -> None:
     async with opened(RANKS) as pilot:
         app_of(pilot).profile_session.choose_session(1)
         await press(pilot, "8", "full_stop")
-        assert "one session of 2 is shown: press S for all" in screen_text(pilot.app)
+        assert "One session of 2 is shown: press S for all" in screen_text(pilot.app)
         app_of(pilot).profile_session.choose_session(None)
         await press(pilot, "g")
         assert column_of(pilot, "ranks", "who") == ["rank 1", "rank 0"]

@@ -115,7 +115,7 @@ async def test_one_rank_alone_has_no_parts_over_ranks() -> None:
         app_of(pilot).profile_session.choose_session(0)
         for times in range(1, 5):
             await press(pilot, MORE)
-            assert "one session of 2 is shown: press S for all" in screen_text(pilot.app), times
+            assert "One session of 2 is shown: press S for all" in screen_text(pilot.app), times
 
 
 @pytest.mark.slow

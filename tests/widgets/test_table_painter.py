@@ -123,10 +123,10 @@ def test_words_in_place_of_rows_wrap() -> None:
         return [drawn.message(words, line, room).text.strip() for line in range(room)]
 
     # A command can be copied: it is not broken at its hyphens.
-    assert lines(5) == ["", "no kernels: record", "with nvprof", "--print-gpu-trace", ""]
+    assert lines(5) == ["", "No kernels: record", "with nvprof", "--print-gpu-trace", ""]
     # In little room they begin at once.
-    assert lines(3) == ["no kernels: record", "with nvprof", "--print-gpu-trace"]
-    assert lines(1) == ["no kernels: record"]
+    assert lines(3) == ["No kernels: record", "with nvprof", "--print-gpu-trace"]
+    assert lines(1) == ["No kernels: record"]
 
 
 def test_the_bar_of_a_change_lies_left_of_a_line_where_it_shrank_and_right_where_it_grew() -> None:
