@@ -179,7 +179,7 @@ def test_a_small_file_starts_no_workers(
 
 @pytest.mark.parametrize(
     ("cores", "memory", "size", "workers"),
-    [(2, "8G", 1 << 30, 2), (16, "8G", 1 << 30, 12), (16, "8G", 60 << 20, 3), (16, "1G", None, 8), (16, "1k", None, 1)],
+    [(2, "8G", 1 << 30, 2), (16, "8G", 1 << 30, 16), (16, "8G", 60 << 20, 3), (16, "1G", None, 8), (16, "1k", None, 1)],
 )
 def test_as_many_workers_as_cores_memory_and_work_allow(
     cores: int, memory: str, size: int | None, workers: int, monkeypatch: pytest.MonkeyPatch

@@ -342,7 +342,6 @@ _KEEP_MEMORY: Final = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRE
 """Has glibc reuse the memory of one block for the next instead of returning it to the system."""
 _WORKER_BYTES: Final = 128 << 20
 """The maximum memory of a process, with the block that it decodes and its answer."""
-_FEW_CORES: Final = 4
 _PAYS_BYTES: Final = 24 << 20
 """Bytes of text that justify starting another process."""
 
@@ -486,7 +485,5 @@ def most_workers(size: int | None) -> int:
     if shared is not None and shared <= 1:
         return 0
     cores = shared or available_cores()
-    # This process builds the frames, and two cores of a large machine are often two threads of one core.
-    wanted = cores if cores <= _FEW_CORES else cores * 3 // 4
-    enough = wanted if size is None else 1 + size // _PAYS_BYTES
-    return max(1, min(wanted, enough, memory_for_loading() // _WORKER_BYTES))
+    enough = cores if size is None else 1 + size // _PAYS_BYTES
+    return max(1, min(cores, enough, memory_for_loading() // _WORKER_BYTES))
