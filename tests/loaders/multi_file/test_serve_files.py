@@ -1,0 +1,59 @@
+"""The answers of a worker process that reads whole files."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from tests.cli.running import TOTAL_NS, TRACE
+from tui.loaders.multi_file.reader_process import Answer, Done, Failed, NoProfile, ReadRequest, unpack
+from tui.loaders.multi_file.serve_files import _read
+from tui.loaders.worker_process import Channel
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An empty folder for the frames."""
+    path = tmp_path / "frames"
+    path.mkdir()
+    return path
+
+
+def answer(path: Path, folder: Path, *, may_be_none: bool = False) -> Answer:
+    request = ReadRequest(str(path), None, may_be_none, str(folder))
+    return _read(request, Channel(io.BytesIO(), io.BytesIO()), Event())
+
+
+def test_a_profile_arrives_in_the_folder(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text(TRACE)
+    done = answer(path, folder, may_be_none=True)
+    assert isinstance(done, Done)
+    profile = unpack(done.packed, folder)
+    assert profile.sources == (str(path),)
+    assert profile["activities"]["duration_ns"].sum() == TOTAL_NS
+
+
+def test_what_is_no_profile_is_skipped_or_named(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("milk, bread\n")
+    assert answer(path, folder, may_be_none=True) == NoProfile()
+    failed = answer(path, folder)
+    assert isinstance(failed, Failed)
+    assert failed.message == f"{path}: no profile found; it begins with “milk, bread”"
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_to_is_named_with_what_to_do(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text(TRACE)
+    folder.rmdir()
+    failed = answer(path, folder)
+    assert failed == Failed(
+        f"{path}: the profile cannot be written to a temporary folder "
+        f"([Errno 2] No such file or directory: {str(folder)!r})",
+        "set TMPDIR to a folder with free space",
+    )
