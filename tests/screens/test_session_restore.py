@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample
 from tests.screens.test_sql import ask
 from tests.snapshots import screen_text
 from tui.app import navigator
+from tui.app.session_restore import NO_FILE
 from tui.state import workspace
 from tui.state.store import files
 from tui.widgets.panel import OfferLine
@@ -300,6 +302,52 @@ async def test_after_forget_nothing_is_remembered(state_directory: Path) -> None
         app_of(pilot).run_line("forget")
         await press(pilot, "Q")
     assert list((state_directory / "left-off").iterdir()) == []
+
+
+async def test_the_place_is_stored_from_time_to_time_and_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = files([sample(CAFFE)])
+    assert known is not None
+    async with opened(CAFFE) as pilot:
+        restore = app_of(pilot).session_restore
+        restore._save_regularly()
+        await settled(pilot)
+        assert workspace.read_workspace(known) == (None, "")
+        app_of(pilot).run_line("kernels")
+        await settled(pilot)
+        pane(pilot).set_filter("gemm")
+        await settled(pilot)
+        restore._save_regularly()
+        await settled(pilot)
+        left, _warning = workspace.read_workspace(known)
+        assert left is not None
+        assert left.place.view == "kernels"
+        assert left.place.tables[0].filter == "gemm"
+        written = []
+        monkeypatch.setattr(workspace, "save", lambda _files, where: written.append(where))
+        restore._save_regularly()
+        await settled(pilot)
+        assert written == []
+        pane(pilot).set_filter("conv")
+        await settled(pilot)
+        restore._save_regularly()
+        await settled(pilot)
+        assert [where.place.tables[0].filter for where in written] == ["conv"]
+
+
+async def test_of_standard_input_nothing_can_be_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.state.store.files", lambda _paths: None)
+    async with opened(CAFFE, notifications=True, resume=True) as pilot:
+        assert said(pilot) == NO_FILE
+        assert not offered(pilot)
+
+
+async def test_a_query_that_cannot_be_stored_is_said() -> None:
+    async with opened(CAFFE, notifications=True) as pilot:
+        restore = app_of(pilot).session_restore
+        with patch.object(type(restore.queries), "keep", lambda _self, text, _name: f"{text}: the disk is full"):
+            restore.keep_query("SELECT 1")
+            await settled(pilot)
+        assert said(pilot) == "SELECT 1: the disk is full"
 
 
 async def test_screen(snapshot: SnapshotAssertion) -> None:
