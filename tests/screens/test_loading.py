@@ -227,7 +227,7 @@ async def test_reading_again_reports_what_is_gone(tmp_path: Path) -> None:
         app.run_line("session 3")
         shutil.copy(SAMPLES / "caffe_conv1.nvprof.log", path)
         await press(pilot, "r")
-        assert said(pilot) == [("File read again.\nNo session 3 any more: showing all.", "information")]
+        assert said(pilot) == [("File read again.\nSession 3 no longer exists: showing all.", "information")]
         assert app.profile_session.session is None
         known = app.profile_session.whole_profile
         path.write_text("nothing that a profiler writes\n")

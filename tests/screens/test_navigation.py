@@ -158,7 +158,7 @@ async def test_where_a_key_finds_nothing_to_do_a_message_says_so() -> None:
             ("escape", "Nothing to undo. q quits."),
             ("backspace", "This is the first view. q quits."),
             ("S", "This input holds one session."),
-            ("apostrophe", "Nothing is kept for this file yet."),
+            ("apostrophe", "Nothing is saved for this file yet."),
         ):
             await press(pilot, key)
             assert message(pilot) == (words, "information"), key
