@@ -131,7 +131,7 @@ def _quit(explorer: Explorer, _rest: str) -> None:
     explorer.exit()
 
 
-HOMES: Final = {Scope.TIMELINE: "timeline"}
+VIEW_OF_SCOPE: Final = {Scope.TIMELINE: "timeline"}
 """Views with a key of their own: their name alone is a command."""
 
 COMMANDS: Final[dict[str, tuple[Callable[[Explorer, str], None], str]]] = {
@@ -212,12 +212,12 @@ def _run_action(explorer: Explorer, scope: Scope, method: str) -> None:
     target = screen.action_target(method) if screen is not None else None
     if target is not None:
         explorer.call_later(explorer.run_action, method, target)
-    elif scope in HOMES:
+    elif scope in VIEW_OF_SCOPE:
 
         def run(home: ViewScreen) -> None:
             explorer.call_later(explorer.run_action, method, home.action_target(method))
 
-        explorer.go(HOMES[scope], run)
+        explorer.go(VIEW_OF_SCOPE[scope], run)
     else:
         raise CommandError("This needs a table: none in this view.")
 
@@ -239,8 +239,8 @@ class CommandPaletteProvider(Provider):
         screen = explorer.view_screen
         for action in ACTIONS:
             here = action.scope is Scope.APP or (screen is not None and screen.action_target(action.method) is not None)
-            if (here or (elsewhere and action.scope in HOMES)) and action.group != "Movement":
-                where = "" if here else f"{view(HOMES[action.scope]).title}: "
+            if (here or (elsewhere and action.scope in VIEW_OF_SCOPE)) and action.group != "Movement":
+                where = "" if here else f"{view(VIEW_OF_SCOPE[action.scope]).title}: "
                 entries.append(
                     (
                         f"{where}{action.label.capitalize()}  ({action.shown_keys or action.keys.split(',')[0]})",

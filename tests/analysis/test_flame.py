@@ -43,7 +43,12 @@ def test_exact_nodes_found_names_and_growth() -> None:
         ("convolution", "op", 3, 168_208_777, 541_660_000),
         ("cudnn_convolve_precomputed_sgemm_sm35_ldg_nn_64x16x128x8x32", "kernel", 4, 168_197_000, 541_660_000),
     ]
-    assert rows["look"].value_counts(sort=True).rows() == [(None, 12), ("other", 9), ("memset", 1), ("memory", 1)]
+    assert rows["kernel_kind"].value_counts(sort=True).rows() == [
+        (None, 12),
+        ("other", 9),
+        ("memset", 1),
+        ("memory", 1),
+    ]
     assert {column.name for column in FLAME.columns} <= set(rows.columns)
     assert "parent" not in exported_flame(profile).columns
     # What lies in another match counts once.

@@ -91,7 +91,7 @@ def test_who_asks_for_no_progress_pays_nothing() -> None:
     source = input_file.InputFile.open(str(SAMPLES / "resnet50_training.nvprof.log"))
     assert not source.preview.is_wanted
     source.preview.add(pl.DataFrame({"name": ["x"], "calls": [1], "total_ns": [1], "first_ns": [0], "last_ns": [0]}))
-    assert source.preview.look() is None
+    assert source.preview.current() is None
 
 
 def test_impossible_times_are_no_error() -> None:
@@ -100,7 +100,7 @@ def test_impossible_times_are_no_error() -> None:
     huge = (1 << 63) - 1
     rows = pl.DataFrame({"name": ["a", "a", None], "start_ns": [-huge, huge, None], "duration_ns": [huge, huge, None]})
     previews.add(base.sum_by_name(rows))
-    so_far = previews.look()
+    so_far = previews.current()
     assert so_far is not None
     assert so_far.calls == 3
     assert so_far.total_ns == 2.0 * huge

@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from tests.screens.opening import app_of, opened, press, settled
 from tui.screens.base import ViewScreen
-from tui.textual_patches import SparingCompositor
+from tui.textual_patches import ChangedLinesCompositor
 from tui.theme import DARK, LIGHT
 from tui.widgets.charts.iteration_chart import IterationChart
 from tui.widgets.table.view import FrameTable, LineScrollBar
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 LOG = "resnet50_training.nvprof.log"
 
 
-def painter(pilot: Pilot[None]) -> SparingCompositor:
+def painter(pilot: Pilot[None]) -> ChangedLinesCompositor:
     """What draws the view."""
     found = pilot.app.screen._compositor
-    assert isinstance(found, SparingCompositor)
+    assert isinstance(found, ChangedLinesCompositor)
     return found
 
 
@@ -39,12 +39,12 @@ def both_ways(pilot: Pilot[None], asked: Region | None, *, every: int = 1) -> tu
     ours = painter(pilot)
     crop = asked or ours.size.region
     found = []
-    for kind in (SparingCompositor, Compositor):
+    for kind in (ChangedLinesCompositor, Compositor):
         ours.__class__ = kind  # type: ignore[assignment]
         chops = ours._render_chops(crop, lambda line: line in crop.line_range and line % every == 0)
         lines = [sorted(chops[line].items()) for line in crop.line_range if line % every == 0]
         found.append([repr([list(strip) for at, strip in line if crop.x <= at < crop.right]) for line in lines])
-    ours.__class__ = SparingCompositor
+    ours.__class__ = ChangedLinesCompositor
     return found[0], found[1]
 
 

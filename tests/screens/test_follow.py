@@ -32,27 +32,31 @@ def test_a_change_is_complete_when_all_that_changed_rests(tmp_path: Path) -> Non
     first, second, log = tmp_path / "a.pt.trace.json", tmp_path / "b.pt.trace.json", tmp_path / "run.log"
     first.write_text("{}\n")
     watch = FileWatch([str(tmp_path)], settled_s=2, longest_s=30)
-    watch.mark_read(watch.look())
-    assert watch.change(watch.look(), 0) is FileChange.NOTHING
+    watch.mark_read(watch.current_stamps())
+    assert watch.change(watch.current_stamps(), 0) is FileChange.NOTHING
     second.write_text('{"traceEvents": [')
-    assert watch.change(watch.look(), 1) is FileChange.GROWING
-    assert watch.change(watch.look(), 60) is FileChange.GROWING, "its end is missing, however long it rests"
+    assert watch.change(watch.current_stamps(), 1) is FileChange.GROWING
+    assert watch.change(watch.current_stamps(), 60) is FileChange.GROWING, "its end is missing, however long it rests"
     second.write_text('{"traceEvents": []}\n')
-    assert watch.change(watch.look(), 61) is FileChange.GROWING
-    assert watch.change(watch.look(), 63) is FileChange.COMPLETE
-    watch.mark_read(watch.look())
-    assert watch.change(watch.look(), 64) is FileChange.NOTHING
+    assert watch.change(watch.current_stamps(), 61) is FileChange.GROWING
+    assert watch.change(watch.current_stamps(), 63) is FileChange.COMPLETE
+    watch.mark_read(watch.current_stamps())
+    assert watch.change(watch.current_stamps(), 64) is FileChange.NOTHING
     for second_s in range(30):
         log.write_text("x" * second_s)
-        assert watch.change(watch.look(), 100 + second_s) is FileChange.GROWING
+        assert watch.change(watch.current_stamps(), 100 + second_s) is FileChange.GROWING
     log.write_text("x" * 30)
-    assert watch.change(watch.look(), 130) is FileChange.COMPLETE, "a log that never rests is read all the same"
-    watch.mark_read(watch.look())
+    assert watch.change(watch.current_stamps(), 130) is FileChange.COMPLETE, (
+        "a log that never rests is read all the same"
+    )
+    watch.mark_read(watch.current_stamps())
     watch.rest(130, took_s=4)
     log.write_text("x")
-    assert watch.change(watch.look(), 131) is FileChange.GROWING
-    assert watch.change(watch.look(), 165) is FileChange.GROWING, "a tenth of the time goes into reading, not more"
-    assert watch.change(watch.look(), 166) is FileChange.COMPLETE
+    assert watch.change(watch.current_stamps(), 131) is FileChange.GROWING
+    assert watch.change(watch.current_stamps(), 165) is FileChange.GROWING, (
+        "a tenth of the time goes into reading, not more"
+    )
+    assert watch.change(watch.current_stamps(), 166) is FileChange.COMPLETE
     assert lacks_end(str(tmp_path / "none.json")) is False
     assert stamps([str(tmp_path / "none")]) == {}
 
@@ -67,7 +71,7 @@ async def test_a_folder_is_read_when_its_files_are_complete_and_the_view_stays(t
 
             def looked(condition: Callable[[], bool]) -> Callable[[], bool]:
                 def is_so() -> bool:
-                    following.look()
+                    following.check()
                     return condition()
 
                 return is_so

@@ -129,7 +129,7 @@ class Pauses:
         """Let time pass until nothing more is to be done."""
         while self._looks_at is not None:
             self._now_s, self._looks_at = self._looks_at, None
-            app.navigator.idle._look()
+            app.navigator.idle._check_idle()
 
 
 async def test_garbage_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:

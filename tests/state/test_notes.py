@@ -107,13 +107,13 @@ def test_an_entry_that_no_run_has_written_is_not_used(state_directory: Path, dam
 
 
 def test_the_oldest_documents_make_room(state_directory: Path) -> None:
-    shelf = DocumentFolder("few", version=1, most_entries=9, most_files=3, most_bytes=10_000)
+    documents = DocumentFolder("few", version=1, max_entries=9, max_files=3, max_bytes=10_000)
     for number in range(5):
-        assert shelf.change(f"file{number}", {"a": "x" * 100}) == ""
-        os.utime(shelf.folder / f"file{number}.json", ns=(number, number))
-    assert sorted(path.name for path in shelf.folder.iterdir()) == ["file2.json", "file3.json", "file4.json"]
-    assert shelf.change("large", {"a": "x" * 9_900}) == ""
-    assert [path.name for path in shelf.folder.iterdir()] == ["large.json"]
+        assert documents.change(f"file{number}", {"a": "x" * 100}) == ""
+        os.utime(documents.folder / f"file{number}.json", ns=(number, number))
+    assert sorted(path.name for path in documents.folder.iterdir()) == ["file2.json", "file3.json", "file4.json"]
+    assert documents.change("large", {"a": "x" * 9_900}) == ""
+    assert [path.name for path in documents.folder.iterdir()] == ["large.json"]
 
 
 def test_files_are_known_by_path_and_changed_by_content(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "queries.json", version=1, most=MAX_QUERIES)
+    return Store(tmp_path / "queries.json", version=1, max_entries=MAX_QUERIES)
 
 
 def test_the_latest_is_last_and_each_is_there_once(store: Store) -> None:

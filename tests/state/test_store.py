@@ -11,7 +11,7 @@ from tui.state.store import Store, files, state_folder
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "not" / "there" / "tables.json", version=3, most=4)
+    return Store(tmp_path / "not" / "there" / "tables.json", version=3, max_entries=4)
 
 
 def test_the_place_is_the_users_state_directory(state_directory: Path) -> None:
@@ -40,7 +40,7 @@ def test_nothing_is_written_where_nothing_changes(store: Store) -> None:
 
 
 def test_another_run_of_the_program_is_not_undone(store: Store) -> None:
-    other = Store(store.path, version=3, most=4)
+    other = Store(store.path, version=3, max_entries=4)
     store.change({"a": 1})
     other.change({"b": 2})
     store.change({"a": 3})
@@ -85,7 +85,7 @@ def test_a_document_that_is_too_large_is_not_read(store: Store, monkeypatch: pyt
 
 def test_a_place_that_cannot_be_written_is_reported_of(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    store = Store(tmp_path / "file" / "tables.json", version=1, most=1)
+    store = Store(tmp_path / "file" / "tables.json", version=1, max_entries=1)
     assert "cannot be written" in store.change({"a": 1}) or "cannot be read" in store.change({"a": 1})
 
 

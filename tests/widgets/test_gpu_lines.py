@@ -3,13 +3,13 @@ from __future__ import annotations
 from tui.analysis.dashboard_facts import definition
 from tui.analysis.gpus import GPUS
 from tui.screens.gpus import GpuBar, gpu_lines
-from tui.widgets.charts.bars import look_of
+from tui.widgets.charts.bars import kind_style
 
 
 def test_idle_time_looks_as_in_the_other_charts_in_bar_and_legend() -> None:
     bar, legend = gpu_lines([GpuBar("GPU 0", (50, 0, 0, 50), 50.0)], [], 40)
     assert bar.plain == "GPU 0 ▓▓▓▓▓▓▓░░░░░░ busy 50.0% of 100 ns"
-    idle = look_of("idle")
+    idle = kind_style("idle")
     for line in (bar, legend):
         assert idle.color in [
             span.style for span in line.spans if line.plain[span.start : span.end].startswith(idle.fill)

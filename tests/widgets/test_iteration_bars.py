@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tui.analysis.iterations.times import Bar
 from tui.text import to_ascii
 from tui.widgets.charts import iteration_bars as drawing
-from tui.widgets.charts.bars import LOOKS
+from tui.widgets.charts.bars import KIND_STYLES
 from tui.widgets.charts.iteration_bars import CELL_LEVELS, BarStyle, bar_width, column, shown_parts
 
 
@@ -33,7 +33,7 @@ def test_parts_stand_on_each_other() -> None:
 
 def test_what_stands_below_bars_is_not_the_fill_of_a_part() -> None:
     below = {*map(to_ascii, (drawing.CHOSEN, drawing.OTHERS, drawing.SPAN)), *drawing.MARKS.values()}
-    assert below.isdisjoint(to_ascii(look.fill) for look in LOOKS.values())
+    assert below.isdisjoint(to_ascii(look.fill) for look in KIND_STYLES.values())
 
 
 def test_a_top_ends_within_a_cell_where_colors_distinguish_its_part() -> None:

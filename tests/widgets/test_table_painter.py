@@ -14,7 +14,7 @@ from tui.model.columns import COLUMNS
 from tui.model.table_spec import TableState
 from tui.widgets.table.cells import writers
 from tui.widgets.table.layout import lay_out
-from tui.widgets.table.painter import RowLook, TablePainter, TableStyles
+from tui.widgets.table.painter import RowState, TablePainter, TableStyles
 
 STYLES = TableStyles(**{name: Style(color=f"color({place + 16})") for place, name in enumerate(TableStyles.__slots__)})
 
@@ -36,14 +36,14 @@ def painter(frame: pl.DataFrame, width: int, *, full_names: bool = False) -> Tab
 @given(
     names=st.lists(st.text(max_size=60), min_size=1, max_size=4),
     width=st.integers(1, 240),
-    look=st.builds(RowLook, st.sampled_from([None, "name", "calls"]), st.booleans(), st.booleans(), st.booleans()),
+    state=st.builds(RowState, st.sampled_from([None, "name", "calls"]), st.booleans(), st.booleans(), st.booleans()),
     full_names=st.booleans(),
 )
-def test_no_name_breaks_a_line(names: list[str], width: int, look: RowLook, full_names: bool) -> None:
+def test_no_name_breaks_a_line(names: list[str], width: int, state: RowState, full_names: bool) -> None:
     frame = KERNELS.head(len(names)).with_columns(name=pl.Series(names, dtype=pl.String).cast(pl.Categorical))
     drawn = painter(frame, width, full_names=full_names)
     for row in frame.rows():
-        strip = drawn.row(row, look, re.compile("a|\\["))
+        strip = drawn.row(row, state, re.compile("a|\\["))
         assert strip.cell_length == width == cell_len(strip.text)
         assert not any(ord(character) < 32 or 127 <= ord(character) < 160 for character in strip.text)
 
@@ -61,21 +61,21 @@ def test_the_sign_of_a_sort_moves_no_column() -> None:
 def test_a_plain_row_is_one_segment() -> None:
     # Every style costs time and bytes on the way to the terminal.
     row = KERNELS.with_columns(pl.col("registers", "size_bytes").fill_null(0)).rows()[1]
-    assert len(painter(KERNELS, 100).row(row, RowLook())._segments) == 1
+    assert len(painter(KERNELS, 100).row(row, RowState())._segments) == 1
 
 
 def test_hits_stand_out_where_they_are() -> None:
-    strip = painter(KERNELS, 100).row(KERNELS.rows()[1], RowLook(is_found=True), re.compile("gemm"))
+    strip = painter(KERNELS, 100).row(KERNELS.rows()[1], RowState(is_found=True), re.compile("gemm"))
     assert [segment.text for segment in strip if segment.style == STYLES.hit] == ["gemm"]
 
 
 def test_a_hit_that_is_cut_away_underlines_the_whole_row() -> None:
-    strip = painter(KERNELS, 100).row(KERNELS.rows()[0], RowLook(is_found=True), re.compile("float const"))
+    strip = painter(KERNELS, 100).row(KERNELS.rows()[0], RowState(is_found=True), re.compile("float const"))
     assert all(segment.style is not None and segment.style.underline for segment in strip)
 
 
 def test_the_cursor_cell_is_the_only_one_that_differs_on_its_row() -> None:
-    strip = painter(KERNELS, 100).row(KERNELS.rows()[0], RowLook("calls", is_focused=True))
+    strip = painter(KERNELS, 100).row(KERNELS.rows()[0], RowState("calls", is_focused=True))
     styles = {segment.text.strip(): segment.style for segment in strip if segment.text.strip()}
     assert styles["48"] == STYLES.cursor_cell
     assert {style for text, style in styles.items() if text != "48"} == {STYLES.cursor_row}
@@ -85,7 +85,7 @@ def test_the_bar_of_the_largest_share_fills_its_cells() -> None:
     drawn, shares = painter(KERNELS, 160), KERNELS["time_pct"].to_list()
     positions = {name: place for place, name in enumerate(KERNELS.columns)}
     scaled = TablePainter(drawn.layout, drawn.writers, positions, STYLES, 160, {"time_pct": max(shares)})
-    lengths = [scaled.row(row, RowLook()).text.count("█") for row in KERNELS.rows()]
+    lengths = [scaled.row(row, RowState()).text.count("█") for row in KERNELS.rows()]
     assert lengths == [int(20 * share / max(shares)) for share in shares]
 
 
@@ -93,17 +93,17 @@ def test_a_bar_is_the_same_under_the_cursor() -> None:
     bar, row = "█████████▍          ", KERNELS.rows()[0]
     drawn = painter(KERNELS, 160)
 
-    def styles_of_bar(look: RowLook) -> list[Style | None]:
-        return [segment.style for segment in drawn.row(row, look) if segment.text == bar]
+    def styles_of_bar(state: RowState) -> list[Style | None]:
+        return [segment.style for segment in drawn.row(row, state) if segment.text == bar]
 
-    assert styles_of_bar(RowLook()) == [STYLES.bar]
+    assert styles_of_bar(RowState()) == [STYLES.bar]
     # On the ground of the row, in its own color.
     drawn.styles = replace(STYLES, cursor_row=Style(bgcolor="red"), blurred_row=Style(bgcolor="blue"))
-    assert styles_of_bar(RowLook("calls", is_focused=True)) == [Style(bgcolor="red") + STYLES.bar]
-    assert styles_of_bar(RowLook("calls", is_focused=False)) == [Style(bgcolor="blue") + STYLES.bar]
+    assert styles_of_bar(RowState("calls", is_focused=True)) == [Style(bgcolor="red") + STYLES.bar]
+    assert styles_of_bar(RowState("calls", is_focused=False)) == [Style(bgcolor="blue") + STYLES.bar]
     # Where the row is in reverse, as its text, and shaded: a solid bar would be a hole.
     drawn.styles = replace(STYLES, cursor_row=Style(reverse=True))
-    cells = list(drawn.row(row, RowLook("calls", is_focused=True)))
+    cells = list(drawn.row(row, RowState("calls", is_focused=True)))
     assert [segment.style for segment in cells if "▒▒▒▒▒▒▒▒▒▍          " in segment.text] == [Style(reverse=True)]
 
 
@@ -137,7 +137,7 @@ def test_the_bar_of_a_change_lies_left_of_a_line_where_it_shrank_and_right_where
     widths = {name: one.width for name, one in written.items()}
     layout = lay_out(spec_columns, widths, 60, pinned="name", bar_columns=("delta_ns",))
     drawn = TablePainter(layout, written, {"name": 0, "delta_ns": 1}, STYLES, 60, {"delta_ns": 4_000})
-    drawn_rows = [drawn.row(row, RowLook()) for row in frame.rows()]
+    drawn_rows = [drawn.row(row, RowState()) for row in frame.rows()]
     bars = [[(one.text.strip(), one.style) for one in row if set(one.text) & set("█▌│")] for row in drawn_rows]
     line = ("│", STYLES.unknown)
     assert bars == [[("█" * 9, STYLES.shrank), line], [line, ("████▌", STYLES.grew)], [line]]

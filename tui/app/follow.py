@@ -109,7 +109,7 @@ class FileWatch:
         """Mark the files as read in their current state, or in a given one."""
         self._read = self._seen = seen
 
-    def look(self) -> Stamps:
+    def current_stamps(self) -> Stamps:
         """Return the stamps of the files now."""
         return stamps(self._paths)
 
@@ -117,7 +117,7 @@ class FileWatch:
         """Return how the files have changed.
 
         Args:
-            now: The result of `look`.
+            now: The result of `current_stamps`.
             now_s: The time of the look.
         """
         if now == self._read:
@@ -130,9 +130,9 @@ class FileWatch:
         changed = [path for path, stamp in now.items() if self._read.get(path) != stamp]
         if any(map(lacks_end, changed)):
             return FileChange.GROWING
-        rests = now_s - self._seen_s >= self._settled_s
+        is_settled = now_s - self._seen_s >= self._settled_s
         is_late = now_s - self._began_s >= self._longest_s and all(path.endswith(_TEXT_SUFFIXES) for path in changed)
-        return FileChange.COMPLETE if (rests or is_late) and now_s >= self._not_before_s else FileChange.GROWING
+        return FileChange.COMPLETE if (is_settled or is_late) and now_s >= self._not_before_s else FileChange.GROWING
 
 
 class Following:
@@ -162,8 +162,8 @@ class Following:
 
     def start(self) -> None:
         """Start watching the files; called before they are read for the first time."""
-        self._watch.mark_read(self._watch.look())
-        self._app.set_interval(POLL_S, self.look)
+        self._watch.mark_read(self._watch.current_stamps())
+        self._app.set_interval(POLL_S, self.check)
 
     def loaded(self) -> None:
         """Report that the files are followed, after they were read."""
@@ -174,14 +174,14 @@ class Following:
     def _say(self, words: str) -> None:
         self._session.show_progress(FOLLOWING, words)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check for changes of the files."""
         if not self._is_looking and not self._is_reading():
             self._is_looking = True
             self._app.run_worker(self._look_in_thread, thread=True, group=FOLLOWING)
 
     def _look_in_thread(self) -> None:
-        now = self._watch.look()
+        now = self._watch.current_stamps()
         now_s = time.monotonic()
         change = self._watch.change(now, now_s)
         self._app.call_from_thread(partial(self._take, now, change))

@@ -138,14 +138,14 @@ class KeyQueue:
         Args:
             key: Its name.
         """
-        if self._is_loading or self._is_carrying_out() or self._is_opening() or self._is_line_entered():
+        if self._is_loading or self._is_handling_key() or self._is_opening() or self._is_line_entered():
             return True
         if self._waits_for_view(key):
             self._waiting_view = self._navigator.view_screen
             return True
         return False
 
-    def _is_carrying_out(self) -> bool:
+    def _is_handling_key(self) -> bool:
         if self._under_way is not None and time.monotonic() - self._under_way[1] > MAX_WAIT_S:
             self._under_way = None
         return self._under_way is not None
@@ -180,7 +180,7 @@ class KeyQueue:
         """Return whether a key that stops work or leaves a view acts before all waiting keys."""
         if self._is_loading:
             return not (name in LETTERS and self._is_of_a_line())
-        if self._is_carrying_out() or self._is_opening():
+        if self._is_handling_key() or self._is_opening():
             return False
         if self._is_line_entered():
             return name == "escape"

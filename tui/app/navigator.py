@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from textual.geometry import Size
     from textual.screen import Screen
 
-    from tui.app.profile_session import ProfileSession, Say
+    from tui.app.profile_session import ProfileSession, ShowMessage
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
 
@@ -56,7 +56,7 @@ class IdleWork:
         self._is_young_collected = False
         self._has_new_widgets = False
         self._is_all_collected = False
-        self._next_look: TimerHandle | None = None
+        self._next_check: TimerHandle | None = None
 
     def start(self) -> None:
         """Collect garbage in pauses only."""
@@ -76,22 +76,22 @@ class IdleWork:
     def widgets_made(self) -> None:
         """Note that lasting widgets were created, which the collector will skip."""
         self._has_new_widgets = True
-        self.look_soon()
+        self.check_idle_soon()
 
-    def look_soon(self) -> None:
+    def check_idle_soon(self) -> None:
         """Check soon whether the application is idle."""
         self._look_in(STEP_S)
 
     def _look_in(self, seconds: float) -> None:
         self._cancel()
-        self._next_look = call_after(self._app, seconds, self._look)
+        self._next_check = call_after(self._app, seconds, self._check_idle)
 
     def _cancel(self) -> None:
-        if self._next_look is not None:
-            self._next_look.cancel()
-            self._next_look = None
+        if self._next_check is not None:
+            self._next_check.cancel()
+            self._next_check = None
 
-    def _look(self) -> None:
+    def _check_idle(self) -> None:
         self._cancel()
         idle_s = time.monotonic() - self._busy_at
         if idle_s < IDLE_AFTER_S:
@@ -143,7 +143,7 @@ class AppParts:
     """Goes from view to view."""
     views: Mapping[str, ViewScreen]
     """The views that have been opened, by name."""
-    say: Say
+    say: ShowMessage
     """Shows a message."""
 
 
@@ -163,7 +163,7 @@ class Navigator:
     PREPARES_VIEWS: ClassVar = True
     """Whether views are created in advance while the application is idle."""
 
-    def __init__(self, app: App[None], session: ProfileSession, views: dict[str, ViewScreen], say: Say) -> None:
+    def __init__(self, app: App[None], session: ProfileSession, views: dict[str, ViewScreen], say: ShowMessage) -> None:
         self._app, self._session, self._views, self._say = app, session, views, say
         self.idle = IdleWork(app, self._prepare)
         self.history = History()
@@ -392,4 +392,4 @@ class Navigator:
 
     def _views_imported(self, names: list[str]) -> None:
         self._to_prepare = names
-        self.idle.look_soon()
+        self.idle.check_idle_soon()

@@ -33,7 +33,7 @@ MAX_CACHED_ITERATION_KEYS: Final = 3
 """The number of ways to divide sessions into iterations that are cached."""
 
 
-class Say(Protocol):
+class ShowMessage(Protocol):
     """Shows a message for a few seconds."""
 
     def __call__(self, message: str, *, severity: Severity = "information") -> None:
@@ -50,7 +50,7 @@ class ProfileSession:
         say: Shows a message.
     """
 
-    def __init__(self, app: App[None], options: OpenOptions, views: Mapping[str, ViewScreen], say: Say) -> None:
+    def __init__(self, app: App[None], options: OpenOptions, views: Mapping[str, ViewScreen], say: ShowMessage) -> None:
         self._app, self._views, self._say = app, views, say
         self._paths = options.paths
         self.whole_profile: Profile | None = None

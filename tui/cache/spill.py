@@ -462,19 +462,19 @@ def _columns(columns: list[pl.Series]) -> list[pl.Series]:
     if not large:
         return found
     with unnamed_file() as file:
-        lying = {
+        positions = {
             position: write_column(file, series.to_physical() if series.dtype == NAME else series)
             for position, series in large.items()
             if not _is_all_null(series)
         }
         file.flush()
-        data = map_file(file.fileno()) if lying else None
+        data = map_file(file.fileno()) if positions else None
     for position, series in large.items():
-        if data is None or position not in lying:
+        if data is None or position not in positions:
             found[position] = null_column(series.name, len(series), series.dtype)
             continue
         numbers = pl.UInt32() if series.dtype == NAME else series.dtype
-        there = mapped_column(data, lying[position], len(series), numbers)
+        there = mapped_column(data, positions[position], len(series), numbers)
         found[position] = there.cat.to(NAME) if series.dtype == NAME else there
     return found
 

@@ -112,7 +112,7 @@ class PreviewBuilder:
         if number:
             self._others[what] += number
 
-    def look(self) -> LoadPreview | None:
+    def current(self) -> LoadPreview | None:
         """Return the current preview; None if none is requested or there are no rows yet."""
         now = time.monotonic()
         if not self.is_wanted or now - self._looked < _EVERY_S:

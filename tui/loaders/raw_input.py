@@ -91,7 +91,7 @@ class RawInput:
         """
         self._rows = rows
         if self._is_to_report():
-            self.preview.look()
+            self.preview.current()
             self._report_progress()
         return not self.stopped
 

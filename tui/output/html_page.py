@@ -166,8 +166,8 @@ def page(title: str, sections: Iterable[tuple[str, str]], *, lead: str = "", foo
 
 def paragraph(words: str, *, muted: bool = False) -> str:
     """Return a paragraph; empty for an empty text."""
-    look = ' class="muted"' if muted else ""
-    return f"<p{look}>{prose(words)}</p>\n" if words else ""
+    attribute = ' class="muted"' if muted else ""
+    return f"<p{attribute}>{prose(words)}</p>\n" if words else ""
 
 
 def html_table(columns: Sequence[WrittenColumn], rows: pl.DataFrame, *, pinned: str = "") -> str:
@@ -199,8 +199,8 @@ def _cells(written: WrittenColumn, rows: pl.DataFrame) -> Iterable[str]:
         is_symbol = written.column.kind is ColumnKind.SYMBOL or any(
             len(cell) > _ENDLESS and " " not in cell.strip() for cell in written.cells
         )
-        look = "symbol" if is_symbol else "long" if is_long else "short"
-        return (f'<td><div class="{look}">{escape_text(cell)}</div></td>' for cell in written.cells)
+        css_class = "symbol" if is_symbol else "long" if is_long else "short"
+        return (f'<td><div class="{css_class}">{escape_text(cell)}</div></td>' for cell in written.cells)
     is_share = written.column.kind is ColumnKind.PERCENT and not written.column.is_signed
     return (
         f'<td class="{"num share" if is_share else "num"}" data-v="{_value(value)}"{_share(value) if is_share else ""}>'

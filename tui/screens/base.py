@@ -22,10 +22,10 @@ from tui.model.errors import ADVICE, CommandError
 from tui.model.history import Place
 from tui.runtime import release_freed_memory
 from tui.text_width import clip_middle
-from tui.textual_patches import SparingCompositor, draw_once, set_size_classes, skip_small_layouts
+from tui.textual_patches import ChangedLinesCompositor, draw_once, set_size_classes, skip_small_layouts
 from tui.views import view
 from tui.widgets.details import DetailPane, Details, below_note, row_details, sections
-from tui.widgets.header_footer import Crumbs, KeyFooter
+from tui.widgets.header_footer import Breadcrumbs, KeyFooter
 from tui.widgets.input_bars import CommandBar
 from tui.widgets.output_filters import DrawsAhead
 from tui.widgets.panel import WarningLine
@@ -181,7 +181,7 @@ class ViewScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._compositor = SparingCompositor()
+        self._compositor = ChangedLinesCompositor()
         self.body = self.make_body()
 
     @property
@@ -224,7 +224,7 @@ class ViewScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """Yield the crumbs, the body with the details, the command line and the footer."""
         set_size_classes(self, self.app.size)
-        yield Crumbs(id="crumbs")
+        yield Breadcrumbs(id="crumbs")
         yield WarningLine(id="warning")
         with Container(id="work"):
             with Container(id="body"):
@@ -336,7 +336,7 @@ class ViewScreen(Screen[None]):
         whole = self.explorer.profile_session.whole_profile
         if whole is None or not self.has_widgets:
             return
-        self.query_one(Crumbs).show(
+        self.query_one(Breadcrumbs).show(
             [self.explorer.profile_session.profile_name, view(self.VIEW).title, *self.path()], self._facts(whole)
         )
 

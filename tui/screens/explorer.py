@@ -68,7 +68,7 @@ class Navigation(Protocol):
         """Note that a view has created widgets that it keeps."""
 
 
-class NoteKeeping(Protocol):
+class NotesService(Protocol):
     """The notes on rows and on other things that views show."""
 
     @property
@@ -112,7 +112,7 @@ class FileState(Protocol):
         """Keep a query for later runs."""
 
 
-class Comparing(Protocol):
+class ComparisonService(Protocol):
     """The comparison that the Compare view shows."""
 
     sides: Sides | None
@@ -154,7 +154,7 @@ class Explorer(Protocol):
         """Going from view to view."""
 
     @property
-    def notes(self) -> NoteKeeping:
+    def notes(self) -> NotesService:
         """Notes on rows."""
 
     @property
@@ -162,7 +162,7 @@ class Explorer(Protocol):
         """What is saved between runs."""
 
     @property
-    def comparison(self) -> Comparing:
+    def comparison(self) -> ComparisonService:
         """The comparison that is shown."""
 
     @property

@@ -22,7 +22,7 @@ from tui.screens.kernels import no_kernels
 from tui.text import plain
 from tui.text_width import clip
 from tui.widgets.app_services import services_of
-from tui.widgets.charts.bars import look_of
+from tui.widgets.charts.bars import kind_style
 from tui.widgets.charts.flame import FlameChart
 from tui.widgets.header_footer import TabBar
 from tui.widgets.input_bars import FindBar
@@ -163,9 +163,13 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         rows = self.chart.rows
         if rows is None or "growth_ns" in rows.columns or services_of(self).color == "none":
             return Content("")
-        looks = set(rows["look"].drop_nulls())
+        kernel_kinds = set(rows["kernel_kind"].drop_nulls())
         for brief in ({}, BRIEF):
-            entries = [(look_of(look).color, brief.get(look, words)) for look, words in LEGEND if look in looks]
+            entries = [
+                (kind_style(kernel_kind).color, brief.get(kernel_kind, words))
+                for kernel_kind, words in LEGEND
+                if kernel_kind in kernel_kinds
+            ]
             line = Content("  ").join(
                 Content.assemble(("█", color), (f" {words}", "$text-muted")) for color, words in entries
             )

@@ -50,7 +50,7 @@ from tui.screens.linked_tables import Level, Row, registered_level
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.text import plain
 from tui.text_width import cell_width, clip, pad
-from tui.widgets.charts.bars import look_of, stacked_bar
+from tui.widgets.charts.bars import kind_style, stacked_bar
 from tui.widgets.details import row_details, whole_value, with_blocks
 from tui.widgets.panel import sentence_lines
 
@@ -312,7 +312,7 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
 PARTS: Final = ("compute", "exposed communication", "exposed copies", "idle")
 """The parts of a bar."""
 SHORT_PARTS: Final = ("compute", "exposed comm", "exposed copies", "idle")
-LOOKS: Final = ("other", "communication", "memory", "idle")
+BAR_PARTS: Final = ("other", "communication", "memory", "idle")
 """Their styles, as in the other charts."""
 MIN_CELLS_WITH_WORDS: Final = 70
 """In narrower bars there is no room for what a share refers to."""
@@ -350,7 +350,7 @@ def gpu_lines(bars: Sequence[GpuBar], sentences: Sequence[tuple[str, str]], widt
             Content.assemble(
                 (pad(clip(text, label), label), "$text-muted"),
                 " ",
-                stacked_bar(bar.parts_ns, room, parts=LOOKS),
+                stacked_bar(bar.parts_ns, room, parts=BAR_PARTS),
                 f" {figure}",
             )
         )
@@ -358,9 +358,9 @@ def gpu_lines(bars: Sequence[GpuBar], sentences: Sequence[tuple[str, str]], widt
         names = PARTS if width >= 100 else SHORT_PARTS
         swatches = [
             piece
-            for part, name in zip(LOOKS, names, strict=True)
+            for part, name in zip(BAR_PARTS, names, strict=True)
             for piece in (
-                (look_of(part).fill, look_of(part).color),
+                (kind_style(part).fill, kind_style(part).color),
                 (f" {name}  ", "$text-muted"),
             )
         ]

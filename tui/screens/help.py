@@ -15,7 +15,7 @@ from tui.keys.action import MOVE
 from tui.text import plain
 from tui.text_width import cell_width
 from tui.views import VIEWS, view
-from tui.widgets.charts.bars import look_of
+from tui.widgets.charts.bars import kind_style
 from tui.widgets.dialogs.base import Dialog
 from tui.widgets.input_bars import PlainLine
 
@@ -213,7 +213,7 @@ class HelpScreen(Dialog[None]):
 
     def _legend(self, needle: str) -> Content:
         """Return the meanings of the colors and symbols of the view, else of the uses of time."""
-        bars = [(look_of(name).fill * 2, words, look_of(name).color) for name, words in LEGEND]
+        bars = [(kind_style(name).fill * 2, words, kind_style(name).color) for name, words in LEGEND]
         shown = [
             (plain(sign), words, color) for sign, words, color in self._below.signs() or bars if _holds(needle, words)
         ]
@@ -298,11 +298,11 @@ def _keys_here(below: ViewScreen) -> list[Action]:
     # Keys of this view come before those of every table.
     here.sort(key=lambda action: (action.scope is Scope.TABLE, action.group == MOVE))
     active = {bound.binding.id for bound in below.active_bindings.values()}
-    acts: dict[str, Action] = {}
+    by_key: dict[str, Action] = {}
     for action in sorted(here, key=lambda action: action.id not in active):
         for key in action.keys.split(","):
-            acts.setdefault(key, action)
-    return [action for action in here if action in acts.values()]
+            by_key.setdefault(key, action)
+    return [action for action in here if action in by_key.values()]
 
 
 def _holds(needle: str, *texts: str) -> bool:

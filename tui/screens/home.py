@@ -39,7 +39,7 @@ from tui.text_width import clip_middle
 from tui.textual_patches import skip_small_layouts
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.dialogs.texts import CellDialog
-from tui.widgets.header_footer import Crumbs, KeyFooter, TabBar
+from tui.widgets.header_footer import Breadcrumbs, KeyFooter, TabBar
 from tui.widgets.input_bars import PlainLine
 from tui.widgets.panel import NoteLine
 from tui.widgets.table.pane import TablePane
@@ -191,7 +191,7 @@ class HomeScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Yield the two lists, the preview, the path input and the footer."""
-        yield Crumbs(id="crumbs")
+        yield Breadcrumbs(id="crumbs")
         yield TabBar(["Profiles", "What proftui opens"], hint=", .", id="tabs")
         yield NoteLine(id="note")
         with Horizontal(id="lists"):
@@ -255,9 +255,9 @@ class HomeScreen(Screen[None]):
     def _look_for_figures(self) -> None:
         if not self._is_looking and self._next_to_look_at() is not None:
             self._is_looking = True
-            self.run_worker(self._look, thread=True, group="look")
+            self.run_worker(self._find_figures, thread=True, group="figures")
 
-    def _look(self) -> None:
+    def _find_figures(self) -> None:
         """Find the first figures of the profiles, starting with the one under the cursor."""
         worker = get_current_worker()
         shown = time.monotonic()
@@ -300,7 +300,7 @@ class HomeScreen(Screen[None]):
         number = f"{len(self._found):,} profile{'' if len(self._found) == 1 else 's'}"
         facts = [self._opening, "searching…" if self._is_searching else number, self._left_out]
         folder = clip_middle(plain(os.path.abspath(self._folder)), self.app.size.width // 2)  # noqa: PTH100
-        self.query_one(Crumbs).show(["proftui", folder], facts)
+        self.query_one(Breadcrumbs).show(["proftui", folder], facts)
 
     def show_opening(self, words: str) -> None:
         """Show the progress of reading a file; empty: none is being read."""
@@ -360,7 +360,7 @@ class HomeScreen(Screen[None]):
         self.explorer.say(FIRST_OPEN)
 
     def _open(self, paths: Sequence[str]) -> None:
-        self.workers.cancel_group(self, "look")
+        self.workers.cancel_group(self, "figures")
         try:
             self.explorer.open_files(tuple(paths))
         except CommandError as error:

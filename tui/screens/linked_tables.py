@@ -229,7 +229,7 @@ class LinkedTables(ViewBody):
         self._selected: dict[str, Row] = {}
         self._rows_of: dict[str, pl.DataFrame] = {}
         """The rows that each level shows, by its name."""
-        self._was_fed: set[str] = set()
+        self._had_rows: set[str] = set()
         """The levels that have had rows: they keep their lines if a row has nothing below it."""
         self._fill_request = 0
         self._filling: Level | None = None
@@ -354,8 +354,8 @@ class LinkedTables(ViewBody):
         spec = level.spec_for(self.view.profile) if level.spec_for is not None else None
         pane = self.pane(index)
         if not rows.is_empty():
-            self._was_fed.add(level.name)
-        unfed = level.name not in self._was_fed
+            self._had_rows.add(level.name)
+        unfed = level.name not in self._had_rows
         if pane.has_had_no_rows != unfed:
             pane.has_had_no_rows = unfed
             pane.refresh(layout=True)

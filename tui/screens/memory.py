@@ -83,7 +83,7 @@ class MemoryCurve:
     first_ns: int | None
     last_ns: int | None
     """None: the input has the order of events, no times."""
-    most: Callable[[int], npt.NDArray[np.float64]]
+    maxima: Callable[[int], npt.NDArray[np.float64]]
     """A function from a number of steps to the maximum allocated bytes in each."""
     marks: tuple[tuple[int, int], ...]
     """Number and start of each iteration."""
@@ -104,7 +104,7 @@ def memory_lines(curves: Sequence[MemoryCurve], width: int) -> list[Content]:
     room = max(8, width - label - 1)
     drawn: list[Content] = []
     for curve, head in zip(shown, texts, strict=True):
-        held = curve.most(room) / max(1, curve.peak_bytes)
+        held = curve.maxima(room) / max(1, curve.peak_bytes)
         for place, line in enumerate(area_lines(held.tolist(), lines)):
             text = pad(head[place] if place < len(head) else "", label)
             drawn.append(Content.assemble((text, "$text-muted"), " ", (line, "$kind-memory")))

@@ -129,10 +129,10 @@ class TimelineScreen(ViewScreen):
 
     def item_details(self) -> Details:
         """Return the details of the item under the cursor, below the user's note on it."""
-        told = details_of_item(self, self.lanes)
+        details = details_of_item(self, self.lanes)
         place = self.note_place()
         note = self.explorer.notes.note_at(place) if place is not None else None
-        return told if note is None else below_note(note.text, self.explorer.notes.note_origin(note), told)
+        return details if note is None else below_note(note.text, self.explorer.notes.note_origin(note), details)
 
     def note_place(self) -> RowPlace | None:
         """Return the place of a note on the item under the cursor; None if there is no item."""
@@ -289,7 +289,7 @@ class TimelineScreen(ViewScreen):
             links = items_of_rows(self.profile, view.shown.lanes, frame, rows) if rows else []
         if tuple(links) != view.links:
             view.links = tuple(links)
-            view.redraw_looks()
+            view.redraw_styles()
 
     # --- details -----------------------------------------------------------------------------------------------------
 
@@ -417,7 +417,7 @@ class TimelineScreen(ViewScreen):
         """Start measuring at the cursor, or stop."""
         view = self.lanes
         view.mark_ns = None if view.mark_ns == view.cursor_ns else view.cursor_ns
-        view.redraw_looks()
+        view.redraw_styles()
         self._show_status()
 
     def action_other_end(self) -> None:
@@ -471,7 +471,7 @@ class TimelineScreen(ViewScreen):
             self._begin_to_find("", is_exact=False)
         elif view.mark_ns is not None:
             view.mark_ns = None
-            view.redraw_looks()
+            view.redraw_styles()
             self._show_status()
         else:
             return False
@@ -554,7 +554,7 @@ class TimelineScreen(ViewScreen):
 
     def _show_hits(self, hits: Hits | None) -> None:
         self.lanes.hits = hits
-        self.lanes.redraw_looks()
+        self.lanes.redraw_styles()
         self._show_status()
 
     def _next_hit(self, hits: Hits, step: int) -> None:

@@ -27,7 +27,7 @@ MAX_WORDS: Final = 400
 """The longest label of a row, in characters."""
 LATEST: Final = 2**37
 """The latest valid time, in seconds since 1970."""
-NOTES_FOLDER: Final = DocumentFolder("notes", version=1, most_entries=MAX_NOTES, most_files=500, most_bytes=64 * 2**20)
+NOTES_FOLDER: Final = DocumentFolder("notes", version=1, max_entries=MAX_NOTES, max_files=500, max_bytes=64 * 2**20)
 
 
 class RowPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=False):

@@ -49,10 +49,10 @@ class Store:
         most: The most entries; the oldest are dropped first.
     """
 
-    def __init__(self, path: Path, *, version: int, most: int) -> None:
+    def __init__(self, path: Path, *, version: int, max_entries: int) -> None:
         self.path = path
         self.version = version
-        self.most = most
+        self.max_entries = max_entries
 
     def read(self) -> Document:
         """Read the document; damage becomes `Document.warning`, never an exception."""
@@ -104,7 +104,7 @@ class Store:
             if value is not None:
                 # A changed entry becomes the newest.
                 entries.setdefault(key, value)
-        for key in list(entries)[: max(0, len(entries) - self.most)]:
+        for key in list(entries)[: max(0, len(entries) - self.max_entries)]:
             del entries[key]
         if entries == before.entries:
             return ""
@@ -184,11 +184,11 @@ class DocumentFolder:
     """The name of the folder below `state_folder`."""
     version: int
     """The version that is written, and the only one that is read."""
-    most_entries: int
+    max_entries: int
     """The maximum number of entries of one document."""
-    most_files: int
+    max_files: int
     """The maximum number of documents; the oldest are removed first."""
-    most_bytes: int
+    max_bytes: int
     """The maximum number of bytes of all documents together; the oldest are removed first."""
 
     @property
@@ -197,7 +197,7 @@ class DocumentFolder:
         return state_folder() / self.kind
 
     def _store(self, name: str) -> Store:
-        return Store(self.folder / f"{name}.json", version=self.version, most=self.most_entries)
+        return Store(self.folder / f"{name}.json", version=self.version, max_entries=self.max_entries)
 
     def read(self, name: str) -> Document:
         """Return a document; empty if there is none."""
@@ -231,16 +231,16 @@ class DocumentFolder:
     def _evict(self, written: str) -> None:
         with suppress(OSError):
             found = [path for path in self.folder.iterdir() if path.name.endswith(DOCUMENT_ENDINGS)]
-            aged = []
+            by_age = []
             for path in found:
                 with suppress(OSError):
                     status = path.stat()
-                    aged.append((path.name == written, status.st_mtime_ns, status.st_size, path))
+                    by_age.append((path.name == written, status.st_mtime_ns, status.st_size, path))
             number, size = 0, 0
             # Newest first, starting with the one just written.
-            for _is_written, _time, bytes_, path in sorted(aged, reverse=True):
+            for _is_written, _time, bytes_, path in sorted(by_age, reverse=True):
                 number, size = number + 1, size + bytes_
-                if number > self.most_files or (size > self.most_bytes and number > 1):
+                if number > self.max_files or (size > self.max_bytes and number > 1):
                     with suppress(OSError):
                         path.unlink()
 

@@ -65,7 +65,7 @@ class OpenedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def _store() -> Store:
-    return Store(state_folder() / "opened.json", version=1, most=MAX_OPENED)
+    return Store(state_folder() / "opened.json", version=1, max_entries=MAX_OPENED)
 
 
 def opened_files() -> dict[str, OpenedFile]:
@@ -169,7 +169,7 @@ class Arrangements:
 
     def __init__(self, store: Store | None = None) -> None:
         self._store = store or Store(
-            state_folder() / "tables.json", version=ARRANGEMENTS_VERSION, most=MAX_ARRANGEMENTS
+            state_folder() / "tables.json", version=ARRANGEMENTS_VERSION, max_entries=MAX_ARRANGEMENTS
         )
         self._known: dict[str, Arrangement] | None = None
         self._changed: dict[str, object] = {}
@@ -245,7 +245,7 @@ class Queries:
     """
 
     def __init__(self, store: Store | None = None) -> None:
-        self._store = store or Store(state_folder() / "queries.json", version=1, most=MAX_QUERIES)
+        self._store = store or Store(state_folder() / "queries.json", version=1, max_entries=MAX_QUERIES)
         self._writing = threading.Lock()
 
     def texts(self) -> list[str]:
@@ -299,7 +299,7 @@ MAX_TABLES: Final = 32
 """The maximum number of tables of a view."""
 LARGEST: Final = 2**62
 """The largest valid line number, lane or time."""
-WORKSPACES: Final = DocumentFolder("left-off", version=1, most_entries=1, most_files=200, most_bytes=16 * 2**20)
+WORKSPACES: Final = DocumentFolder("left-off", version=1, max_entries=1, max_files=200, max_bytes=16 * 2**20)
 ENTRY: Final = "last"
 
 

@@ -318,8 +318,8 @@ class DetailPane(VerticalScroll):
             return
         table = tables.first()
         wanted = body.size.height - table.size.height + len(table.model.rows) + 1
-        most = round((body.size.height + self.outer_size.height) * MAX_BODY_SHARE)
-        body.styles.height = max(MIN_BODY_LINES, min(wanted, most))
+        frequent = round((body.size.height + self.outer_size.height) * MAX_BODY_SHARE)
+        body.styles.height = max(MIN_BODY_LINES, min(wanted, frequent))
 
     def _mark_screen(self, *, is_open: bool) -> None:
         # Textual would update the styles of all widgets of the screen; only these change.
@@ -465,7 +465,7 @@ def op_details(spec: TableSpec, row: Mapping[str, Any], calls: OpCalls, *, kerne
     if kernels_ns is not None and row["gpu_total_ns"] is not None and kernels_ns != row["gpu_total_ns"]:
         note = "recursive: GPU total counts the time of inner calls twice"
         costs.insert(_after(costs, "gpu_total_ns"), ("  each once", duration(kernels_ns), note))
-    source = [_WHERE_FROM.get(value.text, value.text) for value in calls.op_source.most]
+    source = [_WHERE_FROM.get(value.text, value.text) for value in calls.op_source.frequent]
     around: list[Line] = [("Op from", ", ".join(source), "")] if source else []
     around += _value_lines("Called by", calls.parent)
     around += _value_lines("Calls", calls.children)
@@ -503,7 +503,8 @@ def _calls(number: int) -> str:
 def _value_lines(label: str, values: ArgumentValues) -> list[Line]:
     """Return a line for each value, with its number of calls; the first line has the label."""
     lines = [
-        (label if not index else "", _cut(value.text), _calls(value.calls)) for index, value in enumerate(values.most)
+        (label if not index else "", _cut(value.text), _calls(value.calls))
+        for index, value in enumerate(values.frequent)
     ]
     if values.others:
         lines.append(("", f"and {count(values.others)} more", ""))
@@ -513,7 +514,7 @@ def _value_lines(label: str, values: ArgumentValues) -> list[Line]:
 def _stacks(stacks: ArgumentValues) -> list[Line]:
     """Return the innermost source lines of each stack."""
     lines: list[Line] = []
-    for value in stacks.most:
+    for value in stacks.frequent:
         frames = [frame.strip() for frame in value.text.split(";") if frame.strip()]
         shown = [_cut(frame) for frame in frames[:FRAMES_SHOWN]] or [""]
         lines += [(_calls(value.calls) if not index else "", frame, "") for index, frame in enumerate(shown)]

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 
-class Crumbs(Widget):
+class Breadcrumbs(Widget):
     """The path to what is shown, and facts of the profile at the right.
 
     The names of the view and of what is looked at in it are never cut; where room is short, the facts give way first.
     """
 
     DEFAULT_CSS = """
-    Crumbs { height: 1; dock: top; background: $panel; color: $foreground; padding: 0 1; }
+    Breadcrumbs { height: 1; dock: top; background: $panel; color: $foreground; padding: 0 1; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
@@ -59,7 +59,7 @@ ARROW: Final = " ▸ "
 VIEW_CRUMB: Final = 1
 """The position of the view's name in the path, after the file's."""
 MIN_CRUMB_CELLS: Final = 6
-"""Crumbs are cut to this width before any is left out."""
+"""Breadcrumbs are cut to this width before any is left out."""
 
 
 def fit(path: Sequence[str], facts: Sequence[str], width: int) -> tuple[list[str], list[str]]:

@@ -186,7 +186,7 @@ def test_as_many_workers_as_cores_memory_and_work_allow(
 ) -> None:
     monkeypatch.setattr(decoder, "available_cores", lambda: cores)
     monkeypatch.setenv("PROFTUI_MEMORY", memory)
-    assert decoder.most_workers(size) == workers
+    assert decoder.max_workers(size) == workers
 
 
 def test_a_worker_that_is_lost_says_so() -> None:

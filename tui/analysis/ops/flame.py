@@ -187,7 +187,8 @@ def flame_by(profile: Profile, name: str) -> pl.DataFrame:
 
     Columns: session, node, path, what (group, op or kernel), level, parent (the row of the enclosing node, -1: none),
     gpu_ns (with all descendants), time_pct, gpu_self_ns (without rows below it), offset_ns (GPU time left of it, over
-    all sessions), look (of a kernel: as `tui.widgets.charts.bars.LOOKS`). Nodes without GPU time are left out.
+    all sessions), kernel_kind (of a kernel: a key of `tui.widgets.charts.bars.KIND_STYLES`). Nodes without GPU time are
+    left out.
 
     Args:
         profile: The profile.
@@ -216,7 +217,7 @@ def _flame(profile: Profile, grouping: FlameGrouping) -> pl.DataFrame:
         grouping.tree(profile)
         .with_row_index("number")
         .select("number", "session", "node", "path", "what", "level", "parent", "gpu_ns", "gpu_self_ns")
-        .with_columns(pl.col("number").cast(pl.Int64), pl.lit(None, pl.String).alias("look"))
+        .with_columns(pl.col("number").cast(pl.Int64), pl.lit(None, pl.String).alias("kernel_kind"))
         .filter(pl.col("gpu_ns") > 0)
     )
     kernels = _kernels(profile, grouping, nodes)
@@ -246,7 +247,17 @@ def _flame(profile: Profile, grouping: FlameGrouping) -> pl.DataFrame:
         (100 * pl.col("gpu_ns") / whole).alias("time_pct"),
         pl.Series("offset_ns", _offsets(above, rows["gpu_ns"].to_numpy()), dtype=pl.Int64),
     ).select(
-        "session", "node", "path", "what", "level", "parent", "gpu_ns", "time_pct", "gpu_self_ns", "offset_ns", "look"
+        "session",
+        "node",
+        "path",
+        "what",
+        "level",
+        "parent",
+        "gpu_ns",
+        "time_pct",
+        "gpu_self_ns",
+        "offset_ns",
+        "kernel_kind",
     )
 
 
@@ -266,7 +277,7 @@ def _offsets(parent: np.ndarray, gpu_ns: np.ndarray) -> np.ndarray:
     return offsets
 
 
-_LOOKS: Final = ("unknown", "tensor", "other", "memory", "memset", "communication")
+_KERNEL_KINDS: Final = ("unknown", "tensor", "other", "memory", "memset", "communication")
 
 
 def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> pl.DataFrame:
@@ -274,12 +285,12 @@ def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> 
     activities = profile["activities"]
     place, node = grouping.places(profile)
     uses, kinds = gpu_uses(profile), work_kinds(profile)
-    looks = np.full(len(uses), _LOOKS.index("unknown"), np.int8)
-    looks[uses == GpuUse.YES] = _LOOKS.index("tensor")
-    looks[uses == GpuUse.NO] = _LOOKS.index("other")
-    looks[uses == GpuUse.MEMORY] = _LOOKS.index("memory")
-    looks[kinds == WorkKind.MEMSET] = _LOOKS.index("memset")
-    looks[kinds == WorkKind.COMMUNICATION] = _LOOKS.index("communication")
+    codes = np.full(len(uses), _KERNEL_KINDS.index("unknown"), np.int8)
+    codes[uses == GpuUse.YES] = _KERNEL_KINDS.index("tensor")
+    codes[uses == GpuUse.NO] = _KERNEL_KINDS.index("other")
+    codes[uses == GpuUse.MEMORY] = _KERNEL_KINDS.index("memory")
+    codes[kinds == WorkKind.MEMSET] = _KERNEL_KINDS.index("memset")
+    codes[kinds == WorkKind.COMMUNICATION] = _KERNEL_KINDS.index("communication")
     path = pl.concat_str(pl.when(pl.col("place") != "").then("place"), "node", separator="/", ignore_nulls=True)
     rows = (
         pl.DataFrame(
@@ -289,17 +300,17 @@ def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> 
                 "node": node,
                 "name": activities["name"],
                 "gpu_ns": activities["duration_ns"],
-                "look": looks,
+                "kernel_kind": codes,
             }
         )
         .drop_nulls(["place", "node", "name", "gpu_ns"])
         .group_by("session", "place", "node", "name", maintain_order=True)
-        .agg(pl.col("gpu_ns").sum(), pl.col("look").first())
+        .agg(pl.col("gpu_ns").sum(), pl.col("kernel_kind").first())
         .with_columns(pl.col("place", "node", "name").cast(pl.String))
-        .with_columns(pl.col("look").replace_strict(dict(enumerate(_LOOKS)), return_dtype=pl.String))
+        .with_columns(pl.col("kernel_kind").replace_strict(dict(enumerate(_KERNEL_KINDS)), return_dtype=pl.String))
         .with_columns(path.str.replace_all(SEPARATOR, "/", literal=True).alias("around"))
         .group_by("session", "around", "name", maintain_order=True)
-        .agg(pl.col("gpu_ns").sum(), pl.col("look").first())
+        .agg(pl.col("gpu_ns").sum(), pl.col("kernel_kind").first())
         .filter(pl.col("gpu_ns") > 0)
     )
     single = pl.len().over("session", "path") == 1
@@ -317,7 +328,7 @@ def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> 
         pl.col("number").alias("parent"),
         "gpu_ns",
         pl.col("gpu_ns").alias("gpu_self_ns"),
-        "look",
+        "kernel_kind",
     )
 
 

@@ -275,7 +275,7 @@ class Value:
 class ArgumentValues:
     """The recorded values of one kind (such as shapes) of an op's calls."""
 
-    most: tuple[Value, ...]
+    frequent: tuple[Value, ...]
     """The most frequent ones, most calls first."""
     others: int
     """How many further values there are."""

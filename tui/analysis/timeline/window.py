@@ -218,10 +218,12 @@ def distinct_times(values_ns: Sequence[int]) -> list[str]:
     scale = int(unit.scale)
     digits = len(str(scale)) - 1
     integer_parts = [f"{'-' if value < 0 else ''}{abs(value) // scale:,}" for value in values_ns]
-    rests = [f"{abs(value) % scale:0{digits}d}" if digits else "" for value in values_ns]
-    decimals = max((len(rest.rstrip("0")) for rest in rests), default=0)
+    fractions = [f"{abs(value) % scale:0{digits}d}" if digits else "" for value in values_ns]
+    decimals = max((len(rest.rstrip("0")) for rest in fractions), default=0)
     point = "." if decimals else ""
-    return [f"{whole}{point}{rest[:decimals]} {unit.symbol}" for whole, rest in zip(integer_parts, rests, strict=True)]
+    return [
+        f"{whole}{point}{rest[:decimals]} {unit.symbol}" for whole, rest in zip(integer_parts, fractions, strict=True)
+    ]
 
 
 def time_in_cell_precision(value_ns: int, cell_ns: int) -> str:

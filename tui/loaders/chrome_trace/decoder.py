@@ -472,7 +472,7 @@ class DecoderPool:
             worker.process.close()
 
 
-def most_workers(size: int | None) -> int:
+def max_workers(size: int | None) -> int:
     """Return the number of worker processes for a text, by cores, memory and the size of the text.
 
     Args:

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from tui.loaders.base import keep_going
-from tui.loaders.chrome_trace.decoder import Answer, DecoderPool, DecodeTask, PackingDecoder, most_workers
+from tui.loaders.chrome_trace.decoder import Answer, DecoderPool, DecodeTask, PackingDecoder, max_workers
 from tui.loaders.chrome_trace.event_batches import (
     NO_TEXT,
     PLACE,
@@ -579,7 +579,7 @@ class _TraceReader:
             left = text_size - stream.position
             if left < _BLOCKS_LEFT * _SMALL_BLOCK:
                 return None
-        workers = most_workers(left)
+        workers = max_workers(left)
         return None if self._make_pool is None or not workers else self._make_pool(self._task, workers)
 
     def _text(self, block: EventBlock) -> bytes:

@@ -485,7 +485,7 @@ class _DlprofSink:
     def __init__(self, collector: Collector, session: Session, read_report: ReportReader) -> None:
         self._collector = collector
         self._session = session
-        self._hand_over = read_report
+        self._read_report = read_report
         self._parts: list[pl.DataFrame] = []
 
     def add(self, cells: pl.DataFrame) -> None:
@@ -499,7 +499,7 @@ class _DlprofSink:
     def close(self) -> None:
         self._collector.resume_session(self._session)
         if self._parts:
-            self._hand_over(CellValues(pl.concat(self._parts), self._collector), self._collector)
+            self._read_report(CellValues(pl.concat(self._parts), self._collector), self._collector)
         self._parts = []
 
 

@@ -120,7 +120,7 @@ def paths(nesting: Nesting, name: Ints, names: int) -> Paths:
         names: The number of names.
     """
     code = np.full(len(name), NONE, np.int64)
-    parents, lasts, depths = [], [], []
+    parents, last_names, depths = [], [], []
     begin = end = 0
     for level, rows in enumerate(levels(nesting.depth)):
         # The path of a parent is one level up: one of those from `begin` to `end`.
@@ -131,12 +131,12 @@ def paths(nesting: Nesting, name: Ints, names: int) -> Paths:
         key = name[rows] if not level else (code[around] - begin) * names + name[rows]
         distinct, which = _distinct(key, max(end - begin, 1) * names)
         parents.append(distinct // names + begin if level else np.full(len(distinct), NONE))
-        lasts.append(distinct % names)
+        last_names.append(distinct % names)
         depths.append(np.full(len(distinct), level))
         begin, end = end, end + len(distinct)
         code[rows] = begin + which
     cut = bool(nesting.depth.max(initial=0) >= MAX_LEVELS)
-    return Paths(code, np.concatenate(parents), np.concatenate(lasts), np.concatenate(depths), cut)
+    return Paths(code, np.concatenate(parents), np.concatenate(last_names), np.concatenate(depths), cut)
 
 
 def _distinct(keys: Ints, below: int) -> tuple[Ints, Ints]:

@@ -37,7 +37,7 @@ SEVERITY_SIGNS: Final = {
     "info": ("i ", "$text-muted"),
 }
 """The severity of a finding if there is no room for words; the findings of a tool have none."""
-LOOK_OF: Final = dict(zip(Category, PARTS, strict=True))
+KIND_OF_CATEGORY: Final = dict(zip(Category, PARTS, strict=True))
 """The style of each use of wall time."""
 TOOLS_OWN: Final = ("> ", "$text-muted")
 MAX_DETAILED_SESSIONS: Final = 3
@@ -88,7 +88,7 @@ def wall_entries(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
                 bar_fraction(row["time_ns"], most),
                 brief_duration(row["time_ns"]),
                 row["wall_pct"],
-                part=LOOK_OF[Category(row["category"])],
+                part=KIND_OF_CATEGORY[Category(row["category"])],
             ),
             link_of_category(row["category"], with_api=with_api, with_ops=with_ops) if row["time_ns"] else None,
             {**row, "total_ns": row["time_ns"]},
@@ -141,7 +141,7 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
                         bar_fraction(row["time_ns"], wall),
                         brief_duration(row["time_ns"]),
                         row["wall_pct"],
-                        part=LOOK_OF[Category(row["category"])],
+                        part=KIND_OF_CATEGORY[Category(row["category"])],
                     ),
                     replace(link, filter=f"{link.filter} session={session}".strip()) if link is not None else None,
                     row,

@@ -34,7 +34,7 @@ USES: Final = "T"
 COULD: Final = "t"
 """The sign of ops that could use them and do not."""
 _LOOKS: Final = ("tensor", "other", "unknown", "memory", "memset", "um", "whole")
-LOOK_OF: Final[Mapping[str, str]] = dict(zip(GpuTimeUse, _LOOKS, strict=True))
+KIND_OF_USE: Final[Mapping[str, str]] = dict(zip(GpuTimeUse, _LOOKS, strict=True))
 """The style of each use of GPU time."""
 UNKNOWN_DIRECTION: Final = "unknown direction"
 UNCLAIMED: Final = "unclassified"
@@ -157,7 +157,7 @@ def split_entries(board: Dashboard) -> list[Entry]:
 
 def use_entries(board: Dashboard) -> list[Entry]:
     """Return GPU time by use."""
-    return _parts(board.gpu_uses, "use", lambda row: link_of_use(row["use"]), looks=LOOK_OF)
+    return _parts(board.gpu_uses, "use", lambda row: link_of_use(row["use"]), looks=KIND_OF_USE)
 
 
 def _parts(

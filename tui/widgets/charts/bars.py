@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class KindLook:
+class KindStyle:
     """The color of a kind of work, and its pattern for terminals with few colors."""
 
     fill: str
@@ -33,34 +33,34 @@ class KindLook:
     """A variable of the theme."""
 
 
-LOOKS: Final = {
-    "tensor": KindLook("█", "$kind-tensor"),
-    "other": KindLook("▓", "$kind-other"),
-    "unknown": KindLook("▞", "$kind-unknown"),
-    "memory": KindLook("▒", "$kind-memory"),
-    "memset": KindLook("▦", "$kind-memset"),
-    "um": KindLook("▩", "$kind-um"),
-    "communication": KindLook("▨", "$kind-communication"),
-    "dataloader": KindLook("▤", "$kind-dataloader"),
-    "io": KindLook("▧", "$kind-io"),
-    "cpu": KindLook("▚", "$kind-cpu"),
-    "idle": KindLook("░", "$kind-idle"),
-    "whole": KindLook("▥", "$kind-whole"),
+KIND_STYLES: Final = {
+    "tensor": KindStyle("█", "$kind-tensor"),
+    "other": KindStyle("▓", "$kind-other"),
+    "unknown": KindStyle("▞", "$kind-unknown"),
+    "memory": KindStyle("▒", "$kind-memory"),
+    "memset": KindStyle("▦", "$kind-memset"),
+    "um": KindStyle("▩", "$kind-um"),
+    "communication": KindStyle("▨", "$kind-communication"),
+    "dataloader": KindStyle("▤", "$kind-dataloader"),
+    "io": KindStyle("▧", "$kind-io"),
+    "cpu": KindStyle("▚", "$kind-cpu"),
+    "idle": KindStyle("░", "$kind-idle"),
+    "whole": KindStyle("▥", "$kind-whole"),
 }
 """The character and color of each kind of work; ``memory`` is copies where memory sets are shown separately, ``whole``
 is time of unknown use."""
 
-_BY_SIZE: Final = tuple(KindLook(fill, f"$group-{place}") for place, fill in enumerate("█▓▒░▚▤▥▞"))
+_BY_SIZE: Final = tuple(KindStyle(fill, f"$group-{place}") for place, fill in enumerate("█▓▒░▚▤▥▞"))
 """For parts that are not kinds of work, such as op types: the larger the part, the lighter the color."""
 
 
-def look_of(part: int | str) -> KindLook:
-    """Return the style of a part: one of `LOOKS` by name, for other parts by position.
+def kind_style(part: int | str) -> KindStyle:
+    """Return the style of a part: one of `KIND_STYLES` by name, for other parts by position.
 
     >>> look_of("cpu").fill, look_of(0).fill, look_of(8).fill
     ('▚', '█', '█')
     """
-    return LOOKS[part] if isinstance(part, str) else _BY_SIZE[part % len(_BY_SIZE)]
+    return KIND_STYLES[part] if isinstance(part, str) else _BY_SIZE[part % len(_BY_SIZE)]
 
 
 MIN_BAR_CELLS: Final = 6
@@ -94,7 +94,7 @@ class BarRow:
     """Which part of a `stacked_bar` it is, as `tui.widgets.charts.bars.look_of` takes it: the label has its color
     before the label."""
     kind: str = ""
-    """The kind of work that gives the bar its color, one of `LOOKS`; the label or a sign names it, too."""
+    """The kind of work that gives the bar its color, one of `KIND_STYLES`; the label or a sign names it, too."""
     sign: tuple[str, str] | None = None
     """A text before the label, and its color."""
     sentence: bool = False
@@ -178,7 +178,7 @@ def _sign(row: BarRow, cells: int) -> Content:
 def _bar_line(label: str, row: BarRow, columns: BarColumns, swatch: int, *, bar_style: str) -> Content:
     parts = [Content(pad(label, columns.label + (swatch if row.part is None else 0)))]
     if row.part is not None:
-        look = look_of(row.part)
+        look = kind_style(row.part)
         parts.insert(0, Content.assemble((look.fill, look.color), " "))
     if columns.bar:
         drawn = bar(row.share, columns.bar) if row.share is not None else ""
@@ -195,7 +195,7 @@ def _bar_line(label: str, row: BarRow, columns: BarColumns, swatch: int, *, bar_
 
 def _bar_color(row: BarRow) -> str:
     part = row.part if row.part is not None else row.kind
-    return look_of(part).color if part != "" else ""
+    return kind_style(part).color if part != "" else ""
 
 
 def shared_cells(values: Sequence[float], width: int) -> list[int]:
@@ -226,12 +226,12 @@ def stacked_bar(values: Sequence[float], width: int, *, parts: Sequence[int | st
     Args:
         values: The values of the parts.
         width: Cells of the line.
-        parts: The kind of each part, as for `look_of`; None: parts are distinguished by position.
+        parts: The kind of each part, as for `kind_style`; None: parts are distinguished by position.
 
     >>> stacked_bar([3, 1], 8).plain, stacked_bar([3, 1], 8, parts=["other", "cpu"]).plain
     ('██████▓▓', '▓▓▓▓▓▓▚▚')
     """
-    looks = map(look_of, parts if parts is not None else range(len(values)))
+    looks = map(kind_style, parts if parts is not None else range(len(values)))
     drawn = [
         Content.styled(look.fill * cells, look.color)
         for look, cells in zip(looks, shared_cells(values, width), strict=True)
@@ -257,7 +257,7 @@ class StackedBar(Widget):
 
         Args:
             values: The values of the parts.
-            parts: The kind of each part, as for `look_of`.
+            parts: The kind of each part, as for `kind_style`.
         """
         self._values, self._parts = tuple(values), tuple(parts)
         self.refresh()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MIN_LABEL_CELLS: Final = 4
 """Narrower nodes have no label."""
 EDGE: Final = "▏"
-LOOKS: Final = ("tensor", "other", "unknown", "memory", "memset", "communication")
+KIND_STYLES: Final = ("tensor", "other", "unknown", "memory", "memset", "communication")
 MAX_LEVEL_LINES: Final = 3
 """The maximum height of a level: the name, its time, and a blank line."""
 MIN_CHANGE_PCT: Final = 1.0
@@ -38,7 +38,19 @@ class FlameChart(Widget, can_focus=True):
     BINDINGS: ClassVar = bindings_for(Scope.FLAME)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"flamechart--{name}"
-        for name in (*LOOKS, "even", "odd", "small", "found", "cursor", "grew", "shrank", "same", "added", "empty")
+        for name in (
+            *KIND_STYLES,
+            "even",
+            "odd",
+            "small",
+            "found",
+            "cursor",
+            "grew",
+            "shrank",
+            "same",
+            "added",
+            "empty",
+        )
     }
     DEFAULT_CSS = """
     FlameChart {
@@ -312,7 +324,7 @@ class FlameChart(Widget, can_focus=True):
             style = self.get_component_rich_style(f"flamechart--{name}")
         else:
             shade = "odd" if (self._depths[row] + row) % 2 else "even"
-            style = self.get_component_rich_style(f"flamechart--{self._rows['look'][row] or shade}")
+            style = self.get_component_rich_style(f"flamechart--{self._rows['kernel_kind'][row] or shade}")
         if row == self.cursor:
             style += self.get_component_rich_style("flamechart--cursor", partial=True)
         return style

@@ -16,7 +16,7 @@ from tui.fmt import brief_duration
 from tui.model.aggregation import STEP_PHASES
 from tui.text import plain
 from tui.text_width import cell_width, clip, clip_parts
-from tui.widgets.charts.bars import LEVELS, LOOKS, shared_cells
+from tui.widgets.charts.bars import KIND_STYLES, LEVELS, shared_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -151,7 +151,7 @@ def _smooth_cells(steps: Sequence[str]) -> list[Cell]:
         filled = sum(number for _, number in runs)
         if len(runs) == 1 or filled < CELL_LEVELS:
             part, _ = max(runs, key=itemgetter(1))
-            cells.append((LOOKS[part].fill if filled == CELL_LEVELS else LEVELS[filled - 1], part))
+            cells.append((KIND_STYLES[part].fill if filled == CELL_LEVELS else LEVELS[filled - 1], part))
             continue
         # If there are more than two, the largest are shown.
         (lower, below), (upper, above) = sorted(sorted(runs, key=itemgetter(1))[-2:], key=runs.index)
@@ -169,7 +169,9 @@ def _whole_cells(parts: Sequence[tuple[str, float]], number: int) -> list[Cell]:
     least = sorted((time for _, time in parts), reverse=True)[:number][-1] if number else 0
     counted = [time if time >= least and 4 * time * number >= total else 0 for _, time in parts]
     shares = shared_cells(counted, number)
-    return [(LOOKS[part].fill, part) for (part, _), cells in zip(parts, shares, strict=True) for _ in range(cells)]
+    return [
+        (KIND_STYLES[part].fill, part) for (part, _), cells in zip(parts, shares, strict=True) for _ in range(cells)
+    ]
 
 
 SCALE_CELLS: Final = 11
@@ -312,7 +314,7 @@ class _Wide(dict[Cell, tuple[str, str]]):
         character, part = cell
         style = part if self._is_chosen or not part else "aside"
         if style == "aside" and ON in part:
-            character = LOOKS[part.partition(ON)[0]].fill
+            character = KIND_STYLES[part.partition(ON)[0]].fill
         text = character * self._body + " " * (self._of.cells - self._body)
         wide = self[cell] = text, style
         return wide
@@ -370,7 +372,7 @@ def _numbers(of: Drawing) -> Strip:
 def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
     """Return the legend of the fills and signs that are on the screen, as far as there is room for whole entries."""
     shown, used = set().union(*columns), shown_parts(columns)
-    entries = [(LOOKS[part].fill, words, part) for part, words in _LEGEND if part in used]
+    entries = [(KIND_STYLES[part].fill, words, part) for part, words in _LEGEND if part in used]
     if any(character == WHISKER for character, _ in shown):
         entries.append((WHISKER, "longest of several", "sign"))
     if any(cells[-1][0] == OFF_SCALE for cells in columns):

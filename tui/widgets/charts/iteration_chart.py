@@ -20,7 +20,7 @@ from tui.keys import Scope, bindings_for
 from tui.model.aggregation import STEP_PHASES
 from tui.text_width import ELLIPSIS, cell_width
 from tui.widgets.app_services import services_of
-from tui.widgets.charts.bars import LOOKS
+from tui.widgets.charts.bars import KIND_STYLES
 from tui.widgets.charts.iteration_bars import (
     OFF_SCALE,
     ON,
@@ -99,14 +99,14 @@ def chart_words(rows: pl.DataFrame, window: tuple[int, int], marked: tuple[int, 
     numbers = rows["iteration"] if rows.height else None
     if numbers is None:
         return ""
-    told = []
+    texts = []
     if marked is not None:
         span = numbers.slice(marked[0], marked[1] - marked[0] + 1).drop_nulls()
-        told.append(f"span {_from_to(span, ':')}" if len(span) else "span of no iteration")
+        texts.append(f"span {_from_to(span, ':')}" if len(span) else "span of no iteration")
     if window[1] < rows.height:
         shown = numbers.slice(*window).drop_nulls()
-        told.append(f"chart: {_from_to(shown, ' to ')}, z all" if len(shown) else "chart: no iteration, z all")
-    return "  ".join(told)
+        texts.append(f"chart: {_from_to(shown, ' to ')}, z all" if len(shown) else "chart: no iteration, z all")
+    return "  ".join(texts)
 
 
 def no_zoom(rows: int, step: int, least: int) -> str:
@@ -561,7 +561,9 @@ class TimesChart(Widget):
         first, last = (str(self._rows["iteration"][place]) for place in (0, -1))
         axis = first + last.rjust(cells * (len(shown) - 1) + body - cell_width(first))
         used = shown_parts(columns)
-        parts = [(LOOKS[part].fill, LOOKS[part].color, PART_LABELS[part]) for part in PART_LABELS if part in used]
+        parts = [
+            (KIND_STYLES[part].fill, KIND_STYLES[part].color, PART_LABELS[part]) for part in PART_LABELS if part in used
+        ]
         signs = {character for of in columns for character, part in of if part == "sign"}
         if not self._is_all:
             parts = [(ELLIPSIS, "$text-muted", "")]
@@ -574,7 +576,7 @@ def _drawn(line: Sequence[Cell], cells: int, body: int) -> list[tuple[str, str]]
     """Return a line of the columns as texts with styles; neighbors of the same part are joined."""
     runs = []
     for part, of in groupby(line, key=itemgetter(1)):
-        colors = [LOOKS[shown].color for shown in part.split(ON) if shown in LOOKS]
+        colors = [KIND_STYLES[shown].color for shown in part.split(ON) if shown in KIND_STYLES]
         for character, _ in of:
             # Blanks between columns have no background.
             runs += [(character * body, ON.join(colors) or "$foreground"), (" " * (cells - body), "")]

@@ -121,8 +121,8 @@ class ExportDialog(Dialog[str]):
 
     def _say_what_is_missing(self) -> None:
         """Show what has to be installed for the format, if anything."""
-        wanting = missing_package(self._format.value)
-        self._say(f"! {wanting}" if wanting else "", wrong=bool(wanting))
+        missing = missing_package(self._format.value)
+        self._say(f"! {missing}" if missing else "", wrong=bool(missing))
 
     @on(ChoiceLine.Chosen)
     def _chosen(self, event: ChoiceLine.Chosen) -> None:

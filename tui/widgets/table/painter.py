@@ -60,7 +60,7 @@ class TableStyles:
 
 
 @dataclass(frozen=True, slots=True)
-class RowLook:
+class RowState:
     """The properties of a row, other than values and layout, that change its rendering; part of the cache key."""
 
     cursor_column: str | None = None
@@ -71,7 +71,7 @@ class RowLook:
     is_noted: bool = False
 
 
-PLAIN: Final = RowLook()
+PLAIN: Final = RowState()
 """The style of most rows."""
 
 
@@ -133,37 +133,37 @@ class TablePainter:
             runs.add(" " * (placed.end - placed.x - width + COLUMN_GAP))
         return runs.strip(self.width)
 
-    def row(self, values: Sequence[object], look: RowLook, hits: re.Pattern[str] | None = None) -> Strip:
+    def row(self, values: Sequence[object], state: RowState, hits: re.Pattern[str] | None = None) -> Strip:
         """Render a row.
 
         Args:
             values: Its values, in the order of the frame.
-            look: Cursor, mark and whether a search found it.
-            hits: What the search looked for, to be underlined in the texts of a found row.
+            state: Cursor, mark and whether a search found it.
+            hits: The pattern of the search, which is underlined in the texts of a found row.
         """
         styles = self.styles
-        on_cursor = look.cursor_column is not None
+        on_cursor = state.cursor_column is not None
         base = styles.row
         if on_cursor:
-            base = styles.cursor_row if look.is_focused else styles.blurred_row
+            base = styles.cursor_row if state.is_focused else styles.blurred_row
         status = values[self._status.position] if self._status is not None else None
         if isinstance(status, str) and status not in FINDING_SEVERITIES and not on_cursor:
             base = styles.unknown
         runs = _Runs(base)
-        mark = "•" if look.is_marked else ""
+        mark = "•" if state.is_marked else ""
         # The sign of a note takes the place of a missing mark, which separates it from the name.
-        signs = f"{mark}{NOTE_MARK if look.is_noted else ''}"
+        signs = f"{mark}{NOTE_MARK if state.is_noted else ''}"
         runs.add(signs, styles.mark if not on_cursor else None)
         runs.add(" " * (GUTTER_CELLS - len(signs)))
-        hit = (base + UNDERLINE if on_cursor else styles.hit) if look.is_found else None
+        hit = (base + UNDERLINE if on_cursor else styles.hit) if state.is_found else None
         hit_is_shown = False
         for cell in self._cells:
             placed = cell.placed
             value = values[cell.position]
             style: Style | None = None
             if on_cursor:
-                if look.cursor_column == placed.column.name:
-                    style = styles.cursor_cell if look.is_focused else styles.blurred_cell
+                if state.cursor_column == placed.column.name:
+                    style = styles.cursor_cell if state.is_focused else styles.blurred_cell
                 if cell is self._status and not base.reverse and (severity := self._severity(status)):
                     style = (style or base) + Style(color=severity.color)
             elif value is None:
@@ -184,14 +184,14 @@ class TablePainter:
                 share = value / full if isinstance(value, (int, float)) else 0.0
                 runs.add(" ")
                 if placed.column.is_growth:
-                    shrank, middle, grew = (self._drawn(part, look) for part in growth_bar(share, placed.bar))
-                    runs.add(shrank, self._bar_style(look, styles.shrank))
-                    runs.add(middle, self._bar_style(look, styles.unknown))
-                    runs.add(grew, self._bar_style(look, styles.grew))
+                    shrank, middle, grew = (self._drawn(part, state) for part in growth_bar(share, placed.bar))
+                    runs.add(shrank, self._bar_style(state, styles.shrank))
+                    runs.add(middle, self._bar_style(state, styles.unknown))
+                    runs.add(grew, self._bar_style(state, styles.grew))
                     runs.add(" " * ((placed.bar - 1) % 2))
                 else:
-                    drawn = self._drawn(bar(share, placed.bar), look)
-                    runs.add(pad(drawn, placed.bar), self._bar_style(look, styles.bar))
+                    drawn = self._drawn(bar(share, placed.bar), state)
+                    runs.add(pad(drawn, placed.bar), self._bar_style(state, styles.bar))
             runs.add(" " * COLUMN_GAP)
         runs.add(self._blanks_behind)
         if hit and not hit_is_shown:
@@ -202,22 +202,22 @@ class TablePainter:
     def _severity(self, status: object) -> Style | None:
         return {"error": self.styles.error, "warning": self.styles.warning}.get(str(status))
 
-    def _cursor_style(self, look: RowLook) -> Style | None:
+    def _cursor_style(self, state: RowState) -> Style | None:
         """The style of the row under the cursor; of other rows there is none."""
-        if look.cursor_column is None:
+        if state.cursor_column is None:
             return None
-        return self.styles.cursor_row if look.is_focused else self.styles.blurred_row
+        return self.styles.cursor_row if state.is_focused else self.styles.blurred_row
 
-    def _bar_style(self, look: RowLook, style: Style) -> Style | None:
+    def _bar_style(self, state: RowState, style: Style) -> Style | None:
         """Return the style of a bar: in reverse as the text, otherwise in its color on the row's background."""
-        base = self._cursor_style(look)
+        base = self._cursor_style(state)
         if base is None:
             return style
         return None if base.reverse else base + Style(color=style.color)
 
-    def _drawn(self, text: str, look: RowLook) -> str:
+    def _drawn(self, text: str, state: RowState) -> str:
         """A bar or a part of one, as it is drawn on the ground of the row."""
-        base = self._cursor_style(look)
+        base = self._cursor_style(state)
         return shaded(text) if base is not None and base.reverse else text
 
     def message(self, text: str, line: int, room: int) -> Strip:

@@ -18,7 +18,7 @@ from tui.model.columns import ColumnKind
 from tui.query.facts import facts_of
 from tui.widgets.output_filters import direct_lines
 from tui.widgets.table.layout import TableLayout, lay_out
-from tui.widgets.table.painter import PLAIN, WHOLE_PCT, RowLook, TablePainter, TableStyles
+from tui.widgets.table.painter import PLAIN, WHOLE_PCT, RowState, TablePainter, TableStyles
 
 if TYPE_CHECKING:
     import re
@@ -190,7 +190,7 @@ class FrameTable(ScrollView, can_focus=True):
         """The row styles that the writers were made for."""
         self._painter: TablePainter | None = None
         self._part_styles: TableStyles | None = None
-        self._strips: dict[tuple[int, RowLook], Strip] = {}
+        self._strips: dict[tuple[int, RowState], Strip] = {}
 
     # --- what is shown -----------------------------------------------------------------------------------------------
 
@@ -351,13 +351,13 @@ class FrameTable(ScrollView, can_focus=True):
         return self._row_strip(painter, row)
 
     def _row_strip(self, painter: TablePainter, row: int) -> Strip:
-        look = self._look_of(row)
-        strip = self._strips.get((row, look))
+        row_state = self._row_state(row)
+        strip = self._strips.get((row, row_state))
         if strip is None:
             if len(self._strips) >= MAX_CACHED_STRIPS:
                 for old in list(islice(self._strips, MAX_CACHED_STRIPS // 8)):
                     del self._strips[old]
-            strip = self._strips[row, look] = painter.row(self.model.rows.row(row), look, self._hits)
+            strip = self._strips[row, row_state] = painter.row(self.model.rows.row(row), row_state, self._hits)
         return strip
 
     def draw_ahead(self) -> bool:
@@ -367,17 +367,17 @@ class FrameTable(ScrollView, can_focus=True):
         top, page = self.scroll_offset.y, self.page_rows
         most = min(page, MAX_CACHED_STRIPS // 4)
         near = (*range(top + page, min(top + page + most, len(self.model.rows))), *range(max(0, top - most), top))
-        missing = [row for row in near if (row, self._look_of(row)) not in self._strips]
+        missing = [row for row in near if (row, self._row_state(row)) not in self._strips]
         for row in missing[:AHEAD_ROWS]:
             self._row_strip(self._painter, row)
         return len(missing) > AHEAD_ROWS
 
-    def _look_of(self, row: int) -> RowLook:
+    def _row_state(self, row: int) -> RowState:
         model = self.model
         on_cursor = row == model.cursor_row
         if not (on_cursor or model.marks or model.noted or model.found_count):
             return PLAIN
-        return RowLook(
+        return RowState(
             model.cursor_column if on_cursor else None,
             on_cursor and self.has_focus,
             bool(model.marks) and model.rows.source_row(row) in model.marks,

@@ -133,7 +133,7 @@ class TimelinePainter:
         number = y - head
         if number < len(view.lines):
             return self._lane_line(view.shown, view.window, number)
-        return Strip.blank(width, self._look_of(""))
+        return Strip.blank(width, self._combined_style(""))
 
     def _track_line(self, number: int, line: int) -> Strip:
         view = self._view
@@ -143,7 +143,9 @@ class TimelinePainter:
         drawn = area_lines(shares.tolist(), lines)[line]
         label = plain(track.name) if line == (lines - 1) // 2 else ""
         head = pad(f" {clip(label, view.label_cells - 2)}", view.label_cells)
-        return Strip([Segment(head, self._look_of("ruler")), Segment(drawn, self._look_of(color))], view.size.width)
+        return Strip(
+            [Segment(head, self._combined_style("ruler")), Segment(drawn, self._combined_style(color))], view.size.width
+        )
 
     def _lane_line(self, shown: ShownLanes, window: Window, number: int) -> Strip:
         view = self._view
@@ -153,7 +155,7 @@ class TimelinePainter:
             return self._strips[place, line]
         cells, busy_ns = view.drawn(place)
         texts, of_line = cells.line(line, lines)
-        looks = self._looks(shown, place, cells, of_line, window)
+        looks = self._style_numbers(shown, place, cells, of_line, window)
         if view.hits is not None and len(view.hits.starts):
             hits = np.zeros(len(looks), np.bool_)
             if place in view.hits.by_lane:
@@ -189,7 +191,7 @@ class TimelinePainter:
             self._strips[place, line] = strip
         return strip
 
-    def _looks(
+    def _style_numbers(
         self,
         shown: ShownLanes,
         place: int,
@@ -212,7 +214,7 @@ class TimelinePainter:
     def _style(self, number: int) -> Style:
         style = self._styles.get(number)
         if style is None:
-            style = self._look_of("")
+            style = self._combined_style("")
             look = (number & (_SOLID - 1)) - 1
             if look != NOTHING:
                 style += self._component(ItemKind(look).name.lower())
@@ -238,9 +240,9 @@ class TimelinePainter:
         if services_of(self._view).color != "256":
             faded = Style(color=Color.from_triplet(blend_rgb(color.triplet, ground.triplet, MISS_SHARE)))
         # In reverse this is the color of the name.
-        return faded + Style(bgcolor=self._look_of("ruler").color) if is_solid else faded
+        return faded + Style(bgcolor=self._combined_style("ruler").color) if is_solid else faded
 
-    def _look_of(self, name: str) -> Style:
+    def _combined_style(self, name: str) -> Style:
         """Return the style of a part, combined with the widget's, cached because Textual takes long to compute it."""
         style = self._named.get(name)
         if style is None:
@@ -272,8 +274,8 @@ class TimelinePainter:
 
     def _label_style(self, *, has_cursor: bool) -> Style:
         if not has_cursor or not self._view.has_focus:
-            return self._look_of("label")
-        return self._look_of("label-reversed" if self._is_plain else "label-cursor")
+            return self._combined_style("label")
+        return self._combined_style("label-reversed" if self._is_plain else "label-cursor")
 
     def _ruler_line(self, window: Window) -> Strip:
         view = self._view
@@ -311,7 +313,7 @@ class TimelinePainter:
         return self._head_line("iterations" if marks else "", line)
 
     def _head_line(self, head: str, line: Sequence[str]) -> Strip:
-        style, cells = self._look_of("ruler"), self._view.label_cells
+        style, cells = self._combined_style("ruler"), self._view.label_cells
         text = pad(clip(f" {head}", cells), cells)
         return Strip([Segment(text + "".join(line), style)], self._view.size.width)
 
@@ -319,8 +321,8 @@ class TimelinePainter:
         """Return the legend of the styles that are on the screen."""
         view = self._view
         places = dict.fromkeys(place for place, _, _ in view.lines)
-        segments, used = [Segment(" ", self._look_of(""))], 1
-        muted, width = self._look_of("ruler"), view.size.width
+        segments, used = [Segment(" ", self._combined_style(""))], 1
+        muted, width = self._combined_style("ruler"), view.size.width
         found = legend([shown.lanes[place] for place in places], view.signs)
         if sum(len(glyph_range(glyphs)) + len(words) + 3 for _, glyphs, words in found) > width - 1:
             found = legend([shown.lanes[place] for place in places], view.signs, brief=True)

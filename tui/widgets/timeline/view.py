@@ -252,7 +252,7 @@ class TimelineView(Widget, can_focus=True):
         self._painter.forget_lines()
         self.refresh()
 
-    def redraw_looks(self) -> None:
+    def redraw_styles(self) -> None:
         """Redraw the lanes with the computed values."""
         self._painter.forget_lines()
         lines = self.head + len(self.lines) if self.shown is not None and self.shown.lanes else self.size.height
@@ -336,7 +336,7 @@ class TimelineView(Widget, can_focus=True):
         """Show another time window."""
         if window != self.window:
             self.window = window
-            self.redraw_looks()
+            self.redraw_styles()
 
     def put_cursor(self, at_ns: int, *, lane: int | None = None, item: int | None = None) -> None:
         """Move the cursor to a time on the ruler, a lane, and an item of it."""
