@@ -15,6 +15,7 @@ import pytest
 
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
+from tui.analysis.ops.ops_by_name import printed_ops
 from tui.loaders.registry import load, load_one
 
 if TYPE_CHECKING:
@@ -189,5 +190,17 @@ b.py(4): g",10.5,11.5,2.25,3.25
 
 
 def test_cells_of_several_lines() -> None:
-    rows = read(OPERATORS)["summary"].select(pl.col("section", "name").cast(str), "total_ns").rows()
-    assert rows == [("cpu", "aten::add", 10_500), ("cpu", "aten::mul", 1_000)]
+    names = pl.col("section", "name", "input_shapes", "stack").cast(str)
+    times = ("calls", "total_ns", "cpu_self_ns", "gpu_total_ns", "gpu_self_ns")
+    assert read(OPERATORS)["summary"].select(names, *times).rows() == [
+        ("op", "aten::add", "4;\n4", "a.py(3): f;b.py(4): g", 1, 11_500, 10_500, 3_250, 2_250),
+        ("op", "aten::mul", None, "c.py(1): h", 1, 2_000, 1_000, 4_000, 3_000),
+    ]
+
+
+def test_ops_have_the_times_of_the_device() -> None:
+    ops = printed_ops(read(OPERATORS)).sort("gpu_self_ns", descending=True)
+    assert ops.select("op", "calls", "gpu_self_ns", "gpu_total_ns", "cpu_total_ns").rows() == [
+        ("aten::mul", 1, 3_000, 4_000, 2_000),
+        ("aten::add", 1, 2_250, 3_250, 11_500),
+    ]

@@ -138,13 +138,25 @@ def _summary(cells: CellValues, section: str, name: pl.Series, total: str, endin
 
 
 def _operator_details(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
-    """Read operator_details.csv: CPU time of the ops of the framework."""
+    """Read operator_details.csv: calls of ops of the framework, with their times on the CPU and on the device."""
+    times = {
+        "total_ns": "Host Total Duration(us)",
+        "cpu_self_ns": "Host Self Duration(us)",
+        "gpu_total_ns": "Device Total Duration(us)",
+        "gpu_self_ns": "Device Self Duration(us)",
+    }
     frame = pl.DataFrame(
-        {"name": cells.name("Name"), "total_ns": _nanoseconds(cells, "Host Self Duration(us)"), "line": cells.line}
+        {
+            "name": cells.name("Name"),
+            **{target: _nanoseconds(cells, column) for target, column in times.items()},
+            "input_shapes": cells.text("Input Shapes"),
+            "stack": cells.text("Call Stack").str.replace_all(r";?\r?\n", ";"),
+            "line": cells.line,
+        }
+    ).with_columns(
+        pl.lit("op", NAME).alias("section"), pl.lit(1, pl.Int64).alias("calls"), pl.lit(False).alias("repaired")
     )
-    collector.add_frame(
-        "summary", frame.with_columns(pl.lit("cpu", NAME).alias("section"), pl.lit(False).alias("repaired"))
-    )
+    collector.add_frame("summary", frame)
 
 
 def _device_of(cells: CellValues) -> pl.Series:
