@@ -1,4 +1,4 @@
-"""The first line of a view, the line of its tabs and the last line: where the user is, and the keys that help most."""
+"""The first line of a view (the path), the line of its tabs, and the last line (the most useful keys)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Breadcrumbs(Widget):
     """The path to what is shown, and facts of the profile at the right.
 
-    The names of the view and of what is looked at in it are never cut; where room is short, the facts give way first.
+    The name of the view and the last crumb are never cut; if there is little room, facts are dropped first.
     """
 
     DEFAULT_CSS = """
@@ -65,8 +65,8 @@ MIN_CRUMB_CELLS: Final = 6
 def fit(path: Sequence[str], facts: Sequence[str], width: int) -> tuple[list[str], list[str]]:
     """Shorten a path and drop facts until both fit into a line.
 
-    Facts give way first, then the file, then what lies between the view and the last crumb, the oldest first; the
-    name of the view stays whole, and so does the last crumb where it has the room beside it.
+    Facts are dropped first, then the file, then crumbs between the view and the last crumb, the first of them first;
+    the name of the view stays whole, and so does the last crumb if there is room for it.
 
     >>> fit(["run.log", "Ops", "gemm"], ["A100", "4 sessions"], 28)
     (['run.log', 'Ops', 'gemm'], ['A100'])
@@ -117,12 +117,12 @@ class _FooterKey:
 
     @property
     def cells(self) -> int:
-        """Cells with the blanks behind it."""
+        """The number of cells, with the blanks after it."""
         return cell_width(self.display) + cell_width(self.binding.description) + KEY_GAPS
 
 
 class KeyFooter(Widget):
-    """Of the keys that work now, those that `tui.keys.footer_keys` chooses; `?` lists all.
+    """The keys that work now and that `tui.keys.footer_keys` selects; `?` lists all.
 
     It is drawn as one line: Textual's own has a widget for each key, which together take longer to lay out than all
     others of a view.
@@ -145,15 +145,15 @@ class KeyFooter(Widget):
         """The key below the pointer."""
 
     def on_mount(self) -> None:
-        """Hear of other keys."""
+        """Subscribe to changes of the bindings."""
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
 
     def on_resize(self) -> None:
-        """There is other room for keys."""
+        """Choose the keys again for the new width."""
         self._bindings_changed(self.screen)
 
     def _bindings_changed(self, screen: Screen[Any]) -> None:
-        """Other keys may work now: they are looked up with the next picture."""
+        """Look up the keys again with the next refresh, because the bindings changed."""
         if screen.app.app_focus and self.is_attached and screen is self.screen:
             self._is_outdated = True
             self.refresh()
@@ -170,7 +170,7 @@ class KeyFooter(Widget):
         return [offered[action] for action in footer_keys(list(offered), self.app.size.width, cells)]
 
     def render(self) -> Content:
-        """Each key with its word."""
+        """Render each key with its label."""
         if self._is_outdated:
             self._keys, self._is_outdated = self._chosen(), False
         parts: list[tuple[str, str]] = []
@@ -197,11 +197,11 @@ class KeyFooter(Widget):
             self.refresh()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Point at the key below the pointer."""
+        """Highlight the key below the pointer."""
         self._point(self._key_at(event.x))
 
     def on_leave(self) -> None:
-        """Point at no key."""
+        """Remove the highlight."""
         self._point(None)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
@@ -225,8 +225,8 @@ class TabBar(Widget):
     """The titles of tabs; those without data are dim, or in parentheses without colors.
 
     Args:
-        titles: Of the parts.
-        hint: The keys that go from part to part.
+        titles: The titles of the tabs.
+        hint: The keys that switch tabs.
         id: The widget's id.
     """
 
@@ -252,8 +252,8 @@ class TabBar(Widget):
         """Show another tab as the current one.
 
         Args:
-            current: Its place.
-            fed: For each part whether there is anything in it.
+            current: Its index.
+            fed: For each tab whether it has data.
         """
         self._current, self._fed = current, tuple(fed)
         self.refresh()

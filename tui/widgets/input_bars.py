@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class KeysReady(Message):
-    """Tells the application that the keys in its queue may be handled now.
+    """Message to the application that the keys in its queue may be handled now.
 
     Args:
         is_cancelled: Whether the work that waiting keys depend on was cancelled.
@@ -35,10 +35,10 @@ class KeysReady(Message):
 
 
 class PendingEntry:
-    """What was entered into a widget: from `begin` on, keys wait in the application's queue until `done`.
+    """An entered text that is being processed: from `begin` on, keys wait in the application's queue until `done`.
 
     Args:
-        widget: What is typed in.
+        widget: The widget of the text.
     """
 
     def __init__(self, widget: Widget) -> None:
@@ -65,7 +65,7 @@ class PendingEntry:
 
 @runtime_checkable
 class HasPendingEntry(Protocol):
-    """A widget whose entered text takes a while to be carried out."""
+    """A widget whose entered text takes a while to process."""
 
     entry: PendingEntry
 
@@ -77,7 +77,7 @@ class PlainLine(Input):
 
 
 class EnteredLine(Input):
-    """An input whose entered text takes a while; call `entry.done` once it has been carried out."""
+    """An input whose entered text takes a while; call `entry.done` once it has been processed."""
 
     cursor_blink = Reactive(False, init=False)
     virtual_size = Reactive(Size(0, 0))
@@ -106,8 +106,8 @@ class PlainEditor(TextArea):
     """An editor that wraps text, without line numbers.
 
     Args:
-        text: What stands there at first.
-        placeholder: What is shown where nothing stands.
+        text: The initial text.
+        placeholder: The text that is shown while it is empty.
         id: The widget's id.
     """
 
@@ -278,7 +278,7 @@ class CommandBar(Horizontal):
         self.add_class("-open")
         line = self.query_one(_Line)
         line.begin()
-        # At once, not after the messages that wait: what is typed ahead belongs here.
+        # Immediately, not after the waiting messages: keys typed ahead belong here.
         self.screen.set_focus(line)
 
     def action_close(self) -> None:

@@ -28,15 +28,15 @@ class DrawsAhead(Protocol):
 
 
 def direct_lines(widget: Widget, crop: Region, usual: Callable[[Region], list[Strip]]) -> list[Strip]:
-    """The lines of a part of a widget whose `render_line` draws every cell, with the filters of the app applied.
+    """Return lines of a widget whose `render_line` draws every cell, with the filters of the app applied.
 
-    Textual wraps each line of a widget in its border, padding, tint and opacity, and looks all of them up for every
-    line: that takes longer than to draw the line. Lines that are nothing but border or padding stay Textual's.
+    Textual wraps each line of a widget in its border, padding, tint and opacity, and looks them up for every line,
+    which takes longer than drawing the line. Lines of border or padding are left to Textual.
 
     Args:
         widget: The widget.
-        crop: The part.
-        usual: `Widget.render_lines` of the class above.
+        crop: The region.
+        usual: `Widget.render_lines` of the base class.
     """
     styles, gutter = widget.styles, widget.styles.gutter
     has_sides = any(edge for edge, _color in (styles.border_left, styles.border_right, *styles.outline))
@@ -88,7 +88,7 @@ class SolidFills(LineFilter):
 class AsciiOutput(LineFilter):
     """Replaces every character that is not ASCII by a similar one of the same width.
 
-    Widgets draw Unicode whatever the terminal shows: this is the only place where that is known.
+    Widgets always draw Unicode: only this filter depends on the terminal's character set.
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
@@ -110,7 +110,7 @@ def output_filters(color: str, *, ascii_only: bool) -> tuple[LineFilter, ...]:
 
     Args:
         color: truecolor, 256, 16 or none.
-        ascii_only: The terminal shows ASCII characters alone.
+        ascii_only: Whether the terminal shows only ASCII characters.
     """
     if ascii_only:
         return (AsciiOutput(),)

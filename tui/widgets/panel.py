@@ -37,9 +37,8 @@ class Panel(Vertical):
     """A title on a rule, with widgets below it.
 
     Args:
-        title: Our own words.
-        children: What it heads.
-        note: Smaller words at the right of the rule.
+        title: A text of the program. children: The widgets below the title.
+        note: A muted text at the right of the rule.
         id: The widget's id.
     """
 
@@ -68,7 +67,7 @@ class Panel(Vertical):
         """Change the title.
 
         Args:
-            title: As it stands on the screen: already made plain.
+            title: The text, already without control characters.
         """
         self.title = title
         self._show_title()
@@ -185,8 +184,8 @@ class OfferLine(Static):
     """A text on one line; it is cut before the key that accepts the offer.
 
     Args:
-        words: What is offered.
-        how: How to take it.
+        words: The offer.
+        how: The key that accepts it.
     """
 
     DEFAULT_CSS = """

@@ -116,7 +116,7 @@ class ChoiceLine(Widget, can_focus=True):
     Args:
         label: What is chosen.
         choices: Value and words of each choice.
-        chosen: The value that stands at first.
+        chosen: The initial value.
         id: The widget's id.
     """
 
@@ -212,7 +212,7 @@ BAR_CHARACTERS: Final = frozenset("█▉▊▋▌▍▎▏ ")
 class MenuLines(OptionList):
     """Lines in several colors; the selected one is in a single color, except its bar.
 
-    As in tables it has a ground of its own, and is in reverse where colors are few or none.
+    As in tables it has its own background, and is in reverse video if colors are few or none.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"menulines--cursor"}

@@ -53,13 +53,13 @@ def file_name(profile: str, table: str) -> str:
 
 
 class ExportDialog(Dialog[str]):
-    """Asks for format, rows, columns and path, writes the file, and returns what was written, in words.
+    """Asks for format, rows, columns and path, writes the file, and returns a message about it.
 
     Args:
         name: The beginning of the file's name.
-        scopes: For each choice of rows its value, its words and how many they are: ``("shown", "128 shown", 128)``.
+        scopes: For each choice of rows its value, its text and the number of rows: ``("shown", "128 shown", 128)``.
         frame_of: The rows of a scope, with all columns (True) or those shown.
-        about: What the rows of a scope are of, for the header of the export.
+        about: The description of the rows of a scope, for the header of the export.
     """
 
     TITLE_TEXT: ClassVar[str] = "Export"

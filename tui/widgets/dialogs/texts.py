@@ -40,7 +40,7 @@ class DistributionDialog(Dialog[str]):
     Args:
         column: The column.
         found: Its values.
-        weight: What the sums are of.
+        weight: The column of the sums.
     """
 
     KEYS: ClassVar[str] = "enter filter  X copy command  esc close"
@@ -100,13 +100,13 @@ def _labels(texts: Sequence[str], kind: ColumnKind, width: int) -> list[str]:
 def distribution_lines(
     found: Distribution, weight: Column | None, width: int, kind: ColumnKind = ColumnKind.TEXT
 ) -> list[tuple[str, str]]:
-    """A line for each value or bin: what it is, rows and the sum of the weight; and a bar of the larger of them.
+    """Return a line for each value or bin: the value, the rows, the sum of the weight, and a bar.
 
     Args:
         found: The values.
-        weight: What the sums are of; None: there are none.
+        weight: The column of the sums; None: there are none.
         width: Cells.
-        kind: What the values are.
+        kind: The kind of the values.
     """
     sums = [format_value(weight.kind, one.weight) if weight is not None else "" for one in found.bins]
     numbers = [count(one.rows) for one in found.bins]
@@ -127,7 +127,7 @@ class ColumnDialog(Dialog[str]):
     """Choose one of several columns.
 
     Args:
-        title: What it is chosen for.
+        title: The purpose of the choice.
         columns: The columns.
     """
 
@@ -220,9 +220,9 @@ def pivot_lines(found: Pivot, weight: Column | None, width: int, by: ColumnKind 
 
     Args:
         found: The sums.
-        weight: What they are of; None: rows.
+        weight: The summed column; None: rows are counted.
         width: Cells.
-        by: What the values of the rows are.
+        by: The column of the rows.
     """
     # Names take the remaining width.
     room = max(10, width // 3, width - PIVOT_CELLS * (len(found.across) + 1))
@@ -251,7 +251,7 @@ class NameText(Static):
         return len(self._wrapped(width))
 
     def render(self) -> Content:
-        """Return the lines as they fit."""
+        """Return the wrapped lines."""
         return Content("\n").join(self._wrapped(self.content_size.width))
 
     def _wrapped(self, width: int) -> list[Content]:
@@ -266,7 +266,7 @@ class CellDialog(Dialog[None]):
     Args:
         column: The column.
         text: Its value as it is copied: in full precision and base units.
-        shown: The value as people read it, where that differs.
+        shown: The displayed value, if that differs.
     """
 
     KEYS: ClassVar[str] = "y copy  esc close"
@@ -318,13 +318,13 @@ class NoteEditor(PlainEditor):
     """An editor of a few lines; ``enter`` accepts them.
 
     Args:
-        text: What stands there at first.
+        text: The initial text.
         id: The widget's id.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "keep", "keep", priority=True),
-        # Terminals distinguish ctrl+j from enter, where they send the same for enter with any other key.
+        # Terminals distinguish ctrl+j from enter, unlike enter with any other modifier.
         Binding("ctrl+j", "new_line", "new line", priority=True),
     ]
     DEFAULT_CSS = """
@@ -355,9 +355,9 @@ class NoteDialog(Dialog[str]):
     """Asks for the text of a note; an empty text deletes it.
 
     Args:
-        row: What the row is called.
-        text: The present note.
-        about: A sentence about the present note.
+        row: The title of the row.
+        text: The current note.
+        about: A sentence about the current note.
     """
 
     TITLE_TEXT: ClassVar[str] = "Note"

@@ -243,9 +243,9 @@ def writers(
     Args:
         columns: The columns; the frame has them all.
         frame: The rows.
-        state: Units, shares and names as the user wants them.
-        share_of: What shares are taken of, in nanoseconds; None if there is no such total.
-        pinned: The column that has the room that the others leave.
+        state: The user's choice of units, shares and names.
+        share_of: The total that shares refer to, in nanoseconds; None if there is none.
+        pinned: The column that gets the remaining width.
     """
     units = frame[UNIT_COLUMN] if UNIT_COLUMN in frame.columns else None
     facts = facts_of(frame)
@@ -265,7 +265,7 @@ def writers(
 
 
 def measure(spec: TableSpec, frame: pl.DataFrame) -> None:
-    """Compute and cache what rendering a table needs to know about all of its rows.
+    """Compute and cache the facts about all rows that rendering a table needs.
 
     Args:
         spec: The table.

@@ -41,9 +41,9 @@ class ColumnChooser(Dialog[ColumnChoice]):
     """A list of the columns: ``space`` shows or hides one, ``J`` and ``K`` move it, ``p`` pins it.
 
     Args:
-        columns: All columns of the table, in the table's own order.
-        choice: How they are arranged now.
-        always: The column that distinguishes the rows: it cannot be hidden, and stands first or last.
+        columns: All columns of the table, in the default order.
+        choice: The current arrangement.
+        always: The column that distinguishes the rows: it cannot be hidden, and is first or last.
     """
 
     TITLE_TEXT: ClassVar[str] = "Columns"
@@ -269,7 +269,8 @@ class ArrangementController:
             return
         self._pane.change(hides_small=not self._model.state.hides_small)
 
-    # --- looks -------------------------------------------------------------------------------------------------------
+    # --- names and units
+    # -----------------------------------------------------------------------------------------------
 
     def toggle_names(self) -> None:
         """Switch between short and full names."""
@@ -354,7 +355,8 @@ class ArrangementController:
             # Names hide other columns while the cursor is on them: not immediately.
             self._pane.table.action_cursor_first_column()
 
-    # --- what is remembered ------------------------------------------------------------------------------------------
+    # --- saved arrangement
+    # ---------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
         """Restore the default columns, order, units and rows, and delete the saved arrangement."""

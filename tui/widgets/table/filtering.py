@@ -52,7 +52,7 @@ class Filtering:
         """Apply the filter, search and order of the requested state.
 
         Args:
-            keep_row: Where the row under the cursor goes away, stay at the same height of the table.
+            keep_row: If the row under the cursor disappears, stay at the same position on the screen.
         """
         self._request += 1
         self.is_pending = True

@@ -138,14 +138,14 @@ def _columns_that_fit(
 
 
 def _cut(columns: Sequence[Column], head: Column | None, widths: Mapping[str, int], least: int) -> Mapping[str, int]:
-    """The widths where texts beside the name ask for no more than theirs; those read against it for its ``least``."""
+    """Return the widths with texts limited to their maximum; texts that are compared with the name to ``least``."""
     partners = head.compared_with if head else ()
     texts = [column.name for column in columns if column.kind is ColumnKind.TEXT and column is not head]
     return {**widths, **{name: min(widths[name], least if name in partners else MAX_TEXT_CELLS) for name in texts}}
 
 
 def _shared(names: Sequence[str], whole: Mapping[str, int], room: int) -> Mapping[str, int]:
-    """The name and the texts that are read against it: all have as much of the room, but none more than it needs."""
+    """Return equal widths for the name and the texts compared with it, but none wider than it needs."""
     shares: dict[str, int] = {}
     for place, name in enumerate(sorted(names, key=whole.__getitem__)):
         shares[name] = min(whole[name], room // (len(names) - place))
@@ -154,7 +154,7 @@ def _shared(names: Sequence[str], whole: Mapping[str, int], room: int) -> Mappin
 
 
 def _grown(names: Sequence[str], widths: Mapping[str, int], whole: Mapping[str, int], spare: int) -> Mapping[str, int]:
-    """The widths where cut texts share what is left on the line, those that need least first."""
+    """Return the widths with the remaining cells given to cut texts, those that need least first."""
     grown = dict(widths)
     missing = {name: whole[name] - widths[name] for name in names}
     for place, name in enumerate(sorted(missing, key=missing.__getitem__)):
@@ -165,7 +165,7 @@ def _grown(names: Sequence[str], widths: Mapping[str, int], whole: Mapping[str, 
 
 
 def _held(columns: Sequence[Column], widths: Mapping[str, int], room: int) -> list[Column]:
-    """The columns pinned by the user that leave room for others; those after them scroll as before."""
+    """Return the columns pinned by the user that leave room for others; the rest of them scroll."""
     held: list[Column] = []
     for column in columns:
         room -= widths[column.name] + COLUMN_GAP
@@ -194,26 +194,25 @@ def lay_out(
 ) -> TableLayout:
     """Return the layout of columns on a line of ``width`` cells.
 
-    The pinned column takes what the others leave, and cut texts what it leaves. Where there is not room for all, the
-    least important ones (the largest ``priority``) move behind the others, out of sight, until the table is scrolled.
+    The pinned column gets the width that the others leave, and cut texts the rest. If there is not enough room for all,
+    the least important columns (the largest ``priority``) move to the end, out of sight, until the table is scrolled.
 
     Args:
         columns: The columns to show, in order.
-        widths: Cells that the contents and the heading of each column need.
+        widths: The width of the contents and the heading of each column.
         width: Cells of the line.
         pinned: The column that never scrolls.
-        pinned_least: Cells that it keeps, if its texts are that long, before any other column is shown.
-        whole_least: The same, where bars have their room before less important columns, too.
-        also_pinned: Columns that do not scroll either, beside it; as many as leave room for others.
-        name_last: The pinned column stands last, and all spare room is its own.
-        behind: With ``name_last``: columns that stand behind it, if there is room for them.
-        whole_name: With ``name_last``: all columns but one make way until the pinned one is whole.
-        first: How many columns of the sequence, not counting the pinned ones, are scrolled out at the left.
-        bar_columns: Columns that a share bar follows if there is room, the first of them before the others.
-        unknown: Columns without a single value: of those without room they come last, and are not counted. So
-            are those that tell something only above 0 if they are nowhere above it. Where they fit, they stand
-            behind the others.
-        keeps_order: The user has ordered the columns: those without a value stay where they are, too.
+        pinned_least: Its minimum width, if its texts are that long, before any other column is shown.
+        whole_least: The same, if bars have priority over less important columns, too.
+        also_pinned: Further columns that do not scroll; as many as leave room for others.
+        name_last: The pinned column is last, and gets all spare width.
+        behind: With ``name_last``: columns that come after it, if there is room for them.
+        whole_name: With ``name_last``: all columns but one are hidden until the pinned one is whole.
+        first: The number of columns that are scrolled out at the left, without the pinned ones.
+        bar_columns: Columns that a share bar follows if there is room, in order of priority.
+        unknown: Columns without values, and columns that are informative only above 0 without a value above 0. They
+            come last, and are not counted if they do not fit.
+        keeps_order: The user has ordered the columns: columns without values are not moved either.
     """
     by_name = {column.name: column for column in columns}
     silent = {

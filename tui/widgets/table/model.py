@@ -39,7 +39,7 @@ class TableRows:
 
     Args:
         frame: The data.
-        order: Row numbers of the frame in the order shown, or None for all rows as they come.
+        order: Row numbers of the frame in the order shown; None: all rows in the order of the frame.
     """
 
     def __init__(self, frame: pl.DataFrame, order: pl.Series | None = None) -> None:
@@ -138,10 +138,10 @@ class TableRows:
 class TableModel:
     """The rows of a table and the user's arrangement.
 
-    The wanted state can be ahead of the shown one: of many rows, filter and order are computed in a thread.
+    The requested state can be ahead of the shown one: for many rows, filter and order are computed in a thread.
 
     Args:
-        spec: What the table shows.
+        spec: The table.
     """
 
     def __init__(self, spec: TableSpec) -> None:
@@ -254,11 +254,11 @@ class TableModel:
         )
 
     def widths_shown(self) -> dict[str, int]:
-        """Cells of columns of which the rows on the screen need less than all rows."""
+        """The widths of columns that need less for the rows on the screen than for all rows."""
         return {}
 
     def whole_least(self, width: int) -> int:
-        """Cells of the pinned column for which less important columns give way on a line of ``width`` cells."""
+        """Return the width of the pinned column that has priority over less important columns."""
         return 0
 
     # --- filter, search, order ---------------------------------------------------------------------------------------
@@ -280,8 +280,8 @@ class TableModel:
         """Show the result of `apply`.
 
         Args:
-            applied: What came of them.
-            keep_row: Where the row under the cursor is left out, stay at the same height of the table.
+            applied: The result.
+            keep_row: If the row under the cursor is left out, stay at the same position on the screen.
         """
         rows = TableRows(self.frame, applied.rows)
         place = rows.shown_row(self.cursor_source_row) if self.cursor_source_row is not None else self._begin(rows)
@@ -333,7 +333,7 @@ class TableModel:
 
     @property
     def shares_of(self) -> str:
-        """What shares of durations refer to, ``all`` or ``shown``; empty if times are shown."""
+        """The rows that shares of durations refer to, ``all`` or ``shown``; empty if times are shown."""
         if not self.state.as_share or self.share_of is None:
             return ""
         return "shown" if self.state.share_of_shown else "all"

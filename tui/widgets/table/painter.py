@@ -80,11 +80,11 @@ class TablePainter:
 
     Args:
         layout: The columns on the line.
-        writers: How the values of each column are written.
-        positions: Where each column stands in a row of values.
+        writers: The writer of each column.
+        positions: The index of each column in a row of values.
         styles: The component styles.
         width: Cells of the line.
-        full: The value that a bar of a column is as long as its cells for; 100 where it is not named.
+        full: The value of a full bar by column; 100 by default.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class TablePainter:
         return {"error": self.styles.error, "warning": self.styles.warning}.get(str(status))
 
     def _cursor_style(self, state: RowState) -> Style | None:
-        """The style of the row under the cursor; of other rows there is none."""
+        """Return the style of the row under the cursor; None for other rows."""
         if state.cursor_column is None:
             return None
         return self.styles.cursor_row if state.is_focused else self.styles.blurred_row
@@ -216,14 +216,14 @@ class TablePainter:
         return None if base.reverse else base + Style(color=style.color)
 
     def _drawn(self, text: str, state: RowState) -> str:
-        """A bar or a part of one, as it is drawn on the ground of the row."""
+        """Return a bar or a part of one, adapted to the background of the row."""
         base = self._cursor_style(state)
         return shaded(text) if base is not None and base.reverse else text
 
     def message(self, text: str, line: int, room: int) -> Strip:
-        """A line of the words that stand if there are no rows, wrapped; line 0 stays blank if there is room.
+        """Return a line of the wrapped text for a table without rows; line 0 is blank if there is room.
 
-        Commands stay whole: they are not wrapped at the hyphens of their options.
+        Commands are not wrapped at the hyphens of their options.
         """
         lines = wrap(text[:1].upper() + text[1:], max(8, self.width - 2 * GUTTER_CELLS), break_on_hyphens=False)
         if len(lines) < room:

@@ -78,9 +78,9 @@ class TablePane(Vertical):
     """A table that can be searched, filtered, sorted, arranged, copied and exported.
 
     Args:
-        spec: What the table shows.
+        spec: The table.
         id: The widget's id.
-        title: What it holds, for the status line, where several tables stand on one screen.
+        title: The title for the status line, if there are several tables on the screen.
     """
 
     BINDINGS: ClassVar = [
@@ -197,7 +197,7 @@ class TablePane(Vertical):
         """Set the text of the status line of a folded table.
 
         Args:
-            at: What is selected in it, or nothing.
+            at: The selected row, or empty.
             way: The keys that lead to it.
         """
         if self._status.describe_folded(plain(at), way):
@@ -224,9 +224,9 @@ class TablePane(Vertical):
 
         Args:
             frame: The rows, with the columns of the spec and those of its key.
-            empty: What stands in place of the rows when there are none: why, and what to record.
-            is_loading: There are rows or not: they are being computed.
-            spec: How it is to be shown from now on; None: as before.
+            empty: The text if there are no rows: why, and what to record.
+            is_loading: Whether rows are being computed.
+            spec: The new table specification; None: unchanged.
         """
         model = self.model
         if spec is not None:
@@ -307,7 +307,7 @@ class TablePane(Vertical):
         """Change fields of the state.
 
         Args:
-            keep_row: Where the row under the cursor goes away, stay at the same height of the table.
+            keep_row: If the row under the cursor disappears, stay at the same position on the screen.
             **changes: The new values.
         """
         model = self.model
@@ -461,7 +461,7 @@ class TablePane(Vertical):
     action_name_last = _calls(lambda pane: pane.arrangement.name_last)
     action_reset = _calls(lambda pane: pane.arrangement.reset)
 
-    # --- going in ----------------------------------------------------------------------------------------------------
+    # --- row actions -------------------------------------------------------------------------------------------------
 
     @on(FrameTable.RowClicked)
     def _row_clicked(self, event: FrameTable.RowClicked) -> None:

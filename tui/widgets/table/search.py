@@ -1,4 +1,4 @@
-"""Find and filter: the query bar, and its effect on the table."""
+"""Find and filter: the query bar and its controller."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class QueryBar(Horizontal):
     """The query bar: hidden until opened; a typed text takes effect at once, ``enter`` keeps it, ``esc`` undoes it.
 
     Args:
-        complete: The whole text that a beginning could become, or None.
+        complete: Returns the completion of a text, or None.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_for(Scope.BAR)]
@@ -170,9 +170,9 @@ class QueryBar(Horizontal):
         """Show the bar, which has been mounted, with a text.
 
         Args:
-            mode: What the text does.
-            text: What stands in it.
-            others: Characters that, typed first, take the place of the last one in the text: it is only offered.
+            mode: The effect of the text.
+            text: The initial text.
+            others: Characters that, typed first, replace the last character of the text, which is only a proposal.
         """
         if not self._input.is_attached:
             # Not in `compose`, which would be too late for a key that follows immediately.
@@ -205,9 +205,9 @@ class QueryBar(Horizontal):
         """Show how the text was understood, or an error.
 
         Args:
-            words: A few words, or nothing.
-            fault: Which characters are at fault.
-            wrong: Whether the words are an error.
+            words: A short text, or empty.
+            fault: The range of invalid characters.
+            wrong: Whether the text is an error.
         """
         self._highlighter.span = fault
         self._answer.set_class(wrong, "-wrong")
@@ -286,9 +286,9 @@ class QueryBar(Horizontal):
 
 
 def hit_pattern(query: str) -> re.Pattern[str] | None:
-    """What finds the words of a query in a text, or None if it has no plain words.
+    """Return a pattern for the words of a query; None if it has no plain words.
 
-    Words that must not occur, numbers and regular expressions are not looked for: the row is highlighted as a whole.
+    Negated words, numbers and regular expressions are not included: for these the whole row is highlighted.
 
     >>> hit_pattern("gemm | name:conv !relu").findall("Gemm conv relu")
     ['Gemm', 'conv']

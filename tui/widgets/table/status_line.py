@@ -78,7 +78,7 @@ class TableStatus:
     columns_after: int = 0
 
     def parts(self) -> list[tuple[int, str]]:
-        """Importance (1 stays longest) and text of each part below the title, in order of display."""
+        """Importance (1 is dropped last) and text of each part, in order of display."""
         is_filtered = self.shown != self.total or bool(self.filter)
         first = "first " if self.is_cut else ""
         rows = f"{first}{count(self.shown)} of {count(self.total)} rows" if is_filtered else f"{count(self.total)} rows"
@@ -121,10 +121,10 @@ class TableStatus:
         return SEPARATOR.join(side for side in sides if side)
 
     def line(self, width: int) -> str:
-        """The whole line.
+        """Return the whole line.
 
-        Where the room is too small, what can be seen elsewhere goes first; then columns are counted without the word, a
-        long filter is cut, the title goes, and then the least important of the other parts.
+        If there is too little room, parts that are visible elsewhere are dropped first; then column counts are
+        shortened, a long filter is cut, the title is dropped, and then the least important of the other parts.
         """
         title = f"{self.title}: " if self.title else ""
         long_end = self.way or self.columns_out_of_sight()
@@ -187,7 +187,7 @@ class StatusWriter:
 
     Args:
         model: The table.
-        has_title: Name the table: several stand on one screen.
+        has_title: Whether to name the table, because there are several on the screen.
     """
 
     def __init__(self, model: TableModel, *, has_title: bool) -> None:
@@ -197,10 +197,10 @@ class StatusWriter:
         self._marks: tuple[set[int], pl.DataFrame, tuple[str, str]] | None = None
 
     def describe_folded(self, at: str, way: str) -> bool:
-        """Set what is selected in the table and the keys that lead to it, for when it is folded; whether they differ.
+        """Set the selected row and the keys that lead to the folded table; return whether they changed.
 
         Args:
-            at: What is selected in it, or nothing.
+            at: The selected row, or empty.
             way: The keys that lead to it.
         """
         before, self._folded = self._folded, (at, way)
@@ -214,9 +214,9 @@ class StatusWriter:
         Args:
             table: The view of the table.
             global_filter: The filter of all views.
-            busy: What is being done when it takes a while.
-            is_folded: The line is all that there is of the table.
-            is_loading: Rows are being computed.
+            busy: The running work, or empty.
+            is_folded: Whether only this line of the table is shown.
+            is_loading: Whether rows are being computed.
         """
         model = self._model
         layout, applied = table.table_layout, model.applied
@@ -287,9 +287,9 @@ def marks_in_words(
     Args:
         frame: All rows.
         marks: Row numbers of the marked ones.
-        spec: What the table is.
-        excluded_sessions: Sessions whose weight is added to that of no other.
-        of_all: The weight of all rows, if there are none of those.
+        spec: The table.
+        excluded_sessions: Sessions that are excluded from sums.
+        of_all: The weight of all rows, if no session is excluded.
     """
     if not marks:
         return "", ""

@@ -52,7 +52,7 @@ TAIL_SHARE: Final = 0.75
 
 
 def _without_prefixes(names: pl.Series) -> pl.Series:
-    """As `without_prefix`, for all names at once."""
+    """Return `without_prefix` of all names."""
     for prefix, short in PREFIXES.items():
         names = names.str.replace(f"^{re.escape(prefix)}", short)
     return names
@@ -81,9 +81,9 @@ class TreeWriter(CellWriter):
 
     Args:
         column: The column of the names.
-        facts: Of the names.
-        state: As the user has arranged the table.
-        deepest: How deep rows lie at most, from 0.
+        facts: The facts of the names.
+        state: The user's arrangement of the table.
+        deepest: The maximum depth, from 0.
     """
 
     def __init__(self, column: Column, facts: ColumnFacts, state: TableState, *, deepest: int) -> None:
@@ -154,7 +154,7 @@ class TreeModel(TableModel):
     """The model of a tree; its frame has the columns ``parent`` (a row of the frame, or -1) and those of the key.
 
     Args:
-        spec: What the table shows; its weight is what a row has without the rows in it.
+        spec: The table; its weight is that of a row without its descendants.
     """
 
     def __init__(self, spec: TableSpec) -> None:
@@ -205,7 +205,7 @@ class TreeModel(TableModel):
     def _fill_room(self, flags: Flags) -> None:
         """Unfold the heaviest folded groups, one after the other, as long as their rows fit.
 
-        One with more than half of all is unfolded in any case; one whose rows have next to nothing is not.
+        A group with more than half of the total is always unfolded; one with negligible rows never.
         """
         sizes = self.forest.child_sums(np.ones(len(flags), np.int64))
         whole = int(self._within[self.forest.levels[0]].sum()) if len(flags) else 0
@@ -253,18 +253,18 @@ class TreeModel(TableModel):
         return made
 
     def widths_shown(self) -> dict[str, int]:
-        """The names of unfolded rows: those deep in folded groups are not on the screen."""
+        """The width of the names of unfolded rows; names within folded groups are not on the screen."""
         frame, name = self.rows.frame, self.spec.pinned
         if not frame.height or name not in frame.columns:
             return {}
         lengths = _without_prefixes(frame[name]).str.len_chars().to_numpy() + INDENT_CELLS * self.depth + 2
         shown = lengths if self.rows.order is None else lengths[self.rows.order.to_numpy()]
-        # With less room rows are not indented.
+        # If there is less room, rows are not indented.
         indented = min(INDENT_CELLS * int(self.depth.max(initial=0)) + MIN_NAME_CELLS, MAX_INDENTED_CELLS)
         return {name: max(indented, int(shown.max(initial=0)))}
 
     def whole_least(self, width: int) -> int:
-        """Names that are cut in the middle are hard to follow through a tree."""
+        """Return the width of whole names, because cut names are hard to read in a tree."""
         return round(width * NAME_SHARE)
 
     # --- folding -----------------------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ class TreeModel(TableModel):
         return np.flatnonzero(self.forest.parent == row)
 
     def unfold_to_branching(self, flags: Flags, row: int) -> None:
-        """Unfold a row, and what is in it as long as a single row holds most of the weight, and not in itself."""
+        """Unfold a row, and its descendants as long as a single child has most of the weight, and not as self time."""
         while True:
             flags[row] = True
             children = self.children(row)

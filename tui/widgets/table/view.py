@@ -46,13 +46,13 @@ THUMB_STEPS: Final = 8
 
 
 def thumb_position(top: float, last: float, lines: int, height: int) -> float:
-    """The position to give a scrollbar, one for all lines whose thumb is drawn the same way.
+    """Return the position for a scrollbar; it is the same for all lines with the same picture of the thumb.
 
     Args:
         top: The first line on the screen.
-        last: The largest that this can be.
-        lines: How many lines there are.
-        height: How many of them the screen shows.
+        last: Its maximum.
+        lines: The number of lines.
+        height: The number of lines on the screen.
 
     >>> [round(thumb_position(top, 999_980, 1_000_000, 20)) for top in (0, 20, 40, 999_980)]
     [0, 3289, 3289, 999980]
@@ -99,7 +99,7 @@ class FrameTable(ScrollView, can_focus=True):
     Only the rows on the screen become Python values, and only the lines that change are drawn again.
 
     Args:
-        model: What it shows.
+        model: The model of the table.
         id: The widget's id.
     """
 

@@ -232,7 +232,7 @@ class TimelinePainter:
         return style
 
     def _faded(self, style: Style, *, is_solid: bool) -> Style:
-        """Return what an item that was not found is drawn in: its color, close to the background."""
+        """Return the style of an item that was not found: its color, faded towards the background."""
         color, ground = style.color, style.bgcolor
         if self._is_plain or color is None or ground is None or color.triplet is None or ground.triplet is None:
             return Style(dim=True)
@@ -269,7 +269,7 @@ class TimelinePainter:
 
     @property
     def _is_plain(self) -> bool:
-        """Return whether background colors cannot be relied on."""
+        """Return whether background colors are unreliable."""
         return self._view.signs is not Signs.FILLS
 
     def _label_style(self, *, has_cursor: bool) -> Style:

@@ -61,8 +61,8 @@ def lane_heights(lanes: Sequence[Lane], spare: int) -> list[int]:
     """Return the height of each lane: one line and a share of the spare ones; lanes of a kind are equally tall.
 
     Args:
-        lanes: The lanes that are on the screen.
-        spare: Lines that are left with one for each.
+        lanes: The lanes on the screen.
+        spare: The number of lines beyond one for each.
     """
     heights = [1] * len(lanes)
     for of_gpu, most in GROWTH_STEPS:
@@ -77,7 +77,7 @@ def lane_heights(lanes: Sequence[Lane], spare: int) -> list[int]:
 class TimelineView(Widget, can_focus=True):
     """Lanes over time with a cursor, which selects a cell of a lane or an item in it.
 
-    Only the lines on the screen are computed, each from sums that are there already.
+    Only the lines on the screen are computed, from precomputed sums.
     """
 
     BINDINGS: ClassVar = [binding for binding in bindings_for(Scope.TIMELINE) if getattr(binding, "id", "") in MOVE_IDS]
@@ -128,11 +128,11 @@ class TimelineView(Widget, can_focus=True):
         self._track_shares: dict[Window, list[npt.NDArray[np.float64]]] = {}
         self._painter = TimelinePainter(self)
 
-    # --- what is where -----------------------------------------------------------------------------------------------
+    # --- positions ---------------------------------------------------------------------------------------------------
 
     @property
     def signs(self) -> Signs:
-        """How kinds are distinguished: by color if there are many colors."""
+        """The characters of kinds: plain blocks if there are many colors."""
         return Signs.FILLS if services_of(self).color in MANY_COLORS else Signs.PATTERNS
 
     @property
@@ -261,8 +261,8 @@ class TimelineView(Widget, can_focus=True):
     def fit_width(self) -> None:
         """Fit the window to the width of the screen; the position stays, and so does a view of the whole time.
 
-        A cell in a gap stays what it is: in wider ones the gap could be beside the cursor. The window is that which was
-        chosen, in the width that there is now, whatever widths there were meanwhile.
+        A cursor in a gap stays in the gap. The window is the one that was chosen, in the current width, whatever widths
+        there were in between.
         """
         if self.shown is None or not self.shown.lanes:
             return
@@ -438,10 +438,11 @@ class TimelineView(Widget, can_focus=True):
         """Zoom in."""
         self.zoom(1)
 
-    # --- what is computed ------------------------------------------------------------------------------------------
+    # --- drawing
+    # -------------------------------------------------------------------------------------------------------
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The lines of a part of it, as they are drawn."""
+        """Render some lines, without Textual's wrapping."""
         return direct_lines(self, crop, super().render_lines)
 
     def render_line(self, y: int) -> Strip:
@@ -512,8 +513,8 @@ class TimelineView(Widget, can_focus=True):
         """Return the label of a lane.
 
         Args:
-            place: Which lane.
-            above: The lane that is drawn above it, if one is.
+            place: The index of the lane.
+            above: The lane that is drawn above it, if any.
         """
         assert self.shown is not None, "there are lanes"
         lanes = self.shown.lanes
@@ -560,7 +561,7 @@ class TopWork(Widget):
         """Show other rows.
 
         Args:
-            rows: As `tui.analysis.timeline.lookup.top_of_gpus` returns them.
+            rows: The result of `tui.analysis.timeline.lookup.top_of_gpus`.
         """
         whole = int(rows["time_ns"].sum())
         largest = int(rows["time_ns"].max() or 0)  # type: ignore[arg-type]
