@@ -157,7 +157,7 @@ async def test_where_a_key_finds_nothing_to_do_a_message_says_so() -> None:
             ("minus", "No earlier view."),
             ("escape", "Nothing to undo. q quits."),
             ("backspace", "This is the first view. q quits."),
-            ("S", "This input holds one session."),
+            ("S", "This profile has only one session."),
             ("apostrophe", "Nothing is saved for this file yet."),
         ):
             await press(pilot, key)
