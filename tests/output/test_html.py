@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,9 +19,9 @@ from tui.analysis.layers import layers
 from tui.analysis.roofline import op_work_by_shape
 from tui.cli.main import main
 from tui.output.html_page import MAX_ROWS, escape_text, html_table
-from tui.output.html_report import HtmlDashboard, findings_html, roofline_plot, view_html
-from tui.output.report import as_json, written_columns
-from tui.output.report_dashboard import DashboardReport
+from tui.output.html_report import HtmlDashboard, findings_html, markup_of_table, roofline_plot, view_html
+from tui.output.report import as_json, tables_with_rows, written_columns
+from tui.output.report_dashboard import DashboardReport, _cost
 from tui.tables import TABLES
 
 SAMPLE = str(SAMPLES / "mlp_modules.pt.trace.json.gz")
@@ -209,3 +210,25 @@ def test_a_browser_shows_the_page_in_every_size_and_color(tmp_path: Path) -> Non
     # The script ran: every heading of a table that sorts is a button. No part is wider than the phone.
     shown = browse(page.as_uri(), "--dump-dom")
     assert shown.count("<button>") == shown.count('<th class="')
+
+
+def test_the_column_that_names_a_row_comes_first() -> None:
+    table = next(one for one in TABLES if one.name == "kernels")
+    rows = table.rows(load_one(SAMPLE)).head(2)
+    root = ElementTree.fromstring(markup_of_table(replace(table.table_spec(), pinned="calls"), rows))
+    assert next(root.iter("th")).text == "Calls"
+
+
+def test_tables_are_of_the_gpu_that_the_user_names() -> None:
+    gpus = [table for table in TABLES if table.name == "gpus"]
+    profile = load_one(str(SAMPLES / "gpt_summary.nvprof.log"))
+    ((spec, rows),) = tables_with_rows(profile, gpus, "A100")
+    assert (spec.name, rows.height) == ("gpus", 1)
+    assert list(tables_with_rows(profile, gpus, None)) == []
+
+
+def test_the_cost_of_a_finding_whose_share_is_unknown() -> None:
+    row = {"cost_ns": 1_500_000, "cost_pct": None, "cost_of": "all GPU time"}
+    assert _cost(row) == "1.5 ms"
+    assert _cost({**row, "cost_pct": 12.5}) == "1.5 ms (12.5% of all GPU time)"
+    assert _cost({**row, "cost_ns": None}) == ""

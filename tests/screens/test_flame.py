@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 import pytest
+from textual.widgets import Input
 
 from tests.idle import until
 from tests.profiles import SAMPLES
@@ -16,6 +17,7 @@ from tui.screens.copied_command import copied_command
 from tui.screens.flame import FlameScreen
 from tui.screens.view_tables import view_table
 from tui.widgets.charts.flame import FlameChart
+from tui.widgets.input_bars import FindBar
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,6 +112,8 @@ async def test_found_nodes_are_gone_through_both_ways_and_round() -> None:
         assert chart.cursor == found[-1]
         await press(pilot, "n")
         assert chart.cursor == found[0]
+        await press(pilot, "slash")
+        assert pilot.app.screen.query_one(FindBar).query_one(Input).value == "kernel"
 
 
 async def test_growth_against_a_comparison_is_said_with_its_sign(tmp_path: Path) -> None:

@@ -454,6 +454,25 @@ async def test_ctrl_c_says_how_to_quit_over_dialogs_too_and_copies_what_is_selec
         assert message.styles.background.brightness < app.screen.styles.background.brightness - 0.1
 
 
+async def test_the_command_line_has_the_focus_at_once() -> None:
+    async with opened(CAFFE) as pilot:
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        screen.open_command_line()
+        assert isinstance(pilot.app.focused, Input)
+
+
+async def test_what_needs_rows_waits_until_they_are_there() -> None:
+    async with opened(CAFFE, view="ops-and-kernels") as pilot:
+        tables = linked(pilot).query_one(LinkedTables)
+        done: list[str] = []
+        tables.when_filled(lambda: done.append("now"))
+        assert done == ["now"]
+        with patch.object(tables, "_filling", "kernels"):
+            tables.when_filled(lambda: done.append("later"))
+        assert done == ["now"]
+
+
 async def test_what_is_typed_ahead_goes_to_the_command_line() -> None:
     async with opened(CAFFE, view="ops-and-kernels") as pilot:
         for key, character in (("colon", ":"), *((letter, letter) for letter in "memory"), ("enter", "\r")):

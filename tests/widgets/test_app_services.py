@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
 
+import pytest
 from textual import _time
 from textual.app import App
 
 from tests.screens.opening import app_of, opened, press
 from tui.widgets.app_services import call_after
+from tui.widgets.output_filters import AsciiOutput, SolidFills, output_filters
 from tui.widgets.table.pane import TablePane
-
-if TYPE_CHECKING:
-    import pytest
 
 
 async def test_it_is_done_unless_it_is_taken_back() -> None:
@@ -37,3 +35,17 @@ async def test_the_table_below_follows_though_time_runs_away(monkeypatch: pytest
         assert above.table.model.cursor_row == 2
         assert below.frame["name"].unique().to_list() == [row["name"]]
         assert below.frame.height == row["calls"]
+
+
+@pytest.mark.parametrize(
+    ("color", "ascii_only", "filters"),
+    [
+        ("truecolor", False, (SolidFills,)),
+        ("256", False, (SolidFills,)),
+        ("16", False, ()),
+        ("none", False, ()),
+        ("truecolor", True, (AsciiOutput,)),
+    ],
+)
+def test_filters_fit_what_the_terminal_shows(color: str, ascii_only: bool, filters: tuple[type, ...]) -> None:
+    assert tuple(map(type, output_filters(color, ascii_only=ascii_only))) == filters

@@ -67,6 +67,18 @@ async def test_pages_of_a_million_rows_make_only_the_rows_that_are_seen() -> Non
         assert "1,000,000 rows" in screen_text(app)
 
 
+async def test_the_rows_move_by_one_where_the_cursor_leaves_the_page() -> None:
+    app = TableApp(many(100))
+    async with app.run_test(size=(100, 24)) as pilot:
+        table = app.pane.table
+        await pilot.press(*"j" * 21)
+        assert (table.model.cursor_row, table.scroll_offset.y) == (21, 0)
+        await pilot.press("j")
+        assert (table.model.cursor_row, table.scroll_offset.y) == (22, 1)
+        await pilot.press(*"k" * 22)
+        assert (table.model.cursor_row, table.scroll_offset.y) == (0, 0)
+
+
 async def test_the_pages_beside_the_one_on_the_screen_are_drawn_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[object] = []
     original = TablePainter.row
