@@ -184,7 +184,7 @@ def run(rows: int, runs: int) -> list[Figure]:
             None if (p95 := _percentile(row.seconds, 95)) is None else 1000 * p95,
             GOALS_MS[row.goal],
             "ms",
-            "a bare application",
+            "an empty application",
             _percentile(row.floor, 95),
             p95,
         )
@@ -196,7 +196,7 @@ def first_openings(run: KeyBenchmark) -> None:
     """Open every view for the first time."""
     for name in VIEWS:
         if name != "Dashboard":
-            run.measure_key(f"first look: {name}", run.type_all_but_last(name), goal=OPEN, floor=b"2", probe=True)
+            run.measure_key(f"first opening: {name}", run.type_all_but_last(name), goal=OPEN, floor=b"2", probe=True)
             run.bare.press(b"1", quiet_s=QUIET_BARE_S)
 
 
@@ -283,7 +283,7 @@ def reopened_views(run: KeyBenchmark) -> None:
     """Open every view again."""
     for _ in range(run.slow_presses // 2):
         for name in VIEWS:
-            run.measure_key(f"again: {name}", run.type_all_but_last(name), goal=OPEN, floor=b"2", probe=True)
+            run.measure_key(f"opening again: {name}", run.type_all_but_last(name), goal=OPEN, floor=b"2", probe=True)
             run.bare.press(b"1", quiet_s=QUIET_BARE_S)
 
 

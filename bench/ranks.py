@@ -31,7 +31,7 @@ def run(rows: int, runs: int) -> list[Figure]:
     size = rows * BYTES_PER_ROW // RANKS
     folders = {
         "traces": ranks_folder(RANKS, size),
-        "packed traces": ranks_folder(RANKS, size, packed=True),
+        "compressed traces": ranks_folder(RANKS, size, packed=True),
         "small logs": _small_logs(),
     }
     figures: list[Figure] = []

@@ -10,7 +10,7 @@ from bench.measure import Case, Result
 
 TITLE = "Timeline"
 NOTE = (
-    "a paint draws every lane in 170 cells; seconds are of one paint, the mean of a hundred that pan; making the lanes "
+    "every lane is drawn in 170 cells; seconds are of one drawing, the mean of a hundred that pan; making the lanes "
     "is done once, in a thread; the floor adds up busy time in as many cells with reduceat; peak is with the frames"
 )
 ROWS, RUNS = 5_000_000, 1
@@ -20,9 +20,9 @@ PAINT_GOAL_MS = 16.0
 
 WORK = {
     "one numpy pass: busy time in 170 cells": "numpy_pass",
-    "a paint of all of the time": "paint_all",
-    "a paint of a thousandth of it": "paint_near",
-    "a paint of cells of a microsecond": "paint_close",
+    "drawing the whole time": "paint_all",
+    "drawing a thousandth of it": "paint_near",
+    "drawing 1 µs per cell": "paint_close",
     "making the lanes": "make_lanes",
     "finding a name in all lanes": "find_gemm",
     "the next gap, where there is none": "no_gap",
@@ -57,5 +57,5 @@ def figures(_group: str, results: Mapping[str, Result], _tenth: Mapping[str, flo
             result.peak_bytes,
         )
         for title, result in results.items()
-        if title.startswith("a paint")
+        if title.startswith("drawing")
     ]

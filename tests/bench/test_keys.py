@@ -39,5 +39,5 @@ def test_every_key_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     print_heading()
     print_rows(list(run.rows.values()))
     said = capsys.readouterr().out
-    assert all(f"first look: {view}" in said for view in VIEWS if view != "Dashboard")
+    assert all(f"first opening: {view}" in said for view in VIEWS if view != "Dashboard")
     assert [row.title for row in run.rows.values() if not row.seconds or not row.floor] == []

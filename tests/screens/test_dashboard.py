@@ -206,7 +206,7 @@ async def test_what_the_system_is_and_what_cannot_be_said_lead_to_where_that_is_
         await settled(pilot)
         assert app.view_screen.table is not None
         rows = app.view_screen.table.model.shown_frame()
-        assert rows["message"].to_list() == ["no API calls: record with nvprof --print-api-trace"]
+        assert rows["message"].to_list() == ["No API calls: record with nvprof --print-api-trace"]
         assert rows["verdict"].to_list() == ["not applicable"]
         # Nothing but the view of metrics itself lacks them.
         assert next(entry for entry in needs.entries if entry.row.key == "metrics").link is None

@@ -24,7 +24,7 @@ from tui.analysis.tool_report import other_summaries
 from tui.fmt import brief_duration, count, metric
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.query.parse import equals_filter, quote
-from tui.text import plain
+from tui.text import begin_sentence, plain
 from tui.widgets.charts.bars import BarRow
 from tui.widgets.details import Details, sections, whole_value
 
@@ -161,7 +161,7 @@ def link_of_finding(row: Row) -> Link:
 
 def link_of_reason(reason: str) -> Link:
     """Return a link to the rules that do not apply for a reason."""
-    return Link("expert-systems", equals_filter("message", reason, ColumnKind.TEXT))
+    return Link("expert-systems", equals_filter("message", begin_sentence(reason), ColumnKind.TEXT))
 
 
 def link_of_system(name: str) -> Link:

@@ -259,7 +259,7 @@ class DashboardPanels(ViewBody):
             words = found
         else:
             entries = of_time.finding_entries(found, several=self._several)
-            panel.fill(entries, note=found.summary)
+            panel.fill(entries, note=of_time.findings_note(found))
             words = found.guidance
             there = self.view.explorer.navigator.availability.get("expert-systems", "ok") == "ok"
             self._show_missing(found.reasons if there else ())

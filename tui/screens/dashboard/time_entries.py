@@ -48,6 +48,12 @@ MAX_UNKNOWN_WITH_WORD: Final = 2
 """Beside more kinds of unknown use there is no room for the word."""
 
 
+def findings_note(advice: Advice) -> str:
+    """Return what costs are shares of, and the number of causes of each severity."""
+    wholes = advice.top_findings["cost_of"].drop_nulls().unique(maintain_order=True).to_list()
+    return f"% of {' or '.join(wholes)}; {advice.summary}" if wholes else advice.summary
+
+
 def finding_entries(advice: Advice, *, several: bool) -> list[Entry]:
     """Return the most expensive findings, one per cause."""
     lines = []
