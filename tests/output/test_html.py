@@ -230,5 +230,5 @@ def test_tables_are_of_the_gpu_that_the_user_names() -> None:
 def test_the_cost_of_a_finding_whose_share_is_unknown() -> None:
     row = {"cost_ns": 1_500_000, "cost_pct": None, "cost_of": "all GPU time"}
     assert _cost(row) == "1.5 ms"
-    assert _cost({**row, "cost_pct": 12.5}) == "1.5 ms (12.5% of all GPU time)"
+    assert _cost({**row, "cost_pct": 12.4}) == "1.5 ms (12% of all GPU time)"
     assert _cost({**row, "cost_ns": None}) == ""
