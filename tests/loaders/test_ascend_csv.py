@@ -204,3 +204,24 @@ def test_ops_have_the_times_of_the_device() -> None:
         ("aten::mul", 1, 3_000, 4_000, 2_000),
         ("aten::add", 1, 2_250, 3_250, 11_500),
     ]
+
+
+@pytest.mark.parametrize("text", [KERNELS, MEMORY])
+def test_a_spreadsheet_with_decimal_commas_changes_no_time(text: str) -> None:
+    table = StringIO()
+    cells = [[re.sub(r"^(\d+)\.(\d+)(\t?)$", r"\1,\2\3", cell) for cell in row] for row in csv.reader(StringIO(text))]
+    csv.writer(table, delimiter=";", lineterminator="\n").writerows(cells)
+    found, plain = read(table.getvalue()), read(text)
+    for frame in ("activities", "ranges", "memory_events"):
+        assert found[frame].drop("line").equals(plain[frame].drop("line")), frame
+    assert plain["ranges"].height + plain["memory_events"].height > 0
+
+
+def test_times_that_cannot_be_read_are_named() -> None:
+    found = read(
+        KERNELS.replace("1736413971558972.912", "x").replace("1736413971558970.5", "y").replace("1736413971559160", "z")
+    )
+    assert found["activities"]["start_ns"].null_count() == found["activities"].height == 2
+    assert found["ranges"].is_empty()
+    reason = "no time of the table could be read: 1 collective operations or memory events left out"
+    assert reason in found["issues"]["reason"].to_list()

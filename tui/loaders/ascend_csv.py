@@ -309,6 +309,12 @@ class _AscendCsvReader:
         if zero is None:
             if activities is not None:  # older tables have durations alone
                 self.collector.add_frame("activities", activities)
+            placed = sum(frame.height for frame in (ranges, memory) if frame is not None)
+            if placed:
+                reason = (
+                    f"no time of the table could be read: {placed:,} collective operations or memory events left out"
+                )
+                self.collector.issue("warning", self._session.first_line, "", reason)
             return
         self._session.facts["origin_ns"] = zero
         self.collector.resolution(1)

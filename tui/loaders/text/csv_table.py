@@ -272,8 +272,11 @@ _MAX_HEADERS: Final = 50
 _TITLE: Final = re.compile(r"[^,]{1,60}|[^,\s]{1,160}")
 """A column title: a few words, or the name of a metric."""
 _NUMBER: Final = r"^[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?$"
-_OF_COMMA: Final = r"^[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+)(?:,[0-9]*)?(?:[eE][+-]?[0-9]+)?$"
-"""A number with a decimal comma, optionally with points between thousands."""
+_OF_COMMA: Final = (
+    r"^[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+)(?:,[0-9]*)?(?:[eE][+-]?[0-9]+)?$"
+    r"|^[0-9]+,[0-9]+\t$"
+)
+"""A number with a decimal comma, optionally with points between thousands; times of Ascend's tools end in a tab."""
 
 
 @dataclass(frozen=True, slots=True)
