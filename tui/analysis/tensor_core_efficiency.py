@@ -289,28 +289,39 @@ def tensor_core_use(rows: pl.DataFrame) -> TensorCoreUse:
     unknown, using, perhaps = uses.is_null(), uses.fill_null(False), eligible.fill_null(True)
     could = eligible.fill_null(False)
 
-    def time(where: pl.Expr) -> int:
-        return int(rows.filter(where)["total_ns"].sum())
-
-    kernel_ns = time(pl.lit(True))
+    wanted = {
+        "all": pl.lit(True),
+        "using": using,
+        "unknown": unknown,
+        "known": ~unknown,
+        "eligible": could,
+        "eligible_using": could & using,
+        "unknown_of_eligible": could & unknown,
+        "perhaps": perhaps,
+        "eligible_unknown": perhaps & unknown,
+        "perhaps_or_using": perhaps | uses.fill_null(True),
+        "assumed": pl.col("tensor_core_reason").cast(pl.String).str.starts_with(ASSUMED.format("")),
+    }
+    sums = rows.select(pl.col("total_ns").filter(where).sum().alias(name) for name, where in wanted.items())
+    ns = sums.row(0, named=True)
+    kernel_ns = ns["all"]
     reasons = rows["tensor_core_reason"].drop_nulls().unique().cast(pl.String).sort().to_list()
     none = [reason for reason in reasons if reason.endswith(" has none")]
-    all_none = bool(none) and time(perhaps | uses.fill_null(True)) == 0
+    all_none = bool(none) and ns["perhaps_or_using"] == 0
     of_using = rows.filter(using)["total_ns"]
     untimed = 0 < of_using.len() == of_using.null_count()
-    assumed = time(pl.col("tensor_core_reason").cast(pl.String).str.starts_with(ASSUMED.format("")))
-    guessed = not of_using.len() and 0 < assumed == time(~unknown)
+    guessed = not of_using.len() and 0 < ns["assumed"] == ns["known"]
     reason = "no kernel time" if not kernel_ns else f"no tensor cores: {', '.join(none)}" if all_none else ""
     return TensorCoreUse(
         kernel_ns=kernel_ns,
-        using_ns=time(using),
-        unknown_ns=time(unknown),
-        eligible_ns=time(could),
-        eligible_using_ns=time(could & using),
-        eligible_unknown_ns=time(perhaps & unknown),
+        using_ns=ns["using"],
+        unknown_ns=ns["unknown"],
+        eligible_ns=ns["eligible"],
+        eligible_using_ns=ns["eligible_using"],
+        eligible_unknown_ns=ns["eligible_unknown"],
         reason=_UNTIMED if untimed else _GUESSED if guessed else reason,
         untimed=untimed,
         guessed=guessed,
-        _unknown_eligible_ns=time(could & unknown),
-        _perhaps_ns=time(perhaps),
+        _unknown_eligible_ns=ns["unknown_of_eligible"],
+        _perhaps_ns=ns["perhaps"],
     )

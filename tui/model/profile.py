@@ -180,10 +180,12 @@ def compact_constants(data: pl.DataFrame, min_rows: int = _MIN_ROWS) -> pl.DataF
 def column_view(data: pl.DataFrame, column: str) -> pl.Series:
     """Return a column for a single use; ``data[column]`` would keep a constant column at full size from then on.
 
+    Of few rows that size does not matter, and ``data[column]`` takes less time.
+
     >>> column_view(pl.DataFrame({"device": [0, 1]}), "device").to_list()
     [0, 1]
     """
-    return data.select(column).to_series()
+    return data[column] if data.height < _MIN_ROWS else data.select(column).to_series()
 
 
 def _constant_columns(data: pl.DataFrame) -> list[pl.Series]:
