@@ -288,7 +288,7 @@ def copies_head(profile: Profile) -> Draw | None:
         (f"Session {row['session']}: " if several else "")
         + "; ".join(_parts_of_transfers(row, unified.get(row["session"]) or 0))
         for row in rows.head(4).iter_rows(named=True)
-        if row["gpu_ns"] is not None
+        if row["gpu_ns"] is not None and (row["copies_ns"] or row["sets_ns"] or unified.get(row["session"]))
     ]
     if rows.height > 4:
         sentences.append(f"and {count(rows.height - 4)} more sessions")
