@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from rich.segment import Segment
+from rich.style import Style
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -19,12 +20,12 @@ from tui.widgets.app_services import services_of
 
 if TYPE_CHECKING:
     import polars as pl
-    from rich.style import Style
     from textual import events
 
 MIN_LABEL_CELLS: Final = 4
 """Narrower nodes have no label."""
 EDGE: Final = "▏"
+LINE: Final = "─"
 KIND_STYLES: Final = ("tensor", "other", "unknown", "memory", "memset", "communication")
 MAX_LEVEL_LINES: Final = 3
 """The maximum height of a level: the name, its time, and a blank line."""
@@ -279,16 +280,25 @@ class FlameChart(Widget, can_focus=True):
         for row, first, last in self._line(level + self._top):
             if first > used:
                 segments.append(Segment(" " * (first - used), blank))
-            segments.append(Segment(self._label(row, last - first, line), self._style(row, first)))
+            segments += self._segments(self._label(row, last - first, line), self._style(row, first))
             used = last
         segments.append(Segment(" " * (width - used), blank))
         return Strip(segments, width)
+
+    def _segments(self, label: str, style: Style) -> list[Segment]:
+        """Return the segments of a label: on white, the 16 colors are too pale for its text."""
+        text = label[1:].rstrip(LINE)
+        if services_of(self).color != "16" or self.app.current_theme.dark or not text.strip():
+            return [Segment(label, style)]
+        ink = style + Style(color="default")
+        parts = (label[:1], style), (text, ink), (label[1 + len(text) :], style)
+        return [Segment(part, of) for part, of in parts if part]
 
     def _label(self, row: int, width: int, line: int) -> str:
         assert self._rows is not None
         few_colors = services_of(self).color in ("16", "none")
         name, what = self._rows["node"][row], self._rows["what"][row]
-        fill = "─" if few_colors and not line else " "
+        fill = LINE if few_colors and not line else " "
         if width < MIN_LABEL_CELLS:
             return (EDGE if few_colors or width > 1 else " ") + fill * (width - 1)
         if line:
