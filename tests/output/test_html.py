@@ -13,8 +13,9 @@ import polars as pl
 import pytest
 
 from tests.analysis import frames
+from tests.corpus import recording_file
 from tests.idle import PATIENCE_S
-from tests.profiles import SAMPLES, load_one
+from tests.profiles import SAMPLES, load, load_one
 from tui.analysis.layers import layers
 from tui.analysis.roofline import op_work_by_shape
 from tui.cli.main import main
@@ -148,6 +149,23 @@ def test_a_table_carries_values_and_marks_what_is_unknown() -> None:
     root = ElementTree.fromstring(html_table(written_columns(spec, rows), rows, pinned=spec.pinned))
     assert values(root, "Total") == [1_500_000, None]
     assert next(root.iter("td")).find("div") is not None, "the name comes first"
+
+
+def test_rows_of_a_tree_are_indented_by_their_depth() -> None:
+    profile = load_one(str(SAMPLES / "resnet50_training.pt.trace.json.gz"))
+    names = [row[0][0] for row in parsed(view_html(profile, "group-ops")).iter("tr") if row[0].tag == "td"]
+    looks = {one.text: one.get("style") for one in reversed(names)}
+    assert looks["all"] is None
+    assert (looks["backward"], looks["aten::convolution_backward"]) == ("padding-left: 2ch", "padding-left: 10ch")
+
+
+def test_a_page_of_ranks_names_the_gpus_that_worked() -> None:
+    ranks, errors = load([recording_file(f"ddp_rank{rank}.pt.trace.json.gz") for rank in (0, 1)])
+    assert ranks is not None
+    assert not errors
+    page = "".join(parsed(view_html(ranks, "ranks")).itertext())
+    assert ranks["devices"].height == 4
+    assert "2 × NVIDIA H200, PyTorch profiler, 2 sessions" in page
 
 
 def test_a_name_of_endless_length_is_cut() -> None:

@@ -20,7 +20,7 @@ from tui.opening import open_profiles
 from tui.options import OpenOptions
 from tui.output.report import Style, as_text
 from tui.screens import timeline
-from tui.screens.timeline import GAPS_LISTED, TimelineScreen
+from tui.screens.timeline import GAPS_LISTED, NO_PLACE, TimelineScreen
 from tui.text_width import cell_width
 from tui.widgets.details import DetailPane
 
@@ -367,6 +367,25 @@ async def test_a_kernel_of_a_table_is_found_with_all_its_launches() -> None:
         await settled(pilot)
         assert here(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
         assert "1/3" in line(pilot, "find gemm_tensorop")
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        (("4", "T"), "find aten::native_batch_norm "),
+        (("3", "j", "j", "T"), "/530 · "),
+    ],
+)
+async def test_an_op_or_a_group_is_found_with_all_its_calls(keys: tuple[str, ...], found: str) -> None:
+    async with opened(TRACE, size=(200, 50), view="issues") as pilot:
+        await press(pilot, *keys)
+        await until(pilot, lambda: found in " ".join(screen_text(pilot.app).split()), found)
+
+
+async def test_a_sum_over_ops_has_no_place() -> None:
+    async with opened(TRACE, size=(200, 50), view="issues") as pilot:
+        await press(pilot, "2", "T")
+        assert [one.message for one in pilot.app._notifications] == [NO_PLACE]
 
 
 async def test_chosen_iterations_limit_the_time() -> None:

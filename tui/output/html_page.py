@@ -89,10 +89,10 @@ th button:focus-visible { outline: 2px solid var(--accent) }
 th[aria-sort=descending] button::after { content: " \\25BE" }
 th[aria-sort=ascending] button::after { content: " \\25B4" }
 .num { text-align: right; white-space: nowrap }
-.share { background: linear-gradient(var(--bar), var(--bar)) left bottom / var(--p) 3px no-repeat }
+.share { background: linear-gradient(var(--bar), var(--bar)) left calc(.28rem + 1.5em) / var(--p) 3px no-repeat }
 td > div { max-width: 40rem; overflow-wrap: anywhere; white-space: pre-wrap }
 td > div.short { white-space: pre }
-td > div.long { min-width: 9rem }
+td > div.long { width: max-content; max-width: min(24rem, 55vw) }
 td > div.symbol { min-width: 15rem; font-family: ui-monospace, monospace; font-size: .82rem;
   display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden }
 td > div.symbol:hover { -webkit-line-clamp: unset }
@@ -200,13 +200,22 @@ def _cells(written: WrittenColumn, rows: pl.DataFrame) -> Iterable[str]:
             len(cell) > _ENDLESS and " " not in cell.strip() for cell in written.cells
         )
         css_class = "symbol" if is_symbol else "long" if is_long else "short"
-        return (f'<td><div class="{css_class}">{escape_text(cell)}</div></td>' for cell in written.cells)
+        return (
+            f'<td><div class="{css_class}"{_indent(cell)}>{escape_text(cell.lstrip(" "))}</div></td>'
+            for cell in written.cells
+        )
     is_share = written.column.kind is ColumnKind.PERCENT and not written.column.is_signed
     return (
         f'<td class="{"num share" if is_share else "num"}" data-v="{_value(value)}"{_share(value) if is_share else ""}>'
         f"{escape_text(cell)}</td>"
         for cell, value in zip(written.cells, rows[written.column.name].to_list(), strict=True)
     )
+
+
+def _indent(cell: str) -> str:
+    """Return the style that indents all lines of a cell by its leading blanks, the depth in a tree."""
+    blanks = len(cell) - len(cell.lstrip(" "))
+    return f' style="padding-left: {blanks}ch"' if blanks else ""
 
 
 def _value(value: object) -> str:

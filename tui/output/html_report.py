@@ -387,7 +387,10 @@ def _page(profile: Profile, sections: Iterable[Section], notes: Iterable[str]) -
 
 def _recording(profile: Profile) -> str:
     """Return the GPUs and the tool, as far as they are recorded."""
-    gpus = profile["devices"]["name"].drop_nulls().value_counts(sort=True)
+    devices = profile["devices"]
+    # Each rank can record every GPU of its host.
+    busy = devices.join(profile["activities"], on=("session", "device"), how="semi", nulls_equal=True)
+    gpus = (busy if busy.height else devices)["name"].drop_nulls().value_counts(sort=True)
     named = [name if number == 1 else f"{number} × {name}" for name, number in gpus.rows()]
     tools = profile["sessions"]["tool"].drop_nulls().unique(maintain_order=True).to_list()
     sessions = profile["sessions"].height

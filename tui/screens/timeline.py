@@ -63,6 +63,9 @@ GAP_SHARE: Final = 0.4
 """The share of the screen that a gap takes after a jump to it from the list."""
 ROW_SHARE: Final = 0.8
 """The maximum share of the screen that an iteration, range or op takes after a jump from its row."""
+NAME_COLUMNS: Final = ("name", "op", "node")
+"""The columns with the name of what ran: of a kernel, range or call, of an op, of a node in a tree."""
+NO_PLACE: Final = "This row has no place in the timeline. Press T on an op, a kernel or a launch."
 
 
 class TimelineScreen(ViewScreen):
@@ -453,10 +456,10 @@ class TimelineScreen(ViewScreen):
             start = row["start_ns"] + view.shown.shifts[row.get("session", 0)]
             view.zoom_to(start, start + (row.get("duration_ns") or 0), ROW_SHARE)
             return
-        elif isinstance(row.get("name"), str):
-            self._begin_to_find(row["name"], is_exact=True)
+        elif name := next((row[key] for key in NAME_COLUMNS if isinstance(row.get(key), str)), ""):
+            self._begin_to_find(name, is_exact=True)
             return
-        self.explorer.say("The time of this row is not recorded.", severity="warning")
+        self.explorer.say(NO_PLACE, severity="warning")
 
     # --- place -------------------------------------------------------------------------------------------------------
 

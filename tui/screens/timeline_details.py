@@ -91,7 +91,7 @@ def window_line(view: TimelineView, needle: str, found_at: int | None, width: in
     parts: list[tuple[int, str]] = []
     if needle and view.hits is not None:
         place = "" if found_at is None else f"{count(found_at + 1)}/"
-        parts.append((1, f"find {clip(needle, MIN_NAME_CELLS)} {place}{count(len(view.hits.starts))}"))
+        parts.append((1, f"find {clip(needle, max(MIN_NAME_CELLS, width // 4))} {place}{count(len(view.hits.starts))}"))
     if view.mark_ns is not None:
         low, high = sorted((view.mark_ns, view.cursor_ns))
         lane, shift = shown.lanes[view.lane], view.shift(view.lane)
