@@ -1,1 +1,1 @@
-"""One screen a file, named as the view it shows."""
+"""The screens: one file for each view, with its name."""

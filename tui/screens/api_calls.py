@@ -1,4 +1,4 @@
-"""API Calls: what the CPU spent in calls of CUDA or HIP, by function, by thread, and those that failed."""
+"""API Calls: CPU time in calls of CUDA or HIP, by function and by thread, and failed calls."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def no_work(profile: Profile, *, is_linked: bool = False) -> str:
 
     Args:
         profile: The profile.
-        is_linked: The call is known to have a correlation id, by which its work would be found.
+        is_linked: Whether the call has a correlation id, which links it to its work.
     """
     calls = profile["api_calls"]["correlation"]
     if profile["activities"].is_empty():
@@ -199,7 +199,7 @@ class ApiCallsScreen(ViewScreen):
         return TabbedTables(self.TABS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Return what a call launched; for totals, why nothing more is known."""
+        """Return the work that a call launched; for totals, why nothing more is known."""
         if pane.spec is not API_INSTANCES:
             details = work_details(self, pane, row)
             is_unknown = pane.spec is API and row["median_ns"] is None

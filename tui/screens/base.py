@@ -1,4 +1,4 @@
-"""What all views have in common: crumbs, details of a row, the command line, and how they are left and returned to."""
+"""The base of all views: crumbs, details of a row, the command line, and the position to return to."""
 
 from __future__ import annotations
 
@@ -139,8 +139,7 @@ WIDE_CELLS: Final = 100
 class ViewScreen(Screen[None]):
     """A view of the profile.
 
-    A subclass makes its body, or composes widgets of its own and fills them in `populate`. It names what the help
-    should say of it.
+    A subclass makes its body, or composes its own widgets and fills them in `populate`. It provides texts for the help.
     """
 
     VIEW: ClassVar[str]
@@ -250,7 +249,7 @@ class ViewScreen(Screen[None]):
         self._styled_for = self._styled_by()
         self.has_widgets = True
         self._is_outdated = self.is_prepared
-        # An application that is ending mounts no widgets.
+        # An application that is shutting down mounts no widgets.
         if not self.is_prepared and self.app.return_code is None:
             self._show_profile()
 
@@ -307,7 +306,7 @@ class ViewScreen(Screen[None]):
         """Show why something of the view could not be computed; the next visit retries.
 
         Args:
-            words: What was missing, as memory.
+            words: The missing resource, such as memory.
         """
         if not (self.has_widgets and self.is_attached):
             return
@@ -325,7 +324,7 @@ class ViewScreen(Screen[None]):
     def _leaving_quits(self) -> bool:
         return not self.explorer.navigator.history.has_view_before and self.has_widgets and not self.has_level_above
 
-    # --- where the user is -------------------------------------------------------------------------------------------
+    # --- position ----------------------------------------------------------------------------------------------------
 
     def path(self) -> list[str]:
         """Return the crumbs below the view's own."""

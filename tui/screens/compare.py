@@ -1,4 +1,4 @@
-"""Compare: two profiles, sessions or stretches of iterations side by side, and the dialog that asks which."""
+"""Compare: two profiles, sessions or ranges of iterations side by side, and the dialog that chooses them."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ class CompareDialog(Dialog[str]):
     """A line to type, and the sessions to choose from.
 
     Args:
-        profile: What is shown.
-        latest: The latest comparison, to go back to.
+        profile: The shown profile.
+        latest: The latest comparison, to return to.
     """
 
     TITLE_TEXT: ClassVar[str] = "Compare with"
@@ -406,12 +406,12 @@ class CompareScreen(ViewScreen):
 
     @property
     def is_filling(self) -> bool:
-        """Whether the sides, or the rows of the part, are still to come."""
+        """Whether the sides, or the rows of the part, are still being computed."""
         return self.explorer.comparison.is_running or super().is_filling
 
     @property
     def compared_key(self) -> tuple[str, ...]:
-        """In what words the comparison was asked for, and what its sides are called, whichever of them was before."""
+        """The request of the comparison, and the labels of its sides in either order."""
         sides = self.explorer.comparison.sides
         return () if sides is None else (self.explorer.comparison.request, *sorted((sides.a.label, sides.b.label)))
 
@@ -464,7 +464,7 @@ class CompareScreen(ViewScreen):
         self._show_part()
 
     def action_match_families(self) -> None:
-        """Match names that are similar too, or the same names alone."""
+        """Also match similar names, or only equal names."""
         self._tolerant = not self._tolerant
         self.populate()
 

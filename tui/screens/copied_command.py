@@ -56,10 +56,10 @@ def copied_command(screen: ViewScreen, values: Sequence[str] = ()) -> str:
 
     Args:
         screen: The view.
-        values: The options that print the values of columns of its table instead, as in a dialog above it.
+        values: The options that print values of its table's columns instead, as in the dialog above it.
 
     Raises:
-        CommandError: No command does.
+        CommandError: There is no such command.
     """
     if values:
         return _check(shlex.join(["proftui", *_values(screen, values)]))
@@ -180,7 +180,7 @@ def _unfolded(model: TreeModel) -> list[str]:
         if (forest.visible(unfolded) == forest.visible(opened)).all():
             return ["--depth", str(depth)]
         levels = depth if not (unfolded & ~opened).any() else levels
-    # A row that is unfolded has all above it unfolded.
+    # The ancestors of an unfolded row are unfolded, too.
     inner = opened & (model.depth >= levels - 1)
     inner[forest.parent[np.flatnonzero(opened & (forest.parent != NONE))]] = False
     keys = row_keys(model.frame, model.spec.key)

@@ -1,4 +1,4 @@
-"""Critical path: what decides when an iteration ends, its kinds over time, and what faster work would save."""
+"""Critical path: the work and waits that determine the end of an iteration, and the savings of faster work."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _not_on_path(_profile: Profile) -> str:
 
 
 class PathStrip(Widget):
-    """A sentence on what decides the end of an iteration, the kinds of its path as parts of a bar, and over time."""
+    """A sentence about the critical path of an iteration, and its kinds as a stacked bar and over time."""
 
     DEFAULT_CSS = """
     PathStrip { height: 4; padding: 0 1; }
@@ -104,7 +104,7 @@ class PathStrip(Widget):
         """Show another iteration.
 
         Args:
-            sentence: What decides when it ends.
+            sentence: A sentence about its path.
             row: Its row of `critical_paths`; None for none.
             path: Kind and duration of its segments, by time.
         """
@@ -180,7 +180,7 @@ class PathStrip(Widget):
 
 
 def sentence_of(profile: Profile, row: Row) -> str:
-    """Return a sentence about what decides when an iteration ends."""
+    """Return a sentence about the critical path of an iteration."""
     whole = row["duration_ns"]
     on_cpu = sum(row[COLUMN_OF_KIND[kind]] for kind in _ON_CPU)
     elsewhere, gpu = row["path_other_rank_ns"], round(row["path_gpu_pct"] / 100 * whole)

@@ -1,4 +1,4 @@
-"""Expert Systems: what was found, what it costs and what to do about it; which rules do not apply, and why."""
+"""Expert Systems: findings with cost and advice, rules that do not apply and why, and clean rules."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def finding_details(row: Mapping[str, Any], path: Sequence[Line] = ()) -> Detail
     """Return the details of a row of Expert Systems.
 
     Args:
-        row: Of `tui.analysis.expert.findings.expert_rows`.
-        path: What the critical path says of it, as `path_lines`.
+        row: A row of `tui.analysis.expert.findings.expert_rows`.
+        path: The result of `path_lines`.
     """
     if row["state"] == State.FOUND.value:
         first, thresholds, *others = _found(row)
@@ -122,12 +122,12 @@ def _found(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
 
 
 def path_lines(profile: Profile, row: Mapping[str, Any], work: pl.DataFrame) -> list[Line]:
-    """Return what decides the end of an iteration, and the time saved if the work of a finding took half as long.
+    """Return the time that an iteration would save if the work of a finding took half as long, by its critical path.
 
     Args:
-        profile: What is shown.
-        row: A finding of ours.
-        work: The critical path of the finding's session, as `critical_path` gives it.
+        profile: The shown profile.
+        row: A finding of a rule.
+        work: The result of `critical_path` for the finding's session.
     """
     if work.is_empty():
         return []
@@ -148,7 +148,7 @@ def path_lines(profile: Profile, row: Mapping[str, Any], work: pl.DataFrame) -> 
 
 
 def _ways(row: Mapping[str, Any]) -> list[Line]:
-    """Return where keys lead to."""
+    """Return the keys of the row, with their targets."""
     ways: list[Line] = []
     is_idle = row["rule"] in IDLE_RULES
     if is_idle:
@@ -160,7 +160,7 @@ def _ways(row: Mapping[str, Any]) -> list[Line]:
 
 
 def _figures(numbers: str | None) -> list[Line]:
-    """Return one after the other: what is read below them would else have no room."""
+    """Return the figures one after the other, which leaves room for the lines below."""
     lines = [f"{_label(name)} {figure_text(name, value)}" for name, value in json.loads(numbers or "{}").items()]
     return [("Figures", ", ".join(lines), "")] if lines else []
 
@@ -260,7 +260,7 @@ class ExpertSystemsScreen(ViewScreen):
 
     @property
     def shown(self) -> str:
-        """Which of its tables is shown: a row for each cause, each finding or each rule."""
+        """The shown table: a row for each cause, each finding or each rule."""
         return self._shown
 
     def rows(self) -> pl.DataFrame:
@@ -297,7 +297,7 @@ class ExpertSystemsScreen(ViewScreen):
         self.query_one("#whole-finding", Static).update(Content("\n").join(parts))
 
     def opens_details(self, pane: TablePane) -> bool:
-        """Return details explain the findings."""
+        """Return True: details explain the findings."""
         return True
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:

@@ -1,4 +1,4 @@
-"""What the views ask of the application: protocols, so that no view depends on its classes."""
+"""The protocols of the application for views, so that no view depends on its classes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Severity = Literal["information", "warning", "error"]
 
 
 class ShownProfile(Protocol):
-    """What was read, and the session and iterations of it that the views show."""
+    """The open profile, and the session and iterations that the views show."""
 
     session: int | None
     aggregation: Aggregation
@@ -34,11 +34,11 @@ class ShownProfile(Protocol):
 
     @property
     def whole_profile(self) -> Profile | None:
-        """Everything that was read; None while it is read."""
+        """The whole profile; None while files are read."""
 
     @property
     def profile(self) -> Profile:
-        """What the views show."""
+        """The shown profile."""
 
     @property
     def all_iterations(self) -> Profile:
@@ -46,7 +46,7 @@ class ShownProfile(Protocol):
 
     @property
     def profile_name(self) -> str:
-        """The name of what is open, for headings."""
+        """The name of the open profile, for headings."""
 
     def choose_session(self, session: int | None) -> None:
         """Show one session, or all."""
@@ -56,7 +56,7 @@ class ShownProfile(Protocol):
 
 
 class Navigation(Protocol):
-    """Going from view to view."""
+    """Navigation between views."""
 
     history: History
     availability: dict[str, str]
@@ -69,7 +69,7 @@ class Navigation(Protocol):
 
 
 class NotesService(Protocol):
-    """The notes on rows and on other things that views show."""
+    """The notes on rows and other places."""
 
     @property
     def store(self) -> Notes:
@@ -82,13 +82,13 @@ class NotesService(Protocol):
         """Return the note on a place."""
 
     def note_spot(self, table: str, key: Key, view: str = "") -> RowPlace:
-        """Return the place of something that is in no table."""
+        """Return the place of something outside of tables."""
 
     def note_origin(self, note: Note) -> str:
         """Return when a note was written."""
 
     def write_note(self, place: RowPlace, words: str) -> None:
-        """Open the dialog for a note on something that is in no table."""
+        """Open the dialog for a note on something outside of tables."""
 
     def go_to_note(self, name: str) -> None:
         """Go to the row of a note."""
@@ -98,11 +98,11 @@ class NotesService(Protocol):
 
 
 class FileState(Protocol):
-    """What is saved between runs for the files that are open."""
+    """The saved state of the open files."""
 
     @property
     def files(self) -> Files | None:
-        """What is open, where it can be opened again."""
+        """The identity of the open files; None if they cannot be opened again."""
 
     @property
     def queries(self) -> Queries:
@@ -120,20 +120,20 @@ class ComparisonService(Protocol):
 
     @property
     def request(self) -> str:
-        """The words by which the latest comparison was asked for."""
+        """The text of the latest request."""
 
     @property
     def is_running(self) -> bool:
         """Whether a comparison is being computed."""
 
     def compare(self, what: str) -> None:
-        """Compare with what a person names."""
+        """Compare as requested."""
 
     def renew(self) -> None:
-        """Compare again where something else is shown since."""
+        """Compare again if the shown profile has changed."""
 
     def recall(self, words: str) -> None:
-        """Compare by an earlier request and stay in the view."""
+        """Repeat an earlier request and stay in the view."""
 
     def swap(self) -> None:
         """Swap baseline and candidate."""
@@ -147,11 +147,11 @@ class Explorer(Protocol):
 
     @property
     def profile_session(self) -> ShownProfile:
-        """What was read and what of it is shown."""
+        """The open profile and the shown part of it."""
 
     @property
     def navigator(self) -> Navigation:
-        """Going from view to view."""
+        """Navigation between views."""
 
     @property
     def notes(self) -> NotesService:
@@ -159,7 +159,7 @@ class Explorer(Protocol):
 
     @property
     def session_restore(self) -> FileState:
-        """What is saved between runs."""
+        """The saved state."""
 
     @property
     def comparison(self) -> ComparisonService:
@@ -185,10 +185,10 @@ class Explorer(Protocol):
         """Open another file in place of this one."""
 
     def open_files(self, paths: tuple[str, ...]) -> None:
-        """Open other files together in place of what is open."""
+        """Open other files together in place of the current ones."""
 
     def stop_opening(self) -> bool:
-        """Stop reading another file; False if none is read."""
+        """Stop reading another file; False if none is being read."""
 
     def forget(self) -> None:
         """Delete what is saved for these files."""
@@ -199,7 +199,7 @@ class Explorer(Protocol):
         """Run an action by its name."""
 
     def call_later(self, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
-        """Call a function after the messages that wait."""
+        """Call a function after the waiting messages."""
 
     def exit(self, result: Any = None, return_code: int = 0, message: Any = None) -> None:
         """End the program."""

@@ -53,7 +53,7 @@ BRIEF: Final = {
 
 
 class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
-    """The flame chart, what is under the cursor, and a line to find names."""
+    """The flame chart, two lines about the node under the cursor, and a search bar."""
 
     VIEW = "flame"
     HELP: ClassVar = (
@@ -135,7 +135,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         """Return the title of the grouping."""
         return [self.grouping.title]
 
-    # --- what is under the cursor ------------------------------------------------------------------------------------
+    # --- node under the cursor ---------------------------------------------------------------------------------------
 
     @on(FlameChart.Moved)
     def _moved(self) -> None:

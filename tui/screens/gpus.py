@@ -1,4 +1,4 @@
-"""GPUs: what each one is and how its time was used, its streams, and the ranks side by side."""
+"""GPUs: properties and use of time of each GPU, its streams, and the comparison of ranks."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _ranks_of_collective(profile: Profile, above: Mapping[str, Row]) -> pl.DataF
 
 
 def iterations_head(profile: Profile) -> Draw | None:
-    """Return a function that draws which rank the others wait for, else which is slowest most often."""
+    """Return a function that draws the straggler, else the rank that is slowest most often."""
     rows = slowest_ranks(profile)
     if rows.is_empty():
         return None
@@ -154,8 +154,8 @@ def iterations_head(profile: Profile) -> Draw | None:
 
 
 def ops_head(profile: Profile) -> Draw | None:
-    """Return a function that draws what differs most over the ranks."""
-    # The rank that communicates longest is the one that waits.
+    """Return a function that draws the largest differences between the ranks."""
+    # The rank with the longest communication is the one that waits.
     rows = op_type_ranks(profile).filter(pl.col("op_type") != COMMUNICATION)
     if rows.is_empty():
         return None
@@ -172,7 +172,7 @@ def ops_head(profile: Profile) -> Draw | None:
 
 
 def collectives_head(profile: Profile) -> Draw | None:
-    """Return a function that draws the waiting time in collectives, and whether clocks allow to tell."""
+    """Return a function that draws the waiting time in collectives, or why clocks cannot be compared."""
     if not has_several_ranks(profile):
         return None
     rows, known, left = collective_kinds(profile), clock_alignment(profile), unmatched_note(profile)
@@ -395,7 +395,7 @@ def streams_of_gpu(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 
 
 def work_of_stream(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """Return what ran on the selected stream."""
+    """Return the work of the selected stream."""
     row = above.get("streams")
     if row is None:
         return activities_where(profile)
@@ -474,7 +474,7 @@ def ranks_head(profile: Profile) -> Draw | None:
 
 
 class GpusScreen(ViewScreen):
-    """GPUs with their streams and what ran there; ranks with their iterations."""
+    """GPUs with their streams and work; ranks with their iterations."""
 
     VIEW = "gpus"
     BINDINGS: ClassVar = bindings_for(Scope.PARTS)
@@ -517,7 +517,7 @@ class GpusScreen(ViewScreen):
         return TabbedTables(self.TABS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Return how the time of a GPU was used; for a rank, who is waited for."""
+        """Return the use of time of a GPU; for a rank, the straggler."""
         match pane.id:
             case "gpus":
                 return self._gpu(pane, row)

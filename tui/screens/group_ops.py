@@ -1,4 +1,4 @@
-"""Group Ops: the tree of modules, ranges, callers, layers or types, with what was spent in each part of it."""
+"""Group Ops: the tree of modules, ranges, callers, layers or types, with the cost of each node."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 class GroupingChoice(Generic[GroupingT]):
-    """The grouping of a view: the one that the user chose where it applies, else that which the profile begins with.
+    """The grouping of a view: the user's choice if it applies to the profile, else the default.
 
     Args:
         screen: The view.
-        groupings: All of them, in the order of the tabs.
-        default: The grouping that a profile begins with.
+        groupings: All groupings, in the order of the tabs.
+        default: Returns the default grouping of a profile.
     """
 
     def __init__(
@@ -92,14 +92,14 @@ class GroupingChoice(Generic[GroupingT]):
         return chosen
 
     def click(self, place: int) -> None:
-        """Group by the tab at a place."""
+        """Group by the tab at an index."""
         try:
             self._screen.choose_grouping(self._groupings[place].name)
         except CommandError as error:
             self._screen.explorer.say(str(error), severity="warning")
 
     def show(self, tabs: TabBar) -> None:
-        """Show in the tabs which grouping is in force, and which apply."""
+        """Show the current grouping, and those that apply, in the tabs."""
         names, applicable = [grouping.name for grouping in self._groupings], self._applicable()
         tabs.show(names.index(self.current.name), [grouping in applicable for grouping in self._groupings])
 
@@ -216,15 +216,15 @@ class GroupOpsScreen(GroupedView[TreeGrouping], ViewScreen):
             self.show_crumbs()
             self.explorer.navigator.history.visit(self.place())
 
-    # --- to a place and from it --------------------------------------------------------------------------------------
+    # --- navigation --------------------------------------------------------------------------------------------------
 
     def reveal(self, *, session: int, op: str, group: str | None = None) -> None:
         """Go to the position of an op: the one with most GPU time.
 
         Args:
             session: Number of the session.
-            op: Its name.
-            group: Where it ran, if any of its places will not do.
+            op: The name of the op.
+            group: The group that it ran in; by default any.
         """
         frame = self.pane.frame
         wanted = (pl.col("session") == session) & (pl.col("op") == op)

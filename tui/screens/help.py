@@ -100,7 +100,7 @@ class HelpScreen(Dialog[None]):
 
     Args:
         below: The view that the help is for.
-        availability: For each view ``ok``, or why this input cannot feed it.
+        availability: For each view ``ok``, or why this input has no data for it.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [

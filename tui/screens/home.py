@@ -1,4 +1,4 @@
-"""The home screen: the profiles in a folder and below, those opened before, and what can be opened."""
+"""The home screen: the profiles in a folder and below, those opened before, and the supported formats."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class PathLine(Horizontal):
 class _ListPane(TablePane):
     @property
     def idle_actions(self) -> Collection[str]:
-        """What the footer does not offer: there is nothing behind it before a profile is open."""
+        """Return the actions that the footer does not show before a profile is open."""
         return {*super().idle_actions, "show_in_timeline", "toggle_detail"}
 
 

@@ -171,7 +171,7 @@ class IterationsScreen(ViewScreen):
         """Clear the span before anything else."""
         return self.chart.forget_span() or super().undo_smallest()
 
-    # --- chart and table follow each other -------------------------------------------------------------------------
+    # --- synchronization of chart and table --------------------------------------------------------------------------
 
     @on(TablePane.RowHighlighted)
     def _table_moved(self) -> None:
@@ -289,7 +289,7 @@ class IterationsScreen(ViewScreen):
         self.explorer.say(f"Every view now shows {wanted.words or 'all iterations'}. A goes back.")
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
-        """Show only the span if there is one; else what ran in the iteration."""
+        """Show only the span if there is one; else the work of the iteration."""
         self._open(row)
 
     @on(IterationChart.Opened)
@@ -298,7 +298,7 @@ class IterationsScreen(ViewScreen):
             self._open(self.chart.rows.row(self.chart.cursor, named=True))
 
     def _open(self, row: dict[str, Any]) -> None:
-        """Show only the span if there is one; else what ran in an iteration."""
+        """Show only the span if there is one; else the work of an iteration."""
         if self.chart.marked is not None:
             self.action_aggregate()
             return
@@ -334,11 +334,11 @@ NO_KEY = ""
 
 
 class KeyPicker(Dialog[str]):
-    """Candidates in a table; what is typed narrows them.
+    """Candidates in a table, filtered by the typed text.
 
     Args:
-        profile: With all iterations.
-        present: The key that cuts it now.
+        profile: The profile with all iterations.
+        present: The current key.
     """
 
     TITLE_TEXT = "What ends an iteration"

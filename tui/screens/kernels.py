@@ -75,14 +75,14 @@ def launch_details(
     """Return all known facts about a launch in blocks; unknown ones with the reason.
 
     Args:
-        config: What it was, and how it was launched.
-        origin: Where it came from.
-        before: What ran before it on its stream.
-        after: What ran after it.
-        measured: What Nsight Compute measured of launches like it.
-        has_log: There are lines of text to go to.
-        advice: What would raise its occupancy.
-        gains: What would be gained without it.
+        config: The activity with its launch configuration.
+        origin: Its call, op and iteration.
+        before: The previous work on its stream.
+        after: The next work.
+        measured: Metrics of Nsight Compute for such launches.
+        has_log: Whether the Log view has its line.
+        advice: Changes that would raise its occupancy.
+        gains: The time saved without it.
         further: The command that profiles it in depth.
     """
     blocks = [(f"{short_name(config.name)}  {config.kind}", _what(config))]
@@ -286,12 +286,12 @@ def details_of_launch(screen: ViewScreen, activity: int) -> Details:
     """Return all known facts about a launch.
 
     Args:
-        screen: Whose profile it is of.
+        screen: The view.
         activity: Its number, the column ``activity``.
     """
     profile = screen.profile
     config = launch_config(profile, activity, gpu=screen.explorer.options.gpu)
-    # It may have been measured in a session that is not shown.
+    # Metrics may be of a session that is not shown.
     measured = measured_metrics(screen.explorer.profile_session.whole_profile or profile, activity)
     return launch_details(
         config,
@@ -347,7 +347,7 @@ def why_spread_unknown(profile: Profile, need: Need) -> list[tuple[str, list[Lin
 
     Args:
         profile: The profile.
-        need: What records single launches or calls.
+        need: The need for single launches or calls.
     """
     line = ("p50, p90, p99, Std", "unknown: only totals are recorded", how_to_record(profile, need))
     return [("Not known", [line])]
@@ -369,7 +369,7 @@ def work_details(view: ViewScreen, pane: TablePane, row: dict[str, Any]) -> Deta
 
 
 def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFrame) -> Details:
-    """Return the values of a kernel, the distribution of its durations, and what its launches share.
+    """Return the values of a kernel, the distribution of its durations, and the common facts of its launches.
 
     Args:
         view: The view that shows it.

@@ -1,4 +1,4 @@
-"""Kernels by Iteration and Kernels by Op: what ran in one iteration, launch by launch or op by op."""
+"""Kernels by Iteration and Kernels by Op: the work of one iteration, by launch or by op."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def found_words(profile: Profile) -> list[str]:
     if len(found) != 1:
         return [f"found in {len(found)} sessions"] if found else []
     short = found[0].partition(",")[0]
-    # The launches without repetition do not fit into a line.
+    # The number of launches without repetition does not fit into the line.
     return [short.partition(" in ")[0] if short.startswith("whole run") else short]
 
 

@@ -1,4 +1,4 @@
-"""Layers: measured and predicted times of a model's layers, their totals, and GPU work that is named as a layer."""
+"""Layers: measured and predicted times of a model's layers, their totals, and the GPU work of a layer."""
 
 from __future__ import annotations
 

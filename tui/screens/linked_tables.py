@@ -1,4 +1,4 @@
-"""Linked tables below each other: what is selected in one decides what the next one shows."""
+"""Linked tables: the selected row of one determines the rows of the next."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ MIN_LINES_FOR_PEEK: Final = 16
 
 
 def shared_heights(room: int, wanted: Sequence[tuple[float, int | None]]) -> list[int]:
-    """Return the lines of each table, which together take all the room.
+    """Return the lines of each table, which add up to all lines.
 
-    What one does not need goes to those below it alone: going through the rows of a table must not move its edge,
-    however many rows the next table shows of each.
+    Lines that a table does not need are given only to tables below it, so that moving through its rows never moves its
+    edge.
 
     Args:
-        room: Lines that there are.
-        wanted: For each table its share, and how many lines are of use to it; None: as many as there are.
+        room: The number of lines.
+        wanted: For each table its share, and the maximum number of useful lines; None: no maximum.
 
     >>> shared_heights(30, [(2, None), (2, None), (1, None)]), shared_heights(30, [(2, 4), (2, 4), (2, None)])
     ([12, 12, 6], [4, 4, 22])
@@ -69,13 +69,13 @@ def shared_heights(room: int, wanted: Sequence[tuple[float, int | None]]) -> lis
 def folded_heights(room: int, wanted: Sequence[int | None], current: int) -> list[int]:
     """Return the lines of each table if there are too few for all: most for the current one, one for others.
 
-    The table below shows its first rows, if there is room, so that going through the current one shows what belongs to
-    each row. What the current one does not need goes to those below it, and then to those above.
+    The table below shows its first rows, if there is room. Lines that the current table does not need are given to
+    those below it, then to those above.
 
     Args:
-        room: Lines that there are.
-        wanted: For each table how many lines are of use to it; None: as many as there are.
-        current: The place of the table that the user is in.
+        room: The number of lines.
+        wanted: The maximum number of useful lines of each table; None: no maximum.
+        current: The index of the current table.
 
     >>> folded_heights(20, [None, None, None], 0), folded_heights(20, [None, 6, None], 1)
     ([14, 5, 1], [1, 6, 13])
@@ -109,7 +109,7 @@ def folded_heights(room: int, wanted: Sequence[int | None], current: int) -> lis
 
 
 class StackLayout(Layout):
-    """Tables that are shown share the lines, by the ``fr`` of their heights."""
+    """Divides the lines among the shown tables by the ``fr`` of their heights."""
 
     name = "stack"
 
@@ -130,7 +130,7 @@ class StackLayout(Layout):
 
 
 def _useful(tables: Sequence[TablePane]) -> list[TablePane]:
-    """The tables without those that have had no rows below one that has had none either: it says why."""
+    """Return the tables, without empty ones below an empty one, which shows the reason."""
     unfed = [place for place, table in enumerate(tables) if table.has_had_no_rows]
     return [table for place, table in enumerate(tables) if place not in unfed[1:] or table.has_class(CURRENT)]
 
@@ -211,12 +211,12 @@ def linked_tables(screen: Screen[Any]) -> LinkedTables | None:
 
 
 class LinkedTables(ViewBody):
-    """Tables below each other; on a short screen those that are not open make way for the one that is.
+    """Tables below each other; on a short screen all but the current one are folded.
 
     ``enter`` goes one level deeper, ``q`` and ``esc`` one up; the tables below follow the cursor.
 
     Args:
-        levels: The tables, each following the one before it.
+        levels: The tables, each depending on the previous one.
     """
 
     def __init__(self, levels: Sequence[Level]) -> None:
@@ -239,7 +239,7 @@ class LinkedTables(ViewBody):
 
     @property
     def layout(self) -> Layout:
-        """One below the other."""
+        """The layout: one below the other."""
         return self._layout
 
     def compose(self) -> ComposeResult:
@@ -248,7 +248,7 @@ class LinkedTables(ViewBody):
 
     @property
     def table(self) -> TablePane | None:
-        """The table of the present level."""
+        """The table of the current level."""
         name = self.levels[self.current].name
         return next((pane for pane in self.query_children(TablePane) if pane.id == name), None)
 
@@ -293,7 +293,7 @@ class LinkedTables(ViewBody):
                 self.pane(index).show(self.pane(index).frame.clear(), empty=WORKING, is_loading=True)
 
     def show_failure(self, words: str) -> None:
-        """Show no rows of what was selected before."""
+        """Remove the rows of the previous selection."""
         if self._busy_timer is not None:
             self._busy_timer.stop()
         for index in range(len(self.levels)):
@@ -473,7 +473,7 @@ class LinkedTables(ViewBody):
 
     @property
     def level(self) -> str:
-        """The name of the level that the user is on."""
+        """The name of the current level."""
         return self.levels[self.current].name
 
     def restore_level(self, level: str) -> None:
@@ -497,7 +497,7 @@ class LinkedTables(ViewBody):
 
         Args:
             levels: The tables.
-            current: The place of the level that the user is on.
+            current: The index of the current level.
         """
         self.levels, self.current = tuple(levels), current
 

@@ -35,7 +35,7 @@ _LINES_ABOVE: Final = 3
 
 
 class PreviewTable(Static):
-    """The GPU work that took most of what has been read."""
+    """The GPU work with most time so far."""
 
     DEFAULT_CSS = """
     PreviewTable { height: auto; margin-top: 1; display: none; }
@@ -44,13 +44,13 @@ class PreviewTable(Static):
     def show(
         self, preview: LoadPreview, share: float | None, width: int, height: int, *, is_past: bool = False
     ) -> None:
-        """Show it.
+        """Show a preview.
 
         Args:
-            preview: What has been read.
-            share: How much of the input that is, from 0 to 1, where it is known.
-            width: Cells that there are for it.
-            height: Lines.
+            preview: The preview.
+            share: The share of the input that was read, from 0 to 1, if known.
+            width: The width in cells.
+            height: The number of lines.
             is_past: Whether more has been read since.
         """
         lines = load_preview_lines(preview, share, width, height, is_past=is_past)
@@ -107,7 +107,7 @@ _STYLES: Final = {"left out": "$text-error", "waiting": "$text-muted", "not read
 
 
 class FilesRead(Static):
-    """A line a file."""
+    """One line for each file."""
 
     DEFAULT_CSS = """
     FilesRead { height: auto; margin-top: 1; display: none; }
@@ -118,8 +118,8 @@ class FilesRead(Static):
 
         Args:
             files: The files.
-            width: Cells that there are for it.
-            height: Lines.
+            width: The width in cells.
+            height: The number of lines.
         """
         lines = files_lines(files, width, height)
         self.update(Content("\n").join(lines))
@@ -305,13 +305,13 @@ class LoadingScreen(Screen[None]):
 
 
 def state_words(progress: LoadProgress, received_s: float, seconds: float, *, is_past: bool) -> str:
-    """Return how much has been read, how fast, and for how long; after the last byte the second step.
+    """Return the amount read, the speed and the time; after the last byte the second step.
 
     Args:
         progress: The latest report of the loader.
-        received_s: When it came, from the beginning.
+        received_s: The time of the report, from the beginning.
         seconds: The time from the beginning to now.
-        is_past: Whether it has been silent for so long that the reading is over.
+        is_past: Whether reading seems to be over, because there was no report for long.
     """
     is_over = is_past or _is_read(progress)
     rows = [f"{progress.rows:,} rows"] if progress.rows and progress.preview is None else []

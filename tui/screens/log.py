@@ -50,7 +50,7 @@ MAX_LINE_CELLS = 5_000
 class LogView(ScrollView, can_focus=True):
     """Any number of lines; only those on the screen are read.
 
-    The gutter holds the line's number and ``•`` where a row came from it, ``!`` where it is in the list of issues.
+    The gutter has the line's number, ``•`` if a row came from it, and ``!`` if it has an issue.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_for(Scope.LOG)
@@ -80,7 +80,7 @@ class LogView(ScrollView, can_focus=True):
     """The line under the cursor, from 1."""
 
     class LineHighlighted(Message):
-        """The cursor came to a line."""
+        """The cursor moved to a line."""
 
         def __init__(self, line: int) -> None:
             super().__init__()
@@ -111,7 +111,7 @@ class LogView(ScrollView, can_focus=True):
 
     @property
     def line_count(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return self._text.line_count if self._text is not None else 0
 
     @property
@@ -260,7 +260,7 @@ PADDING: Final = 2
 
 
 class LogScreen(ViewScreen):
-    """The lines of a text input; of several inputs, the one that was asked for last."""
+    """The lines of a text input; of several inputs, the one that was requested last."""
 
     VIEW = "log"
     HELP: ClassVar = (
@@ -356,7 +356,7 @@ class LogScreen(ViewScreen):
         self.query_one("#log-status", Static).update(Content(words))
 
     def _marked_in_words(self) -> str:
-        """Return the number of parsed lines, and the keys for marked lines and horizontal scrolling."""
+        """Return the number of parsed lines, and the keys for them and for horizontal scrolling."""
         read = len(self.log_view.parsed_lines)
         words = f"{plural(read, 'line')} parsed" if read else "Nothing was parsed from this text."
         if read:

@@ -1,4 +1,4 @@
-"""Memory: copies and sets by direction, kind of memory and size; unified memory; what the allocator gave out."""
+"""Memory: copies and memsets by direction, kind of memory and size; unified memory; the allocator."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ MAX_CURVES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class MemoryCurve:
-    """One memory."""
+    """The allocated memory of one device over time."""
 
     label: str
     peak_bytes: int
@@ -225,7 +225,7 @@ def why_no_unified_memory(profile: Profile) -> str:
 
 
 def why_no_allocations(profile: Profile) -> str:
-    """Return why there is nothing of an allocator."""
+    """Return why there is no data of an allocator."""
     return "" if profile["memory_events"].height else why_none(profile, ALLOCATIONS)
 
 
@@ -235,12 +235,12 @@ def why_no_copies(profile: Profile) -> str:
 
 
 def why_no_snapshot(profile: Profile) -> str:
-    """Return why it is not known what the allocator holds."""
+    """Return why there is no snapshot of the allocator."""
     return "" if profile["memory_segments"].height else why_none(profile, SNAPSHOT)
 
 
 def allocations_of_stack(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """Return the allocations of a stack that were alive at the peak."""
+    """Return the allocations of a stack at the peak."""
     row, rows = above.get("memory_peak"), memory_allocations(profile)
     if row is None:
         return rows.clear()
@@ -270,7 +270,7 @@ def stack_crumb(row: Row) -> str:
 
 
 def _parts_of_transfers(row: Mapping[str, Any], unified_ns: int) -> list[str]:
-    """Copies, sets and unified memory of a session; sets and unified memory where there are any."""
+    """Return sentences about copies, and about memsets and unified memory if there are any."""
     parts = [f"Copies {brief_duration(row['copies_ns'])}, {brief_percent(row['copies_pct'])} of the GPU time"]
     if unified_ns and row["gpu_ns"]:
         share = brief_percent(100 * unified_ns / row["gpu_ns"])

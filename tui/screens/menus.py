@@ -52,11 +52,11 @@ class MenuScreen(Dialog[str]):
     """Choose one line with ``enter``, or leave with ``esc`` or ``q``.
 
     Args:
-        title: What is chosen.
+        title: The title.
         options: Id and text of every line.
         disabled: Ids that cannot be chosen.
-        current: The id that the cursor begins on.
-        is_at_end: Whether it begins at its end instead.
+        current: The initial id.
+        is_at_end: Whether the cursor starts at the end instead.
         keys: Keys that choose an entry immediately, shown at the start of its line.
     """
 
@@ -217,7 +217,7 @@ def views_menu(availability: Mapping[str, str], current: str, *, width: int, is_
     """Return the menu of views.
 
     Args:
-        availability: For each view ``ok``, or why it cannot be fed.
+        availability: For each view ``ok``, or why it has no data.
         current: The view that is shown.
         width: Cells of the screen.
         is_unfolded: Whether views without data are listed, each with its reason.
@@ -262,7 +262,7 @@ def _wrap(text: str, room: int) -> str:
 
 
 class ReversedLines(CommandList):
-    """The commands, the one under the cursor in reverse: lists of Textual's own forget that of a theme."""
+    """The commands, the one under the cursor in reverse video, which Textual's own lists do not support."""
 
     def render_line(self, y: int) -> Strip:
         """Render one line of the screen."""
@@ -274,10 +274,10 @@ class ReversedLines(CommandList):
 
 @skip_small_layouts
 class Palette(CommandPalette):
-    """Textual's own, without the picture of a lens, which few terminals have in black or in ASCII.
+    """Textual's command palette, without the magnifier emoji, which few terminals show well.
 
     Args:
-        in_reverse: The line under the cursor is shown in reverse, not by a color.
+        in_reverse: Whether the line under the cursor is in reverse video.
     """
 
     def __init__(self, *, in_reverse: bool) -> None:
@@ -304,10 +304,10 @@ LETTERS: Final = "asdfghjklwertyuiopzxcvbnm"
 
 
 class JumpLabels(Dialog[int]):
-    """A letter on every panel and table; that letter gives its place, any other key leaves.
+    """A letter on every panel and table; typing it returns the index, any other key leaves.
 
     Args:
-        regions: Where they are on the screen.
+        regions: Their regions on the screen.
     """
 
     DEFAULT_CSS = """

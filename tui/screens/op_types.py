@@ -1,4 +1,4 @@
-"""Op Type Summary: what ops of each type cost, with figures that fold to their totals."""
+"""Op Type Summary: the cost of ops by type, with figures that fold to their totals."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def with_fold_signs(folded: Collection[str], known: Collection[str]) -> TableSpe
 
     Args:
         folded: Names of the columns that are not shown.
-        known: Names of the figures that there are: of others nothing can be unfolded.
+        known: Names of the existing figures; others cannot be unfolded.
     """
     closed = {fold.total for fold in FOLDS if set(fold.others) <= set(folded) and set(fold.others) & set(known)}
 
@@ -87,7 +87,7 @@ def ops_filter(row: Mapping[str, Any], *, recorded: bool, several: bool) -> str:
     """Return the filter of Ops and Kernels, by name, for the ops of a row.
 
     Args:
-        row: Of `op_type_summary`.
+        row: A row of `op_type_summary`.
         recorded: Whether its session records ops.
         several: Whether there are several sessions.
     """
@@ -106,7 +106,7 @@ def ops_filter(row: Mapping[str, Any], *, recorded: bool, several: bool) -> str:
 
 
 class OpTypesScreen(ViewScreen):
-    """One row an op type; ``enter`` goes to its ops."""
+    """One row per op type; ``enter`` opens its ops."""
 
     VIEW = "op-types"
     BINDINGS: ClassVar = bindings_for(Scope.TYPES)
@@ -180,7 +180,7 @@ class OpTypesScreen(ViewScreen):
         kernels = kernels_with_ops(self.profile).filter(
             pl.col("session") == row["session"], pl.col("op_type").cast(pl.String) == row["op_type"]
         )
-        # Fold symbols are meaningless where each figure has a line.
+        # Fold symbols are meaningless in details.
         values = row_details(OP_TYPE_SUMMARY, row, frame_columns=pane.frame.columns)
         why = []
         if row["op_source"] != "recorded" and row["cpu_own_ns"] is None:

@@ -137,7 +137,7 @@ def no_kernels_of_op(profile: Profile) -> str:
 
 
 class ByName:
-    """The grouping that the view begins with: recorded ops with what they called."""
+    """The default grouping: recorded ops including their nested ops."""
 
     name = "name"
     title = "by name"
@@ -208,7 +208,7 @@ def _reveal(screen: ViewScreen, session: int, op: str, group: str | None) -> Non
 class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
     """Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor.
 
-    The first table can be grouped otherwise than by name; each grouping keeps its own filter and order.
+    The first table can have other groupings than by name; each has its own filter and order.
     """
 
     VIEW = "ops-and-kernels"
@@ -235,7 +235,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
 
     @property
     def grouping(self) -> Grouping | None:
-        """The grouping in force; None: by name."""
+        """The current grouping; None: by name."""
         current = self._groupings.current
         return current if isinstance(current, Grouping) else None
 

@@ -1,4 +1,4 @@
-"""Ranges: NVTX ranges and annotations by name, and every one of them, with the GPU work launched within."""
+"""Ranges: NVTX ranges and annotations by name and single ranges, with the GPU work launched in them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def instances_at_depth(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
 
 
 def launched_in(level: str, *, meanwhile: bool = False) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
-    """Return a function for the GPU work in the selected range, by its own thread or by others meanwhile."""
+    """Return a function for the GPU work that the thread of the selected range, or other threads, launched in it."""
 
     def work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
         row = above.get(level)
@@ -132,7 +132,7 @@ def range_crumb(row: Row) -> str:
 
 
 class RangesScreen(ViewScreen):
-    """Names, the ranges of the name under the cursor, and what was launched in one; the same by depth."""
+    """Names, the ranges of the name under the cursor, and the work launched in one; the same by depth."""
 
     VIEW = "ranges"
     BINDINGS: ClassVar = bindings_for(Scope.PARTS)

@@ -1,4 +1,4 @@
-"""Roofline: FLOPs and bytes of ops by shape, how close to the GPU's peaks they ran, and the plot of both."""
+"""Roofline: FLOPs and bytes of ops by shape, their shares of the GPU's peaks, and the roofline plot."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class RooflineScreen(ViewScreen):
 
 
 def what_if(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
-    """Return what the calls would save at `ROOF_SHARE` of the roof; for unknown float32 peaks, both shares."""
+    """Return the time that the calls would save at `ROOF_SHARE` of the roof; for unknown float32 peaks, both shares."""
     iterations = calls_of_shape(profile, row)["iteration"].drop_nulls().n_unique()
     if row["roof_pct"] is not None:
         roof_ns = row["gpu_ns"] - row["gain_ns"]
@@ -190,7 +190,7 @@ class Mark:
 
     @property
     def color(self) -> str:
-        """That of kernels that reach the same peak."""
+        """The color of kernels with the same peak."""
         return "$kind-unknown" if self.peak is None else "$kind-other" if self.peak in _CORES else "$kind-tensor"
 
 
@@ -294,7 +294,7 @@ def _axis(x_low: int, x_high: int, columns: int) -> str:
 
 
 class RooflinePlot(Widget):
-    """The plot with a line of words above; on a short screen the line alone."""
+    """The plot with a summary line above; on a short screen only the line."""
 
     DEFAULT_CSS = """
     RooflinePlot { height: 12; padding: 0 1; }
@@ -314,8 +314,8 @@ class RooflinePlot(Widget):
         Args:
             marks: One for each op and shape with FLOPs.
             roofs: One for each element type in use.
-            words: The whole, what matters most first: what does not fit is left out.
-            unplotted: How many ops and shapes have no FLOPs.
+            words: The summary, the most important part first; parts that do not fit are left out.
+            unplotted: The number of ops and shapes without FLOPs.
         """
         self._marks, self._roofs, self._words, self._unplotted = marks, roofs, words, unplotted
         self.refresh()
@@ -340,7 +340,7 @@ class RooflinePlot(Widget):
         return Content("\n").join(lines[:height])
 
     def _legend(self, width: int) -> Content:
-        """Return what the marks mean, as far as it fits."""
+        """Return the meanings of the marks, as far as they fit."""
         kinds = {mark.color: mark.peak in _CORES for mark in self._marks if mark.peak is not None}
         parts = [("", f"{' '.join(MARKS)} below 1%, below 10%, more of their GPU time")]
         if len(kinds) > 1:

@@ -1,4 +1,4 @@
-"""SQL: ask the frames of the profile anything; the result is a table like any other."""
+"""SQL: queries over the frames of the profile; the result is a table like any other."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ NOT_YET: Final = f"no result: {SHOW_TABLES} lists the tables"
 
 
 class SqlScreen(ViewScreen):
-    """The query above, its result below; before the first query, the tables that there are."""
+    """The query above, its result below; before the first query, the list of tables."""
 
     VIEW = "sql"
     AUTO_FOCUS = ""
@@ -277,7 +277,7 @@ class SqlScreen(ViewScreen):
         """Cancel a running query; otherwise as in every view."""
         if self._is_running():
             self.workers.cancel_group(self, "sql")
-            # Polars cannot be interrupted; what memory a join may take is bounded.
+            # Polars cannot be interrupted; the memory of joins is bounded.
             self._show_none(NOT_YET)
             self._say("stopped waiting: the query runs on in the background until it ends or you quit")
             self.query_one(SqlEditor).entry.done()

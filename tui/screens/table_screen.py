@@ -35,9 +35,9 @@ class SingleTable(ViewBody):
     """One table; ``enter`` shows the details of a row.
 
     Args:
-        spec: What the table shows.
-        rows: Its rows.
-        empty: What to say if there are no rows: why, and what would record them.
+        spec: The table.
+        rows: Returns its rows.
+        empty: Returns the text if there are no rows: why, and what would record them.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class SingleTable(ViewBody):
 
 
 class WholeText(Static):
-    """The whole texts of the row under the cursor, where there is no room for its details."""
+    """The whole texts of the row under the cursor, if there is no room for its details."""
 
     def show(self, *texts: str | None) -> None:
         """Show texts, a line each; without any it takes no room."""
@@ -78,8 +78,9 @@ def registered_table(name: str, empty: str = "") -> SingleTable:
     """Return a widget for a table of `tui.tables`.
 
     Args:
-        name: Its name.
-        empty: What to say if there are no rows; empty: what would have to be recorded.
+        name: The name of the table.
+        empty: The text if there are no rows;
+        empty: what would have to be recorded.
     """
     found = table(name)
 
@@ -92,7 +93,7 @@ def registered_table(name: str, empty: str = "") -> SingleTable:
 class RowsInBackground:
     """Computes rows of many launches in a thread, then fills the view again.
 
-    The functions that make rows remember what they made.
+    The functions that make rows must be memoized.
 
     Args:
         view: The view.
@@ -107,8 +108,8 @@ class RowsInBackground:
         """Return whether rows are available at once; otherwise compute them, then fill the view again.
 
         Args:
-            what: Which rows.
-            make: Makes them, and remembers them.
+            what: A name of the rows.
+            make: A memoized function that makes them.
         """
         profile = self._view.profile
         if profile["activities"].height <= ROWS_AT_ONCE:
@@ -196,7 +197,7 @@ class IssuesScreen(ViewScreen):
 
 
 class NotesScreen(ViewScreen):
-    """One row a note; ``enter`` goes to the row that it is on."""
+    """One row per note; ``enter`` opens the row of the note."""
 
     VIEW = "notes"
     HELP = (

@@ -175,11 +175,11 @@ class TabbedTables(ViewBody):
         if self.is_attached and tab is self.tab and profile is self.view.profile:
             self.query_one(HeadLines).show(draw)
 
-    # --- where the user is -------------------------------------------------------------------------------------------
+    # --- position ----------------------------------------------------------------------------------------------------
 
     @property
     def is_filling(self) -> bool:
-        """Whether rows of its tables are still to come."""
+        """Whether rows of its tables are still being computed."""
         return self.tables.is_filling
 
     @property

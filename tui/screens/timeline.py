@@ -69,7 +69,7 @@ NO_PLACE: Final = "This row has no place in the timeline. Press T on an op, a ke
 
 
 class TimelineScreen(ViewScreen):
-    """Lanes over time, two lines on what is under the cursor and what is on the screen, and the top GPU work."""
+    """Lanes over time, two lines about the cursor and the visible window, and the top GPU work."""
 
     VIEW = "timeline"
     BINDINGS: ClassVar = [
@@ -108,7 +108,7 @@ class TimelineScreen(ViewScreen):
 
     @property
     def zoomed_to(self) -> tuple[int, int] | None:
-        """The first and the last moment on the screen, by the ruler; None if all of the time is."""
+        """The first and the last moment on the screen, by the ruler; None if the whole time is visible."""
         window = self.lanes.window
         return None if window is None or window.cell_ns >= window.fit_ns else (window.first_ns, window.last_ns)
 
@@ -211,7 +211,7 @@ class TimelineScreen(ViewScreen):
             self._then = do
 
     def _look_at_session(self, session: int) -> None:
-        """Show the lanes of a session, if they are not there."""
+        """Show the lanes of a session, if they are not shown."""
         shown = self.lanes.shown
         if shown is not None and session not in shown.shifts and session in shown.sessions:
             self._session = session
@@ -249,12 +249,12 @@ class TimelineScreen(ViewScreen):
         self._settling = call_after(self, filtering.CURSOR_REST_S, self._cursor_rested)
 
     def _show_top_work(self) -> None:
-        """Show the GPU work with most time on the screen, in the lines that the lanes do not need."""
+        """Show the GPU work with most time on the screen, in lines that the lanes do not need."""
         view, panel = self.lanes, self.query_one(TopWork)
         if view.shown is None or view.window is None:
             return
-        # Half of the lines to spare make the lanes taller. Both heights are of the last layout: the panel may have got
-        # other lines since.
+        # Half of the spare lines make the lanes taller. Both heights are of the last layout: the panel may have changed
+        # since.
         panel.make_room((view.size.height + panel.region.height - view.needed_lines) // 2)
         looked_at = (self.profile, view.shown, view.window.first_ns, view.window.last_ns, panel.lines)
         if panel.lines and not self._is_top_of(looked_at):
@@ -307,7 +307,7 @@ class TimelineScreen(ViewScreen):
 
     @on(TimelineView.Opened)
     def action_open_item(self) -> None:
-        """Move the cursor to the main item of the cell, and show its details; for a gap, what is around it."""
+        """Move the cursor to the main item of the cell, and show its details; for a gap, the work around it."""
         view = self.lanes
         if view.shown is None or not view.shown.lanes:
             return
@@ -329,7 +329,7 @@ class TimelineScreen(ViewScreen):
             self.explorer.navigator.go_to_line(int(line), lane.session)
 
     def action_show_row_of(self) -> None:
-        """Go to the row of the item under the cursor: the launch, or the call, range or op by name."""
+        """Open the row of the item under the cursor: the launch, or the call, range or op by name."""
         view = self.lanes
         if view.item is None or view.shown is None:
             self.explorer.say("Nothing at the cursor. Press n for the next item.")
@@ -431,7 +431,7 @@ class TimelineScreen(ViewScreen):
             return
         self.lanes.put_on_item(*self.lanes.links[0])
 
-    # --- coming from elsewhere ---------------------------------------------------------------------------------------
+    # --- links from other views --------------------------------------------------------------------------------------
 
     def show_whole(self) -> None:
         """Show all of the time, when the lanes are ready."""
@@ -636,8 +636,8 @@ class TimelineScreen(ViewScreen):
         """Show the longest gap of a GPU and the list of gaps, when the lanes are ready.
 
         Args:
-            session: Of which session; None: of the one that is shown.
-            gap: The longest; None: that of the session's first GPU.
+            session: The session; None: the shown one.
+            gap: The longest gap; None: that of the session's first GPU.
         """
         self._when_there(lambda: self._show_longest_gaps(session, gap))
 

@@ -1,4 +1,4 @@
-"""The tables of a view without its screen: what `proftui report --table` prints, and which command prints a table."""
+"""The tables of a view without its screen, for `proftui report --table`, and the command that prints a table."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def view_table(
         report: One of `tui.tables.ALL_REPORTS`.
         name: The table; None: the first one, or that below the chosen rows.
         keys: The keys of the chosen rows of the tables above it, the first table's first.
-        group_by: What the first table is grouped by, where it can be.
+        group_by: The grouping of the first table, if it has any.
 
     Raises:
         ProftuiError: There is no such table, row or grouping, or the rows above are not chosen.

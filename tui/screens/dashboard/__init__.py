@@ -1,4 +1,4 @@
-"""Dashboard: what is wrong and where the time went, at a glance; every line is a link to the rows behind it."""
+"""The dashboard: the main findings and the use of time, at a glance; every line is a link to the rows behind it."""
 
 from tui.screens.dashboard.screen import DashboardScreen
 

@@ -1,4 +1,4 @@
-"""Lines of the dashboard's panels, where each of them leads, and the lines about the input: sessions, files, issues."""
+"""Lines of the dashboard's panels, their links, and the lines about the input: sessions, files, issues."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MEMORY_ONLY: Final = "(kind=memcpy | kind=memset | kind=um)"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A view with the rows of a filter alone, a gap in the timeline, or one session in every view."""
+    """A link to a view with only the rows of a filter, to a gap in the timeline, or to one session in every view."""
 
     view: str = ""
     """Empty: the menu of sessions, or the one session."""
@@ -176,8 +176,8 @@ def link_of_category(category: str, *, with_api: bool, with_ops: bool) -> Link |
 
     Args:
         category: One of `Category`.
-        with_api: There are API calls to show.
-        with_ops: There are ops to show.
+        with_api: Whether there are API calls.
+        with_ops: Whether there are ops.
     """
     match category:
         case Category.TENSOR_CORES:
@@ -459,10 +459,10 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
     ]
     if found:
         entries.append(Entry(BarRow("issues", f"issues: {', '.join(found)}", None, ""), Link("issues")))
-    # The most severe in full: a log without times has little else to show.
+    # The most severe issue in full: a log without times has little else to show.
     for place, row in enumerate(issues(profile).head(ISSUE_ROWS).iter_rows(named=True)):
         line = f"line {count(row['line'])}" if row["line"] is not None else ""
-        # The text of the input is below the reason, as in the report: in one line they would be cut.
+        # The text of the input is below the reason, as in the report: on one line they would be cut.
         words = [(row["reason"] or "", line), *([(f"| {row['text']}", "")] if row["text"] else [])]
         entries += [
             Entry(BarRow(f"issue {place} {number}", f"  {text}", None, value, sentence=True), Link("issues"), row)
@@ -480,7 +480,7 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
 
 
 def system_entries(board: Dashboard) -> tuple[list[Entry], list[Details]]:
-    """Return what the input records of the system, the GPUs first, as lines and texts."""
+    """Return the recorded facts about the system, the GPUs first, as lines and texts."""
     found: dict[Line, Entry] = {}
 
     def add(line: Line, link: Link, values: Mapping[str, Any]) -> None:
@@ -505,11 +505,11 @@ def system_entries(board: Dashboard) -> tuple[list[Entry], list[Details]]:
 
 
 def need_entries(needs: Sequence[Need], reasons: Collection[str]) -> tuple[list[Entry], list[Details]]:
-    """Return what the input does not hold, as lines and texts.
+    """Return the data that is not recorded, as lines and texts.
 
     Args:
-        needs: What is missing.
-        reasons: Why rules do not apply, as far as that has been computed.
+        needs: The missing data.
+        reasons: Why rules do not apply, as far as computed.
     """
     by_command: dict[str, list[Need]] = {}
     for need in needs:

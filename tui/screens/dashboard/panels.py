@@ -1,4 +1,4 @@
-"""Panels of the dashboard: lines that are links, and the figures, with what each of them means."""
+"""Panels of the dashboard: lines that are links, and the figures with their definitions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ KEYS: Final = frozenset(
 
 
 class StatStrip(Widget, can_focus=True):
-    """Labels and figures, then those that are unknown. ``enter`` goes to the rows behind the one under the cursor."""
+    """Labels and figures, then unknown ones. ``enter`` opens the rows behind the figure under the cursor."""
 
     BINDINGS: ClassVar = [binding for binding in bindings_for(Scope.TABLE) if getattr(binding, "id", "") in KEYS]
     DEFAULT_CSS = """
@@ -83,12 +83,12 @@ class StatStrip(Widget, can_focus=True):
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """The figures that are known."""
+        """The known figures."""
         return self._facts
 
     @property
     def has_lines(self) -> bool:
-        """Whether there is anything that the cursor can be on."""
+        """Whether there are figures for the cursor."""
         return bool(self._facts)
 
     @property
@@ -253,7 +253,7 @@ class ChartPanel(Panel):
         as_text: Labels and values instead of bars.
         above: The text above the lines.
         below: The text below the lines.
-        id: The widget's id: that of its lines has ``-panel`` taken off.
+        id: The widget's id; the id of its lines is the same without ``-panel``.
     """
 
     DEFAULT_CSS = """
@@ -268,7 +268,7 @@ class ChartPanel(Panel):
 
         @property
         def details(self) -> Details:
-            """Everything that is known of the line."""
+            """All facts about the line."""
             return entry_details(self.entry, self.panel.metric)
 
     class Opened(_Of):
@@ -335,7 +335,7 @@ class ChartPanel(Panel):
         self.display = bool(self.entries)
 
     def fill_texts(self, entries: Sequence[Entry], texts: Sequence[Details]) -> None:
-        """Show other lines of text; how each is written comes beside it."""
+        """Show other lines, with the full text of each."""
         self.fill(entries)
         if isinstance(self.bars, TextList):
             self.bars.show_texts([entry.row for entry in entries], texts)
@@ -347,7 +347,7 @@ class ChartPanel(Panel):
 
     @property
     def details(self) -> Details | None:
-        """Everything that is known of the line under the cursor."""
+        """All facts about the line under the cursor."""
         return entry_details(self.current, self.metric) if self.current is not None else None
 
     def _entry(self, key: str) -> Entry:
@@ -435,7 +435,7 @@ class StatPanel(Panel):
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """The figures that are known."""
+        """The known figures."""
         return self._strip.facts
 
     @property
@@ -445,7 +445,7 @@ class StatPanel(Panel):
 
     @property
     def details(self) -> Details | None:
-        """What the figure under the cursor is."""
+        """The details of the figure under the cursor."""
         return fact_details(self.current) if self.current is not None else None
 
     def wait(self) -> None:
@@ -486,13 +486,13 @@ def fact_details(fact: Fact) -> Details:
 
 
 class Guidance(Static):
-    """Where to begin, above the most severe findings."""
+    """The first step to take, above the most severe findings."""
 
     DEFAULT_CSS = """
     Guidance { height: auto; text-style: bold; }
     """
 
     def show(self, words: str) -> None:
-        """Show where to begin, or why that is unknown; hidden without a text."""
+        """Show the first step, or why it is unknown; hidden without a text."""
         self.update(Content(plain(words)))
         self.display = bool(words)

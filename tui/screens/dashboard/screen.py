@@ -1,4 +1,4 @@
-"""Dashboard: what is wrong and where the time went, at a glance; every line is a link to the rows behind it."""
+"""The screen of the dashboard and its panels, which are computed in a thread."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ LINE_KEYS: Final = frozenset(
 
 
 class DashboardPanels(ViewBody):
-    """Panels in one, two or three columns; what takes a while is filled in from a thread."""
+    """Panels in one, two or three columns, filled from a thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -293,7 +293,7 @@ class DashboardPanels(ViewBody):
 
 
 class DashboardScreen(ViewScreen):
-    """Its lines are links, have details, and can be had in several orders."""
+    """The dashboard: lines are links, have details, and can be sorted in several orders."""
 
     VIEW = "dashboard"
     AUTO_FOCUS = ""
@@ -319,7 +319,7 @@ class DashboardScreen(ViewScreen):
         return self.query_one(DashboardPanels)
 
     def has_to_wait(self, key: str) -> bool:
-        """Return whether a key is for lines that are still to come; before the panels are there, they are."""
+        """Return whether a key is for lines that have not been computed yet."""
         panels = self.query(DashboardPanels)
         return panels.first().has_to_wait(key) if panels else key in LINE_KEYS
 
@@ -357,7 +357,7 @@ class DashboardScreen(ViewScreen):
         board = self.panels.board
         facts = board.performance if board is not None else ()
         left_out = replayed_sessions(self.profile)
-        # With several sessions with iterations, the figures are of none of them.
+        # If several sessions have iterations, the figures are not those of a single session.
         iterated = iteration_spreads(without_sessions(self.profile, left_out))["session"]
         return link_of_fact(fact, facts, left_out=left_out, iterated=iterated[0] if len(iterated) == 1 else None)
 

@@ -1,4 +1,4 @@
-"""Lines of the panels about the course of time: wall time, utilization, iterations, idle gaps, findings."""
+"""Lines of the panels about time: wall time, utilization, iterations, idle gaps, findings."""
 
 from __future__ import annotations
 

@@ -68,12 +68,12 @@ def _top_entries(
     """Return lines with counts, the figure that they are sorted by, and the tensor-core symbol.
 
     Args:
-        all_rows: The largest total first.
+        all_rows: The rows, largest total first.
         order: One of `ORDERS`.
         counted: The column of counts.
         label: The column of names.
-        link: Where a row leads.
-        on_gpu: They are work of a GPU, whose bars have the color of its kind.
+        link: Returns the link of a row.
+        on_gpu: Whether they are GPU work, whose bars have the color of its kind.
     """
     by = counted if order == "calls" else order
     shown = order if order != "calls" else "total_ns"
@@ -188,7 +188,7 @@ def _parts(
 
 
 def tensor_core_entries(board: Dashboard) -> list[Entry]:
-    """Return the two figures that tools call by similar names, each with what it is a share of."""
+    """Return tensor core efficiency and share, each with the total that it is a share of."""
     use, facts = board.tensor_cores, {fact.name: fact for fact in board.performance}
     of = (
         ("tc_efficiency_pct", "DLProf efficiency", use.eligible_using_ns, use.eligible_known_ns),
@@ -209,7 +209,7 @@ def tensor_core_entries(board: Dashboard) -> list[Entry]:
 
 
 def tensor_core_note(board: Dashboard) -> str:
-    """Return why nothing is known; else what the figures are shares of."""
+    """Return why nothing is known; else the totals of the shares."""
     if board.tensor_cores.reason:
         return board.tensor_cores.reason
     return "share of eligible; share of all kernel time"
@@ -247,7 +247,7 @@ def _direction(row: dict[str, Any]) -> str:
 
 
 def api_entries(board: Dashboard) -> list[Entry]:
-    """API functions by time."""
+    """Return API functions by time."""
     return _top_entries(
         board.top_api, ORDERS[0], "calls", "name", lambda row: link_of_name("api-calls", row), on_gpu=False
     )

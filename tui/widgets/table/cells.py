@@ -57,13 +57,13 @@ class CellWriter:
 
     Args:
         column: The column.
-        facts: Of its values: the unit and the width come from them.
-        state: Units, shares and names as the user wants them.
-        largest: The absolute value that decides the unit (`magnitude`); None: the largest of its own.
+        facts: The facts of its values, which determine unit and width.
+        state: The user's choice of units, shares and names.
+        largest: The absolute value that decides the unit (`magnitude`); None: the column's own largest.
         smallest: The absolute value that decides the decimals (`least_magnitude`).
-        total_ns: What shares of durations are taken of, or None if there is no total.
+        total_ns: The total that shares of durations refer to; None if there is none.
         units: For measures, the unit of each value.
-        is_pinned: The column has the room that the others leave, or shares it.
+        is_pinned: Whether the column gets the remaining width.
     """
 
     def __init__(

@@ -93,7 +93,7 @@ def _columns_that_fit(
     partners_more: int,
     text_more: Mapping[str, int],
 ) -> set[str]:
-    """The most important columns, up to the first without room; then what is free beside a whole name and bars.
+    """Return the most important columns, up to the first that does not fit; then others that fit next to a whole name.
 
     What says nothing comes beside whole texts only.
 
