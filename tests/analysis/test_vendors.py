@@ -6,6 +6,7 @@ import pytest
 
 from tests.analysis.frames import kernel, profile
 from tui.analysis.capabilities import how_to_record, why_none
+from tui.analysis.dashboard import dashboard
 from tui.analysis.devices import device_facts
 from tui.analysis.kernels import launches
 from tui.analysis.launch_config import launch_config
@@ -91,3 +92,16 @@ def test_the_work_of_a_tpu_is_in_the_ranges() -> None:
     )
     assert why_none(made, METRICS) == "no metrics: this kind of recording does not contain it"
     assert why_none(made, GPU_WORK) == "no GPU activities: open Ranges: it shows the work of the TPU"
+
+
+def test_unknown_figures_of_the_dashboard_name_no_tool_of_nvidia_for_another_gpu() -> None:
+    summed = [
+        {"session": 0, "section": "gpu", "name": "Cijk_Alik_Bljk_SB_MT64x64x32", "calls": 1, "total_ns": 5},
+        {"session": 0, "section": "api", "name": "hipLaunchKernel", "calls": 1, "total_ns": 5},
+    ]
+    made = profile(sessions=[{"session": 0, "format": "nsys-stats"}], summary=summed)
+    facts = {fact.name: fact for fact in dashboard(made).performance}
+    assert facts["wall_ns"].value is None
+    assert facts["wall_ns"].record == (
+        "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace -f csv -- ./app"
+    )

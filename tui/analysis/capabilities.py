@@ -122,7 +122,7 @@ def missing_needs(profile: Profile) -> list[Need]:
         TOOL_REPORT: profile["tool_figures"].height + profile["tool_findings"].height > 0,
         TEXT: bool(profile.texts),
     }
-    return [_of_tools(profile, need) for need, held in holds.items() if not held]
+    return [of_tools(profile, need) for need, held in holds.items() if not held]
 
 
 def recordable_needs(profile: Profile) -> list[Need]:
@@ -142,16 +142,16 @@ def recordable_needs(profile: Profile) -> list[Need]:
 
 def why_none(profile: Profile, need: Need) -> str:
     """Return the text of an empty table: what is not recorded, and the command that records it."""
-    return _of_tools(profile, need).missing
+    return of_tools(profile, need).missing
 
 
 def how_to_record(profile: Profile, need: Need) -> str:
     """Return the command that records a need, as ``record with ...``."""
-    return _of_tools(profile, need).how
+    return of_tools(profile, need).how
 
 
-def _of_tools(profile: Profile, need: Need) -> Need:
-    """Return a need with the command of a tool that records it on these GPUs; NVIDIA's tools do not on AMD's."""
+def of_tools(profile: Profile, need: Need) -> Need:
+    """Return a need with the command of a tool that records it on these GPUs: NVIDIA's tools record only its own."""
     tools = tools_to_record(profile)
     found = need.with_tools(tools)
     if need in _OF_GPUS and tools == (Tool.XLA,) and _has_tpu(profile):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.devices import tools_to_record
+from tui.analysis.capabilities import of_tools
 from tui.analysis.gpu_time.breakdown import wall_bounds
 from tui.analysis.grouping import unique_values
 from tui.analysis.iterations.iteration_table import sources
@@ -151,15 +151,15 @@ def performance(
         busy: Its `tui.analysis.gpu_time.breakdown.utilization`.
         use: The tensor-core use of its kernels.
     """
-    tools = tools_to_record(profile)
-    gpu_work, api_work = GPU_WORK.with_tools(tools), API_WORK.with_tools(tools)
-    start_times = START_TIMES.with_tools(tools)
+    gpu_work, api_work, start_times, recorded_iterations = (
+        of_tools(profile, need) for need in (GPU_WORK, API_WORK, START_TIMES, ITERATIONS)
+    )
     gpu_source = _source(profile, "activities", "gpu")
     api_source = _source(profile, "api_calls", "api")
     facts = [
         _wall_fact(profile, start_times),
         *_time_facts(busy, start_times, sessions=rows["session"].n_unique()),
-        *_iteration_facts(profile, ITERATIONS.with_tools(tools)),
+        *_iteration_facts(profile, recorded_iterations),
         *_gpu_time_facts(profile, rows["total_ns"], gpu_source, gpu_work),
         *_unlaunched_facts(profile),
     ]

@@ -120,7 +120,10 @@ class Need:
         """How to get the data: ``record with ...`` or ``open ...``."""
         if not self.record:
             return "this kind of recording does not contain it"
-        return f"{'' if self.record.startswith('open ') else 'record with '}{self.record}"
+        verb = (
+            "" if self.record.startswith("open ") else "export with " if " export " in self.record else "record with "
+        )
+        return f"{verb}{self.record}"
 
     @property
     def missing(self) -> str:

@@ -367,7 +367,9 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
     if not len(case.in_calls.starts):
         more = f"Give the GPU more work at a time{larger_batch(case)}."
         how = case.missing.get(held.API_TRACE.name, "").partition(": ")[2]
-        return "", f"{more} To see what the CPU does meanwhile, {how}." if how.startswith("record") else more, ""
+        if how.startswith(("record", "export")):
+            more += f" To see what the CPU does meanwhile, {how}."
+        return "", more, ""
     in_calls = (case.in_calls & idle).length_ns
     if 2 * in_calls > idle.length_ns:
         return (
