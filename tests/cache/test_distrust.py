@@ -215,3 +215,13 @@ def test_a_column_that_is_longer_or_shorter_than_its_frame_is_damage(rows: int, 
             reader.frame(stored, pl.Schema({"a": pl.Float64}))
     finally:
         os.close(folder)
+
+
+def test_nothing_is_written_once_writing_is_to_stop(tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with pytest.raises(secure_files.StoppedError):
+            frame_files.FrameWriter(folder, lambda: True).whole("made", pl.DataFrame({"a": [1]}))
+    finally:
+        os.close(folder)
+    assert list(tmp_path.iterdir()) == []

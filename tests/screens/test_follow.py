@@ -61,6 +61,14 @@ def test_a_change_is_complete_when_all_that_changed_rests(tmp_path: Path) -> Non
     assert stamps([str(tmp_path / "none")]) == {}
 
 
+def test_files_in_folders_below_are_watched_too(tmp_path: Path) -> None:
+    below = tmp_path / "node0" / "rank0.json"
+    below.parent.mkdir()
+    below.write_text("{}\n")
+    status = below.stat()
+    assert stamps([str(tmp_path)]) == {str(below): (3, status.st_mtime_ns)}
+
+
 async def test_a_folder_is_read_when_its_files_are_complete_and_the_view_stays(tmp_path: Path) -> None:
     app = ProftuiApp(OpenOptions(paths=(str(tmp_path),), follow=True, cache=False))
     path = tmp_path / "rank0.pt.trace.json"

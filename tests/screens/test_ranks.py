@@ -38,6 +38,14 @@ async def test_collectives_in_ascii(snapshot: SnapshotAssertion) -> None:
         assert_screen(pilot.app, snapshot)
 
 
+async def test_details_of_a_rank_say_who_is_waited_for() -> None:
+    async with opened(RANKS, size=(120, 40), view="gpus") as pilot:
+        await press(pilot, MORE, "i")
+        text = screen_text(pilot.app)
+        assert "\n Rank               rank 1 " in text
+        assert "\n Straggler  Rank 1 is the straggler: it arrives last at the long collectives in 4 of 4 it" in text
+
+
 async def test_from_a_rank_and_an_iteration_to_what_ran_in_it() -> None:
     async with opened(RANKS, view="gpus") as pilot:
         await press(pilot, MORE, "enter", "j", "enter")
