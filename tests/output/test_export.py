@@ -82,6 +82,15 @@ def test_parquet_reads_back_with_its_types(frame: pl.DataFrame) -> None:
     assert_frame_equal(pl.read_parquet(io.BytesIO(written(frame, "parquet"))), as_strings(frame))
 
 
+def test_columns_of_a_sheet_are_as_wide_as_headings_and_names() -> None:
+    frame = pl.DataFrame({"uses_tensor_core": [True], "n": [1], "name": ["k" * 30], "long": ["k" * 900]})
+    with zipfile.ZipFile(io.BytesIO(written(frame, "xlsx"))) as book:
+        sheet = book.read("xl/worksheets/sheet1.xml").decode()
+    # Excel adds 5 pixels of 7 a character.
+    widths = [round(float(width)) for width in re.findall(r'<col [^>]*width="([0-9.]+)"', sheet)]
+    assert widths == [21, 11, 31, 61]
+
+
 def test_excel_holds_texts_and_numbers_but_no_formulas(frame: pl.DataFrame) -> None:
     with zipfile.ZipFile(io.BytesIO(written(frame, "xlsx"))) as book:
         sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))

@@ -72,6 +72,8 @@ HEADER_CHARACTERS: Final = 60
 
 _NOT_IN_SHEET_NAMES: Final = re.compile(r"[\[\]:*?/\\']")
 _MAX_SHEET_NAME: Final = 31
+_MIN_WIDTH, _MAX_WIDTH, _BUTTON_WIDTH = 10, 60, 4
+"""Characters of a column of a sheet, and of the filter button in its heading."""
 
 
 def write_xlsx(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None) -> None:
@@ -103,6 +105,7 @@ def write_xlsx(frame: pl.DataFrame, stream: IO[bytes], about: About | None = Non
             workbook, worksheet=sheet, dtype_formats=number_formats, freeze_panes=(1, 0)
         )
         _write_long_numbers(frame, sheet)
+        _set_widths(frame, sheet)
         if about is not None:
             _add_about_sheet(workbook, sheet, about)
     stream.write(buffer.getbuffer())
@@ -116,6 +119,16 @@ def _write_long_numbers(frame: pl.DataFrame, sheet: Any) -> None:
             too_long = (column.cast(pl.Float64).abs() >= MAX_DIGITS).arg_true()
             for row, value in zip(too_long, column.gather(too_long), strict=True):
                 sheet.write_string(row + 1, place, str(value))
+
+
+def _set_widths(frame: pl.DataFrame, sheet: Any) -> None:
+    """Make columns as wide as their headings, which have a filter button, and as their texts up to `_MAX_WIDTH`."""
+    for place, column in enumerate(frame):
+        width = max(len(column.name) + _BUTTON_WIDTH, _MIN_WIDTH)
+        if column.dtype == pl.String:
+            longest = column.str.len_chars().max()
+            width = max(width, min(longest if isinstance(longest, int) else 0, _MAX_WIDTH))
+        sheet.set_column(place, place, width)
 
 
 def sheet_name(title: str) -> str:
