@@ -239,12 +239,13 @@ def test_segments_that_were_edited_do_not_agree_with_the_trace() -> None:
     ]
 
 
-def test_a_segment_that_says_more_than_its_blocks_is_reported() -> None:
+def test_segments_that_say_more_than_their_blocks_are_reported() -> None:
     whole = snapshot()
+    whole["segments"][0]["blocks"] = [block(1000 * MB, 4 * MB, "inactive")]
     whole["segments"][2]["blocks"] = [block(9000 * MB, 2 * MB, "inactive")]
 
     assert reasons(read(whole), "warning")[-1] == (
-        "segments whose blocks do not add up to what they say is active: 1; the snapshot was edited or damaged"
+        "the blocks of 2 segments do not add up to their active size: the snapshot was edited or damaged"
     )
 
 

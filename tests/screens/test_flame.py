@@ -113,7 +113,10 @@ async def test_found_nodes_are_gone_through_both_ways_and_round() -> None:
         await press(pilot, "n")
         assert chart.cursor == found[0]
         await press(pilot, "slash")
-        assert pilot.app.screen.query_one(FindBar).query_one(Input).value == "kernel"
+        line = pilot.app.screen.query_one(FindBar).query_one(Input)
+        assert line.value == "kernel"
+        await press(pilot, "escape", "escape", "slash")
+        assert (len(chart.found), line.value) == (0, "")
 
 
 async def test_growth_against_a_comparison_is_said_with_its_sign(tmp_path: Path) -> None:

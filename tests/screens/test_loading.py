@@ -305,3 +305,16 @@ async def test_a_choice_made_while_the_file_is_read_again_is_to_be_made_again() 
         await settled(pilot)
         assert said(pilot) == [("The file was read again meanwhile. Choose again.", "warning")]
         assert session.session is None
+
+
+async def test_of_several_files_none_is_remembered_with_figures_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered: list[str] = []
+    monkeypatch.setattr("tui.state.workspace.remember_opened", lambda path, _figures: remembered.append(path))
+    log, other = (str(SAMPLES / f"{name}.nvprof.log") for name in ("caffe_conv1", "gpt_summary"))
+    async with opened(log, view=QUICK) as pilot:
+        loading = app_of(pilot).loading_files
+        held = opening.OpenedProfiles(app_of(pilot).profile_session.whole_profile, ())
+        for paths in ((log,), (log, other), ("-",)):
+            loading._options = replace(loading._options, paths=paths)
+            loading._remember(held)
+    assert remembered == [log]
