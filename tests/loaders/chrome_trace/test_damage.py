@@ -168,7 +168,7 @@ def test_durations_that_cannot_be_are_left_out() -> None:
     assert trace.complete["duration_ns"].to_list() == [week * 1000, 2000]
     assert [reason for _, _, reason in notes_of(trace)] == [
         "3 events have no duration that can be read; they are left out",
-        "3 events have durations that cannot be (negative, or over seven days); they are left out",
+        "3 events have impossible durations (negative, or over seven days); they are left out",
     ]
 
 

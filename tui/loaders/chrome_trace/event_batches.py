@@ -80,7 +80,7 @@ _PLURALS: Final = (
         "texts are longer than any name; only their beginnings were read",
     ),
     ("at which it starts", "at which they start"),
-    ("a duration that cannot be (", "durations that cannot be ("),
+    ("an impossible duration (", "impossible durations ("),
     ("where its texts end", "where their texts end"),
     ("in its texts", "in their texts"),
     ("it became null", "they became null"),
