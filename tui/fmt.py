@@ -51,7 +51,7 @@ _SECONDS_FROM_NS: Final = 10e9
 """Columns whose largest value is below 10 s are written in ms: the small values keep more digits."""
 
 _SMALLEST_DECIMALS: Final = 4
-"""The maximum number of decimals of a number without a unit that is too small for the decimals of its kind."""
+"""The maximum number of decimals of times, and of numbers that are too small for the decimals of their kind."""
 
 
 def column_unit(
@@ -62,7 +62,7 @@ def column_unit(
     Args:
         kind: The kind of the column.
         largest: Its largest absolute value in base units; None if it has no value.
-        smallest: Its smallest absolute value above 0: values below a tenth of the unit need a third decimal.
+        smallest: Its smallest absolute value above 0, which decides how many decimals all values have.
         unit: For times, one of `UNITS`.
 
     Returns:
@@ -82,8 +82,11 @@ def column_unit(
         if kind is ColumnKind.TIME:
             # Start times in seconds keep microseconds, because they distinguish rows.
             return Unit(chosen.symbol, chosen.scale, 6) if chosen is SECONDS else chosen
+        least = smallest or magnitude
+        if chosen.scale > MICROSECONDS.scale and least < chosen.scale / 100:
+            return Unit(chosen.symbol, chosen.scale, _SMALLEST_DECIMALS)
         # Five significant digits are what profilers measure, but two decimals would hide the digits of small values.
-        are_two = chosen.decimals and magnitude >= 100 * chosen.scale and (smallest or magnitude) >= chosen.scale / 10
+        are_two = chosen.decimals and magnitude >= 100 * chosen.scale and least >= chosen.scale / 10
         return Unit(chosen.symbol, chosen.scale, 2) if are_two else chosen
     if kind in (ColumnKind.SIZE, ColumnKind.RATE):
         return None
@@ -111,7 +114,7 @@ def format_value(
     ('652.69 MiB', '4,096')
     >>> unit = column_unit(ColumnKind.DURATION, 353_980_000, smallest=1_025)
     >>> format_value(ColumnKind.DURATION, 1_025, unit=unit, suffix=False)
-    '0.001'
+    '0.0010'
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "?" if kind is ColumnKind.FLAG else NULL
@@ -143,7 +146,7 @@ def format_column(
         The unit for the heading (empty if the values carry their own or need none), and the values.
 
     >>> format_column(ColumnKind.DURATION, [2_776_060_000, 1_500_000, 1_025, None])
-    ('ms', ['2,776.060', '1.500', '0.001', '–'])
+    ('ms', ['2,776.0600', '1.5000', '0.0010', '–'])
     """
     held = list(values)
     if largest is None:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 MAX_MEASURED_CELLS: Final = 240
 """Longer texts do not widen a column; their details show them whole."""
-MAX_SMALL_TIME_CELLS: Final = 6
-"""The width of ``<0.001``, the longest text of a time that is small for its column."""
+MAX_SMALL_TIME_CELLS: Final = 7
+"""The width of ``<0.0001``, the longest text of a time that is small for its column."""
 MAX_MEASURE_CELLS: Final = 16
 """The width of a large number with the name of its unit."""
 MAX_SIZE_CELLS: Final = 11
 """The width of ``1,023.9 KiB``, the longest text of a size."""
-MAX_FRACTION_CELLS: Final = {ColumnKind.PERCENT: 6, ColumnKind.RATIO: 7}
+MAX_FRACTION_CELLS: Final = {ColumnKind.PERCENT: 6, ColumnKind.RATIO: MAX_SMALL_TIME_CELLS}
 """The width of shares and ratios that are close to none or all: ``<0.0001``, ``>99.99``."""
 MAX_NUMBER_CELLS: Final = 10
 """The width of a fraction: ``0.00012345``."""
