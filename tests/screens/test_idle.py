@@ -104,7 +104,7 @@ async def test_what_is_imported_late_does_not_wait_for_the_late_look(monkeypatch
         await until(
             pilot,
             lambda: (
-                app.navigator.idle._next_look is not None and app.navigator.idle._next_look.when() > loop.time() + 1
+                app.navigator.idle._next_check is not None and app.navigator.idle._next_check.when() > loop.time() + 1
             ),
             "rest",
         )
