@@ -108,7 +108,7 @@ def begin_sentence(text: str) -> str:
     >>> begin_sentence("no iterations: record with nvprof"), begin_sentence("nvprof cut names"), begin_sentence("")
     ('No iterations: record with nvprof', 'nvprof cut names', '')
     """
-    first = text.partition(" ")[0].rstrip(":,")
+    first = text.partition(" ")[0].rstrip(":,…")
     return f"{text[:1].upper()}{text[1:]}" if first.isalpha() and first not in _NAMES else text
 
 

@@ -121,7 +121,7 @@ def test_no_line_is_too_wide_and_every_number_is_written_alike(name: str) -> Non
 def test_what_a_view_lacks_is_said() -> None:
     profile = load_one("gpt_summary.nvprof.log")
     assert as_text(profile, "layers", Style(100)) == (
-        "Layers (0 rows)\n\nno layer times: open a layer profile: of trtexec --dumpProfile, caffe time or Paleo\n"
+        "Layers (0 rows)\n\nNo layer times: open a layer profile: of trtexec --dumpProfile, caffe time or Paleo\n"
     )
     alone = load_one("resnet50_training.nvprof.log")
     assert as_text(alone, "ranks", Style(100)) == f"Ranks (0 rows)\n\n{ONE_RANK}\n"
@@ -198,4 +198,4 @@ def test_a_table_without_rows_says_why(capfd: pytest.CaptureFixture[str]) -> Non
     nothing = run(capfd, "report", trace, "--view", "kernels", "--filter", "zzz")
     assert nothing == "Kernels (0 rows)\n\nNo row matches --filter 'zzz': the table has 80.\n"
     metrics = run(capfd, "report", trace, "--view", "metrics", "--limit", "3", "--format", "markdown")
-    assert metrics.endswith("\n\nno metrics: record with ncu --set full --csv --page raw ./app\n")
+    assert metrics.endswith("\n\nNo metrics: record with ncu --set full --csv --page raw ./app\n")

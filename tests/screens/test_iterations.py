@@ -241,7 +241,7 @@ async def test_steady_iterations_are_proposed_and_taken_with_a_key() -> None:
 @pytest.mark.parametrize(
     ("times", "key", "reported"),
     [
-        ((100,), "plus", "the chart has one bar alone"),
+        ((100,), "plus", "the chart has only one bar"),
         ((100, 110, 120), "plus", "no fewer than 3 iterations"),
         ((100, 110, 120), "underscore", "all iterations are in the chart"),
     ],

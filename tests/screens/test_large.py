@@ -116,8 +116,8 @@ async def test_the_chart_of_iterations_waits_for_its_rows(monkeypatch: pytest.Mo
     monkeypatch.setattr(iterations, "iterations_with_uses", slow)
     async with opened(LOG, anew=True) as pilot:
         pilot.app.go("iterations")  # type: ignore[attr-defined]
-        await until(pilot, lambda: "computing…" in screen_text(pilot.app), "the view without its rows")
+        await until(pilot, lambda: "Computing…" in screen_text(pilot.app), "the view without its rows")
         go_on.set()
         await settled(pilot)
-        assert "computing…" not in screen_text(pilot.app)
+        assert "Computing…" not in screen_text(pilot.app)
         assert "5 iterations" in screen_text(pilot.app)

@@ -72,7 +72,7 @@ def test_of_many_those_under_way_and_left_out() -> None:
     many[7] = replace(many[7], state=LEFT_OUT, rank=None, why="odd")
     many[90] = replace(many[90], state=READING, bytes_read=500)
     many[199] = replace(many[199], state=WAITING)
-    assert files_summary(many) == "197 of 200 files read, 1 left out, 1 under way, 1 waiting"
+    assert files_summary(many) == "197 of 200 files read, 1 left out, 1 in progress, 1 waiting"
     assert [line.split()[:2] for line in texts(many, 72, 10)] == [["rank90.json", "50%"], ["rank7.json", "left"]]
     failed = [replace(one, state=LEFT_OUT, why="odd") for one in many]
     assert texts(failed, 72, 10)[-1] == "and 191 more"

@@ -197,7 +197,7 @@ async def test_menu_of_views_says_why_one_cannot_be_fed() -> None:
         await press(pilot, "G", "enter")
         assert isinstance(pilot.app.screen, MenuScreen)
         await press(pilot, "G")
-        assert "no API calls: record with nvprof --print-api-trace" in screen_text(pilot.app)
+        assert "No API calls: record with nvprof --print-api-trace" in screen_text(pilot.app)
         await press(pilot, "j", "j", "j", "enter")
         assert not isinstance(pilot.app.screen, MenuScreen)
         assert view(pilot) == "expert-systems"

@@ -46,7 +46,7 @@ async def test_view_says_it_and_others_work_on(
             await settled(pilot)
         words = f"{title}: not enough memory (for 8.00 PiB more); close other programs"
         assert words in screen_text(app)
-        assert "computing…" not in screen_text(app)
+        assert "Computing…" not in screen_text(app)
         assert app.fault is None
         app.go("op-types")
         await settled(pilot)

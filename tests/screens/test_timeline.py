@@ -290,7 +290,7 @@ async def test_enter_in_a_gap_says_what_is_around_it() -> None:
         assert ["Nothing", "in", "GPU", "0", "stream", "7"] in panel
         around = [" ".join(line) for line in panel if line[:1] == ["Ran"]]
         assert around == ["Ran before gemm_tensorop", "Ran after [CUDA memcpy HtoD]"]
-        assert ["CPU", "outside", "CUDA", "CUDA", "calls:", "17.000", "µs", "of", "it"] in panel
+        assert ["CPU", "outside", "API", "CUDA", "calls:", "17.000", "µs", "of", "it"] in panel
 
 
 async def test_a_gap_of_a_gpu_names_the_call_that_the_cpu_is_in() -> None:
@@ -465,7 +465,7 @@ async def test_a_log_without_start_times_says_what_to_record() -> None:
         assert app_of(pilot).view_screen.VIEW == "dashboard"
         # In the menu views without data are one line, which unfolds to a reason for each.
         await press(pilot, "m", "G", "enter")
-        assert "no start times: record with nvprof --print-gpu-trace" in line(pilot, " Timeline ")
+        assert "No start times: record with nvprof --print-gpu-trace" in line(pilot, " Timeline ")
 
 
 async def test_only_what_is_looked_for_now_is_gone_to(monkeypatch: pytest.MonkeyPatch) -> None:

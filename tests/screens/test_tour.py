@@ -13,6 +13,7 @@ from tests.snapshots import screen_text
 from tui.screens.linked_tables import LinkedTables
 from tui.screens.menus import MenuScreen
 from tui.screens.timeline import TimelineScreen
+from tui.text import begin_sentence
 from tui.views import GROUPS, VIEWS
 from tui.widgets.details import DetailPane
 
@@ -186,7 +187,7 @@ async def test_the_menu_shows_its_last_line_and_every_reason_whole() -> None:
             text = menu_text(pilot)
             assert "Not recorded in this profile" in text, where
             for name in sorted(NOT_FED[LOG]):
-                assert app_of(pilot).navigator.availability[name] in text, where
+                assert begin_sentence(app_of(pilot).navigator.availability[name]) in text, where
             await press(pilot, "g", "G")
         await press(pilot, "enter")
         assert view(pilot) == "issues"

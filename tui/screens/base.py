@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE: Final = 300_000
 """If there are more launches, rows and details are computed in a thread."""
-WORKING: Final = "computing…"
+WORKING: Final = "Computing…"
 NOTHING_ABOVE: Final = "No row above is selected."
 KEY_CELLS: Final = 24
 """The width of the key that iterations end with, in the line of facts."""

@@ -157,7 +157,7 @@ class TestSpellings:
         assert [note.reason.split(" that")[0][:36] for note in trace.notes] == [
             "2 events have no time at which they ",
             "1 event has no duration",
-            "2 events have durations",
+            "2 events have impossible durations (",
         ]
 
     def test_arguments_that_are_none(self, decodes: bool) -> None:

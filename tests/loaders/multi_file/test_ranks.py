@@ -84,11 +84,11 @@ def reasons(*ranks: int, world_size: int | None = None, left_out: tuple[str, ...
 
 
 def test_missing_ranks_are_named() -> None:
-    assert reasons(0, 1, 2, 3, 4, 6, 7, world_size=8) == ["rank 5 is missing: of 8 ranks 7 are here"]
-    assert reasons(0, 1, 4, world_size=8) == ["ranks 2 to 3, 5 to 7 are missing: of 8 ranks 3 are here"]
+    assert reasons(0, 1, 2, 3, 4, 6, 7, world_size=8) == ["rank 5 is missing: only 7 of 8 ranks are here"]
+    assert reasons(0, 1, 4, world_size=8) == ["ranks 2 to 3, 5 to 7 are missing: only 3 of 8 ranks are here"]
     assert reasons(0, 1, 3) == ["rank 2 is missing: ranks 0 to 3 are here without it"]
     assert reasons(0, 2, world_size=3, left_out=("t/rank1.json", "t/notes")) == [
-        "rank 1 is missing: of 3 ranks 2 are here; left out: rank1.json"
+        "rank 1 is missing: only 2 of 3 ranks are here; left out: rank1.json"
     ]
     assert reasons(0, 1, world_size=2) == []
 

@@ -57,7 +57,7 @@ _BY_SIZE: Final = tuple(KindStyle(fill, f"$group-{place}") for place, fill in en
 def kind_style(part: int | str) -> KindStyle:
     """Return the style of a part: one of `KIND_STYLES` by name, for other parts by position.
 
-    >>> look_of("cpu").fill, look_of(0).fill, look_of(8).fill
+    >>> kind_style("cpu").fill, kind_style(0).fill, kind_style(8).fill
     ('▚', '█', '█')
     """
     return KIND_STYLES[part] if isinstance(part, str) else _BY_SIZE[part % len(_BY_SIZE)]

@@ -225,7 +225,7 @@ class TablePainter:
 
         Commands are not wrapped at the hyphens of their options.
         """
-        lines = wrap(text[:1].upper() + text[1:], max(8, self.width - 2 * GUTTER_CELLS), break_on_hyphens=False)
+        lines = wrap(text, max(8, self.width - 2 * GUTTER_CELLS), break_on_hyphens=False)
         if len(lines) < room:
             lines.insert(0, "")
         runs = _Runs(self.styles.row)
