@@ -52,10 +52,7 @@ def test_a_duration_in_a_fixed_unit(unit: str, text: str) -> None:
 def test_a_column_has_one_unit_and_its_points_stand_below_each_other() -> None:
     # The GPU summary of a Caffe run: from a gradient of 354 ms to a memset of 1 µs.
     values = [353_980_000, 84_561_000, 3_402_500, 24_576, 1_440, 1_025, None]
-    assert format_column(K.DURATION, values) == (
-        "ms",
-        ["353.9800", "84.5610", "3.4025", "0.0246", "0.0014", "0.0010", "–"],
-    )
+    assert format_column(K.DURATION, values) == ("ms", ["353.98", "84.56", "3.40", "0.025", "0.0014", "0.0010", "–"])
 
 
 def test_a_column_of_start_times_keeps_microseconds() -> None:

@@ -51,18 +51,15 @@ _SECONDS_FROM_NS: Final = 10e9
 """Columns whose largest value is below 10 s are written in ms: the small values keep more digits."""
 
 _SMALLEST_DECIMALS: Final = 4
-"""The maximum number of decimals of times, and of numbers that are too small for the decimals of their kind."""
+"""The maximum number of decimals of a value that is too small for the decimals of its column."""
 
 
-def column_unit(
-    kind: ColumnKind, largest: float | None, *, smallest: float | None = None, unit: str = "auto"
-) -> Unit | None:
+def column_unit(kind: ColumnKind, largest: float | None, *, unit: str = "auto") -> Unit | None:
     """Return the unit for all values of a column, so that they compare at a glance.
 
     Args:
         kind: The kind of the column.
         largest: Its largest absolute value in base units; None if it has no value.
-        smallest: Its smallest absolute value above 0, which decides how many decimals all values have.
         unit: For times, one of `UNITS`.
 
     Returns:
@@ -82,12 +79,8 @@ def column_unit(
         if kind is ColumnKind.TIME:
             # Start times in seconds keep microseconds, because they distinguish rows.
             return Unit(chosen.symbol, chosen.scale, 6) if chosen is SECONDS else chosen
-        least = smallest or magnitude
-        if chosen.scale > MICROSECONDS.scale and least < chosen.scale / 100:
-            return Unit(chosen.symbol, chosen.scale, _SMALLEST_DECIMALS)
-        # Five significant digits are what profilers measure, but two decimals would hide the digits of small values.
-        are_two = chosen.decimals and magnitude >= 100 * chosen.scale and least >= chosen.scale / 10
-        return Unit(chosen.symbol, chosen.scale, 2) if are_two else chosen
+        # Five significant digits are what profilers measure.
+        return Unit(chosen.symbol, chosen.scale, 2) if chosen.decimals and magnitude >= 100 * chosen.scale else chosen
     if kind in (ColumnKind.SIZE, ColumnKind.RATE):
         return None
     return {ColumnKind.PERCENT: PERCENT, ColumnKind.RATIO: RATIO}.get(kind, NUMBER)
@@ -112,8 +105,7 @@ def format_value(
     ('753.58 ms', '24 ns')
     >>> format_value(ColumnKind.SIZE, 684_392_448), format_value(ColumnKind.COUNT, 4096)
     ('652.69 MiB', '4,096')
-    >>> unit = column_unit(ColumnKind.DURATION, 353_980_000, smallest=1_025)
-    >>> format_value(ColumnKind.DURATION, 1_025, unit=unit, suffix=False)
+    >>> format_value(ColumnKind.DURATION, 1_025, unit=column_unit(ColumnKind.DURATION, 353_980_000), suffix=False)
     '0.0010'
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -130,7 +122,6 @@ def format_column(
     values: Iterable[object],
     *,
     largest: float | None = None,
-    smallest: float | None = None,
     unit: str = "auto",
 ) -> tuple[str, list[str]]:
     """Write the values of a column in their common unit.
@@ -139,21 +130,18 @@ def format_column(
         kind: The kind of the values.
         values: In base units; None if unknown.
         largest: The absolute value that decides the unit; None: the largest of these.
-        smallest: The absolute value above 0 that decides the decimals; None: the smallest of these.
         unit: For times, one of `UNITS`.
 
     Returns:
         The unit for the heading (empty if the values carry their own or need none), and the values.
 
     >>> format_column(ColumnKind.DURATION, [2_776_060_000, 1_500_000, 1_025, None])
-    ('ms', ['2,776.0600', '1.5000', '0.0010', '–'])
+    ('ms', ['2,776.06', '1.50', '0.0010', '–'])
     """
     held = list(values)
     if largest is None:
         largest = max((abs(value) for value in held if isinstance(value, int | float)), default=None)
-    if smallest is None:
-        smallest = min((abs(value) for value in held if isinstance(value, int | float) and value), default=None)
-    common = column_unit(kind, largest, smallest=smallest, unit=unit)
+    common = column_unit(kind, largest, unit=unit)
     heading = common.symbol if common is not None else ""
     return heading, [format_value(kind, value, unit=common, suffix=False) for value in held]
 
@@ -371,16 +359,15 @@ def _own_unit(value_ns: float) -> Unit:
 
 
 def _scaled(value: float, unit: Unit) -> str:
-    """Format a value in a unit, with its decimals or a bound; without a unit, small values get two digits."""
+    """Format a value in a unit; small values get two significant digits, or a bound."""
     scaled = value / unit.scale
-    most = unit.decimals if unit.scale > 1 else _SMALLEST_DECIMALS
     if value == 0 and unit.scale != 1:
         return "0"
     if value == 0 or round(abs(scaled), unit.decimals) >= 10 ** (1 - unit.decimals) or float(scaled).is_integer():
         return f"{scaled:,.{unit.decimals}f}"
-    if not round(abs(scaled), most):
-        return f"{'>-' if scaled < 0 else '<'}{10**-most:.{most}f}"
-    decimals = min(max(unit.decimals, 1 - math.floor(math.log10(abs(scaled)))), most)
+    if abs(scaled) < 10**-_SMALLEST_DECIMALS:
+        return f"{'>-' if scaled < 0 else '<'}{10**-_SMALLEST_DECIMALS:.{_SMALLEST_DECIMALS}f}"
+    decimals = min(max(unit.decimals, 1 - math.floor(math.log10(abs(scaled)))), _SMALLEST_DECIMALS)
     return f"{scaled:,.{decimals}f}"
 
 

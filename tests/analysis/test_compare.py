@@ -337,7 +337,7 @@ def test_whole_runs_say_over_how_many_sessions_they_are_summed() -> None:
 
 def test_figures_of_a_row_have_one_unit() -> None:
     time = Figure("gpu_ns", "GPU time", ColumnKind.DURATION, 800.0, 1_200_000.0)
-    assert time.texts == ("0.0008 ms", "1.2000 ms", "+1.1992 ms")
+    assert time.texts == ("0.0008 ms", "1.200 ms", "+1.199 ms")
     assert Figure("share", "Share", ColumnKind.PERCENT, 10.0, 10.001).texts == ("10.00%", "10.00%", "<0.01 points")
 
 

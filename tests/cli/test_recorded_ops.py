@@ -40,7 +40,7 @@ def test_the_report_of_ops(capfd: pytest.CaptureFixture[str]) -> None:
     assert lines[0] == "Ops (11 rows, 2.2750 ms)"
     assert lines[2].startswith("Ops recorded; ")
     assert lines[4].split()[:7] == ["Op", "GPU", "self", "ms", "Time%", "Calls", "TFLOP/s"]
-    assert lines[5].split()[:6] == ["aten::mm", "1.2000", "52.75", "4", "0.22", "1.2000"]
+    assert lines[5].split()[:6] == ["aten::mm", "1.200", "52.75", "4", "0.22", "1.200"]
     assert lines[8].startswith("(unattributed: launched outside any op)")
     markdown = run(capfd, "report", NAME, "--view", "ops", "--format", "markdown")
     assert "| aten::mm |" in markdown

@@ -36,7 +36,7 @@ def test_numbers_are_aligned_and_the_name_comes_last() -> None:
     table = lay_out_table(write_columns(COLUMNS, ROWS), name="name", width=100)
     assert table.lines == (
         "Total ms   Time%  Calls  Avg µs  Max µs  Kind    Name",
-        "353.9800  >99.99  1,200  294.98  300.00  kernel  cudnn::detail::dgrad_engine<float, int=128>",
+        "  353.98  >99.99  1,200  294.98  300.00  kernel  cudnn::detail::dgrad_engine<float, int=128>",
         "  0.0010   <0.01      1    1.02    1.02  memset  [CUDA memset]·[2J",
     )
     assert table.left_out == ()
@@ -45,7 +45,7 @@ def test_numbers_are_aligned_and_the_name_comes_last() -> None:
 def test_columns_go_by_priority_where_room_is_short() -> None:
     table = lay_out_table(write_columns(COLUMNS, ROWS), name="name", width=50)
     assert table.lines[0] == "Total ms   Time%  Calls  Name"
-    assert table.lines[1] == "353.9800  >99.99  1,200  detail::dgrad_engine"
+    assert table.lines[1] == "  353.98  >99.99  1,200  detail::dgrad_engine"
     assert table.left_out == ("Avg µs", "Max µs", "Kind")
 
 
@@ -130,7 +130,7 @@ COMPARED = pl.DataFrame(
 def test_columns_that_are_compared_have_one_unit() -> None:
     assert lay_out_table(write_columns(columns(*COMPARED.columns), COMPARED), name="op", width=80).lines == (
         "Op    Baseline ms  Candidate ms  Baseline avg µs  Candidate avg µs",
-        "gemm       0.0015        2.5000            0.750            20.000",
+        "gemm       0.0015         2.500            0.750            20.000",
         "copy            –       <0.0001                –             0.030",
     )
 

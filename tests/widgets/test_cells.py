@@ -133,7 +133,7 @@ def test_columns_that_are_compared_have_one_unit() -> None:
         "Candidate ms",
         "Diff ms",
     ]
-    assert [written[name].whole(CHANGED[name][0]) for name in ("a_total_ns", "b_total_ns")] == ["0.0015", "2.5000"]
+    assert [written[name].whole(CHANGED[name][0]) for name in ("a_total_ns", "b_total_ns")] == ["0.0015", "2.500"]
     units = units_of(CHANGED_COLUMNS, CHANGED, TableState())
     assert {units[name] for name in ("a_total_ns", "b_total_ns", "delta_ns")} == {"ms"}
 

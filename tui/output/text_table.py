@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tui.fmt import format_column, heading, signed
 from tui.labels import Cutter
 from tui.model.columns import Column, ColumnKind, columns_by_priority
-from tui.query.facts import least_magnitude, magnitude
+from tui.query.facts import magnitude
 from tui.text import plain
 from tui.text_width import cell_width, pad
 
@@ -59,8 +59,7 @@ def write_columns(columns: Sequence[Column], frame: pl.DataFrame) -> list[Writte
         if column.kind in _TEXTS:
             values = [None if value is None else plain(str(value)) for value in values]
         largest = None if column.kind in _TEXTS else magnitude(frame, column)
-        smallest = least_magnitude(frame, column) if column.kind is ColumnKind.DURATION else None
-        unit, cells = format_column(column.kind, values, largest=largest, smallest=smallest)
+        unit, cells = format_column(column.kind, values, largest=largest)
         if column.is_signed:
             cells = [signed(cell, value or 0) for cell, value in zip(cells, values, strict=True)]
         if column.absent:

@@ -52,15 +52,6 @@ class ColumnFacts:
         return None, None
 
     @cached_property
-    def least_above_zero(self) -> float | None:
-        """The smallest absolute value above 0; None of what is no number, or where there is none."""
-        if not self.values.dtype.is_numeric():
-            return None
-        sizes = self.values.abs() if (self.extent[0] or 0) < 0 else self.values
-        least = sizes.filter(sizes > 0).min()
-        return least if isinstance(least, (int, float)) else None
-
-    @cached_property
     def total(self) -> int | float | None:
         """The sum of all numbers; None for other types."""
         return column_sum(self.values) if self.values.dtype.is_numeric() else None
@@ -205,13 +196,6 @@ def magnitude(frame: pl.DataFrame, column: Column) -> float | None:
     facts = facts_of(frame)
     extents = (facts[name].extent for name in {column.name, *column.compared_with} if name in frame.columns)
     return max((abs(value) for extent in extents for value in extent if value is not None), default=None)
-
-
-def least_magnitude(frame: pl.DataFrame, column: Column) -> float | None:
-    """Return the smallest absolute value above 0 of a column, and of those it is compared with; None without one."""
-    facts = facts_of(frame)
-    least = (facts[name].least_above_zero for name in {column.name, *column.compared_with} if name in frame.columns)
-    return min((value for value in least if value is not None), default=None)
 
 
 def column_sum(values: pl.Series) -> int | float | None:

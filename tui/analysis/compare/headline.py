@@ -328,8 +328,7 @@ class Figure:
 
     def _write(self, value: float | None) -> str:
         known = [abs(one) for one in (self.baseline, self.candidate) if one is not None]
-        smallest = min((one for one in known if one), default=None)
-        unit = column_unit(self.kind, max(known, default=None), smallest=smallest) if self.kind is K.DURATION else None
+        unit = column_unit(self.kind, max(known, default=None)) if self.kind is K.DURATION else None
         return format_value(self.kind, value, unit=unit)
 
 

@@ -12,7 +12,7 @@ from tui.labels import CHARACTERS_COMPARED, NAMES_COMPARED, Cutter
 from tui.model.columns import Column, ColumnKind
 from tui.model.names import short_name
 from tui.model.table_spec import TableState
-from tui.query.facts import CODED_FROM, ColumnFacts, facts_of, least_magnitude, magnitude, prioritize
+from tui.query.facts import CODED_FROM, ColumnFacts, facts_of, magnitude, prioritize
 from tui.text import plain
 from tui.text_width import cell_width
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_MEASURED_CELLS: Final = 240
 """Longer texts do not widen a column; their details show them whole."""
 MAX_SMALL_TIME_CELLS: Final = 7
-"""The width of ``<0.0001``, the longest text of a time that is small for its column."""
+"""The width of ``<0.0001``, the longest text of a value that is small for its column."""
 MAX_MEASURE_CELLS: Final = 16
 """The width of a large number with the name of its unit."""
 MAX_SIZE_CELLS: Final = 11
@@ -60,7 +60,6 @@ class CellWriter:
         facts: The facts of its values, which determine unit and width.
         state: The user's choice of units, shares and names.
         largest: The absolute value that decides the unit (`magnitude`); None: the column's own largest.
-        smallest: The absolute value that decides the decimals (`least_magnitude`).
         total_ns: The total that shares of durations refer to; None if there is none.
         units: For measures, the unit of each value.
         is_pinned: Whether the column gets the remaining width.
@@ -73,7 +72,6 @@ class CellWriter:
         state: TableState,
         *,
         largest: float | None = None,
-        smallest: float | None = None,
         total_ns: float | None = None,
         units: pl.Series | None = None,
         is_pinned: bool = False,
@@ -95,7 +93,7 @@ class CellWriter:
         self.is_text = column.kind in _TEXTS
         if largest is None and not self.is_text:
             largest = max((abs(value) for value in facts.extent if value is not None), default=None)
-        self._unit = column_unit(column.kind, largest, smallest=smallest, unit=state.unit)
+        self._unit = column_unit(column.kind, largest, unit=state.unit)
         if self._share_of is not None:
             self._unit = PERCENT
         symbol = ""
@@ -255,7 +253,6 @@ def writers(
             facts[column.name],
             state,
             largest=None if column.kind in _TEXTS else magnitude(frame, column),
-            smallest=least_magnitude(frame, column) if column.kind is ColumnKind.DURATION else None,
             total_ns=share_of,
             units=units if column.kind is ColumnKind.MEASURE else None,
             is_pinned=pinned in (column.name, *column.compared_with),
