@@ -15,6 +15,7 @@ from tui.loaders.registry import load_one
 from tui.output.report import Style, as_json, as_markdown, as_text
 from tui.output.report_dashboard import DashboardReport
 from tui.tables import ALL_REPORTS, REPORTS, SCREEN_OF_REPORT, report_of_screen, screen_of_report
+from tui.text import begin_sentence
 from tui.text_width import cell_width
 from tui.views import VIEWS
 
@@ -124,8 +125,8 @@ def test_what_a_view_lacks_is_said() -> None:
         "Layers (0 rows)\n\nNo layer times: open a layer profile: of trtexec --dumpProfile, caffe time or Paleo\n"
     )
     alone = load_one("resnet50_training.nvprof.log")
-    assert as_text(alone, "ranks", Style(100)) == f"Ranks (0 rows)\n\n{ONE_RANK}\n"
-    assert as_markdown(profile, "issues") == "## Issues (0 rows)\n\nnone\n"
+    assert as_text(alone, "ranks", Style(100)) == f"Ranks (0 rows)\n\n{begin_sentence(ONE_RANK)}\n"
+    assert as_markdown(profile, "issues") == "## Issues (0 rows)\n\nNone\n"
 
 
 def test_every_view_that_is_made_of_tables_has_a_report() -> None:

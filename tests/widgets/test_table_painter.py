@@ -116,7 +116,7 @@ def test_headings_show_order_and_unit() -> None:
 
 
 def test_words_in_place_of_rows_wrap() -> None:
-    words = "no kernels: record with nvprof --print-gpu-trace"
+    words = "No kernels: record with nvprof --print-gpu-trace"
     drawn = painter(KERNELS, 24)
 
     def lines(room: int) -> list[str]:
