@@ -117,12 +117,9 @@ def _columns_that_fit(
             room -= (GOOD_BAR_CELLS + 1) * len(chosen.intersection(bar_columns))
             are_barred = True
         is_silent = priority >= UNINFORMATIVE_PRIORITY
-        if priority >= BAR_PRIORITY:
-            room -= partners_more
-            partners_more = 0
         if not is_filling and (needs > room or is_silent):
             is_filling = True
-            room -= name_more
+            room -= name_more + partners_more
         if is_silent and is_full:
             # Uninformative columns come last.
             break
