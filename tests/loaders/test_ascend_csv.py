@@ -17,6 +17,7 @@ from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
 from tui.analysis.ops.ops_by_name import printed_ops
 from tui.loaders.registry import load, load_one
+from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -60,6 +61,54 @@ def test_kernels_and_communication() -> None:
     ]
     assert profile["sessions"]["origin_ns"].to_list() == [1_736_413_971_558_970_500]
     assert profile["activities"]["arguments"][0] == 'Type: MatMulV2; Core: AI_CORE; Input shapes: "81920,4096"'
+
+
+def written(text: str, separator: str, columns: list[str] | None = None, *, reverse: bool = False) -> str:
+    """The same table with another separator, and some of its columns or all in reverse order."""
+    rows = list(csv.DictReader(StringIO(text)))
+    names = columns or list(rows[0])[:: -1 if reverse else 1]
+    target = StringIO()
+    made = csv.DictWriter(target, names, delimiter=separator, extrasaction="ignore", lineterminator="\r\n")
+    made.writeheader()
+    made.writerows(rows)
+    return "\ufeff" + target.getvalue()
+
+
+@pytest.mark.parametrize("separator", [",", "\t", ";"])
+@pytest.mark.parametrize("text", [KERNELS, STATISTIC, CALLS, MEMORY, STEPS], ids=["kernels", "statistic", "calls", "memory", "steps"])
+def test_columns_come_in_any_order_between_commas_tabs_or_semicolons(text: str, separator: str) -> None:
+    plain = read(text)
+    profile = read(written(text, separator, reverse=True))
+    for name in ("activities", "ranges", "memory_events", "summary"):
+        assert profile[name].rows() == plain[name].rows()
+    assert sorted(profile["tool_figures"].drop("line").rows()) == sorted(plain["tool_figures"].drop("line").rows())
+
+
+def test_some_columns_are_enough() -> None:
+    times = (pl.col("name").cast(str), "start_ns", "duration_ns")
+    kernels = [("aclnnMatmul_MatMulV2", 2_412, 185_504), ("aclnnAdd_Add", 189_500, 2_100)]
+    profile = read(written(KERNELS, "\t", ["Start Time(us)", "Duration(us)", "Name"]))
+    assert profile["activities"].select(times).rows() == kernels
+    assert profile["ranges"].select(times).rows() == [("hcom_allReduce__586_0_1", 0, 79_089_520)]
+    short = read(written(KERNELS, ",", ["Name", "Accelerator Core", "Duration(us)"]))
+    assert short["activities"].select(times).rows() == [(name, None, duration) for name, _, duration in kernels]
+    assert [issue for issue in short["issues"]["reason"] if "1 collective operation" in issue]
+
+
+def test_a_table_that_any_tool_could_write_is_declined() -> None:
+    for header in ("Name,Duration(us)", "Name,Type,Start Time(us),Duration(us),Process ID,Thread ID"):
+        with pytest.raises(ProftuiError, match="no profile found"):
+            read(f"{header}\n" + ",".join("1" for _ in header.split(",")) + "\n")
+
+
+def test_the_framework_is_named_where_its_own_tables_prove_it(tmp_path: Path) -> None:
+    assert read(KERNELS)["sessions"]["framework"].to_list() == [None]
+    assert read(MEMORY)["sessions"]["framework"].to_list() == ["PyTorch"]
+    (tmp_path / "kernel_details.csv").write_text(KERNELS)
+    (tmp_path / "memory_record.csv").write_text(MEMORY)
+    profile, _ = load([str(tmp_path)])
+    assert profile is not None
+    assert profile["sessions"]["framework"].to_list() == ["PyTorch"]
 
 
 def test_kernels_of_older_tables_have_no_start_times() -> None:

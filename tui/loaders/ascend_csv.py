@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 CSV_FORMAT: Final = Format(
     name="ascend-csv",
     title="Ascend CSV",
-    recognized_by="the header 'Step Id,…,Accelerator Core,Start Time(us),…' or 'OP Type,Core Type,Count,…'",
+    recognized_by="a header with Name, Accelerator Core, Duration(us), or OP Type, Core Type, Total Time(us), in any order",
     feeds=("sessions", "activities", "ranges", "summary", "metrics", "memory_events", "tool_figures", "issues"),
     record_with="torch_npu.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU], "
     "on_trace_ready=torch_npu.profiler.tensorboard_trace_handler('out'))",
@@ -90,7 +90,9 @@ def _kernels(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
             "line": cells.line,
         }
     )
-    is_collective = pl.col("core").str.contains("(?i)hccl|communication").fill_null(False)
+    # Without the column of cores, the names of Huawei's library tell.
+    by_name = pl.col("type").str.starts_with("hcom_") | pl.col("name").cast(pl.String).str.starts_with("hcom_")
+    is_collective = pl.coalesce(pl.col("core").str.contains("(?i)hccl|communication"), by_name).fill_null(False)
     rows.ranges.append(
         frame.filter(is_collective).select(
             "name", pl.lit(HCCL, NAME).alias("domain"), "start_ns", "duration_ns", "line"
@@ -157,13 +159,21 @@ def _operator_details(cells: CellValues, _rows: _Rows, collector: Collector) -> 
         pl.lit("op", NAME).alias("section"), pl.lit(1, pl.Int64).alias("calls"), pl.lit(False).alias("repaired")
     )
     collector.add_frame("summary", frame)
+    if frame["name"].cast(pl.String).str.starts_with("aten::").any():
+        _set_pytorch(collector)
+
+
+def _set_pytorch(collector: Collector) -> None:
+    """Note that PyTorch ran it: other frameworks write tables of the same names."""
+    assert collector.session is not None, "rows need a session"
+    collector.session.facts["framework"] = "PyTorch"
 
 
 def _device_of(cells: CellValues) -> pl.Series:
     return number_in(cells.text("Device Type"), "NPU:([0-9]{1,4})$", dtype=pl.Int32)
 
 
-def _memory_record(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
+def _memory_record(cells: CellValues, rows: _Rows, collector: Collector) -> None:
     """Read memory_record.csv: allocated and reserved memory over time; the framework's component is shown."""
     frame = pl.DataFrame(
         {
@@ -175,6 +185,8 @@ def _memory_record(cells: CellValues, rows: _Rows, _collector: Collector) -> Non
             "line": cells.line,
         }
     ).filter(pl.col("component").is_in(["PTA", "PTA+GE"]), pl.col("allocated_bytes").is_not_null())
+    if frame.height:
+        _set_pytorch(collector)  # PTA is its adapter
     both = frame.filter(pl.col("component") == "PTA+GE")
     chosen = (both if both.height else frame).sort("start_ns", maintain_order=True)
     before = pl.col("allocated_bytes").shift(1, fill_value=0).over("device")
@@ -243,18 +255,40 @@ def _l2_cache(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
         )
 
 
-_TABLES: Final[tuple[tuple[frozenset[str], Callable[[CellValues, _Rows, Collector], None]], ...]] = (
-    (frozenset(("Name", "Accelerator Core", "Start Time(us)", "Duration(us)")), _kernels),
-    (frozenset(("Op Name", "Task Duration(us)")), _kernels),
-    (frozenset(("OP Type", "Core Type", "Count", "Total Time(us)")), _op_statistic),
-    (frozenset(("Level", "API Name", "Time(us)", "Count")), _api_statistic),
-    (frozenset(("Name", "Host Self Duration(us)", "Device Self Duration(us)")), _operator_details),
-    (frozenset(("Component", "Timestamp(us)", "Total Allocated(MB)")), _memory_record),
-    (frozenset(("Name", "Size(KB)", "Allocation Time(us)")), _operator_memory),
-    (frozenset(("Step", "Computing", "Free")), _step_trace),
-    (frozenset(("Op Name", "Hit Rate", "Victim Rate")), _l2_cache),
+@dataclass(frozen=True, slots=True)
+class _Title:
+    """What a header of a table has, in any order."""
+
+    needed: frozenset[str]
+    any_of: frozenset[str]
+    """At least one of these, which only Ascend's tools write in such a table."""
+    take: Callable[[CellValues, _Rows, Collector], None]
+
+    def fits(self, columns: frozenset[str]) -> bool:
+        return self.needed <= columns and not self.any_of.isdisjoint(columns)
+
+
+_OF_CALLS: Final = frozenset(("Process ID", "Thread ID"))
+"""Columns of calls on the host, which have a name, a type and times like kernels."""
+_OF_KERNELS: Final = frozenset(
+    ("Accelerator Core", "Accelerator Core Type", "OP State", "Block Dim", "Block Num", "Mix Block Dim", "Mix Block Num")
+    + ("HF32 Eligible", "Wait Time(us)", "Step Id", "Task ID", "Stream ID", "aicore_time(us)", "cube_utilization(%)")
+    + ("Input Formats", "Start Time(us)")
 )
-"""The columns that identify a table, and the function that reads its rows."""
+_TABLES: Final = tuple(
+    _Title(frozenset(needed), frozenset(any_of), take)
+    for needed, any_of, take in (
+        (("Name", "Duration(us)"), _OF_KERNELS, _kernels),
+        (("Op Name", "Task Duration(us)"), ("Task Duration(us)",), _kernels),
+        (("OP Type", "Total Time(us)"), ("Core Type",), _op_statistic),
+        (("API Name", "Time(us)"), ("API Name",), _api_statistic),
+        (("Name", "Host Self Duration(us)"), ("Host Self Duration(us)",), _operator_details),
+        (("Component", "Timestamp(us)", "Total Allocated(MB)"), ("Component",), _memory_record),
+        (("Size(KB)", "Allocation Time(us)"), ("Allocation Time(us)",), _operator_memory),
+        (("Computing", "Free"), ("Communication(Not Overlapped)", "Communication", "Overlapped"), _step_trace),
+        (("Op Name",), ("Hit Rate", "Victim Rate"), _l2_cache),
+    )
+)
 
 
 class _Sink:
@@ -284,16 +318,18 @@ class _AscendCsvReader:
 
     def begin(self, line: Line) -> Section | bool:
         """Begin a table if the line is a header."""
-        columns = [cell.strip() for cell in split_cells(line.text)]
-        take = next((take for needed, take in _TABLES if needed <= set(columns)), None)
-        if take is None:
+        separator = "\t" if line.text.count("\t") > line.text.count(",") else ","
+        columns = [cell.strip() for cell in split_cells(line.text, separator)]
+        titles = frozenset(columns)
+        take = next((table.take for table in _TABLES if table.fits(titles)), None)
+        if take is None or (take is _kernels and not _OF_CALLS.isdisjoint(titles)):
             return False
         if self._session is None:
             self._session = self.collector.open_session(CSV_FORMAT.name, line.number)
-            self._session.facts.update(tool="Ascend", framework="PyTorch")
+            self._session.facts["tool"] = "Ascend"
         self.collector.resume_session(self._session)
         return CsvTable(
-            columns, _Sink(self, take), header=re.compile(re.escape(columns[0])), ends=_ANY_ROW, last_is_text=False
+            columns, _Sink(self, take), separator=separator, header=re.compile(re.escape(columns[0])), ends=_ANY_ROW
         )
 
     def finish(self) -> None:
@@ -344,13 +380,9 @@ def _together(frames: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
 ASCEND_CSV: Final = TextFormat(
     CSV_FORMAT,
     (
-        # A spreadsheet may have put quotation marks around the titles.
-        rb"Accelerator Core(?: Type)?\"?,\"?Start Time\(us\)"
-        rb"|^(?:\"?Device_id\"?,)?(?:\"?Model .*,)?\"?Op Name\"?,.*Task Duration"
-        rb"|OP Type\"?,\"?Core Type\"?,\"?Count\"?,|^(?:\"?Device_id\"?,)?\"?Level\"?,\"?API Name\"?,\"?Time\(us\)"
-        rb"|,\"?Host Self Duration\(us\)\"?,|^\"?Component\"?,\"?Timestamp\(us\)"
-        rb"|^\"?Name\"?,\"?Size\(KB\)\"?,\"?Allocation Time"
-        rb"|^(?:\"?Device_id\"?,)?\"?Step\"?,.*Computing\"?,\"?Communication|Hit Rate\"?,\"?Victim Rate\"?,"
+        # Columns come in any order, between commas or tabs, and a spreadsheet may have put quotation marks around titles.
+        rb"(?:Accelerator Core|Accelerator Core Type|Duration\(us\)|Core Type|API Name|Total Allocated\(MB\)"
+        rb"|Allocation Time\(us\)|Computing|Hit Rate|Victim Rate)\"? ?(?:[,\t]|$)"
     ),
     _AscendCsvReader,
 )
@@ -476,7 +508,9 @@ def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
     again = pl.struct("name", "domain", "start_ns").is_duplicated() & pl.col("line").is_null()
     frames["ranges"] = frames["ranges"].filter(~again)
     frames["sessions"] = run["sessions"][main].with_columns(
-        pl.lit(0, pl.UInt32).alias("session"), pl.lit(zero, pl.Int64).alias("origin_ns")
+        pl.lit(0, pl.UInt32).alias("session"),
+        pl.lit(zero, pl.Int64).alias("origin_ns"),
+        pl.lit(run["sessions"]["framework"].drop_nulls().first(), pl.String).alias("framework"),
     )
     frames["devices"] = frames["devices"].unique("device", keep="first", maintain_order=True)
     merged = Profile(frames, run.sources, run.texts, run.partial)
