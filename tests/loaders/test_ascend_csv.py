@@ -75,7 +75,9 @@ def written(text: str, separator: str, columns: list[str] | None = None, *, reve
 
 
 @pytest.mark.parametrize("separator", [",", "\t", ";"])
-@pytest.mark.parametrize("text", [KERNELS, STATISTIC, CALLS, MEMORY, STEPS], ids=["kernels", "statistic", "calls", "memory", "steps"])
+@pytest.mark.parametrize(
+    "text", [KERNELS, STATISTIC, CALLS, MEMORY, STEPS], ids=["kernels", "statistic", "calls", "memory", "steps"]
+)
 def test_columns_come_in_any_order_between_commas_tabs_or_semicolons(text: str, separator: str) -> None:
     plain = read(text)
     profile = read(written(text, separator, reverse=True))

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 CSV_FORMAT: Final = Format(
     name="ascend-csv",
     title="Ascend CSV",
-    recognized_by="a header with Name, Accelerator Core, Duration(us), or OP Type, Core Type, Total Time(us), in any order",
+    recognized_by="a header with Name, Accelerator Core, Duration(us), or OP Type, Core Type, Total Time(us), "
+    "in any order",
     feeds=("sessions", "activities", "ranges", "summary", "metrics", "memory_events", "tool_figures", "issues"),
     record_with="torch_npu.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU], "
     "on_trace_ready=torch_npu.profiler.tensorboard_trace_handler('out'))",
@@ -271,9 +272,11 @@ class _Title:
 _OF_CALLS: Final = frozenset(("Process ID", "Thread ID"))
 """Columns of calls on the host, which have a name, a type and times like kernels."""
 _OF_KERNELS: Final = frozenset(
-    ("Accelerator Core", "Accelerator Core Type", "OP State", "Block Dim", "Block Num", "Mix Block Dim", "Mix Block Num")
-    + ("HF32 Eligible", "Wait Time(us)", "Step Id", "Task ID", "Stream ID", "aicore_time(us)", "cube_utilization(%)")
-    + ("Input Formats", "Start Time(us)")
+    (
+        *("Accelerator Core", "Accelerator Core Type", "OP State", "HF32 Eligible", "Wait Time(us)", "Start Time(us)"),
+        *("Block Dim", "Block Num", "Mix Block Dim", "Mix Block Num", "Step Id", "Task ID", "Stream ID"),
+        *("Input Formats", "aicore_time(us)", "cube_utilization(%)"),
+    )
 )
 _TABLES: Final = tuple(
     _Title(frozenset(needed), frozenset(any_of), take)
@@ -380,7 +383,7 @@ def _together(frames: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
 ASCEND_CSV: Final = TextFormat(
     CSV_FORMAT,
     (
-        # Columns come in any order, between commas or tabs, and a spreadsheet may have put quotation marks around titles.
+        # In any order, between commas or tabs, and a spreadsheet may have put quotation marks around titles.
         rb"(?:Accelerator Core|Accelerator Core Type|Duration\(us\)|Core Type|API Name|Total Allocated\(MB\)"
         rb"|Allocation Time\(us\)|Computing|Hit Rate|Victim Rate)\"? ?(?:[,\t]|$)"
     ),
