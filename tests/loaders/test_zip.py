@@ -1,4 +1,4 @@
-"""ZIP archives: the only file of one opens like any compressed file; others are declined with a command."""
+"""ZIP archives: the only file of one opens like any compressed file, several open like a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import tui.loaders.input_file
 from tests.loaders.reading import rows
 from tui.loaders.input_file import InputFile
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load, load_one
 from tui.model.errors import ProftuiError
 
 SAMPLE = Path(__file__).parents[2] / "sample_logs/caffe_conv1.nvprof.log"
@@ -59,15 +59,72 @@ def test_the_only_file_opens_whatever_its_name(method: int, seek: bool, tmp_path
     assert sorted(tmp_path.iterdir()) == [path]
 
 
-def test_several_encrypted_and_empty_archives_are_declined(tmp_path: Path) -> None:
+def test_several_files_open_like_a_folder_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "run.zip"
+    table = (SAMPLE.parent / "formats/key_averages.txt").read_text()
+    beside = {"run/": "", "run/notes.md": "no profile", "run/.hidden": table}
+    path.write_bytes(archive({**beside, "run/a.log": SAMPLE.read_text(), "/../run/b.txt": table, "c": table}))
+    profile, errors = load([str(path)])
+    assert errors == []
+    assert profile is not None
+    assert profile.sources == tuple(f"{path}/{name}" for name in ("c", "run/a.log", "run/b.txt"))
+    one = load_one(str(SAMPLE))
+    assert rows(profile, "activities", "name", "start_ns", "line") == rows(
+        one, "activities", "name", "start_ns", "line"
+    )
+    assert profile["summary"].height == 2 * load_one(str(SAMPLE.parent / "formats/key_averages.txt"))["summary"].height
+    assert ("1 file holds no profile", "notes.md") in rows(profile, "issues", "reason", "text")
+    assert sorted(tmp_path.iterdir()) == [path]
+    assert load_one(str(path)).sources == profile.sources
+    assert rows(load_one(f"{path}/run/a.log"), "activities", "name") == rows(one, "activities", "name")
+
+
+def test_databases_and_compressed_files_open_out_of_an_archive(tmp_path: Path) -> None:
+    path = tmp_path / "run.zip"
+    samples = [SAMPLE.parent / name for name in ("gpt_cudagraph.nsys.sqlite.gz", "jax_train_step.trace.json.gz")]
+    with zipfile.ZipFile(path, "w") as made:
+        for sample in samples:
+            made.write(sample, sample.name)
+    profile = load_one(str(path))
+    assert profile["activities"].height == sum(load_one(str(sample))["activities"].height for sample in samples)
+
+
+def test_a_damaged_file_of_an_archive_does_not_stop_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "run.zip"
+    text = SAMPLE.read_text()
+    content = bytearray(archive({"a.log": text, "b.log": text, "c.log": text}))
+    content[content.find(b"b.log") + 5 + 20] ^= 0xFF
+    listed = content.rfind(b"PK\x01\x02")
+    content[listed + 8] |= 1  # encrypted
+    path.write_bytes(content)
+    profile, errors = load([str(path)])
+    assert profile is not None
+    assert [Path(source).name for source in profile.sources] == ["a.log"]
+    assert errors == []
+    reasons = " ".join(profile["issues"]["reason"])
+    assert f"left out: {path}/b.log: the zip stream is damaged" in reasons
+    assert f"left out: {path}/c.log: is encrypted" in reasons
+
+
+def test_what_a_file_of_an_archive_unpacks_to_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.loaders.input_file, "BOMB_SIZE", 4 << 20)
+    monkeypatch.setattr(tui.loaders.input_file, "BOMB_RATIO", 10)
+    path = tmp_path / "run.zip"
+    path.write_bytes(archive({"a.log": SAMPLE.read_text() + "\n" * (64 << 20), "b.log": "x"}))
+    profile = load_one(str(path))
+    assert [reason for reason in profile["issues"]["reason"] if "unpacks to more than 10 times its size" in reason]
+
+
+def test_encrypted_cut_and_office_archives_are_declined(tmp_path: Path) -> None:
     text = SAMPLE.read_text()
     encrypted = bytearray(archive({"run.log": text}))
     listed = encrypted.rfind(b"PK\x01\x02")
     encrypted[listed + 8] |= 1
-    for content in (archive({"a.log": text, "b.log": text}), bytes(encrypted), archive({"run.log": text})[:-30]):
+    office = archive({"[Content_Types].xml": "", "xl/a.log": text})
+    for content in (office, bytes(encrypted), archive({"run.log": text})[:-30], archive({"a": text, "b": text})[:-9]):
         path = tmp_path / "run.zip"
         path.write_bytes(content)
-        with pytest.raises(ProftuiError, match="is a ZIP archive of several files") as caught:
+        with pytest.raises(ProftuiError, match="is a ZIP archive that is damaged, encrypted or from a pipe") as caught:
             load_one(str(path))
         assert "unzip -p FILE.zip NAME | proftui -" in caught.value.hint
 

@@ -10,9 +10,12 @@ import struct
 import sys
 import tempfile
 import time
+import weakref
+import zipfile
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol, cast
+from zlib import error as InflateError
 
 import zstandard
 
@@ -219,33 +222,90 @@ def _is_beside_files(name: bytes) -> bool:
     return name.endswith((b"/", b".DS_Store")) or name.startswith(b"__MACOSX/")
 
 
-def _is_zip_of_one_file(descriptor: int, size: int) -> bool:
+def _zip_entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """Return the files of an archive by path, without steps to the folders above."""
+    found = {}
+    for entry in archive.infolist():
+        if not _is_beside_files(entry.filename.encode("utf-8", "replace")):
+            found["/".join(step for step in entry.filename.split("/") if step not in ("", ".", ".."))] = entry
+    return found
+
+
+def _is_zip_of_one_file(descriptor: int) -> bool:
     """Return whether an archive has exactly one file, which is neither encrypted nor packed in an unusual way."""
-    tail = os.pread(descriptor, _ZIP_TAIL, max(0, size - _ZIP_TAIL))
-    end = tail.rfind(b"PK\x05\x06")
-    if end < 0 or len(tail) < end + 20:
+    position = os.lseek(descriptor, 0, os.SEEK_CUR)
+    try:
+        with os.fdopen(os.dup(descriptor), "rb") as file, zipfile.ZipFile(file) as archive:
+            entries = list(_zip_entries(archive).values())
+    except _NO_ZIP:
         return False
-    length, begin = struct.unpack_from("<II", tail, end + 12)
-    if length > _ZIP_TAIL:
+    finally:
+        os.lseek(descriptor, position, os.SEEK_SET)
+    if len(entries) != 1:
         return False
-    listed = os.pread(descriptor, length, begin)
-    at, files = 0, []
-    while listed.startswith(b"PK\x01\x02", at) and at + _ZIP_ENTRY.size <= len(listed):
-        _, _, _, flags, method, *_, name_size, extra_size, comment_size = _ZIP_ENTRY.unpack_from(listed, at)
-        name = listed[at + 46 : at + 46 + name_size]
-        at += 46 + name_size + extra_size + comment_size
-        if not _is_beside_files(name):
-            files.append(method == _DEFLATED or (method == 0 and not flags & _SIZES_FOLLOW))
-            files[-1] &= not flags & _ENCRYPTED
-    return files == [True]
+    method, flags = entries[0].compress_type, entries[0].flag_bits
+    return not flags & _ENCRYPTED and (method == _DEFLATED or (method == 0 and not flags & _SIZES_FOLLOW))
+
+
+def zip_members(path: str) -> list[str]:
+    """Return the paths of the files in an archive of several, as ``run.zip/rank0.json``; none for any other file."""
+    if not os.path.isfile(path):  # noqa: PTH113 (a name may be no valid text)
+        return []
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            if file.read(4) != b"PK\x03\x04":
+                return []
+            with zipfile.ZipFile(file) as archive:
+                names = list(_zip_entries(archive))
+    except _NO_ZIP:
+        return []
+    # Office documents are archives too.
+    return [f"{path}/{name}" for name in names] if len(names) > 1 and "[Content_Types].xml" not in names else []
+
+
+class _Member:
+    """Reads a file of an archive of several, by a path of `zip_members`.
+
+    Raises:
+        ProftuiError: It cannot be read.
+    """
+
+    def __init__(self, path: str, archive_path: Path) -> None:
+        descriptor = open_for_reading(str(archive_path))
+        weakref.finalize(self, os.close, descriptor)
+        try:
+            with zipfile.ZipFile(os.fdopen(descriptor, "rb", closefd=False)) as archive:
+                entry = _zip_entries(archive)[Path(path).relative_to(archive_path).as_posix()]
+                if entry.flag_bits & _ENCRYPTED:
+                    raise ProftuiError(f"{path}: is encrypted", "unpack the archive and open its folder")
+                self._stream = archive.open(entry)
+        except KeyError as error:
+            raise ProftuiError(f"{path}: no such file in the archive") from error
+        except _NO_ZIP as error:
+            raise ProftuiError(f"{path}: cannot be read ({error})", "unpack the archive and open its folder") from error
+        self._packed_size = entry.compress_size
+        self._size = 0
+
+    def read(self, size: int) -> bytes:
+        """Read bytes.
+
+        Raises:
+            DamagedStreamError: It is damaged, or unpacks to an implausible size.
+        """
+        try:
+            data = self._stream.read(size)
+        except (zipfile.BadZipFile, EOFError, InflateError, lzma.LZMAError) as error:
+            raise DamagedStreamError(f"the zip stream is damaged ({error})") from error
+        self._size += len(data)
+        if reason := bomb_reason(self._size, self._packed_size):
+            raise DamagedStreamError(reason)
+        return data
 
 
 _ZIP_HEADER: Final = struct.Struct("<4sHHHHHIIIHH")
-_ZIP_ENTRY: Final = struct.Struct("<4sHHHHHHIIIHHH")
-"""The beginning of an entry of the list of files at the end of an archive."""
-_ZIP_TAIL: Final = 1 << 17
-"""Bytes at the end of an archive that hold its list of files, unless there are many."""
 _DEFLATED, _ENCRYPTED, _SIZES_FOLLOW = 8, 1, 8
+_NO_ZIP: Final = (zipfile.BadZipFile, NotImplementedError, OSError, ValueError)
+"""The exceptions for a file that is no archive, or is damaged or packed in an unusual way."""
 
 _FRAMED: Final[dict[str, Callable[[Readable], Iterator[bytes]]]] = {"gzip": _gzip, "zstd": _zstd, "zip": _zip}
 
@@ -335,6 +395,13 @@ _SNIFF_SIZE: Final = 512
 """Bytes to read before the compression is detected; a pipe may deliver fewer at a time."""
 
 
+def bomb_reason(size: int, packed_size: int) -> str:
+    """Return why unpacking so many bytes to ``size`` bytes is implausible (a decompression bomb), or empty."""
+    if size <= max(BOMB_SIZE, BOMB_RATIO * packed_size):
+        return ""
+    return f"it unpacks to more than {BOMB_RATIO} times its size, which no profile does; if it is one, unpack it first"
+
+
 class InputFile(RawInput):
     """An open input. Its decompressed content can be read once, from the beginning, as `blocks` or `chunks`."""
 
@@ -391,7 +458,7 @@ class InputFile(RawInput):
         """Open an input and read its head.
 
         Args:
-            path: A path, or ``-`` for standard input.
+            path: A path, also of a file in an archive (`zip_members`), or ``-`` for standard input.
             stream: A stream to read instead; ``path`` is then only its name.
             report: Called with the progress, also while a pipe is silent; reading stops when it returns False.
 
@@ -407,6 +474,10 @@ class InputFile(RawInput):
                     "standard input is a terminal: it holds no profile",
                     "pipe a log into it: nvprof --print-gpu-trace ./app 2>&1 | proftui -",
                 )
+        if stream is None and not os.path.exists(path):  # noqa: PTH110 (a name may be no valid text)
+            archive = next((parent for parent in Path(path).parents if parent.is_file()), None)
+            if archive is not None:
+                return cls(path, _Member(path, archive).read, report=report)
         fd = open_for_reading(path) if stream is None else duplicate_descriptor(stream)
         if fd is None:
             assert stream is not None
@@ -536,13 +607,15 @@ class InputFile(RawInput):
     def _is_zip_of_one_file(self) -> bool:
         if self._fd is None or self._status is None or self._begin_at:
             return False
-        return _is_zip_of_one_file(self._fd, self._status.st_size)
+        return _is_zip_of_one_file(self._fd)
 
     def _sniff(self) -> bytes:
         sniffed = b""
         try:
             while len(sniffed) < _SNIFF_SIZE and (data := self.read(_READ_SIZE)):
                 sniffed += data
+        except DamagedStreamError as error:
+            raise ProftuiError(f"{self.called}: {error}") from error
         except OSError as error:
             raise cannot_read_error(self.called, error) from error
         if not sniffed:
@@ -576,11 +649,7 @@ class InputFile(RawInput):
 
     def bomb_reason(self, size: int) -> str:
         """Return why ``size`` bytes of content are implausible for the bytes read (a decompression bomb), or empty."""
-        if size <= max(BOMB_SIZE, BOMB_RATIO * self.bytes_read):
-            return ""
-        return (
-            f"it unpacks to more than {BOMB_RATIO} times its size, which no profile does; if it is one, unpack it first"
-        )
+        return bomb_reason(size, self.bytes_read)
 
     def _size_to_read(self) -> int:
         """Return the number of bytes of an uncompressed input to read at once.

@@ -160,7 +160,7 @@ _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     (
         0,
         b"PK\x03\x04",
-        FileKind("a ZIP archive of several files, or from a pipe (or an Office document)", _UNZIP),
+        FileKind("a ZIP archive that is damaged, encrypted or from a pipe (or an Office document)", _UNZIP),
     ),
     (0, b"PK\x05\x06", FileKind("an empty ZIP archive")),
     (0, b"7z\xbc\xaf\x27\x1c", FileKind("a 7z archive", _UNPACK)),

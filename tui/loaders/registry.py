@@ -20,7 +20,7 @@ from tui.loaders.base import Report, keep_going
 from tui.loaders.caffe import CAFFE
 from tui.loaders.dataset_loader import DATASET, is_address, is_dataset
 from tui.loaders.dlprof import DLPROF_CSV, DLPROF_DATABASE
-from tui.loaders.input_file import InputFile
+from tui.loaders.input_file import InputFile, zip_members
 from tui.loaders.input_issues import file_kind
 from tui.loaders.kineto.kineto_loader import KinetoLoader
 from tui.loaders.memory_snapshot import MEMORY_SNAPSHOT, DamagedPickleError, UnsafePickleError, load_pickle
@@ -260,9 +260,9 @@ def load_one(
     named = None if format_in is None else _named(format_in)
     if stream is None and named in (None, DATASET) and (is_address(path) or is_dataset(Path(path))):
         return DATASET.load_folder(path, report, cache)
-    if stream is None and path_exists(path) and Path(path).is_dir():
-        if named in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
-            return NSYS_FOLDER.load_folder(Path(path), report)
+    if stream is None and named in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
+        return NSYS_FOLDER.load_folder(Path(path), report)
+    if stream is None and _is_folder(path):
         profile, errors = load((path,), format_in=format_in, report=report, cache=cache)
         if profile is None:
             raise errors[0]
@@ -305,10 +305,12 @@ def _named(format_in: str) -> Loader:
 
 
 def _is_folder(path: str) -> bool:
-    """Return whether a path is a folder of profiles, not a profile that is a folder."""
+    """Return whether a path is a folder of profiles or an archive of several files, not a profile that is a folder."""
     if not path or not path_exists(path):
         return False
-    return Path(path).is_dir() and not (is_parquetdir(Path(path)) or is_dataset(Path(path)))
+    if not Path(path).is_dir():
+        return bool(zip_members(path))
+    return not (is_parquetdir(Path(path)) or is_dataset(Path(path)))
 
 
 def _read_here(

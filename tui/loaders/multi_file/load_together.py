@@ -13,6 +13,7 @@ import polars as pl
 
 from tui.loaders.ascend_csv import merge_run_files
 from tui.loaders.dataset_loader import is_address
+from tui.loaders.input_file import zip_members
 from tui.loaders.multi_file.ranks import rank_issues, with_ranks
 from tui.loaders.multi_file.read_files import FileOutcome, WantedFile, read_all
 from tui.loaders.nsys.nsys_export import REPORT_ENDINGS, newer_report
@@ -238,13 +239,17 @@ def _file_list(count: int) -> str:
 
 
 def profile_files(path: str) -> list[str]:
-    """Return the files of a folder that may be profiles, not of its subfolders, in natural order of their names.
+    """Return the files of a folder that may be profiles, in natural order of their names.
+
+    Of a folder, its subfolders are left out; of an archive of several files, nothing is.
 
     Raises:
         ProftuiError: It cannot be listed, or has no files or too many.
     """
     try:
-        found = [entry for entry in Path(path).iterdir() if entry.is_file() and not entry.name.startswith(".")]
+        members = [Path(name) for name in zip_members(path)]
+        files = members or [entry for entry in Path(path).iterdir() if entry.is_file()]
+        found = [entry for entry in files if not entry.name.startswith(".")]
     except OSError as error:
         raise ProftuiError(f"{path}: cannot be listed ({(error.strerror or str(error)).lower()})") from error
     if not found:
@@ -261,7 +266,7 @@ def profile_files(path: str) -> list[str]:
     duplicates |= {
         entry for entry in found if entry.name.removesuffix(_TRACE) in spaces and entry.name.endswith(_TRACE)
     }
-    return [str(entry) for entry in sorted(set(found) - duplicates, key=lambda entry: _natural(entry.name))]
+    return [str(entry) for entry in sorted(set(found) - duplicates, key=lambda entry: _natural(str(entry)))]
 
 
 def _redundant_of(report: Path) -> Path:
