@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import tui.correlation.launches
 import tui.correlation.nesting
-from tui.correlation.launches import parents_and_depths
-from tui.correlation.nesting import NONE, nested
+from tui.correlation.nesting import NONE, inherit, nested
 
 
 def ints(values: list[int]) -> np.ndarray:
@@ -50,7 +47,7 @@ def test_innermost_and_parents_are_those_of_a_search(
     intervals: list[tuple[int, int, int]], moments: list[tuple[int, int]]
 ) -> None:
     thread, start, end = (ints([interval[place] for interval in intervals]) for place in range(3))
-    nesting = nested(thread, start, end)
+    nesting = nested(thread, start, end - start)
     found = nesting.innermost(ints([t for t, _ in moments]), ints([at for _, at in moments]))
     for (t, at), index in zip(moments, found, strict=True):
         expected = around(intervals, t, at)
@@ -71,12 +68,12 @@ def test_innermost_and_parents_are_those_of_a_search(
 
 
 def test_a_child_that_rounding_makes_end_late_is_a_child() -> None:
-    nesting = nested(ints([1, 1]), ints([0, 5]), ints([10, 11]), slack=1)
+    nesting = nested(ints([1, 1]), ints([0, 5]), ints([10, 6]), slack=1)
     assert nesting.parent.tolist() == [NONE, 0]
 
 
 def test_an_interval_that_only_overlaps_is_no_child() -> None:
-    nesting = nested(ints([1, 1, 1, 1]), ints([0, 2, 9, 12]), ints([10, 10, 20, 13]), slack=1)
+    nesting = nested(ints([1, 1, 1, 1]), ints([0, 2, 9, 12]), ints([10, 8, 11, 1]), slack=1)
     assert nesting.parent.tolist() == [NONE, 0, NONE, 2]
     assert nesting.innermost(ints([1, 1, 1]), ints([3, 10, 20])).tolist() == [1, 2, 2]
 
@@ -113,39 +110,59 @@ def test_nesting_in_parts_is_that_of_the_whole(slack: int, monkeypatch: pytest.M
     count = 4000
     thread = chance.integers(0, 3, count)
     start = chance.integers(0, 20 * count, count)
-    end = start + chance.integers(0, 60, count)  # many overlap
-    whole = nested(thread, start, end, slack=slack)
+    duration = chance.integers(0, 60, count)  # many overlap
+    whole = nested(thread, start, duration, slack=slack)
     monkeypatch.setattr(tui.correlation.nesting, "thread_limit", lambda: 8)
     monkeypatch.setattr(tui.correlation.nesting, "_PART_PAYS", 1)
-    in_parts = nested(thread, start, end, slack=slack)
+    in_parts = nested(thread, start, duration, slack=slack)
     assert (in_parts.parent == whole.parent).all()
     assert (in_parts.depth == whole.depth).all()
-    assert (in_parts.innermost(thread, end) == whole.innermost(thread, end)).all()
+    assert (in_parts.innermost(thread, start + duration) == whole.innermost(thread, start + duration)).all()
 
 
-@given(trees(), st.integers(1, 6))
-def test_parents_in_pieces_are_those_of_the_whole(intervals: list[tuple[int, int, int]], size: int) -> None:
-    columns = dict(zip(("tid", "start_ns", "end_ns"), zip(*intervals, strict=True), strict=True)) if intervals else {}
-    rows = pl.DataFrame(columns, schema={"tid": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64})
-    # Longer than the rounding that is allowed for.
-    rows = rows.select(
-        "tid",
-        pl.col("start_ns", "end_ns") * 10_000,
-        pid=pl.lit(None, pl.Int64),
-    ).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
-    rows = rows.sort("start_ns", maintain_order=True)
+@pytest.mark.parametrize("in_order", [True, False])
+@given(trees(), st.lists(st.tuples(st.integers(-4, 4), st.integers(90, 170)), max_size=20), st.integers(1, 6))
+def test_nesting_in_blocks_is_that_of_the_whole(
+    in_order: bool, intervals: list[tuple[int, int, int]], moments: list[tuple[int, int]], size: int
+) -> None:
+    intervals = sorted(intervals, key=lambda interval: interval[1]) if in_order else intervals
+    thread, start, end = (ints([interval[place] for interval in intervals]) for place in range(3))
+    threads, times = ints([t for t, _ in moments]), ints([at for _, at in moments])
+    among = start % 2 == 0
     with pytest.MonkeyPatch.context() as patch:
-        whole = parents_and_depths(rows)
-        patch.setattr(tui.correlation.launches, "_ROWS_AT_ONCE", size)
-        found = parents_and_depths(rows)
+        whole = nested(thread, start, end - start)
+        patch.setattr(tui.correlation.nesting, "_WHOLE", 0)
+        patch.setattr(tui.correlation.nesting, "_AT_ONCE", size)
+        found = nested(thread, start, end - start)
+        assert found.innermost(threads, times).tolist() == whole.innermost(threads, times).tolist()
 
-    assert [series.to_list() for series in found] == [series.to_list() for series in whole]
+    assert found.parent.tolist() == whole.parent.tolist()
+    assert found.depth.tolist() == whole.depth.tolist()
+    starting = (nesting.innermost_starting(threads, times, among).tolist() for nesting in (found, whole))
+    assert next(starting) == next(starting)
 
 
-def test_a_range_around_all_others_is_their_parent_in_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.correlation.launches, "_ROWS_AT_ONCE", 3)
-    rows = pl.DataFrame({"start_ns": [0, *range(0, 90_000, 9_000)], "duration_ns": [100_000, *[5_000] * 10]})
-    parent, depth = parents_and_depths(rows.with_columns(pid=pl.lit(None, pl.Int64), tid=pl.lit(5, pl.Int64)))
+def test_an_interval_around_all_others_is_their_parent_in_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.correlation.nesting, "_WHOLE", 0)
+    monkeypatch.setattr(tui.correlation.nesting, "_AT_ONCE", 3)
+    nesting = nested(ints([5] * 11), ints([0, *range(0, 90, 9)]), ints([100, *[5] * 10]))
 
-    assert parent.to_list() == [None, *[0] * 10]
-    assert depth.to_list() == [0, *[1] * 10]
+    assert nesting.parent.tolist() == [NONE, *[0] * 10]
+    assert nesting.depth.tolist() == [0, *[1] * 10]
+    assert nesting.innermost(ints([5, 5]), ints([84, 90])).tolist() == [10, 0]
+
+
+def test_an_interval_that_overlaps_the_next_block_ends_where_that_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.correlation.nesting, "_WHOLE", 0)
+    monkeypatch.setattr(tui.correlation.nesting, "_AT_ONCE", 2)
+    nesting = nested(ints([1] * 4), ints([0, 2, 9, 12]), ints([10, 8, 11, 1]))
+
+    assert nesting.parent.tolist() == [NONE, 0, NONE, 2]
+    assert nesting.innermost(ints([1, 1, 1]), ints([3, 10, 20])).tolist() == [1, 2, 2]
+
+
+def test_a_value_of_its_own_comes_before_that_of_what_lies_around() -> None:
+    thread, start, end = (ints(values) for values in ([1, 1, 1, 2], [0, 1, 2, 0], [9, 8, 3, 9]))
+    nesting = nested(thread, start, end - start)
+    assert inherit(nesting, ints([5, 7, NONE, NONE])).tolist() == [5, 7, 7, NONE]
+    assert inherit(nesting, ints([5, NONE, NONE, NONE])).tolist() == [5, 5, 5, NONE]

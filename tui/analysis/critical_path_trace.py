@@ -211,8 +211,9 @@ def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
     joined = pl.concat([frame.select("name", "start_ns", "duration_ns", "pid", "tid") for frame in timed])
     thread = thread_codes(joined["pid"], joined["tid"])
     begins = joined["start_ns"].to_numpy() + shift
-    ends = begins + np.maximum(joined["duration_ns"].to_numpy(), 0)
-    nesting = nested(thread, 2 * begins, 2 * ends, slack=2 * SLACK_NS)
+    durations = np.maximum(joined["duration_ns"].to_numpy(), 0)
+    ends = begins + durations
+    nesting = nested(thread, 2 * begins, 2 * durations, slack=2 * SLACK_NS)
     lasts = ends > begins
     threads = np.concatenate((thread[lasts], thread[lasts]))
     bounds = np.concatenate((begins[lasts], ends[lasts]))

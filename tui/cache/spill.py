@@ -452,7 +452,9 @@ def _array(values: np.ndarray) -> np.ndarray:
         for first in range(0, len(values), at_once):
             file.write(np.ascontiguousarray(values[first : first + at_once]).data)
         file.flush()
-        return np.frombuffer(map_file(file.fileno()), values.dtype).reshape(values.shape)
+        data = map_file(file.fileno())
+        _register_mapping(data)
+        return np.frombuffer(data, values.dtype).reshape(values.shape)
 
 
 def _columns(columns: list[pl.Series]) -> list[pl.Series]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.correlation.nesting import NONE, Nesting, nested
+from tui.correlation.nesting import NONE, Nesting, nested_by_thread
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -20,6 +20,8 @@ _SPARSE: Final = 8
 
 _BLOCK: Final = 1 << 16
 """Ids per lookup, so that temporary arrays fit the CPU cache."""
+_ROWS_AT_ONCE: Final = 1 << 20
+"""Rows that are looked up at once, to bound the memory."""
 
 SLACK_NS: Final = 1000
 """Rounding to microseconds can make a call end this much after the op that contains it."""
@@ -120,91 +122,29 @@ def thread_codes(pid: pl.Series, tid: pl.Series) -> npt.NDArray[np.int64]:
     return codes
 
 
-def nest(rows: pl.DataFrame, *, slack_ns: int = SLACK_NS) -> Nesting:
-    """Nest rows with ``pid``, ``tid``, ``start_ns`` and ``duration_ns`` (none of the times null)."""
-    start = rows["start_ns"].to_numpy().astype(np.int64, copy=False)
-    end = start + rows["duration_ns"].to_numpy().astype(np.int64, copy=False)
-    return nested(thread_codes(rows["pid"], rows["tid"]), start, end, slack=slack_ns)
-
-
-_ROWS_AT_ONCE: Final = 1 << 20
-"""Rows that are nested at once, to bound the memory."""
-
-
-def parents_and_depths(
-    rows: pl.DataFrame, after_block: Callable[[], None] = lambda: None
-) -> tuple[pl.Series, pl.Series]:
-    """Return the parent and the depth of each row, as `nest`, in bounded memory.
+def nest(rows: pl.DataFrame, *, slack_ns: int = SLACK_NS, after_block: Callable[[], None] = lambda: None) -> Nesting:
+    """Nest rows with ``pid``, ``tid``, ``start_ns`` and ``duration_ns`` (none of the times null).
 
     Args:
-        rows: With ``pid``, ``tid``, ``start_ns`` and ``duration_ns`` (none of the times null), sorted by start.
+        rows: The rows.
+        slack_ns: As for `nested`.
         after_block: Called after each block of rows, to release memory.
     """
-    if rows.height <= _ROWS_AT_ONCE:
-        nesting = nest(rows)
-        return parents(nesting), pl.Series(nesting.depth, dtype=pl.Int32)
-    start, duration = (rows[name].to_numpy() for name in ("start_ns", "duration_ns"))
-    parent = np.full(rows.height, _NO_ROW, np.uint32)
-    depth = np.zeros(rows.height, np.int32)
-    for of_thread in _rows_of_threads(rows):
-        first, still_open = 0, np.zeros(0, np.uint32)
-        cut_ns = np.zeros(0, np.int64)
-        while first < len(of_thread):
-            stop = first + max(_ROWS_AT_ONCE, len(still_open))
-            if stop < len(of_thread):
-                # Rows with the same start stay together: the longest of them is the outermost.
-                stop = int(np.searchsorted(of_thread, np.searchsorted(start, start[of_thread[stop]], side="right")))
-            new = of_thread[first:stop]
-            here = np.concatenate([still_open, new])
-            ends = np.concatenate([cut_ns, start[new] + duration[new]])
-            nesting = nested(np.zeros(len(here), np.int64), start[here], ends, slack=SLACK_NS)
-            added = slice(len(still_open), None)
-            inner = nesting.parent[added]
-            parent[new] = np.where(inner == NONE, _NO_ROW, here[inner])
-            depth[new] = nesting.depth[added]
-            # What may enclose later rows is nested with these again.
-            goes_on = np.minimum(ends, nesting.ends) >= start[new[-1]]
-            still_open, cut_ns = here[goes_on], np.minimum(ends, nesting.ends)[goes_on]
-            first = stop
-            after_block()
-    found = pl.Series(parent)
-    return found.set(found == _NO_ROW, None), pl.Series(depth)
-
-
-_NO_ROW: Final = np.uint32((1 << 32) - 1)
-
-
-def _rows_of_threads(rows: pl.DataFrame) -> Iterator[npt.NDArray[np.uint32]]:
-    """Yield the row numbers of each thread, in order."""
-    blocks = range(0, rows.height, _ROWS_AT_ONCE)
-
-    def codes_of(first: int) -> npt.NDArray[np.int64]:
-        return thread_codes(*(rows[name].slice(first, _ROWS_AT_ONCE) for name in ("pid", "tid")))
-
-    threads = np.unique(np.concatenate([np.unique(codes_of(first)) for first in blocks]))
-    small = np.uint16 if len(threads) <= np.iinfo(np.uint16).max else np.uint32
-    codes = np.concatenate([np.searchsorted(threads, codes_of(first)).astype(small) for first in blocks])
-    counts = np.bincount(codes, minlength=len(threads))
-    ends = np.cumsum(counts)
-    order, filled = np.empty(rows.height, np.uint32), ends - counts
-    for first in blocks:
-        # A sort of all rows at once would take several times the memory of its result.
-        part = codes[first : first + _ROWS_AT_ONCE]
-        by_thread = (np.argsort(part, kind="stable") + first).astype(np.uint32)
-        here, sizes = np.unique(part, return_counts=True)
-        for thread, added in zip(here.tolist(), np.split(by_thread, np.cumsum(sizes)[:-1]), strict=True):
-            order[filled[thread] : filled[thread] + len(added)] = added
-            filled[thread] += len(added)
-    del codes
-    yield from np.split(order, ends[:-1])
+    pid, tid = rows["pid"], rows["tid"]
+    start, duration = (rows[name].to_numpy().astype(np.int64, copy=False) for name in ("start_ns", "duration_ns"))
+    return nested_by_thread(
+        lambda block: thread_codes(pid[block], tid[block]), start, duration, slack=slack_ns, after_block=after_block
+    )
 
 
 def enclosing_rows(nesting: Nesting, pid: pl.Series, tid: pl.Series, at_ns: pl.Series) -> pl.Series:
     """Return the row number of the innermost row that encloses each time on a thread; null if there is none."""
-    found = nesting.innermost(
-        thread_codes(pid, tid), at_ns.fill_null(np.iinfo(np.int64).min).to_numpy().astype(np.int64)
-    )
-    return _or_null(found)
+    found = [pl.Series([], dtype=pl.UInt32)]
+    for first in range(0, len(at_ns), _ROWS_AT_ONCE):
+        block = slice(first, first + _ROWS_AT_ONCE)
+        at = at_ns[block].fill_null(np.iinfo(np.int64).min).to_numpy().astype(np.int64, copy=False)
+        found.append(_or_null(nesting.innermost(thread_codes(pid[block], tid[block]), at)))
+    return pl.concat(found, rechunk=True)
 
 
 def parents(nesting: Nesting) -> pl.Series:
@@ -212,7 +152,7 @@ def parents(nesting: Nesting) -> pl.Series:
     return _or_null(nesting.parent)
 
 
-def _or_null(indices: npt.NDArray[np.int64]) -> pl.Series:
+def _or_null(indices: npt.NDArray[np.int64] | npt.NDArray[np.int32]) -> pl.Series:
     return pl.Series(indices.astype(np.uint32)).set(pl.Series(indices == NONE), None)
 
 

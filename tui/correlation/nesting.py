@@ -1,28 +1,37 @@
-"""Nesting of intervals per thread, as calls and ranges nest; vectorized, without a stack."""
+"""Nesting of intervals per thread, as calls and ranges nest; vectorized, without a stack, in bounded memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import polars as pl
 
+from tui.model.schema import NAME
 from tui.runtime import run_together, thread_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy.typing as npt
 
     Ints = npt.NDArray[np.int64]
+    Indices = npt.NDArray[np.int32]
+    Codes = npt.NDArray[np.unsignedinteger[Any]]
+    Flags = npt.NDArray[np.bool_]
+
+_Number = TypeVar("_Number", bound=np.generic)
 
 NONE: Final = -1
 """The index for "none"."""
 
-_SMALL: Final = (1 << 16) - 1
+_WHOLE: Final = 1 << 22
+"""Up to this number, intervals are nested all at once."""
+_AT_ONCE: Final = 1 << 20
+"""More intervals are nested, and searched, in blocks of this size, to bound the memory."""
 _PART_PAYS: Final = 1 << 16
 """Intervals for which threads pay."""
 _ROUNDS: Final = 64
@@ -30,104 +39,259 @@ _ROUNDS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
+class _Intervals:
+    """Intervals of any number of threads."""
+
+    threads: Ints
+    """The distinct threads, sorted."""
+    code: Codes
+    """The index of the thread of each interval."""
+    start: Ints
+    duration: Ints
+    origin: int
+    """The first start."""
+    width: int
+    """Above all times since the origin, which are doubled, so that an interval without length keeps its order."""
+
+    def start_keys(self, rows: Indices) -> Ints:
+        """Return thread and start in one number."""
+        keys = self.code[rows] * np.int64(self.width)
+        keys += 2 * (self.start[rows] - self.origin)
+        return keys
+
+    def keys(self, thread: Ints, at: Ints) -> tuple[Ints, Flags]:
+        """Return thread and time in one number, and whether an interval is possible: a known thread, not too early."""
+        code = np.minimum(np.searchsorted(self.threads, thread), len(self.threads) - 1)
+        inside = (self.threads[code] == thread) & (at >= self.origin)
+        # A time after all intervals becomes the last key of its thread.
+        return code * self.width + 2 * np.clip(at - self.origin, 0, self.width // 2 - 1), inside
+
+
+@dataclass(frozen=True, slots=True)
 class Nesting:
     """Intervals of any number of threads with their parents; indices are those of the input."""
 
-    parent: Ints
+    parent: Indices
     """The innermost interval of the same thread around each interval, or `NONE`."""
-
-    depth: Ints
+    depth: Indices
     """The number of enclosing intervals of each."""
-
-    _threads: Ints
-    """The distinct threads, sorted."""
-    _origin: int
-    _width: int
-    _order: Ints
+    _intervals: _Intervals
+    _order: Indices
     """Indices sorted by thread and start, longer intervals first."""
-    _start_keys: Ints
-    """Thread and start in one number, in the order of ``_order``."""
-    _end_keys: Ints
-    """Thread and end, after overlapping intervals were cut, in the order of ``_order``."""
-    _parent_in_order: Ints
-
-    @property
-    def ends(self) -> Ints:
-        """The end of each interval, after overlapping ones were cut."""
-        found = np.empty_like(self._end_keys)
-        found[self._order] = self._end_keys % self._width // 2 + self._origin
-        return found
+    _cut: Indices
+    """Intervals that end later than what is around them, sorted."""
+    _cut_at: Ints
+    """When each of these counts as ended."""
 
     def innermost(self, thread: Ints, at: Ints) -> Ints:
         """Return the index of the innermost interval that contains each time, both ends included, or `NONE`."""
-        if not len(self._order) or not len(thread):
-            return np.full(len(thread), NONE, np.int64)
-        key, inside = self._keys(thread, at)
-        code = key // self._width
-        here = np.searchsorted(self._start_keys, key, side="right") - 1
-        here = np.where(inside, here, NONE)
-        while True:
-            known = here != NONE
-            same = known & (self._start_keys[here] // self._width == code)
-            here = np.where(same, here, NONE)
-            ended = same & (self._end_keys[here] < key)
-            if not ended.any():
-                break
-            here = np.where(ended, self._parent_in_order[here], here)
-        return np.where(here != NONE, self._order[here], NONE)
+        found = np.full(len(thread), NONE, np.int64)
+        if not len(self._order):
+            return found
+        key, inside = self._intervals.keys(thread, at)
+        blocks = [self._order[first : first + _AT_ONCE] for first in range(0, len(self._order), _AT_ONCE)]
+        firsts = self._intervals.start_keys(np.array([block[0] for block in blocks], np.int32))
+        block_of = np.where(inside, np.searchsorted(firsts, key, side="right") - 1, NONE)
+        for number, block in enumerate(blocks):
+            here = np.flatnonzero(block_of == number)
+            last = np.searchsorted(self._intervals.start_keys(block), key[here], side="right") - 1
+            found[here] = block[last]
+        is_other = self._intervals.threads[self._intervals.code[found]] != thread
+        found[is_other] = NONE
+        searched = np.flatnonzero(found != NONE)
+        while len(searched):
+            searched = searched[self._end(found[searched]) < at[searched]]
+            found[searched] = self.parent[found[searched]]
+            searched = searched[found[searched] != NONE]
+        return found
 
-    def innermost_starting(self, thread: Ints, at: Ints, among: npt.NDArray[np.bool_]) -> Ints:
+    def innermost_starting(self, thread: Ints, at: Ints, among: Flags) -> Ints:
         """Return the index of the innermost of some intervals that begins at each time, or `NONE`."""
-        chosen = np.flatnonzero(among[self._order])
+        chosen = self._order[among[self._order]]
         if not len(chosen) or not len(thread):
             return np.full(len(thread), NONE, np.int64)
-        keys = self._start_keys[chosen]
-        key, inside = self._keys(thread, at)
+        keys = self._intervals.start_keys(chosen)
+        key, inside = self._intervals.keys(thread, at)
         here = np.maximum(np.searchsorted(keys, key, side="right") - 1, 0)
-        return np.where(inside & (keys[here] == key), self._order[chosen[here]], NONE)
+        return np.where(inside & (keys[here] == key), chosen[here], NONE)
 
-    def _keys(self, thread: Ints, at: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
-        """Thread and time in one number, and whether an interval is possible: a known thread, not too early."""
-        code = np.minimum(np.searchsorted(self._threads, thread), len(self._threads) - 1)
-        inside = (self._threads[code] == thread) & (at >= self._origin)
-        # A time after all intervals becomes the last key of its thread.
-        return code * self._width + 2 * np.clip(at - self._origin, 0, self._width // 2 - 1), inside
+    def _end(self, row: Ints) -> Ints:
+        end = self._intervals.start[row] + self._intervals.duration[row]
+        if not len(self._cut):
+            return end
+        place = np.minimum(np.searchsorted(self._cut, row), len(self._cut) - 1)
+        return np.where(self._cut[place] == row, self._cut_at[place], end)
 
 
-def nested(thread: Ints, start: Ints, end: Ints, *, slack: int = 0) -> Nesting:
+def nested(thread: Ints, start: Ints, duration: Ints, *, slack: int = 0) -> Nesting:
     """Find the parent of each interval, within each thread.
 
     Args:
         thread: A number that identifies the thread.
         start: When each interval begins.
-        end: When each ends, not before it begins.
+        duration: How long each lasts, at least 0.
         slack: How much later than its parent a child may end because times were rounded. An interval that
             ends later than that overlaps the previous one, which then counts as ended where this one begins.
     """
-    threads = np.sort(pl.Series(thread).unique().to_numpy())
-    codes = np.searchsorted(threads, thread)
-    order = _order(codes, start, end)
+    return nested_by_thread(thread.__getitem__, start, duration, slack=slack)
+
+
+def nested_by_thread(
+    threads_of: Callable[[slice], Ints],
+    start: Ints,
+    duration: Ints,
+    *,
+    slack: int = 0,
+    after_block: Callable[[], None] = lambda: None,
+) -> Nesting:
+    """Find the parent of each interval as `nested`, in bounded memory.
+
+    Args:
+        threads_of: Returns the threads of some intervals.
+        start: When each interval begins.
+        duration: How long each lasts, at least 0.
+        slack: As for `nested`.
+        after_block: Called after each block of intervals, to release memory.
+    """
+    count = len(start)
+    intervals = _intervals(threads_of, start, duration)
+    order = _order(intervals)
+    parent, depth = np.full(count, NONE, np.int32), np.zeros(count, np.int32)
+    around, around_ends = np.zeros(0, np.int32), np.zeros(0, np.int64)
+    cuts: list[tuple[Indices, Ints]] = []
+    first, size = 0, count if count <= _WHOLE else _AT_ONCE
+    while first < count:
+        new, starts = _block(intervals, order, first, max(size, len(around)))
+        first += len(new)
+        ends = starts + np.maximum(2 * duration[new], 1)
+        # What may enclose these intervals is nested with them again.
+        rows = np.concatenate((around, new)) if len(around) else new
+        starts = np.concatenate((intervals.start_keys(around), starts)) if len(around) else starts
+        ends = np.concatenate((around_ends, ends)) if len(around) else ends
+        before = ends.copy()
+        inner, level = _nested_block(starts, ends, slack)
+        added = slice(len(around), None)
+        parent[new] = np.where(inner[added] == NONE, NONE, rows[inner[added]])
+        depth[new] = level[added]
+        changed = np.flatnonzero(ends != before)
+        cuts.append((rows[changed], ends[changed] % intervals.width // 2 + intervals.origin))
+        goes_on = ends >= starts[-1]
+        around, around_ends = rows[goes_on], ends[goes_on]
+        after_block()
+    return Nesting(parent, depth, intervals, order, *_last_cuts(cuts))
+
+
+def _intervals(threads_of: Callable[[slice], Ints], start: Ints, duration: Ints) -> _Intervals:
+    blocks = [slice(first, first + _AT_ONCE) for first in range(0, len(start), _AT_ONCE)]
+    found = [pl.Series(threads_of(block)).unique().to_numpy() for block in blocks]
+    threads = np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
+    code = np.zeros(len(start), np.min_scalar_type(len(threads)))
+    for block in blocks if len(threads) > 1 else ():
+        code[block] = np.searchsorted(threads, threads_of(block))
     origin = int(start.min()) if len(start) else 0
-    span = int(end.max()) - origin if len(end) else 0
-    # Times are doubled, so that an interval without length keeps its order.
+    span = max((int((start[block] + duration[block]).max()) - origin for block in blocks), default=0)
     width = 2 * (span + 2)
     if len(threads) * width >= 1 << 62:
         raise ValueError("the times are too far apart for one recording")
-    base = codes[order] * width
-    starts = base + 2 * (start[order] - origin)
-    ends = np.maximum(base + 2 * (end[order] - origin), starts + 1)
-    del codes, base, thread, start, end
+    return _Intervals(threads, code, start, duration, origin, width)
+
+
+def _order(intervals: _Intervals) -> Indices:
+    """Return the indices sorted by thread and start."""
+    start = intervals.start
+    if bool((start[1:] >= start[:-1]).all()):
+        # Most inputs are sorted by time, with threads mixed.
+        return grouped(intervals.code, len(intervals.threads))[0]
+    order = np.argsort(start, kind="stable").astype(np.int32)
+    return order[grouped(intervals.code[order], len(intervals.threads))[0]]
+
+
+def outer_first(start: Ints, duration: Ints, ids_of: Callable[[Indices], Ints] | None = None) -> Indices | None:
+    """Return the order of intervals by start, then longer ones first, then by id; None if they are in this order.
+
+    Args:
+        start: When each begins.
+        duration: How long each lasts.
+        ids_of: Returns the ids of some intervals.
+    """
+    # Profilers write nearly in order, which makes a stable sort fast.
+    is_sorted = bool((start[1:] >= start[:-1]).all())
+    order = None if is_sorted else np.argsort(start, kind="stable").astype(np.int32)
+    moments = start if order is None else _taken(start, order)
+    together = moments[1:] == moments[:-1]
+    if together.any():
+        tied = np.append(together, False)
+        tied[1:] |= together
+        at = np.flatnonzero(tied).astype(np.int32) if order is None else order[tied]
+        keys = (-duration[at], moments[tied]) if ids_of is None else (ids_of(at), -duration[at], moments[tied])
+        order = np.arange(len(start), dtype=np.int32) if order is None else order
+        order[tied] = at[np.lexsort(keys)]
+    return None if order is None or (order[1:] > order[:-1]).all() else order
+
+
+def grouped(code: npt.NDArray[Any], groups: int) -> tuple[Indices, Ints]:
+    """Return the indices sorted by code, those of equal codes in order, and the end of each group among them.
+
+    Args:
+        code: Numbers below ``groups``, of a small integer type for speed.
+        groups: The number of groups.
+    """
+    counts = np.zeros(groups, np.int64)
+    blocks = range(0, len(code), _AT_ONCE)
+    for first in blocks:
+        counts += np.bincount(code[first : first + _AT_ONCE], minlength=groups)
+    ends = np.cumsum(counts)
+    if groups <= 1:
+        return np.arange(len(code), dtype=np.int32), ends
+    if len(blocks) == 1:
+        return np.argsort(code, kind="stable").astype(np.int32), ends
+    order, filled = np.empty(len(code), np.int32), ends - counts
+    for first in blocks:
+        # A sort of all at once would take several times the memory of its result.
+        part = code[first : first + _AT_ONCE]
+        by_code = np.argsort(part, kind="stable")
+        of_group = np.bincount(part, minlength=groups)
+        place = np.arange(len(part)) + np.repeat(filled - (np.cumsum(of_group) - of_group), of_group)
+        order[place] = by_code + first
+        filled += of_group
+    return order, ends
+
+
+def _block(intervals: _Intervals, order: Indices, first: int, size: int) -> tuple[Indices, Ints]:
+    """Return the next intervals of ``order`` with their keys, and sort those that start together there.
+
+    Intervals of one thread that start together stay in one block.
+    """
+    while True:
+        rows = order[first : first + size]
+        keys = intervals.start_keys(rows)
+        together = np.flatnonzero(keys[1:] == keys[:-1])
+        if first + size >= len(order):
+            break
+        is_last = np.ones(len(keys), np.bool_)
+        is_last[together] = False
+        lasts = np.flatnonzero(is_last[:-1])
+        if len(lasts):
+            rows, keys = rows[: lasts[-1] + 1], keys[: lasts[-1] + 1]
+            together = together[together < lasts[-1]]
+            break
+        size *= 2
+    duration = intervals.duration[rows]
+    if len(together) and (duration[together + 1] > duration[together]).any():
+        rows[:] = rows[np.lexsort((-duration, keys))]
+    return rows, keys
+
+
+def _nested_block(starts: Ints, ends: Ints, slack: int) -> tuple[Ints, Ints]:
+    """Return parent and depth of sorted intervals; the ends of overlapping ones are cut in place."""
     depth, parent = np.empty_like(starts), np.empty_like(starts)
     parts = _parts(starts, ends, thread_limit())
     for _ in range(_ROUNDS):
-        if not any(run_together(*(partial(_nest, starts, ends, slack, depth, parent, part) for part in parts))):
-            break
+        were_cut = run_together(*(partial(_nest, starts, ends, slack, depth, parent, part) for part in parts))
         np.maximum(ends, starts + 1, out=ends)
-    in_input = np.empty(len(order), np.int64)
-    depths = np.empty(len(order), np.int64)
-    in_input[order] = np.where(parent != NONE, order[parent], NONE)
-    depths[order] = depth
-    return Nesting(in_input, depths, threads, origin, width, order, starts, ends, parent)
+        if not any(were_cut):
+            break
+    return parent, depth
 
 
 def _parts(starts: Ints, ends: Ints, max_parts: int) -> list[slice]:
@@ -162,24 +326,21 @@ def _nest(all_starts: Ints, all_ends: Ints, slack: int, depths: Ints, parents: I
     return len(over) > 0
 
 
-def levels(depth: Ints) -> Iterator[Ints]:
+def _last_cuts(cuts: list[tuple[Indices, Ints]]) -> tuple[Indices, Ints]:
+    """Return the intervals that were cut, sorted, and the last end of each."""
+    rows = np.concatenate([np.zeros(0, np.int32), *(rows for rows, _ in cuts)])
+    at = np.concatenate([np.zeros(0, np.int64), *(at for _, at in cuts)])
+    order = np.argsort(rows, kind="stable")
+    rows, at = rows[order], at[order]
+    is_last = np.append(rows[1:] != rows[:-1], True) if len(rows) else np.zeros(0, np.bool_)
+    return rows[is_last], at[is_last]
+
+
+def levels(depth: npt.NDArray[Any]) -> Iterator[Indices]:
     """Yield the indices of each depth, from 0, in their order."""
     deepest = int(depth.max(initial=0))
-    # Sorting a small integer type is several times faster.
-    by_depth = np.argsort(depth.astype(np.uint16) if deepest <= _SMALL else depth, kind="stable")
-    end = 0
-    for count in np.bincount(depth, minlength=deepest + 1).tolist():
-        begin, end = end, end + count
-        yield by_depth[begin:end]
-
-
-def _order(codes: Ints, start: Ints, end: Ints) -> Ints:
-    """Return the indices sorted by thread and start, longer intervals first."""
-    later = start[1:] > start[:-1]
-    if bool((later | ((start[1:] == start[:-1]) & (end[1:] <= end[:-1]))).all()):
-        # Most inputs are sorted by time, with threads mixed.
-        return np.argsort(codes.astype(np.uint16) if codes.max(initial=0) <= _SMALL else codes, kind="stable")
-    return np.lexsort((-end, start, codes))
+    by_depth, ends = grouped(depth.astype(np.min_scalar_type(deepest)), deepest + 1)
+    yield from np.split(by_depth, ends[:-1])
 
 
 def _parents(depth: Ints) -> Ints:
@@ -189,3 +350,168 @@ def _parents(depth: Ints) -> Ints:
         if len(here) and len(above):
             parent[here] = above[np.searchsorted(above, here) - 1]
     return parent
+
+
+def inherit(nesting: Nesting, own: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+    """Return the value of each interval: its own, else that of the nearest enclosing interval with one, or `NONE`."""
+    values = own.copy()
+    for rows in islice(levels(nesting.depth), 1, None):
+        around = values[nesting.parent[rows]]
+        values[rows] = np.where(values[rows] == NONE, around, values[rows])
+    return values
+
+
+def of_parents(nesting: Nesting, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+    """Return the value of the parent of each interval, or `NONE`; in bounded memory."""
+    found = _taken(values, nesting.parent) if len(values) else values
+    found[nesting.parent == NONE] = NONE
+    return found
+
+
+def _taken(values: npt.NDArray[_Number], at: npt.NDArray[Any]) -> npt.NDArray[_Number]:
+    """Return values by index; numpy alone would copy all small indices as large ones first."""
+    found = np.empty(len(at), values.dtype)
+    for first in range(0, len(at), _AT_ONCE):
+        found[first : first + _AT_ONCE] = values[at[first : first + _AT_ONCE]]
+    return found
+
+
+LONGEST_PATH: Final = 16384
+"""Bytes of a path, enough for Python's deepest stacks; a longer path lacks its innermost parts."""
+MAX_LEVELS: Final = 1000
+"""Names in a path, as Python's recursion limit; deeper intervals get the path of this depth."""
+_MAX_TEXT: Final = 1 << 28
+"""Bytes of all paths together."""
+_LARGE_TABLE: Final = 1 << 16
+"""Below this number of possible keys, a lookup table is faster than sorting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The distinct paths from an outermost interval to an interval."""
+
+    code: Indices
+    """For each interval, the number of its path."""
+    parent: Ints
+    """For each path, the number of the path without its last name, or `NONE`."""
+    name: Ints
+    """For each path, the index of its last name."""
+    depth: Ints
+    """For each path, the number of names before the last."""
+    cut: bool
+    """Whether some intervals are deeper than the paths."""
+
+    def texts(
+        self, names: pl.Series, wanted: npt.NDArray[Any], separator: str, *, innermost_first: bool = False
+    ) -> tuple[pl.Series, bool]:
+        """Return the texts of paths.
+
+        Args:
+            names: The names by index.
+            wanted: The numbers of the wanted paths, or `NONE`.
+            separator: The text between names.
+            innermost_first: Whether the last name comes first.
+
+        Returns:
+            A text for each of ``wanted``, categorical, null for `NONE`; and whether some texts are cut.
+        """
+        # `NONE` is -1: the last position.
+        is_wanted = np.zeros(len(self.parent) + 1, np.bool_)
+        for first in range(0, len(wanted), _AT_ONCE):
+            is_wanted[wanted[first : first + _AT_ONCE]] = True
+        distinct = np.flatnonzero(is_wanted[:-1])
+        texts, cut = self._distinct_texts(names, distinct, separator, innermost_first=innermost_first)
+        position = np.full(len(is_wanted), len(distinct), np.uint32)
+        position[distinct] = np.arange(len(distinct))
+        return texts.cast(NAME).extend_constant(None, 1).gather(pl.Series(_taken(position, wanted))), cut
+
+    def _distinct_texts(
+        self, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool
+    ) -> tuple[pl.Series, bool]:
+        by_level = list(levels(self.depth))
+        needed = np.zeros(len(self.parent), np.bool_)
+        needed[wanted] = True
+        for codes in reversed(by_level[1:]):
+            needed[self.parent[codes[needed[codes]]]] = True
+        parts: list[pl.Series] = []
+        position = np.full(len(self.parent), NONE, np.int64)
+        size = count = 0
+        cut = self.cut
+        above_at = 0
+        for level, of_level in enumerate(by_level):
+            codes = of_level[needed[of_level]]
+            if not len(codes):
+                break
+            last = names.gather(self.name[codes])
+            if level:
+                before = parts[-1].gather(position[self.parent[codes]] - above_at)
+                joined = last + separator + before if innermost_first else before + separator + last
+                fits = (joined.str.len_bytes() <= LONGEST_PATH) & (size < _MAX_TEXT)
+                cut = cut or not fits.all()
+                last = joined.zip_with(fits, before)
+            position[codes] = count + np.arange(len(codes))
+            above_at = count
+            count += len(codes)
+            size += int(last.str.len_bytes().sum())
+            parts.append(last)
+        texts = pl.concat(parts) if parts else pl.Series([], dtype=pl.String)
+        return texts.gather(position[wanted]), cut
+
+
+def paths(nesting: Nesting, name: npt.NDArray[Any], names: int, max_levels: int = MAX_LEVELS) -> Paths:
+    """Assign numbers to the distinct paths of intervals, in bounded memory.
+
+    Args:
+        nesting: The nesting of the intervals.
+        name: The index of the name of each interval.
+        names: The number of names.
+        max_levels: The most names in a path; deeper intervals get the path of this depth.
+    """
+    code = np.full(len(name), NONE, np.int32)
+    parents, last_names, depths = [], [], []
+    begin = end = 0
+    for level, rows in enumerate(levels(nesting.depth)):
+        blocks = [rows[first : first + _AT_ONCE] for first in range(0, len(rows), _AT_ONCE)]
+        if level >= max_levels:
+            for block in blocks:
+                code[block] = code[nesting.parent[block]]
+            continue
+
+        def keys_of(block: Indices, begin: int = begin if level else NONE) -> Ints:
+            # The path of a parent is one level up: one of those from `begin` to `end`.
+            keys: Ints = (code[nesting.parent[block]].astype(np.int64) - begin) * names + name[block]
+            return keys
+
+        distinct, which = _distinct(
+            [partial(keys_of, block) for block in blocks], len(rows), max(end - begin, 1) * names
+        )
+        parents.append(distinct // names + begin if level else np.full(len(distinct), NONE))
+        last_names.append(distinct % names)
+        depths.append(np.full(len(distinct), level))
+        begin, end = end, end + len(distinct)
+        for block, number in zip(blocks, which, strict=True):
+            code[block] = begin + number
+    cut = bool(nesting.depth.max(initial=0) >= max_levels)
+    return Paths(code, np.concatenate(parents), np.concatenate(last_names), np.concatenate(depths), cut)
+
+
+def _distinct(blocks: Sequence[Callable[[], Ints]], count: int, below: int) -> tuple[Ints, Iterator[Ints]]:
+    """Return the sorted distinct keys, and for each block of keys the index of each.
+
+    Args:
+        blocks: Functions that return keys, at least 0 and less than ``below``.
+        count: The number of keys.
+        below: The number of possible keys.
+    """
+    if len(blocks) == 1:
+        only = blocks[0]()
+        blocks = [lambda: only]
+    if below > _LARGE_TABLE + count:
+        distinct = np.unique(np.concatenate([np.zeros(0, np.int64), *(np.unique(block()) for block in blocks)]))
+        return distinct, (np.searchsorted(distinct, block()) for block in blocks)
+    position = np.zeros(below, np.int64)
+    for block in blocks:
+        position[block()] = 1
+    distinct = np.flatnonzero(position)
+    position[distinct] = np.arange(len(distinct))
+    return distinct, (position[block()] for block in blocks)

@@ -11,10 +11,10 @@ import polars as pl
 from tui.cache.spill import release_mapped, release_memory, sort_rows, spill_to_disk
 from tui.correlation.iteration_ranges import mark_steps
 from tui.correlation.launches import iteration_at, link_ops, with_launch
-from tui.correlation.nvtx_ops import ops_from_ranges
 from tui.correlation.plausible_times import drop_outlier_times, drop_outlier_times_of_sessions, dropped_times_text
 from tui.loaders.base import PreviewBuilder
 from tui.loaders.demangle import demangled
+from tui.loaders.nvtx_ops import ops_from_ranges
 from tui.loaders.text.section import by_value
 from tui.model.errors import path_text
 from tui.model.names import short_name
@@ -433,11 +433,11 @@ def link_run(
         marked = mark_steps(ranges, kind=kind)
         if marked.source:
             session.facts["iteration_source"] = marked.source
-        is_mark = pl.col("duration_ns").eq_missing(0)
-        found = ops_from_ranges(marked.ranges.filter(~is_mark))
+        found = ops_from_ranges(marked.ranges, marked.ranges.select(pl.col("duration_ns").eq_missing(0)).to_series())
         if found.error:
             collector.issue("error", None, "", f"the {kind}s were not made into ops: {found.error}")
-        frames["ranges"] = pl.concat([found.ranges, marked.ranges.filter(is_mark)]).sort("line", maintain_order=True)
+        has_lines = found.ranges["line"].null_count() < found.ranges.height
+        frames["ranges"] = found.ranges.sort("line", maintain_order=True) if has_lines else found.ranges
         frames["ops"] = found.ops
         if activities is not None:
             steps = marked.ranges.filter(pl.col("iteration").is_not_null())

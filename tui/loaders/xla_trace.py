@@ -11,7 +11,7 @@ import polars as pl
 
 from tui.cache.spill import filter_rows, gather_rows, null_column, release_mapped, release_memory, spill_to_disk
 from tui.correlation.iteration_ranges import Steps, mark_steps
-from tui.correlation.launches import iteration_at, launching_calls, parents_and_depths
+from tui.correlation.launches import iteration_at, launching_calls, nest, parents
 from tui.correlation.plausible_times import drop_outlier_events, dropped_events_text
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
@@ -409,8 +409,9 @@ _NAMED_WORK: Final = re.compile(r"Mem[a-z]+\w*")
 
 def with_parents(host: pl.DataFrame) -> pl.DataFrame:
     """Number the CPU events (``row``), and add ``parent`` (the row of the enclosing event) and ``depth``."""
-    parent, depth = parents_and_depths(host, release_mapped)
-    nested = [spill_to_disk(series) for series in (parent.alias("parent"), depth.alias("depth"))]
+    nesting = nest(host, after_block=release_mapped)
+    nested = [spill_to_disk(series) for series in (parents(nesting).alias("parent"), pl.Series("depth", nesting.depth))]
+    del nesting
     release_memory()
     return host.with_row_index("row").with_columns(nested)
 

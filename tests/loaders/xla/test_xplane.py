@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-import tui.correlation.launches
+import tui.correlation.nesting
 import tui.loaders.protobuf_wire
 import tui.loaders.xplane
 from tests.corpus import shared_file
@@ -257,7 +257,8 @@ def test_a_space_in_windows_and_on_disk_is_that_of_the_whole(monkeypatch: pytest
     for module, name, size in (
         (tui.loaders.protobuf_wire, "_WINDOW", 90),
         (tui.loaders.xplane, "_IN_MEMORY", 100),
-        (tui.correlation.launches, "_ROWS_AT_ONCE", 1),
+        (tui.correlation.nesting, "_WHOLE", 0),
+        (tui.correlation.nesting, "_AT_ONCE", 1),
         (spill, "_PIECE_ROWS", 1),
         (spill, "_AT_ONCE", 1),
         (spill, "MIN_BYTES", 1),

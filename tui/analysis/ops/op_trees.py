@@ -447,7 +447,7 @@ def range_places(profile: Profile) -> pl.Series:
         work = with_launch(activities[rows].select("correlation"), calls)
         nesting = nest(here)
         found = enclosing_rows(nesting, work["launch_pid"], work["launch_tid"], work["launch_ns"])
-        texts, chain = place_chains(forest_of(nesting.parent), here["name"])
+        texts, chain = place_chains(forest_of(nesting.parent.astype(np.int64)), here["name"])
         inside = found.is_not_null()
         labels = texts.gather(pl.Series(chain[found.filter(inside).to_numpy()], dtype=pl.UInt32))
         place = place.scatter(pl.Series(rows, dtype=pl.UInt32).filter(inside), labels)

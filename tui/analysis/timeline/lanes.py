@@ -427,8 +427,7 @@ def _thread_lanes(profile: Profile, steps: dict[int, int]) -> list[Lane]:
 
 def _levels(part: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield the rows of one thread by nesting depth."""
-    starts = part["start_ns"].to_numpy()
-    found = nested(np.zeros(part.height, np.int64), starts, starts + part["duration_ns"].to_numpy())
+    found = nested(np.zeros(part.height, np.int64), part["start_ns"].to_numpy(), part["duration_ns"].to_numpy())
     levels = part.with_columns(pl.Series("depth", found.depth))
     for (depth,), level in sorted(_parts(levels, "depth")):
         assert depth is not None, "nested gives every interval a depth"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from tui.correlation.nesting import outer_first
 from tui.correlation.plausible_times import MAX_NS, drop_outlier_events
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, EventSplit
 from tui.loaders.digits import NULL
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 
     from tui.loaders.chrome_trace.event_batches import Trace
 
-    Ints = npt.NDArray[np.int64]
+    Indices = npt.NDArray[np.int32]
 
 
-def by_nesting_order(rows: pl.DataFrame) -> Ints | None:
+def by_nesting_order(rows: pl.DataFrame) -> Indices | None:
     """Return the order of rows by start, then longer rows first, then by id.
 
     Args:
@@ -39,22 +40,14 @@ def by_nesting_order(rows: pl.DataFrame) -> Ints | None:
     Returns:
         The positions of the rows; None if they are in order already.
     """
-    start = rows["start_ns"].to_numpy()
-    # Profilers write nearly in order, which makes a stable sort fast.
-    order = np.argsort(start, kind="stable")
-    moments = start[order]
-    together = moments[1:] == moments[:-1]
-    if together.any():
-        tied = np.append(together, False)
-        tied[1:] |= together
-        at = order[tied]
-        duration_ns = rows["duration_ns"].to_numpy()[at]
-        ids = rows["external_id"].gather(pl.Series(at)).fill_null(NULL).to_numpy()
-        order[tied] = at[np.lexsort((ids, -duration_ns, moments[tied]))]
-    return None if (order[1:] > order[:-1]).all() else order
+    return outer_first(
+        rows["start_ns"].to_numpy(),
+        rows["duration_ns"].to_numpy(),
+        lambda at: rows["external_id"].gather(pl.Series(at)).fill_null(NULL).to_numpy(),
+    )
 
 
-def reorder_columns(columns: list[pl.Series], order: Ints | None) -> pl.DataFrame:
+def reorder_columns(columns: list[pl.Series], order: Indices | None) -> pl.DataFrame:
     """Return a frame of the columns in another order, each in one chunk; this empties ``columns``.
 
     With few cores, at most one column exists twice, if nothing else refers to them. At least one column has values.

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
 from tui.correlation.launches import SLACK_NS, enclosing_rows, nest, parents, thread_codes
-from tui.correlation.nesting import NONE, levels, nested
+from tui.correlation.nesting import NONE, inherit, nested, of_parents, paths
 from tui.loaders.kineto.events import (
     FORWARD_TO_BACKWARD,
     by_nesting_order,
@@ -30,125 +29,8 @@ if TYPE_CHECKING:
     from tui.correlation.nesting import Nesting
     from tui.loaders.kineto.events import KinetoEvents
 
+    Indices = npt.NDArray[np.int32]
     Ints = npt.NDArray[np.int64]
-
-
-LONGEST_PATH: Final = 16384
-"""Bytes of a path, enough for Python's deepest stacks; a longer path lacks its innermost parts."""
-MAX_LEVELS: Final = 1000
-"""Names in a path, as Python's recursion limit; deeper intervals get the path of this depth."""
-_MAX_TEXT: Final = 1 << 28
-"""Bytes of all paths together."""
-
-_LARGE_TABLE: Final = 1 << 16
-"""Below this number of possible keys, a lookup table is faster than sorting."""
-
-
-def inherit(nesting: Nesting, own: Ints) -> Ints:
-    """Return the value of each interval: its own, else that of the nearest enclosing interval with one, or `NONE`."""
-    values = own.copy()
-    for rows in islice(levels(nesting.depth), 1, None):
-        parent = nesting.parent[rows]
-        around = np.where(parent == NONE, NONE, values[parent])
-        values[rows] = np.where(values[rows] == NONE, around, values[rows])
-    return values
-
-
-@dataclass(frozen=True, slots=True)
-class Paths:
-    """The distinct paths from an outermost interval to an interval."""
-
-    code: Ints
-    """For each interval, the number of its path."""
-    parent: Ints
-    """For each path, the number of the path without its last name, or `NONE`."""
-    name: Ints
-    """For each path, the index of its last name."""
-    depth: Ints
-    """For each path, the number of names before the last."""
-    cut: bool
-    """Whether some intervals are deeper than `MAX_LEVELS`."""
-
-    def texts(self, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool) -> tuple[pl.Series, bool]:
-        """Return the texts of paths.
-
-        Args:
-            names: The names by index.
-            wanted: The numbers of the wanted paths.
-            separator: The text between names.
-            innermost_first: Whether the last name comes first.
-
-        Returns:
-            A text for each of ``wanted``, and whether some texts are cut.
-        """
-        by_level = list(levels(self.depth))
-        needed = np.zeros(len(self.parent), np.bool_)
-        needed[wanted] = True
-        for codes in reversed(by_level[1:]):
-            needed[self.parent[codes[needed[codes]]]] = True
-        parts: list[pl.Series] = []
-        position = np.full(len(self.parent), NONE, np.int64)
-        size = count = 0
-        cut = self.cut
-        above_at = 0
-        for level, of_level in enumerate(by_level):
-            codes = of_level[needed[of_level]]
-            if not len(codes):
-                break
-            last = names.gather(self.name[codes])
-            if level:
-                before = parts[-1].gather(position[self.parent[codes]] - above_at)
-                joined = last + separator + before if innermost_first else before + separator + last
-                fits = (joined.str.len_bytes() <= LONGEST_PATH) & (size < _MAX_TEXT)
-                cut = cut or not fits.all()
-                last = joined.zip_with(fits, before)
-            position[codes] = count + np.arange(len(codes))
-            above_at = count
-            count += len(codes)
-            size += int(last.str.len_bytes().sum())
-            parts.append(last)
-        texts = pl.concat(parts) if parts else pl.Series([], dtype=pl.String)
-        return texts.gather(position[wanted]), cut
-
-
-def paths(nesting: Nesting, name: Ints, names: int) -> Paths:
-    """Assign numbers to the distinct paths of intervals.
-
-    Args:
-        nesting: The nesting of the intervals.
-        name: The index of the name of each interval.
-        names: The number of names.
-    """
-    code = np.full(len(name), NONE, np.int64)
-    parents, last_names, depths = [], [], []
-    begin = end = 0
-    for level, rows in enumerate(levels(nesting.depth)):
-        # The path of a parent is one level up: one of those from `begin` to `end`.
-        around = nesting.parent[rows]
-        if level >= MAX_LEVELS:
-            code[rows] = code[around]
-            continue
-        key = name[rows] if not level else (code[around] - begin) * names + name[rows]
-        distinct, which = _distinct(key, max(end - begin, 1) * names)
-        parents.append(distinct // names + begin if level else np.full(len(distinct), NONE))
-        last_names.append(distinct % names)
-        depths.append(np.full(len(distinct), level))
-        begin, end = end, end + len(distinct)
-        code[rows] = begin + which
-    cut = bool(nesting.depth.max(initial=0) >= MAX_LEVELS)
-    return Paths(code, np.concatenate(parents), np.concatenate(last_names), np.concatenate(depths), cut)
-
-
-def _distinct(keys: Ints, below: int) -> tuple[Ints, Ints]:
-    """Return the sorted distinct keys, and the index of each key; keys are at least 0 and less than ``below``."""
-    if below > _LARGE_TABLE + len(keys):
-        distinct, which = np.unique(keys, return_inverse=True)
-        return distinct, which
-    position = np.zeros(below, np.int64)
-    position[keys] = 1
-    distinct = np.flatnonzero(position)
-    position[distinct] = np.arange(len(distinct))
-    return distinct, position[keys]
 
 
 _MODULE: Final = "nn.Module: "
@@ -198,17 +80,15 @@ def _paths_through_ranges_and_ops(ops: pl.DataFrame, ranges: pl.DataFrame) -> Pa
     codes, names = _codes(of_rows)
     codes = codes if order is None else codes[order]
     found = paths(nesting, codes, max(len(names), 1))
-    parent = np.full(len(codes), NONE, np.int64)
-    inner = nesting.parent != NONE
-    parent[inner] = found.code[nesting.parent[inner]]
+    around = of_parents(nesting, found.code)
     if order is not None:
-        in_input = np.empty(len(codes), np.int64)
-        in_input[order] = parent
-        parent = in_input
-    return _texts(found, names, parent[ranges.height :], "/", innermost_first=False)
+        in_input = np.empty_like(around)
+        in_input[order] = around
+        around = in_input
+    return PathTexts(*found.texts(names, around[ranges.height :], "/"))
 
 
-def _nested(rows: pl.DataFrame, order: Ints | None) -> Nesting:
+def _nested(rows: pl.DataFrame, order: Indices | None) -> Nesting:
     """Return the nesting of rows in another order; its inputs are released early."""
 
     def in_order(values: Ints) -> Ints:
@@ -217,7 +97,7 @@ def _nested(rows: pl.DataFrame, order: Ints | None) -> Nesting:
     return nested(
         in_order(thread_codes(rows["pid"], rows["tid"])),
         in_order(rows["start_ns"].to_numpy()),
-        in_order(rows["start_ns"].to_numpy() + rows["duration_ns"].to_numpy()),
+        in_order(rows["duration_ns"].to_numpy()),
         slack=SLACK_NS,
     )
 
@@ -233,7 +113,7 @@ def _paths_around(
     found = paths(nesting, codes, len(names))
     row = enclosing_rows(nesting, ops["pid"], ops["tid"], ops["start_ns"]).cast(pl.Int64).fill_null(NONE).to_numpy()
     wanted = np.where(row == NONE, NONE, found.code[row])
-    return _texts(found, names.str.strip_prefix(strip), wanted, separator, innermost_first=innermost_first)
+    return PathTexts(*found.texts(names.str.strip_prefix(strip), wanted, separator, innermost_first=innermost_first))
 
 
 def _codes(names: pl.Series) -> tuple[Ints, pl.Series]:
@@ -244,18 +124,6 @@ def _codes(names: pl.Series) -> tuple[Ints, pl.Series]:
     number = np.zeros(int(categories.max(initial=0)) + 1, np.int64)
     number[categories] = np.arange(len(categories))
     return number[known.to_physical().to_numpy()], distinct.cast(pl.String)
-
-
-def _texts(found: Paths, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool) -> PathTexts:
-    """Return the texts of the wanted paths; null for `NONE`."""
-    is_wanted = np.zeros(len(found.parent), np.bool_)
-    is_wanted[wanted[wanted != NONE]] = True
-    distinct = np.flatnonzero(is_wanted)
-    texts, cut = found.texts(names, distinct, separator, innermost_first=innermost_first)
-    # `NONE` is -1: the last position.
-    position = np.full(len(is_wanted) + 1, len(distinct), np.uint32)
-    position[distinct] = np.arange(len(distinct))
-    return PathTexts(texts.cast(NAME).extend_constant(None, 1).gather(position[wanted]), cut)
 
 
 _BACKWARD: Final = r"^autograd::engine::evaluate_function|Backward[0-9]*$|^torch::autograd::AccumulateGrad"

@@ -11,7 +11,6 @@ import polars as pl
 
 from tui.correlation.iteration_ranges import mark_steps
 from tui.correlation.launches import iteration_at, link_ops, with_launch, with_waits
-from tui.correlation.nvtx_ops import ops_from_ranges
 from tui.correlation.plausible_times import drop_outlier_times, dropped_times_text
 from tui.loaders.base import Format
 from tui.loaders.cupti import add_overhead
@@ -29,6 +28,7 @@ from tui.loaders.nsys.recording_facts import (
     report_recording_issues,
     report_work_issues,
 )
+from tui.loaders.nvtx_ops import ops_from_ranges
 from tui.loaders.sqlite.database import CaselessNames
 from tui.model.errors import ProftuiError
 from tui.model.schema import ACTIVITIES, API_CALLS, RANGES

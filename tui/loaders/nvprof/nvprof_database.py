@@ -9,7 +9,6 @@ import polars as pl
 
 from tui.correlation.iteration_ranges import mark_steps
 from tui.correlation.launches import iteration_at, link_ops, with_launch
-from tui.correlation.nvtx_ops import ops_from_ranges
 from tui.correlation.plausible_times import dropped_times_text
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model
@@ -33,6 +32,7 @@ from tui.loaders.nvprof.database_tables import (
     read_unified_memory,
     relative,
 )
+from tui.loaders.nvtx_ops import ops_from_ranges
 from tui.loaders.sqlite.database import folded
 from tui.model.errors import ProftuiError
 from tui.model.schema import conform

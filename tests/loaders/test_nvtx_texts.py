@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.correlation.nvtx_ops import LITERAL_LIMIT, RangeText, Role, literal, read_texts
+from tui.loaders.nvtx_ops import LITERAL_LIMIT, RangeText, Role, literal, read_texts
 
 
 def read_text(text: str) -> RangeText:

@@ -13,20 +13,27 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.cache.spill import gather_rows, release_mapped, release_memory, spill_to_disk
 from tui.correlation.launches import iteration_at, nest, parents, thread_codes
-from tui.correlation.nesting import NONE, Nesting
+from tui.correlation.nesting import NONE, inherit, of_parents, outer_first, paths
 from tui.correlation.plausible_times import is_plausible_duration
+from tui.loaders.text.section import by_value
 from tui.model.schema import NAME, OPS, RANGES, conform, empty
 from tui.text import number_in
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
-    Ints = npt.NDArray[np.int64]
+    from tui.correlation.nesting import Nesting
+
     Flags = npt.NDArray[np.bool_]
 
 
-_LIBRARY: Final = r"(?i)^(?:nccl|cublas|cublaslt|cudnn|cufft|cusparse|cusolver|curand|cub|cccl|thrust|nvjpeg|npp)\b"
+_LIBRARY: Final = re.compile(
+    r"(?:nccl|cublas|cublaslt|cudnn|cufft|cusparse|cusolver|curand|cub|cccl|thrust|nvjpeg|npp)\b", re.IGNORECASE
+)
 """Domains of libraries that frameworks call. TensorRT is a framework itself: its ranges are layers of the network."""
 
 _LIBRARY_CALL: Final = r"^(?:nccl|cublas|cudnn|cufft|cusparse|cusolver)[A-Z]"
@@ -52,11 +59,12 @@ class OpsOfRanges:
     """Why no ops could be made; empty on success."""
 
 
-def ops_from_ranges(ranges: pl.DataFrame) -> OpsOfRanges:
-    """Make ops of ranges, with the figures in their texts.
+def ops_from_ranges(ranges: pl.DataFrame, are_marks: pl.Series | None = None) -> OpsOfRanges:
+    """Make ops of ranges, with the figures in their texts; memory is bounded.
 
     Every closed range with a name is an op, except
 
+    - marks;
     - ranges that mark an iteration, or enclose one on the same thread (an epoch);
     - call sites and settings written by profiling hooks: the ops within get ``stack`` and
       ``group``;
@@ -70,171 +78,249 @@ def ops_from_ranges(ranges: pl.DataFrame) -> OpsOfRanges:
 
     Args:
         ranges: Push/pop ranges of one session, columns of the model, ``iteration`` filled (`mark_steps`).
+        are_marks: Which of them are marks; None if none are.
 
     Returns:
         The ops; none if the times are too far apart for one recording.
     """
-    has_threads = ranges["tid"].null_count() < ranges.height
-    closed = (
-        ranges.with_row_index("range")
-        .filter(pl.col("start_ns").is_not_null(), is_plausible_duration())
-        .filter(pl.col("tid").is_not_null() | (not has_threads))
-        .sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
-    )
+    rows = _nestable(ranges, are_marks)
+    closed = ranges if rows is None else gather_rows(ranges, rows)
     problem, none = "", empty("ops")
     try:
-        around = nest(closed)
+        nesting = _nested(closed)
     except ValueError as error:
         problem = str(error)
     if problem or closed.is_empty():
         return OpsOfRanges(none, nest(none), ranges, problem)
-    parsed = _parsed(closed)
-    depths = closed.select("range", depth=pl.Series(around.depth, dtype=pl.Int32))
-    with_depth = (
-        ranges.drop("depth", strict=False)
-        .with_row_index("range")
-        .join(depths, on="range", how="left", maintain_order="left")
-        .select(name for name in RANGES if name in ranges.columns or name == "depth")
+    with_depth = _with_depth(ranges, rows, nesting)
+    texts = _Texts.of(closed["name"])
+    sites = _call_sites(texts, nesting)
+    steps = closed.filter(pl.col("iteration").is_not_null())
+    is_op = _are_ops(closed, texts, nesting)
+    if not is_op.all():
+        kept = pl.Series(np.flatnonzero(is_op).astype(np.uint32))
+        closed, texts = gather_rows(closed, kept), texts.gather(kept)
+        sites = None if sites is None else sites.gather(kept)
+        nesting = _nested(closed)
+    columns: dict[str, Callable[[], pl.Series | None]] = {
+        "op": lambda: pl.int_range(closed.height, dtype=pl.UInt32, eager=True),
+        "name": lambda: texts.column("op_name"),
+        "direction": lambda: _directions(texts, nesting),
+        "group": lambda: _groups(texts, nesting, sites),
+        "parent": lambda: parents(nesting),
+        "forward": lambda: _forward(closed, texts, nesting),
+        "dtype": lambda: texts.column("dtype"),
+        "input_shapes": lambda: texts.column("input_shapes"),
+        "stack": lambda: None if sites is None else sites.column("stack"),
+        "iteration": lambda: iteration_at(steps, closed["start_ns"]) if steps.height else None,
+    }
+    found = {}
+    for name, column_of in columns.items():
+        column = column_of()
+        found[name] = pl.lit(None, OPS[name]) if column is None else spill_to_disk(column)
+        release_memory()
+    ops = closed.select(name for name in OPS if name in closed.columns).with_columns(
+        **found, op_source=pl.lit("nvtx", NAME)
     )
-    is_op = _are_ops(parsed, around.parent)
-    parsed = _from_call_sites(parsed, around.parent).filter(is_op).with_row_index("op")
-    nesting = nest(parsed)
-    parent = nesting.parent
-    parsed = parsed.with_columns(parents(nesting).alias("parent"))
-    direction = _directions(parsed, parent)
-    ops = parsed.with_columns(
-        name=pl.col("op_name").cast(NAME),
-        direction=pl.Series([None, "fprop", "bprop"]).gather(pl.Series(direction)),
-        group=pl.coalesce("modules", _paths(parsed, parent)).replace("", None),
-        forward=_forward(parsed, parent),
-        iteration=iteration_at(closed.filter(pl.col("iteration").is_not_null()), parsed["start_ns"]),
-        op_source=pl.lit("nvtx"),
+    return OpsOfRanges(conform("ops", ops), nesting, with_depth)
+
+
+def _nestable(ranges: pl.DataFrame, are_marks: pl.Series | None) -> pl.Series | None:
+    """Return the rows that can be ops or enclose them, by start, longer ones first; None if these are all, in order."""
+    has_threads = ranges["tid"].null_count() < ranges.height
+    is_whole = pl.col("start_ns").is_not_null() & is_plausible_duration().fill_null(False)
+    if has_threads:
+        is_whole &= pl.col("tid").is_not_null()
+    if are_marks is not None:
+        is_whole &= ~are_marks
+    is_nestable = ranges.select(is_whole).to_series()
+    rows = None if is_nestable.all() else is_nestable.arg_true()
+    start, duration = (
+        (ranges[name] if rows is None else ranges[name].gather(rows)).to_numpy() for name in ("start_ns", "duration_ns")
     )
-    return OpsOfRanges(conform("ops", ops.select(name for name in OPS if name in ops.columns)), nesting, with_depth)
+    order = outer_first(start, duration)
+    del start, duration
+    release_memory()
+    if order is None:
+        return rows
+    moved = pl.Series(order.astype(np.uint32))
+    return moved if rows is None else rows.gather(moved)
 
 
-def _parsed(closed: pl.DataFrame) -> pl.DataFrame:
-    """Return the ranges with the fields of `RangeText`; each distinct text is parsed once."""
-    table = read_texts(closed["name"].unique().drop_nulls().cast(pl.String))
-    joined = closed.with_columns(pl.col("name").cast(pl.String).alias("text")).join(
-        table, on="text", how="left", maintain_order="left"
-    )
-    library = (
-        pl.col("domain").cast(pl.String).str.contains(_LIBRARY) | pl.col("text").str.contains(_LIBRARY_CALL)
-    ).fill_null(False)
-    return joined.with_columns(pl.col("framework", "call", "backward").fill_null(False), library.alias("library"))
+def _nested(closed: pl.DataFrame) -> Nesting:
+    release_memory()
+    nesting = spill_to_disk(nest(closed, after_block=release_mapped))
+    release_memory()
+    return nesting
 
 
-def _are_ops(ranges: pl.DataFrame, parent: Ints) -> pl.Series:
-    library = ranges["library"].to_numpy()
+def _with_depth(ranges: pl.DataFrame, rows: pl.Series | None, nesting: Nesting) -> pl.DataFrame:
+    """Return the ranges with the depth of the nested ones among them."""
+    depth = pl.Series(nesting.depth)
+    if rows is not None:
+        all_depths = np.full(ranges.height, NONE, np.int32)
+        all_depths[rows.to_numpy()] = nesting.depth
+        depth = pl.Series(all_depths)
+        depth = depth.set(depth == NONE, None)
+    columns = [name for name in RANGES if name in ranges.columns or name == "depth"]
+    return ranges.with_columns(spill_to_disk(depth.alias("depth"))).select(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """The fields of `RangeText` of ranges."""
+
+    table: pl.DataFrame
+    """The fields by distinct text; a last row without any is for ranges without a text."""
+    row: npt.NDArray[np.uint32]
+    """The row of each range in the table."""
+
+    @classmethod
+    def of(cls, names: pl.Series) -> _Texts:
+        distinct = names.unique().drop_nulls()
+        table = read_texts(distinct.cast(pl.String))
+        table = pl.concat([table, table.clear(1)])
+        codes = distinct.to_physical().to_numpy()
+        row_of = np.full(int(codes.max(initial=0)) + 2, table.height - 1, np.uint32)
+        row_of[codes] = np.arange(len(codes), dtype=np.uint32)
+        row = row_of[names.to_physical().fill_null(len(row_of) - 1).to_numpy()]
+        return cls(table, row)
+
+    def gather(self, rows: pl.Series) -> _Texts:
+        """Return those of some ranges."""
+        return _Texts(self.table, self.row[rows.to_numpy()])
+
+    def are(self, condition: pl.Expr) -> Flags:
+        """Return which ranges meet a condition; none of those without a text."""
+        found: Flags = self.table.select(condition.fill_null(False)).to_series().to_numpy()[self.row]
+        return found
+
+    def column(self, name: str) -> pl.Series | None:
+        """Return a field as a categorical column; None if no range has it."""
+        if self.table[name].null_count() == self.table.height:
+            return None
+        return self.table[name].cast(NAME).gather(pl.Series(self.row))
+
+
+def _inside(nesting: Nesting, flags: Flags) -> Flags:
+    """Return whether each range has a flag or is within one that has."""
+    if not flags.any():
+        return flags
+    inside: Flags = inherit(nesting, np.where(flags, np.int8(1), np.int8(NONE))) != NONE
+    return inside
+
+
+def _are_ops(closed: pl.DataFrame, texts: _Texts, nesting: Nesting) -> Flags:
+    library = texts.are(pl.col("text").str.contains(_LIBRARY_CALL))
+    library |= by_value(closed["domain"], _is_library, pl.Boolean()).fill_null(False).to_numpy()
+    is_op = texts.are(pl.col("role") == Role.OP)
     # A range of a library is never a framework op, whatever its name.
-    framework = ranges["framework"].to_numpy() & (ranges["role"] == Role.OP).fill_null(False).to_numpy() & ~library
-    within = _nearest(parent, framework) != NONE
-    return (ranges["role"] == Role.OP).fill_null(False) & pl.Series(~_around_iterations(ranges) & ~(library & within))
+    within = _inside(nesting, texts.are(pl.col("framework") & (pl.col("role") == Role.OP)) & ~library)
+    return is_op & ~_around_iterations(closed) & ~(library & within)
 
 
-def _from_call_sites(ranges: pl.DataFrame, parent: Ints) -> pl.DataFrame:
-    """Return the ranges with stack and modules of the innermost enclosing call site."""
-    sites = (ranges["role"] == Role.CALL_SITE).fill_null(False).to_numpy()
-    nearest = _nearest(parent, sites)
-    row = pl.Series(nearest).cast(pl.Int64)
-    row = row.set(row == NONE, None)
-    return ranges.with_columns(ranges["stack"].gather(row), ranges["modules"].gather(row))
+def _is_library(domain: str) -> bool:
+    return _LIBRARY.match(domain) is not None
 
 
-def _directions(ranges: pl.DataFrame, parent: Ints) -> Ints:
-    """Return the direction of each op: 0 unknown, 1 forward, 2 backward."""
-    backward = _nearest(parent, ranges["backward"].to_numpy(), with_self=True) != NONE
-    forward = _nearest(parent, ranges["seq"].is_not_null().to_numpy(), with_self=True) != NONE
-    direction = np.where(backward, 2, np.where(forward, 1, 0))
+def _call_sites(texts: _Texts, nesting: Nesting) -> _Texts | None:
+    """Return the texts of the innermost call site around each range; None if there are no call sites."""
+    is_site = texts.are(pl.col("role") == Role.CALL_SITE)
+    if not is_site.any():
+        return None
+    sites = np.where(is_site, np.arange(len(is_site), dtype=np.int32), np.int32(NONE))
+    nearest = of_parents(nesting, inherit(nesting, sites))
+    return _Texts(texts.table, np.where(nearest == NONE, np.uint32(texts.table.height - 1), texts.row[nearest]))
+
+
+def _directions(texts: _Texts, nesting: Nesting) -> pl.Series | None:
+    """Return the direction of each op: fprop, bprop or null; None if all are null."""
+    parent = nesting.parent
+    backward, forward = (
+        _inside(nesting, texts.are(condition)) for condition in (pl.col("backward"), pl.col("seq").is_not_null())
+    )
+    direction = np.where(backward, 2, np.where(forward, 1, 0)).astype(np.uint8)
+    if not direction.any():
+        return None
     # A wrapped call has no sequence number: it has the direction of the ops within it.
-    calls = ranges["call"].to_numpy()
-    for _ in range(_PATH_LEVELS):
+    calls = texts.are(pl.col("call"))
+    for _ in range(_PATH_LEVELS if calls.any() else 0):
         inner = (parent != NONE) & (direction != 0)
         inner &= calls[parent] & (direction[parent] == 0)
         if not inner.any():
             break
         direction[parent[inner]] = direction[inner]
-    return direction
+    return pl.Series([None, "fprop", "bprop"], dtype=NAME).gather(pl.Series(direction))
 
 
-def _forward(ranges: pl.DataFrame, parent: Ints) -> pl.Series:
-    """Return the op that each backward op belongs to."""
-    backward = ranges["backward"].to_numpy()
-    within = _nearest(parent, backward, with_self=True) != NONE
+def _forward(closed: pl.DataFrame, texts: _Texts, nesting: Nesting) -> pl.Series | None:
+    """Return the op that each backward op belongs to; None if there are no backward ops."""
+    backward = texts.are(pl.col("backward"))
+    if not backward.any():
+        return None
+    rows = np.flatnonzero(texts.are(pl.col("seq").is_not_null())).astype(np.uint32)
     # Unknown process ids count as one process.
-    numbered = ranges.select(
-        "op", "tid", "seq", "start_ns", pl.col("pid").fill_null(-1), pl.Series(backward).alias("backward")
+    numbered = closed.select("tid", "start_ns", pl.col("pid").fill_null(-1))[rows].with_columns(
+        op=pl.Series(rows),
+        seq=texts.table["seq"].gather(pl.Series(texts.row[rows])),
+        backward=pl.Series(backward[rows]),
+        within=pl.Series(_inside(nesting, backward)[rows]),
     )
-    candidates = numbered.filter(pl.Series(~within), pl.col("seq").is_not_null())
+    candidates = numbered.filter(~pl.col("within"))
     several = (
         candidates.group_by("pid", "seq").agg(pl.col("tid").n_unique().alias("threads")).filter(pl.col("threads") > 1)
     )
     candidates = candidates.join(several, on=["pid", "seq"], how="anti", maintain_order="left")
-    found = numbered.filter("backward", pl.col("seq").is_not_null()).join_asof(
+    found = numbered.filter("backward").join_asof(
         candidates.select("pid", "seq", "start_ns", forward="op"),
         on="start_ns",
         by=["pid", "seq"],
         strategy="backward",
         check_sortedness=False,
     )
-    return numbered.join(found, on="op", how="left", maintain_order="left")["forward"]
+    none = pl.repeat(None, closed.height, dtype=pl.UInt32, eager=True)
+    return none.scatter(found["op"], found["forward"])
 
 
-def _paths(ranges: pl.DataFrame, parent: Ints) -> pl.Series:
-    """Return names of the enclosing ops of each op, outermost first; each distinct path is built once."""
-    names = ranges["op_name"].str.slice(0, _PATH_NAME_LIMIT)
-    codes = names.rank("dense").cast(pl.Int64).to_numpy()
-    path = np.zeros(len(parent), np.int64)
-    texts = [""]
-    done = parent == NONE
-    for _ in range(_PATH_LEVELS):
-        below = np.flatnonzero(~done & done[parent])
-        if not len(below):
-            break
-        above = parent[below]
-        _, first, inverse = np.unique(
-            path[above] * (len(codes) + 1) + codes[above], return_index=True, return_inverse=True
-        )
-        path[below] = len(texts) + inverse
-        for row in above[first].tolist():
-            outer, name = texts[path[row]], names[row]
-            texts.append(f"{outer}/{name}" if outer else name)
-        done[below] = True
-    deeper = ~done
-    path[deeper] = path[_nearest(parent, done)[deeper]]
-    return pl.Series(texts, dtype=pl.String).gather(pl.Series(path))
+def _groups(texts: _Texts, nesting: Nesting, sites: _Texts | None) -> pl.Series:
+    """Return the modules of the call site, otherwise the names of the enclosing ops, outermost first."""
+    of_texts = texts.table["op_name"].fill_null("").str.slice(0, _PATH_NAME_LIMIT)
+    names = of_texts.unique()
+    codes = of_texts.replace_strict(names, np.arange(len(names), dtype=np.uint32)).to_numpy()[texts.row]
+    found = paths(nesting, codes, len(names), _PATH_LEVELS)
+    del codes
+    groups, _ = found.texts(names, of_parents(nesting, found.code), "/")
+    modules = None if sites is None else sites.column("modules")
+    if modules is None:
+        return groups
+    both = pl.select(pl.coalesce(modules, groups)).to_series()
+    return both.set(both == "", None)
 
 
-def _nearest(parent: Ints, has: Flags, *, with_self: bool = False) -> Ints:
-    """Return for each row the innermost enclosing row with a flag, or `NONE`; by pointer doubling."""
-    rows = np.arange(len(parent))
-    # ``to`` is the current position of each search: a row with the flag, or a row whose parent comes next.
-    to = np.where(has, rows, parent)
-    while True:
-        further = np.where(to != NONE, to[to], NONE)
-        if np.array_equal(further, to):
-            break
-        to = further
-    if with_self:
-        return to
-    return np.where(parent != NONE, to[parent], NONE)
-
-
-def _around_iterations(ranges: pl.DataFrame) -> Flags:
-    """Return whether each range encloses, on the same thread, a range that marks an iteration."""
-    thread = thread_codes(ranges["pid"], ranges["tid"])
-    start = ranges["start_ns"].to_numpy()
-    end = start + ranges["duration_ns"].to_numpy()
-    marks = ranges["iteration"].is_not_null().to_numpy()
-    around = marks.copy()
-    for code in np.unique(thread[marks]):
-        here = np.flatnonzero(marks & (thread == code))
-        # Iterations do not overlap: if one is within a range, so is the first that begins in it.
-        following = np.searchsorted(start[here], start)
-        first = here[np.minimum(following, len(here) - 1)]
-        around |= (thread == code) & (following < len(here)) & (end[first] <= end)
+def _around_iterations(closed: pl.DataFrame) -> Flags:
+    """Return whether each range marks an iteration or encloses, on the same thread, a range that does."""
+    around: Flags = closed.select(pl.col("iteration").is_not_null()).to_series().to_numpy(writable=True)
+    marks = np.flatnonzero(around)
+    if not len(marks):
+        return around
+    columns = [closed[name] for name in ("pid", "tid", "start_ns", "duration_ns")]
+    pid, tid, start, duration = (column.gather(marks) for column in columns)
+    threads, starts, ends = thread_codes(pid, tid), start.to_numpy(), (start + duration).to_numpy()
+    for first in range(0, closed.height, _AT_ONCE):
+        block = slice(first, first + _AT_ONCE)
+        pid, tid, start, duration = (column[block] for column in columns)
+        thread, end = thread_codes(pid, tid), (start + duration).to_numpy()
+        for code in np.unique(threads):
+            here = np.flatnonzero(threads == code)
+            # Iterations do not overlap: if one is within a range, so is the first that begins in it.
+            following = np.searchsorted(starts[here], start.to_numpy())
+            last = np.minimum(following, len(here) - 1)
+            around[block] |= (thread == code) & (following < len(here)) & (ends[here[last]] <= end)
     return around
+
+
+_AT_ONCE: Final = 1 << 20
+"""Ranges that are compared with iterations at once, to bound the memory."""
 
 
 class Role(StrEnum):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tui.correlation.iteration_ranges import mark_steps
 from tui.correlation.launches import link_ops
-from tui.correlation.nvtx_ops import OpsOfRanges, ops_from_ranges
+from tui.loaders.nvtx_ops import OpsOfRanges, ops_from_ranges
 from tui.model.schema import OPS, RANGES, conform
 
 SITE = "{'traceMarker': ['train.py:34', 'conv.py:446'], 'funcStack': '/<module>/Net::forward/Conv2d::forward/conv2d'}"
