@@ -19,14 +19,14 @@ os.environ.update(TEXTUAL_ANIMATIONS="none", TZ="UTC", LC_ALL="C.UTF-8", TERM="x
 time.tzset()
 
 # What these assert is explained as what tests assert: a snapshot that differs shows its lines.
-pytest.register_assert_rewrite("tests.snapshots", "tests.screens.opening", "tests.widgets.tables")
+pytest.register_assert_rewrite("tests.snapshots", "tests.screens.explorer", "tests.widgets.tables")
 
-from tests.idle import wait_for_what_is_done  # noqa: E402
-from tests.stylesheets import parse_once  # noqa: E402
+from tests.stylesheets import share_parsed_styles  # noqa: E402
+from tests.waiting import patch_textual_waits  # noqa: E402
 from tui import runtime  # noqa: E402
 
-wait_for_what_is_done()
-parse_once()
+patch_textual_waits()
+share_parsed_styles()
 # Other workers of pytest use the other cores: a process that helps to read a sample takes longer than it saves.
 runtime.share_cores(1)
 

@@ -35,7 +35,7 @@ def corpus_files(pattern: str) -> list[str]:
     return sorted(str(path) for path in CORPUS.glob(pattern))
 
 
-def some_corpus_files(pattern: str) -> list[str]:
+def corpus_files_or_skip(pattern: str) -> list[str]:
     """The same; the test is skipped if there are none."""
     found = corpus_files(pattern)
     return found or [_present(CORPUS / pattern)]

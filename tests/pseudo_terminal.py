@@ -14,7 +14,7 @@ import termios
 import time
 from typing import TYPE_CHECKING, Any
 
-from tests.idle import PATIENCE_S
+from tests.waiting import TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -62,11 +62,11 @@ class Program:
         """What it has written, without escapes."""
         return _ESCAPES.sub(b"", self.output).decode(errors="replace")
 
-    def shows(self, words: str, *, since: int = 0, limit_s: float = PATIENCE_S) -> None:
+    def shows(self, words: str, *, since: int = 0, limit_s: float = TIMEOUT_S) -> None:
         """Wait until it has written some words, after so many bytes."""
         self.until(lambda: words in _ESCAPES.sub(b"", self.output[since:]).decode(errors="replace"), words, limit_s)
 
-    def until(self, is_so: Callable[[], bool], what: str, limit_s: float = PATIENCE_S) -> None:
+    def until(self, is_so: Callable[[], bool], what: str, limit_s: float = TIMEOUT_S) -> None:
         """Wait until something is so while it runs."""
         until = time.monotonic() + limit_s
         while not is_so():
@@ -93,7 +93,7 @@ class Program:
         self._open = False
         os.close(self._fd)
 
-    def ended(self, limit_s: float = PATIENCE_S) -> int:
+    def ended(self, limit_s: float = TIMEOUT_S) -> int:
         """Wait until it has ended: its status, as `status`."""
         self.until(lambda: self.status is not None, "the end", limit_s)
         assert self.status is not None

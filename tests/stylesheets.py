@@ -30,6 +30,6 @@ def _parsed_before(
     return rules
 
 
-def parse_once() -> None:
+def share_parsed_styles() -> None:
     """Have all apps share what was parsed."""
     Stylesheet._parse_rules = _parsed_before  # type: ignore[method-assign]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.idle import PATIENCE_S
+from tests.waiting import TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ LOG = Path(__file__).parents[1] / "sample_logs" / "caffe_conv1.nvprof.log"
 PROGRAM = f"""
 from tui.app import app
 # A loaded machine may look only after a message would have gone.
-app.MESSAGE_SECONDS = app.WARNING_SECONDS = {PATIENCE_S}
+app.MESSAGE_SECONDS = app.WARNING_SECONDS = {TIMEOUT_S}
 from tui.cli.main import main
 raise SystemExit(main())
 """
@@ -71,7 +71,7 @@ class Tmux:
 
     def wait(self, shows: Callable[[str], bool], what: str) -> str:
         """Wait until the screen shows something; the screen."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while time.monotonic() < end:
             screen = self.screen()
             if shows(screen):
@@ -81,7 +81,7 @@ class Tmux:
 
     def wait_for_copy(self, text: str) -> None:
         """Wait until tmux has taken a text."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while (kept := self("show-buffer")) != text:
             assert time.monotonic() < end, kept
             time.sleep(0.05)

@@ -12,7 +12,7 @@ from tests.analysis.frames import Row, copy, kernel
 from tests.analysis.frames import profile as made
 from tests.corpus import recording_file
 from tests.profiles import load, load_one
-from tests.screens.opening import sample
+from tests.screens.explorer import sample_path
 from tui.analysis.compare.changes import (
     CHANGED_KERNELS,
     base_call,
@@ -45,7 +45,7 @@ TRAINING, TRACE = "resnet50_training.nvprof.log", "resnet50_training.pt.trace.js
 
 
 def profile(name: str) -> Profile:
-    return load_one(sample(name))
+    return load_one(sample_path(name))
 
 
 def with_work(whole: Profile, kept: pl.Expr) -> Profile:
@@ -462,7 +462,7 @@ def test_a_kind_of_work_that_neither_side_has_is_left_out() -> None:
 
 
 def test_ranks_of_one_input_are_compared_as_any_two_profiles() -> None:
-    pair, errors = load([sample("ddp_ranks")])
+    pair, errors = load([sample_path("ddp_ranks")])
     assert not errors
     assert pair is not None
     compared = sides(pair.only_session(0), pair.only_session(1), ("rank 0", "rank 1"))

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
-from tests.idle import PATIENCE_S
 from tests.profiles import SAMPLES, load_one
+from tests.waiting import TIMEOUT_S
 from tui.analysis.copies import copies
 from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, DashboardParts, advice, dashboard, dashboard_parts
 from tui.analysis.gpu_time.idle_gaps import busy_time
@@ -328,7 +328,7 @@ def test_a_second_thread_waits_for_what_the_first_works_out() -> None:
     given = profile(activities=[kernel("k", 1)])
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(slow, given)
-        assert begun.wait(PATIENCE_S)
+        assert begun.wait(TIMEOUT_S)
         assert pool.submit(slow, given).result() is first.result()
     assert asked == [1]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
 from tests.profiles import load_one
-from tests.screens.opening import sample
+from tests.screens.explorer import sample_path
 from tui.analysis.iterations.candidate_keys import key_choices, rows_containing
 from tui.analysis.iterations.iteration_table import iterations, with_iterations
 from tui.analysis.iterations.work import (
@@ -151,7 +151,7 @@ def test_ops_of_an_iteration_are_recorded_and_unattributed_work_has_a_reason() -
 
 
 def test_ops_that_are_not_recorded_are_inferred_and_say_so() -> None:
-    log = with_iterations(load_one(sample("resnet50_training.nvprof.log")))
+    log = with_iterations(load_one(sample_path("resnet50_training.nvprof.log")))
     row = iteration_work(log).row(0, named=True)
     ops = ops_of_iteration(log, session=0, iteration=row["iteration"])
     assert set(ops["op_source"].to_list()) == {"inferred", "recorded"}
@@ -171,7 +171,7 @@ def test_ops_that_are_not_recorded_are_inferred_and_say_so() -> None:
     "name", ["resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz", "gpt_cudagraph.nsys.sqlite.gz"]
 )
 def test_iterations_ops_and_launches_add_up_to_the_whole(name: str) -> None:
-    log = with_iterations(load_one(sample(name)))
+    log = with_iterations(load_one(sample_path(name)))
     work = iteration_work(log)
     known = iterations(log)
     assert work["gpu_ns"].sum() == known["gpu_ns"].sum() == log["activities"]["duration_ns"].sum()

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from tests.analysis.frames import kernel, profile
-from tests.screens.opening import sample
+from tests.screens.explorer import sample_path
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.ops.inferred_ops import inferred_instances
 from tui.analysis.ops.op_instances import OUTSIDE, UNATTRIBUTED, by_instance, instances
@@ -122,7 +122,7 @@ LINES_UP = {"resnet50_training.nvprof.log": (5, 669), "gpt_cudagraph.nsys.sqlite
 
 @pytest.mark.parametrize("name", LINES_UP)
 def test_ops_line_up_across_the_iterations_of_real_logs(name: str) -> None:
-    _lines_up(opened(sample(name)), *LINES_UP[name])
+    _lines_up(opened(sample_path(name)), *LINES_UP[name])
 
 
 RENDERED = {"nvprof_rendered/resnet50_amp.gputrace.txt": (5, 669), "nvprof_rendered/ddp_rank0.gputrace.txt": (4, 349)}
@@ -154,7 +154,7 @@ FORWARD, BACKWARD = "implicit_convolve_sgemm_fprop", "cudnn_wgrad_alg0_engine"
 
 
 def test_layers_are_those_of_caffes_log() -> None:
-    found = inferred_instances(opened(sample("caffe_conv1.nvprof.log")))
+    found = inferred_instances(opened(sample_path("caffe_conv1.nvprof.log")))
     result = (
         found.group_by("layer").agg(pl.col("op_type").cast(pl.String).unique().sort()).sort("layer", nulls_last=True)
     )

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from tests.cache.keeping import a_cache, again, entries, keep, only_entry, same
-from tests.idle import PATIENCE_S
+from tests.waiting import TIMEOUT_S
 from tui.cache import cache as caching
 from tui.cache import entry, frame_files, secure_files
 from tui.cache.cache import Cache
@@ -334,6 +334,6 @@ def test_what_cannot_be_worked_out_behind_keeps_nothing_else_from_being_kept(log
     used.write_behind(fail)
     for thread in threading.enumerate():
         if thread.name == "cache":
-            thread.join(PATIENCE_S)
+            thread.join(TIMEOUT_S)
             assert not thread.is_alive()
     assert kept_of(log)

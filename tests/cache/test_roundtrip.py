@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cache.keeping import again, entries, keep, same, sample_paths
-from tests.screens.opening import SAMPLES, opened, until
+from tests.screens.explorer import SAMPLES, open_explorer
+from tests.waiting import wait_until
 from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.app import profile_loading
 from tui.cache import frame_files, secure_files
@@ -133,17 +134,17 @@ async def test_the_app_opens_what_was_kept_and_reads_again_on_reload(monkeypatch
     monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, "least_bytes": 0, "least_seconds": 0})
     monkeypatch.setattr(profile_loading, "CACHE_AFTER_S", 0.01)
     path = str(SAMPLES / "resnet50_training.nvprof.log")
-    async with opened(path, anew=True) as pilot:
+    async with open_explorer(path, is_shared=False) as pilot:
         assert not pilot.app.loading_files._cache.used  # type: ignore[attr-defined]
-        await until(pilot, lambda: len(list_of_kept()) == 1, "an entry")
-    async with opened(path, anew=True) as pilot:
+        await wait_until(pilot, lambda: len(list_of_kept()) == 1, "an entry")
+    async with open_explorer(path, is_shared=False) as pilot:
         app = pilot.app
         assert list(app.loading_files._cache.used) == [path]  # type: ignore[attr-defined]
         before = list_of_kept()
         await pilot.press("r")
-        await until(pilot, lambda: not app.loading_files._cache.used, "what was read again")  # type: ignore[attr-defined]
-        await until(pilot, lambda: list_of_kept() not in ([], before), "a new entry")
-    async with opened(path, anew=True, cache=False) as pilot:
+        await wait_until(pilot, lambda: not app.loading_files._cache.used, "what was read again")  # type: ignore[attr-defined]
+        await wait_until(pilot, lambda: list_of_kept() not in ([], before), "a new entry")
+    async with open_explorer(path, is_shared=False, cache=False) as pilot:
         assert pilot.app.loading_files._cache is None  # type: ignore[attr-defined]
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.idle import PATIENCE_S
+from tests.waiting import TIMEOUT_S
 from tui.cli.main import main
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def proftui(
         text=True,
         encoding="utf-8",
         env={**clean, "LC_ALL": "C.UTF-8", **(env or {})},
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.screens.opening import sample
+from tests.screens.explorer import sample_path
 from tui.cli.arguments import DIFF_FRAMES
 from tui.cli.main import main
 from tui.fmt import duration
@@ -18,8 +18,8 @@ from tui.fmt import duration
 if TYPE_CHECKING:
     from pathlib import Path
 
-TRACE = sample("resnet50_training.pt.trace.json.gz")
-CAFFE = sample("caffe_conv1.nvprof.log")
+TRACE = sample_path("resnet50_training.pt.trace.json.gz")
+CAFFE = sample_path("caffe_conv1.nvprof.log")
 
 
 _PRINTED: dict[tuple[str, ...], tuple[int, str, str]] = {}
@@ -71,7 +71,7 @@ def test_markdown_lists_what_is_not_compared(capfd: pytest.CaptureFixture[str]) 
 
 
 def test_a_build_does_not_pass_where_the_slower_side_is_unknown(capfd: pytest.CaptureFixture[str]) -> None:
-    layers = sample("paleo_vgg16.txt")
+    layers = sample_path("paleo_vgg16.txt")
     assert run(capfd, layers, layers)[1] == ""
     _, messages = run(capfd, layers, layers, "--fail-on-regression", "5%", status=2)
     assert messages.startswith("proftui: no verdict: the profiles have no time in common to compare\n")
@@ -96,7 +96,7 @@ def test_a_slower_step_fails_a_build(capfd: pytest.CaptureFixture[str]) -> None:
 def test_the_spread_of_the_iterations_is_named_and_whether_the_difference_may_be_noise(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    judge = (sample("resnet50_training.nvprof.log"), TRACE, "--fail-on-regression", "1%")
+    judge = (sample_path("resnet50_training.nvprof.log"), TRACE, "--fail-on-regression", "1%")
     text, messages = run(capfd, *judge, "--format", "json")
     halves = "middle half of the iterations: baseline 37.000 ms to 51.049 ms, candidate 36.969 ms to 50.999 ms"
     assert messages.splitlines()[1].strip() == f"{halves}; the difference may be noise"
@@ -121,7 +121,7 @@ def test_a_part_of_a_run_is_not_taken_for_a_faster_one(capfd: pytest.CaptureFixt
 
 
 def test_unknown_figures_have_a_reason_in_every_format(capfd: pytest.CaptureFixture[str]) -> None:
-    pair = (CAFFE, sample("gpt_summary.nvprof.log"))
+    pair = (CAFFE, sample_path("gpt_summary.nvprof.log"))
     why = "no API calls: record with nvprof --print-api-trace"
     expected = f"API time and API calls of the baseline are unknown: {why}.\n"
     assert f"\n{expected}" in run(capfd, *pair)[0]
@@ -259,7 +259,7 @@ def test_markdown_shortens_names_and_distinguishes_them(capfd: pytest.CaptureFix
 def test_ops_recorded_on_one_side_only_are_of_another_kind(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    log = sample("resnet50_training.nvprof.log")
+    log = sample_path("resnet50_training.nvprof.log")
     expected = "Ops of the baseline are inferred from kernel names, those of the candidate are recorded."
     assert f"{expected} Op types compares like with like.\n" in run(capfd, log, TRACE, "--format", "markdown")[0]
 

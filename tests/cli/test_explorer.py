@@ -14,7 +14,8 @@ import pytest
 from textual.app import App
 
 from tests.cli.running import run
-from tests.screens.opening import app_of, press, sample, settled, until
+from tests.screens.explorer import app_of, messages_of, press, run_line, sample_path, settle, view_of
+from tests.waiting import wait_until
 from tui.app import ProftuiApp, shutdown
 from tui.cli import explore
 from tui.model.errors import ProftuiError
@@ -54,9 +55,11 @@ def played(monkeypatch: pytest.MonkeyPatch, *stories: Callable[[Pilot[None]], Aw
 
         async def play(pilot: Pilot[None]) -> None:
             # What cannot be read ends it before.
-            await until(pilot, lambda: app._exit or (app.view_screen is not None and app.view_screen.is_mounted), "it")
+            await wait_until(
+                pilot, lambda: app._exit or (app.view_screen is not None and app.view_screen.is_mounted), "it"
+            )
             if not app._exit:
-                await settled(pilot)
+                await settle(pilot)
                 await story(pilot)
 
         return await App.run_async(app, headless=True, size=(120, 40), mouse=mouse, auto_pilot=play)
@@ -65,13 +68,7 @@ def played(monkeypatch: pytest.MonkeyPatch, *stories: Callable[[Pilot[None]], Aw
 
 
 def says(pilot: Pilot[None]) -> list[str]:
-    return [note.message for note in pilot.app._notifications]
-
-
-def shown(pilot: Pilot[None]) -> str:
-    screen = app_of(pilot).view_screen
-    assert screen is not None
-    return screen.VIEW
+    return messages_of(pilot)
 
 
 def test_one_file_after_the_other_is_looked_at_and_gone_back_to(
@@ -80,26 +77,25 @@ def test_one_file_after_the_other_is_looked_at_and_gone_back_to(
     async def first(pilot: Pilot[None]) -> None:
         await press(pilot, "ctrl+c")
         assert says(pilot) == ["Q quits, q goes back."]
-        app_of(pilot).run_line("kernels")
-        await settled(pilot)
+        await run_line(pilot, "kernels")
         await press(pilot, "ctrl+l")
-        assert shown(pilot) == "kernels"
-        app_of(pilot).run_line(f"open {sample(OTHER)}")
-        await until(pilot, lambda: app_of(pilot).next_input is not None, "the other file")
+        assert view_of(pilot) == "kernels"
+        app_of(pilot).run_line(f"open {sample_path(OTHER)}")
+        await wait_until(pilot, lambda: app_of(pilot).next_input is not None, "the other file")
 
     async def second(pilot: Pilot[None]) -> None:
         whole = app_of(pilot).profile_session.whole_profile
         assert whole is not None
-        assert whole.sources == (sample(OTHER),)
+        assert whole.sources == (sample_path(OTHER),)
         await press(pilot, "Q")
 
     async def third(pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: shown(pilot) == "kernels", "the view that was left")
+        await wait_until(pilot, lambda: view_of(pilot) == "kernels", "the view that was left")
         await press(pilot, "Q")
 
     played(monkeypatch, first, second, third)
-    assert run(capfd, sample(LOG)) == (0, "", "")
-    assert run(capfd, "--resume", "--ascii", sample(LOG)) == (0, "", "")
+    assert run(capfd, sample_path(LOG)) == (0, "", "")
+    assert run(capfd, "--resume", "--ascii", sample_path(LOG)) == (0, "", "")
     # Threads that are still busy on a loaded machine are not waited for.
     assert set(ended) <= {0}
 
@@ -150,7 +146,7 @@ def test_a_fault_ends_it_with_one_message(
             pilot.app._handle_exception(fault)
 
     played(monkeypatch, fails)
-    found, out, err = run(capfd, sample(LOG))
+    found, out, err = run(capfd, sample_path(LOG))
     assert (found, out) == (status, "")
     assert err.startswith(said)
     assert "Traceback" not in err
@@ -165,7 +161,7 @@ def test_signals_end_it_as_keys_do(
 
     async def without_terminal(pilot: Pilot[None]) -> None:
         os.kill(os.getpid(), signal.SIGHUP)
-        await until(pilot, lambda: bool(ended), "the end")
+        await wait_until(pilot, lambda: bool(ended), "the end")
         await press(pilot, "Q")
 
     timers: list[tuple[object, ...]] = []
@@ -177,7 +173,7 @@ def test_signals_end_it_as_keys_do(
 
     played(monkeypatch, told_to_end, without_terminal)
     monkeypatch.setattr("threading.Timer", timer)
-    assert run(capfd, sample(LOG))[0] == 128 + signal.SIGTERM
+    assert run(capfd, sample_path(LOG))[0] == 128 + signal.SIGTERM
     # Should the screen not go, the terminal is restored by force.
     ((force, attributes, status),) = timers
     assert (force, status) == (shutdown._force, 128 + signal.SIGTERM)
@@ -185,7 +181,7 @@ def test_signals_end_it_as_keys_do(
     assert capfd.readouterr().err.endswith("\x1b[?1049l\x1b[?25h\x1b[0m")
     assert ended[-1] == 128 + signal.SIGTERM
     ended.clear()
-    assert run(capfd, sample(LOG))[0] == 0
+    assert run(capfd, sample_path(LOG))[0] == 0
     assert ended[0] == 128 + signal.SIGHUP
 
 

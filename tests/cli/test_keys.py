@@ -108,7 +108,7 @@ def test_footer_and_help_show_the_keys_in_force_and_they_work(keys_file: Path) -
 import asyncio
 from tui.cli.explore import _use_own_keys
 _use_own_keys()
-from tests.screens.opening import opened, press, sample
+from tests.screens.explorer import opened, press, sample
 from tui.screens.help import _keys
 async def main():
     async with opened(sample("gpt_summary.nvprof.log")) as pilot:

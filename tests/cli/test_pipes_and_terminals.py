@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import TOTAL_NS, TRACE, proftui, run
-from tests.idle import PATIENCE_S
+from tests.waiting import TIMEOUT_S
 from tui.cli.main import main
 
 
@@ -44,7 +44,7 @@ def test_a_reader_who_has_had_enough_is_left_in_peace(tmp_path: Path) -> None:
     rows = TRACE.splitlines()
     (tmp_path / "long.log").write_text("\n".join([*rows[:8], *(rows[7] for _ in range(20_000))]) + "\n")
     command = f"{sys.executable} -m tui export long.log --frame activities | head -n 1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE_S)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, timeout=TIMEOUT_S)
     assert done.stderr == ""
     assert done.stdout.splitlines()[1] == "0"
 
@@ -53,7 +53,7 @@ def test_a_reader_who_has_had_enough_is_left_in_peace(tmp_path: Path) -> None:
 def test_closed_standard_streams(log: Path) -> None:
     def closed(streams: str) -> subprocess.CompletedProcess[str]:
         command = f"{sys.executable} -m tui export {log} --frame nosuch {streams}"
-        return subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE_S)
+        return subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=TIMEOUT_S)
 
     done = closed(">&-")
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "proftui: standard output is closed")
@@ -99,7 +99,7 @@ def on_a_terminal(
             break
         shown += piece
     os.close(main)
-    return process.wait(PATIENCE_S), shown.decode().replace("\r\n", "\n")
+    return process.wait(TIMEOUT_S), shown.decode().replace("\r\n", "\n")
 
 
 def test_a_dumb_terminal_gets_the_report(log: Path) -> None:
@@ -265,7 +265,7 @@ def test_a_full_disk_is_one_line(log: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         for arguments in (["export", log, "--frame", "kernels"], ["report", log]):
             command = [sys.executable, "-m", "tui", *map(str, arguments)]
-            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S)
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S)
             assert (done.returncode, done.stderr) == (2, "proftui: standard output: No space left on device\n")
 
 
@@ -282,6 +282,6 @@ def test_interrupting_the_wait_for_a_silent_pipe_is_status_130() -> None:
         while int.from_bytes(fcntl.ioctl(running.stdin, termios.FIONREAD, bytes(4)), sys.byteorder):
             time.sleep(0.01)
         running.send_signal(signal.SIGINT)
-        assert running.wait(PATIENCE_S) == 130
+        assert running.wait(TIMEOUT_S) == 130
         assert running.stderr is not None
         assert b"Traceback" not in running.stderr.read()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tests.screens.opening import sample
+from tests.screens.explorer import sample_path
 from tui.analysis.notes_table import notes_frame
 from tui.cli.main import main
 from tui.loaders.registry import load_one
@@ -24,7 +24,7 @@ CAFFE = "caffe_conv1.nvprof.log"
 
 
 def run(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
-    assert main(["sql", sample(CAFFE), *arguments]) == status
+    assert main(["sql", sample_path(CAFFE), *arguments]) == status
     messages = capfd.readouterr()
     return messages.err if status else messages.out
 
@@ -45,7 +45,7 @@ def test_the_columns_of_all_tables_are_learned_from_one_empty_profile(monkeypatc
 
 
 def test_sums_are_those_of_the_report(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", sample(CAFFE), "--view", "kernels", "--format", "json"]) == 0
+    assert main(["report", sample_path(CAFFE), "--view", "kernels", "--format", "json"]) == 0
     reported = json.loads(capfd.readouterr().out)["rows"]
     asked = json.loads(
         run(capfd, "SELECT name, calls, total_ns FROM kernels ORDER BY total_ns DESC, name", "--format", "json")
@@ -88,7 +88,7 @@ def test_notes_are_a_table_too(capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", ["caffe_conv1.nvprof.log", "mlp_modules.pt.trace.json.gz"])
 def test_declared_columns_of_every_table_are_those_that_it_has(name: str) -> None:
-    profile = load_one(sample(name))
+    profile = load_one(sample_path(name))
     tables = sql_tables(profile, lambda: notes_frame({}, None))
     tables.learn_columns()
     result = {table: tables.columns(table) for table in tables.names}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from distributed import Client
 
-from tests.idle import PATIENCE_S
+from tests.waiting import TIMEOUT_S
 
 ODD = "import sys\nsys.path[:] = [path for path in sys.path if path.rstrip('/') != {root!r}]\n"
 """What a worker runs first that is to have no proftui."""
@@ -47,7 +47,7 @@ class DaskCluster:
                 "dask_worker", self.address, f"--nworkers={count}", "--nthreads=1", python_path=python_path
             )
             self._workers.append(nannies)
-            client.wait_for_workers(there + count, timeout=PATIENCE_S)
+            client.wait_for_workers(there + count, timeout=TIMEOUT_S)
         return nannies
 
     def remove(self, nannies: subprocess.Popen[bytes]) -> None:
@@ -61,7 +61,7 @@ class DaskCluster:
     @contextmanager
     def client(self) -> Iterator[Client]:
         """To ask the cluster."""
-        client = Client(self.address, timeout=PATIENCE_S, set_as_default=False)
+        client = Client(self.address, timeout=TIMEOUT_S, set_as_default=False)
         try:
             yield client
         finally:
@@ -75,7 +75,7 @@ class DaskCluster:
     def wait_for_workers(self, count: int) -> None:
         """Wait until there are so many again."""
         with self.client() as client:
-            client.wait_for_workers(count, timeout=PATIENCE_S)
+            client.wait_for_workers(count, timeout=TIMEOUT_S)
 
     def kill_scheduler(self) -> None:
         """End the scheduler without a word."""
@@ -112,7 +112,7 @@ def _environment(python_path: str) -> Mapping[str, str]:
 
 def wait_until(holds: Callable[[], bool]) -> None:
     """Wait until something holds."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while not holds():
         assert time.monotonic() < end, "nothing happens"
         time.sleep(0.02)

@@ -19,9 +19,9 @@ from distributed import LocalCluster
 
 import tui.dataset.dask_jobs
 from tests.dataset.dask_cluster import ODD, DaskCluster, wait_until
-from tests.idle import PATIENCE_S
 from tests.loaders.kineto.traces import document, kernel
 from tests.screens.training_trace import training_events
+from tests.waiting import TIMEOUT_S
 from tui.cli.convert import ProgressLine
 from tui.cli.main import main
 from tui.loaders.dataset_loader import MANIFEST, PARTS
@@ -307,7 +307,7 @@ def test_ctrl_c_and_again(
         os.kill(pid, signal.SIGSTOP)
     try:
         program.send_signal(signal.SIGINT)
-        _, reported = program.communicate(timeout=PATIENCE_S)
+        _, reported = program.communicate(timeout=TIMEOUT_S)
     finally:
         for pid in workers:
             os.kill(pid, signal.SIGCONT)

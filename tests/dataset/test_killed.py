@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.dataset.converting import RANKS, convert, files, same, samples
-from tests.idle import PATIENCE_S
+from tests.waiting import TIMEOUT_S
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 from tui.model.profile import merge_profiles
@@ -54,7 +54,7 @@ def test_killed_and_done_again(step: str, times: int, straight: Path, tmp_path: 
     killed = subprocess.run(
         [sys.executable, "-c", _KILLED, step, str(times), str(folder), *INPUTS],
         capture_output=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
     )
     assert killed.returncode in (-9, 0), killed.stderr.decode()
     if killed.returncode:

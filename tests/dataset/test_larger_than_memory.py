@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reas
 _LIMITED = """
 import resource, sys, threading
 import polars as pl
-import tests.screens.opening, tui.cache.cache, tui.output.report, tui.output.check, tui.output.report_dashboard
+import tests.screens.explorer, tui.cache.cache, tui.output.report, tui.output.check, tui.output.report_dashboard
 import tui.opening, tui.analysis.capabilities, tui.analysis.iterations.chosen_iterations
 pl.DataFrame({"a": [2, 1] * 50_000}).lazy().group_by("a").len().sort("a").collect(engine="streaming")
 used = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData"))
@@ -57,7 +57,7 @@ for view in sys.argv[3:]:
 
 _SCREENS = """
 import asyncio
-from tests.screens.opening import opened, settled, until
+from tests.screens.explorer import opened, settled, until
 from tui.app.app import ProftuiApp
 async def visit():
     async with opened(sys.argv[2]) as pilot:

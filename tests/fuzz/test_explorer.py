@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from textual import events
 
-from tests.screens.opening import opened, settled
+from tests.screens.explorer import open_explorer, settle
 from tui.keys import ACTIONS
 from tui.views import VIEWS
 
@@ -55,13 +55,13 @@ class Explorer:
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
         self._context = contextvars.copy_context()
-        self._opened: AbstractAsyncContextManager[Pilot[None]] = opened(name, size=(120, 40))
+        self._opened: AbstractAsyncContextManager[Pilot[None]] = open_explorer(name, size=(120, 40))
         self.pilot: Pilot[None] = self.run(self._opened.__aenter__())
 
     @property
     def app(self) -> ProftuiApp:
         """The application."""
-        from tests.screens.opening import app_of
+        from tests.screens.explorer import app_of
 
         return app_of(self.pilot)
 
@@ -87,19 +87,19 @@ class Explorer:
         """Give the terminal another size."""
         self.run(self.pilot.resize_terminal(*size))
 
-    def settle(self) -> None:
+    def wait(self) -> None:
         """Wait until all has had its effect."""
-        self.run(settled(self.pilot))
+        self.run(settle(self.pilot))
 
     def find_home(self) -> None:
         """Enlarge the terminal, close what is open, and go to the dashboard."""
         self.resize((120, 40))
-        self.settle()
+        self.wait()
         for _ in range(6):
             self.press(["escape"])
-            self.settle()
+            self.wait()
         self.press(["1"])
-        self.settle()
+        self.wait()
         assert self.app.screen is self.app.view_screen, self.app.screen_stack
         assert self.app.view_screen is not None
         assert self.app.view_screen.VIEW == "dashboard"
@@ -144,7 +144,7 @@ class Keys(RuleBasedStateMachine):
 
     @rule()
     def rest(self) -> None:
-        self._explorer.settle()
+        self._explorer.wait()
 
     @invariant()
     def it_runs(self) -> None:
@@ -156,7 +156,7 @@ class Keys(RuleBasedStateMachine):
         if self.explorer is not None:
             try:
                 if self.explorer.app.fault is None:
-                    self.explorer.settle()
+                    self.explorer.wait()
                     self.explorer.find_home()
             finally:
                 self.explorer.close()

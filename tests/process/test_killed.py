@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.idle import PATIENCE_S
 from tests.profiles import SAMPLES
 from tests.pseudo_terminal import PROGRAM, Program
+from tests.waiting import TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ class World:
             "PYTHONPATH": str(ROOT),
         }
 
-    def left_running(self, limit_s: float = PATIENCE_S) -> list[str]:
+    def left_running(self, limit_s: float = TIMEOUT_S) -> list[str]:
         """The command lines of its processes that do not end, or within so many seconds."""
         until = time.monotonic() + limit_s
         while (found := self._running()) and time.monotonic() < until:
@@ -178,7 +178,7 @@ def test_while_the_cache_is_written(world: World, log: Path, truth: str) -> None
         # Where the program was quicker than this test, it is there already.
         shutil.rmtree(world.folder / "cache")
         with world.program(log) as program:
-            until = time.monotonic() + PATIENCE_S
+            until = time.monotonic() + TIMEOUT_S
             # Where the test has to wait for the processor all is written before it looks.
             while not world.half_written() and not world.kept():
                 assert time.monotonic() < until, "the cache was never written"
@@ -187,7 +187,7 @@ def test_while_the_cache_is_written(world: World, log: Path, truth: str) -> None
         assert world.left_running() == []
     assert world.report(log) == truth
     with world.program(log) as program:
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while world.half_written() or not world.kept():
             assert time.monotonic() < until, world.half_written()
             program.run_for(0.1)
@@ -199,7 +199,7 @@ def test_while_the_cache_is_written(world: World, log: Path, truth: str) -> None
 def test_processes_that_decode_end_with_the_program(world: World, trace: Path) -> None:
     for how, moment in ((KILL, 0.0), (TERM, 0.1), (HANG_UP, 0.2)):
         with world.program(trace, "--no-cache") as program:
-            until = time.monotonic() + PATIENCE_S
+            until = time.monotonic() + TIMEOUT_S
             while not any("tui.loaders.worker_process" in one for one in world.left_running(0)):
                 assert time.monotonic() < until, "no worker was started"
                 program.run_for(0.01)
@@ -218,7 +218,7 @@ def test_a_copy_of_what_came_through_a_pipe_is_cleared_by_the_next_run(world: Wo
         assert program.stdin is not None
         program.stdin.write(data[: len(data) // 2])
         program.stdin.flush()
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while not world.temporary():
             assert time.monotonic() < until
             time.sleep(0.02)
@@ -247,7 +247,7 @@ def test_nsys_ends_with_the_program_and_its_export_is_cleared(world: World) -> N
     report.write_bytes(b"NVIDIA Tegra Profiler Report" + bytes(4000))
     with world.program(report) as program:
         exports = world.folder / "cache" / "proftui" / "nsys"
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while not list(exports.rglob("export.sqlite")):
             assert time.monotonic() < until
             program.run_for(0.05)
@@ -263,7 +263,7 @@ def test_quitting_does_not_wait_for_what_nobody_wants(world: World) -> None:
 from tui import opening
 import time
 def open_profiles(*_args, **_kwargs):
-    time.sleep(2 * {PATIENCE_S})
+    time.sleep(2 * {TIMEOUT_S})
 opening.open_profiles = open_profiles
 from tui.cli.main import main
 raise SystemExit(main())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.pseudo_terminal import PROGRAM, Program
-from tests.screens.opening import sample
+from tests.screens.explorer import sample_path
 
 if not sys.platform.startswith("linux"):
     pytest.skip("pseudo-terminals as Linux has them", allow_module_level=True)
@@ -33,7 +33,7 @@ def said(program: Program) -> str:
 @pytest.mark.parametrize("name", ["rules", "op_types", "tensor_cores", "host_phases", "kernel_classes"])
 def test_they_are_looked_at_when_the_file_is_opened(own: Path, name: str) -> None:
     (own / f"{name}.toml").write_text("x = [")
-    with Program([*PROGRAM, sample(LOG)], {"XDG_CONFIG_HOME": str(own.parent)}) as program:
+    with Program([*PROGRAM, sample_path(LOG)], {"XDG_CONFIG_HOME": str(own.parent)}) as program:
         assert program.ended() == 2
         assert program.is_terminal_restored()
     assert f"proftui: {own / name}.toml: not TOML: " in said(program)
@@ -41,7 +41,7 @@ def test_they_are_looked_at_when_the_file_is_opened(own: Path, name: str) -> Non
 
 
 def test_one_that_is_broken_meanwhile_is_no_fault_of_the_program(own: Path, state_directory: Path) -> None:
-    with Program([*PROGRAM, sample(LOG)], {"XDG_CONFIG_HOME": str(own.parent)}) as program:
+    with Program([*PROGRAM, sample_path(LOG)], {"XDG_CONFIG_HOME": str(own.parent)}) as program:
         program.shows("m views")
         (own / "kernel_classes.toml").write_text("x = [")
         program.press(b"4")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pseudo_terminal import Program
-from tests.screens.opening import sample
+from tests.screens.explorer import sample_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ def after(keys: bytes, told: Path, expected: list[object], *, while_loading: boo
     if not while_loading:
         go_on.touch()
     code = TELLS.format(told=str(told), go_on=str(go_on))
-    with Program([sys.executable, "-c", code, sample("resnet50_training.nvprof.log")]) as program:
+    with Program([sys.executable, "-c", code, sample_path("resnet50_training.nvprof.log")]) as program:
         program.shows("Reading" if while_loading else "m views")
         program.press(keys)
         go_on.touch()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from tests.analysis.frames import copy, kernel, profile
-from tests.screens.opening import opened
+from tests.screens.explorer import open_explorer
 from tui.loaders import registry
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _rank(session: int) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def training() -> Profile:
+def training_profile() -> Profile:
     """Two ranks of a PyTorch run, and Nsight Compute's metrics of one of its kernels."""
     ranks = [_rank(0), _rank(1)]
     frames = {name: ranks[0][name] + ranks[1][name] for name in ranks[0]}
@@ -111,7 +111,7 @@ def training() -> Profile:
     )  # fmt: skip
 
 
-def dlprof() -> Profile:
+def dlprof_profile() -> Profile:
     """A DLProf database with its own figures and findings, and graphs of which no kernels are recorded."""
     figures = (
         ("System Config", "Mode", None, None, "pytorch"),
@@ -150,12 +150,12 @@ def dlprof() -> Profile:
 
 
 @asynccontextmanager
-async def opened_profile(made: Profile, **options: Any) -> AsyncIterator[Pilot[None]]:
+async def open_profile(made: Profile, **options: Any) -> AsyncIterator[Pilot[None]]:
     """The explorer with a profile made by hand."""
 
     def load(*_paths: object, **_options: object) -> tuple[Profile, list[Exception]]:
         return made, []
 
     with patch.object(registry, "load", load):
-        async with opened("/made/by/hand", **options) as pilot:
+        async with open_explorer("/made/by/hand", **options) as pilot:
             yield pilot

@@ -8,9 +8,18 @@ import polars as pl
 import pytest
 
 from tests.analysis.frames import kernel, profile
-from tests.screens.made_profiles import opened_profile
-from tests.screens.opening import app_of, assert_at_sizes, opened, press
-from tests.screens.parts import assert_reported, column_of, reported, table_of, tabs_of
+from tests.screens.explorer import (
+    app_of,
+    assert_at_sizes,
+    assert_rows_of_report,
+    column_of,
+    open_explorer,
+    press,
+    report_json,
+    table_of,
+    tabs_of,
+)
+from tests.screens.made_profiles import open_profile
 from tests.snapshots import screen_text
 from tui.analysis.ops.op_trees import by_layer
 from tui.screens.api_calls import no_instances
@@ -39,13 +48,13 @@ STATES = {
 @pytest.mark.parametrize("state", STATES)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
     sample, view, keys = STATES[state]
-    async with opened(sample, view=view) as pilot:
+    async with open_explorer(sample, view=view) as pilot:
         await press(pilot, *keys)
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_from_a_function_to_a_call_to_what_it_launched() -> None:
-    async with opened(TORCH, size=(200, 50), view="api-calls") as pilot:
+    async with open_explorer(TORCH, size=(200, 50), view="api-calls") as pilot:
         await press(pilot, *["j"] * column_of(pilot, "functions", "name").index("cudaLaunchKernel"))
         calls = table_of(pilot, "calls").frame
         row = table_of(pilot, "functions").current_row
@@ -91,7 +100,7 @@ def test_of_a_call_without_a_correlation_it_is_not_said_that_it_launched_nothing
     [("kernels", "nvprof --print-gpu-trace"), ("api-calls", "nvprof --print-api-trace")],
 )
 async def test_of_totals_it_is_said_why_their_spread_is_not_known(view: str, record: str) -> None:
-    async with opened("gpt_summary.nvprof.log", size=(200, 50), view=view) as pilot:
+    async with open_explorer("gpt_summary.nvprof.log", size=(200, 50), view=view) as pilot:
         await press(pilot, "i")
         lines = screen_text(pilot.app).splitlines()
         figures_line = next(line for line in lines if "p50, p90, p99, Std  " in line and "No value" not in line)
@@ -100,7 +109,7 @@ async def test_of_totals_it_is_said_why_their_spread_is_not_known(view: str, rec
 
 
 async def test_threads_share_out_all_calls() -> None:
-    async with opened(TORCH, view="api-calls") as pilot:
+    async with open_explorer(TORCH, view="api-calls") as pilot:
         await press(pilot, NEXT)
         threads = table_of(pilot, "threads").frame
         assert threads["calls"].sum() == app_of(pilot).profile_session.profile["api_calls"].height
@@ -108,7 +117,7 @@ async def test_threads_share_out_all_calls() -> None:
         functions = table_of(pilot, "thread_functions").frame
         assert functions["calls"].sum() == threads["calls"][0]
         assert table_of(pilot, "thread_calls").frame.height == functions["calls"][0]
-        assert_reported(pilot, "threads", reported(pilot, "api")["api_threads"])
+        assert_rows_of_report(pilot, "threads", report_json(pilot, "api")["api_threads"])
 
 
 async def test_calls_that_failed_are_named_and_not_ready_is_no_failure() -> None:
@@ -116,22 +125,22 @@ async def test_calls_that_failed_are_named_and_not_ready_is_no_failure() -> None
         return {"name": "cudaEventQuery", "start_ns": at, "duration_ns": 5, "result": result, "pid": 1, "tid": 1}
 
     made = profile(api_calls=[call(0, 0), call(10, 600), call(20, 700), call(30, 700), call(40, 98)])
-    async with opened_profile(made, view="api-calls") as pilot:
+    async with open_profile(made, view="api-calls") as pilot:
         await press(pilot, NEXT, NEXT)
         assert table_of(pilot, "errors").frame.drop("session", "function").rows() == [
             (700, "illegal address", 2, 20, 35),
             (98, None, 1, 40, 45),
         ]
         assert column_of(pilot, "failed_calls", "start_ns") == [20, 30]
-        assert_reported(pilot, "errors", reported(pilot, "api")["api_errors"])
+        assert_rows_of_report(pilot, "errors", report_json(pilot, "api")["api_errors"])
     silent = profile(api_calls=[{"name": "cudaFree", "start_ns": 0, "duration_ns": 5}])
-    async with opened_profile(silent, view="api-calls") as pilot:
+    async with open_profile(silent, view="api-calls") as pilot:
         await press(pilot, NEXT, NEXT)
         assert "Return codes of API calls not recorded" in " ".join(screen_text(pilot.app).split())
 
 
 async def test_from_a_range_to_what_was_launched_in_it() -> None:
-    async with opened(TORCH, view="ranges") as pilot:
+    async with open_explorer(TORCH, view="ranges") as pilot:
         row = table_of(pilot, "instances").current_row
         assert row is not None
         work = table_of(pilot, "range_work").frame
@@ -140,7 +149,7 @@ async def test_from_a_range_to_what_was_launched_in_it() -> None:
 
 
 async def test_what_other_threads_launched_in_the_time_of_a_range_stands_apart() -> None:
-    async with opened(TORCH, size=(200, 50), view="ranges") as pilot:
+    async with open_explorer(TORCH, size=(200, 50), view="ranges") as pilot:
         await press(pilot, NEXT, NEXT)
         most = table_of(pilot, "meanwhile_ranges").current_row
         assert most is not None
@@ -158,14 +167,14 @@ async def test_what_other_threads_launched_in_the_time_of_a_range_stands_apart()
 
 
 async def test_self_times_of_all_depths_add_up_to_the_outermost_total() -> None:
-    async with opened(TORCH, view="ranges") as pilot:
+    async with open_explorer(TORCH, view="ranges") as pilot:
         await press(pilot, NEXT)
         depths = table_of(pilot, "depths").frame
         assert depths["self_ns"].sum() == depths["total_ns"][0]
         assert depths["calls"].sum() == app_of(pilot).profile_session.profile["ranges"].height
         names = table_of(pilot, "depth_names").frame
         assert names["total_ns"].sum() == depths["total_ns"][0]
-        assert_reported(pilot, "depths", reported(pilot, "ranges")["range_depths"])
+        assert_rows_of_report(pilot, "depths", report_json(pilot, "ranges")["range_depths"])
         await press(pilot, "enter", "enter", "enter", "enter")
         assert app_of(pilot).screen.query_one(DetailPane).is_open
 
@@ -175,14 +184,14 @@ async def test_a_metric_leads_to_the_launches_of_its_kernel() -> None:
         activities=[kernel("void saxpy(int)", 5, start_ns=0), kernel("void other(int)", 5, start_ns=9)],
         metrics=[{"kernel": "saxpy", "metric": "gld_efficiency", "avg": 50.0, "unit": "%"}],
     )
-    async with opened_profile(made, view="metrics") as pilot:
+    async with open_profile(made, view="metrics") as pilot:
         assert column_of(pilot, "metric_launches", "name") == ["void saxpy(int)"]
 
 
 async def test_metrics_of_no_kernel_stand_beside_each_other_and_lead_nowhere() -> None:
     figures = [{"kernel": None, "metric": name, "avg": 50.0, "unit": "%"} for name in ("first", "second")]
     made = profile(activities=[kernel("f", 5, start_ns=0)], metrics=figures)
-    async with opened_profile(made, view="metrics") as pilot:
+    async with open_profile(made, view="metrics") as pilot:
         await press(pilot, "i")
         assert app_of(pilot).screen.query_one(DetailPane).is_open
         await press(pilot, "escape", "enter")
@@ -190,22 +199,22 @@ async def test_metrics_of_no_kernel_stand_beside_each_other_and_lead_nowhere() -
 
 
 async def test_a_total_leads_to_its_layers_and_a_layer_to_work_of_its_name() -> None:
-    async with opened(PALEO, view="layers") as pilot:
+    async with open_explorer(PALEO, view="layers") as pilot:
         await press(pilot, NEXT)
         total = table_of(pilot, "layer_totals").frame.row(0, named=True)
         assert table_of(pilot, "layers_of_total").frame["measured_ns"].sum() == total["measured_ns"]
-        assert_reported(pilot, "layer_totals", reported(pilot, "layers")["layer_totals"])
+        assert_rows_of_report(pilot, "layer_totals", report_json(pilot, "layers")["layer_totals"])
     made = profile(
         layers=[{"layer": "conv1", "phase": "forward", "executor": "caffe", "time_ns": 5, "measured": True}],
         ops=[{"op": 0, "name": "conv1", "start_ns": 0, "duration_ns": 5, "op_source": "nvtx"}],
         activities=[kernel("a", 5, start_ns=0, op=0), kernel("b", 5, start_ns=9)],
     )
-    async with opened_profile(made, view="layers") as pilot:
+    async with open_profile(made, view="layers") as pilot:
         assert column_of(pilot, "layer_work", "name") == ["a"]
 
 
 async def test_a_layer_of_caffe_leads_to_the_kernels_that_the_tree_of_layers_counts_for_it() -> None:
-    async with opened("caffe_conv1.nvprof.log", view="layers") as pilot:
+    async with open_explorer("caffe_conv1.nvprof.log", view="layers") as pilot:
         assert len(column_of(pilot, "layer_work", "name")) == 8
         forward = table_of(pilot, "layer_work").frame["duration_ns"].sum()
         await press(pilot, "j")
@@ -219,13 +228,13 @@ async def test_a_layer_of_caffe_leads_to_the_kernels_that_the_tree_of_layers_cou
 @pytest.mark.parametrize("view", ["api", "ranges", "metrics", "layers"])
 async def test_the_numbers_are_those_of_the_report(view: str) -> None:
     sample = {"metrics": METRICS, "layers": PALEO}.get(view, TORCH)
-    async with opened(sample, view=screen_of_report(view)) as pilot:
+    async with open_explorer(sample, view=screen_of_report(view)) as pilot:
         first = tabs_of(pilot).tables.levels[0].name
-        assert_reported(pilot, first, reported(pilot, view)["rows"])
+        assert_rows_of_report(pilot, first, report_json(pilot, view)["rows"])
 
 
 async def test_the_details_of_a_range_say_what_it_lies_in_and_what_it_launched() -> None:
-    async with opened(TORCH, size=(200, 50), view="ranges") as pilot:
+    async with open_explorer(TORCH, size=(200, 50), view="ranges") as pilot:
         await press(pilot, NEXT, "j")
         assert column_of(pilot, "depths", "depth")[1] == 1
         await press(pilot, "enter", "enter", "i")
@@ -236,7 +245,7 @@ async def test_the_details_of_a_range_say_what_it_lies_in_and_what_it_launched()
 
 
 async def test_details_follow_the_cursor() -> None:
-    async with opened(TORCH, size=(200, 50), view="api-calls") as pilot:
+    async with open_explorer(TORCH, size=(200, 50), view="api-calls") as pilot:
         await press(pilot, NEXT, "i")
         assert "thread 454" in str(app_of(pilot).screen.query_one("#detail-text").render())
         await press(pilot, "j")

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.screens.opening import app_of, opened, press, sample
+from tests.screens.explorer import open_explorer, press, sample_path, screen_of
 from tests.snapshots import screen_text
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 
-LOG = sample("caffe_conv1.nvprof.log")
+LOG = sample_path("caffe_conv1.nvprof.log")
 
 
-def copied(pilot: Pilot[None]) -> str:
+def copied_command_text(pilot: Pilot[None]) -> str:
     """The command that was copied last."""
     message = list(pilot.app._notifications)[-1].message
     return message.partition("\n")[0]
 
 
 async def test_the_distribution_of_a_column_filters_the_table() -> None:
-    async with opened("caffe_conv1.nvprof.log", view="kernels", size=(100, 30), notifications=True) as pilot:
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+    async with open_explorer("caffe_conv1.nvprof.log", view="kernels", size=(100, 30), notifications=True) as pilot:
+        screen = screen_of(pilot)
         assert screen.table is not None
         before = screen.table.model.shown_frame().height
         screen.table.table.move_to_column("calls")
@@ -32,7 +31,7 @@ async def test_the_distribution_of_a_column_filters_the_table() -> None:
         assert "Calls: rows, Total of each" in text
         assert "p50" in text
         await press(pilot, "X")
-        assert copied(pilot) == (f"proftui report {LOG} --view kernels --values=calls")
+        assert copied_command_text(pilot) == (f"proftui report {LOG} --view kernels --values=calls")
         await press(pilot, "enter")
         shown = screen.table.model.shown_frame()
         assert 0 < shown.height < before
@@ -42,9 +41,8 @@ async def test_the_distribution_of_a_column_filters_the_table() -> None:
 
 
 async def test_a_pivot_of_two_columns_filters_the_table() -> None:
-    async with opened("caffe_conv1.nvprof.log", view="kernels", size=(100, 30), notifications=True) as pilot:
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+    async with open_explorer("caffe_conv1.nvprof.log", view="kernels", size=(100, 30), notifications=True) as pilot:
+        screen = screen_of(pilot)
         assert screen.table is not None
         screen.table.table.move_to_column("name")
         await press(pilot, "V", "enter")
@@ -52,14 +50,14 @@ async def test_a_pivot_of_two_columns_filters_the_table() -> None:
         assert "Total by Name and " in text
         assert "all" in text
         await press(pilot, "X")
-        command = copied(pilot)
+        command = copied_command_text(pilot)
         assert command.startswith(f"proftui report {LOG} --view kernels --values=name --across=")
         await press(pilot, "enter")
         assert screen.table.model.shown_frame().height == 1
 
 
 async def test_a_letter_goes_to_a_panel() -> None:
-    async with opened("caffe_conv1.nvprof.log", size=(120, 40)) as pilot:
+    async with open_explorer("caffe_conv1.nvprof.log", size=(120, 40)) as pilot:
         before = pilot.app.focused
         await press(pilot, "J")
         text = screen_text(pilot.app)

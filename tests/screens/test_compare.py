@@ -11,10 +11,19 @@ import pytest
 from textual.widgets import Input, OptionList
 
 from tests.cli.test_diff import trace_of
-from tests.idle import Hold
-from tests.screens.opening import QUICK, app_of, assert_at_sizes, opened, press, sample, settled, until
-from tests.screens.test_notes import write
+from tests.screens.explorer import (
+    FAST_VIEW,
+    app_of,
+    assert_at_sizes,
+    open_explorer,
+    press,
+    sample_path,
+    screen_of,
+    settle,
+    write_note,
+)
 from tests.snapshots import screen_text
+from tests.waiting import WorkerGate, wait_until
 from tui.analysis.compare.changes import CHANGED_OPS, LargestChanges
 from tui.app.comparison import HOW, check_form
 from tui.cli.main import main
@@ -31,18 +40,16 @@ CAFFE = "caffe_conv1.nvprof.log"
 TRACE, LOG = "resnet50_training.pt.trace.json.gz", "resnet50_training.nvprof.log"
 
 
-async def shown(pilot: Pilot[None]) -> CompareScreen:
+async def wait_for_rows(pilot: Pilot[None]) -> CompareScreen:
     """Wait until the view has its rows."""
 
     def has_widgets() -> bool:
         screen = app_of(pilot).view_screen
         return isinstance(screen, CompareScreen) and screen.table is not None and not screen.table.frame.is_empty()
 
-    await until(pilot, has_widgets, "a comparison")
-    await settled(pilot)
-    screen = app_of(pilot).view_screen
-    assert isinstance(screen, CompareScreen)
-    return screen
+    await wait_until(pilot, has_widgets, "a comparison")
+    await settle(pilot)
+    return screen_of(pilot, CompareScreen)
 
 
 def rows(screen: CompareScreen) -> TablePane:
@@ -51,13 +58,13 @@ def rows(screen: CompareScreen) -> TablePane:
 
 
 async def test_another_file_was_before() -> None:
-    async with opened(TRACE, view=QUICK) as pilot:
+    async with open_explorer(TRACE, view=FAST_VIEW) as pilot:
         await press(pilot, "d")
         dialog = pilot.app.screen
         assert isinstance(dialog, CompareDialog)
-        dialog.query_one(Input).value = sample(LOG)
+        dialog.query_one(Input).value = sample_path(LOG)
         await press(pilot, "enter")
-        screen = await shown(pilot)
+        screen = await wait_for_rows(pilot)
         compared = app_of(pilot).comparison.sides
         assert compared is not None
         assert (compared.a.label, compared.b.label) == (LOG, TRACE)
@@ -65,9 +72,9 @@ async def test_another_file_was_before() -> None:
 
 
 async def test_of_two_sessions_enter_alone_compares_the_first_with_the_second() -> None:
-    async with opened(TRACE, LOG) as pilot:
+    async with open_explorer(TRACE, LOG) as pilot:
         await press(pilot, "d", "enter")
-        await shown(pilot)
+        await wait_for_rows(pilot)
         compared = app_of(pilot).comparison.sides
         assert compared is not None
         assert (compared.a.label, compared.b.label) == (TRACE, LOG)
@@ -76,9 +83,9 @@ async def test_of_two_sessions_enter_alone_compares_the_first_with_the_second() 
 async def test_what_changed_most_is_shown_as_far_as_there_is_room() -> None:
     sentence = "Average iteration +24.9 ms: GPU busy -8.61 µs, GPU idle +25 ms."
     for size, has_room in (((80, 24), False), ((120, 40), True)):
-        async with opened(TRACE, size=size, view=QUICK) as pilot:
+        async with open_explorer(TRACE, size=size, view=FAST_VIEW) as pilot:
             app_of(pilot).run_line(":compare iterations 3 7")
-            await shown(pilot)
+            await wait_for_rows(pilot)
             text = screen_text(pilot.app)
             assert (sentence in text) is has_room
             assert ("No op type or kernel changed by 0.1% or more of the baseline's GPU time." in text) is has_room
@@ -110,18 +117,18 @@ def test_an_explanation_takes_no_more_than_its_room() -> None:
 
 
 async def test_the_question_says_what_will_be_before_and_what_now() -> None:
-    async with opened(TRACE, size=(80, 24), view=QUICK) as pilot:
+    async with open_explorer(TRACE, size=(80, 24), view=FAST_VIEW) as pilot:
         await press(pilot, "d")
-        shown = [" ".join(part.split()) for line in screen_text(pilot.app).splitlines() for part in line.split("│")]
-        assert "type baseline candidate" in shown
-        assert "iterations 3:5 what is shown these iterations" in shown
-        assert "sessions 0 1 session 0 session 1" in shown
+        cells = [" ".join(part.split()) for line in screen_text(pilot.app).splitlines() for part in line.split("│")]
+        assert "type baseline candidate" in cells
+        assert "iterations 3:5 what is shown these iterations" in cells
+        assert "sessions 0 1 session 0 session 1" in cells
 
 
 async def test_what_was_asked_for_last_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Hold()
+    held = WorkerGate()
     answers: list[object] = []
-    async with opened(TRACE, view=QUICK) as pilot:
+    async with open_explorer(TRACE, view=FAST_VIEW) as pilot:
         app = app_of(pilot)
         monkeypatch.setattr(app.comparison, "_show_comparison", answers.append)
 
@@ -131,43 +138,43 @@ async def test_what_was_asked_for_last_is_shown(monkeypatch: pytest.MonkeyPatch)
 
         app.comparison._make_comparison(slow)
         app.comparison._make_comparison(lambda: "second")
-        await until(pilot, lambda: bool(answers), "the second")
+        await wait_until(pilot, lambda: bool(answers), "the second")
         held.set()
-        await settled(pilot)
+        await settle(pilot)
         assert answers == ["second"]
 
 
 async def test_every_part_has_the_rows_of_the_diff(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["diff", sample(LOG), sample(TRACE), "--format", "json"]) == 0
+    assert main(["diff", sample_path(LOG), sample_path(TRACE), "--format", "json"]) == 0
     in_json = json.loads(capfd.readouterr().out)
-    async with opened(TRACE, view=QUICK) as pilot:
-        app_of(pilot).run_line(f":compare {sample(LOG)}")
-        screen = await shown(pilot)
+    async with open_explorer(TRACE, view=FAST_VIEW) as pilot:
+        app_of(pilot).run_line(f":compare {sample_path(LOG)}")
+        screen = await wait_for_rows(pilot)
         for part in PARTS[1:-1]:  # neither is a memory snapshot
             await press(pilot, "full_stop")
-            screen = await shown(pilot)
+            screen = await wait_for_rows(pilot)
             wanted = [dict(row) for row in in_json[part.spec.name.removeprefix("changed_")]]
             assert len({json.dumps(row.pop("key")) for row in wanted}) == len(wanted)
             assert rows(screen).frame.to_dicts() == wanted
             assert ("those of the candidate are recorded" in screen_text(pilot.app)) is (part.spec is CHANGED_OPS)
         await press(pilot, "full_stop")
-        assert rows(await shown(pilot)).id == "headline"
+        assert rows(await wait_for_rows(pilot)).id == "headline"
         await press(pilot, "comma")
-        assert rows(await shown(pilot)).id == "changed_findings"
+        assert rows(await wait_for_rows(pilot)).id == "changed_findings"
 
 
 async def test_sides_are_swapped_and_families_matched() -> None:
-    async with opened(TRACE, view=QUICK) as pilot:
-        app_of(pilot).run_line(f":compare {sample(LOG)}")
-        await shown(pilot)
+    async with open_explorer(TRACE, view=FAST_VIEW) as pilot:
+        app_of(pilot).run_line(f":compare {sample_path(LOG)}")
+        await wait_for_rows(pilot)
         await press(pilot, "full_stop")
-        screen = await shown(pilot)
+        screen = await wait_for_rows(pilot)
         by_name = rows(screen).frame
         await press(pilot, "a")
-        screen = await shown(pilot)
+        screen = await wait_for_rows(pilot)
         assert rows(screen).frame.height <= by_name.height
         await press(pilot, "a", "o")
-        screen = await shown(pilot)
+        screen = await wait_for_rows(pilot)
         compared = app_of(pilot).comparison.sides
         assert compared is not None
         assert compared.b.label == LOG
@@ -178,24 +185,23 @@ async def test_sides_are_swapped_and_families_matched() -> None:
 
 
 async def test_two_marked_iterations_are_compared() -> None:
-    async with opened(TRACE, view="iterations") as pilot:
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+    async with open_explorer(TRACE, view="iterations") as pilot:
+        screen = screen_of(pilot)
         screen.focus_table()
         await press(pilot, "space", "space")
         chosen = screen.chosen_iterations()
         assert len(chosen) == 2
         await press(pilot, "d")
-        await shown(pilot)
+        await wait_for_rows(pilot)
         compared = app_of(pilot).comparison.sides
         assert compared is not None
         assert [compared.a.label, compared.b.label] == [f"iteration {one}" for one in chosen]
 
 
 async def test_ranks_are_chosen_from_a_list() -> None:
-    async with opened("ddp_ranks", view=QUICK) as pilot:
+    async with open_explorer("ddp_ranks", view=FAST_VIEW) as pilot:
         await press(pilot, "d", "down", "down", "enter")
-        await shown(pilot)
+        await wait_for_rows(pilot)
         compared = app_of(pilot).comparison.sides
         assert compared is not None
         assert (compared.a.label, compared.b.label) == ("session 0 (rank 0)", "session 1 (rank 1)")
@@ -215,9 +221,11 @@ async def test_ranks_are_chosen_from_a_list() -> None:
     ],
 )
 async def test_what_is_not_there_is_said(words: str, said: str) -> None:
-    async with opened(TRACE, notifications=True, view=QUICK) as pilot:
+    async with open_explorer(TRACE, notifications=True, view=FAST_VIEW) as pilot:
         app_of(pilot).run_line(f":compare {words}")
-        await until(pilot, lambda: any(said in one.message for one in pilot.app._notifications), f"the message {said}")
+        await wait_until(
+            pilot, lambda: any(said in one.message for one in pilot.app._notifications), f"the message {said}"
+        )
         assert not isinstance(app_of(pilot).view_screen, CompareScreen)
 
 
@@ -246,30 +254,30 @@ def test_a_file_may_be_called_as_a_part_of_this_input(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("part", ["summary", "kernels", "findings"])
 async def test_screen(part: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(TRACE, view=QUICK) as pilot:
-        app_of(pilot).run_line(f":compare {sample(LOG)}")
-        await shown(pilot)
+    async with open_explorer(TRACE, view=FAST_VIEW) as pilot:
+        app_of(pilot).run_line(f":compare {sample_path(LOG)}")
+        await wait_for_rows(pilot)
         for _ in range([one.spec.title.lower() for one in PARTS].index(part)):
             await press(pilot, "full_stop")
-            await shown(pilot)
+            await wait_for_rows(pilot)
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_a_comparison_follows_what_is_read_again_and_what_is_chosen(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
-    path.write_bytes(Path(sample("caffe_conv1.nvprof.log")).read_bytes())
-    async with opened(str(path), view=QUICK) as pilot:
+    path.write_bytes(Path(sample_path("caffe_conv1.nvprof.log")).read_bytes())
+    async with open_explorer(str(path), view=FAST_VIEW) as pilot:
         app = app_of(pilot)
-        app.run_line(f":compare {sample(TRACE)}")
-        await shown(pilot)
+        app.run_line(f":compare {sample_path(TRACE)}")
+        await wait_for_rows(pilot)
         await press(pilot, "o")
         first = app.comparison.sides
         assert first is not None
         assert first.a.label == "run.log"
-        path.write_bytes(Path(sample(LOG)).read_bytes())
+        path.write_bytes(Path(sample_path(LOG)).read_bytes())
         await press(pilot, "r")
-        await until(pilot, lambda: app.comparison.sides is not first, "a comparison with what was read again")
-        await settled(pilot)
+        await wait_until(pilot, lambda: app.comparison.sides is not first, "a comparison with what was read again")
+        await settle(pilot)
         again = app.comparison.sides
         assert again is not None
         assert again.a.label == "run.log"
@@ -279,8 +287,8 @@ async def test_a_comparison_follows_what_is_read_again_and_what_is_chosen(tmp_pa
             > first.a.whole["activities"].height
         )
         app.run_line(":aggregate 2:3")
-        await until(pilot, lambda: app.comparison.sides is not again, "a comparison of the iterations")
-        await settled(pilot)
+        await wait_until(pilot, lambda: app.comparison.sides is not again, "a comparison of the iterations")
+        await settle(pilot)
         chosen = app.comparison.sides
         assert chosen is not None
         assert (chosen.a.label, chosen.a.count) == ("run.log, iterations 2:3", 2)
@@ -288,20 +296,20 @@ async def test_a_comparison_follows_what_is_read_again_and_what_is_chosen(tmp_pa
 
 async def test_a_path_may_begin_at_home_and_esc_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "before.log").write_bytes(Path(sample("caffe_conv1.nvprof.log")).read_bytes())
-    held = Hold()
-    async with opened(TRACE, view=QUICK, notifications=True) as pilot:
+    (tmp_path / "before.log").write_bytes(Path(sample_path("caffe_conv1.nvprof.log")).read_bytes())
+    held = WorkerGate()
+    async with open_explorer(TRACE, view=FAST_VIEW, notifications=True) as pilot:
         app = app_of(pilot)
         app.comparison._make_comparison(lambda: held.wait() and None)
-        await until(pilot, lambda: app.profile_session.progress != {}, "the work")
+        await wait_until(pilot, lambda: app.profile_session.progress != {}, "the work")
         await press(pilot, "escape")
         assert [note.message for note in app._notifications] == ["Comparison stopped."]
         assert not app.comparison.is_running
         held.set()
-        await settled(pilot)
+        await settle(pilot)
         assert not isinstance(app.view_screen, CompareScreen)
         app.run_line(":compare ~/before.log")
-        await shown(pilot)
+        await wait_for_rows(pilot)
         assert app.comparison.sides is not None
         assert app.comparison.sides.a.label == "before.log"
 
@@ -313,42 +321,42 @@ def noted(screen: CompareScreen) -> list[str]:
 
 async def test_a_note_is_on_a_row_of_one_comparison_and_gone_to(state_directory: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.log"
-    other.write_bytes(Path(sample(CAFFE)).read_bytes())
-    async with opened(CAFFE, view=QUICK) as pilot:
+    other.write_bytes(Path(sample_path(CAFFE)).read_bytes())
+    async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
         app = app_of(pilot)
-        app.run_line(f":compare {sample(CAFFE)}")
-        await shown(pilot)
+        app.run_line(f":compare {sample_path(CAFFE)}")
+        await wait_for_rows(pilot)
         await press(pilot, "full_stop")
-        await shown(pilot)
+        await wait_for_rows(pilot)
         await press(pilot, "j", "j")
-        await write(pilot, "look at this")
-        screen = await shown(pilot)
+        await write_note(pilot, "look at this")
+        screen = await wait_for_rows(pilot)
         name = str(rows(screen).frame["name"][2])
         assert noted(screen) == [name]
         await press(pilot, "o")
-        assert noted(await shown(pilot)) == [name]
+        assert noted(await wait_for_rows(pilot)) == [name]
         await press(pilot, "full_stop")
-        assert noted(await shown(pilot)) == []
+        assert noted(await wait_for_rows(pilot)) == []
         first = app.comparison.sides
         app.run_line(f":compare {other}")
-        await until(pilot, lambda: app.comparison.sides is not first, "the other comparison")
-        screen = await shown(pilot)
+        await wait_until(pilot, lambda: app.comparison.sides is not first, "the other comparison")
+        screen = await wait_for_rows(pilot)
         await press(pilot, "comma")
-        screen = await shown(pilot)
+        screen = await wait_for_rows(pilot)
         assert (rows(screen).id, noted(screen)) == ("changed_kernels", [])
         app.run_line("notes")
-        await settled(pilot)
+        await settle(pilot)
         assert app.view_screen is not None
         listed = app.view_screen.query_one("#table", TablePane).frame.select("view", "row", "note").rows()
         assert listed == [("Compare", f"{CAFFE} and {CAFFE} > {name}", "look at this")]
         await press(pilot, "enter")
-        await until(
+        await wait_until(
             pilot,
             lambda: app.comparison.sides is not None and app.comparison.sides.a.label == CAFFE,
             "what was compared",
         )
-        screen = await shown(pilot)
-        await until(pilot, lambda: rows(screen).table.model.cursor_row == 2, "the row of the note")
+        screen = await wait_for_rows(pilot)
+        await wait_until(pilot, lambda: rows(screen).table.model.cursor_row == 2, "the row of the note")
         assert (rows(screen).id, noted(screen)) == ("changed_kernels", [name])
 
 
@@ -358,26 +366,26 @@ async def test_a_row_of_names_that_are_alike_has_its_own_note_and_details(
     before, now = (Path(trace_of(tmp_path / name, 800, 100, 100)) for name in ("before.log", "now.log"))
     before.write_text(before.read_text().replace("slow(int*)", "volta_sgemm_nn"))
     now.write_text(now.read_text().replace("slow(int*)", "ampere_sgemm_nn"))
-    async with opened(str(now), size=(200, 50), view=QUICK) as pilot:
+    async with open_explorer(str(now), size=(200, 50), view=FAST_VIEW) as pilot:
         app = app_of(pilot)
         app.run_line(f":compare {before}")
-        await shown(pilot)
+        await wait_for_rows(pilot)
         await press(pilot, "full_stop")
-        await shown(pilot)
+        await wait_for_rows(pilot)
         await press(pilot, "a")
-        screen = await shown(pilot)
+        screen = await wait_for_rows(pilot)
         # Nothing took longer: the longest comes first.
         assert rows(screen).frame.select("name", "change").row(0) == ("*_sgemm_nn", "similar")
         await press(pilot, "g")
-        await write(pilot, "new GPU")
+        await write_note(pilot, "new GPU")
         await press(pilot, "i")
-        await settled(pilot)
+        await settle(pilot)
         assert "volta_sgemm_nn" in screen_text(pilot.app)
         await press(pilot, "i", "a")
-        screen = await shown(pilot)
+        screen = await wait_for_rows(pilot)
         assert noted(screen) == []
         app.run_line("notes")
-        await settled(pilot)
+        await settle(pilot)
         await press(pilot, "enter")
-        screen = await shown(pilot)
-        await until(pilot, lambda: noted(screen) == ["*_sgemm_nn"], "the row of the note")
+        screen = await wait_for_rows(pilot)
+        await wait_until(pilot, lambda: noted(screen) == ["*_sgemm_nn"], "the row of the note")

@@ -9,7 +9,7 @@ from textual.css.stylesheet import Stylesheet
 from textual.geometry import Region, Size
 from textual.widget import Widget
 
-from tests.screens.opening import app_of, opened, press, settled
+from tests.screens.explorer import open_explorer, press, screen_of, settle
 from tui.screens.base import ViewScreen
 from tui.textual_patches import ChangedLinesCompositor
 from tui.theme import DARK, LIGHT
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 LOG = "resnet50_training.nvprof.log"
 
 
-def painter(pilot: Pilot[None]) -> ChangedLinesCompositor:
+def compositor_of(pilot: Pilot[None]) -> ChangedLinesCompositor:
     """What draws the view."""
     found = pilot.app.screen._compositor
     assert isinstance(found, ChangedLinesCompositor)
     return found
 
 
-def both_ways(pilot: Pilot[None], asked: Region | None, *, every: int = 1) -> tuple[list[str], list[str]]:
+def cells_drawn_both_ways(pilot: Pilot[None], asked: Region | None, *, every: int = 1) -> tuple[list[str], list[str]]:
     """The characters and styles of the cells that are asked for, or of every so manyth line, ours and Textual's."""
-    ours = painter(pilot)
+    ours = compositor_of(pilot)
     crop = asked or ours.size.region
     found = []
     for kind in (ChangedLinesCompositor, Compositor):
@@ -49,24 +49,23 @@ def both_ways(pilot: Pilot[None], asked: Region | None, *, every: int = 1) -> tu
 
 
 async def test_a_picture_is_the_same() -> None:
-    async with opened(LOG) as pilot:
+    async with open_explorer(LOG) as pilot:
         for keys in ("1", "4", "f", "escape enter i", "7", "9", "colon"):
             await press(pilot, *keys.split())
-            ours, textuals = both_ways(pilot, None)
+            ours, textuals = cells_drawn_both_ways(pilot, None)
             assert ours == textuals, keys
             assert len(ours) == 40
-            ours, textuals = both_ways(pilot, None, every=3)
+            ours, textuals = cells_drawn_both_ways(pilot, None, every=3)
             assert ours == textuals, keys
             for asked in (Region(0, 7, 120, 9), Region(0, 0, 120, 1), Region(0, 38, 120, 2)):
-                ours, textuals = both_ways(pilot, asked)
+                ours, textuals = cells_drawn_both_ways(pilot, asked)
                 assert ours == textuals, keys
 
 
 async def test_nothing_is_drawn_below_a_table_that_hides_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(LOG) as pilot:
+    async with open_explorer(LOG) as pilot:
         await press(pilot, "4")
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        screen = screen_of(pilot)
         assert screen.table is not None
         table = screen.table.query_one("FrameTable")
         drawn: list[str] = []
@@ -81,12 +80,12 @@ async def test_nothing_is_drawn_below_a_table_that_hides_it(monkeypatch: pytest.
         for drawer in (Widget, FrameTable, LineScrollBar):
             monkeypatch.setattr(drawer, "render_lines", noted(drawer.render_lines))
         row = Region(table.region.x, table.region.y + 2, table.region.width, 1)
-        list(painter(pilot)._get_renders(row))
+        list(compositor_of(pilot)._get_renders(row))
         assert drawn == ["LineScrollBar 1", "FrameTable 1"]
         drawn.clear()
         # Two rows far from each other: what lies between them has not changed.
         both = Region(row.x, row.y, row.width, 9)
-        painter(pilot)._render_chops(both, {both.y, both.bottom - 1}.__contains__)
+        compositor_of(pilot)._render_chops(both, {both.y, both.bottom - 1}.__contains__)
         assert drawn == ["LineScrollBar 1", "FrameTable 1"] * 2
 
 
@@ -97,17 +96,17 @@ async def test_what_lines_leave_free_is_drawn_below_them(monkeypatch: pytest.Mon
         """As of a widget that has become wider and longer since."""
         return [strip.crop(0, strip.cell_length - 3) for strip in render_lines(widget, crop)[:-2]]
 
-    async with opened(LOG) as pilot:
+    async with open_explorer(LOG) as pilot:
         await press(pilot, "4")
         monkeypatch.setattr(FrameTable, "render_lines", narrow)
-        ours, textuals = both_ways(pilot, None)
+        ours, textuals = cells_drawn_both_ways(pilot, None)
         assert ours == textuals
-        chops = painter(pilot)._render_chops(painter(pilot).size.region, lambda _line: True)
+        chops = compositor_of(pilot)._render_chops(compositor_of(pilot).size.region, lambda _line: True)
         assert all(strip is not None for line in chops for strip in line.values())
 
 
 async def test_styles_are_looked_up_again_only_where_they_can_be_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(LOG) as pilot:
+    async with open_explorer(LOG) as pilot:
         await press(pilot, "4", "7")
         looked_up: list[type[DOMNode]] = []
         update_nodes = Stylesheet.update_nodes
@@ -120,23 +119,23 @@ async def test_styles_are_looked_up_again_only_where_they_can_be_others(monkeypa
         monkeypatch.setattr(Stylesheet, "update_nodes", noted)
         await press(pilot, "4")
         assert FrameTable not in looked_up
-        ours, textuals = both_ways(pilot, None)
+        ours, textuals = cells_drawn_both_ways(pilot, None)
         assert ours == textuals
         pilot.app.theme = LIGHT.name
-        await settled(pilot)
-        light, _ = both_ways(pilot, None)
+        await settle(pilot)
+        light, _ = cells_drawn_both_ways(pilot, None)
         assert light != ours
         looked_up.clear()
         await press(pilot, "7")
         assert IterationChart in looked_up
         pilot.app.theme = DARK.name
-        await settled(pilot)
+        await settle(pilot)
         await press(pilot, "4")
-        assert both_ways(pilot, None)[0] == ours
+        assert cells_drawn_both_ways(pilot, None)[0] == ours
 
 
 async def test_a_view_is_drawn_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(LOG) as pilot:
+    async with open_explorer(LOG) as pilot:
         drawn: list[int] = []
         usual_update, usual_draw = ViewScreen._on_timer_update, ViewScreen._compositor_refresh
 
@@ -157,9 +156,8 @@ async def test_a_view_is_drawn_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_the_classes_of_a_size_are_there_when_a_view_is_laid_out_for_it() -> None:
-    async with opened(LOG) as pilot:
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+    async with open_explorer(LOG) as pilot:
+        screen = screen_of(pilot)
         assert {"-normal", "-tall"} <= screen.classes
         screen._screen_resized(Size(80, 24))
         assert {"-narrow", "-short"} <= screen.classes

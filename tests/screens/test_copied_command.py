@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.screens.opening import app_of, opened, press, sample, settled
+from tests.screens.explorer import app_of, go_to, open_explorer, press, run_line, sample_path, screen_of, settle
 from tui.cli.main import main
 from tui.model.aggregation import aggregation
 from tui.screens.copied_command import copied_command
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 pytestmark = pytest.mark.usefixtures("samples_are_read_once")
-Printed = list[dict[str, Any]]
+Rows = list[dict[str, Any]]
 INPUTS: Final = (
     "resnet50_training.nvprof.log",
     "resnet50_training.pt.trace.json.gz",
@@ -34,89 +34,80 @@ INPUTS: Final = (
     "gemm.ncu.csv",
 )
 SMALL: Final = "mlp_modules.pt.trace.json.gz"
-UNLIKE: Final = {"aggregated", "key", "#"}
+SCREEN_ONLY: Final = {"aggregated", "key", "#"}
 """Columns that the screen alone has, or the command alone."""
 
 
-def printed(capfd: pytest.CaptureFixture[str], command: str) -> Printed:
+def rows_printed(capfd: pytest.CaptureFixture[str], command: str) -> Rows:
     """The rows that a copied command prints."""
     program, *words = shlex.split(command)
     assert program == "proftui"
     assert main([*words, "--format", "json"]) == 0
-    rows: Printed = json.loads(capfd.readouterr().out)["rows"]
+    rows: Rows = json.loads(capfd.readouterr().out)["rows"]
     return rows
 
 
-def on_screen(pane: TablePane) -> Printed:
+def rows_on_screen(pane: TablePane) -> Rows:
     """The rows as they stand there."""
     columns = [column.name for column in pane.model.columns()]
-    rows: Printed = json.loads(pane.model.shown_frame().select(columns).write_json())
+    rows: Rows = json.loads(pane.model.shown_frame().select(columns).write_json())
     return rows
 
 
-def same(rows: Printed, shown: Printed, what: str) -> None:
+def assert_same_rows(rows: Rows, shown: Rows, what: str) -> None:
     assert len(rows) == len(shown), what
     for place, row in enumerate(shown):
-        wanted = {name: value for name, value in row.items() if name not in UNLIKE}
+        wanted = {name: value for name, value in row.items() if name not in SCREEN_ONLY}
         assert wanted == pytest.approx({name: rows[place][name] for name in wanted}), (what, place)
 
 
-async def taken(pilot: Pilot[None], pane: TablePane) -> tuple[str, Printed]:
+async def command_and_rows(pilot: Pilot[None], pane: TablePane) -> tuple[str, Rows]:
     """The command of a table, and its rows."""
-    screen = app_of(pilot).view_screen
-    assert screen is not None
+    screen = screen_of(pilot)
     pane.focus_table()
-    await settled(pilot)
-    return copied_command(screen), on_screen(pane)
+    await settle(pilot)
+    return copied_command(screen), rows_on_screen(pane)
 
 
 async def test_rows_as_they_were_arranged(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Filter, order, columns, limit, iterations and session are those of the screen; so is what a tree unfolds."""
     # A tree begins with its first two levels, whatever the room.
     monkeypatch.setattr(tree, "MIN_UNFOLDED_SHARE", 1)
-    found: list[tuple[str, Printed]] = []
-    sample_log = sample("resnet50_training.nvprof.log")
+    found: list[tuple[str, Rows]] = []
+    sample_log = sample_path("resnet50_training.nvprof.log")
 
     async def take() -> None:
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        screen = screen_of(pilot)
         assert screen.table is not None
-        found.append(await taken(pilot, screen.table))
+        found.append(await command_and_rows(pilot, screen.table))
 
-    async with opened("resnet50_training.nvprof.log", view="kernels", notifications=True) as pilot:
+    async with open_explorer("resnet50_training.nvprof.log", view="kernels", notifications=True) as pilot:
         app_of(pilot).profile_session.choose_iterations(aggregation("2:3", None))
-        await settled(pilot)
+        await settle(pilot)
         for line in ("filter calls>=5 gemm", "sort -max,name", "top 4"):
-            app_of(pilot).run_line(line)
-            await settled(pilot)
+            await run_line(pilot, line)
         await press(pilot, "l", "H")
         await take()
         await press(pilot, "j", "enter")
-        app_of(pilot).run_line("filter dur>26us")
-        await settled(pilot)
+        await run_line(pilot, "filter dur>26us")
         await take()
         await press(pilot, "X")
         (message,) = app_of(pilot)._notifications
         assert message.message.startswith(f"{found[-1][0]}\n")
-        app_of(pilot).go("group-ops")
-        await settled(pilot)
+        await go_to(pilot, "group-ops")
         await take()
         await press(pilot, "z")
         await take()
-        app_of(pilot).run_line("filter gemm")
-        await settled(pilot)
+        await run_line(pilot, "filter gemm")
         await take()
-        app_of(pilot).go("timeline")
-        await settled(pilot)
-        screen = app_of(pilot).view_screen
-        assert isinstance(screen, TimelineScreen)
+        await go_to(pilot, "timeline")
+        screen = screen_of(pilot, TimelineScreen)
         assert copied_command(screen) == f"proftui report {sample_log} --view timeline --iterations 2:3"
         window = screen.lanes.window
         assert window is not None
         screen.lanes.look_at(window.zoomed_in(window.begin_ns).zoomed_in(window.begin_ns))
         timeline_command, window = copied_command(screen), screen.lanes.window
-        app_of(pilot).go("log")
-        await settled(pilot)
+        await go_to(pilot, "log")
         assert app_of(pilot).view_screen is not None
         log_command = copied_command(app_of(pilot).view_screen)
     assert timeline_command == (
@@ -141,12 +132,22 @@ async def test_rows_as_they_were_arranged(capfd: pytest.CaptureFixture[str], mon
     ]
     assert [len(rows) for _command, rows in found] == [4, 8, 11, 1, 3]
     for command, rows in found:
-        same(printed(capfd, command), rows, command)
+        assert_same_rows(rows_printed(capfd, command), rows, command)
 
 
 def test_a_row_of_a_tree_unfolds_by_its_path_and_with_it_those_above(capfd: pytest.CaptureFixture[str]) -> None:
     def shown(*options: str) -> list[str]:
-        command = ["report", sample(SMALL), "--view", "group-ops", "--columns", "path", "--format", "json", *options]
+        command = [
+            "report",
+            sample_path(SMALL),
+            "--view",
+            "group-ops",
+            "--columns",
+            "path",
+            "--format",
+            "json",
+            *options,
+        ]
         assert main(command) == 0
         return [row["path"] for row in json.loads(capfd.readouterr().out)["rows"]]
 
@@ -160,57 +161,51 @@ def test_a_row_of_a_tree_unfolds_by_its_path_and_with_it_those_above(capfd: pyte
 
 @pytest.mark.parametrize("given", [SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in INPUTS)])
 async def test_every_table_of_every_view(given: str, capfd: pytest.CaptureFixture[str]) -> None:
-    found: list[tuple[str, Printed]] = []
-    async with opened(given) as pilot:
+    found: list[tuple[str, Rows]] = []
+    async with open_explorer(given) as pilot:
         for view in [*dict.fromkeys(screen_of_report(report) for report in REPORTS), "expert-systems"]:
             if view in ("timeline", "ranks") or app_of(pilot).navigator.availability.get(view, "ok") != "ok":
                 continue
-            app_of(pilot).go(view)
-            await settled(pilot)
-            screen = app_of(pilot).view_screen
-            assert screen is not None
+            await go_to(pilot, view)
+            screen = screen_of(pilot)
             tabs = screen.body.tabs if isinstance(screen.body, TabbedTables) else (None,)
             for tab in tabs:
                 if tab is not None:
                     if tab.why_not(screen.profile):
                         continue
                     screen.body.show_tab(tab.name)
-                    await settled(pilot)
+                    await settle(pilot)
                 panes = [pane for pane in screen.panes if pane.display and pane.frame.height]
-                found += [await taken(pilot, pane) for pane in panes]
+                found += [await command_and_rows(pilot, pane) for pane in panes]
     assert len(found) >= 8
     for command, rows in found:
-        same(printed(capfd, command), rows, command)
+        assert_same_rows(rows_printed(capfd, command), rows, command)
 
 
 @pytest.mark.slow
 async def test_comparisons_and_queries(capfd: pytest.CaptureFixture[str]) -> None:
-    found: list[tuple[str, Printed]] = []
-    a, b = sample("caffe_conv1.nvprof.log"), sample("resnet50_training.nvprof.log")
-    async with opened("resnet50_training.nvprof.log", view="kernels") as pilot:
+    found: list[tuple[str, Rows]] = []
+    a, b = sample_path("caffe_conv1.nvprof.log"), sample_path("resnet50_training.nvprof.log")
+    async with open_explorer("resnet50_training.nvprof.log", view="kernels") as pilot:
         app_of(pilot).comparison.compare(a)
-        await settled(pilot)
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        await settle(pilot)
+        screen = screen_of(pilot)
         assert copied_command(screen) == f"proftui diff {a} {b}"
         await press(pilot, "o", "full_stop")
         assert screen.first_table is not None
-        app_of(pilot).run_line("filter relu")
-        await settled(pilot)
-        found.append(await taken(pilot, screen.first_table))
-        app_of(pilot).run_line("sql SELECT name, calls FROM kernels WHERE calls > 100")
-        await settled(pilot)
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        await run_line(pilot, "filter relu")
+        found.append(await command_and_rows(pilot, screen.first_table))
+        await run_line(pilot, "sql SELECT name, calls FROM kernels WHERE calls > 100")
+        screen = screen_of(pilot)
         assert screen.first_table is not None
         screen.first_table.focus_table()
-        await settled(pilot)
+        await settle(pilot)
         await press(pilot, "l", "H")
-        found.append(await taken(pilot, screen.first_table))
+        found.append(await command_and_rows(pilot, screen.first_table))
     assert [command for command, _rows in found] == [
         f"proftui diff {b} {a} --frame kernels --filter=relu",
         f"proftui sql {b} 'SELECT name, calls FROM kernels WHERE calls > 100' --columns name,calls",
     ]
     for command, rows in found:
         assert rows
-        same(printed(capfd, command), rows, command)
+        assert_same_rows(rows_printed(capfd, command), rows, command)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.screens.opening import app_of, opened, press, sample, settled
+from tests.screens.explorer import open_explorer, press, sample_path, screen_of, settle
 from tests.snapshots import screen_text
 from tui.analysis.critical_path import critical_paths
 from tui.screens.critical_path import CriticalPathScreen, PathStrip
@@ -11,11 +11,10 @@ from tui.screens.timeline import TimelineScreen
 
 
 async def test_from_an_iteration_to_the_segments_and_the_timeline() -> None:
-    async with opened(sample("resnet50_training.pt.trace.json.gz"), size=(120, 40)) as pilot:
+    async with open_explorer(sample_path("resnet50_training.pt.trace.json.gz"), size=(120, 40)) as pilot:
         await press(pilot, "B")
-        screen = app_of(pilot).view_screen
-        assert isinstance(screen, CriticalPathScreen)
-        await settled(pilot)
+        screen = screen_of(pilot, CriticalPathScreen)
+        await settle(pilot)
         rows = critical_paths(screen.profile)
         tables = screen.query_one(LinkedTables)
         assert tables.pane(0).model.shown_frame().height == rows.height
@@ -26,8 +25,7 @@ async def test_from_an_iteration_to_the_segments_and_the_timeline() -> None:
         assert tables.pane(1).frame["path_ns"].sum() == rows["duration_ns"][0]
         assert tables.pane(2).frame["duration_ns"].sum() == work["path_ns"]
         await press(pilot, "enter", "T")
-        timeline = app_of(pilot).view_screen
-        assert isinstance(timeline, TimelineScreen)
+        timeline = screen_of(pilot, TimelineScreen)
         await press(pilot, "P")
         assert timeline.lanes.hits is not None
         assert "find critical path" in screen_text(pilot.app)
@@ -36,10 +34,9 @@ async def test_from_an_iteration_to_the_segments_and_the_timeline() -> None:
 
 
 async def test_a_short_screen_keeps_a_bar_and_its_whole_legend() -> None:
-    async with opened(sample("resnet50_training.pt.trace.json.gz"), size=(80, 24)) as pilot:
+    async with open_explorer(sample_path("resnet50_training.pt.trace.json.gz"), size=(80, 24)) as pilot:
         await press(pilot, "B")
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        screen = screen_of(pilot)
         strip = screen.query_one(PathStrip)
         assert strip.size.height == 3
         _, parts, legend = strip.render().plain.splitlines()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.analysis.frames import kernel, profile
-from tests.idle import until
-from tests.screens.made_profiles import dlprof, opened_profile, training
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled
+from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, sample_path, screen_of, settle
+from tests.screens.made_profiles import dlprof_profile, open_profile, training_profile
 from tests.snapshots import assert_picture, screen_text
+from tests.waiting import wait_until
 from tui.analysis.dashboard import ORDERS, idle_gaps
 from tui.analysis.dashboard_facts import definitions
 from tui.model.aggregation import Aggregation
@@ -41,23 +41,21 @@ TORCH, NSYS, NCU, PALEO = (
     "paleo_vgg16.txt",
 )
 RANKS = "ddp_ranks"
-MADE: Final = {"made dlprof": dlprof, "made ranks": training}
-ALL_KINDS: Final = (CAFFE, TRAINING, RUNS, TORCH, NSYS, NCU, PALEO, RANKS, *MADE)
-MAX_DOORS: Final = (CAFFE, TORCH, NCU)
+MADE_PROFILES: Final = {"made dlprof": dlprof_profile, "made ranks": training_profile}
+ALL_KINDS: Final = (CAFFE, TRAINING, RUNS, TORCH, NSYS, NCU, PALEO, RANKS, *MADE_PROFILES)
+MAX_LINKS: Final = (CAFFE, TORCH, NCU)
 
 
-def shown(name: str, size: tuple[int, int] = (120, 40)) -> AbstractAsyncContextManager[Pilot[None]]:
-    return opened_profile(MADE[name](), size=size) if name in MADE else opened(sample(name), size=size)
+def open_input(name: str, size: tuple[int, int] = (120, 40)) -> AbstractAsyncContextManager[Pilot[None]]:
+    return (
+        open_profile(MADE_PROFILES[name](), size=size)
+        if name in MADE_PROFILES
+        else open_explorer(sample_path(name), size=size)
+    )
 
 
-def board_of(pilot: Pilot[None]) -> DashboardScreen:
-    screen = app_of(pilot).view_screen
-    assert isinstance(screen, DashboardScreen)
-    return screen
-
-
-def panel(pilot: Pilot[None], name: str) -> ChartPanel:
-    return board_of(pilot).query_one(f"#{name}-panel", ChartPanel)
+def panel_of(pilot: Pilot[None], name: str) -> ChartPanel:
+    return screen_of(pilot, DashboardScreen).query_one(f"#{name}-panel", ChartPanel)
 
 
 def assert_figures_are_defined(screen: DashboardScreen) -> None:
@@ -68,7 +66,7 @@ def assert_figures_are_defined(screen: DashboardScreen) -> None:
     assert names <= definitions().keys()
 
 
-async def go_through(pilot: Pilot[None], link: Link) -> None:
+async def follow_link(pilot: Pilot[None], link: Link) -> None:
     """Through a link to the rows behind it, and back to the dashboard."""
     app = app_of(pilot)
     link.go(app)
@@ -79,7 +77,7 @@ async def go_through(pilot: Pilot[None], link: Link) -> None:
         else:
             assert app.profile_session.session == link.session
             app.profile_session.choose_session(None)
-            await settled(pilot)
+            await settle(pilot)
         return
     assert app.view_screen is not None
     assert link.view == app.view_screen.VIEW, f"{link} is declined"
@@ -94,7 +92,7 @@ async def go_through(pilot: Pilot[None], link: Link) -> None:
             # The gap is told from what ran before and after it.
             return window is not None and 0 < window.cell_ns * lanes.size.width < 20 * gap.length_ns
 
-        await until(pilot, is_shown, f"the stretch of {link}")
+        await wait_until(pilot, is_shown, f"the stretch of {link}")
         assert lanes.window is not None
         assert lanes.shown is not None
         begin_ns = gap.start_ns + lanes.shown.shifts[gap.session]
@@ -105,7 +103,7 @@ async def go_through(pilot: Pilot[None], link: Link) -> None:
         return
     if link.query:
         assert screen.table is not None
-        await until(
+        await wait_until(
             pilot, lambda: screen.table is not None and len(screen.table.table.model.rows) > 0, f"rows of {link}"
         )
         app.go("dashboard")
@@ -113,7 +111,9 @@ async def go_through(pilot: Pilot[None], link: Link) -> None:
     if link.whole:
         assert isinstance(screen, TimelineScreen)
         lanes = screen.lanes
-        await until(pilot, lambda: lanes.window is not None and lanes.window == lanes.window.fit(), "all of the time")
+        await wait_until(
+            pilot, lambda: lanes.window is not None and lanes.window == lanes.window.fit(), "all of the time"
+        )
         app.go("dashboard")
         return
     if screen.first_table is None:
@@ -131,7 +131,7 @@ async def go_through(pilot: Pilot[None], link: Link) -> None:
             and (link.cursor is None or table.state.cursor_key == link.cursor)
         )
 
-    await until(pilot, arrived, f"the rows behind {link}")
+    await wait_until(pilot, arrived, f"the rows behind {link}")
     table = screen.table
     assert table is not None
     assert table.model.applied is not None
@@ -142,21 +142,21 @@ async def go_through(pilot: Pilot[None], link: Link) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in MAX_DOORS else pytest.param(name, marks=pytest.mark.slow) for name in ALL_KINDS]
+    "name", [name if name in MAX_LINKS else pytest.param(name, marks=pytest.mark.slow) for name in ALL_KINDS]
 )
 async def test_every_link_leads_to_rows(name: str) -> None:
-    async with shown(name) as pilot:
-        assert_figures_are_defined(board_of(pilot))
-        links = list(dict.fromkeys(board_of(pilot).links()))
+    async with open_input(name) as pilot:
+        assert_figures_are_defined(screen_of(pilot, DashboardScreen))
+        links = list(dict.fromkeys(screen_of(pilot, DashboardScreen).links()))
         assert len(links) > 3
         for link in links:
-            await go_through(pilot, link)
+            await follow_link(pilot, link)
 
 
 async def test_the_rows_behind_a_figure_are_those_that_it_was_worked_out_from() -> None:
     # A session of Nsight Compute beside the run: its kernels were replayed, and no figure is of them.
-    async with opened(TORCH, NCU, aggregation=Aggregation(4, 6)) as pilot:
-        app, strip = app_of(pilot), board_of(pilot).query_one(StatPanel)
+    async with open_explorer(TORCH, NCU, aggregation=Aggregation(4, 6)) as pilot:
+        app, strip = app_of(pilot), screen_of(pilot, DashboardScreen).query_one(StatPanel)
 
         def behind(name: str) -> pl.DataFrame:
             assert app.view_screen is not None
@@ -179,31 +179,31 @@ async def test_the_rows_behind_a_figure_are_those_that_it_was_worked_out_from() 
         for name, make in worked_out.items():
             fact = facts[name]
             strip.post_message(StatPanel.Opened(fact, fact_details(fact)))
-            await settled(pilot)
+            await settle(pilot)
             assert make(behind(name)) == fact.value, name
             app.go("dashboard")
-            await settled(pilot)
+            await settle(pilot)
 
 
 async def test_what_the_system_is_and_what_cannot_be_said_lead_to_where_that_is_known() -> None:
-    async with opened(CAFFE) as pilot:
-        app, board = app_of(pilot), board_of(pilot)
-        panel(pilot, "system").bars.focus()
+    async with open_explorer(CAFFE) as pilot:
+        app, board = app_of(pilot), screen_of(pilot, DashboardScreen)
+        panel_of(pilot, "system").bars.focus()
         await press(pilot, "enter")
         assert app.view_screen is not None
         assert app.view_screen.VIEW == "gpus"
         assert app.view_screen.first_table is not None
         assert app.view_screen.first_table.model.shown_frame()["gpu_name"].to_list() == ["Tesla K40c"]
         await press(pilot, "q")
-        command = next(entry for entry in panel(pilot, "system").entries if "Command" in entry.row.label)
+        command = next(entry for entry in panel_of(pilot, "system").entries if "Command" in entry.row.label)
         assert command.link is not None
         assert command.link.query == "SELECT session, command, source FROM sessions"
-        needs = panel(pilot, "missing")
+        needs = panel_of(pilot, "missing")
         entry = next(entry for entry in needs.entries if entry.row.key == "API calls")
         assert entry.link is not None
-        await go_through(pilot, entry.link)
+        await follow_link(pilot, entry.link)
         entry.link.go(app)
-        await settled(pilot)
+        await settle(pilot)
         assert app.view_screen.table is not None
         rows = app.view_screen.table.model.shown_frame()
         assert rows["message"].to_list() == ["No API calls: record with nvprof --print-api-trace"]
@@ -214,18 +214,18 @@ async def test_what_the_system_is_and_what_cannot_be_said_lead_to_where_that_is_
 
 
 async def test_the_cursor_is_seen_in_a_panel_below_the_screen() -> None:
-    async with opened(PALEO, size=(60, 15)) as pilot:
-        needs = panel(pilot, "missing")
+    async with open_explorer(PALEO, size=(60, 15)) as pilot:
+        needs = panel_of(pilot, "missing")
         assert needs.size.height > 8
         needs.bars.focus()
-        await settled(pilot)
+        await settle(pilot)
         for entry in needs.entries:
             assert f"no {entry.row.key.partition(',')[0]}" in screen_text(pilot.app)
             await press(pilot, "j")
 
 
 async def test_what_is_wrong_and_where_the_time_went_stand_in_the_first_lines() -> None:
-    async with opened(TORCH, size=(80, 24)) as pilot:
+    async with open_explorer(TORCH, size=(80, 24)) as pilot:
         lines = screen_text(pilot.app).splitlines()[:22]
         text = "\n".join(lines)
         for words in ("Expert Systems", "Start here", "Resource usage", "Using tensor cores", "Average iteration"):
@@ -233,24 +233,23 @@ async def test_what_is_wrong_and_where_the_time_went_stand_in_the_first_lines() 
 
 
 async def test_a_finding_is_selected_among_all() -> None:
-    async with opened(TRAINING) as pilot:
+    async with open_explorer(TRAINING) as pilot:
         await press(pilot, "j", "enter")
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        screen = screen_of(pilot)
         assert screen.VIEW == "expert-systems"
         assert screen.table is not None
         row = screen.table.current_row
         assert row is not None
         await press(pilot, "q")
-        entry = panel(pilot, "findings").entries[1]
+        entry = panel_of(pilot, "findings").entries[1]
         assert str(row["problem"]) in entry.row.label
         assert str(entry.values["all_rules"]).split()[0] == row["rule"]
 
 
 async def test_ops_and_kernels_go_round_their_orders() -> None:
-    async with opened(TRAINING) as pilot:
+    async with open_explorer(TRAINING) as pilot:
         for name in ("ops", "kernels"):
-            chart = panel(pilot, name)
+            chart = panel_of(pilot, name)
             chart.bars.focus()
             seen = []
             for order in ORDERS[1:] + ORDERS[:1]:
@@ -264,7 +263,7 @@ async def test_ops_and_kernels_go_round_their_orders() -> None:
 
 
 async def test_the_cursor_goes_on_from_panel_to_panel_and_back() -> None:
-    async with opened(TRAINING, size=(80, 24)) as pilot:
+    async with open_explorer(TRAINING, size=(80, 24)) as pilot:
         screen = app_of(pilot).screen
         met = []
         lines = sum(panel.display and len(panel.entries) for panel in screen.query(ChartPanel))
@@ -284,8 +283,8 @@ async def test_the_cursor_goes_on_from_panel_to_panel_and_back() -> None:
 
 
 async def test_i_explains_a_figure_and_follows_the_cursor() -> None:
-    async with opened(TRAINING) as pilot:
-        strip = board_of(pilot).query_one(StatPanel)
+    async with open_explorer(TRAINING) as pilot:
+        strip = screen_of(pilot, DashboardScreen).query_one(StatPanel)
         strip.query_one("#performance").focus()
         await press(pilot, "i")
         text = screen_text(pilot.app)
@@ -293,22 +292,22 @@ async def test_i_explains_a_figure_and_follows_the_cursor() -> None:
         await press(pilot, "j")
         assert "mean over the GPUs of busy / wall time" in screen_text(pilot.app)
         await press(pilot, "escape")
-        assert not board_of(pilot).query_one(DetailPane).is_open
+        assert not screen_of(pilot, DashboardScreen).query_one(DetailPane).is_open
         assert strip.current is not None
         assert strip.current.name == "busy_pct"
 
 
 async def test_help_begins_with_what_the_figure_under_the_cursor_means() -> None:
-    async with opened(TRAINING) as pilot:
-        panel(pilot, "wall").bars.focus()
+    async with open_explorer(TRAINING) as pilot:
+        panel_of(pilot, "wall").bars.focus()
         await press(pilot, "question_mark")
         assert "in exclusive categories that add up to it" in " ".join(screen_text(pilot.app).split())
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", MADE_PROFILES)
 async def test_every_figure_has_a_definition(name: str) -> None:
-    async with shown(name) as pilot:
-        assert_figures_are_defined(board_of(pilot))
+    async with open_input(name) as pilot:
+        assert_figures_are_defined(screen_of(pilot, DashboardScreen))
 
 
 IN_THE_REPORT: Final = {
@@ -330,56 +329,60 @@ IN_THE_REPORT: Final = {
 @pytest.mark.parametrize("name", [CAFFE, TRAINING, RUNS, TORCH, NSYS, NCU, PALEO])
 async def test_the_report_says_the_same(name: str) -> None:
     """Line by line and value by value."""
-    async with opened(name) as pilot:
+    async with open_explorer(name) as pilot:
         in_json = json.loads(DashboardReport(app_of(pilot).profile_session.profile).as_json())
-        assert_figures_are_defined(board_of(pilot))
+        assert_figures_are_defined(screen_of(pilot, DashboardScreen))
         for panel_name, (table, columns) in IN_THE_REPORT.items():
-            on_screen = [[entry.values[column] for column in columns] for entry in panel(pilot, panel_name).entries]
+            on_screen = [[entry.values[column] for column in columns] for entry in panel_of(pilot, panel_name).entries]
             in_report = [[row[column] for column in columns] for row in in_json[table]]
             if panel_name == "wall":
                 in_report = [row for row in in_report if row[1] is not None]
             assert json.loads(json.dumps(on_screen)) == in_report, panel_name
-        facts = board_of(pilot).query_one(StatPanel).facts
+        facts = screen_of(pilot, DashboardScreen).query_one(StatPanel).facts
         assert facts or name == PALEO
         for fact in facts:
             assert in_json["performance"][fact.name] == fact.value
 
 
 async def test_layers_say_once_which_figure_is_predicted() -> None:
-    async with opened(PALEO) as pilot:
-        layers = panel(pilot, "layers")
+    async with open_explorer(PALEO) as pilot:
+        layers = panel_of(pilot, "layers")
         first = layers.entries[0].row
         assert (first.label, first.value) == ("forward, cudnn", "487 ms  436 ms")
         assert "Layers  measured, predicted" in screen_text(pilot.app)
-    async with opened("caffe_conv1.nvprof.log") as pilot:
-        values = [entry.row.value for entry in panel(pilot, "layers").entries]
+    async with open_explorer("caffe_conv1.nvprof.log") as pilot:
+        values = [entry.row.value for entry in panel_of(pilot, "layers").entries]
         assert values
         assert not any("  " in value for value in values)
 
 
 async def test_parts_of_the_time_add_up() -> None:
-    async with opened(TORCH) as pilot:
-        parts = [entry.values["total_ns"] for entry in panel(pilot, "wall").entries]
-        wall = board_of(pilot).query_one(StatPanel).facts[0]
+    async with open_explorer(TORCH) as pilot:
+        parts = [entry.values["total_ns"] for entry in panel_of(pilot, "wall").entries]
+        wall = screen_of(pilot, DashboardScreen).query_one(StatPanel).facts[0]
         assert (wall.name, wall.value) == ("wall_ns", sum(parts))
-        gpu = next(fact for fact in board_of(pilot).query_one(StatPanel).facts if fact.name == "gpu_ns")
+        gpu = next(
+            fact for fact in screen_of(pilot, DashboardScreen).query_one(StatPanel).facts if fact.name == "gpu_ns"
+        )
         for name in ("uses", "split"):
-            assert sum(entry.values["total_ns"] for entry in panel(pilot, name).entries) == gpu.value
+            assert sum(entry.values["total_ns"] for entry in panel_of(pilot, name).entries) == gpu.value
 
 
 async def test_a_use_of_time_looks_the_same_in_every_panel() -> None:
-    async with opened("caffe_conv1.nvprof.log") as pilot:
-        looks = {entry.row.label: entry.row.part for name in ("wall", "uses") for entry in panel(pilot, name).entries}
+    async with open_explorer("caffe_conv1.nvprof.log") as pilot:
+        looks = {
+            entry.row.label: entry.row.part for name in ("wall", "uses") for entry in panel_of(pilot, name).entries
+        }
         assert looks["Not using tensor cores"] == looks["All other kernels"] == "other"
         assert looks["Memory"] == looks["Copies"] == "memory"
         assert looks["Other"] == "idle"
 
 
 async def test_what_the_time_of_each_of_few_sessions_was_used_for() -> None:
-    async with opened("ddp_ranks") as pilot:
+    async with open_explorer("ddp_ranks") as pilot:
         await press(pilot, "g")
         assert "Sessions  GPU time" in screen_text(pilot.app)
-        lines = panel(pilot, "wall").entries
+        lines = panel_of(pilot, "wall").entries
         for session, wall_ns in ((0, 113_696_424), (1, 111_981_596)):
             own = [entry for entry in lines if entry.values["session"] == session]
             assert own[0].values["wall_ns"] == wall_ns
@@ -390,10 +393,10 @@ async def test_what_the_time_of_each_of_few_sessions_was_used_for() -> None:
 
 
 async def test_of_several_sessions_the_iterations_of_the_one_under_the_cursor_are_drawn() -> None:
-    async with opened("ddp_ranks", size=(120, 40)) as pilot:
-        iterations = panel(pilot, "iterations")
+    async with open_explorer("ddp_ranks", size=(120, 40)) as pilot:
+        iterations = panel_of(pilot, "iterations")
         iterations.bars.focus()
-        await settled(pilot)
+        await settle(pilot)
         assert "Iterations  session 0, 4: 3 to 6" in screen_text(pilot.app)
         # The longest is iteration 4 of session 0, and iteration 3 of session 1.
         assert "30 ms            ▁▁▁▁▁▁▁▁▁▁\n" in screen_text(pilot.app)
@@ -403,27 +406,29 @@ async def test_of_several_sessions_the_iterations_of_the_one_under_the_cursor_ar
 
 
 async def test_figures_that_do_not_add_up_have_no_sum_over_sessions() -> None:
-    async with opened_profile(training()) as pilot:
-        facts = {fact.name for fact in board_of(pilot).query_one(StatPanel).facts}
+    async with open_profile(training_profile()) as pilot:
+        facts = {fact.name for fact in screen_of(pilot, DashboardScreen).query_one(StatPanel).facts}
         assert not facts & {"wall_ns", "span_ns", "iterations", "iteration_avg_ns"}
         assert "each session has its" in " ".join(screen_text(pilot.app).split())
         app_of(pilot).profile_session.choose_session(1)
-        await settled(pilot)
-        assert {"wall_ns", "iteration_avg_ns"} <= {f.name for f in board_of(pilot).query_one(StatPanel).facts}
+        await settle(pilot)
+        assert {"wall_ns", "iteration_avg_ns"} <= {
+            f.name for f in screen_of(pilot, DashboardScreen).query_one(StatPanel).facts
+        }
 
 
 async def test_screen(snapshot: SnapshotAssertion) -> None:
-    async with shown("made ranks") as pilot:
+    async with open_input("made ranks") as pilot:
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_colours(snapshot: SnapshotAssertion) -> None:
-    async with opened(TRAINING) as pilot:
+    async with open_explorer(TRAINING) as pilot:
         assert_picture(pilot.app, snapshot)
 
 
 async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
-    async with opened(TORCH, size=(120, 40), ascii_only=True) as pilot:
+    async with open_explorer(TORCH, size=(120, 40), ascii_only=True) as pilot:
         text = screen_text(pilot.app)
         assert text.isascii()
         assert text == snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.content import Content
 
-from tests.screens.opening import app_of, opened, press
+from tests.screens.explorer import app_of, open_explorer, press
 from tui.analysis.dashboard_facts import Fact
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.screens.dashboard.entries import entry_details
@@ -18,7 +18,7 @@ PANELS = ("findings", "wall", "ops", "uses", "gaps", "kernels", "split", "copies
 
 @pytest.mark.parametrize("sample", [TORCH, NSYS])
 async def test_every_value_has_a_title(sample: str) -> None:
-    async with opened(sample) as pilot:
+    async with open_explorer(sample) as pilot:
         screen = app_of(pilot).screen
         entries = [entry for name in PANELS for entry in screen.query_one(f"#{name}-panel", ChartPanel).entries]
         assert len(entries) > 20
@@ -27,7 +27,7 @@ async def test_every_value_has_a_title(sample: str) -> None:
 
 
 async def test_a_finding_says_what_to_do_and_how_its_cost_was_estimated() -> None:
-    async with opened(TORCH) as pilot:
+    async with open_explorer(TORCH) as pilot:
         panel = app_of(pilot).screen.query_one("#findings-panel", ChartPanel)
         lines = [line.plain for _, line in entry_details(panel.entries[0], panel.metric).lines]
         titles = ["Severity", "Recommendation", "Cost", "Cost basis", "Rules", "Session"]
@@ -36,7 +36,7 @@ async def test_a_finding_says_what_to_do_and_how_its_cost_was_estimated() -> Non
 
 
 async def test_they_are_of_the_line_under_the_cursor_in_whichever_panel_it_is() -> None:
-    async with opened(TORCH, size=(200, 60)) as pilot:
+    async with open_explorer(TORCH, size=(200, 60)) as pilot:
         screen = app_of(pilot).screen
         await press(pilot, "i")
         for key in ("tab", "tab", "shift+tab", "j", "j", "j", "j", "j", "j", "j"):

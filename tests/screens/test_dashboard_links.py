@@ -8,7 +8,7 @@ import pytest
 
 from tests.analysis.frames import copy, kernel, profile
 from tests.profiles import load_one
-from tests.screens.opening import sample
+from tests.screens.explorer import sample_path
 from tui.analysis.copies import TRANSFERS, transfers
 from tui.analysis.dashboard import copies_over_sessions, dashboard
 from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iterations_with_uses
@@ -35,7 +35,7 @@ def named_otherwise() -> Profile:
 
 @pytest.mark.parametrize("name", ["made", "jax_train_step.trace.json.gz", "tracking_four_runs.nvprof.log"])
 def test_the_copies_behind_a_direction_add_up_to_its_figures(name: str) -> None:
-    made = named_otherwise() if name == "made" else load_one(sample(name))
+    made = named_otherwise() if name == "made" else load_one(sample_path(name))
     reported, behind = copies_over_sessions(made), transfers(made)
     assert reported.height > 1
     for row in reported.iter_rows(named=True):

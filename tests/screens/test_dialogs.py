@@ -14,10 +14,9 @@ from textual.drivers.headless_driver import HeadlessDriver
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from tests.idle import Hold, until
-from tests.screens.opening import app_of, opened, press, sample, settled
-from tests.screens.test_typed_ahead import typed
+from tests.screens.explorer import app_of, open_explorer, press, run_line, sample_path, screen_of, settle, type_at_once
 from tests.snapshots import screen_text
+from tests.waiting import WorkerGate, wait_until
 from tui.app import ProftuiApp, comparison
 from tui.app.shutdown import run_app_loop
 from tui.screens.compare import CompareDialog
@@ -33,45 +32,44 @@ if TYPE_CHECKING:
 LOG = "caffe_conv1.nvprof.log"
 
 
-def dialogs(pilot: Pilot[None]) -> list[type[object]]:
+def dialog_types(pilot: Pilot[None]) -> list[type[object]]:
     """The dialogs on the screen stack, the topmost last."""
     return [type(screen) for screen in pilot.app.screen_stack if isinstance(screen, ModalScreen)]
 
 
 async def test_enter_pressed_twice_at_once_keeps_a_note_once() -> None:
-    async with opened(LOG, view="ops-and-kernels") as pilot:
-        await typed(pilot, "Mhere\r\r")
+    async with open_explorer(LOG, view="ops-and-kernels") as pilot:
+        await type_at_once(pilot, "Mhere\r\r")
         # The second enter opened the row.
-        assert dialogs(pilot) == []
+        assert dialog_types(pilot) == []
         assert [note.text for note in app_of(pilot).notes.store.all.values()] == ["here"]
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        screen = screen_of(pilot)
         assert screen.place().level == "name/kernels"
 
 
 async def test_a_dialog_that_is_closed_twice_gives_one_result() -> None:
-    async with opened(LOG, view="ops-and-kernels") as pilot:
+    async with open_explorer(LOG, view="ops-and-kernels") as pilot:
         await press(pilot, "M", "x")
         dialog = pilot.app.screen
         assert isinstance(dialog, NoteDialog)
         dialog.dismiss("once")
         dialog.dismiss("twice")
-        await settled(pilot)
+        await settle(pilot)
         assert [note.text for note in app_of(pilot).notes.store.all.values()] == ["once"]
 
 
 async def test_only_one_dialog_opens() -> None:
-    async with opened(LOG) as pilot:
+    async with open_explorer(LOG) as pilot:
         app = app_of(pilot)
         app.action_help()
         app.action_views_menu()
         app.action_compare()
-        await settled(pilot)
-        assert dialogs(pilot) == [HelpScreen]
+        await settle(pilot)
+        assert dialog_types(pilot) == [HelpScreen]
 
 
 async def test_a_result_does_not_switch_the_view_below_an_open_dialog(monkeypatch: pytest.MonkeyPatch) -> None:
-    go_on = Hold()
+    go_on = WorkerGate()
     compare = comparison.Comparison._comparison
 
     def slow(self: comparison.Comparison, what: str) -> object:
@@ -79,86 +77,86 @@ async def test_a_result_does_not_switch_the_view_below_an_open_dialog(monkeypatc
         return lambda: (go_on.wait(), make())[1]
 
     monkeypatch.setattr(comparison.Comparison, "_comparison", slow)
-    async with opened("ddp_ranks") as pilot:
+    async with open_explorer("ddp_ranks") as pilot:
         app = app_of(pilot)
         app.run_line("compare sessions 0 1")
         await pilot.pause()
         await pilot.press("question_mark")
-        await until(pilot, lambda: isinstance(app.screen, HelpScreen), "help")
+        await wait_until(pilot, lambda: isinstance(app.screen, HelpScreen), "help")
         go_on.set()
-        await until(pilot, lambda: app.comparison.sides is not None, "the comparison")
-        await settled(pilot)
-        assert dialogs(pilot) == [HelpScreen]
+        await wait_until(pilot, lambda: app.comparison.sides is not None, "the comparison")
+        await settle(pilot)
+        assert dialog_types(pilot) == [HelpScreen]
         assert app.view_screen is not None
         assert app.view_screen.VIEW == "dashboard"
         await press(pilot, "escape")
-        await until(pilot, lambda: app.view_screen is not None and app.view_screen.VIEW == "compare", "the view")
+        await wait_until(pilot, lambda: app.view_screen is not None and app.view_screen.VIEW == "compare", "the view")
 
 
 async def test_a_dialog_done_while_there_is_no_room_closes_when_there_is() -> None:
-    async with opened(LOG, size=(100, 30), notifications=True, view="ops-and-kernels") as pilot:
+    async with open_explorer(LOG, size=(100, 30), notifications=True, view="ops-and-kernels") as pilot:
         await press(pilot, "e")
         dialog = pilot.app.screen
         assert isinstance(dialog, ExportDialog)
         await pilot.resize_terminal(40, 10)
-        await settled(pilot)
+        await settle(pilot)
         dialog.dismiss("Wrote 2 rows")
-        await settled(pilot)
-        assert dialogs(pilot) == [ExportDialog, TooSmallScreen]
+        await settle(pilot)
+        assert dialog_types(pilot) == [ExportDialog, TooSmallScreen]
         await pilot.resize_terminal(100, 30)
-        await settled(pilot)
-        assert dialogs(pilot) == []
+        await settle(pilot)
+        assert dialog_types(pilot) == []
         assert "Wrote 2 rows" in screen_text(pilot.app)
 
 
 async def test_a_terminal_four_cells_wide_does_not_freeze_the_dashboard_below_a_dialog() -> None:
-    async with opened("ddp_ranks") as pilot:
+    async with open_explorer("ddp_ranks") as pilot:
         await press(pilot, "d")
-        assert dialogs(pilot) == [CompareDialog]
+        assert dialog_types(pilot) == [CompareDialog]
         await pilot.resize_terminal(4, 300)
-        await settled(pilot)
+        await settle(pilot)
         await press(pilot, "j", "tab", "enter")
-        assert dialogs(pilot) == [CompareDialog, TooSmallScreen]
+        assert dialog_types(pilot) == [CompareDialog, TooSmallScreen]
         await pilot.resize_terminal(120, 40)
         await press(pilot, "escape")
-        assert dialogs(pilot) == []
+        assert dialog_types(pilot) == []
 
 
 async def test_any_text_can_be_typed_as_the_other_file() -> None:
-    async with opened(LOG, notifications=True) as pilot:
+    async with open_explorer(LOG, notifications=True) as pilot:
         for text in ("x" * 5_000, "~nobody-of-this-name/run.log", "/" + "y" * 300 + "/z"):
             await press(pilot, "d")
             line = pilot.app.screen.query_one(Input)
             line.post_message(events.Paste(text))
             await press(pilot, "enter")
             assert app_of(pilot).fault is None
-            assert dialogs(pilot) == []
+            assert dialog_types(pilot) == []
         assert app_of(pilot).comparison.sides is None
 
 
 async def test_a_menu_of_views_unfolds_the_views_without_data() -> None:
-    async with opened(LOG) as pilot:
+    async with open_explorer(LOG) as pilot:
         await press(pilot, "m", "G", "enter")
-        assert dialogs(pilot) == [MenuScreen]
+        assert dialog_types(pilot) == [MenuScreen]
         assert "Not recorded in this profile" in screen_text(pilot.app)
 
 
 async def test_another_file_is_shown_once_it_has_been_read(tmp_path: Path) -> None:
     other = tmp_path / "other.log"
-    async with opened(LOG, notifications=True) as pilot:
+    async with open_explorer(LOG, notifications=True) as pilot:
         app = app_of(pilot)
         app.run_line(f"open {other}")
-        await settled(pilot)
+        await settle(pilot)
         assert "No such file:" in screen_text(app)
         other.write_text("x")
         app.run_line(f"open {other}")
-        await settled(pilot)
+        await settle(pilot)
         assert "no profile found" in screen_text(app)
         assert app.next_input is None
         assert app.return_code is None
-        other.write_bytes(Path(sample(LOG)).read_bytes())
+        other.write_bytes(Path(sample_path(LOG)).read_bytes())
         app.run_line(f"open {other}")
-        await until(pilot, lambda: app.return_code is not None, "the end")
+        await wait_until(pilot, lambda: app.return_code is not None, "the end")
     assert app.next_input is not None
     options, read = app.next_input
     assert (options.paths, app.return_code) == ((str(other),), 0)
@@ -166,7 +164,7 @@ async def test_another_file_is_shown_once_it_has_been_read(tmp_path: Path) -> No
     other.unlink()
     next_app = ProftuiApp(options, read)
     async with next_app.run_test() as pilot:
-        await until(pilot, lambda: next_app.view_screen is not None, "the dashboard")
+        await wait_until(pilot, lambda: next_app.view_screen is not None, "the dashboard")
         assert next_app.profile_session.whole_profile is read.profile
 
 
@@ -195,10 +193,9 @@ async def test_a_file_that_cannot_be_opened_leaves_what_is_shown(
             raise PermissionError(13, "Permission denied", path)
         return open_any(path, flags, *how, **more)
 
-    async with opened(LOG, notifications=True) as pilot:
+    async with open_explorer(LOG, notifications=True) as pilot:
         monkeypatch.setattr(os, "open", refuse)
-        app_of(pilot).run_line(f"open {other}")
-        await settled(pilot)
+        await run_line(pilot, f"open {other}")
         assert "permission denied" in screen_text(app_of(pilot)).lower()
         assert app_of(pilot).return_code is None
 
@@ -214,9 +211,8 @@ async def test_numbers_that_are_none_are_refused_in_words(number: str) -> None:
         f":compare session {number}": "",
         f":compare {number} {number}": "",
     }
-    async with opened(LOG, notifications=True) as pilot:
+    async with open_explorer(LOG, notifications=True) as pilot:
         for line, words in said.items():
-            app_of(pilot).run_line(line)
-            await settled(pilot)
+            await run_line(pilot, line)
             assert words in screen_text(pilot.app)
             assert app_of(pilot).fault is None

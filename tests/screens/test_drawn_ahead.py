@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.idle import until
-from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled
+from tests.screens.explorer import go_to, open_explorer, press, settle
 from tests.snapshots import screen_text
+from tests.waiting import TIMEOUT_S, wait_until
 from tui.analysis.timeline.drawing import lane_cells
 from tui.app import navigator
 from tui.app.navigator import IdleWork, Navigator
@@ -33,22 +33,13 @@ KEYS = {
 """For each view keys that show something else."""
 
 
-async def at(pilot: Pilot[None], view: str) -> ViewScreen:
-    """Go to a view."""
-    app_of(pilot).go(view)
-    await settled(pilot)
-    screen = app_of(pilot).view_screen
-    assert screen is not None
-    return screen
-
-
-async def drawn_anew(pilot: Pilot[None], screen: ViewScreen) -> str:
+async def draw_uncached(pilot: Pilot[None], screen: ViewScreen) -> str:
     """The screen after everything that was kept of it is forgotten."""
     for view in screen.query(TimelineView):
         view.redraw()
     for chart in screen.query(IterationChart):
         chart._redraw()
-    await settled(pilot)
+    await settle(pilot)
     return screen_text(pilot.app)
 
 
@@ -64,9 +55,9 @@ async def test_no_lane_or_bar_is_left_for_the_key(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(timeline_view, "lane_cells", noted(lane_cells))
     monkeypatch.setattr(iteration_chart, "drawn_bars", noted(drawn_bars))
-    async with opened(TRACE, size=SIZE) as pilot:
+    async with open_explorer(TRACE, size=SIZE) as pilot:
         for view, keys in KEYS.items():
-            screen = await at(pilot, view)
+            screen = await go_to(pilot, view)
             for key in keys:
                 before = screen_text(pilot.app)
                 while screen.draw_ahead():
@@ -76,12 +67,12 @@ async def test_no_lane_or_bar_is_left_for_the_key(monkeypatch: pytest.MonkeyPatc
                 assert drawn == []
                 seen = screen_text(pilot.app)
                 assert seen != before
-                assert await drawn_anew(pilot, screen) == seen
+                assert await draw_uncached(pilot, screen) == seen
 
 
 async def test_it_follows_a_key_however_late_the_next_look_was_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Navigator, "PREPARES_VIEWS", True)
-    monkeypatch.setattr(navigator, "ALL_AFTER_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(navigator, "ALL_AFTER_S", 10 * TIMEOUT_S)
     looks: list[float] = []
     look_in = IdleWork._look_in
 
@@ -90,9 +81,9 @@ async def test_it_follows_a_key_however_late_the_next_look_was_to_be(monkeypatch
         look_in(app, seconds)
 
     monkeypatch.setattr(IdleWork, "_look_in", noted)
-    async with opened(TRACE, size=SIZE) as pilot:
-        screen = await at(pilot, "timeline")
-        await until(pilot, lambda: looks[-1] > PATIENCE_S, "rest")
+    async with open_explorer(TRACE, size=SIZE) as pilot:
+        screen = await go_to(pilot, "timeline")
+        await wait_until(pilot, lambda: looks[-1] > TIMEOUT_S, "rest")
         assert not screen.draw_ahead()
         looks.clear()
         await press(pilot, "plus")

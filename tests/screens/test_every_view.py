@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.screens.made_profiles import dlprof, opened_profile
-from tests.screens.opening import SAMPLES, SIZES, app_of, opened, screens_at_sizes, settled
+from tests.screens.explorer import SAMPLES, TERMINAL_SIZES, app_of, open_explorer, screens_at_sizes, settle
+from tests.screens.made_profiles import dlprof_profile, open_profile
 from tests.screens.test_reports_agree import cells_of, report_rows
 from tests.snapshots import assert_text
 from tui.tables import REPORTS, screen_of_report
@@ -65,19 +65,19 @@ def assert_reported(app: ProftuiApp, report: str) -> None:
 
 
 def opened_input(name: str, size: tuple[int, int]) -> AbstractAsyncContextManager[Pilot[None]]:
-    return opened_profile(dlprof(), size=size) if name == DLPROF else opened(name, size=size)
+    return open_profile(dlprof_profile(), size=size) if name == DLPROF else open_explorer(name, size=size)
 
 
 @pytest.mark.parametrize("name", INPUTS)
 async def test_views(name: str, snapshot: SnapshotAssertion) -> None:
-    async with opened_input(name, SIZES[0]) as pilot:
+    async with opened_input(name, TERMINAL_SIZES[0]) as pilot:
         app = app_of(pilot)
         shown, compared = [], set()
         for view in VIEWS:
             if app.navigator.availability.get(view.name, "ok") != "ok" or view.name == "compare":
                 continue
             app.go(view.name)
-            await settled(pilot)
+            await settle(pilot)
             assert app.view_screen is not None
             assert view.name == app.view_screen.VIEW
             # Ranks are parts of the view of GPUs: test_ranks.py compares them. The flame is no table.
@@ -85,7 +85,7 @@ async def test_views(name: str, snapshot: SnapshotAssertion) -> None:
                 if screen_of_report(report) == view.name and report not in ("timeline", "ranks", "flame"):
                     assert_reported(app, report)
                     compared.add(report)
-            sizes = SIZES if name in RICH or view.name in AT_ALL_SIZES else SIZES[:1]
+            sizes = TERMINAL_SIZES if name in RICH or view.name in AT_ALL_SIZES else TERMINAL_SIZES[:1]
             shown.append(await screens_at_sizes(pilot, sizes))
         assert compared == REPORTED.get(name, set())
         assert_text("\n".join(shown), snapshot)

@@ -11,8 +11,8 @@ import pytest
 from tests.analysis.expert.answers.iterations import ANSWERS as ITERATIONS
 from tests.analysis.expert.judging import as_shown
 from tests.corpus import corpus_file, recording_file, shared_file
-from tests.screens.made_profiles import opened_profile
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled
+from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, sample_path, screen_of, settle
+from tests.screens.made_profiles import open_profile
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.capabilities import views
 from tui.analysis.critical_path_slack import critical_path
@@ -76,7 +76,7 @@ def assert_every_jump_shows_rows(profile: Profile) -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_finding_of_a_sample_leads_to_rows(name: str) -> None:
-    assert_every_jump_shows_rows(as_shown(sample(name)))
+    assert_every_jump_shows_rows(as_shown(sample_path(name)))
 
 
 @pytest.mark.slow
@@ -100,9 +100,8 @@ def test_every_finding_of_a_real_log_leads_to_rows(name: str) -> None:
     ],
 )
 async def test_enter_jumps_from_every_finding_and_back(name: str, back: str) -> None:
-    async with opened(name, session=0, view="expert-systems") as pilot:
-        expert = app_of(pilot).view_screen
-        assert expert is not None
+    async with open_explorer(name, session=0, view="expert-systems") as pilot:
+        expert = screen_of(pilot)
         pane = expert.query_one("#table", TablePane)
         jumps = pane.frame.filter(state="found").height
         assert jumps
@@ -110,8 +109,7 @@ async def test_enter_jumps_from_every_finding_and_back(name: str, back: str) -> 
             row = pane.current_row
             assert row is not None
             await press(pilot, "enter")
-            shown = app_of(pilot).view_screen
-            assert shown is not None
+            shown = screen_of(pilot)
             if row["rule"] in IDLE_RULES and app_of(pilot).navigator.availability.get("timeline") == "ok":
                 # The longest gaps are listed, with the cursor in the first; the rows have a key of their own.
                 assert isinstance(shown, TimelineScreen)
@@ -125,8 +123,7 @@ async def test_enter_jumps_from_every_finding_and_back(name: str, back: str) -> 
                     await press(pilot, "j")
                     continue
                 await press(pilot, "t")
-                shown = app_of(pilot).view_screen
-                assert shown is not None
+                shown = screen_of(pilot)
             if row["view"] is None:
                 # There are no rows behind it: its details stay open.
                 assert "Figures" in screen_text(pilot.app)
@@ -158,14 +155,12 @@ def assert_cursor_in(screen: TimelineScreen, gap: Gap) -> None:
 
 
 async def test_the_longest_gap_is_one_key_away_on_the_timeline() -> None:
-    async with opened(TRAINING, view="expert-systems") as pilot:
-        expert = app_of(pilot).view_screen
-        assert expert is not None
+    async with open_explorer(TRAINING, view="expert-systems") as pilot:
+        expert = screen_of(pilot)
         pane = expert.query_one("#table", TablePane)
         place = pane.frame["rule"].to_list().index("U2")
         await press(pilot, *["j"] * place, "T")
-        screen = app_of(pilot).view_screen
-        assert isinstance(screen, TimelineScreen)
+        screen = screen_of(pilot, TimelineScreen)
         longest = longest_gaps(app_of(pilot).profile_session.profile, 1).row(0, named=True)
         assert_cursor_in(screen, Gap(0, longest["device"], longest["start_ns"], longest["duration_ns"]))
         await press(pilot, "q", "g", "T")
@@ -178,13 +173,11 @@ async def test_the_longest_gap_is_one_key_away_on_the_timeline() -> None:
 
 async def test_a_finding_leads_to_the_part_that_holds_its_rows() -> None:
     grows = next(answer for answer in ITERATIONS if answer.rule == "I9")
-    async with opened_profile(grows.found, view="expert-systems") as pilot:
-        expert = app_of(pilot).view_screen
-        assert expert is not None
+    async with open_profile(grows.found, view="expert-systems") as pilot:
+        expert = screen_of(pilot)
         pane = expert.query_one("#table", TablePane)
         await press(pilot, *["j"] * pane.frame["rule"].to_list().index("I9"), "enter")
-        memory = app_of(pilot).view_screen
-        assert memory is not None
+        memory = screen_of(pilot)
         tabs = memory.query_one(TabbedTables)
         assert tabs.tab.name == "allocator"
         assert tabs.tables.pane(0).frame["growth_bytes"].to_list() == [19 << 30]
@@ -193,36 +186,36 @@ async def test_a_finding_leads_to_the_part_that_holds_its_rows() -> None:
 
 
 async def test_clean_rules_unfold_and_reasons_show_their_rules() -> None:
-    async with opened(RUNS, session=0, view="expert-systems") as pilot:
+    async with open_explorer(RUNS, session=0, view="expert-systems") as pilot:
         await press(pilot, "G")
         pane = app_of(pilot).view_screen.query_one("#table", TablePane)  # type: ignore[union-attr]
         folded = pane.frame.height
         assert "found nothing. Enter: show or hide." in screen_text(pilot.app)
         await press(pilot, "enter")
-        await settled(pilot)
+        await settle(pilot)
         assert pane.frame.height > folded
         assert pane.current_row is not None
         assert pane.current_row["state"] == FOLDED
         await press(pilot, "enter")
         assert pane.frame.height == folded
         pane.set_filter('verdict="not applicable"')
-        await settled(pilot)
+        await settle(pilot)
         await press(pilot, "g")
-        await settled(pilot)
+        await settle(pilot)
         assert "Not applicable" in screen_text(pilot.app)
 
 
 async def test_details_show_figures_thresholds_and_what_to_do() -> None:
-    async with opened(RUNS, session=0, size=(200, 50), view="expert-systems") as pilot:
-        await settled(pilot)
+    async with open_explorer(RUNS, session=0, size=(200, 50), view="expert-systems") as pilot:
+        await settle(pilot)
         text = screen_text(pilot.app)
         for heading in ("Problem", "Do", "Costs", "Figures", "Thresholds", "Evidence"):
             assert heading in text
 
 
 async def test_details_say_what_faster_work_would_save_by_the_critical_path() -> None:
-    async with opened(TRAINING, size=(200, 60), view="expert-systems") as pilot:
-        await settled(pilot)
+    async with open_explorer(TRAINING, size=(200, 60), view="expert-systems") as pilot:
+        await settle(pilot)
         text = screen_text(pilot.app)
         assert "If it were faster" in text
         assert "Iteration 4, 41 ms: " in text
@@ -248,7 +241,7 @@ def test_savings_of_the_work_behind_a_finding() -> None:
         "saves 1.88 ms of its 3.76 ms",
         "saves 1.64 ms of its 3.27 ms",
     ]
-    training = as_shown(sample(TRAINING))
+    training = as_shown(sample_path(TRAINING))
     kernel = critical_path(training).filter(path_kind="kernel", path_ns=0)["name"][0]
     assert lines(training, [kernel])[1:] == [
         ("Half of it", "saves nothing in this iteration: the work is not on its critical path")
@@ -257,17 +250,17 @@ def test_savings_of_the_work_behind_a_finding() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_where_enter_leads_is_read_without_scrolling(size: tuple[int, int]) -> None:
-    async with opened(TRAINING, size=size, view="expert-systems") as pilot:
+    async with open_explorer(TRAINING, size=size, view="expert-systems") as pilot:
         await press(pilot, *(["i"] if size[0] < WIDE_CELLS else []))
-        await settled(pilot)
+        await settle(pilot)
         text = screen_text(pilot.app)
         assert "opens the longest gaps" in text
         assert "Thresholds" in text
 
 
 async def test_on_a_large_screen_sentences_are_whole_and_details_stand_below() -> None:
-    async with opened(TRAINING, size=(200, 50), view="expert-systems") as pilot:
-        await settled(pilot)
+    async with open_explorer(TRAINING, size=(200, 50), view="expert-systems") as pilot:
+        await settle(pilot)
         lines = screen_text(pilot.app).splitlines()
         assert "GPU busy 38% (80 of 212 ms). For 112 ms of the idle time the CPU was outside CUDA calls." in lines[2]
         assert "…" not in lines[2]
@@ -276,9 +269,8 @@ async def test_on_a_large_screen_sentences_are_whole_and_details_stand_below() -
 
 
 async def test_findings_of_the_tool_stand_beside_ours() -> None:
-    async with opened(corpus_file("dlprof/dlprof_dldb.sqlite"), size=(200, 50), view="expert-systems") as pilot:
-        expert = app_of(pilot).view_screen
-        assert expert is not None
+    async with open_explorer(corpus_file("dlprof/dlprof_dldb.sqlite"), size=(200, 50), view="expert-systems") as pilot:
+        expert = screen_of(pilot)
         rows = expert.query_one("#table", TablePane).frame.filter(state="found")
         assert {"DLProf", "I7"} <= set(rows["rules"])
         assert set(rows.filter(rules="DLProf")["verdict"]) <= {"says", "info", "warning", "error"}
@@ -289,20 +281,20 @@ SCREENS: Final = {"finding-details": ("j", "i"), "clean-rules": ("G", "enter")}
 
 @pytest.mark.parametrize("state", SCREENS)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(TRAINING, view="expert-systems") as pilot:
+    async with open_explorer(TRAINING, view="expert-systems") as pilot:
         await press(pilot, *SCREENS[state])
         await assert_at_sizes(pilot, snapshot)
 
 
 @pytest.mark.parametrize("color", ["16", "none"])
 async def test_colours(color: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(TRAINING, size=(120, 40), color=color, view="expert-systems") as pilot:
+    async with open_explorer(TRAINING, size=(120, 40), color=color, view="expert-systems") as pilot:
         await press(pilot, "j", "i")
         assert_screen(pilot.app, snapshot, svg=True)
 
 
 async def test_on_a_narrow_screen_the_finding_under_the_cursor_stands_whole_below_the_table() -> None:
-    async with opened(TRAINING, size=(80, 24), view="expert-systems") as pilot:
+    async with open_explorer(TRAINING, size=(80, 24), view="expert-systems") as pilot:
         lines = [line.strip() for line in screen_text(pilot.app).splitlines()[-6:-1]]
         assert lines[0] == "GPU busy 38% (80 of 212 ms). For 112 ms of the idle time the CPU was outside"
         assert lines[2].startswith("Do: Launch less: replay the step as a CUDA graph")

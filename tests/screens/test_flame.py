@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Input
 
-from tests.idle import until
 from tests.profiles import SAMPLES
-from tests.screens.opening import app_of, opened, press, settled
+from tests.screens.explorer import app_of, messages_of, open_explorer, press, screen_of, settle
 from tests.snapshots import screen_text
+from tests.waiting import wait_until
 from tui.model.errors import CommandError
 from tui.screens.copied_command import copied_command
 from tui.screens.flame import FlameScreen
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 async def test_a_story_in_the_flame() -> None:
-    async with opened("caffe_conv1.nvprof.log", view="flame", size=(100, 24), notifications=True) as pilot:
+    async with open_explorer("caffe_conv1.nvprof.log", view="flame", size=(100, 24), notifications=True) as pilot:
         chart = pilot.app.screen.query_one(FlameChart)
         text = screen_text(pilot.app)
         assert "▏conv1" in text
@@ -35,8 +35,7 @@ async def test_a_story_in_the_flame() -> None:
         assert "260 ms  34.5% of GPU time" in screen_text(pilot.app)
         await press(pilot, "enter")
         assert chart.zoomed == chart.cursor
-        view = app_of(pilot).view_screen
-        assert view is not None
+        view = screen_of(pilot)
         *_words, row = shlex.split(copied_command(view))
         within = view_table(view.profile, "flame", keys=[row.removeprefix("--row=")]).rows
         zoomed = chart.current
@@ -63,16 +62,14 @@ async def test_a_story_in_the_flame() -> None:
         await press(pilot, "c")
         assert "No comparison yet." in screen_text(pilot.app)
         await press(pilot, "k", "k", "k", "j", "j", "j", "t")
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        screen = screen_of(pilot)
         assert screen.VIEW in ("ops-and-kernels", "kernels")
 
 
 async def test_a_grouping_is_named_by_the_beginning_of_its_name_or_title() -> None:
-    async with opened("mlp_modules.pt.trace.json.gz", view="flame") as pilot:
+    async with open_explorer("mlp_modules.pt.trace.json.gz", view="flame") as pilot:
         assert "Backward ops are under the name of their forward op." in screen_text(pilot.app)
-        view = app_of(pilot).view_screen
-        assert isinstance(view, FlameScreen)
+        view = screen_of(pilot, FlameScreen)
         with pytest.raises(CommandError, match="choose module, caller, range, layer, type, iteration"):
             view.choose_grouping("by")
         for text, name in (("Iteration and", "iteration"), ("t", "type")):
@@ -81,7 +78,7 @@ async def test_a_grouping_is_named_by_the_beginning_of_its_name_or_title() -> No
 
 
 async def test_what_cannot_be_done_in_the_flame_is_said() -> None:
-    async with opened("caffe_conv1.nvprof.log", view="flame", notifications=True) as pilot:
+    async with open_explorer("caffe_conv1.nvprof.log", view="flame", notifications=True) as pilot:
         chart = pilot.app.screen.query_one(FlameChart)
         for key, words in (
             ("t", "A group has no row of its own: choose an op or a kernel."),
@@ -89,7 +86,7 @@ async def test_what_cannot_be_done_in_the_flame_is_said() -> None:
             ("c", "No comparison yet. Press d."),
         ):
             await press(pilot, key)
-            assert [note.message for note in pilot.app._notifications] == [words]
+            assert messages_of(pilot) == [words]
         await press(pilot, "slash", *"no such name", "enter")
         assert " no such name: 0 places, 0 ns, 0.0% of GPU time" in screen_text(pilot.app)
         await press(pilot, "escape", "j", "j", "enter")
@@ -99,7 +96,7 @@ async def test_what_cannot_be_done_in_the_flame_is_said() -> None:
 
 
 async def test_found_nodes_are_gone_through_both_ways_and_round() -> None:
-    async with opened("caffe_conv1.nvprof.log", view="flame") as pilot:
+    async with open_explorer("caffe_conv1.nvprof.log", view="flame") as pilot:
         chart = pilot.app.screen.query_one(FlameChart)
         await press(pilot, "slash", *"kernel", "enter")
         found = sorted(chart.found)
@@ -122,12 +119,12 @@ async def test_found_nodes_are_gone_through_both_ways_and_round() -> None:
 async def test_growth_against_a_comparison_is_said_with_its_sign(tmp_path: Path) -> None:
     before = tmp_path / "before.log"
     before.write_bytes((SAMPLES / "caffe_conv1.nvprof.log").read_bytes())
-    async with opened("caffe_conv1.nvprof.log", view="flame", size=(120, 30)) as pilot:
+    async with open_explorer("caffe_conv1.nvprof.log", view="flame", size=(120, 30)) as pilot:
         app = app_of(pilot)
         app.run_line(f"compare {before}")
-        await until(pilot, lambda: app.comparison.sides is not None, "the comparison")
+        await wait_until(pilot, lambda: app.comparison.sides is not None, "the comparison")
         app.go("flame")
-        await settled(pilot)
+        await settle(pilot)
         await press(pilot, "c")
         text = screen_text(pilot.app)
         assert "caffe_conv1.nvprof.log against before.log" in text
@@ -138,6 +135,8 @@ async def test_growth_against_a_comparison_is_said_with_its_sign(tmp_path: Path)
 
 
 async def test_without_colors_edges_tell_nodes_apart() -> None:
-    async with opened("caffe_conv1.nvprof.log", view="flame", size=(80, 24), color="none", ascii_only=True) as pilot:
+    async with open_explorer(
+        "caffe_conv1.nvprof.log", view="flame", size=(80, 24), color="none", ascii_only=True
+    ) as pilot:
         lines = screen_text(pilot.app).splitlines()
         assert max(line.count("|") for line in lines) >= 3

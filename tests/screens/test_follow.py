@@ -15,7 +15,8 @@ from tests.cli.running import TRACE as NVPROF_LOG
 from tests.cli.running import run
 from tests.profiles import SAMPLES
 from tests.pseudo_terminal import PROGRAM, Program
-from tests.screens.opening import press, until
+from tests.screens.explorer import press
+from tests.waiting import wait_until
 from tui.app import ProftuiApp, follow
 from tui.app.follow import FileChange, FileWatch, lacks_end, stamps
 from tui.options import OpenOptions
@@ -84,13 +85,13 @@ async def test_a_folder_is_read_when_its_files_are_complete_and_the_view_stays(t
 
                 return is_so
 
-            await until(pilot, lambda: "following" in shown.progress, "that nothing is there is said")
+            await wait_until(pilot, lambda: "following" in shown.progress, "that nothing is there is said")
             assert isinstance(app.screen, LoadingScreen)
             path.write_bytes(TRACE[:-2000])
-            await until(pilot, looked(lambda: "being written" in shown.progress["following"]), "growth is said")
+            await wait_until(pilot, looked(lambda: "being written" in shown.progress["following"]), "growth is said")
             assert shown.whole_profile is None
             path.write_bytes(TRACE)
-            await until(
+            await wait_until(
                 pilot, looked(lambda: app.view_screen is not None and app.view_screen.is_mounted), "the first view"
             )
             assert shown.whole_profile is not None
@@ -101,10 +102,10 @@ async def test_a_folder_is_read_when_its_files_are_complete_and_the_view_stays(t
             key = view.query(FrameTable).first().model.cursor_key()
             assert key is not None
             (tmp_path / "rank1.pt.trace.json").write_bytes(TRACE.replace(b'"rank": 0', b'"rank": 1'))
-            await until(pilot, looked(lambda: shown.whole_profile["sessions"].height == 2), "a second file")
+            await wait_until(pilot, looked(lambda: shown.whole_profile["sessions"].height == 2), "a second file")
             assert app.view_screen is view
             assert view.query(FrameTable).first().model.cursor_key() == key
-            await until(pilot, lambda: shown.progress["following"].startswith("following, read at "), "it is said")
+            await wait_until(pilot, lambda: shown.progress["following"].startswith("following, read at "), "it is said")
 
 
 def test_follow_needs_a_file(capfd: pytest.CaptureFixture[str]) -> None:

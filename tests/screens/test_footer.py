@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.idle import until
-from tests.screens.opening import opened, press, settled
+from tests.screens.explorer import open_explorer, press, settle
 from tests.snapshots import screen_text
+from tests.waiting import wait_until
 from tui.widgets.header_footer import KeyFooter
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TORCH = "resnet50_training.pt.trace.json.gz"
 
 
-def foot(pilot: Pilot[None]) -> list[str]:
+def footer_keys(pilot: Pilot[None]) -> list[str]:
     """The keys of the footer, each with its word."""
     return [part.strip() for part in screen_text(pilot.app).splitlines()[-1].split("  ") if part.strip()]
 
@@ -39,57 +39,57 @@ def foot(pilot: Pilot[None]) -> list[str]:
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,
 )
 async def test_at_most_six_keys_and_those_of_the_view_first(keys: tuple[str, ...], shown: list[str]) -> None:
-    async with opened(TORCH, size=(80, 24)) as pilot:
+    async with open_explorer(TORCH, size=(80, 24)) as pilot:
         await press(pilot, *keys)
-        assert foot(pilot) == shown
+        assert footer_keys(pilot) == shown
 
 
 async def test_details_on_a_narrow_screen_say_how_to_close_them() -> None:
-    async with opened(TORCH, size=(80, 24), view="ops-and-kernels") as pilot:
+    async with open_explorer(TORCH, size=(80, 24), view="ops-and-kernels") as pilot:
         await press(pilot, "i")
-        assert foot(pilot) == ["i close", ". group", "m views", "? help", "q back"]
+        assert footer_keys(pilot) == ["i close", ". group", "m views", "? help", "q back"]
         await press(pilot, "i")
-        assert foot(pilot)[0] == "enter open"
+        assert footer_keys(pilot)[0] == "enter open"
 
 
 async def test_the_keys_are_chosen_anew_after_a_change_of_size() -> None:
-    async with opened(TORCH, size=(120, 40), view="notes") as pilot:
-        wide = foot(pilot)
+    async with open_explorer(TORCH, size=(120, 40), view="notes") as pilot:
+        wide = footer_keys(pilot)
         await pilot.resize_terminal(80, 24)
-        await until(pilot, lambda: len(foot(pilot)) < len(wide))
-        assert foot(pilot)[-2:] == ["? help", "q back"]
+        await wait_until(pilot, lambda: len(footer_keys(pilot)) < len(wide))
+        assert footer_keys(pilot)[-2:] == ["? help", "q back"]
         await pilot.resize_terminal(120, 40)
-        await until(pilot, lambda: foot(pilot) == wide)
+        await wait_until(pilot, lambda: footer_keys(pilot) == wide)
 
 
 async def test_q_is_offered_where_it_quits() -> None:
-    async with opened(TORCH, size=(80, 24)) as pilot:
-        assert foot(pilot)[-1] == "q quit"
+    async with open_explorer(TORCH, size=(80, 24)) as pilot:
+        assert footer_keys(pilot)[-1] == "q quit"
         await press(pilot, "i")
-        assert foot(pilot)[-1] == "q back"
+        assert footer_keys(pilot)[-1] == "q back"
         await press(pilot, "q")
-        assert foot(pilot)[-1] == "q quit"
+        assert footer_keys(pilot)[-1] == "q quit"
         await press(pilot, "2")
-        assert foot(pilot)[-1] == "q back"
+        assert footer_keys(pilot)[-1] == "q back"
         await press(pilot, "q")
-        assert foot(pilot)[-1] == "q quit"
+        assert footer_keys(pilot)[-1] == "q quit"
 
 
 async def test_a_table_without_rows_offers_nothing_to_do_with_rows() -> None:
-    async with opened("gpt_summary.nvprof.log", size=(80, 24), view="notes") as pilot:
-        assert foot(pilot) == ["m views", "? help", "q back"]
+    async with open_explorer("gpt_summary.nvprof.log", size=(80, 24), view="notes") as pilot:
+        assert footer_keys(pilot) == ["m views", "? help", "q back"]
         await press(pilot, "colon", *"kernels", "enter", "M", *"look", "ctrl+s")
         await press(pilot, "colon", *"notes", "enter")
-        assert foot(pilot)[0] == "enter open"
+        assert footer_keys(pilot)[0] == "enter open"
 
 
 async def test_the_log_has_keys_of_its_own() -> None:
-    async with opened("caffe_conv1.nvprof.log", size=(80, 24), view="log") as pilot:
-        assert foot(pilot) == ["/ find", "i parsed as", "m views", "? help", "q back"]
+    async with open_explorer("caffe_conv1.nvprof.log", size=(80, 24), view="log") as pilot:
+        assert footer_keys(pilot) == ["/ find", "i parsed as", "m views", "? help", "q back"]
 
 
 async def test_a_click_presses_the_key_under_the_pointer() -> None:
-    async with opened(TORCH, size=(80, 24)) as pilot:
+    async with open_explorer(TORCH, size=(80, 24)) as pilot:
         footer = pilot.app.screen.query_one(KeyFooter)
         assert not footer.children
         place = screen_text(pilot.app).splitlines()[-1].index("m views")
@@ -100,6 +100,6 @@ async def test_a_click_presses_the_key_under_the_pointer() -> None:
         await pilot.click(offset=(79, 23))
         assert not pilot.app.screen.is_modal
         await pilot.click(offset=(place, 23))
-        await settled(pilot)
+        await settle(pilot)
         assert "Dashboard" in screen_text(pilot.app)
         assert pilot.app.screen.is_modal

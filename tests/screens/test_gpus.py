@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.screens.opening import app_of, assert_at_sizes, opened, press
-from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of, tabs_of
+from tests.screens.explorer import (
+    app_of,
+    assert_at_sizes,
+    assert_rows_of_report,
+    column_of,
+    open_explorer,
+    press,
+    report_json,
+    screen_of,
+    table_of,
+    tabs_of,
+)
 from tests.snapshots import assert_screen, screen_text
 from tui.widgets.details import DetailPane
 
@@ -27,7 +37,7 @@ STATES = {
 @pytest.mark.parametrize("state", STATES)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
     sample, keys = STATES[state]
-    async with opened(sample, view="gpus") as pilot:
+    async with open_explorer(sample, view="gpus") as pilot:
         await press(pilot, *keys.split())
         await assert_at_sizes(pilot, snapshot)
 
@@ -40,7 +50,7 @@ async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
 async def test_ranks_without_colours_and_without_unicode(
     options: dict[str, object], snapshot: SnapshotAssertion
 ) -> None:
-    async with opened(RANKS, size=(120, 40), **options, view="gpus") as pilot:
+    async with open_explorer(RANKS, size=(120, 40), **options, view="gpus") as pilot:
         await press(pilot, "full_stop")
         assert_screen(pilot.app, snapshot)
         if "ascii_only" in options:
@@ -48,7 +58,7 @@ async def test_ranks_without_colours_and_without_unicode(
 
 
 async def test_from_a_gpu_to_a_stream_to_one_launch_and_back() -> None:
-    async with opened(RANKS, view="gpus") as pilot:
+    async with open_explorer(RANKS, view="gpus") as pilot:
         assert column_of(pilot, "gpus", "busy_ns") == [95_015_157, 106_081_232]
         assert column_of(pilot, "streams", "stream") == [7, 17]
         await press(pilot, "j")
@@ -65,7 +75,7 @@ async def test_from_a_gpu_to_a_stream_to_one_launch_and_back() -> None:
 
 
 async def test_the_straggler_is_named_with_how_it_was_found() -> None:
-    async with opened(RANKS, size=(200, 50), view="gpus") as pilot:
+    async with open_explorer(RANKS, size=(200, 50), view="gpus") as pilot:
         await press(pilot, "full_stop")
         text = screen_text(pilot.app)
         assert "Rank 1 is the straggler: it arrives last at the long collectives in 4 of 4 iterations" in text
@@ -79,7 +89,7 @@ async def test_the_straggler_is_named_with_how_it_was_found() -> None:
 
 
 async def test_a_session_by_itself_has_no_ranks_and_says_what_to_do() -> None:
-    async with opened(RANKS) as pilot:
+    async with open_explorer(RANKS) as pilot:
         app_of(pilot).profile_session.choose_session(1)
         await press(pilot, "8", "full_stop")
         assert "One session of 2 is shown: press S for all" in screen_text(pilot.app)
@@ -89,7 +99,7 @@ async def test_a_session_by_itself_has_no_ranks_and_says_what_to_do() -> None:
 
 
 async def test_the_place_within_the_parts_is_returned_to() -> None:
-    async with opened(RANKS, view="gpus") as pilot:
+    async with open_explorer(RANKS, view="gpus") as pilot:
         await press(pilot, "full_stop", "j", "0", "minus")
         assert tabs_of(pilot).tab.name == "ranks"
         assert table_of(pilot, "ranks").current_row is not None
@@ -97,7 +107,7 @@ async def test_the_place_within_the_parts_is_returned_to() -> None:
 
 
 async def test_q_goes_from_a_part_to_the_first_one_and_a_door_leads_there() -> None:
-    async with opened(RANKS, view="gpus") as pilot:
+    async with open_explorer(RANKS, view="gpus") as pilot:
         await press(pilot, "full_stop", "enter", "q", "q")
         assert tabs_of(pilot).tab.name == "gpus"
         await press(pilot, "full_stop", "0", "colon", *"gpus", "space", *"h200", "enter")
@@ -106,22 +116,22 @@ async def test_q_goes_from_a_part_to_the_first_one_and_a_door_leads_there() -> N
 
 
 async def test_the_numbers_are_those_of_the_report() -> None:
-    async with opened(RANKS, view="gpus") as pilot:
-        from_report = reported(pilot, "gpus")
-        assert_reported(pilot, "gpus", from_report["rows"])
-        assert_reported(pilot, "streams", from_report["streams"], of="session")
+    async with open_explorer(RANKS, view="gpus") as pilot:
+        from_report = report_json(pilot, "gpus")
+        assert_rows_of_report(pilot, "gpus", from_report["rows"])
+        assert_rows_of_report(pilot, "streams", from_report["streams"], parent="session")
         await press(pilot, "full_stop")
-        assert_reported(pilot, "ranks", from_report["ranks"])
-        assert_reported(pilot, "rank_iterations", from_report["rank_iterations"], of="session")
+        assert_rows_of_report(pilot, "ranks", from_report["ranks"])
+        assert_rows_of_report(pilot, "rank_iterations", from_report["rank_iterations"], parent="session")
 
 
 async def test_an_input_without_start_times_has_gpus_and_says_why_no_streams() -> None:
-    async with opened(TRAINING, view="gpus") as pilot:
+    async with open_explorer(TRAINING, view="gpus") as pilot:
         assert column_of(pilot, "streams", "stream_work") or "start times" in screen_text(pilot.app)
 
 
 async def test_the_details_of_a_gpu_add_up_its_time_and_follow_the_cursor() -> None:
-    async with opened(RANKS, size=(200, 50), view="gpus") as pilot:
+    async with open_explorer(RANKS, size=(200, 50), view="gpus") as pilot:
         await press(pilot, "i")
         assert "Time from its first start to its last end" in screen_text(pilot.app)
         assert "32.341 ms" in screen_text(pilot.app)

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from tests.analysis.frames import kernel, profile
-from tests.screens.made_profiles import opened_profile
-from tests.screens.opening import app_of, assert_at_sizes, opened, press
+from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, screen_of
+from tests.screens.made_profiles import open_profile
 from tests.snapshots import assert_screen, screen_text
 from tui.screens import base
 from tui.screens.group_ops import GroupOpsScreen
@@ -33,30 +33,29 @@ STATES = {
 }
 
 
-def pane(pilot: Pilot[None]) -> TreePane:
-    screen = app_of(pilot).view_screen
-    assert isinstance(screen, GroupOpsScreen)
+def tree_of(pilot: Pilot[None]) -> TreePane:
+    screen = screen_of(pilot, GroupOpsScreen)
     return screen.pane
 
 
-def names(pilot: Pilot[None]) -> list[str]:
-    found: list[str] = pane(pilot).model.shown_frame()["node"].to_list()
+def node_names(pilot: Pilot[None]) -> list[str]:
+    found: list[str] = tree_of(pilot).model.shown_frame()["node"].to_list()
     return found
 
 
-def here(pilot: Pilot[None]) -> str:
-    row = pane(pilot).current_row
+def current_node(pilot: Pilot[None]) -> str:
+    row = tree_of(pilot).current_row
     assert row is not None
     return str(row["node"])
 
 
 @pytest.fixture
-def folded(monkeypatch: pytest.MonkeyPatch) -> None:
+def folded_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tree that is new opens no further than to where it branches, as in a terminal without room."""
     monkeypatch.setattr(tree, "MIN_UNFOLDED_SHARE", 1)
 
 
-def made() -> Profile:
+def deep_profile() -> Profile:
     """Two branches of a model; the first has one child at every level down to the ops."""
     places = [("net/a/x", "mm", 50), ("net/a/x", "relu", 30), ("net/b", "mm", 15), (None, "sum", 5)]
     ops = [
@@ -73,28 +72,28 @@ def made() -> Profile:
 @pytest.mark.parametrize("state", STATES)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
     given, keys = STATES[state]
-    async with opened(given) as pilot:
+    async with open_explorer(given) as pilot:
         await press(pilot, *keys.split())
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
-    async with opened(MODULES, size=(80, 24), ascii_only=True, view="group-ops") as pilot:
+    async with open_explorer(MODULES, size=(80, 24), ascii_only=True, view="group-ops") as pilot:
         assert screen_text(pilot.app).isascii()
         assert_screen(pilot.app, snapshot)
 
 
 async def test_it_opens_the_groups_with_most_time_as_far_as_there_is_room() -> None:
-    async with opened_profile(made(), view="group-ops") as pilot:
-        assert names(pilot) == ["all", "net", "a", "x", "mm", "relu", "b", "mm", "sum"]
+    async with open_profile(deep_profile(), view="group-ops") as pilot:
+        assert node_names(pilot) == ["all", "net", "a", "x", "mm", "relu", "b", "mm", "sum"]
         # Short names are indented all the same.
         signs = [line.index("▾") for line in screen_text(pilot.app).splitlines() if "▾" in line]
         assert signs == [2, 4, 6, 8, 6]
-    async with opened(TRACE, size=(80, 24), view="group-ops") as pilot:
+    async with open_explorer(TRACE, size=(80, 24), view="group-ops") as pilot:
         shown = ["all", "backward", "aten::conv2d", "aten::batch_norm", "aten::relu"]
-        assert (names(pilot)[:5], len(names(pilot))) == (shown, 17)
+        assert (node_names(pilot)[:5], len(node_names(pilot))) == (shown, 17)
         # What ran in backward lies in no range named forward.
-        passes = pane(pilot).frame.filter(pl.col("node").is_in(["backward", "forward"]), level=2)
+        passes = tree_of(pilot).frame.filter(pl.col("node").is_in(["backward", "forward"]), level=2)
         times = passes.select("node", "forward_gpu_ns", "backward_gpu_ns").rows()
         assert [(node, forward > 0, backward > 0) for node, forward, backward in times] == [
             ("backward", False, True),
@@ -102,12 +101,12 @@ async def test_it_opens_the_groups_with_most_time_as_far_as_there_is_room() -> N
         ]
         # What is folded by hand stays so when the view is filled again.
         await press(pilot, "h", "2", "3")
-        assert names(pilot) == ["all"]
-    async with opened(TRACE, size=(200, 50), view="group-ops") as pilot:
-        assert names(pilot)[3:6] == ["aten::conv2d", "aten::convolution", "aten::convolution_backward"]
+        assert node_names(pilot) == ["all"]
+    async with open_explorer(TRACE, size=(200, 50), view="group-ops") as pilot:
+        assert node_names(pilot)[3:6] == ["aten::conv2d", "aten::convolution", "aten::convolution_backward"]
         # What has its time itself stays folded: what is in it has next to none.
-        assert "aten::native_batch_norm" in names(pilot)
-        assert not {"aten::zeros", "aten::zero_"}.intersection(names(pilot))
+        assert "aten::native_batch_norm" in node_names(pilot)
+        assert not {"aten::zeros", "aten::zero_"}.intersection(node_names(pilot))
         # Names have the room of less important columns; both passes come before those.
         text = screen_text(pilot.app)
         assert "aten::cudnn_convolution " in text
@@ -115,89 +114,87 @@ async def test_it_opens_the_groups_with_most_time_as_far_as_there_is_room() -> N
         assert "Level" not in text
 
 
-@pytest.mark.usefixtures("folded")
+@pytest.mark.usefixtures("folded_trees")
 async def test_it_begins_where_the_tree_branches_and_folds_by_keys() -> None:
-    async with opened_profile(made(), view="group-ops") as pilot:
-        assert names(pilot) == ["all", "net", "sum"]
+    async with open_profile(deep_profile(), view="group-ops") as pilot:
+        assert node_names(pilot) == ["all", "net", "sum"]
         # A chain of groups unfolds down to where it branches; h folds, and goes out from there.
         await press(pilot, "j", "l")
-        assert names(pilot) == ["all", "net", "a", "b", "sum"]
+        assert node_names(pilot) == ["all", "net", "a", "b", "sum"]
         await press(pilot, "j", "l")
-        assert names(pilot) == ["all", "net", "a", "x", "mm", "relu", "b", "sum"]
+        assert node_names(pilot) == ["all", "net", "a", "x", "mm", "relu", "b", "sum"]
         await press(pilot, "l", "l")
-        assert here(pilot) == "mm"
+        assert current_node(pilot) == "mm"
         await press(pilot, "h", "h")
-        assert (here(pilot), names(pilot)) == ("x", ["all", "net", "a", "x", "b", "sum"])
+        assert (current_node(pilot), node_names(pilot)) == ("x", ["all", "net", "a", "x", "b", "sum"])
         await press(pilot, "h", "h", "h", "h")
-        assert (here(pilot), names(pilot)) == ("net", ["all", "net", "sum"])
+        assert (current_node(pilot), node_names(pilot)) == ("net", ["all", "net", "sum"])
 
 
-@pytest.mark.usefixtures("folded")
+@pytest.mark.usefixtures("folded_trees")
 async def test_levels_fold_and_unfold_and_the_cursor_stays_in_sight() -> None:
-    async with opened_profile(made(), view="group-ops") as pilot:
+    async with open_profile(deep_profile(), view="group-ops") as pilot:
         await press(pilot, "Z")
-        assert names(pilot) == ["all", "net", "a", "b", "sum"]
+        assert node_names(pilot) == ["all", "net", "a", "b", "sum"]
         await press(pilot, "Z", "Z", "G", "k")
-        assert here(pilot) == "mm"
-        assert len(names(pilot)) == 9
+        assert current_node(pilot) == "mm"
+        assert len(node_names(pilot)) == 9
         await press(pilot, "z", "z", "z")
-        assert (here(pilot), names(pilot)) == ("net", ["all", "net", "sum"])
+        assert (current_node(pilot), node_names(pilot)) == ("net", ["all", "net", "sum"])
         await press(pilot, "z")
-        assert names(pilot) == ["all"]
+        assert node_names(pilot) == ["all"]
 
 
 async def test_sorting_sorts_what_lies_in_one_group() -> None:
-    async with opened_profile(made(), view="group-ops") as pilot:
+    async with open_profile(deep_profile(), view="group-ops") as pilot:
         await press(pilot, "Z", "Z", "Z")
-        pane(pilot).set_sort((("gpu_ns", False),))
+        tree_of(pilot).set_sort((("gpu_ns", False),))
         await press(pilot, "g")
-        assert names(pilot) == ["all", "sum", "net", "b", "mm", "a", "x", "relu", "mm"]
+        assert node_names(pilot) == ["all", "sum", "net", "b", "mm", "a", "x", "relu", "mm"]
 
 
-@pytest.mark.usefixtures("folded")
+@pytest.mark.usefixtures("folded_trees")
 async def test_a_filter_keeps_what_matches_lie_in_and_says_their_share() -> None:
-    async with opened_profile(made(), view="group-ops") as pilot:
+    async with open_profile(deep_profile(), view="group-ops") as pilot:
         await press(pilot, "f", *"relu", "enter")
-        assert names(pilot) == ["all", "net", "a", "x", "relu"]
+        assert node_names(pilot) == ["all", "net", "a", "x", "relu"]
         assert "30.00% of time" in screen_text(pilot.app)
         await press(pilot, "escape")
         # What was under the cursor stays in sight, the rest is as it was.
-        assert names(pilot) == ["all", "net", "sum"]
+        assert node_names(pilot) == ["all", "net", "sum"]
 
 
-@pytest.mark.usefixtures("folded")
+@pytest.mark.usefixtures("folded_trees")
 async def test_find_goes_into_folded_groups_and_on() -> None:
-    async with opened_profile(made(), view="group-ops") as pilot:
+    async with open_profile(deep_profile(), view="group-ops") as pilot:
         await press(pilot, "slash", *"mm", "enter")
-        assert here(pilot) == "mm"
-        assert pane(pilot).current_row["path"] == "net/a/x/mm"  # type: ignore[index]
+        assert current_node(pilot) == "mm"
+        assert tree_of(pilot).current_row["path"] == "net/a/x/mm"  # type: ignore[index]
         await press(pilot, "n")
-        assert pane(pilot).current_row["path"] == "net/b/mm"  # type: ignore[index]
+        assert tree_of(pilot).current_row["path"] == "net/b/mm"  # type: ignore[index]
         await press(pilot, "escape")
-        assert here(pilot) == "mm"
-        assert names(pilot) == ["all", "net", "a", "b", "mm", "sum"]
+        assert current_node(pilot) == "mm"
+        assert node_names(pilot) == ["all", "net", "a", "b", "mm", "sum"]
 
 
 async def test_an_op_leads_to_ops_and_kernels_and_back_into_the_tree() -> None:
-    async with opened(MODULES, view="ops-and-kernels") as pilot:
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+    async with open_explorer(MODULES, view="ops-and-kernels") as pilot:
+        screen = screen_of(pilot)
         ops = screen.query_one("#ops", TablePane)
         first: dict[str, Any] = ops.frame.row(0, named=True)
         await press(pilot, "t")
-        assert here(pilot) == first["op"]
-        most = pane(pilot).frame.filter(pl.col("op") == first["op"])["gpu_self_ns"].max()
-        assert pane(pilot).current_row["gpu_self_ns"] == most  # type: ignore[index]
+        assert current_node(pilot) == first["op"]
+        most = tree_of(pilot).frame.filter(pl.col("op") == first["op"])["gpu_self_ns"].max()
+        assert tree_of(pilot).current_row["gpu_self_ns"] == most  # type: ignore[index]
         await press(pilot, "enter")
         assert ops.state.filter == f'op="{first["op"]}"'
         assert ops.model.shown_frame()["op"].to_list() == [first["op"]]
 
 
 async def test_a_launch_leads_to_the_very_place_of_its_op() -> None:
-    async with opened(MODULES, view="ops-and-kernels") as pilot:
+    async with open_explorer(MODULES, view="ops-and-kernels") as pilot:
         await press(pilot, "enter", "enter", "j", "j", "j", "j")
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        screen = screen_of(pilot)
         launch = screen.query_one("#launches", TablePane).current_row
         assert launch is not None
         whole = app_of(pilot).profile_session.profile
@@ -205,16 +202,16 @@ async def test_a_launch_leads_to_the_very_place_of_its_op() -> None:
         name, group = whole["ops"].filter(pl.col("op") == number).select("name", "group").row(0)
         await press(pilot, "t")
         assert group
-        assert pane(pilot).current_row["path"] == f"{group}/{name}"  # type: ignore[index]
+        assert tree_of(pilot).current_row["path"] == f"{group}/{name}"  # type: ignore[index]
 
 
 async def test_groupings_are_gone_through_and_named() -> None:
-    async with opened(TRACE, view="group-ops") as pilot:
-        whole = pane(pilot).frame["gpu_ns"][0]
+    async with open_explorer(TRACE, view="group-ops") as pilot:
+        whole = tree_of(pilot).frame["gpu_ns"][0]
         for wanted in ("by caller", "by NVTX range", "by type", "by module or range"):
             await press(pilot, "full_stop")
             assert f"[{wanted.removeprefix('by ')}]" in screen_text(pilot.app)
-            assert pane(pilot).frame["gpu_ns"][0] == whole
+            assert tree_of(pilot).frame["gpu_ns"][0] == whole
         await press(pilot, "comma")
         assert "[type]" in screen_text(pilot.app)
         await press(pilot, "colon", *"group range", "enter")
@@ -228,15 +225,15 @@ async def test_groupings_are_gone_through_and_named() -> None:
 
 
 async def test_a_grouping_that_the_input_cannot_have_says_why() -> None:
-    async with opened(LOG, notifications=True, view="group-ops") as pilot:
+    async with open_explorer(LOG, notifications=True, view="group-ops") as pilot:
         await press(pilot, "colon", *"group caller", "enter")
         assert "callers of ops not recorded" in screen_text(pilot.app)
         assert "[layer]" in screen_text(pilot.app)
 
 
 async def test_a_hundred_thousand_groups_fold_at_once() -> None:
-    async with opened_profile(made(), view="group-ops") as pilot:
-        tree = pane(pilot)
+    async with open_profile(deep_profile(), view="group-ops") as pilot:
+        tree = tree_of(pilot)
         rows = 100_000
         parent = np.maximum(0, (np.arange(rows) - 1) // 10)
         parent[0] = -1
@@ -257,33 +254,31 @@ async def test_a_hundred_thousand_groups_fold_at_once() -> None:
         )
         tree.show(frame)
         await press(pilot, "Z", "Z", "Z", "Z", "Z")
-        assert len(names(pilot)) == rows
+        assert len(node_names(pilot)) == rows
         used_s = time.process_time()
         await pilot.press("h")
         assert time.process_time() - used_s < 2
-        assert len(names(pilot)) == 1
+        assert len(node_names(pilot)) == 1
 
 
-@pytest.mark.usefixtures("folded")
+@pytest.mark.usefixtures("folded_trees")
 async def test_of_many_launches_rows_are_made_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "ROWS_AT_ONCE", 2)
-    async with opened_profile(made(), view="group-ops") as pilot:
-        assert names(pilot) == ["all", "net", "sum"]
+    async with open_profile(deep_profile(), view="group-ops") as pilot:
+        assert node_names(pilot) == ["all", "net", "sum"]
         await press(pilot, "full_stop")
         assert "[type]" in screen_text(pilot.app)
         await press(pilot, "2")
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        screen = screen_of(pilot)
         assert screen.query_one("#table", TablePane).frame["gpu_ns"].sum() == 100
         await press(pilot, "4", "comma")
         assert screen_text(pilot.app).count("[op instance]") == 1
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        screen = screen_of(pilot)
         assert screen.query_one("#ops", TablePane).frame["total_ns"].sum() == 100
 
 
 async def test_the_end_of_a_name_that_is_cut_distinguishes_it() -> None:
-    async with opened("resnet50_training.pt.trace.json.gz", size=(80, 24), view="group-ops") as pilot:
+    async with open_explorer("resnet50_training.pt.trace.json.gz", size=(80, 24), view="group-ops") as pilot:
         text = screen_text(pilot.app)
         assert "(autograd engine, no forward op)" in text
         assert "autograd::engine" not in text

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.idle import until
-from tests.screens.opening import SAMPLES, app_of, press, settled
+from tests.screens.explorer import SAMPLES, app_of, message_of, press, settle
 from tests.snapshots import screen_text
+from tests.waiting import wait_until
 from tui.app import ProftuiApp
 from tui.options import OpenOptions
 from tui.screens.home import HomeScreen, PathLine
@@ -39,14 +39,9 @@ async def home(*paths: str, size: tuple[int, int] = (120, 30)) -> AsyncIterator[
     """The home screen, once it lists what it found."""
     app = ProftuiApp(OpenOptions(paths=paths))
     async with app.run_test(size=size, notifications=True) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen) and app.screen.is_mounted, "the home screen")
-        await settled(pilot)
+        await wait_until(pilot, lambda: isinstance(app.screen, HomeScreen) and app.screen.is_mounted, "the home screen")
+        await settle(pilot)
         yield pilot
-
-
-def said(pilot: Pilot[None]) -> str:
-    """The message on the screen."""
-    return "\n".join(note.message for note in pilot.app._notifications)
 
 
 async def test_a_profile_is_found_looked_at_and_opened(folder: Path) -> None:
@@ -64,7 +59,7 @@ async def test_a_profile_is_found_looked_at_and_opened(folder: Path) -> None:
         await press(pilot, "escape", "j")
         assert "Duration  not recorded" in screen_text(pilot.app)
         await press(pilot, "enter")
-        await until(pilot, lambda: app_of(pilot).next_input is not None, "the next input")
+        await wait_until(pilot, lambda: app_of(pilot).next_input is not None, "the next input")
         assert app_of(pilot).next_input is not None
         options, opened = app_of(pilot).next_input
         assert options.paths == (str(folder / "gpt_summary.log"),)
@@ -86,14 +81,14 @@ async def test_a_path_is_typed_and_one_that_cannot_be_opened_is_said(folder: Pat
         assert "1 profile" in text
         assert "inner.log" in text
         await press(pilot, "space", "enter")
-        await until(pilot, lambda: app_of(pilot).next_input is not None, "the next input")
+        await wait_until(pilot, lambda: app_of(pilot).next_input is not None, "the next input")
 
 
 async def test_a_folder_of_different_runs_is_listed_and_opened_as_a_whole(folder: Path) -> None:
     async with home(str(folder), size=(80, 24)) as pilot:
         assert "Profiles of different runs." in screen_text(pilot.app)
         await press(pilot, "a")
-        await until(pilot, lambda: app_of(pilot).next_input is not None, "the next input")
+        await wait_until(pilot, lambda: app_of(pilot).next_input is not None, "the next input")
         assert app_of(pilot).next_input is not None
         options, opened = app_of(pilot).next_input
         assert options.paths == (str(folder),)
@@ -109,7 +104,7 @@ async def test_a_row_of_what_opens_says_how_to_record_it(folder: Path) -> None:
         assert "Record it with:" in text
         assert "Recognized by: Protocol Buffers" in text
         await press(pilot, "escape", "comma", "i")
-        assert said(pilot) == "Open a profile first: enter opens the one under the cursor."
+        assert message_of(pilot) == "Open a profile first: enter opens the one under the cursor."
         await press(pilot, "o", "enter")
         assert isinstance(pilot.app.screen, HomeScreen)
         assert not pilot.app.screen.query_one(PathLine).has_class("-open")
@@ -131,11 +126,11 @@ async def test_an_empty_folder_says_what_to_do(tmp_path: Path, monkeypatch: pyte
         assert "0 profiles" in text
         assert "No profile in" in text
         await press(pilot, "a")
-        assert said(pilot) == "No profile here."
+        assert message_of(pilot) == "No profile here."
         await press(pilot, "escape")
-        assert said(pilot) == "Nothing to undo. q quits."
+        assert message_of(pilot) == "Nothing to undo. q quits."
         await press(pilot, "colon")
-        assert said(pilot) == "Open a profile first."
+        assert message_of(pilot) == "Open a profile first."
         await press(pilot, "enter", "a", "d", "S", "r", "minus", "left_square_bracket", "M", "T", "escape")
         assert isinstance(pilot.app.screen, HomeScreen)
         await pilot.press("q")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.screens.opening import app_of, opened, press
+from tests.screens.explorer import app_of, open_explorer, press
 from tests.snapshots import screen_text
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def log_with(name: str) -> str:
 async def test_every_screen_shows_a_hostile_name_as_text(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text(log_with(NAMES[kind]), encoding="utf-8")
-    async with opened(str(path)) as pilot:
+    async with open_explorer(str(path)) as pilot:
         assert app_of(pilot).profile_session.profile["summary"].height == 3
         for keys in ("", "4", "enter", "i", "v", "escape", "escape", "0", "i", "colon l o g enter", "m", "escape", "S"):
             await press(pilot, *keys.split())
@@ -62,7 +62,7 @@ async def test_every_screen_shows_a_hostile_name_as_text(kind: str, tmp_path: Pa
 async def test_markup_in_a_name_stands_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "run[bold].log"
     path.write_text(log_with("k[bold red](a[i])"), encoding="utf-8")
-    async with opened(str(path)) as pilot:
+    async with open_explorer(str(path)) as pilot:
         assert "k[bold red]" in screen_text(pilot.app)
         assert "run[bold].log" in screen_text(pilot.app)
         await press(pilot, "4", "enter", "i")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.idle import Hold
-from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled, until
+from tests.screens.explorer import app_of, go_to, open_explorer, press, settle
 from tests.snapshots import screen_text
+from tests.waiting import TIMEOUT_S, WorkerGate, wait_until
 from tui import runtime
 from tui.app import ProftuiApp, navigator
 from tui.app.navigator import IdleWork, Navigator
@@ -24,93 +24,95 @@ if TYPE_CHECKING:
 TRACE = "caffe_conv1.nvprof.log"
 
 
-def ahead(pilot: Pilot[None]) -> dict[str, object]:
+def prepared_views(pilot: Pilot[None]) -> dict[str, object]:
     """The views that were made before anyone went to them."""
     return dict(app_of(pilot).navigator._prepared)
 
 
-async def all_made(pilot: Pilot[None]) -> None:
+async def wait_for_prepared_views(pilot: Pilot[None]) -> None:
     """Wait until every view that can be gone to is made."""
     app = app_of(pilot)
     can = {name for name, reason in app.navigator.availability.items() if reason == "ok"}
-    await until(pilot, lambda: can <= {*app.navigator._prepared, *app.navigator._views}, "all views")
-    await until(pilot, lambda: all(screen.is_mounted for screen in app.navigator._prepared.values()), "their widgets")
+    await wait_until(pilot, lambda: can <= {*app.navigator._prepared, *app.navigator._views}, "all views")
+    await wait_until(
+        pilot, lambda: all(screen.is_mounted for screen in app.navigator._prepared.values()), "their widgets"
+    )
 
 
 @pytest.fixture
-def _makes_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def _prepare_views(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Navigator, "PREPARES_VIEWS", True)
 
 
-@pytest.mark.usefixtures("_makes_ahead")
+@pytest.mark.usefixtures("_prepare_views")
 async def test_a_view_that_was_made_ahead_shows_what_any_other_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(TRACE) as pilot:
-        await all_made(pilot)
-        made = ahead(pilot)
+    async with open_explorer(TRACE) as pilot:
+        await wait_for_prepared_views(pilot)
+        made = prepared_views(pilot)
         assert isinstance(made["kernels"], KernelsScreen)
         assert made["kernels"].first_table is not None
         # Rows come when it is gone to: nothing is worked out that nobody asked for.
         assert made["kernels"].first_table.frame.is_empty()
-        app_of(pilot).go("kernels")
-        await settled(pilot)
+        await go_to(pilot, "kernels")
         assert pilot.app.screen is made["kernels"]
         seen = screen_text(pilot.app)
     monkeypatch.setattr(Navigator, "PREPARES_VIEWS", False)
-    async with opened(TRACE) as pilot:
-        assert ahead(pilot) == {}
-        app_of(pilot).go("kernels")
-        await settled(pilot)
+    async with open_explorer(TRACE) as pilot:
+        assert prepared_views(pilot) == {}
+        await go_to(pilot, "kernels")
         assert screen_text(pilot.app) == seen
 
 
-@pytest.mark.usefixtures("_makes_ahead")
+@pytest.mark.usefixtures("_prepare_views")
 async def test_a_view_is_gone_to_while_it_is_being_made() -> None:
-    async with opened(TRACE) as pilot:
+    async with open_explorer(TRACE) as pilot:
         app = app_of(pilot)
-        await until(pilot, lambda: app.navigator._to_prepare is not None and not app.navigator._to_prepare, "all views")
+        await wait_until(
+            pilot, lambda: app.navigator._to_prepare is not None and not app.navigator._to_prepare, "all views"
+        )
         # One that has just begun.
         app.navigator._to_prepare = ["issues"]
         app.navigator._prepared.pop("issues", None)
         app._installed_screens.pop("issues", None)
         assert app.navigator._prepare()
-        assert not ahead(pilot)["issues"].is_mounted  # type: ignore[attr-defined]
+        assert not prepared_views(pilot)["issues"].is_mounted  # type: ignore[attr-defined]
         app.go("issues")
-        await settled(pilot)
+        await settle(pilot)
         assert app.view_screen is not None
         assert app.view_screen.VIEW == "issues"
-        assert "issues" not in ahead(pilot)
+        assert "issues" not in prepared_views(pilot)
         assert app.view_screen.first_table is not None
         assert app.view_screen.first_table.spec.name == "issues"
 
 
-@pytest.mark.usefixtures("_makes_ahead")
+@pytest.mark.usefixtures("_prepare_views")
 async def test_nobody_has_been_in_a_view_that_was_made_ahead() -> None:
-    async with opened(TRACE) as pilot:
-        await all_made(pilot)
+    async with open_explorer(TRACE) as pilot:
+        await wait_for_prepared_views(pilot)
         app = app_of(pilot)
         assert set(app.navigator._views) == {"dashboard"}
         assert [place.view for place in app.navigator.history.places] == ["dashboard"]
 
 
-@pytest.mark.usefixtures("_makes_ahead")
+@pytest.mark.usefixtures("_prepare_views")
 async def test_what_is_imported_late_does_not_wait_for_the_late_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    imported = Hold()
+    imported = WorkerGate()
     monkeypatch.setattr(parse, "make_parser", lambda: imported.wait())
     monkeypatch.setattr(navigator, "YOUNG_AFTER_S", 0.1)
     monkeypatch.setattr(navigator, "NEW_AFTER_S", 0.1)
-    monkeypatch.setattr(navigator, "ALL_AFTER_S", 10 * PATIENCE_S)
-    async with opened(TRACE) as pilot:
+    monkeypatch.setattr(navigator, "ALL_AFTER_S", 10 * TIMEOUT_S)
+    async with open_explorer(TRACE) as pilot:
         app, loop = app_of(pilot), asyncio.get_running_loop()
-        await until(
+        await wait_until(
             pilot,
             lambda: (
                 app.navigator.idle._next_check is not None and app.navigator.idle._next_check.when() > loop.time() + 1
             ),
             "rest",
         )
-        assert ahead(pilot) == {}
+        assert prepared_views(pilot) == {}
         imported.set()
-        await all_made(pilot)
+        await wait_for_prepared_views(pilot)
 
 
 class Pauses:
@@ -137,7 +139,7 @@ async def test_garbage_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> Non
     before = gc.get_threshold()
     pauses = Pauses(monkeypatch)
     monkeypatch.setattr(runtime, "YOUNG_BEFORE_FULL", 0)
-    async with opened(TRACE) as pilot:
+    async with open_explorer(TRACE) as pilot:
         assert gc.get_threshold() == runtime.GC_THRESHOLDS
         pauses.rest(app_of(pilot))
         monkeypatch.setattr(runtime.gc, "collect", lambda generation=2: collected.append(generation) or 0)
@@ -156,7 +158,7 @@ async def test_garbage_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> Non
 async def test_a_collection_after_new_widgets_leaves_those_of_all_views_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     pauses = Pauses(monkeypatch)
-    async with opened(TRACE) as pilot:
+    async with open_explorer(TRACE) as pilot:
         pauses.rest(app_of(pilot))
         for name in ("freeze", "unfreeze"):
             monkeypatch.setattr(runtime.gc, name, lambda name=name: calls.append(name))

@@ -8,9 +8,10 @@ import pytest
 
 from tests.analysis.expert.answers.made import serving
 from tests.analysis.frames import kernel, profile
-from tests.screens.made_profiles import opened_profile, training
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, settled, until
+from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, screen_of, settle, table_of, view_of
+from tests.screens.made_profiles import open_profile, training_profile
 from tests.snapshots import assert_screen, screen_text
+from tests.waiting import wait_until
 from tui.analysis.kernels import kernels
 from tui.model.aggregation import Aggregation
 from tui.screens.iterations import IterationsScreen, KeyPicker
@@ -28,34 +29,28 @@ TRACE = "resnet50_training.pt.trace.json.gz"
 LOG = "resnet50_training.nvprof.log"
 
 
-def screen_of(pilot: Pilot[None]) -> IterationsScreen:
-    screen = app_of(pilot).view_screen
-    assert isinstance(screen, IterationsScreen)
-    return screen
-
-
 def chart_of(pilot: Pilot[None]) -> IterationChart:
-    return screen_of(pilot).chart
+    return screen_of(pilot, IterationsScreen).chart
 
 
-def iteration_under(pilot: Pilot[None]) -> Any:
+def current_iteration(pilot: Pilot[None]) -> Any:
     """The iteration under the cursor, which chart and table share."""
-    row = screen_of(pilot).query_one("#table", TablePane).current_row
+    row = table_of(pilot, "table").current_row
     assert row is not None
     chart = chart_of(pilot)
     assert chart.rows["iteration"][chart.cursor] == row["iteration"]
     return row["iteration"]
 
 
-def details_of_row(pilot: Pilot[None]) -> dict[str, str]:
+def current_details(pilot: Pilot[None]) -> dict[str, str]:
     """What the details say of the row under the cursor, by label."""
-    pane = screen_of(pilot).query_one("#table", TablePane)
+    pane = table_of(pilot, "table")
     assert pane.current_row is not None
-    lines = screen_of(pilot).details(pane, pane.current_row).lines
+    lines = screen_of(pilot, IterationsScreen).details(pane, pane.current_row).lines
     return {line.plain[:indent].strip(): line.plain[indent:] for indent, line in lines}
 
 
-def loop(*times: int) -> Any:
+def steps_profile(*times: int) -> Any:
     """Recorded steps that took so long, each with a kernel of half that time."""
     starts = [sum(times[:at]) for at in range(len(times))]
     return profile(
@@ -71,37 +66,37 @@ def loop(*times: int) -> Any:
 
 
 async def test_the_slowest_iteration_is_one_key_away_and_the_next_slowest_another() -> None:
-    async with opened(TRACE, view="iterations") as pilot:
+    async with open_explorer(TRACE, view="iterations") as pilot:
         await press(pilot, "t")
-        assert iteration_under(pilot) == 7
+        assert current_iteration(pilot) == 7
         assert "slowest: 7, 53.7 ms" in screen_text(pilot.app)
         assert "iteration 7: 53.7 ms" in screen_text(pilot.app)
         await press(pilot, "t")
-        assert iteration_under(pilot) == 5
+        assert current_iteration(pilot) == 5
 
 
 async def test_as_many_bars_as_there_is_room_for_have_their_number() -> None:
-    async with opened(TRACE, size=(80, 24), view="iterations") as pilot:
+    async with open_explorer(TRACE, size=(80, 24), view="iterations") as pilot:
         line = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" iteration  "))
         assert line.split() == ["iteration", "3", "4", "5", "6", "7"]
-    async with opened_profile(loop(*[1_000] * 60), size=(80, 24), view="iterations") as pilot:
+    async with open_profile(steps_profile(*[1_000] * 60), size=(80, 24), view="iterations") as pilot:
         line = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" iteration  "))
         assert line.split() == ["iteration", *(str(number) for number in range(0, 60, 5)), "59"]
 
 
 async def test_details_name_what_ran_in_no_iteration_as_the_table_does() -> None:
-    async with opened(TRACE, view="iterations") as pilot:
-        screen_of(pilot).query_one("#table", TablePane).table.move_to(5)
+    async with open_explorer(TRACE, view="iterations") as pilot:
+        table_of(pilot, "table").table.move_to(5)
         await pilot.pause()
-        assert details_of_row(pilot)["Iteration"] == "outside"
+        assert current_details(pilot)["Iteration"] == "outside"
 
 
 async def test_an_iteration_lasts_until_the_end_of_its_gpu_work() -> None:
-    async with opened("gpt_cudagraph.nsys.sqlite.gz", view="iterations") as pilot:
+    async with open_explorer("gpt_cudagraph.nsys.sqlite.gz", view="iterations") as pilot:
         line = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" iteration 0: "))
         assert line.startswith(" iteration 0: 4.43 ms, 1.01 x median  TC unknown 97%  ")
         assert "CPU runs ahead: 369 µs each" in screen_text(pilot.app).splitlines()[1]
-        reported = details_of_row(pilot)
+        reported = current_details(pilot)
         assert (reported["Duration"], reported["CPU time"], reported["GPU time"]) == (
             "4.4283 ms",
             "480.86 µs",
@@ -110,34 +105,36 @@ async def test_an_iteration_lasts_until_the_end_of_its_gpu_work() -> None:
 
 
 async def test_it_begins_on_an_iteration_and_details_stand_right_below_few() -> None:
-    async with opened(LOG, size=(120, 40), view="iterations") as pilot:
+    async with open_explorer(LOG, size=(120, 40), view="iterations") as pilot:
         table = app_of(pilot).view_screen.query_one("#table", TablePane)  # type: ignore[union-attr]
-        assert (table.frame["phase"][0], iteration_under(pilot)) == ("partial", 0)
-        await until(pilot, lambda: table.table.size.height == 1 + table.frame.height, "a table without empty lines")
+        assert (table.frame["phase"][0], current_iteration(pilot)) == ("partial", 0)
+        await wait_until(
+            pilot, lambda: table.table.size.height == 1 + table.frame.height, "a table without empty lines"
+        )
         await press(pilot, "i")
-        await until(pilot, lambda: table.table.size.height > 1 + table.frame.height, "all lines")
+        await wait_until(pilot, lambda: table.table.size.height > 1 + table.frame.height, "all lines")
 
 
 async def test_chart_and_table_follow_each_other() -> None:
-    async with opened(TRACE, view="iterations") as pilot:
+    async with open_explorer(TRACE, view="iterations") as pilot:
         await press(pilot, "j", "j")
-        assert iteration_under(pilot) == 5
+        assert current_iteration(pilot) == 5
         await press(pilot, "tab" if chart_of(pilot).has_focus else "shift+tab", "l")
         assert chart_of(pilot).has_focus
-        assert iteration_under(pilot) == 6
+        assert current_iteration(pilot) == 6
         await press(pilot, "h", "h", "h")
-        assert iteration_under(pilot) == 3
+        assert current_iteration(pilot) == 3
         await press(pilot, "G")
-        assert iteration_under(pilot) == 7
+        assert current_iteration(pilot) == 7
         await press(pilot, "g")
-        assert iteration_under(pilot) == 3
+        assert current_iteration(pilot) == 3
 
 
 async def test_a_span_is_shown_in_every_view_and_taken_back_from_the_list() -> None:
-    async with opened(TRACE, view="ops-and-kernels") as pilot:
+    async with open_explorer(TRACE, view="ops-and-kernels") as pilot:
         app = app_of(pilot)
         await press(pilot, "7", "j")
-        assert "Selected" not in details_of_row(pilot)
+        assert "Selected" not in current_details(pilot)
         await press(pilot, "b", "j", "j", "b")
         assert chart_of(pilot).marked == (1, 3)
         await press(pilot, "k", "a")
@@ -145,8 +142,8 @@ async def test_a_span_is_shown_in_every_view_and_taken_back_from_the_list() -> N
         assert chart_of(pilot).marked is None
         assert app.profile_session.profile["activities"]["iteration"].unique().sort().to_list() == [4, 5, 6]
         assert "shown: 4:6" in screen_text(app)
-        assert details_of_row(pilot)["Selected"] == "yes"
-        assert screen_of(pilot).query_one("#table", TablePane).frame["aggregated"].to_list() == [
+        assert current_details(pilot)["Selected"] == "yes"
+        assert table_of(pilot, "table").frame["aggregated"].to_list() == [
             False, True, True, True, False, False,
         ]  # fmt: skip
         await press(pilot, "5")
@@ -168,7 +165,7 @@ async def test_a_span_is_shown_in_every_view_and_taken_back_from_the_list() -> N
 
 
 async def test_the_chart_says_which_iterations_are_marked_and_which_it_shows() -> None:
-    async with opened(TRACE, view="iterations") as pilot:
+    async with open_explorer(TRACE, view="iterations") as pilot:
         app = app_of(pilot)
         await press(pilot, "j", "b", "j", "j")
         assert screen_text(app).splitlines()[1].startswith(" span 4:6  5 iterations")
@@ -181,14 +178,14 @@ async def test_the_chart_says_which_iterations_are_marked_and_which_it_shows() -
 
 
 async def test_a_range_beyond_the_iterations_says_which_there_are_in_every_view() -> None:
-    async with opened(TRACE) as pilot:
+    async with open_explorer(TRACE) as pilot:
         app_of(pilot).run_line("aggregate 5:99")
         await press(pilot, "4")
         assert "iterations 5:99 (there are 5 to 7)" in screen_text(app_of(pilot))
 
 
 async def test_enter_takes_a_span_and_else_opens_the_kernels_of_the_iteration() -> None:
-    async with opened(TRACE, view="iterations") as pilot:
+    async with open_explorer(TRACE, view="iterations") as pilot:
         app = app_of(pilot)
         await press(pilot, "t", "enter")
         view = app.view_screen
@@ -200,40 +197,40 @@ async def test_enter_takes_a_span_and_else_opens_the_kernels_of_the_iteration() 
         assert app.profile_session.aggregation == Aggregation(7, 7)
         # What the other views leave out is not gone to.
         await press(pilot, "k", "enter")
-        assert app.view_screen is screen_of(pilot)
+        assert view_of(pilot) == "iterations"
 
 
 async def test_a_range_behind_the_name_of_the_view_is_shown_in_every_view() -> None:
-    async with opened(TRACE) as pilot:
+    async with open_explorer(TRACE) as pilot:
         app = app_of(pilot)
         await press(pilot, *":iterations", "space", *"4:6", "enter")
-        await until(pilot, lambda: app.profile_session.aggregation == Aggregation(4, 6), "the aggregation")
-        assert app.view_screen is screen_of(pilot)
-        table = screen_of(pilot).query_one("#table", TablePane)
+        await wait_until(pilot, lambda: app.profile_session.aggregation == Aggregation(4, 6), "the aggregation")
+        assert view_of(pilot) == "iterations"
+        table = table_of(pilot, "table")
         assert table.state.filter == ""
         app.run_line("iterations all")
-        await until(pilot, lambda: app.profile_session.aggregation == Aggregation(), "all of them")
+        await wait_until(pilot, lambda: app.profile_session.aggregation == Aggregation(), "all of them")
         # Other words are a filter, as behind the name of any view.
         app.run_line("iterations ProfilerStep#5")
-        await until(pilot, lambda: table.state.filter == "ProfilerStep#5", "the filter")
+        await wait_until(pilot, lambda: table.state.filter == "ProfilerStep#5", "the filter")
         app.run_line("iterations 90:99")
-        await settled(pilot)
+        await settle(pilot)
         assert app.profile_session.aggregation == Aggregation()
 
 
 async def test_escape_takes_the_span_away_first() -> None:
-    async with opened(TRACE, view="iterations") as pilot:
+    async with open_explorer(TRACE, view="iterations") as pilot:
         await press(pilot, "b", "j", "escape")
         assert chart_of(pilot).marked is None
-        assert app_of(pilot).view_screen is screen_of(pilot)
+        assert view_of(pilot) == "iterations"
 
 
 async def test_steady_iterations_are_proposed_and_taken_with_a_key() -> None:
-    async with opened_profile(loop(900, 100, 101, 100, 102, 100, 600), view="iterations") as pilot:
+    async with open_profile(steps_profile(900, 100, 101, 100, 102, 100, 600), view="iterations") as pilot:
         assert "steady: 1:5, p takes them" in screen_text(pilot.app)
         await press(pilot, "p")
         assert app_of(pilot).profile_session.aggregation == Aggregation(1, 5)
-    async with opened_profile(loop(100, 300), view="iterations") as pilot:
+    async with open_profile(steps_profile(100, 300), view="iterations") as pilot:
         await press(pilot, "p")
         assert app_of(pilot).profile_session.aggregation == Aggregation()
 
@@ -247,16 +244,16 @@ async def test_steady_iterations_are_proposed_and_taken_with_a_key() -> None:
     ],
 )
 async def test_a_zoom_that_changes_nothing_says_why(times: tuple[int, ...], key: str, reported: str) -> None:
-    async with opened_profile(loop(*times), notifications=True, view="iterations") as pilot:
+    async with open_profile(steps_profile(*times), notifications=True, view="iterations") as pilot:
         await press(pilot, key)
         assert reported in screen_text(pilot.app)
 
 
 async def test_zoom_and_fit() -> None:
-    async with opened_profile(loop(*range(100, 164)), view="iterations") as pilot:
+    async with open_profile(steps_profile(*range(100, 164)), view="iterations") as pilot:
         await press(pilot, "G", "plus")
         assert chart_of(pilot).window == (32, 32)
-        assert iteration_under(pilot) == 63
+        assert current_iteration(pilot) == 63
         await press(pilot, "equals_sign")
         assert chart_of(pilot).window == (48, 16)
         # Where the cursor leaves the chart, the chart follows.
@@ -275,26 +272,26 @@ async def test_zoom_and_fit() -> None:
 async def test_more_iterations_than_cells_are_binned_and_no_peak_is_lost() -> None:
     times = [100] * 1000
     times[617] = 380
-    async with opened_profile(loop(*times), size=(80, 24), view="iterations") as pilot:
+    async with open_profile(steps_profile(*times), size=(80, 24), view="iterations") as pilot:
         await press(pilot, "t")
-        assert iteration_under(pilot) == 617
+        assert current_iteration(pilot) == 617
         assert "iteration 617: 380 ns, 3.80 x median  longest of " in screen_text(pilot.app)
         assert "longest of several" in screen_text(pilot.app)
 
 
 async def test_what_is_far_longer_is_cut_and_marked() -> None:
-    async with opened_profile(loop(9000, *([100] * 9)), view="iterations") as pilot:
+    async with open_profile(steps_profile(9000, *([100] * 9)), view="iterations") as pilot:
         assert "↑" in screen_text(pilot.app)
         assert " 120 ns" in screen_text(pilot.app)
 
 
 async def test_a_key_is_picked_from_candidates_narrowed_by_typing() -> None:
-    async with opened(LOG, view="iterations") as pilot:
+    async with open_explorer(LOG, view="iterations") as pilot:
         app = app_of(pilot)
         await press(pilot, "E")
         assert isinstance(app.screen, KeyPicker)
         view = app.screen.query_one(TablePane)
-        await until(pilot, lambda: view.frame.height > 3, "candidates")
+        await wait_until(pilot, lambda: view.frame.height > 3, "candidates")
         first = view.current_row
         assert first is not None
         everything = view.frame.height
@@ -308,14 +305,14 @@ async def test_a_key_is_picked_from_candidates_narrowed_by_typing() -> None:
 
 
 async def test_a_key_that_is_left_changes_nothing() -> None:
-    async with opened(LOG, view="iterations") as pilot:
+    async with open_explorer(LOG, view="iterations") as pilot:
         await press(pilot, "E", "escape")
         assert app_of(pilot).profile_session.aggregation == Aggregation()
-        assert app_of(pilot).view_screen is screen_of(pilot)
+        assert view_of(pilot) == "iterations"
 
 
 async def test_each_session_has_its_own_chart() -> None:
-    async with opened_profile(training(), view="iterations") as pilot:
+    async with open_profile(training_profile(), view="iterations") as pilot:
         chart = chart_of(pilot)
         assert chart.rows["session"].unique().to_list() == [0]
         await press(pilot, "G", "k")
@@ -324,7 +321,7 @@ async def test_each_session_has_its_own_chart() -> None:
 
 
 async def test_a_run_in_which_nothing_repeats_is_one_bar() -> None:
-    async with opened("caffe_conv1.nvprof.log", view="iterations") as pilot:
+    async with open_explorer("caffe_conv1.nvprof.log", view="iterations") as pilot:
         await press(pilot, "t", "plus", "underscore", "z", "p", "b", "a")
         assert chart_of(pilot).rows.height == 1
         assert app_of(pilot).profile_session.aggregation == Aggregation(0, 0)
@@ -335,19 +332,19 @@ async def test_a_run_in_which_nothing_repeats_is_one_bar() -> None:
 async def test_of_very_much_another_range_is_worked_out_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.app.profile_session.ROWS_AT_ONCE", 0)
     monkeypatch.setattr("tui.screens.iterations.ROWS_AT_ONCE", 0)
-    async with opened(TRACE, view="iterations") as pilot:
+    async with open_explorer(TRACE, view="iterations") as pilot:
         app = app_of(pilot)
-        await until(pilot, lambda: chart_of(pilot).rows.height == 5, "the chart")
+        await wait_until(pilot, lambda: chart_of(pilot).rows.height == 5, "the chart")
         await press(pilot, "t", "a")
-        await until(pilot, lambda: app.profile_session.aggregation == Aggregation(7, 7), "the aggregation")
+        await wait_until(pilot, lambda: app.profile_session.aggregation == Aggregation(7, 7), "the aggregation")
         app.run_line("aggregate 99")
-        await settled(pilot)
+        await settle(pilot)
         assert app.profile_session.aggregation == Aggregation(7, 7)
         assert app.profile_session.progress == {}
 
 
 async def test_iterations_of_a_file_that_was_read_again_meanwhile_are_not_shown() -> None:
-    async with opened(TRACE) as pilot:
+    async with open_explorer(TRACE) as pilot:
         app = app_of(pilot)
         before, taken = app.profile_session.whole_profile, []
         assert before is not None
@@ -361,21 +358,21 @@ async def test_iterations_of_a_file_that_was_read_again_meanwhile_are_not_shown(
 
 async def test_keys_of_the_chart_wait_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.screens.iterations.ROWS_AT_ONCE", 0)
-    async with opened(TRACE) as pilot:
+    async with open_explorer(TRACE) as pilot:
         monkeypatch.setattr(IterationsScreen, "_work_out", lambda *_: None)
         await press(pilot, "7")
         chart_of(pilot).focus()
         await press(pilot, "G", "l", "h", "g", "pagedown", "plus", "underscore", "z", "b", "a", "enter", "t", "p")
-        screen_of(pilot).focus_table()
+        screen_of(pilot, IterationsScreen).focus_table()
         await press(pilot, "greater_than_sign", "less_than_sign", "s", "G", "space", "enter", "b", "t")
         assert app_of(pilot).fault is None
         assert chart_of(pilot).marked is None
-        screen_of(pilot)._fill(screen_of(pilot).profile)
+        screen_of(pilot, IterationsScreen)._fill(screen_of(pilot, IterationsScreen).profile)
         assert chart_of(pilot).rows.height == 5
 
 
 async def test_iteration_op_and_launch_are_linked() -> None:
-    async with opened(TRACE, view="kernels-by-op") as pilot:
+    async with open_explorer(TRACE, view="kernels-by-op") as pilot:
         app = app_of(pilot)
         await press(pilot, "j")
         ops = app.screen.query_one("#ops", TablePane)
@@ -388,12 +385,12 @@ async def test_iteration_op_and_launch_are_linked() -> None:
         assert launches.frame["duration_ns"].sum() == row["gpu_ns"]
         await press(pilot, "enter", "enter")
         assert "Grid" in screen_text(app)
-    async with opened(LOG, view="kernels-by-op") as pilot:
+    async with open_explorer(LOG, view="kernels-by-op") as pilot:
         assert "ops inferred from kernel names" in screen_text(pilot.app).splitlines()[0]
 
 
 async def test_the_help_names_the_keys_of_the_chart() -> None:
-    async with opened(TRACE, size=(120, 60), view="iterations") as pilot:
+    async with open_explorer(TRACE, size=(120, 60), view="iterations") as pilot:
         await press(pilot, "question_mark")
         assert "b      Start a span of iterations here; again: end it here." in screen_text(pilot.app)
         assert "E      Choose the loop, or the name that ends an iteration." in screen_text(pilot.app)
@@ -413,23 +410,23 @@ SCREENS = {
 @pytest.mark.parametrize("state", SCREENS)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
     name, view, keys = SCREENS[state]
-    async with opened(name, view=view) as pilot:
+    async with open_explorer(name, view=view) as pilot:
         await press(pilot, *keys.split())
         if state == "key-picker":
-            await until(pilot, lambda: app_of(pilot).screen.query_one(TablePane).frame.height > 3, "candidates")
-            await settled(pilot)
+            await wait_until(pilot, lambda: app_of(pilot).screen.query_one(TablePane).frame.height > 3, "candidates")
+            await settle(pilot)
         await assert_at_sizes(pilot, snapshot)
 
 
 @pytest.mark.parametrize("color", ["16", "none"])
 async def test_colours(color: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(TRACE, size=(80, 24), color=color, view="iterations") as pilot:
+    async with open_explorer(TRACE, size=(80, 24), color=color, view="iterations") as pilot:
         await press(pilot, "j", "b", "j")
         assert_screen(pilot.app, snapshot, svg=True)
 
 
 async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
-    async with opened(TRACE, size=(120, 40), ascii_only=True, view="iterations") as pilot:
+    async with open_explorer(TRACE, size=(120, 40), ascii_only=True, view="iterations") as pilot:
         await press(pilot, "j", "b", "j", "b", "a", "b")
         text = screen_text(pilot.app)
         assert text.isascii()
@@ -437,7 +434,7 @@ async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
 
 
 async def test_a_run_that_is_not_divided_is_no_iteration() -> None:
-    async with opened("caffe_conv1.nvprof.log", view="iterations") as pilot:
+    async with open_explorer("caffe_conv1.nvprof.log", view="iterations") as pilot:
         text = screen_text(pilot.app)
         assert "whole run, not divided" in text
         assert "1 iteration " not in text
@@ -446,12 +443,12 @@ async def test_a_run_that_is_not_divided_is_no_iteration() -> None:
 
 async def test_a_filter_by_phase_shows_the_steps_of_the_phase_in_every_view() -> None:
     steps = ("step[EXTEND bs=2 toks=60]", "step[DECODE bs=2]", "step[DECODE bs=2]")
-    async with opened_profile(serving(*((name, 1000, 500) for name in steps)), view="iterations") as pilot:
+    async with open_profile(serving(*((name, 1000, 500) for name in steps)), view="iterations") as pilot:
         assert "P prefill  D decode" in screen_text(pilot.app)
         await press(pilot, "K", "f", *"phase", "equals_sign", *"decode", "enter")
         session = app_of(pilot).profile_session
-        await until(pilot, lambda: session.aggregation == Aggregation(phase="decode"), "the phase is chosen")
-        await settled(pilot)
+        await wait_until(pilot, lambda: session.aggregation == Aggregation(phase="decode"), "the phase is chosen")
+        await settle(pilot)
         assert "iterations phase=decode" in screen_text(pilot.app)
         pane = app_of(pilot).screen.query(TablePane).first()
         assert pane.frame["calls"].to_list() == [2]

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 from textual import events
 from textual.widgets import Input, TextArea
 
-from tests.idle import until
-from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled
-from tests.screens.test_typed_ahead import typed
+from tests.screens.explorer import app_of, open_explorer, press, screen_of, settle, type_at_once
+from tests.waiting import TIMEOUT_S, wait_until
 from tui.app import key_queue
 from tui.screens.compare import CompareDialog
 from tui.widgets.dialogs.export import ExportDialog
@@ -25,15 +24,14 @@ Kind = TypeVar("Kind")
 LOG = "resnet50_training.nvprof.log"
 
 
-def at(pilot: Pilot[None]) -> tuple[str, str | None, int]:
+def view_and_cursor(pilot: Pilot[None]) -> tuple[str, str | None, int]:
     """The view, its main table, and the row of its cursor."""
-    screen = app_of(pilot).view_screen
-    assert screen is not None
+    screen = screen_of(pilot)
     assert screen.table is not None
     return screen.VIEW, screen.table.id, screen.table.query_one(FrameTable).model.cursor_row
 
 
-def dialog(pilot: Pilot[None], kind: type[Kind]) -> Kind:
+def dialog_of(pilot: Pilot[None], kind: type[Kind]) -> Kind:
     """What is open over the view."""
     found: object = pilot.app.screen
     assert isinstance(found, kind)
@@ -41,31 +39,31 @@ def dialog(pilot: Pilot[None], kind: type[Kind]) -> Kind:
 
 
 async def test_what_follows_a_key_that_opens_a_dialog_is_typed_into_it() -> None:
-    async with opened(LOG) as pilot:
-        await typed(pilot, "diterations 1 2")
-        assert dialog(pilot, CompareDialog).query_one(Input).value == "iterations 1 2"
+    async with open_explorer(LOG) as pilot:
+        await type_at_once(pilot, "diterations 1 2")
+        assert dialog_of(pilot, CompareDialog).query_one(Input).value == "iterations 1 2"
         await pilot.press("escape")
-        await typed(pilot, "4")
-        await typed(pilot, "Mhere q 5")
-        assert dialog(pilot, NoteDialog).query_one(TextArea).text == "here q 5"
+        await type_at_once(pilot, "4")
+        await type_at_once(pilot, "Mhere q 5")
+        assert dialog_of(pilot, NoteDialog).query_one(TextArea).text == "here q 5"
         await pilot.press("escape")
-        await settled(pilot)
-        await typed(pilot, "ell")
-        assert dialog(pilot, ExportDialog)._format.value == "json"
+        await settle(pilot)
+        await type_at_once(pilot, "ell")
+        assert dialog_of(pilot, ExportDialog)._format.value == "json"
         await pilot.press("escape")
-        await settled(pilot)
-        assert at(pilot)[:2] == ("ops-and-kernels", "ops")
+        await settle(pilot)
+        assert view_and_cursor(pilot)[:2] == ("ops-and-kernels", "ops")
 
 
 async def test_what_follows_a_key_that_leads_on_acts_where_that_leads() -> None:
-    async with opened(LOG) as pilot:
-        await typed(pilot, "4\rjj")
-        assert at(pilot) == ("ops-and-kernels", "kernels", 2)
-        await typed(pilot, "qj?q5")
-        assert at(pilot)[0] == "kernels-by-iteration"
-        await typed(pilot, "mkk\r")
-        assert at(pilot)[0] == "ops-and-kernels"
-        assert at(pilot)[1:] == ("ops", 1)
+    async with open_explorer(LOG) as pilot:
+        await type_at_once(pilot, "4\rjj")
+        assert view_and_cursor(pilot) == ("ops-and-kernels", "kernels", 2)
+        await type_at_once(pilot, "qj?q5")
+        assert view_and_cursor(pilot)[0] == "kernels-by-iteration"
+        await type_at_once(pilot, "mkk\r")
+        assert view_and_cursor(pilot)[0] == "ops-and-kernels"
+        assert view_and_cursor(pilot)[1:] == ("ops", 1)
 
 
 async def test_a_line_begun_while_the_one_before_leads_on_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,14 +71,14 @@ async def test_a_line_begun_while_the_one_before_leads_on_is_whole(monkeypatch: 
     passing: list[CommandBar] = []
     entry_done = CommandBar.entry_done
     monkeypatch.setattr(CommandBar, "entry_done", lambda bar: passing.append(bar))
-    monkeypatch.setattr(key_queue, "MAX_WAIT_S", PATIENCE_S)
-    async with opened(LOG) as pilot:
+    monkeypatch.setattr(key_queue, "MAX_WAIT_S", TIMEOUT_S)
+    async with open_explorer(LOG) as pilot:
         await press(pilot, "colon", *"kernels")
         line = pilot.app.focused
         assert isinstance(line, HasPendingEntry)
         pilot.app.post_message(events.Key("enter", "\r"))
         pilot.app.post_message(events.Key("colon", ":"))
-        await until(pilot, lambda: bool(passing) and bool(app_of(pilot).key_queue._queue), "the colon")
+        await wait_until(pilot, lambda: bool(passing) and bool(app_of(pilot).key_queue._queue), "the colon")
         assert app_of(pilot).view_screen is not None
         assert app_of(pilot).view_screen.VIEW == "kernels"
         for letter in "log":
@@ -89,5 +87,5 @@ async def test_a_line_begun_while_the_one_before_leads_on_is_whole(monkeypatch: 
         monkeypatch.setattr(CommandBar, "entry_done", entry_done)
         passing[0].entry_done()
         pilot.app.post_message(events.Key("enter", "\r"))
-        await settled(pilot)
+        await settle(pilot)
         assert app_of(pilot).view_screen.VIEW == "log"

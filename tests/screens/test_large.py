@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.idle import Hold
-from tests.screens.opening import opened, settled, until
+from tests.screens.explorer import open_explorer, settle
 from tests.snapshots import screen_text
+from tests.waiting import WorkerGate, wait_until
 from tui.screens import base, iterations
 from tui.screens.kernels_by_iteration import open_iteration
 from tui.screens.linked_tables import LinkedTables
@@ -24,11 +24,11 @@ LOG = "resnet50_training.nvprof.log"
 
 
 @pytest.fixture
-def large(monkeypatch: pytest.MonkeyPatch) -> None:
+def threshold_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
 
 
-def tables(pilot: Pilot[None]) -> LinkedTables:
+def linked_tables(pilot: Pilot[None]) -> LinkedTables:
     return pilot.app.screen.query_one(LinkedTables)
 
 
@@ -38,13 +38,13 @@ VIEWS: Final = ("kernels", "ops-and-kernels", "kernels-by-iteration", "kernels-b
 async def rows_of_views() -> dict[tuple[str, int], pl.DataFrame]:
     """The rows of each level of each view."""
     found = {}
-    async with opened(LOG, view=VIEWS[0]) as pilot:
+    async with open_explorer(LOG, view=VIEWS[0]) as pilot:
         for view in VIEWS:
             pilot.app.go(view)  # type: ignore[attr-defined]
-            await settled(pilot)
-            screen = tables(pilot)
+            await settle(pilot)
+            screen = linked_tables(pilot)
             levels = range(len(screen.levels))
-            await until(
+            await wait_until(
                 pilot, lambda screen=screen, levels=levels: all(screen.pane(at).frame.height for at in levels), "rows"
             )
             found |= {(view, at): screen.pane(at).frame for at in levels}
@@ -59,9 +59,9 @@ async def test_rows_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [place for place, rows in made.items() if not rows.equals(at_once[place])] == []
 
 
-def held(screen: LinkedTables, monkeypatch: pytest.MonkeyPatch) -> Hold:
+def block_launches(screen: LinkedTables, monkeypatch: pytest.MonkeyPatch) -> WorkerGate:
     """Hold up the making of launches: the event lets it go on."""
-    go_on = Hold()
+    go_on = WorkerGate()
     launches = screen.levels[1].rows
 
     def slow(*given: object) -> pl.DataFrame:
@@ -73,40 +73,40 @@ def held(screen: LinkedTables, monkeypatch: pytest.MonkeyPatch) -> Hold:
     return go_on
 
 
-@pytest.mark.usefixtures("large")
+@pytest.mark.usefixtures("threshold_of_one")
 async def test_rows_of_what_was_selected_before_are_neither_gone_into_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(LOG, view="kernels") as pilot:
-        screen = tables(pilot)
+    async with open_explorer(LOG, view="kernels") as pilot:
+        screen = linked_tables(pilot)
         before = screen.pane(1).frame
         assert before.height
-        go_on = held(screen, monkeypatch)
+        go_on = block_launches(screen, monkeypatch)
         await pilot.press("j")
-        await until(pilot, lambda: not screen.pane(1).frame.height, "old rows are gone")
+        await wait_until(pilot, lambda: not screen.pane(1).frame.height, "old rows are gone")
         # The screen answers meanwhile.
         assert screen.pane(0).model.cursor_row == 1
         await pilot.press("k", "j", "j")
         assert screen.pane(0).model.cursor_row == 2
         go_on.set()
-        await settled(pilot)
+        await settle(pilot)
         chosen = screen.pane(0).current_row
         assert chosen is not None
         assert screen.pane(1).frame["name"].cast(str).unique().to_list() == [chosen["name"]]
         assert screen.pane(1).frame.height == chosen["calls"]
 
 
-@pytest.mark.usefixtures("large")
+@pytest.mark.usefixtures("threshold_of_one")
 async def test_an_iteration_is_opened_once_its_row_is_there() -> None:
-    async with opened(LOG) as pilot:
+    async with open_explorer(LOG) as pilot:
         pilot.app.go("kernels-by-iteration", lambda screen: open_iteration(screen.query_one(LinkedTables), 0, 1))  # type: ignore[attr-defined]
-        await settled(pilot)
-        screen = tables(pilot)
-        await until(pilot, lambda: "iteration 1" in screen.path(), "opened")
+        await settle(pilot)
+        screen = linked_tables(pilot)
+        await wait_until(pilot, lambda: "iteration 1" in screen.path(), "opened")
         assert screen.pane(1).frame["iteration"].unique().to_list() == [1]
 
 
 async def test_the_chart_of_iterations_waits_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(iterations, "ROWS_AT_ONCE", 0)
-    go_on = Hold()
+    go_on = WorkerGate()
     work_out = iterations.iterations_with_uses
 
     def slow(profile: Profile, *how: Any) -> pl.DataFrame:
@@ -114,10 +114,10 @@ async def test_the_chart_of_iterations_waits_for_its_rows(monkeypatch: pytest.Mo
         return work_out(profile, *how)
 
     monkeypatch.setattr(iterations, "iterations_with_uses", slow)
-    async with opened(LOG, anew=True) as pilot:
+    async with open_explorer(LOG, is_shared=False) as pilot:
         pilot.app.go("iterations")  # type: ignore[attr-defined]
-        await until(pilot, lambda: "Computing…" in screen_text(pilot.app), "the view without its rows")
+        await wait_until(pilot, lambda: "Computing…" in screen_text(pilot.app), "the view without its rows")
         go_on.set()
-        await settled(pilot)
+        await settle(pilot)
         assert "Computing…" not in screen_text(pilot.app)
         assert "5 iterations" in screen_text(pilot.app)

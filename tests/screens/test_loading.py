@@ -10,9 +10,9 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.idle import Hold
-from tests.screens.opening import QUICK, SAMPLES, app_of, assert_at_sizes, opened, press, settled, until
+from tests.screens.explorer import FAST_VIEW, SAMPLES, app_of, assert_at_sizes, open_explorer, press, settle
 from tests.snapshots import screen_text
+from tests.waiting import WorkerGate, wait_until
 from tui import opening
 from tui.app import ProftuiApp
 from tui.loaders.base import (
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 KB = 1000
 
 
-def eight() -> list[FileProgress]:
+def eight_ranks() -> list[FileProgress]:
     """Eight ranks, of which each state is there."""
     names = [FileProgress(f"traces/rank{rank}.pt.trace.json.gz", 100 * KB) for rank in range(8)]
     names[0] = replace(names[0], state=DONE, bytes_read=100 * KB, rank=0)
@@ -52,12 +52,12 @@ def eight() -> list[FileProgress]:
     return names
 
 
-def texts(files: list[FileProgress], width: int, height: int, **how: bool) -> list[str]:
+def line_texts(files: list[FileProgress], width: int, height: int, **how: bool) -> list[str]:
     return [line.plain.rstrip() for line in files_lines(files, width, height, **how)]
 
 
 def test_a_line_for_each_file() -> None:
-    lines = texts(eight(), 72, 10)
+    lines = line_texts(eight_ranks(), 72, 10)
     assert len(lines) == 8
     assert lines[0].split() == ["rank0.pt.trace.json.gz", "read", "█" * 29, "rank", "0"]
     assert lines[2].split()[:2] == ["rank2.pt.trace.json.gz", "finishing"]
@@ -73,28 +73,28 @@ def test_of_many_those_under_way_and_left_out() -> None:
     many[90] = replace(many[90], state=READING, bytes_read=500)
     many[199] = replace(many[199], state=WAITING)
     assert files_summary(many) == "197 of 200 files read, 1 left out, 1 in progress, 1 waiting"
-    assert [line.split()[:2] for line in texts(many, 72, 10)] == [["rank90.json", "50%"], ["rank7.json", "left"]]
+    assert [line.split()[:2] for line in line_texts(many, 72, 10)] == [["rank90.json", "50%"], ["rank7.json", "left"]]
     failed = [replace(one, state=LEFT_OUT, why="odd") for one in many]
-    assert texts(failed, 72, 10)[-1] == "and 191 more"
-    assert len(texts(failed, 72, 10)) == 10
-    assert [texts(failed, 72, height) for height in (1, 0, -5)] == [["and 200 more"], [], []]
+    assert line_texts(failed, 72, 10)[-1] == "and 191 more"
+    assert len(line_texts(failed, 72, 10)) == 10
+    assert [line_texts(failed, 72, height) for height in (1, 0, -5)] == [["and 200 more"], [], []]
 
 
 @pytest.mark.parametrize("width", [10, 30, 44, 76, 106])
 def test_no_line_is_too_wide_and_hostile_names_are_plain(width: int) -> None:
-    files = [replace(one, path=f"a/\x1b[31m[red]{'x' * 90}{at}") for at, one in enumerate(eight())]
-    for line in texts(files, width, 10):
+    files = [replace(one, path=f"a/\x1b[31m[red]{'x' * 90}{at}") for at, one in enumerate(eight_ranks())]
+    for line in line_texts(files, width, 10):
         assert len(line) <= max(width, 26)
         assert "\x1b" not in line
 
 
-class Slow:
+class SlowOpening:
     """Stands for a reading that goes on until it is told to stop."""
 
     def __init__(self, files: list[FileProgress], so_far: LoadPreview | None = None) -> None:
         self.files = files
         self.so_far = so_far
-        self.go_on = Hold()
+        self.go_on = WorkerGate()
 
     def __call__(self, options: OpenOptions, report: Report, **_how: Any) -> OpenedProfiles:
         done = sum(one.bytes_read for one in self.files)
@@ -120,31 +120,31 @@ _read = opening.open_profiles
 
 
 async def test_screen(snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = Slow(eight())
+    slow = SlowOpening(eight_ranks())
     app = ProftuiApp(OpenOptions(paths=(str(SAMPLES / "ddp_ranks"),)))
     # No time passes.
     monkeypatch.setattr("tui.screens.loading.time", SimpleNamespace(monotonic=lambda: 0.0))
     with patch.object(opening, "open_profiles", slow):
         async with app.run_test() as pilot:
-            await until(pilot, lambda: "2 of 8 files read" in screen_text(app), "progress")
+            await wait_until(pilot, lambda: "2 of 8 files read" in screen_text(app), "progress")
             await assert_at_sizes(pilot, snapshot)
             slow.go_on.set()
-            await until(pilot, lambda: app.view_screen is not None, "a view")
+            await wait_until(pilot, lambda: app.view_screen is not None, "a view")
 
 
 async def test_each_rank_shows_how_far_it_is_and_esc_keeps_what_is_there() -> None:
-    slow = Slow(eight())
+    slow = SlowOpening(eight_ranks())
     app = ProftuiApp(OpenOptions(paths=(str(SAMPLES / "ddp_ranks"),)))
     with patch.object(opening, "open_profiles", slow):
         async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: "2 of 8 files read" in screen_text(app), "progress")
+            await wait_until(pilot, lambda: "2 of 8 files read" in screen_text(app), "progress")
             assert isinstance(app.screen, LoadingScreen)
             text = screen_text(app)
             assert all(f"rank{rank}.pt.trace.json.gz" in text for rank in range(8))
             assert "34%" in text
             assert "left out not a JSON document of trace events" in " ".join(text.split())
             await pilot.press("escape")
-            await until(pilot, lambda: app.view_screen is not None, "a view")
+            await wait_until(pilot, lambda: app.view_screen is not None, "a view")
             assert [one.state for one in slow.files].count(STOPPED) == 3
             assert app.profile_session.whole_profile is not None
 
@@ -167,15 +167,15 @@ def test_past_the_last_byte_no_speed_falls() -> None:
 
 
 async def test_ctrl_c_names_a_key_that_quits_where_it_is_pressed() -> None:
-    slow = Slow(eight())
+    slow = SlowOpening(eight_ranks())
     app = ProftuiApp(OpenOptions(paths=(str(SAMPLES / "ddp_ranks"),)))
     with patch.object(opening, "open_profiles", slow), patch.object(ProftuiApp, "say", autospec=True) as say:
         async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: "2 of 8 files read" in screen_text(app), "progress")
+            await wait_until(pilot, lambda: "2 of 8 files read" in screen_text(app), "progress")
             await pilot.press("ctrl+c")
             assert say.call_args.args[1] == "Q quits, esc stops and keeps partial data."
             slow.go_on.set()
-            await until(pilot, lambda: app.view_screen is not None, "a view")
+            await wait_until(pilot, lambda: app.view_screen is not None, "a view")
             await pilot.press("ctrl+c")
             assert say.call_args.args[1] == "Q quits, q goes back."
             await press(pilot, "9", "f", "ctrl+c")
@@ -191,28 +191,28 @@ async def test_a_rank_that_is_left_out_is_reported_when_the_folder_opens(tmp_pat
     with patch.object(ProftuiApp, "say", autospec=True) as say:
         app = ProftuiApp(OpenOptions(paths=(str(tmp_path),), cache=False))
         async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: app.view_screen is not None, "a view")
-            said = " ".join(str(call.args[1]) for call in say.call_args_list)
-            assert "Not read: " in said
-            assert "ddp_rank1.pt.trace.json.gz" in said
+            await wait_until(pilot, lambda: app.view_screen is not None, "a view")
+            messages = " ".join(str(call.args[1]) for call in say.call_args_list)
+            assert "Not read: " in messages
+            assert "ddp_rank1.pt.trace.json.gz" in messages
             assert "issues: 1 error" in screen_text(app).splitlines()[0]
 
 
 async def test_where_there_is_no_room_what_is_read_so_far_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.screens.loading._PREVIEW_AFTER_S", -1.0)
     read = LoadPreview((PreviewRow("gemm", 3, 7.5e9),), 1, 3, 7.5e9, 12_000_000_000, ())
-    slow = Slow(eight(), read)
+    slow = SlowOpening(eight_ranks(), read)
     app = ProftuiApp(OpenOptions(paths=(str(SAMPLES / "ddp_ranks"),)))
     with patch.object(opening, "open_profiles", slow):
         async with app.run_test(size=(20, 5)) as pilot:
-            await until(pilot, lambda: "need 60×15" in screen_text(app), "a request for room")
+            await wait_until(pilot, lambda: "need 60×15" in screen_text(app), "a request for room")
             await pilot.resize_terminal(80, 24)
-            await until(pilot, lambda: "3 kernels and copies" in screen_text(app), "what is read so far")
+            await wait_until(pilot, lambda: "3 kernels and copies" in screen_text(app), "what is read so far")
             slow.go_on.set()
-            await until(pilot, lambda: app.view_screen is not None, "a view")
+            await wait_until(pilot, lambda: app.view_screen is not None, "a view")
 
 
-def said(pilot: Pilot[None]) -> list[tuple[str, str]]:
+def messages_and_severities(pilot: Pilot[None]) -> list[tuple[str, str]]:
     """The messages on the screen and their severity."""
     return [(note.message, note.severity) for note in pilot.app._notifications]
 
@@ -220,19 +220,21 @@ def said(pilot: Pilot[None]) -> list[tuple[str, str]]:
 async def test_reading_again_reports_what_is_gone(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     shutil.copy(SAMPLES / "tracking_four_runs.nvprof.log", path)
-    async with opened(str(path), view=QUICK, notifications=True, cache=False) as pilot:
+    async with open_explorer(str(path), view=FAST_VIEW, notifications=True, cache=False) as pilot:
         app = app_of(pilot)
         await press(pilot, "r")
-        assert said(pilot) == [("File read again.", "information")]
+        assert messages_and_severities(pilot) == [("File read again.", "information")]
         app.run_line("session 3")
         shutil.copy(SAMPLES / "caffe_conv1.nvprof.log", path)
         await press(pilot, "r")
-        assert said(pilot) == [("File read again.\nSession 3 no longer exists: showing all.", "information")]
+        assert messages_and_severities(pilot) == [
+            ("File read again.\nSession 3 no longer exists: showing all.", "information")
+        ]
         assert app.profile_session.session is None
         known = app.profile_session.whole_profile
         path.write_text("nothing that a profiler writes\n")
         await press(pilot, "r")
-        ((words, severity),) = said(pilot)
+        ((words, severity),) = messages_and_severities(pilot)
         assert words.startswith(f"{path}: no profile found")
         assert words.endswith("\nThe profile is unchanged.")
         assert severity == "error"
@@ -242,41 +244,41 @@ async def test_reading_again_reports_what_is_gone(tmp_path: Path) -> None:
 async def test_reading_again_is_stopped(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     shutil.copy(SAMPLES / "caffe_conv1.nvprof.log", path)
-    slow = Slow(eight())
-    async with opened(str(path), view=QUICK, notifications=True, cache=False) as pilot:
+    slow = SlowOpening(eight_ranks())
+    async with open_explorer(str(path), view=FAST_VIEW, notifications=True, cache=False) as pilot:
         app = app_of(pilot)
         known = app.profile_session.whole_profile
         with patch.object(opening, "open_profiles", slow):
             await pilot.press("r")
-            await until(pilot, lambda: "reading again 41% (esc stops)" in screen_text(app), "progress")
+            await wait_until(pilot, lambda: "reading again 41% (esc stops)" in screen_text(app), "progress")
             await pilot.press("escape")
-            await until(pilot, lambda: not app.loading_files.is_reading_again, "the end")
-            await settled(pilot)
-        assert said(pilot) == [("Stopped. The profile is unchanged.", "information")]
+            await wait_until(pilot, lambda: not app.loading_files.is_reading_again, "the end")
+            await settle(pilot)
+        assert messages_and_severities(pilot) == [("Stopped. The profile is unchanged.", "information")]
         assert app.profile_session.whole_profile is known
 
 
 async def test_opening_another_file_is_stopped(tmp_path: Path) -> None:
-    slow = Slow(eight())
-    async with opened("caffe_conv1.nvprof.log", view=QUICK, notifications=True) as pilot:
+    slow = SlowOpening(eight_ranks())
+    async with open_explorer("caffe_conv1.nvprof.log", view=FAST_VIEW, notifications=True) as pilot:
         app = app_of(pilot)
         other = tmp_path / "other.log"
         other.touch()
         with patch.object(opening, "open_profiles", slow):
             app.run_line(f"open {other}")
-            await until(pilot, lambda: "reading other.log 41% (esc stops)" in screen_text(app), "progress")
+            await wait_until(pilot, lambda: "reading other.log 41% (esc stops)" in screen_text(app), "progress")
             await press(pilot, "escape")
-        assert said(pilot) == [("Stopped. Nothing else was opened.", "information")]
+        assert messages_and_severities(pilot) == [("Stopped. Nothing else was opened.", "information")]
         assert app.next_input is None
         assert "reading other.log" not in screen_text(app)
 
 
 async def test_standard_input_is_not_read_again() -> None:
-    async with opened("caffe_conv1.nvprof.log", view=QUICK, notifications=True) as pilot:
+    async with open_explorer("caffe_conv1.nvprof.log", view=FAST_VIEW, notifications=True) as pilot:
         loading = app_of(pilot).loading_files
         loading._options = replace(loading._options, paths=("-",))
         await press(pilot, "r")
-        assert said(pilot) == [("Standard input cannot be read twice.", "warning")]
+        assert messages_and_severities(pilot) == [("Standard input cannot be read twice.", "warning")]
 
 
 async def test_a_part_of_a_file_and_what_could_not_be_read_are_said(tmp_path: Path) -> None:
@@ -285,25 +287,25 @@ async def test_a_part_of_a_file_and_what_could_not_be_read_are_said(tmp_path: Pa
     for rank in (0, 1):
         (tmp_path / f"ddp_rank{rank}.pt.trace.json.gz").write_bytes(b"\x1f\x8b\x08\x00not gzip at all")
     shutil.copy(SAMPLES / "caffe_conv1.nvprof.log", tmp_path / "run.log")
-    async with opened(str(tmp_path), view=QUICK, notifications=True, cache=False) as pilot:
-        assert said(pilot) == [("2 files could not be read: see Issues.", "warning")]
+    async with open_explorer(str(tmp_path), view=FAST_VIEW, notifications=True, cache=False) as pilot:
+        assert messages_and_severities(pilot) == [("2 files could not be read: see Issues.", "warning")]
         profile = app_of(pilot).profile_session.whole_profile
         assert profile is not None
         app_of(pilot).loading_files._say_news(replace(profile, partial="stopped at 27%"), (), [])
-        await settled(pilot)
-        ((words, severity),) = said(pilot)
+        await settle(pilot)
+        ((words, severity),) = messages_and_severities(pilot)
         assert words.endswith("stopped at 27%: totals are partial. r reads the file again.")
         assert severity == "warning"
 
 
 async def test_a_choice_made_while_the_file_is_read_again_is_to_be_made_again() -> None:
-    async with opened("tracking_four_runs.nvprof.log", view=QUICK, notifications=True) as pilot:
+    async with open_explorer("tracking_four_runs.nvprof.log", view=FAST_VIEW, notifications=True) as pilot:
         session = app_of(pilot).profile_session
         assert session.whole_profile is not None
         before, session._request = replace(session.whole_profile, partial=""), 5
         session._take_choice(5, before, lambda: session.choose_session(1))
-        await settled(pilot)
-        assert said(pilot) == [("The file was read again meanwhile. Choose again.", "warning")]
+        await settle(pilot)
+        assert messages_and_severities(pilot) == [("The file was read again meanwhile. Choose again.", "warning")]
         assert session.session is None
 
 
@@ -311,7 +313,7 @@ async def test_of_several_files_none_is_remembered_with_figures_of_all(monkeypat
     remembered: list[str] = []
     monkeypatch.setattr("tui.state.workspace.remember_opened", lambda path, _figures: remembered.append(path))
     log, other = (str(SAMPLES / f"{name}.nvprof.log") for name in ("caffe_conv1", "gpt_summary"))
-    async with opened(log, view=QUICK) as pilot:
+    async with open_explorer(log, view=FAST_VIEW) as pilot:
         loading = app_of(pilot).loading_files
         held = opening.OpenedProfiles(app_of(pilot).profile_session.whole_profile, ())
         for paths in ((log,), (log, other), ("-",)):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.screens.explorer import messages_of, open_explorer, press, sample_path, screen_of, settle
 from tests.snapshots import screen_text
+from tests.waiting import wait_until
 from tui.screens.log import LogScreen
 from tui.widgets.details import DetailPane
 
@@ -16,23 +17,13 @@ if TYPE_CHECKING:
 CAFFE, RUNS = "caffe_conv1.nvprof.log", "tracking_four_runs.nvprof.log"
 
 
-def log_of(pilot: Pilot[None]) -> LogScreen:
-    screen = app_of(pilot).view_screen
-    assert isinstance(screen, LogScreen)
-    return screen
-
-
-def status(pilot: Pilot[None]) -> str:
-    return str(log_of(pilot).query_one("#log-status").render())
-
-
-def said(pilot: Pilot[None]) -> list[str]:
-    return [note.message for note in pilot.app._notifications]
+def status_text(pilot: Pilot[None]) -> str:
+    return str(screen_of(pilot, LogScreen).query_one("#log-status").render())
 
 
 async def test_keys_and_mouse_move_in_the_log_and_what_is_found_is_forgotten_again() -> None:
-    async with opened(CAFFE, view="log", notifications=True) as pilot:
-        log = log_of(pilot)
+    async with open_explorer(CAFFE, view="log", notifications=True) as pilot:
+        log = screen_of(pilot, LogScreen)
         view = log.log_view
         last, height = view.line_count, view.size.height
         moves = (("G", last), ("k", last - 1), ("ctrl+u", last - 1 - round((height - 1) / 2)), ("g", 1), ("j", 2),
@@ -44,24 +35,24 @@ async def test_keys_and_mouse_move_in_the_log_and_what_is_found_is_forgotten_aga
         await pilot.click(view, offset=(30, 4))
         assert view.cursor_line == 5
         await press(pilot, "n")
-        assert said(pilot)[-1] == "Nothing searched yet. Press /."
+        assert messages_of(pilot)[-1] == "Nothing searched yet. Press /."
         with patch("tui.screens.log.copy_text", return_value="Copied.") as copied:
             await press(pilot, "y")
         assert copied.call_args.args == (pilot.app, 'input: "data"')
         await press(pilot, "slash", *"no such text", "enter")
-        await until(pilot, lambda: "no match for 'no such text'" in status(pilot), "the answer")
+        await wait_until(pilot, lambda: "no match for 'no such text'" in status_text(pilot), "the answer")
         assert view.cursor_line == 5
         await press(pilot, "escape")
         await press(pilot, "n")
-        assert said(pilot)[-1] == "Nothing searched yet. Press /."
+        assert messages_of(pilot)[-1] == "Nothing searched yet. Press /."
         await press(pilot, "slash")
         await press(pilot, "escape")
         assert pilot.app.focused is view
 
 
 async def test_details_follow_the_line_and_notes_lead_back_to_it() -> None:
-    async with opened(CAFFE, view="log", notifications=True) as pilot:
-        log = log_of(pilot)
+    async with open_explorer(CAFFE, view="log", notifications=True) as pilot:
+        log = screen_of(pilot, LogScreen)
         await press(pilot, "p", "enter")
         detail = log.query_one(DetailPane)
         assert detail.is_open
@@ -71,21 +62,21 @@ async def test_details_follow_the_line_and_notes_lead_back_to_it() -> None:
         assert not detail.is_open
         source = log.profile.sources[0]
         log.show_spot("lines", (source, 7))
-        await settled(pilot)
+        await settle(pilot)
         assert log.log_view.cursor_line == 7
         log.show_spot("lines", (source, 10**6))
-        await settled(pilot)
-        assert said(pilot)[-1] == "The line is no longer in the file."
+        await settle(pilot)
+        assert messages_of(pilot)[-1] == "The line is no longer in the file."
         assert log.log_view.cursor_line == 7
 
 
 async def test_a_line_of_another_file_brings_that_file() -> None:
-    async with opened(CAFFE, RUNS, view="log") as pilot:
-        log = log_of(pilot)
-        assert log.path() == [sample(CAFFE)]
+    async with open_explorer(CAFFE, RUNS, view="log") as pilot:
+        log = screen_of(pilot, LogScreen)
+        assert log.path() == [sample_path(CAFFE)]
         log.show_line(30, 1)
-        await settled(pilot)
-        assert (log.path(), log.log_view.cursor_line) == ([sample(RUNS)], 30)
-        log.show_spot("lines", (sample(CAFFE), 12))
-        await settled(pilot)
-        assert (log.path(), log.log_view.cursor_line) == ([sample(CAFFE)], 12)
+        await settle(pilot)
+        assert (log.path(), log.log_view.cursor_line) == ([sample_path(RUNS)], 30)
+        log.show_spot("lines", (sample_path(CAFFE), 12))
+        await settle(pilot)
+        assert (log.path(), log.log_view.cursor_line) == ([sample_path(CAFFE)], 12)

@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.analysis.frames import copy, printed, profile
-from tests.screens.made_profiles import opened_profile
-from tests.screens.opening import app_of, assert_at_sizes, opened, press
-from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
+from tests.screens.explorer import (
+    app_of,
+    assert_at_sizes,
+    assert_rows_of_report,
+    column_of,
+    open_explorer,
+    press,
+    report_json,
+    screen_of,
+    table_of,
+)
+from tests.screens.made_profiles import open_profile
 from tests.snapshots import screen_text
 from tui.analysis.activities import ACTIVITY_TABLE
 from tui.analysis.copies import SINGLE_TRANSFERS, TRANSFER_SIZES, TRANSFERS
@@ -30,20 +39,20 @@ STATES = {
 
 @pytest.mark.parametrize("state", STATES)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(TORCH, view="memory") as pilot:
+    async with open_explorer(TORCH, view="memory") as pilot:
         await press(pilot, *STATES[state])
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_the_curve_without_unicode() -> None:
-    async with opened(TORCH, ascii_only=True, view="memory") as pilot:
+    async with open_explorer(TORCH, ascii_only=True, view="memory") as pilot:
         await press(pilot, *[NEXT] * 4)
         assert screen_text(pilot.app).isascii()
         assert "|3" in screen_text(pilot.app)
 
 
 async def test_from_a_direction_to_a_copy_to_its_launch() -> None:
-    async with opened(TORCH, size=(200, 50), view="memory") as pilot:
+    async with open_explorer(TORCH, size=(200, 50), view="memory") as pilot:
         assert column_of(pilot, "transfers", "copy_kind") == ["HtoD", "set"]
         single = table_of(pilot, "copies_of_transfer").frame
         assert single.height == 10
@@ -57,7 +66,7 @@ async def test_from_a_direction_to_a_copy_to_its_launch() -> None:
 
 
 async def test_by_size_every_copy_stands_once() -> None:
-    async with opened(TORCH, view="memory") as pilot:
+    async with open_explorer(TORCH, view="memory") as pilot:
         await press(pilot, NEXT)
         sizes = table_of(pilot, "transfer_sizes").frame
         assert sizes["calls"].sum() == 177
@@ -68,7 +77,7 @@ async def test_by_size_every_copy_stands_once() -> None:
 
 
 async def test_the_allocator_shows_peak_iterations_and_single_events() -> None:
-    async with opened(TORCH, view="memory") as pilot:
+    async with open_explorer(TORCH, view="memory") as pilot:
         await press(pilot, *[NEXT] * 4)
         assert column_of(pilot, "allocators", "peak_bytes") == [3_218_784_768, 8]
         assert column_of(pilot, "allocator_iterations", "iteration") == [3, 4, 5, 6, 7]
@@ -80,8 +89,8 @@ async def test_the_allocator_shows_peak_iterations_and_single_events() -> None:
 
 
 async def test_the_numbers_are_those_of_the_report() -> None:
-    async with opened(TORCH, view="memory") as pilot:
-        from_report = reported(pilot, "memory")
+    async with open_explorer(TORCH, view="memory") as pilot:
+        from_report = report_json(pilot, "memory")
         for name, rows in (
             ("transfers", from_report["rows"]),
             ("transfer_sizes", from_report["transfer_sizes"]),
@@ -89,8 +98,8 @@ async def test_the_numbers_are_those_of_the_report() -> None:
         ):
             while not screen_of(pilot).query(f"#{name}") or not table_of(pilot, name).frame.height:
                 await press(pilot, NEXT)
-            assert_reported(pilot, name, rows)
-        assert_reported(
+            assert_rows_of_report(pilot, name, rows)
+        assert_rows_of_report(
             pilot, "allocator_iterations", [row for row in from_report["allocator_iterations"] if row["place"] == "GPU"]
         )
 
@@ -100,7 +109,7 @@ async def test_tiny_copies_in_a_run_and_unified_memory_as_the_log_sums_it_up() -
         activities=[copy("HtoD", 1000, start_ns=2000 * place, device=0, stream=7, size_bytes=64) for place in range(4)],
         summary=[printed("um", "Host To Device", 12, 5_000, line=9, session=1)],
     )
-    async with opened_profile(made, view="memory") as pilot:
+    async with open_profile(made, view="memory") as pilot:
         await press(pilot, NEXT, NEXT)
         assert column_of(pilot, "tiny_runs", "calls") == [4]
         assert table_of(pilot, "copies_of_run").frame.height == 4
@@ -110,7 +119,7 @@ async def test_tiny_copies_in_a_run_and_unified_memory_as_the_log_sums_it_up() -
 
 
 async def test_what_is_not_recorded_says_what_records_it() -> None:
-    async with opened("caffe_conv1.nvprof.log", view="memory") as pilot:
+    async with open_explorer("caffe_conv1.nvprof.log", view="memory") as pilot:
         await press(pilot, *[NEXT] * 3)
         assert "--unified-memory-profiling" in screen_text(pilot.app)
         await press(pilot, NEXT)

@@ -8,8 +8,9 @@ from textual import events
 from textual.widgets import Input
 from textual.widgets._toast import Toast
 
-from tests.screens.opening import app_of, opened, press, settled, until
+from tests.screens.explorer import app_of, go_to, open_explorer, press, run_line, screen_of, settle, view_of
 from tests.snapshots import screen_text
+from tests.waiting import wait_until
 from tui.screens.help import HelpScreen
 from tui.screens.linked_tables import LinkedTables
 from tui.screens.log import LogScreen
@@ -31,88 +32,80 @@ CAFFE = "caffe_conv1.nvprof.log"
 RUNS = "tracking_four_runs.nvprof.log"
 
 
-def view(pilot: Pilot[None]) -> str:
-    screen = app_of(pilot).view_screen
-    assert screen is not None
-    return screen.VIEW
-
-
-def linked(pilot: Pilot[None]) -> ViewScreen:
-    screen = app_of(pilot).view_screen
-    assert screen is not None
+def linked_screen(pilot: Pilot[None]) -> ViewScreen:
+    screen = screen_of(pilot)
     assert screen.query(LinkedTables)
     return screen
 
 
 async def test_from_op_to_kernel_to_launch_config_to_source_line_and_out() -> None:
-    async with opened(CAFFE, view="ops-and-kernels") as pilot:
-        ops = linked(pilot).query_one("#ops", TablePane)
+    async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
+        ops = linked_screen(pilot).query_one("#ops", TablePane)
         assert ops.current_row is not None
         assert (ops.current_row["op"], ops.current_row["total_ns"]) == ("convolution backward filter", 281_640_000)
 
         await press(pilot, "enter")
-        kernels = linked(pilot).query_one("#kernels", TablePane)
-        assert linked(pilot).table is kernels
+        kernels = linked_screen(pilot).query_one("#kernels", TablePane)
+        assert linked_screen(pilot).table is kernels
         assert kernels.current_row is not None
         assert kernels.current_row["calls"] == 2
 
         await press(pilot, "enter")
-        launches = linked(pilot).query_one("#launches", TablePane)
-        assert linked(pilot).table is launches
+        launches = linked_screen(pilot).query_one("#launches", TablePane)
+        assert linked_screen(pilot).table is launches
         assert launches.frame["duration_ns"].to_list() == [140_090_000, 141_550_000]
 
         await press(pilot, "enter")
-        assert linked(pilot).query_one(DetailPane).is_open
+        assert linked_screen(pilot).query_one(DetailPane).is_open
         shown = screen_text(pilot.app)
         assert "(6 1 128)  768 blocks" in shown
         assert "(8 32 1)  256 threads" in shown
 
         await press(pilot, "L")
-        log = app_of(pilot).view_screen
-        assert isinstance(log, LogScreen)
+        log = screen_of(pilot, LogScreen)
         assert launches.current_row is not None
         assert log.log_view.cursor_line == launches.current_row["line"]
         assert "140.09ms" in screen_text(pilot.app)
 
         await press(pilot, "q")
-        assert (view(pilot), linked(pilot).table) == ("ops-and-kernels", launches)
+        assert (view_of(pilot), linked_screen(pilot).table) == ("ops-and-kernels", launches)
         await press(pilot, "q")
-        assert not linked(pilot).query_one(DetailPane).is_open
+        assert not linked_screen(pilot).query_one(DetailPane).is_open
         await press(pilot, "q")
-        assert linked(pilot).table is linked(pilot).query_one("#kernels", TablePane)
+        assert linked_screen(pilot).table is linked_screen(pilot).query_one("#kernels", TablePane)
         await press(pilot, "q")
-        assert linked(pilot).table is linked(pilot).query_one("#ops", TablePane)
+        assert linked_screen(pilot).table is linked_screen(pilot).query_one("#ops", TablePane)
         await press(pilot, "q")
-        assert view(pilot) == "dashboard"
+        assert view_of(pilot) == "dashboard"
         await press(pilot, "q")
         assert pilot.app.return_code == 0
 
 
 async def test_backspace_goes_back_and_never_quits() -> None:
-    async with opened(CAFFE, notifications=True, view="ops-and-kernels") as pilot:
+    async with open_explorer(CAFFE, notifications=True, view="ops-and-kernels") as pilot:
         await press(pilot, "enter", "backspace")
-        assert linked(pilot).table is linked(pilot).query_one("#ops", TablePane)
+        assert linked_screen(pilot).table is linked_screen(pilot).query_one("#ops", TablePane)
         await press(pilot, "backspace")
-        assert view(pilot) == "dashboard"
+        assert view_of(pilot) == "dashboard"
         await press(pilot, "backspace")
         assert pilot.app.is_running
         assert "This is the first view. q quits." in screen_text(pilot.app)
 
 
 async def test_the_tables_below_follow_the_cursor() -> None:
-    async with opened(CAFFE, view="ops-and-kernels") as pilot:
+    async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
         await press(pilot, "j")
-        kernels = linked(pilot).query_one("#kernels", TablePane)
+        kernels = linked_screen(pilot).query_one("#kernels", TablePane)
         assert kernels.frame["name"].to_list() == ["cudnn_dgrad_sm35_ldg_nt_64x16x64x16x16"]
-        assert linked(pilot).query_one("#launches", TablePane).frame["duration_ns"].sum() == 260_020_000
+        assert linked_screen(pilot).query_one("#launches", TablePane).frame["duration_ns"].sum() == 260_020_000
 
 
 async def test_escape_undoes_the_smallest_thing_and_never_quits() -> None:
-    async with opened(CAFFE, view="ops-and-kernels") as pilot:
+    async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
         await press(pilot, "f")
         await pilot.press(*"convolution", "enter")
-        await settled(pilot)
-        ops = linked(pilot).query_one("#ops", TablePane)
+        await settle(pilot)
+        ops = linked_screen(pilot).query_one("#ops", TablePane)
         assert ops.state.filter == "convolution"
         await press(pilot, "space")
         assert len(ops.state.marks) == 1
@@ -121,36 +114,36 @@ async def test_escape_undoes_the_smallest_thing_and_never_quits() -> None:
         await press(pilot, "escape")
         assert ops.state.filter == ""
         await press(pilot, "escape")
-        assert view(pilot) == "dashboard"
+        assert view_of(pilot) == "dashboard"
         await press(pilot, "escape", "escape")
-        assert view(pilot) == "dashboard"
+        assert view_of(pilot) == "dashboard"
         assert pilot.app.return_code is None
 
 
 async def test_history_and_last_view() -> None:
-    async with opened("resnet50_training.nvprof.log", view="ops-and-kernels") as pilot:
+    async with open_explorer("resnet50_training.nvprof.log", view="ops-and-kernels") as pilot:
         await press(pilot, "0")
-        assert view(pilot) == "api-calls"
+        assert view_of(pilot) == "api-calls"
         await press(pilot, "left_square_bracket")
-        assert view(pilot) == "ops-and-kernels"
+        assert view_of(pilot) == "ops-and-kernels"
         await press(pilot, "left_square_bracket")
-        assert view(pilot) == "dashboard"
+        assert view_of(pilot) == "dashboard"
         await press(pilot, "right_square_bracket", "right_square_bracket")
-        assert view(pilot) == "api-calls"
+        assert view_of(pilot) == "api-calls"
         await press(pilot, "minus")
-        assert view(pilot) == "ops-and-kernels"
+        assert view_of(pilot) == "ops-and-kernels"
         await press(pilot, "minus")
-        assert view(pilot) == "api-calls"
+        assert view_of(pilot) == "api-calls"
 
 
-def message(pilot: Pilot[None]) -> tuple[str, str]:
+def latest_message(pilot: Pilot[None]) -> tuple[str, str]:
     """The latest message and its severity."""
     *_, latest = pilot.app._notifications
     return latest.message, latest.severity
 
 
 async def test_where_a_key_finds_nothing_to_do_a_message_says_so() -> None:
-    async with opened(CAFFE, notifications=True) as pilot:
+    async with open_explorer(CAFFE, notifications=True) as pilot:
         for key, words in (
             ("left_square_bracket", "This is the start of the history."),
             ("right_square_bracket", "This is the end of the history."),
@@ -161,36 +154,34 @@ async def test_where_a_key_finds_nothing_to_do_a_message_says_so() -> None:
             ("apostrophe", "Nothing is saved for this file yet."),
         ):
             await press(pilot, key)
-            assert message(pilot) == (words, "information"), key
-        assert view(pilot) == "dashboard"
+            assert latest_message(pilot) == (words, "information"), key
+        assert view_of(pilot) == "dashboard"
         await press(pilot, "4")
-        app_of(pilot).run_line("log")
-        await settled(pilot)
-        assert view(pilot) == "log"
+        await run_line(pilot, "log")
+        assert view_of(pilot) == "log"
         app_of(pilot).action_jump()
-        await settled(pilot)
-        assert message(pilot) == ("This screen has one panel.", "information")
+        await settle(pilot)
+        assert latest_message(pilot) == ("This screen has one panel.", "information")
 
 
 async def test_a_session_that_is_not_there_is_declined() -> None:
-    async with opened(RUNS, notifications=True) as pilot:
-        app_of(pilot).run_line("session 4")
-        await settled(pilot)
-        assert message(pilot) == ("No session 4. Sessions are 0 to 3.", "error")
+    async with open_explorer(RUNS, notifications=True) as pilot:
+        await run_line(pilot, "session 4")
+        assert latest_message(pilot) == ("No session 4. Sessions are 0 to 3.", "error")
         assert app_of(pilot).profile_session.session is None
 
 
 async def test_a_view_is_returned_to_as_it_was_left() -> None:
-    async with opened(CAFFE, view="ops-and-kernels") as pilot:
+    async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
         await press(pilot, "j", "j", "m")
         await press(pilot, "escape", "enter", "1", "4")
-        row = linked(pilot).query_one("#ops", TablePane).current_row
+        row = linked_screen(pilot).query_one("#ops", TablePane).current_row
         assert row is not None
         assert row["op"] == "convolution"
 
 
 async def test_menu_of_views_says_why_one_cannot_be_fed() -> None:
-    async with opened(CAFFE) as pilot:
+    async with open_explorer(CAFFE) as pilot:
         await press(pilot, "m")
         assert isinstance(pilot.app.screen, MenuScreen)
         assert "6 views: Roofline, API Calls, Ranges" in screen_text(pilot.app)
@@ -200,11 +191,11 @@ async def test_menu_of_views_says_why_one_cannot_be_fed() -> None:
         assert "No API calls: record with nvprof --print-api-trace" in screen_text(pilot.app)
         await press(pilot, "j", "j", "j", "enter")
         assert not isinstance(pilot.app.screen, MenuScreen)
-        assert view(pilot) == "expert-systems"
+        assert view_of(pilot) == "expert-systems"
 
 
 async def test_the_menu_line_under_the_cursor_is_all_of_one_colour() -> None:
-    async with opened(CAFFE) as pilot:
+    async with open_explorer(CAFFE) as pilot:
         await press(pilot, "m")
         lines = pilot.app.screen.query_one(MenuLines)
 
@@ -221,14 +212,14 @@ async def test_the_menu_line_under_the_cursor_is_all_of_one_colour() -> None:
 
 
 async def test_a_view_without_input_is_declined_in_words() -> None:
-    async with opened(CAFFE, notifications=True) as pilot:
+    async with open_explorer(CAFFE, notifications=True) as pilot:
         await press(pilot, "0")
-        assert view(pilot) == "dashboard"
+        assert view_of(pilot) == "dashboard"
         assert "no API calls" in screen_text(pilot.app)
 
 
 async def test_help_lists_the_keys_of_here_and_everywhere_and_finds_in_them() -> None:
-    async with opened(CAFFE, size=(140, 60), view="ops-and-kernels") as pilot:
+    async with open_explorer(CAFFE, size=(140, 60), view="ops-and-kernels") as pilot:
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
         shown = screen_text(pilot.app)
@@ -241,7 +232,7 @@ async def test_help_lists_the_keys_of_here_and_everywhere_and_finds_in_them() ->
         assert "Copy the cell to the clipboard." in narrowed
         assert "Sort by this column" not in narrowed
         await press(pilot, "escape", "escape")
-        assert view(pilot) == "ops-and-kernels"
+        assert view_of(pilot) == "ops-and-kernels"
         await press(pilot, "7", "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
         here = [action.id for action in pilot.app.screen._here]
@@ -253,7 +244,7 @@ async def test_help_lists_the_keys_of_here_and_everywhere_and_finds_in_them() ->
 
 
 async def test_command_line_goes_filters_sorts_and_says_what_it_does_not_know() -> None:
-    async with opened(CAFFE, notifications=True) as pilot:
+    async with open_explorer(CAFFE, notifications=True) as pilot:
 
         async def command(line: str) -> None:
             await press(pilot, "colon")
@@ -262,8 +253,8 @@ async def test_command_line_goes_filters_sorts_and_says_what_it_does_not_know() 
             await press(pilot, "enter")
 
         await command("kernels wgrad")
-        table = linked(pilot).query_one("#kernels", TablePane)
-        assert (view(pilot), table.state.filter) == ("kernels", "wgrad")
+        table = linked_screen(pilot).query_one("#kernels", TablePane)
+        assert (view_of(pilot), table.state.filter) == ("kernels", "wgrad")
         await command("sort calls")
         assert table.state.sort == (("calls", False),)
         await command("nonsense")
@@ -274,15 +265,14 @@ async def test_command_line_goes_filters_sorts_and_says_what_it_does_not_know() 
         await command("export away")
         assert ":export takes no argument." in screen_text(pilot.app)
         await command("83")
-        log = app_of(pilot).view_screen
-        assert isinstance(log, LogScreen)
+        log = screen_of(pilot, LogScreen)
         assert log.log_view.cursor_line == 83
         await command("q")
         assert pilot.app.return_code == 0
 
 
 async def test_one_session_of_several() -> None:
-    async with opened(RUNS) as pilot:
+    async with open_explorer(RUNS) as pilot:
         app = app_of(pilot)
         assert app.profile_session.profile["sessions"].height == 4
         await press(pilot, "S", "j", "j", "enter")
@@ -294,29 +284,28 @@ async def test_one_session_of_several() -> None:
 
 
 async def test_panels_of_the_dashboard_are_doors() -> None:
-    async with opened(CAFFE) as pilot:
+    async with open_explorer(CAFFE) as pilot:
         pilot.app.screen.query_one("#kernels").focus()
         await press(pilot, "j", "enter")
-        table = linked(pilot).query_one("#kernels", TablePane)
-        assert view(pilot) == "kernels"
-        await until(pilot, lambda: table.model.shown_frame().height == 1, "the table is filtered")
+        table = linked_screen(pilot).query_one("#kernels", TablePane)
+        assert view_of(pilot) == "kernels"
+        await wait_until(pilot, lambda: table.model.shown_frame().height == 1, "the table is filtered")
         assert table.model.shown_frame()["name"].to_list() == ["cudnn_dgrad_sm35_ldg_nt_64x16x64x16x16"]
 
 
 async def test_find_in_the_log_goes_round_and_marks_lines() -> None:
-    async with opened(CAFFE, view="log") as pilot:
-        log = app_of(pilot).view_screen
-        assert isinstance(log, LogScreen)
+    async with open_explorer(CAFFE, view="log") as pilot:
+        log = screen_of(pilot, LogScreen)
         await press(pilot, "slash", *"memset", "enter")
-        await until(pilot, lambda: log.log_view.cursor_line > 1, "the first match")
+        await wait_until(pilot, lambda: log.log_view.cursor_line > 1, "the first match")
         first = log.log_view.cursor_line
         lines = log.profile.texts[log.profile.sources[0]].lines(first, 1)
         assert "[CUDA memset]" in lines[0]
         await press(pilot, "N")
-        await until(pilot, lambda: log.log_view.cursor_line != first, "the last match, round the end")
+        await wait_until(pilot, lambda: log.log_view.cursor_line != first, "the last match, round the end")
         assert log.log_view.cursor_line > first
         await press(pilot, "n")
-        await until(pilot, lambda: log.log_view.cursor_line == first, "the first match again")
+        await wait_until(pilot, lambda: log.log_view.cursor_line == first, "the first match again")
         await press(pilot, "i")
         assert "activities" in screen_text(pilot.app)
 
@@ -333,11 +322,11 @@ async def test_find_in_the_log_goes_round_and_marks_lines() -> None:
     ],
 )
 async def test_what_comes_before_a_view_has_its_widgets_is_shown_once_it_has(comes: Callable[[Any], None]) -> None:
-    async with opened("ddp_ranks") as pilot:
+    async with open_explorer("ddp_ranks") as pilot:
         app = app_of(pilot)
         app.go("kernels")
         comes(app)
-        await settled(pilot)
+        await settle(pilot)
         assert app.fault is None
         crumbs = screen_text(app).splitlines()[0]
         assert ("session 1 of 2" if app.profile_session.session == 1 else "all 2 sessions") in crumbs
@@ -345,7 +334,7 @@ async def test_what_comes_before_a_view_has_its_widgets_is_shown_once_it_has(com
             words in crumbs for words in (*app.profile_session.progress.values(), app.profile_session.global_filter)
         )
         if app.profile_session.session == 1:
-            shown = linked(pilot).query_one(LinkedTables).pane(0).frame["session"].unique().to_list()
+            shown = linked_screen(pilot).query_one(LinkedTables).pane(0).frame["session"].unique().to_list()
             assert shown == [1]
 
 
@@ -355,9 +344,8 @@ def test_what_each_view_shows_is_read_whole_in_the_menu_of_a_narrow_terminal() -
 
 
 async def test_the_log_says_how_many_lines_are_marked_and_the_keys_to_them() -> None:
-    async with opened("cnn_report_wrapped.md", size=(80, 24), view="log") as pilot:
-        screen = app_of(pilot).view_screen
-        assert isinstance(screen, LogScreen)
+    async with open_explorer("cnn_report_wrapped.md", size=(80, 24), view="log") as pilot:
+        screen = screen_of(pilot, LogScreen)
         read = len(screen.log_view.parsed_lines)
         assert read > 1
         assert f"· {read} lines parsed  p: next block  E: next issue  …\n" in screen_text(pilot.app)
@@ -367,7 +355,7 @@ async def test_the_log_says_how_many_lines_are_marked_and_the_keys_to_them() -> 
 
 @pytest.mark.parametrize(("ascii_only", "sign"), [(False, "…"), (True, "~")], ids=["usual", "ascii"])
 async def test_a_line_of_the_log_says_at_which_ends_it_goes_on(ascii_only: bool, sign: str) -> None:
-    async with opened("gpt_summary.nvprof.log", size=(80, 24), ascii_only=ascii_only, view="log") as pilot:
+    async with open_explorer("gpt_summary.nvprof.log", size=(80, 24), ascii_only=ascii_only, view="log") as pilot:
 
         def lines() -> list[str]:
             return [line[5:] for line in screen_text(pilot.app).splitlines()[1:4]]
@@ -392,47 +380,45 @@ async def test_a_line_of_the_log_says_at_which_ends_it_goes_on(ascii_only: bool,
 
 
 async def test_of_a_session_without_a_text_the_log_is_that_of_another() -> None:
-    async with opened("resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz") as pilot:
+    async with open_explorer("resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz") as pilot:
         app_of(pilot).profile_session.choose_session(1)
-        app_of(pilot).go("log")
-        await settled(pilot)
+        await go_to(pilot, "log")
         assert "line 1 of 8,744" in screen_text(pilot.app)
         await press(pilot, "slash", *"gemm", "enter")
         assert app_of(pilot).fault is None
-        screen = app_of(pilot).view_screen
-        assert isinstance(screen, LogScreen)
+        screen = screen_of(pilot, LogScreen)
         assert screen.log_view.cursor_line > 1
 
 
-@pytest.mark.parametrize("view", ["1", "4"])
-async def test_details_that_hide_a_table_take_the_keys_and_give_them_back(view: str) -> None:
-    async with opened(CAFFE) as pilot:
-        await press(pilot, view, "i")
+@pytest.mark.parametrize("key", ["1", "4"])
+async def test_details_that_hide_a_table_take_the_keys_and_give_them_back(key: str) -> None:
+    async with open_explorer(CAFFE) as pilot:
+        await press(pilot, key, "i")
         had = pilot.app.focused
         await pilot.resize_terminal(80, 24)
-        await settled(pilot)
+        await settle(pilot)
         assert pilot.app.focused is pilot.app.screen.query_one(DetailPane)
         assert "i close" in screen_text(pilot.app).splitlines()[-1]
         await pilot.resize_terminal(120, 40)
-        await settled(pilot)
+        await settle(pilot)
         assert pilot.app.focused is had is not None
 
 
 async def test_too_small_a_terminal_asks_for_room_and_comes_back() -> None:
-    async with opened(CAFFE) as pilot:
+    async with open_explorer(CAFFE) as pilot:
         await pilot.resize_terminal(48, 12)
-        await settled(pilot)
+        await settle(pilot)
         assert isinstance(pilot.app.screen, TooSmallScreen)
         said = [line.strip() for line in screen_text(pilot.app).splitlines() if line.strip()]
         assert said == ["Terminal too small: 48×12 (need 60×15)", "Q quits"]
         await pilot.resize_terminal(80, 24)
-        await settled(pilot)
-        assert view(pilot) == "dashboard"
+        await settle(pilot)
+        assert view_of(pilot) == "dashboard"
         assert not isinstance(pilot.app.screen, TooSmallScreen)
 
 
 async def test_ctrl_c_says_how_to_quit_over_dialogs_too_and_copies_what_is_selected() -> None:
-    async with opened(CAFFE, theme="light", notifications=True) as pilot:
+    async with open_explorer(CAFFE, theme="light", notifications=True) as pilot:
         app = app_of(pilot)
         with patch.object(type(app), "say", autospec=True) as say:
             for key in ("m", "question_mark", "ctrl+p"):
@@ -450,21 +436,20 @@ async def test_ctrl_c_says_how_to_quit_over_dialogs_too_and_copies_what_is_selec
             assert app.clipboard == path.value
             say.assert_not_called()
         await press(pilot, "home", "ctrl+c")
-        message = app.screen.query_one(Toast)
-        assert message.styles.background.brightness < app.screen.styles.background.brightness - 0.1
+        toast = app.screen.query_one(Toast)
+        assert toast.styles.background.brightness < app.screen.styles.background.brightness - 0.1
 
 
 async def test_the_command_line_has_the_focus_at_once() -> None:
-    async with opened(CAFFE) as pilot:
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+    async with open_explorer(CAFFE) as pilot:
+        screen = screen_of(pilot)
         screen.open_command_line()
         assert isinstance(pilot.app.focused, Input)
 
 
 async def test_what_needs_rows_waits_until_they_are_there() -> None:
-    async with opened(CAFFE, view="ops-and-kernels") as pilot:
-        tables = linked(pilot).query_one(LinkedTables)
+    async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
+        tables = linked_screen(pilot).query_one(LinkedTables)
         done: list[str] = []
         tables.when_filled(lambda: done.append("now"))
         assert done == ["now"]
@@ -474,44 +459,44 @@ async def test_what_needs_rows_waits_until_they_are_there() -> None:
 
 
 async def test_what_is_typed_ahead_goes_to_the_command_line() -> None:
-    async with opened(CAFFE, view="ops-and-kernels") as pilot:
+    async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
         for key, character in (("colon", ":"), *((letter, letter) for letter in "memory"), ("enter", "\r")):
             pilot.app.post_message(events.Key(key, character))
-        await settled(pilot)
-        assert view(pilot) == "memory"
+        await settle(pilot)
+        assert view_of(pilot) == "memory"
 
 
 async def test_digits_and_the_colon_are_typed_where_something_is_typed_and_the_colon_is_no_key_of_dialogs() -> None:
-    async with opened(CAFFE, view="ops-and-kernels") as pilot:
+    async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
         await press(pilot, "f", "1", "colon")
-        assert view(pilot) == "ops-and-kernels"
+        assert view_of(pilot) == "ops-and-kernels"
         bar = app_of(pilot).focused
         assert isinstance(bar, Input)
         assert bar.value == "1:"
         await press(pilot, "escape", "m", "colon")
         assert isinstance(pilot.app.screen, MenuScreen)
         await press(pilot, "escape")
-        assert view(pilot) == "ops-and-kernels"
+        assert view_of(pilot) == "ops-and-kernels"
 
 
 async def test_a_digit_in_the_menu_of_views_goes_where_its_line_leads_or_says_why_not() -> None:
-    async with opened(CAFFE) as pilot:
+    async with open_explorer(CAFFE) as pilot:
         await press(pilot, "m", "4")
         assert not isinstance(pilot.app.screen, MenuScreen)
-        assert view(pilot) == "ops-and-kernels"
+        assert view_of(pilot) == "ops-and-kernels"
         with patch.object(app_of(pilot).navigator, "_say") as said:
             await press(pilot, "m", "0")
-            await until(pilot, lambda: said.called)
+            await wait_until(pilot, lambda: said.called)
         assert said.call_args.args == ("API Calls: no API calls: record with nvprof --print-api-trace",)
-        assert view(pilot) == "ops-and-kernels"
+        assert view_of(pilot) == "ops-and-kernels"
 
 
 async def test_a_key_that_does_nothing_here_says_where_it_does() -> None:
-    async with opened(CAFFE) as pilot:
-        assert view(pilot) == "dashboard"
+    async with open_explorer(CAFFE) as pilot:
+        assert view_of(pilot) == "dashboard"
         with patch.object(app_of(pilot), "say") as said:
             await press(pilot, "f")
-            await until(pilot, lambda: said.called)
+            await wait_until(pilot, lambda: said.called)
             assert said.call_args.args == ("f does nothing here (in a table: filter). ? lists the keys.",)
             said.reset_mock()
             # What moves the cursor is not spoken of, and what a dialog does not know is its own affair.

@@ -10,10 +10,23 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tests.idle import Hold
-from tests.screens.opening import QUICK, app_of, assert_at_sizes, opened, press, sample, settled, until
-from tests.screens.test_sql import ask
+from tests.screens.explorer import (
+    FAST_VIEW,
+    app_of,
+    assert_at_sizes,
+    message_of,
+    open_explorer,
+    press,
+    run_line,
+    run_sql,
+    sample_path,
+    screen_of,
+    settle,
+    table_of,
+    write_note,
+)
 from tests.snapshots import screen_text
+from tests.waiting import WorkerGate, wait_until
 from tui.analysis.timeline.shown import lane_title
 from tui.app import navigator
 from tui.app.row_notes import WITHOUT_NOTES
@@ -32,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from syrupy.assertion import SnapshotAssertion
-    from textual.pilot import Pilot
 
     from tui.model.profile import Profile
     from tui.screens.linked_tables import Row
@@ -40,39 +52,18 @@ if TYPE_CHECKING:
 CAFFE = "caffe_conv1.nvprof.log"
 
 
-def pane(pilot: Pilot[None], name: str = "kernels") -> TablePane:
-    screen = app_of(pilot).view_screen
-    assert screen is not None
-    return screen.query_one(f"#{name}", TablePane)
-
-
-async def write(pilot: Pilot[None], text: str) -> None:
-    """Write a note on the row under the cursor."""
-    await press(pilot, "M")
-    assert isinstance(pilot.app.screen, NoteDialog)
-    pilot.app.screen.query_one(NoteEditor).text = text
-    await press(pilot, "enter")
-    await pilot.app.workers.wait_for_complete()
-    await settled(pilot)
-
-
-def said(pilot: Pilot[None]) -> str:
-    """The message on the screen."""
-    return "\n".join(note.message for note in pilot.app._notifications)
-
-
 def noted_names(table: TablePane) -> list[str]:
     return [str(table.frame["name"][row]) for row in sorted(table.table.model.noted)]
 
 
 async def test_a_note_is_typed_and_stands_with_its_row(state_directory: Path) -> None:
-    async with opened(CAFFE, view="kernels") as pilot:
-        table = pane(pilot)
+    async with open_explorer(CAFFE, view="kernels") as pilot:
+        table = table_of(pilot, "kernels")
         await press(pilot, "j", "M")
         await press(pilot, *"see", "ctrl+j", *"this")
         await press(pilot, "enter")
         await pilot.app.workers.wait_for_complete()
-        await settled(pilot)
+        await settle(pilot)
         row = table.current_row
         assert row is not None
         assert noted_names(table) == [row["name"]]
@@ -94,48 +85,48 @@ async def test_a_note_is_typed_and_stands_with_its_row(state_directory: Path) ->
 
 
 async def test_notes_are_there_in_the_next_run_and_survive_filter_and_reload() -> None:
-    async with opened(CAFFE, view="kernels") as pilot:
-        table = pane(pilot)
+    async with open_explorer(CAFFE, view="kernels") as pilot:
+        table = table_of(pilot, "kernels")
         await press(pilot, "j")
         assert table.current_row is not None
         name = table.current_row["name"]
-        await write(pilot, "slow since the update")
-    async with opened(CAFFE, view="kernels") as pilot:
-        table = pane(pilot)
+        await write_note(pilot, "slow since the update")
+    async with open_explorer(CAFFE, view="kernels") as pilot:
+        table = table_of(pilot, "kernels")
         assert noted_names(table) == [name]
         table.set_filter("sgemm")
-        await settled(pilot)
+        await settle(pilot)
         await press(pilot, "r")
-        await settled(pilot)
+        await settle(pilot)
         assert noted_names(table) == [name]
 
 
 async def test_leaving_the_dialog_changes_nothing_and_an_empty_text_deletes() -> None:
-    async with opened(CAFFE, view="kernels") as pilot:
-        table = pane(pilot)
+    async with open_explorer(CAFFE, view="kernels") as pilot:
+        table = table_of(pilot, "kernels")
         await press(pilot, "M", "x", "escape")
         assert not app_of(pilot).notes.store.all
-        await write(pilot, "one")
+        await write_note(pilot, "one")
         await press(pilot, "M")
         assert pilot.app.screen.query_one(NoteEditor).text == "one"
         await press(pilot, "x", "escape")
         assert [note.text for note in app_of(pilot).notes.store.all.values()] == ["one"]
-        await write(pilot, " \n ")
+        await write_note(pilot, " \n ")
         assert not app_of(pilot).notes.store.all
         assert noted_names(table) == []
 
 
 async def test_too_long_a_text_stays_in_the_dialog_with_the_reason() -> None:
-    async with opened(CAFFE, view="kernels") as pilot:
-        await write(pilot, "x" * 2001)
+    async with open_explorer(CAFFE, view="kernels") as pilot:
+        await write_note(pilot, "x" * 2001)
         assert isinstance(pilot.app.screen, NoteDialog)
         assert "at most 2,000 characters, this one 2,001" in screen_text(pilot.app)
         assert not app_of(pilot).notes.store.all
 
 
 async def test_hostile_text_reaches_no_terminal() -> None:
-    async with opened(CAFFE, view="kernels") as pilot:
-        await write(pilot, "[red]\x1b[31m\u202ebold[/]")
+    async with open_explorer(CAFFE, view="kernels") as pilot:
+        await write_note(pilot, "[red]\x1b[31m\u202ebold[/]")
         await press(pilot, "i")
         assert "[red]·[31m·bold[/]" in screen_text(pilot.app)
         await press(pilot, "escape", "M")
@@ -143,19 +134,18 @@ async def test_hostile_text_reaches_no_terminal() -> None:
 
 
 async def test_a_note_on_a_launch_belongs_to_the_kernel_gone_into() -> None:
-    async with opened("resnet50_training.csv", view="kernels") as pilot:
-        table = pane(pilot)
+    async with open_explorer("resnet50_training.csv", view="kernels") as pilot:
+        table = table_of(pilot, "kernels")
         await press(pilot, "j", "enter", "j")
-        launches = pane(pilot, "launches")
-        await write(pilot, "the odd one")
+        launches = table_of(pilot, "launches")
+        await write_note(pilot, "the odd one")
         assert len(launches.table.model.noted) == 1
         row = launches.current_row
         await press(pilot, "q", "k", "enter")
         assert not launches.table.model.noted
-        app_of(pilot).run_line("notes")
-        await settled(pilot)
+        await run_line(pilot, "notes")
         await press(pilot, "enter")
-        await until(pilot, lambda: launches.current_row == row, "the row")
+        await wait_until(pilot, lambda: launches.current_row == row, "the row")
         assert table.current_row is not None
         assert app_of(pilot).view_screen is not None
         assert app_of(pilot).view_screen.VIEW == "kernels"
@@ -164,137 +154,131 @@ async def test_a_note_on_a_launch_belongs_to_the_kernel_gone_into() -> None:
 async def test_a_row_is_gone_to_once_it_is_there_however_long_that_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     # A look again after that long does not count as being at work.
     monkeypatch.setattr(navigator, "CHECK_EVERY_S", 0.05)
-    hold = Hold()
+    hold = WorkerGate()
 
     def held_up(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
         hold.wait()
         return launches_of_kernel(profile, above)
 
-    async with opened("resnet50_training.csv", notifications=True, view="kernels") as pilot:
-        table = pane(pilot)
+    async with open_explorer("resnet50_training.csv", notifications=True, view="kernels") as pilot:
+        table = table_of(pilot, "kernels")
         await press(pilot, "j", "enter", "j")
-        launches = pane(pilot, "launches")
-        await write(pilot, "the odd one")
+        launches = table_of(pilot, "launches")
+        await write_note(pilot, "the odd one")
         row = launches.current_row
         await press(pilot, "q", "k")
-        app_of(pilot).run_line("notes")
-        await settled(pilot)
+        await run_line(pilot, "notes")
         monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
         kernels = app_of(pilot).get_screen("kernels").query_one(LinkedTables)
         monkeypatch.setattr(kernels, "levels", (KERNEL_LEVEL, replace(LAUNCH_LEVEL, rows=held_up)))
         await press(pilot, "enter")
-        await until(pilot, lambda: bool(Hold.held), "the thread that makes the launches")
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        await wait_until(pilot, lambda: bool(WorkerGate.blocked), "the thread that makes the launches")
+        screen = screen_of(pilot)
         assert screen.is_filling
         assert table.table.model.cursor_row == 1
         hold.set()
-        await until(pilot, lambda: launches.current_row == row, "the row")
-        assert said(pilot) == ""
+        await wait_until(pilot, lambda: launches.current_row == row, "the row")
+        assert message_of(pilot) == ""
 
 
 async def test_the_notes_view_goes_to_a_row_that_a_filter_hides() -> None:
-    async with opened(CAFFE, notifications=True, view="kernels") as pilot:
-        table = pane(pilot)
+    async with open_explorer(CAFFE, notifications=True, view="kernels") as pilot:
+        table = table_of(pilot, "kernels")
         await press(pilot, "j", "j")
         row = table.current_row
-        await write(pilot, "look")
+        await write_note(pilot, "look")
         table.set_filter("nothing-has-this-name")
         app_of(pilot).profile_session.set_global_filter("calls>100000")
-        await settled(pilot)
-        app_of(pilot).run_line("notes")
-        await settled(pilot)
-        listed = pane(pilot, "table")
+        await settle(pilot)
+        await run_line(pilot, "notes")
+        listed = table_of(pilot, "table")
         # What is carried says nothing of notes, which have no calls.
         assert listed.model.shown_frame()["note"].to_list() == ["look"]
         await press(pilot, "enter")
-        await until(pilot, lambda: table.current_row == row, "the row")
+        await wait_until(pilot, lambda: table.current_row == row, "the row")
         assert table.state.filter == ""
         assert app_of(pilot).profile_session.global_filter == ""
-        assert said(pilot) == (
+        assert message_of(pilot) == (
             "The row was hidden by the filter nothing-has-this-name and the carried filter calls>100000: removed."
         )
 
 
 async def test_a_row_that_is_left_out_as_small_is_gone_to() -> None:
-    async with opened(CAFFE, notifications=True, view="kernels") as pilot:
-        table = pane(pilot)
+    async with open_explorer(CAFFE, notifications=True, view="kernels") as pilot:
+        table = table_of(pilot, "kernels")
         await press(pilot, "G")
         row = table.current_row
-        await write(pilot, "look")
+        await write_note(pilot, "look")
         table.change(hides_small=True, most_rows=1)
-        await settled(pilot)
+        await settle(pilot)
         assert table.current_row != row
-        app_of(pilot).run_line("notes")
-        await settled(pilot)
+        await run_line(pilot, "notes")
         await press(pilot, "enter")
-        await until(pilot, lambda: table.current_row == row, "the row")
-        assert said(pilot) == ("The row was hidden by leaving out small rows and showing the first 1 alone: removed.")
+        await wait_until(pilot, lambda: table.current_row == row, "the row")
+        assert message_of(pilot) == (
+            "The row was hidden by leaving out small rows and showing the first 1 alone: removed."
+        )
 
 
 async def test_a_note_of_another_session_says_what_changes_what_is_shown() -> None:
-    async with opened("tracking_four_runs.nvprof.log", notifications=True, view="kernels") as pilot:
-        await write(pilot, "look")
+    async with open_explorer("tracking_four_runs.nvprof.log", notifications=True, view="kernels") as pilot:
+        await write_note(pilot, "look")
         app_of(pilot).run_line("session 0")
-        app_of(pilot).run_line("notes")
-        await settled(pilot)
+        await run_line(pilot, "notes")
         await press(pilot, "enter")
-        await settled(pilot)
-        assert said(pilot) == "Row not found in session 0. S and A change what is shown."
+        await settle(pilot)
+        assert message_of(pilot) == "Row not found in session 0. S and A change what is shown."
 
 
 async def test_for_standard_input_it_is_said_that_nothing_is_kept() -> None:
-    async with opened(CAFFE, notifications=True, view="kernels") as pilot:
+    async with open_explorer(CAFFE, notifications=True, view="kernels") as pilot:
         app_of(pilot).session_restore.files = None
-        table = pane(pilot)
+        table = table_of(pilot, "kernels")
         row = table.current_row
         assert row is not None
         assert app_of(pilot).notes.note_on(table, row) is None
         for key in ("M", "apostrophe"):
             await press(pilot, key)
-            assert said(pilot) == NO_FILE, key
+            assert message_of(pilot) == NO_FILE, key
             pilot.app.clear_notifications()
-            await settled(pilot)
-        app_of(pilot).run_line("forget")
-        await settled(pilot)
-        assert said(pilot) == NO_FILE
+            await settle(pilot)
+        await run_line(pilot, "forget")
+        assert message_of(pilot) == NO_FILE
         app_of(pilot).notes.write_note(app_of(pilot).notes.note_spot("line", (3,)), "line 3")
-        await settled(pilot)
-        assert said(pilot) == NO_FILE
+        await settle(pilot)
+        assert message_of(pilot) == NO_FILE
 
 
 async def test_a_note_on_a_row_that_is_gone_says_so(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
-    text = Path(sample(CAFFE)).read_text()
+    text = Path(sample_path(CAFFE)).read_text()
     path.write_text(text)
-    async with opened(str(path), notifications=True, view="kernels") as pilot:
-        table = pane(pilot)
+    async with open_explorer(str(path), notifications=True, view="kernels") as pilot:
+        table = table_of(pilot, "kernels")
         await press(pilot, "j", "j")
         assert table.current_row is not None
         name = str(table.current_row["name"])
-        await write(pilot, "look")
+        await write_note(pilot, "look")
     path.write_text(text.replace(name.split("(")[0], "another_kernel"))
-    async with opened(str(path), notifications=True, view="notes") as pilot:
-        listed = pane(pilot, "table")
+    async with open_explorer(str(path), notifications=True, view="notes") as pilot:
+        listed = table_of(pilot, "table")
         assert listed.frame["written_of"].to_list() == ["before it changed"]
         await press(pilot, "M")
         assert ", before the file changed. An empty text deletes it." in screen_text(pilot.app)
         await press(pilot, "escape", "enter")
-        await until(pilot, lambda: said(pilot) == "Row not found.", "the words")
+        await wait_until(pilot, lambda: message_of(pilot) == "Row not found.", "the words")
 
 
 async def test_the_notes_view_edits_and_exports(tmp_path: Path) -> None:
-    async with opened(CAFFE, view="kernels") as pilot:
-        await write(pilot, "first")
-        app_of(pilot).run_line("notes")
-        await settled(pilot)
-        screen = app_of(pilot).view_screen
-        assert isinstance(screen, NotesScreen)
-        await write(pilot, "second\nline")
-        listed = pane(pilot, "table")
+    async with open_explorer(CAFFE, view="kernels") as pilot:
+        await write_note(pilot, "first")
+        await run_line(pilot, "notes")
+        assert isinstance(screen_of(pilot), NotesScreen)
+        await write_note(pilot, "second\nline")
+        listed = table_of(pilot, "table")
         assert listed.frame["note"].to_list() == ["second\nline"]
         assert listed.frame["view"].to_list() == ["Kernels"]
-        await write(pilot, "")
+        await write_note(pilot, "")
         assert listed.frame.is_empty()
         assert "No notes. Press M on a row" in screen_text(pilot.app)
 
@@ -306,19 +290,19 @@ async def test_standard_input_has_no_notes() -> None:
 
 
 async def test_a_querys_rows_have_no_notes() -> None:
-    async with opened(CAFFE, notifications=True, view=QUICK) as pilot:
+    async with open_explorer(CAFFE, notifications=True, view=FAST_VIEW) as pilot:
         app_of(pilot).run_line("sql SELECT name FROM kernels")
         await pilot.app.workers.wait_for_complete()
-        await settled(pilot)
+        await settle(pilot)
         await press(pilot, "tab", "M")
         assert not isinstance(pilot.app.screen, NoteDialog)
-        assert said(pilot) == WITHOUT_NOTES["sql"]
+        assert message_of(pilot) == WITHOUT_NOTES["sql"]
 
 
 async def test_two_runs_on_one_file_keep_each_others_notes() -> None:
-    async with opened(CAFFE, view="kernels") as pilot:
-        table = pane(pilot)
-        await write(pilot, "mine")
+    async with open_explorer(CAFFE, view="kernels") as pilot:
+        table = table_of(pilot, "kernels")
+        await write_note(pilot, "mine")
         row = table.frame.row(1, named=True)
         other = Notes(app_of(pilot).session_restore.files)
         place = app_of(pilot).notes.note_place(table, row)
@@ -326,7 +310,7 @@ async def test_two_runs_on_one_file_keep_each_others_notes() -> None:
         assert other.keep(place, "other", "theirs") == ""
         other.write()
         await press(pilot, "j", "j")
-        await write(pilot, "mine too")
+        await write_note(pilot, "mine too")
         assert sorted(note.text for note in app_of(pilot).notes.store.all.values()) == [
             "mine",
             "mine too",
@@ -336,47 +320,45 @@ async def test_two_runs_on_one_file_keep_each_others_notes() -> None:
 
 
 async def test_forget_asks_once_and_deletes_all(state_directory: Path) -> None:
-    async with opened(CAFFE, notifications=True, view="kernels") as pilot:
-        table = pane(pilot)
-        await write(pilot, "one")
-        app_of(pilot).run_line("forget")
-        await settled(pilot)
-        assert said(pilot) == "This deletes 1 note. Repeat :forget to confirm."
+    async with open_explorer(CAFFE, notifications=True, view="kernels") as pilot:
+        table = table_of(pilot, "kernels")
+        await write_note(pilot, "one")
+        await run_line(pilot, "forget")
+        assert message_of(pilot) == "This deletes 1 note. Repeat :forget to confirm."
         assert len(app_of(pilot).notes.store.all) == 1
-        app_of(pilot).run_line("forget")
-        await settled(pilot)
+        await run_line(pilot, "forget")
         assert not app_of(pilot).notes.store.all
-        assert said(pilot) == "Deleted: notes, queries, and the last place in this file."
+        assert message_of(pilot) == "Deleted: notes, queries, and the last place in this file."
         assert not table.table.model.noted
         await press(pilot, "Q")
     assert [path for path in state_directory.rglob("*") if path.is_file() and path.name != "tables.json"] == []
 
 
 async def test_damaged_notes_are_reported_once_and_not_lost(state_directory: Path) -> None:
-    known = files([sample(CAFFE)])
+    known = files([sample_path(CAFFE)])
     assert known is not None
     folder = state_directory / "notes"
     folder.mkdir(parents=True)
     path = folder / f"{known.name}.json"
     path.write_text('{"version": 1, "entries": {"a"')
-    async with opened(CAFFE, notifications=True, view="kernels") as pilot:
-        await write(pilot, "new")
-        assert "damaged" in said(pilot)
+    async with open_explorer(CAFFE, notifications=True, view="kernels") as pilot:
+        await write_note(pilot, "new")
+        assert "damaged" in message_of(pilot)
     assert len(json.loads(path.read_text())["entries"]) == 1
     assert (folder / f"{path.name}.damaged").read_text() == '{"version": 1, "entries": {"a"'
 
 
 async def test_notes_of_another_version_stay_as_they_are(state_directory: Path) -> None:
-    known = files([sample(CAFFE)])
+    known = files([sample_path(CAFFE)])
     assert known is not None
     folder = state_directory / "notes"
     folder.mkdir(parents=True)
     path = folder / f"{known.name}.json"
     path.write_text('{"version": 99, "entries": {}}')
-    async with opened(CAFFE, notifications=True, view="kernels") as pilot:
-        table = pane(pilot)
-        await write(pilot, "new")
-        assert said(pilot) == (
+    async with open_explorer(CAFFE, notifications=True, view="kernels") as pilot:
+        table = table_of(pilot, "kernels")
+        await write_note(pilot, "new")
+        assert message_of(pilot) == (
             f"{path} was written by another version of proftui: left unchanged and not used. "
             "Notes are kept until you quit."
         )
@@ -387,17 +369,16 @@ async def test_notes_of_another_version_stay_as_they_are(state_directory: Path) 
 @pytest.mark.parametrize("what", ["dialog", "notes", "signs"])
 async def test_screen(what: str, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.state.notes.time.time", lambda: 1_767_323_045.0)
-    async with opened(CAFFE, view="kernels") as pilot:
+    async with open_explorer(CAFFE, view="kernels") as pilot:
         await press(pilot, "j")
-        await write(pilot, "slower since cuDNN 7.6: ask Kim\nlook at the launch config")
+        await write_note(pilot, "slower since cuDNN 7.6: ask Kim\nlook at the launch config")
         await press(pilot, "j")
-        await write(pilot, "fine")
+        await write_note(pilot, "fine")
         await press(pilot, "space")
         if what == "dialog":
             await press(pilot, "k", "k", "M")
         elif what == "notes":
-            app_of(pilot).run_line("notes")
-            await settled(pilot)
+            await run_line(pilot, "notes")
         else:
             await press(pilot, "k", "k", "i")
         await assert_at_sizes(pilot, snapshot)
@@ -412,77 +393,68 @@ def test_the_frame_is_typed_when_there_is_nothing() -> None:
 
 
 async def test_a_note_on_a_line_of_the_log_is_said_there_and_gone_to() -> None:
-    async with opened(CAFFE, view="log") as pilot:
+    async with open_explorer(CAFFE, view="log") as pilot:
         await press(pilot, "j", "j", "j")
-        await write(pilot, "look here")
+        await write_note(pilot, "look here")
         assert "line 4 of 101 \u00b7 note: look here" in screen_text(pilot.app)
-        app_of(pilot).run_line("notes")
-        await settled(pilot)
-        assert pane(pilot, "table").frame.select("view", "row", "note").rows() == [("Log", "line 4", "look here")]
-        app_of(pilot).run_line("log")
-        await settled(pilot)
+        await run_line(pilot, "notes")
+        assert table_of(pilot, "table").frame.select("view", "row", "note").rows() == [("Log", "line 4", "look here")]
+        await run_line(pilot, "log")
         await press(pilot, "g")
         assert "note:" not in screen_text(pilot.app)
-        app_of(pilot).run_line("notes")
-        await settled(pilot)
+        await run_line(pilot, "notes")
         await press(pilot, "enter")
         assert "line 4 of 101 \u00b7 note: look here" in screen_text(pilot.app)
-    async with opened(CAFFE) as pilot:
-        screen = await ask(pilot, "SELECT view, note FROM notes")
+    async with open_explorer(CAFFE) as pilot:
+        screen = await run_sql(pilot, "SELECT view, note FROM notes")
         assert screen.query_one("#result", TablePane).frame.drop("#").rows() == [("Log", "look here")]
 
 
 @pytest.mark.parametrize("lane", ["GPU 0", "ops", "API calls"])
 async def test_a_note_in_the_timeline_is_in_the_details_and_gone_to(lane: str) -> None:
-    async with opened("mlp_modules.pt.trace.json.gz", size=(200, 50), view="timeline") as pilot:
-        screen = app_of(pilot).view_screen
-        assert isinstance(screen, TimelineScreen)
+    async with open_explorer("mlp_modules.pt.trace.json.gz", size=(200, 50), view="timeline") as pilot:
+        screen = screen_of(pilot, TimelineScreen)
         view = screen.lanes
         assert view.shown is not None
         place = next(place for place, found in enumerate(view.shown.lanes) if lane in lane_title(found))
         view.put_on_item(place, 5)
-        await settled(pilot)
-        await write(pilot, "odd one")
+        await settle(pilot)
+        await write_note(pilot, "odd one")
         await press(pilot, "i")
         assert "odd one" in screen_text(pilot.app)
         here = (view.lane, view.item)
         await press(pilot, "i", "g", "z")
         assert (view.lane, view.item) != here
-        app_of(pilot).run_line("notes")
-        await settled(pilot)
+        await run_line(pilot, "notes")
         await press(pilot, "enter")
-        await settled(pilot)
+        await settle(pilot)
         assert app_of(pilot).view_screen is screen
         assert (view.lane, view.item) == here
 
 
 async def test_a_note_on_a_panel_of_the_dashboard_stands_in_its_title_and_is_gone_to() -> None:
-    async with opened(CAFFE, size=(80, 24)) as pilot:
+    async with open_explorer(CAFFE, size=(80, 24)) as pilot:
         await press(pilot, "tab")
-        await write(pilot, "[red]none[/]")
+        await write_note(pilot, "[red]none[/]")
         title = next(line for line in screen_text(pilot.app).splitlines() if "Resource usage" in line)
         assert "Resource usage  994 ms; not recorded: Dataloader, I/O, CPU  # [red]none[/]\u2500" in title
-        app_of(pilot).run_line("notes")
-        await settled(pilot)
+        await run_line(pilot, "notes")
         rows = [("Dashboard", "Resource usage", "[red]none[/]")]
-        assert pane(pilot, "table").frame.select("view", "row", "note").rows() == rows
-        app_of(pilot).run_line("dashboard")
-        await settled(pilot)
+        assert table_of(pilot, "table").frame.select("view", "row", "note").rows() == rows
+        await run_line(pilot, "dashboard")
         await press(pilot, "shift+tab")
-        app_of(pilot).run_line("notes")
-        await settled(pilot)
+        await run_line(pilot, "notes")
         await press(pilot, "enter")
         assert getattr(pilot.app.focused, "id", "") == "wall"
-    async with opened(CAFFE, size=(80, 24)) as pilot:
+    async with open_explorer(CAFFE, size=(80, 24)) as pilot:
         assert "# [red]none[/]" in screen_text(pilot.app)
-        app_of(pilot).run_line("notes")
-        await settled(pilot)
+        await run_line(pilot, "notes")
         await press(pilot, "M", *["backspace"] * 20, "enter", "q")
         assert "#" not in screen_text(pilot.app)
 
 
 async def test_where_there_are_no_rows_it_is_said_where_notes_are() -> None:
-    async with opened("resnet50_training.nvprof.log", notifications=True, view="iterations") as pilot:
+    async with open_explorer("resnet50_training.nvprof.log", notifications=True, view="iterations") as pilot:
         pilot.app.screen.query_one("#chart").focus()
         await press(pilot, "M")
-        assert said(pilot) == "Notes are written on rows and on panels of the dashboard."
+        assert message_of(pilot) == "Notes are written on rows and on panels of the dashboard."

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.analysis.frames import kernel, profile
-from tests.screens.made_profiles import opened_profile
-from tests.screens.opening import app_of, assert_at_sizes, opened, press
+from tests.screens.explorer import assert_at_sizes, open_explorer, press, screen_of, table_of
+from tests.screens.made_profiles import open_profile
 from tests.snapshots import screen_text
 from tui.screens.op_types import OpTypesScreen
 from tui.screens.ops_and_kernels import OpsAndKernelsScreen
@@ -26,55 +26,48 @@ TRACE, LOG = "resnet50_training.pt.trace.json.gz", "resnet50_training.nvprof.log
 FIGURES = {"gpu_avg_ns", "gpu_min_ns", "gpu_max_ns"}
 
 
-def pane(pilot: Pilot[None], name: str = "table") -> TablePane:
-    screen = app_of(pilot).view_screen
-    assert screen is not None
-    return screen.query_one(f"#{name}", TablePane)
-
-
-def shown(pilot: Pilot[None]) -> set[str]:
-    return {column.name for column in pane(pilot).model.columns()}
+def visible_columns(pilot: Pilot[None]) -> set[str]:
+    return {column.name for column in table_of(pilot, "table").model.columns()}
 
 
 @pytest.mark.parametrize(("given", "keys"), [(TRACE, "l z")], ids=["open"])
 async def test_screen(given: str, keys: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(given, view="op-types") as pilot:
+    async with open_explorer(given, view="op-types") as pilot:
         await press(pilot, *keys.split())
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_figures_fold_and_unfold_under_the_cursor() -> None:
-    async with opened(TRACE, size=(200, 50), view="op-types") as pilot:
-        assert not FIGURES & shown(pilot)
+    async with open_explorer(TRACE, size=(200, 50), view="op-types") as pilot:
+        assert not FIGURES & visible_columns(pilot)
         assert "GPU time ▸" in screen_text(pilot.app)
         assert "sorted by GPU time ▼" in screen_text(pilot.app)
         await press(pilot, "l", "z")
-        assert shown(pilot) >= FIGURES
-        assert "cpu_own_avg_ns" not in shown(pilot)
+        assert visible_columns(pilot) >= FIGURES
+        assert "cpu_own_avg_ns" not in visible_columns(pilot)
         assert "GPU time ▸" not in screen_text(pilot.app)
         # On one of the figures the same key folds them again, and the cursor is on the total.
         await press(pilot, "l", "z")
-        assert not FIGURES & shown(pilot)
-        assert pane(pilot).model.cursor_column == "gpu_ns"
+        assert not FIGURES & visible_columns(pilot)
+        assert table_of(pilot, "table").model.cursor_column == "gpu_ns"
 
 
 async def test_on_another_column_all_figures_fold_and_unfold() -> None:
-    async with opened(TRACE, view="op-types") as pilot:
+    async with open_explorer(TRACE, view="op-types") as pilot:
         await press(pilot, "z")
-        assert shown(pilot) >= FIGURES | {"cpu_own_avg_ns", "gpu_idle_max_ns", "cpu_overhead_min_ns"}
+        assert visible_columns(pilot) >= FIGURES | {"cpu_own_avg_ns", "gpu_idle_max_ns", "cpu_overhead_min_ns"}
         await press(pilot, "z")
-        assert not any(name.endswith(("avg_ns", "min_ns", "max_ns")) for name in shown(pilot))
+        assert not any(name.endswith(("avg_ns", "min_ns", "max_ns")) for name in visible_columns(pilot))
 
 
 @pytest.mark.parametrize("given", [TRACE, LOG, "caffe_conv1.nvprof.log"])
 async def test_enter_shows_ops_that_add_up_to_the_row(given: str) -> None:
-    async with opened(given, view="op-types") as pilot:
-        rows = pane(pilot).frame.head(4).to_dicts()
+    async with open_explorer(given, view="op-types") as pilot:
+        rows = table_of(pilot, "table").frame.head(4).to_dicts()
         for place, row in enumerate(rows):
             await press(pilot, "2", "g", *["j"] * place, "enter")
-            screen = app_of(pilot).view_screen
-            assert isinstance(screen, OpsAndKernelsScreen)
-            ops = pane(pilot, "ops")
+            assert isinstance(screen_of(pilot), OpsAndKernelsScreen)
+            ops = table_of(pilot, "ops")
             assert ops.model.shown_frame()[ops.spec.weight].sum() == row["gpu_ns"], row["op_type"]
 
 
@@ -88,17 +81,17 @@ async def test_work_without_an_op_and_unknown_types_are_gone_to_as_well() -> Non
         kernel("sgemm", 50, op=1, op_join="launch", start_ns=90),
         kernel("sgemm", 30, op_join="launch not recorded", start_ns=190),
     ]
-    async with opened_profile(profile(ops=ops, activities=work), view="op-types") as pilot:
-        names = pane(pilot).frame["op_type"].cast(str).to_list()
+    async with open_profile(profile(ops=ops, activities=work), view="op-types") as pilot:
+        names = table_of(pilot, "table").frame["op_type"].cast(str).to_list()
         assert names == ["unknown", "gemm", "(unattributed: launch not recorded)"]
         for place, (op, gpu_ns) in enumerate((("mystery", 70), ("aten::mm", 50), (names[2], 30))):
             await press(pilot, "2", "g", *["j"] * place, "enter")
-            ops_shown = pane(pilot, "ops").model.shown_frame()
+            ops_shown = table_of(pilot, "ops").model.shown_frame()
             assert ops_shown.select("op", "gpu_self_ns").rows() == [(op, gpu_ns)]
 
 
 async def test_figures_that_are_not_known_say_why_and_what_records_them() -> None:
-    async with opened(LOG, size=(200, 50), view="op-types") as pilot:
+    async with open_explorer(LOG, size=(200, 50), view="op-types") as pilot:
         # Below so few types the details stand unasked; the kernels come first.
         assert re.search(
             r"Kernels with most time\n +11\.3 ms +batch_norm_coll.* 265×  batch norm forward", screen_text(pilot.app)
@@ -106,7 +99,7 @@ async def test_figures_that_are_not_known_say_why_and_what_records_them() -> Non
         assert "the launches do not show which CPU time belongs to the op" in screen_text(pilot.app)
         # The table's signs of folded columns are not those of lines.
         assert re.search(r"GPU time {2,}32\.568 ms", screen_text(pilot.app))
-    async with opened("gpt_summary.nvprof.log", size=(200, 50), notifications=True, view="op-types") as pilot:
+    async with open_explorer("gpt_summary.nvprof.log", size=(200, 50), notifications=True, view="op-types") as pilot:
         assert "totals do not separate single calls" in screen_text(pilot.app)
         # No sign says that figures are folded if there are none.
         assert "GPU time ms ▼" in screen_text(pilot.app)
@@ -115,15 +108,15 @@ async def test_figures_that_are_not_known_say_why_and_what_records_them() -> Non
 
 
 async def test_the_arrangement_is_returned_to_with_its_signs() -> None:
-    async with opened(TRACE, size=(200, 50), view="op-types") as pilot:
+    async with open_explorer(TRACE, size=(200, 50), view="op-types") as pilot:
         await press(pilot, "l", "z", "1", "minus")
-        assert shown(pilot) >= FIGURES
+        assert visible_columns(pilot) >= FIGURES
         assert "GPU time ▸" not in screen_text(pilot.app)
         assert "CPU time ▸" in screen_text(pilot.app)
 
 
 async def test_details_open_where_a_larger_terminal_has_room_for_them() -> None:
-    async with opened(TRACE, size=(80, 24), view="op-types") as pilot:
+    async with open_explorer(TRACE, size=(80, 24), view="op-types") as pilot:
         assert "Kernels with most time" not in screen_text(pilot.app)
         await pilot.resize_terminal(120, 40)
         await press(pilot)
@@ -143,7 +136,7 @@ async def test_details_that_open_unasked_are_computed_once_for_each_row(monkeypa
         return usual(screen, pane, row)
 
     monkeypatch.setattr(OpTypesScreen, "details", details)
-    async with opened(TRACE, size=(160, 50), view="op-types") as pilot:
+    async with open_explorer(TRACE, size=(160, 50), view="op-types") as pilot:
         assert pilot.app.screen.query_one(DetailPane).is_open
         first = pilot.app.screen.query_one(TablePane).model.rows.record(0)["op_type"]
         await press(pilot, "l")

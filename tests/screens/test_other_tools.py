@@ -7,25 +7,23 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 import pytest
 
-from tests.screens.made_profiles import STEPS, dlprof, opened_profile, training
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, settled
+from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, settle, table_of
+from tests.screens.made_profiles import STEPS, dlprof_profile, open_profile, training_profile
 from tests.snapshots import screen_text
 from tui.analysis.iterations.iteration_table import reasons
-from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
-    from textual.pilot import Pilot
 
 
 SCREENS: Final = {
-    "iterations": (training, "iterations", ""),
-    "ranges": (training, "ranges", ""),
-    "range-instances": (training, "ranges", "j j enter"),
-    "gpus": (training, "gpus", ""),
-    "launch": (training, "kernels", "enter enter"),
-    "sessions-of-ranks": (training, "dashboard", "S"),
-    "graph": (dlprof, "kernels", "j enter enter"),
+    "iterations": (training_profile, "iterations", ""),
+    "ranges": (training_profile, "ranges", ""),
+    "range-instances": (training_profile, "ranges", "j j enter"),
+    "gpus": (training_profile, "gpus", ""),
+    "launch": (training_profile, "kernels", "enter enter"),
+    "sessions-of-ranks": (training_profile, "dashboard", "S"),
+    "graph": (dlprof_profile, "kernels", "j enter enter"),
 }
 """For each state: the profile, the view, and the keys that lead to it from there."""
 
@@ -37,30 +35,24 @@ def keys(text: str) -> list[str]:
 @pytest.mark.parametrize("state", SCREENS)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
     made, view, path = SCREENS[state]
-    async with opened_profile(made(), view=view) as pilot:
+    async with open_profile(made(), view=view) as pilot:
         await press(pilot, *keys(path))
         await assert_at_sizes(pilot, snapshot)
 
 
-def table(pilot: Pilot[None], name: str = "table") -> TablePane:
-    screen = app_of(pilot).view_screen
-    assert screen is not None
-    return screen.query_one(f"#{name}", TablePane)
-
-
 async def test_the_digit_seven_shows_iterations_as_they_are_numbered() -> None:
-    async with opened_profile(training(), view="iterations") as pilot:
-        shown = table(pilot).frame
+    async with open_profile(training_profile(), view="iterations") as pilot:
+        shown = table_of(pilot, "table").frame
         assert shown["iteration"].to_list() == [*STEPS, None, *STEPS, None]
         await press(pilot, *keys("f s e s s i o n = 1 enter"))
-        assert table(pilot).frame.height == 8
+        assert table_of(pilot, "table").frame.height == 8
         await press(pilot, *keys(": s e s s i o n"), "space", "1", "enter")
-        assert set(table(pilot).frame["session"]) == {1}
+        assert set(table_of(pilot, "table").frame["session"]) == {1}
         assert "rank 1 of 2" in screen_text(pilot.app).splitlines()[0]
 
 
 async def test_an_input_without_iterations_names_the_command_that_records_them() -> None:
-    async with opened("gpt_summary.nvprof.log", notifications=True) as pilot:
+    async with open_explorer("gpt_summary.nvprof.log", notifications=True) as pilot:
         await press(pilot, "7")
         assert app_of(pilot).view_screen.VIEW == "dashboard"  # type: ignore[union-attr]
         assert [message.message for message in app_of(pilot)._notifications] == [
@@ -69,46 +61,46 @@ async def test_an_input_without_iterations_names_the_command_that_records_them()
 
 
 async def test_iterations_that_are_found_say_how_and_can_be_chosen() -> None:
-    async with opened("resnet50_training.nvprof.log", view="iterations") as pilot:
+    async with open_explorer("resnet50_training.nvprof.log", view="iterations") as pilot:
         app = app_of(pilot)
-        whole = table(pilot).frame
+        whole = table_of(pilot, "table").frame
         words = reasons(app.profile_session.profile)[0]
         assert words.startswith("found: ")
         assert words.partition(",")[0] in screen_text(app).splitlines()[0]
         last = whole["iteration"].drop_nulls().to_list()[-1]
         app.run_line(f"aggregate {last}")
-        await settled(pilot)
+        await settle(pilot)
 
         def chosen() -> list[int]:
             """The iterations that other views show; this view shows them among all."""
-            assert table(pilot).frame.height == whole.height
-            found: list[int] = table(pilot).frame.filter(pl.col("aggregated"))["iteration"].to_list()
+            assert table_of(pilot, "table").frame.height == whole.height
+            found: list[int] = table_of(pilot, "table").frame.filter(pl.col("aggregated"))["iteration"].to_list()
             return found
 
         assert chosen() == [last]
         assert f"iteration {last}" in screen_text(app).splitlines()[0]
         app.run_line("aggregate 999:")
-        await settled(pilot)
+        await settle(pilot)
         assert chosen() == [last]
         app.run_line("aggregate all")
-        await settled(pilot)
-        assert table(pilot).frame.equals(whole)
+        await settle(pilot)
+        assert table_of(pilot, "table").frame.equals(whole)
 
 
 async def test_enter_goes_from_a_range_to_its_instances_and_q_back() -> None:
-    async with opened_profile(training(), view="ranges") as pilot:
+    async with open_profile(training_profile(), view="ranges") as pilot:
         await press(pilot, *keys("f f o r w a r d enter"))
         await press(pilot, "enter")
-        instances = table(pilot, "instances")
+        instances = table_of(pilot, "instances")
         assert instances.has_class("-current")
         assert instances.frame["range_gpu_ns"].to_list() == [6_000_000, 7_000_000, 8_000_000]
         assert "Ranges ▸ forward ▸ instances" in screen_text(pilot.app)
         await press(pilot, "q")
-        assert table(pilot, "ranges").has_class("-current")
+        assert table_of(pilot, "ranges").has_class("-current")
 
 
 async def test_a_launch_shows_its_origin_and_its_measured_metrics() -> None:
-    async with opened_profile(training(), size=(200, 70)) as pilot:
+    async with open_profile(training_profile(), size=(200, 70)) as pilot:
         await press(pilot, *keys(": k e r n e l s"), "space", *"session", "equals_sign", "0", "enter", "enter", "enter")
         text = screen_text(pilot.app)
         for reported in (
@@ -126,18 +118,18 @@ async def test_a_launch_shows_its_origin_and_its_measured_metrics() -> None:
 
 
 async def test_the_panel_of_the_tool_opens_its_report() -> None:
-    async with opened_profile(dlprof(), size=(200, 50)) as pilot:
+    async with open_profile(dlprof_profile(), size=(200, 50)) as pilot:
         assert "As DLProf says" in screen_text(pilot.app)
         panel = pilot.app.screen.query_one("#tool-report")
         panel.focus()
         await press(pilot, "enter")
         assert app_of(pilot).view_screen.VIEW == "tool-report"  # type: ignore[union-attr]
-        assert table(pilot).frame.height == 8
-        assert "[bold]to increase" in table(pilot).frame["text"].to_list()[1]
+        assert table_of(pilot, "table").frame.height == 8
+        assert "[bold]to increase" in table_of(pilot, "table").frame["text"].to_list()[1]
 
 
 async def test_no_panel_where_the_tool_says_nothing() -> None:
-    async with opened_profile(training(), size=(200, 50)) as pilot:
+    async with open_profile(training_profile(), size=(200, 50)) as pilot:
         assert not pilot.app.screen.query_one("#tool-report").parent.display  # type: ignore[union-attr]
         assert "As " not in screen_text(pilot.app)
         assert "replayed kernels are left out" in screen_text(pilot.app)

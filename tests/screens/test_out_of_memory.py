@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.screens.opening import app_of, opened, press, sample, settled
+from tests.screens.explorer import app_of, open_explorer, press, sample_path, settle
 from tests.snapshots import screen_text
 from tui.app.shutdown import PanicError, Threads
 from tui.cli import headless
@@ -38,21 +38,21 @@ def every_input_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_view_says_it_and_others_work_on(
     name: str, title: str, where: Any, function: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened(SAMPLE) as pilot:
+    async with open_explorer(SAMPLE) as pilot:
         app = app_of(pilot)
         with monkeypatch.context() as patched:
             patched.setattr(where, function, lacking)
             app.go(name)
-            await settled(pilot)
+            await settle(pilot)
         words = f"{title}: not enough memory (for 8.00 PiB more); close other programs"
         assert words in screen_text(app)
         assert "Computing…" not in screen_text(app)
         assert app.fault is None
         app.go("op-types")
-        await settled(pilot)
+        await settle(pilot)
         assert "not enough memory" not in screen_text(app)
         app.go(name)
-        await settled(pilot)
+        await settle(pilot)
         assert "not enough memory" not in screen_text(app)
         await press(pilot, "down")
         assert app.fault is None
@@ -67,24 +67,24 @@ def panicking(words: str) -> Any:
 
 @pytest.mark.usefixtures("every_input_is_large")
 async def test_a_panic_for_want_of_memory_is_said_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(SAMPLE) as pilot:
+    async with open_explorer(SAMPLE) as pilot:
         asyncio.get_running_loop().set_default_executor(Threads())
         app = app_of(pilot)
         monkeypatch.setattr(linked_tables, "measure", panicking("memory allocation of 8388608 bytes failed"))
         app.go("kernels")
-        await settled(pilot)
+        await settle(pilot)
         assert "Kernels: not enough memory (for 8.00 MiB more)" in screen_text(app)
         assert app.fault is None
 
 
 @pytest.mark.usefixtures("every_input_is_large")
 async def test_any_other_panic_ends_the_explorer_and_leaves_nothing_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(SAMPLE) as pilot:
+    async with open_explorer(SAMPLE) as pilot:
         asyncio.get_running_loop().set_default_executor(Threads())
         app = app_of(pilot)
         monkeypatch.setattr(linked_tables, "measure", panicking("index out of bounds"))
         app.go("kernels")
-        await settled(pilot)
+        await settle(pilot)
         fault, app._exception = app.fault, None
         assert isinstance(fault, PanicError)
         assert str(fault) == "index out of bounds"
@@ -93,7 +93,7 @@ async def test_any_other_panic_ends_the_explorer_and_leaves_nothing_at_work(monk
 
 def test_without_a_screen_it_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(headless, "load_files", lacking)
-    assert main(["report", sample(SAMPLE)]) == 2
+    assert main(["report", sample_path(SAMPLE)]) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == (

@@ -7,8 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, settled
-from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of, tabs_of
+from tests.screens.explorer import (
+    app_of,
+    assert_at_sizes,
+    assert_rows_of_report,
+    column_of,
+    open_explorer,
+    press,
+    report_json,
+    run_line,
+    screen_of,
+    table_of,
+    tabs_of,
+)
 from tests.snapshots import assert_screen, screen_text
 
 if TYPE_CHECKING:
@@ -26,20 +37,20 @@ STATES = {
 
 @pytest.mark.parametrize("state", STATES)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(RANKS, view="gpus") as pilot:
+    async with open_explorer(RANKS, view="gpus") as pilot:
         await press(pilot, *STATES[state].split())
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_collectives_in_ascii(snapshot: SnapshotAssertion) -> None:
-    async with opened(RANKS, size=(120, 40), ascii_only=True, view="gpus") as pilot:
+    async with open_explorer(RANKS, size=(120, 40), ascii_only=True, view="gpus") as pilot:
         await press(pilot, *STATES["collectives"].split())
         assert screen_text(pilot.app).isascii()
         assert_screen(pilot.app, snapshot)
 
 
 async def test_details_of_a_rank_say_who_is_waited_for() -> None:
-    async with opened(RANKS, size=(120, 40), view="gpus") as pilot:
+    async with open_explorer(RANKS, size=(120, 40), view="gpus") as pilot:
         await press(pilot, MORE, "i")
         text = screen_text(pilot.app)
         assert "\n Rank               rank 1 " in text
@@ -47,7 +58,7 @@ async def test_details_of_a_rank_say_who_is_waited_for() -> None:
 
 
 async def test_from_a_rank_and_an_iteration_to_what_ran_in_it() -> None:
-    async with opened(RANKS, view="gpus") as pilot:
+    async with open_explorer(RANKS, view="gpus") as pilot:
         await press(pilot, MORE, "enter", "j", "enter")
         assert screen_of(pilot).path() == ["Ranks", "rank 1", "iteration 4", "gpu work"]
         assert set(column_of(pilot, "rank_work", "session")) == {1}
@@ -58,7 +69,7 @@ async def test_from_a_rank_and_an_iteration_to_what_ran_in_it() -> None:
 
 
 async def test_from_an_iteration_to_its_slowest_rank_and_what_ran_there() -> None:
-    async with opened(RANKS, view="gpus") as pilot:
+    async with open_explorer(RANKS, view="gpus") as pilot:
         await press(pilot, MORE, MORE)
         assert column_of(pilot, "slowest_ranks", "longest_rank") == ["rank 1", "rank 0", "rank 0", "rank 0"]
         assert "Rank 1 arrives last at collectives in 4 of 4 iterations" in screen_text(pilot.app)
@@ -70,7 +81,7 @@ async def test_from_an_iteration_to_its_slowest_rank_and_what_ran_there() -> Non
 
 
 async def test_from_an_op_type_to_an_op_to_its_ranks() -> None:
-    async with opened(RANKS, size=(200, 50), view="gpus") as pilot:
+    async with open_explorer(RANKS, size=(200, 50), view="gpus") as pilot:
         await press(pilot, MORE, MORE, MORE)
         assert "Besides communication, gemm differs most: rank 1 takes 15.6 ms more per iteration" in screen_text(
             pilot.app
@@ -82,7 +93,7 @@ async def test_from_an_op_type_to_an_op_to_its_ranks() -> None:
 
 
 async def test_waiting_is_shown_with_the_clocks_that_measure_it() -> None:
-    async with opened(RANKS, size=(200, 50), view="gpus") as pilot:
+    async with open_explorer(RANKS, size=(200, 50), view="gpus") as pilot:
         await press(pilot, *[MORE] * 4)
         text = screen_text(pilot.app)
         assert "77.4% of the time in matched collectives is waiting for the last rank: 64.5 ms of 83.4 ms" in text
@@ -94,23 +105,22 @@ async def test_waiting_is_shown_with_the_clocks_that_measure_it() -> None:
 
 
 async def test_the_numbers_are_those_of_the_report() -> None:
-    async with opened(RANKS, view="gpus") as pilot:
-        from_report = reported(pilot, "ranks")
+    async with open_explorer(RANKS, view="gpus") as pilot:
+        from_report = report_json(pilot, "ranks")
         await press(pilot, MORE)
-        assert_reported(pilot, "ranks", from_report["rows"])
+        assert_rows_of_report(pilot, "ranks", from_report["rows"])
         await press(pilot, MORE)
-        assert_reported(pilot, "slowest_ranks", from_report["slowest_ranks"])
+        assert_rows_of_report(pilot, "slowest_ranks", from_report["slowest_ranks"])
         await press(pilot, MORE)
-        assert_reported(pilot, "op_type_ranks", from_report["op_type_ranks"])
-        assert_reported(pilot, "op_ranks", from_report["op_ranks"], of="op_type")
+        assert_rows_of_report(pilot, "op_type_ranks", from_report["op_type_ranks"])
+        assert_rows_of_report(pilot, "op_ranks", from_report["op_ranks"], parent="op_type")
         await press(pilot, MORE)
-        assert_reported(pilot, "collective_kinds", from_report["collective_kinds"])
+        assert_rows_of_report(pilot, "collective_kinds", from_report["collective_kinds"])
 
 
 async def test_the_rank_that_the_others_wait_for_is_named_where_iterations_take_equally_long() -> None:
-    async with opened(RANKS, view="gpus") as pilot:
-        app_of(pilot).run_line("iterations 3:4")
-        await settled(pilot)
+    async with open_explorer(RANKS, view="gpus") as pilot:
+        await run_line(pilot, "iterations 3:4")
         await press(pilot, "8", MORE, MORE)
         assert column_of(pilot, "slowest_ranks", "longest_rank") == ["rank 1", "rank 0"]
         text = screen_text(pilot.app)
@@ -119,7 +129,7 @@ async def test_the_rank_that_the_others_wait_for_is_named_where_iterations_take_
 
 
 async def test_one_rank_alone_has_no_parts_over_ranks() -> None:
-    async with opened(RANKS, view="gpus") as pilot:
+    async with open_explorer(RANKS, view="gpus") as pilot:
         app_of(pilot).profile_session.choose_session(0)
         for times in range(1, 5):
             await press(pilot, MORE)
@@ -130,7 +140,7 @@ async def test_one_rank_alone_has_no_parts_over_ranks() -> None:
 async def test_the_dashboard_of_several_sessions_comes_to_rest_after_seconds_of_work() -> None:
     # Of the processor's time: on a loaded machine minutes go by until it has had as much.
     begun_s = time.process_time()
-    async with opened(RANKS, anew=True) as pilot:
+    async with open_explorer(RANKS, is_shared=False) as pilot:
         assert screen_of(pilot).VIEW == "dashboard"
         assert not any(worker.is_running for worker in pilot.app.workers)
         assert "2 sessions" in screen_text(pilot.app)

@@ -7,17 +7,23 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.loaders.test_torch_table import usual
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample
+from tests.screens.explorer import (
+    app_of,
+    assert_at_sizes,
+    column_of,
+    open_explorer,
+    press,
+    sample_path,
+    table_of,
+)
 from tests.screens.training_trace import write_training_trace
 from tests.snapshots import screen_text
 from tui.widgets.details import DetailPane
-from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from syrupy.assertion import SnapshotAssertion
-    from textual.pilot import Pilot
 
 STATES = {
     "ops": "",
@@ -34,63 +40,53 @@ def trace(tmp_path: Path) -> str:
     return write_training_trace(tmp_path)
 
 
-def pane(pilot: Pilot[None], name: str) -> TablePane:
-    screen = app_of(pilot).view_screen
-    assert screen is not None
-    return screen.query_one(f"#{name}", TablePane)
-
-
-def column(pilot: Pilot[None], name: str, wanted: str) -> list[object]:
-    return pane(pilot, name).model.shown_frame()[wanted].to_list()
-
-
 @pytest.mark.parametrize("state", STATES)
 async def test_screen(state: str, trace: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(trace, view="ops-and-kernels") as pilot:
+    async with open_explorer(trace, view="ops-and-kernels") as pilot:
         await press(pilot, *STATES[state].split())
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_from_an_op_to_its_kernels_to_one_launch(trace: str) -> None:
-    async with opened(trace, view="ops-and-kernels") as pilot:
-        ops = column(pilot, "ops", "op")
+    async with open_explorer(trace, view="ops-and-kernels") as pilot:
+        ops = column_of(pilot, "ops", "op")
         assert ops[:4] == ["aten::mm", "aten::addmm", "aten::relu", "(unattributed: launched outside any op)"]
-        times = column(pilot, "ops", "gpu_self_ns")
+        times = column_of(pilot, "ops", "gpu_self_ns")
         assert times[:4] == [1_200_000, 800_000, 121_000, 90_000]
-        assert column(pilot, "kernels", "calls") == [4]
-        assert pane(pilot, "launches").model.shown_frame()["duration_ns"].to_list() == [310_000, 290_000] * 2
+        assert column_of(pilot, "kernels", "calls") == [4]
+        assert table_of(pilot, "launches").model.shown_frame()["duration_ns"].to_list() == [310_000, 290_000] * 2
         await press(pilot, "enter", "enter", "enter")
         assert app_of(pilot).screen.query_one(DetailPane).is_open
 
 
 async def test_an_op_without_kernels_of_its_own_shows_those_of_what_it_called(trace: str) -> None:
-    async with opened(trace, view="ops-and-kernels") as pilot:
-        await press(pilot, *["j"] * column(pilot, "ops", "op").index("aten::linear"))
-        assert column(pilot, "kernels", "launched_by") == ["aten::addmm"]
-        assert column(pilot, "kernels", "total_ns") == [800_000]
-        assert pane(pilot, "launches").model.shown_frame().height == 2
+    async with open_explorer(trace, view="ops-and-kernels") as pilot:
+        await press(pilot, *["j"] * column_of(pilot, "ops", "op").index("aten::linear"))
+        assert column_of(pilot, "kernels", "launched_by") == ["aten::addmm"]
+        assert column_of(pilot, "kernels", "total_ns") == [800_000]
+        assert table_of(pilot, "launches").model.shown_frame().height == 2
 
 
 async def test_work_without_an_op_shows_its_kernels_and_their_launches(trace: str) -> None:
-    async with opened(trace, view="ops-and-kernels") as pilot:
+    async with open_explorer(trace, view="ops-and-kernels") as pilot:
         await press(pilot, "j", "j", "j")
-        assert column(pilot, "kernels", "name") == ["void my_own_kernel(float*)"]
-        assert pane(pilot, "launches").model.shown_frame().height == 2
+        assert column_of(pilot, "kernels", "name") == ["void my_own_kernel(float*)"]
+        assert table_of(pilot, "launches").model.shown_frame().height == 2
         await press(pilot, "i")
         assert "(unattributed: launched outside any op)" in screen_text(pilot.app)
 
 
 async def test_ops_that_launched_nothing_come_last_and_can_be_filtered(trace: str) -> None:
-    async with opened(trace, view="ops-and-kernels") as pilot:
+    async with open_explorer(trace, view="ops-and-kernels") as pilot:
         await press(pilot, "G")
         assert "This op launched nothing on the GPU" in screen_text(pilot.app)
-        assert column(pilot, "ops", "gpu_self_ns")[-1] == 0
+        assert column_of(pilot, "ops", "gpu_self_ns")[-1] == 0
         await press(pilot, "g", "f", *"gpu_self>0", "enter")
-        assert 0 not in column(pilot, "ops", "gpu_self_ns")
+        assert 0 not in column_of(pilot, "ops", "gpu_self_ns")
 
 
 async def test_details_show_shapes_and_types_of_the_calls_of_an_op(trace: str) -> None:
-    async with opened(trace, size=(200, 60), view="ops-and-kernels") as pilot:
+    async with open_explorer(trace, size=(200, 60), view="ops-and-kernels") as pilot:
         await press(pilot, "j", "i")
         text = screen_text(pilot.app)
         for reported in (
@@ -103,51 +99,51 @@ async def test_details_show_shapes_and_types_of_the_calls_of_an_op(trace: str) -
 
 
 async def test_a_profile_with_both_kinds_of_sessions_says_where_each_op_is_from(trace: str) -> None:
-    async with opened(trace, sample("caffe_conv1.nvprof.log"), size=(200, 50)) as pilot:
+    async with open_explorer(trace, sample_path("caffe_conv1.nvprof.log"), size=(200, 50)) as pilot:
         assert "Top 10 GPU ops  recorded in 1 of 2 sessions" in screen_text(pilot.app)
         await press(pilot, "4")
-        assert set(column(pilot, "ops", "op_source")) == {"recorded", "inferred", None}
-        inferred = column(pilot, "ops", "op_source").index("inferred")
+        assert set(column_of(pilot, "ops", "op_source")) == {"recorded", "inferred", None}
+        inferred = column_of(pilot, "ops", "op_source").index("inferred")
         await press(pilot, *["j"] * inferred)
-        op = pane(pilot, "ops").current_row
+        op = table_of(pilot, "ops").current_row
         assert op is not None
-        assert sum(column(pilot, "kernels", "total_ns")) == op["gpu_self_ns"]  # type: ignore[arg-type]
-        assert pane(pilot, "launches").model.shown_frame().height
+        assert sum(column_of(pilot, "kernels", "total_ns")) == op["gpu_self_ns"]  # type: ignore[arg-type]
+        assert table_of(pilot, "launches").model.shown_frame().height
         # A session by itself is shown as its own input would be.
         app_of(pilot).profile_session.choose_session(1)
         await press(pilot, "g")
-        assert "total_ns" in pane(pilot, "ops").frame.columns
-        assert pane(pilot, "ops").spec.weight == "total_ns"
+        assert "total_ns" in table_of(pilot, "ops").frame.columns
+        assert table_of(pilot, "ops").spec.weight == "total_ns"
         app_of(pilot).profile_session.choose_session(None)
         await press(pilot, "g")
-        assert pane(pilot, "ops").spec.weight == "gpu_self_ns"
+        assert table_of(pilot, "ops").spec.weight == "gpu_self_ns"
 
 
 async def test_a_kind_of_work_leads_to_the_ops_that_did_some_of_it(trace: str) -> None:
-    async with opened(trace, size=(200, 100)) as pilot:
+    async with open_explorer(trace, size=(200, 100)) as pilot:
         assert "Top 10 GPU ops  recorded, GPU self time" in screen_text(pilot.app)
         assert "GPU time by kind of work  by op, else by kernel name" in screen_text(pilot.app)
         app_of(pilot).screen.query_one("#split").focus()
         await press(pilot, "enter")
-        assert pane(pilot, "ops").state.filter == 'group:"gemm"'
-        assert column(pilot, "ops", "op")[:2] == ["aten::mm", "aten::addmm"]
+        assert table_of(pilot, "ops").state.filter == 'group:"gemm"'
+        assert column_of(pilot, "ops", "op")[:2] == ["aten::mm", "aten::addmm"]
 
 
 GROUPED = ("by name", "by input shape", "by launch config", "by op instance")
 
 
 async def test_every_grouping_has_the_same_gpu_time_down_to_the_launches(trace: str) -> None:
-    async with opened(trace, view="ops-and-kernels") as pilot:
-        whole = sum(column(pilot, "ops", "gpu_self_ns"))  # type: ignore[arg-type]
+    async with open_explorer(trace, view="ops-and-kernels") as pilot:
+        whole = sum(column_of(pilot, "ops", "gpu_self_ns"))  # type: ignore[arg-type]
         for wanted in GROUPED:
             assert f"[{wanted.removeprefix('by ')}]" in screen_text(pilot.app)
-            ops = pane(pilot, "ops")
+            ops = table_of(pilot, "ops")
             assert ops.frame[ops.spec.weight].sum() == whole
-            row, kernel = ops.current_row, pane(pilot, "kernels").current_row
+            row, kernel = ops.current_row, table_of(pilot, "kernels").current_row
             assert row is not None
             assert kernel is not None
-            assert sum(column(pilot, "kernels", "total_ns")) == row[ops.spec.weight]  # type: ignore[arg-type]
-            assert sum(column(pilot, "launches", "duration_ns")) == kernel["total_ns"]  # type: ignore[arg-type]
+            assert sum(column_of(pilot, "kernels", "total_ns")) == row[ops.spec.weight]  # type: ignore[arg-type]
+            assert sum(column_of(pilot, "launches", "duration_ns")) == kernel["total_ns"]  # type: ignore[arg-type]
             # Classes, of which none are defined here, are passed over.
             await press(pilot, "full_stop")
         assert "[name]" in screen_text(pilot.app)
@@ -156,31 +152,31 @@ async def test_every_grouping_has_the_same_gpu_time_down_to_the_launches(trace: 
 
 
 async def test_each_grouping_keeps_its_own_filter_and_links_lead_to_names(trace: str) -> None:
-    async with opened(trace, view="ops-and-kernels") as pilot:
+    async with open_explorer(trace, view="ops-and-kernels") as pilot:
         await press(pilot, "full_stop", "f", *"input_shapes:512", "enter")
-        assert pane(pilot, "ops").state.filter == "input_shapes:512"
+        assert table_of(pilot, "ops").state.filter == "input_shapes:512"
         await press(pilot, "full_stop")
-        assert pane(pilot, "ops").state.filter == ""
+        assert table_of(pilot, "ops").state.filter == ""
         await press(pilot, "comma")
-        assert pane(pilot, "ops").state.filter == "input_shapes:512"
+        assert table_of(pilot, "ops").state.filter == "input_shapes:512"
         await press(pilot, "colon", *'ops-and-kernels op="aten::mm"', "enter")
         assert "[name]" in screen_text(pilot.app)
-        assert column(pilot, "ops", "op") == ["aten::mm"]
+        assert column_of(pilot, "ops", "op") == ["aten::mm"]
         await press(pilot, "colon", *"group shapes", "enter", "[")
         assert "[name]" in screen_text(pilot.app)
 
 
 async def test_an_op_of_the_dashboard_is_shown_whatever_the_grouping(trace: str) -> None:
-    async with opened(trace, view="ops-and-kernels") as pilot:
+    async with open_explorer(trace, view="ops-and-kernels") as pilot:
         await press(pilot, "full_stop", "full_stop", "1")
         app_of(pilot).screen.query_one("#ops").focus()
         await press(pilot, "enter")
         assert "[name]" in screen_text(pilot.app)
-        assert column(pilot, "ops", "op") == ["aten::mm"]
+        assert column_of(pilot, "ops", "op") == ["aten::mm"]
 
 
 async def test_a_grouping_that_is_not_there_says_so(trace: str) -> None:
-    async with opened(trace, notifications=True, view="ops-and-kernels") as pilot:
+    async with open_explorer(trace, notifications=True, view="ops-and-kernels") as pilot:
         await press(pilot, "colon", *"group class", "enter")
         assert "no kernel classes defined in" in screen_text(pilot.app)
         await press(pilot, "colon", *"group color", "enter")
@@ -190,7 +186,7 @@ async def test_a_grouping_that_is_not_there_says_so(trace: str) -> None:
 
 
 async def test_the_status_names_what_the_rows_are() -> None:
-    async with opened("resnet50_training.pt.trace.json.gz", size=(80, 24), view="ops-and-kernels") as pilot:
+    async with open_explorer("resnet50_training.pt.trace.json.gz", size=(80, 24), view="ops-and-kernels") as pilot:
         said = []
         for _ in range(3):
             lines = screen_text(pilot.app).splitlines()
@@ -202,9 +198,9 @@ async def test_the_status_names_what_the_rows_are() -> None:
 async def test_a_table_of_totals_shows_its_ops_and_does_not_guess_their_kernels(tmp_path: Path) -> None:
     path = tmp_path / "key_averages.txt"
     path.write_text(usual())
-    async with opened(str(path), view="ops-and-kernels") as pilot:
+    async with open_explorer(str(path), view="ops-and-kernels") as pilot:
         for op in ("aten::mm", "(unattributed: totals only)"):
-            assert pane(pilot, "ops").current_row["op"] == op
+            assert table_of(pilot, "ops").current_row["op"] == op
             assert "The profile has totals alone, not which kernels each op launched" in screen_text(pilot.app)
             await press(pilot, "down")
         await press(pilot, "2", "enter")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.screens.opening import app_of, opened, press, settled
+from tests.screens.explorer import app_of, open_explorer, press, screen_of, settle
 from tui.analysis.iterations.work import ITERATION_LAUNCHES
 from tui.output.check import Check
 from tui.output.report import as_json
@@ -31,13 +31,12 @@ OBJECTS: Final = ("numbers", "thresholds", "evidence")
 """Columns of findings that are JSON of their own."""
 
 
-async def go(pilot: Pilot[None], view: str) -> TablePane:
+async def go_by_command(pilot: Pilot[None], view: str) -> TablePane:
     """Go to a view by its name; its first table."""
     await press(pilot, "colon")
     await pilot.press(*view, "enter")
-    await settled(pilot)
-    screen = app_of(pilot).view_screen
-    assert screen is not None
+    await settle(pilot)
+    screen = screen_of(pilot)
     assert view == screen.VIEW
     assert screen.first_table is not None
     return screen.first_table
@@ -65,15 +64,14 @@ def report_rows(profile: Profile, view: str) -> list[dict[str, Any]]:
     ],
 )
 async def test_what_ran_in_the_slowest_iteration_is_that_of_the_report(view: str, below: str, table: str) -> None:
-    async with opened("resnet50_training.pt.trace.json.gz") as pilot:
-        pane = await go(pilot, view)
+    async with open_explorer("resnet50_training.pt.trace.json.gz") as pilot:
+        pane = await go_by_command(pilot, view)
         content = json.loads(as_json(app_of(pilot).profile_session.profile, view))
         slowest = max(content["rows"], key=lambda row: row["duration_ns"] or 0)
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        screen = screen_of(pilot)
         tables = screen.query_one(LinkedTables)
         open_iteration(tables, slowest["session"], slowest["iteration"])
-        await settled(pilot)
+        await settle(pilot)
         assert pane.current_row is not None
         assert pane.current_row["iteration"] == slowest["iteration"]
         cells = cells_of(tables.pane(1))
@@ -85,8 +83,8 @@ async def test_what_ran_in_the_slowest_iteration_is_that_of_the_report(view: str
 
 @pytest.mark.parametrize("given", ["resnet50_training.nvprof.log", "ddp_ranks", "gemm.ncu.csv"])
 async def test_what_the_rules_say_is_what_check_says(given: str) -> None:
-    async with opened(given) as pilot:
-        pane = await go(pilot, "expert-systems")
+    async with open_explorer(given) as pilot:
+        pane = await go_by_command(pilot, "expert-systems")
         await press(pilot, "G", "enter")
         findings = json.loads(Check(app_of(pilot).profile_session.profile).as_json())["findings"]
         for finding in findings:
@@ -126,9 +124,9 @@ async def test_other_summaries_are_those_of_the_report(tmp_path: Path) -> None:
         "       3         -         -         -           -  1.500000ms  Gpu page fault groups\n"
         "Total CPU Page faults: 12\n"
     )
-    async with opened(str(log)) as pilot:
+    async with open_explorer(str(log)) as pilot:
         cells, rows = (
-            cells_of(await go(pilot, "summaries")),
+            cells_of(await go_by_command(pilot, "summaries")),
             report_rows(app_of(pilot).profile_session.profile, "summaries"),
         )
         assert cells == [{column: row[column] for column in cells[0]} for row in rows]
@@ -136,9 +134,9 @@ async def test_other_summaries_are_those_of_the_report(tmp_path: Path) -> None:
 
 
 async def test_notes_are_those_of_the_report() -> None:
-    async with opened("resnet50_training.nvprof.log") as pilot:
+    async with open_explorer("resnet50_training.nvprof.log") as pilot:
         await press(pilot, "4", "M", *"ask", "enter")
-        pane, app = await go(pilot, "notes"), app_of(pilot)
+        pane, app = await go_by_command(pilot, "notes"), app_of(pilot)
         rows = json.loads(NotesReport(SavedNotes(dict(app.notes.store.all), app.session_restore.files)).as_json())[
             "rows"
         ]

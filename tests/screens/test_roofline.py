@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.analysis.frames import kernel, profile
-from tests.screens.opening import app_of, opened, press, sample
+from tests.screens.explorer import open_explorer, press, sample_path, screen_of
 from tests.snapshots import screen_text
 from tui.analysis.roofline import op_work_by_shape
 from tui.screens.linked_tables import LinkedTables
@@ -11,9 +11,10 @@ from tui.screens.roofline import RooflinePlot, RooflineScreen, what_if
 
 
 async def test_the_plot_the_table_and_the_calls() -> None:
-    async with opened(sample("resnet50_training.pt.trace.json.gz"), size=(120, 40), view="roofline") as pilot:
-        screen = app_of(pilot).view_screen
-        assert isinstance(screen, RooflineScreen)
+    async with open_explorer(
+        sample_path("resnet50_training.pt.trace.json.gz"), size=(120, 40), view="roofline"
+    ) as pilot:
+        screen = screen_of(pilot, RooflineScreen)
         rows = op_work_by_shape(screen.profile)
         pane = screen.query_one(LinkedTables).pane(0)
         assert pane.model.shown_frame().height == rows.height
@@ -47,7 +48,8 @@ def test_float32_without_a_known_kernel_has_the_share_of_both_peaks() -> None:
 
 
 async def test_a_short_screen_keeps_one_line_of_the_plot() -> None:
-    async with opened(sample("resnet50_training.pt.trace.json.gz"), size=(80, 24), view="roofline") as pilot:
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+    async with open_explorer(
+        sample_path("resnet50_training.pt.trace.json.gz"), size=(80, 24), view="roofline"
+    ) as pilot:
+        screen = screen_of(pilot)
         assert screen.query_one(RooflinePlot).size.height == 1

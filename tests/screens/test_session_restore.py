@@ -9,9 +9,22 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled, until
-from tests.screens.test_sql import ask
+from tests.screens.explorer import (
+    app_of,
+    assert_at_sizes,
+    message_of,
+    open_explorer,
+    press,
+    run_line,
+    run_sql,
+    sample_path,
+    screen_of,
+    settle,
+    table_of,
+    view_of,
+)
 from tests.snapshots import screen_text
+from tests.waiting import wait_until
 from tui.app import navigator
 from tui.app.session_restore import NO_FILE
 from tui.state import workspace
@@ -27,39 +40,20 @@ CAFFE = "caffe_conv1.nvprof.log"
 TRACE = "resnet50_training.csv"
 
 
-def pane(pilot: Pilot[None], name: str = "kernels") -> TablePane:
-    screen = app_of(pilot).view_screen
-    assert screen is not None
-    return screen.query_one(f"#{name}", TablePane)
-
-
-def view(pilot: Pilot[None]) -> str:
-    screen = app_of(pilot).view_screen
-    assert screen is not None
-    return screen.VIEW
-
-
-def said(pilot: Pilot[None]) -> str:
-    """The messages on the screen."""
-    return "\n".join(note.message for note in pilot.app._notifications)
-
-
-def offered(pilot: Pilot[None]) -> list[str]:
+def resume_offers(pilot: Pilot[None]) -> list[str]:
     """The offer on the screen."""
-    screen = app_of(pilot).view_screen
-    assert screen is not None
+    screen = screen_of(pilot)
     return [line.render().plain for line in screen.query(OfferLine)]
 
 
 async def leave_in_kernels(path: str, **options: Any) -> dict[str, Any]:
     """Look at kernels, filter, sort, mark, put the cursor on a row, go into it, and quit; gives that row."""
-    async with opened(path, **options) as pilot:
-        app_of(pilot).run_line("kernels")
-        await settled(pilot)
-        table = pane(pilot)
+    async with open_explorer(path, **options) as pilot:
+        await run_line(pilot, "kernels")
+        table = table_of(pilot, "kernels")
         table.set_filter("gemm")
         table.set_sort((("calls", False),))
-        await settled(pilot)
+        await settle(pilot)
         await press(pilot, "space", "j", "enter", "j")
         row = table.current_row
         assert row is not None
@@ -72,58 +66,58 @@ async def test_a_file_is_gone_on_with_by_a_key(state_directory: Path) -> None:
     kept = list((state_directory / "left-off").iterdir())
     assert len(kept) == 1
     assert kept[0].stat().st_mode & 0o777 == 0o600
-    async with opened(TRACE) as pilot:
-        assert view(pilot) == "dashboard"
-        assert offered(pilot) == ["Last time: Kernels, filter gemm, 1 marked: press ' to return"]
+    async with open_explorer(TRACE) as pilot:
+        assert view_of(pilot) == "dashboard"
+        assert resume_offers(pilot) == ["Last time: Kernels, filter gemm, 1 marked: press ' to return"]
         await press(pilot, "apostrophe")
-        assert not offered(pilot)
-        assert view(pilot) == "kernels"
-        table = pane(pilot)
+        assert not resume_offers(pilot)
+        assert view_of(pilot) == "kernels"
+        table = table_of(pilot, "kernels")
         assert (table.state.filter, table.state.sort) == ("gemm", (("calls", False),))
         assert table.current_row == row
         assert len(table.table.model.marks) == 1
-        launches = pane(pilot, "launches")
+        launches = table_of(pilot, "launches")
         assert launches.table.model.cursor_row == 1
         assert app_of(pilot).view_screen is not None
         assert app_of(pilot).view_screen.place().level == "launches"
-        assert said(pilot) == ""
+        assert message_of(pilot) == ""
 
 
 async def test_the_query_of_the_sql_view_is_asked_again() -> None:
     asked = "SELECT name, calls FROM kernels ORDER BY calls DESC LIMIT 2"
-    async with opened(CAFFE) as pilot:
-        rows = (await ask(pilot, asked)).query_one("#result", TablePane).frame
+    async with open_explorer(CAFFE) as pilot:
+        rows = (await run_sql(pilot, asked)).query_one("#result", TablePane).frame
         await press(pilot, "tab", "Q")
-    async with opened(CAFFE) as pilot:
+    async with open_explorer(CAFFE) as pilot:
         await press(pilot, "apostrophe")
         await pilot.app.workers.wait_for_complete()
-        await settled(pilot)
-        assert view(pilot) == "sql"
-        assert pane(pilot, "result").frame.equals(rows)
+        await settle(pilot)
+        assert view_of(pilot) == "sql"
+        assert table_of(pilot, "result").frame.equals(rows)
         assert asked in screen_text(pilot.app)
 
 
 async def test_what_was_compared_is_compared_again_from_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "before.log").write_bytes(Path(sample(CAFFE)).read_bytes())
+    (tmp_path / "before.log").write_bytes(Path(sample_path(CAFFE)).read_bytes())
     monkeypatch.chdir(tmp_path)
-    async with opened(CAFFE) as pilot:
+    async with open_explorer(CAFFE) as pilot:
         app = app_of(pilot)
         app.run_line(":compare before.log")
-        await until(pilot, lambda: view(pilot) == "compare", "the comparison")
-        await settled(pilot)
+        await wait_until(pilot, lambda: view_of(pilot) == "compare", "the comparison")
+        await settle(pilot)
         await press(pilot, "full_stop", "Q")
     monkeypatch.chdir("/")
-    async with opened(CAFFE) as pilot:
+    async with open_explorer(CAFFE) as pilot:
         app = app_of(pilot)
         await press(pilot, "apostrophe")
-        await until(pilot, lambda: app.comparison.sides is not None, "the comparison")
-        await settled(pilot)
-        assert view(pilot) == "compare"
+        await wait_until(pilot, lambda: app.comparison.sides is not None, "the comparison")
+        await settle(pilot)
+        assert view_of(pilot) == "compare"
         assert (
-            pane(pilot, "changed_kernels").frame["a_total_ns"].sum()
-            == pane(pilot, "changed_kernels").frame["b_total_ns"].sum()
+            table_of(pilot, "changed_kernels").frame["a_total_ns"].sum()
+            == table_of(pilot, "changed_kernels").frame["b_total_ns"].sum()
         )
         assert app.comparison.sides is not None
         assert (app.comparison.sides.a.label, app.comparison.sides.b.label) == ("before.log", CAFFE)
@@ -131,108 +125,106 @@ async def test_what_was_compared_is_compared_again_from_any_folder(
 
 async def test_nothing_is_restored_unasked_and_the_offer_goes_with_the_next_key() -> None:
     await leave_in_kernels(CAFFE)
-    async with opened(CAFFE) as pilot:
-        assert len(offered(pilot)) == 1
+    async with open_explorer(CAFFE) as pilot:
+        assert len(resume_offers(pilot)) == 1
         await press(pilot, "j")
-        assert not offered(pilot)
-        app_of(pilot).run_line("kernels")
-        await settled(pilot)
-        assert pane(pilot).state.filter == ""
-        assert not pane(pilot).model.marks
+        assert not resume_offers(pilot)
+        await run_line(pilot, "kernels")
+        assert table_of(pilot, "kernels").state.filter == ""
+        assert not table_of(pilot, "kernels").model.marks
 
 
 async def test_a_look_at_the_dashboard_alone_keeps_what_was_remembered() -> None:
     await leave_in_kernels(CAFFE)
-    async with opened(CAFFE) as pilot:
+    async with open_explorer(CAFFE) as pilot:
         await press(pilot, "Q")
-    async with opened(CAFFE) as pilot:
-        assert "Kernels, filter gemm" in offered(pilot)[0]
+    async with open_explorer(CAFFE) as pilot:
+        assert "Kernels, filter gemm" in resume_offers(pilot)[0]
 
 
 async def test_resume_on_the_command_line_does_so_at_once() -> None:
     await leave_in_kernels(CAFFE)
-    async with opened(CAFFE, resume=True) as pilot:
-        await until(pilot, lambda: view(pilot) == "kernels", "the view")
-        await settled(pilot)
-        assert not offered(pilot)
-        assert pane(pilot).state.filter == "gemm"
-    async with opened("gpt_summary.nvprof.log", resume=True) as pilot:
-        assert said(pilot) == "Nothing is saved for this file yet."
+    async with open_explorer(CAFFE, resume=True) as pilot:
+        await wait_until(pilot, lambda: view_of(pilot) == "kernels", "the view")
+        await settle(pilot)
+        assert not resume_offers(pilot)
+        assert table_of(pilot, "kernels").state.filter == "gemm"
+    async with open_explorer("gpt_summary.nvprof.log", resume=True) as pilot:
+        assert message_of(pilot) == "Nothing is saved for this file yet."
 
 
 async def test_iterations_session_and_other_views_are_restored() -> None:
-    async with opened(TRACE) as pilot:
-        app_of(pilot).run_line("kernels")
-        await settled(pilot)
-        pane(pilot).set_filter("gemm")
+    async with open_explorer(TRACE) as pilot:
+        await run_line(pilot, "kernels")
+        table_of(pilot, "kernels").set_filter("gemm")
         app_of(pilot).run_line("aggregate 1")
         await press(pilot, "7", "j")
         await press(pilot, "Q")
-    async with opened(TRACE) as pilot:
-        assert "Iterations, iteration 1" in offered(pilot)[0]
-        app_of(pilot).run_line("resume")
-        await settled(pilot)
-        assert view(pilot) == "iterations"
+    async with open_explorer(TRACE) as pilot:
+        assert "Iterations, iteration 1" in resume_offers(pilot)[0]
+        await run_line(pilot, "resume")
+        assert view_of(pilot) == "iterations"
         assert app_of(pilot).profile_session.aggregation.words == "iteration 1"
-        app_of(pilot).run_line("kernels")
-        await settled(pilot)
-        assert pane(pilot).state.filter == "gemm"
+        await run_line(pilot, "kernels")
+        assert table_of(pilot, "kernels").state.filter == "gemm"
 
 
 async def test_a_changed_file_says_so_and_what_is_gone_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
-    text = Path(sample(CAFFE)).read_text()
+    text = Path(sample_path(CAFFE)).read_text()
     path.write_text(text)
     row = await leave_in_kernels(str(path))
     path.write_text(text.replace(str(row["name"]).split("(")[0], "another_gemm"))
-    async with opened(str(path)) as pilot:
-        assert offered(pilot)[0].startswith("The file has changed. Last time: Kernels")
+    async with open_explorer(str(path)) as pilot:
+        assert resume_offers(pilot)[0].startswith("The file has changed. Last time: Kernels")
         await press(pilot, "apostrophe")
-        await until(pilot, lambda: "Not found: 1 marked row" in said(pilot), "the words")
-        assert said(pilot).startswith("The file has changed.\n")
-        assert pane(pilot).state.filter == "gemm"
+        await wait_until(pilot, lambda: "Not found: 1 marked row" in message_of(pilot), "the words")
+        assert message_of(pilot).startswith("The file has changed.\n")
+        assert table_of(pilot, "kernels").state.filter == "gemm"
 
 
 async def test_no_row_is_reported_missing_before_the_tables_are_updated(monkeypatch: pytest.MonkeyPatch) -> None:
     # A look again after that long does not count as being at work.
     monkeypatch.setattr(navigator, "CHECK_EVERY_S", 0.05)
     row = await leave_in_kernels(TRACE)
-    async with opened(TRACE) as pilot:
-        settle = TablePane.cursor_settled
+    async with open_explorer(TRACE) as pilot:
+        original = TablePane.cursor_settled
         held: list[TablePane] = []
         monkeypatch.setattr(TablePane, "cursor_settled", lambda one: held.append(one))
         app = app_of(pilot)
         await press(pilot, "apostrophe")
-        await until(pilot, lambda: view(pilot) == "kernels" and pane(pilot).current_row == row, "the row")
+        await wait_until(
+            pilot, lambda: view_of(pilot) == "kernels" and table_of(pilot, "kernels").current_row == row, "the row"
+        )
         screen = app.view_screen
         assert screen is not None
         # The launches are still those of the first kernel: a message would be of the row that was left among them.
-        assert pane(pilot, "launches").model.missing_of(pane(pilot, "launches").state)[0]
+        assert table_of(pilot, "launches").model.missing_of(table_of(pilot, "launches").state)[0]
         assert screen.is_filling
-        monkeypatch.setattr(TablePane, "cursor_settled", settle)
+        monkeypatch.setattr(TablePane, "cursor_settled", original)
         for one in held:
             one.cursor_settled()
-        await until(pilot, lambda: not screen.is_filling, "the launches")
-        assert pane(pilot, "launches").model.cursor_row == 1
-        assert said(pilot) == ""
+        await wait_until(pilot, lambda: not screen.is_filling, "the launches")
+        assert table_of(pilot, "launches").model.cursor_row == 1
+        assert message_of(pilot) == ""
 
 
 async def test_a_view_a_session_and_iterations_that_are_gone_are_said(state_directory: Path) -> None:
-    known = files([sample(CAFFE)])
+    known = files([sample_path(CAFFE)])
     assert known is not None
     place = workspace.SavedPlace("kernels", "kernels", (workspace.SavedTable("kernels", filter="gemm"),))
     where = workspace.Workspace(
         known.stamp, (workspace.SavedPlace("tea-leaves"), place), session=7, first=900, last=901, global_filter=""
     )
     assert workspace.save(known, where) == ""
-    async with opened(CAFFE) as pilot:
+    async with open_explorer(CAFFE) as pilot:
         await press(pilot, "apostrophe")
-        assert "Session 7 no longer exists: showing all" in said(pilot)
-        assert "View tea-leaves no longer exists." in said(pilot)
-        assert "showing all iterations" in said(pilot)
+        assert "Session 7 no longer exists: showing all" in message_of(pilot)
+        assert "View tea-leaves no longer exists." in message_of(pilot)
+        assert "showing all iterations" in message_of(pilot)
         assert app_of(pilot).profile_session.session is None
         assert not app_of(pilot).profile_session.aggregation.is_part
-        assert pane(pilot).state.filter == "gemm"
+        assert table_of(pilot, "kernels").state.filter == "gemm"
 
 
 HOSTILE = (
@@ -249,7 +241,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("place", HOSTILE)
 async def test_what_no_run_has_written_is_not_used(state_directory: Path, place: dict[str, object]) -> None:
-    known = files([sample(CAFFE)])
+    known = files([sample_path(CAFFE)])
     assert known is not None
     content = {"version": 1, "entries": {"last": {"stamp": known.stamp, "places": [place]}}}
     folder = state_directory / "left-off"
@@ -259,7 +251,7 @@ async def test_what_no_run_has_written_is_not_used(state_directory: Path, place:
 
 
 async def test_hostile_values_that_could_have_been_written_do_no_harm() -> None:
-    known = files([sample(CAFFE)])
+    known = files([sample_path(CAFFE)])
     assert known is not None
     table = workspace.SavedTable(
         "kernels",
@@ -272,52 +264,50 @@ async def test_hostile_values_that_could_have_been_written_do_no_harm() -> None:
     place = workspace.SavedPlace("kernels", "no such level", (table, workspace.SavedTable("#; nothing")))
     where = workspace.Workspace(known.stamp, (place,), key="[red]no such key", global_filter="\x1b]0;title\x07")
     assert workspace.save(known, where) == ""
-    async with opened(CAFFE) as pilot:
+    async with open_explorer(CAFFE) as pilot:
         assert "\x1b" not in screen_text(pilot.app)
-        assert len(offered(pilot)) == 1
+        assert len(resume_offers(pilot)) == 1
         await press(pilot, "apostrophe")
-        assert view(pilot) == "kernels"
+        assert view_of(pilot) == "kernels"
         await press(pilot, "j", "escape", "escape", "7")
 
 
 async def test_another_version_is_reported_and_left_alone(state_directory: Path) -> None:
-    known = files([sample(CAFFE)])
+    known = files([sample_path(CAFFE)])
     assert known is not None
     folder = state_directory / "left-off"
     folder.mkdir(parents=True)
     path = folder / f"{known.name}.json"
     path.write_text('{"version": 99, "entries": {}}')
     await leave_in_kernels(CAFFE)
-    async with opened(CAFFE) as pilot:
-        assert "another version" in said(pilot)
-        assert not offered(pilot)
+    async with open_explorer(CAFFE) as pilot:
+        assert "another version" in message_of(pilot)
+        assert not resume_offers(pilot)
     assert path.read_text() == '{"version": 99, "entries": {}}'
 
 
 async def test_after_forget_nothing_is_remembered(state_directory: Path) -> None:
     await leave_in_kernels(CAFFE)
-    async with opened(CAFFE) as pilot:
-        app_of(pilot).run_line("kernels")
-        await settled(pilot)
+    async with open_explorer(CAFFE) as pilot:
+        await run_line(pilot, "kernels")
         app_of(pilot).run_line("forget")
         await press(pilot, "Q")
     assert list((state_directory / "left-off").iterdir()) == []
 
 
 async def test_the_place_is_stored_from_time_to_time_and_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = files([sample(CAFFE)])
+    known = files([sample_path(CAFFE)])
     assert known is not None
-    async with opened(CAFFE) as pilot:
+    async with open_explorer(CAFFE) as pilot:
         restore = app_of(pilot).session_restore
         restore._save_regularly()
-        await settled(pilot)
+        await settle(pilot)
         assert workspace.read_workspace(known) == (None, "")
-        app_of(pilot).run_line("kernels")
-        await settled(pilot)
-        pane(pilot).set_filter("gemm")
-        await settled(pilot)
+        await run_line(pilot, "kernels")
+        table_of(pilot, "kernels").set_filter("gemm")
+        await settle(pilot)
         restore._save_regularly()
-        await settled(pilot)
+        await settle(pilot)
         left, _warning = workspace.read_workspace(known)
         assert left is not None
         assert left.place.view == "kernels"
@@ -325,32 +315,32 @@ async def test_the_place_is_stored_from_time_to_time_and_written_once(monkeypatc
         written = []
         monkeypatch.setattr(workspace, "save", lambda _files, where: written.append(where))
         restore._save_regularly()
-        await settled(pilot)
+        await settle(pilot)
         assert written == []
-        pane(pilot).set_filter("conv")
-        await settled(pilot)
+        table_of(pilot, "kernels").set_filter("conv")
+        await settle(pilot)
         restore._save_regularly()
-        await settled(pilot)
+        await settle(pilot)
         assert [where.place.tables[0].filter for where in written] == ["conv"]
 
 
 async def test_of_standard_input_nothing_can_be_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.state.store.files", lambda _paths: None)
-    async with opened(CAFFE, notifications=True, resume=True) as pilot:
-        assert said(pilot) == NO_FILE
-        assert not offered(pilot)
+    async with open_explorer(CAFFE, notifications=True, resume=True) as pilot:
+        assert message_of(pilot) == NO_FILE
+        assert not resume_offers(pilot)
 
 
 async def test_a_query_that_cannot_be_stored_is_said() -> None:
-    async with opened(CAFFE, notifications=True) as pilot:
+    async with open_explorer(CAFFE, notifications=True) as pilot:
         restore = app_of(pilot).session_restore
         with patch.object(type(restore.queries), "keep", lambda _self, text, _name: f"{text}: the disk is full"):
             restore.keep_query("SELECT 1")
-            await settled(pilot)
-        assert said(pilot) == "SELECT 1: the disk is full"
+            await settle(pilot)
+        assert message_of(pilot) == "SELECT 1: the disk is full"
 
 
 async def test_screen(snapshot: SnapshotAssertion) -> None:
     await leave_in_kernels(CAFFE)
-    async with opened(CAFFE) as pilot:
+    async with open_explorer(CAFFE) as pilot:
         await assert_at_sizes(pilot, snapshot)

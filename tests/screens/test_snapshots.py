@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from textual.color import Color
 
-from tests.screens.opening import assert_at_sizes, opened, press
+from tests.screens.explorer import assert_at_sizes, open_explorer, press
 from tests.snapshots import assert_screen
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ KEYS: Final = {":": "colon", "?": "question_mark"}
 @pytest.mark.parametrize("state", SCREENS)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
     sample, view, keys = SCREENS[state]
-    async with opened(sample, view=view) as pilot:
+    async with open_explorer(sample, view=view) as pilot:
         await press(pilot, *(KEYS.get(key, key) for key in keys.split()))
         await assert_at_sizes(pilot, snapshot, svg=state == "launch-config")
 
@@ -41,20 +41,20 @@ async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("color", ["truecolor", "16", "none"])
 async def test_colours(theme: str, color: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(CAFFE, size=(80, 24), theme=theme, color=color, view="ops-and-kernels") as pilot:
+    async with open_explorer(CAFFE, size=(80, 24), theme=theme, color=color, view="ops-and-kernels") as pilot:
         await press(pilot, "space")
         assert_screen(pilot.app, snapshot, svg=True)
 
 
 async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
-    async with opened(CAFFE, size=(120, 40), ascii_only=True, view="ops-and-kernels") as pilot:
+    async with open_explorer(CAFFE, size=(120, 40), ascii_only=True, view="ops-and-kernels") as pilot:
         assert_screen(pilot.app, snapshot)
 
 
 @pytest.mark.parametrize("keys", [("m",), ("4", "c")], ids=["menu", "columns"])
 @pytest.mark.parametrize("color", ["truecolor", "16", "none"])
 async def test_the_line_under_the_cursor_of_a_dialog_stands_out(keys: tuple[str, ...], color: str) -> None:
-    async with opened(CAFFE, size=(80, 24), color=color) as pilot:
+    async with open_explorer(CAFFE, size=(80, 24), color=color) as pilot:
         await press(pilot, *keys, "j")
         strips = pilot.app.screen._compositor.render_strips()
         # Where colors are sure the line has a ground of its own, as the row of a table.

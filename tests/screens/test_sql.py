@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Static
 
-from tests.screens.opening import QUICK, app_of, assert_at_sizes, opened, press, settled, until
+from tests.screens.explorer import FAST_VIEW, app_of, assert_at_sizes, open_explorer, press, run_sql, settle
 from tests.snapshots import screen_text
+from tests.waiting import wait_until
 from tui.screens.sql import SqlEditor, SqlScreen
 from tui.widgets.table.pane import TablePane
 
@@ -16,34 +17,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from syrupy.assertion import SnapshotAssertion
-    from textual.pilot import Pilot
 
 CAFFE = "caffe_conv1.nvprof.log"
 ASKED = "SELECT name, calls, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 3"
 
 
-async def ask(pilot: Pilot[None], line: str) -> SqlScreen:
-    """Give the command ``:sql`` and wait for its rows."""
-    app_of(pilot).run_line(f":sql {line}")
-    await until(pilot, lambda: isinstance(app_of(pilot).view_screen, SqlScreen), "the view")
-    screen = app_of(pilot).view_screen
-    assert isinstance(screen, SqlScreen)
-    await pilot.app.workers.wait_for_complete()
-    await settled(pilot)
-    return screen
-
-
-def said(screen: SqlScreen) -> str:
+def answer_text(screen: SqlScreen) -> str:
     return str(screen.query_one("#sql-answer", Static).content)
 
 
 async def test_a_query_on_the_command_line_shows_its_rows() -> None:
-    async with opened(CAFFE, view=QUICK) as pilot:
-        screen = await ask(pilot, ASKED)
+    async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
+        screen = await run_sql(pilot, ASKED)
         pane = screen.query_one("#result", TablePane)
         assert pane.frame.columns == ["#", "name", "calls", "total_ns"]
         assert pane.frame["total_ns"].is_sorted(descending=True)
-        assert said(screen).startswith("3 rows in ")
+        assert answer_text(screen).startswith("3 rows in ")
 
 
 @pytest.mark.parametrize(
@@ -55,63 +44,63 @@ async def test_a_query_on_the_command_line_shows_its_rows() -> None:
     ],
 )
 async def test_the_example_is_of_what_the_input_holds(sample: str, example: str) -> None:
-    async with opened(sample, view=QUICK) as pilot:
-        screen = await ask(pilot, "")
+    async with open_explorer(sample, view=FAST_VIEW) as pilot:
+        screen = await run_sql(pilot, "")
         assert screen.query_one(SqlEditor).placeholder == example
         await press(pilot, "enter")
         editor = screen.query_one(SqlEditor)
         assert (editor.text, editor.cursor_location) == (example, (0, len(example)))
         await pilot.app.workers.wait_for_complete()
-        await settled(pilot)
-        assert said(screen).startswith("10 rows in ")
+        await settle(pilot)
+        assert answer_text(screen).startswith("10 rows in ")
 
 
 async def test_a_table_of_the_list_shows_its_first_rows() -> None:
-    async with opened(CAFFE, view=QUICK) as pilot:
-        screen = await ask(pilot, "")
+    async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
+        screen = await run_sql(pilot, "")
         pane = screen.query_one("#result", TablePane)
         assert pane.frame["table"].to_list()[:3] == ["sessions", "devices", "activities"]
         await press(pilot, "tab", "j", "j", "enter")
         await pilot.app.workers.wait_for_complete()
-        await settled(pilot)
+        await settle(pilot)
         assert screen.query_one(SqlEditor).text == "SELECT * FROM activities LIMIT 100"
         assert pane.frame.height == 32
 
 
 async def test_a_fault_is_said_and_mended_where_it_stands_and_the_rows_stay() -> None:
-    async with opened(CAFFE, view=QUICK) as pilot:
-        screen = await ask(pilot, ASKED)
+    async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
+        screen = await run_sql(pilot, ASKED)
         screen.query_one("#result", TablePane).focus_table()
-        await ask(pilot, "SELECT nope FROM kernels")
-        assert said(screen).startswith("! there is no column nope; columns: session, kind, name")
+        await run_sql(pilot, "SELECT nope FROM kernels")
+        assert answer_text(screen).startswith("! there is no column nope; columns: session, kind, name")
         assert screen.query_one("#result", TablePane).frame.height == 3
         assert screen.focused is screen.query_one(SqlEditor)
 
 
 async def test_the_command_without_a_query_leads_from_the_rows_to_where_one_is_typed() -> None:
-    async with opened(CAFFE, view=QUICK) as pilot:
-        screen = await ask(pilot, ASKED)
+    async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
+        screen = await run_sql(pilot, ASKED)
         screen.query_one("#result", TablePane).focus_table()
-        await ask(pilot, "")
-        await until(pilot, lambda: screen.focused is screen.query_one(SqlEditor), "the query")
+        await run_sql(pilot, "")
+        await wait_until(pilot, lambda: screen.focused is screen.query_one(SqlEditor), "the query")
         assert screen.query_one(SqlEditor).text == ASKED
 
 
 async def test_a_fault_before_any_rows_leaves_none_to_wait_for() -> None:
-    async with opened(CAFFE, view=QUICK) as pilot:
-        screen = await ask(pilot, "")
+    async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
+        screen = await run_sql(pilot, "")
         # As it is where the list of tables gives way to a query before it is there.
         screen.query_one("#result", TablePane).is_loading = True
-        await ask(pilot, "SELECT nothing FROM kernels")
-        assert said(screen).startswith("! ")
+        await run_sql(pilot, "SELECT nothing FROM kernels")
+        assert answer_text(screen).startswith("! ")
         assert not screen.query_one("#result", TablePane).is_loading
         assert "loading…" not in screen_text(pilot.app)
 
 
 async def test_what_was_run_is_recalled_and_completed() -> None:
-    async with opened(CAFFE, view=QUICK) as pilot:
-        screen = await ask(pilot, "SELECT 1 AS a")
-        await ask(pilot, "SELECT 2 AS b")
+    async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
+        screen = await run_sql(pilot, "SELECT 1 AS a")
+        await run_sql(pilot, "SELECT 2 AS b")
         editor = screen.query_one(SqlEditor)
         editor.focus()
         await press(pilot, "up", "up")
@@ -124,39 +113,39 @@ async def test_what_was_run_is_recalled_and_completed() -> None:
 
 
 async def test_what_was_run_is_recalled_in_the_next_run_until_it_is_forgotten(state_directory: Path) -> None:
-    async with opened(CAFFE, view=QUICK) as pilot:
-        await ask(pilot, "SELECT 1 AS a")
-        await ask(pilot, "SELECT 'ü' AS b")
-        await ask(pilot, "SELECT 1 AS a")
+    async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
+        await run_sql(pilot, "SELECT 1 AS a")
+        await run_sql(pilot, "SELECT 'ü' AS b")
+        await run_sql(pilot, "SELECT 1 AS a")
     assert (state_directory / "queries.json").stat().st_mode & 0o777 == 0o600
-    async with opened("gpt_summary.nvprof.log") as pilot:
-        screen = await ask(pilot, "")
+    async with open_explorer("gpt_summary.nvprof.log") as pilot:
+        screen = await run_sql(pilot, "")
         editor = screen.query_one(SqlEditor)
         assert editor.lines_run == ["SELECT 'ü' AS b", "SELECT 1 AS a"]
         editor.focus()
         await press(pilot, "up", "up")
         assert editor.text == "SELECT 'ü' AS b"
-        await ask(pilot, "SELECT 3 AS c")
+        await run_sql(pilot, "SELECT 3 AS c")
         app_of(pilot).forget()
         assert app_of(pilot).session_restore.queries.texts() == ["SELECT 'ü' AS b", "SELECT 1 AS a"]
-        await ask(pilot, "SELECT 4 AS d")
+        await run_sql(pilot, "SELECT 4 AS d")
         assert app_of(pilot).session_restore.queries.texts() == ["SELECT 'ü' AS b", "SELECT 1 AS a"]
 
 
 async def test_the_view_follows_the_session() -> None:
-    async with opened("tracking_four_runs.nvprof.log") as pilot:
-        screen = await ask(pilot, "SELECT COUNT(*) AS n FROM sessions")
+    async with open_explorer("tracking_four_runs.nvprof.log") as pilot:
+        screen = await run_sql(pilot, "SELECT COUNT(*) AS n FROM sessions")
         pane = screen.query_one("#result", TablePane)
         assert pane.frame["n"].to_list() == [4]
         app_of(pilot).profile_session.choose_session(1)
         await pilot.app.workers.wait_for_complete()
-        await settled(pilot)
+        await settle(pilot)
         assert pane.frame["n"].to_list() == [1]
 
 
 async def test_screen(snapshot: SnapshotAssertion) -> None:
-    async with opened(CAFFE, view=QUICK) as pilot:
-        screen = await ask(pilot, ASKED)
+    async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
+        screen = await run_sql(pilot, ASKED)
         screen.query_one("#sql-answer", Static).update("3 rows")  # the time differs from run to run
-        await settled(pilot)
+        await settle(pilot)
         await assert_at_sizes(pilot, snapshot)

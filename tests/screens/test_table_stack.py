@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.screens.opening import app_of, opened, press, settled
+from tests.screens.explorer import app_of, open_explorer, press, settle, table_of
 from tests.snapshots import screen_text
 from tui.screens.gpus import GpusScreen
 from tui.screens.linked_tables import NO_ROWS_LINES, folded_heights, shared_heights
 from tui.widgets.details import DetailPane
-from tui.widgets.table.pane import TablePane
 from tui.widgets.table.view import HEADER_LINES
 
 if TYPE_CHECKING:
@@ -22,14 +21,9 @@ if TYPE_CHECKING:
 TRAINING, TOTALS = "resnet50_training.nvprof.log", "tracking_four_runs.nvprof.log"
 
 
-def pane(pilot: Pilot[None], name: str) -> TablePane:
-    """A table of the view that is shown."""
-    return app_of(pilot).screen.query_one(f"#{name}", TablePane)
-
-
-def lines_of(pilot: Pilot[None], name: str) -> tuple[int, int]:
+def lines_of_table(pilot: Pilot[None], name: str) -> tuple[int, int]:
     """Where a table begins on the screen, and how many lines it has."""
-    region = pane(pilot, name).region
+    region = table_of(pilot, name).region
     return region.y, region.height
 
 
@@ -49,33 +43,33 @@ def test_all_lines_are_given_out_and_none_has_more_than_it_can_use(
 
 @pytest.mark.parametrize("size", [(120, 40), (200, 50)])
 async def test_one_gpu_and_one_stream_leave_the_screen_to_the_work(size: tuple[int, int]) -> None:
-    async with opened(TRAINING, size=size, view="gpus") as pilot:
+    async with open_explorer(TRAINING, size=size, view="gpus") as pilot:
         used = HEADER_LINES + 1 + 1
-        assert lines_of(pilot, "gpus")[1] == lines_of(pilot, "streams")[1] == used
-        top, height = lines_of(pilot, "stream_work")
-        assert top == lines_of(pilot, "gpus")[0] + 2 * used
+        assert lines_of_table(pilot, "gpus")[1] == lines_of_table(pilot, "streams")[1] == used
+        top, height = lines_of_table(pilot, "stream_work")
+        assert top == lines_of_table(pilot, "gpus")[0] + 2 * used
         assert top + height == size[1] - 1
 
 
 async def test_the_query_bar_has_a_line_of_its_own_above_a_short_table() -> None:
-    async with opened(TRAINING, view="gpus") as pilot:
-        before = lines_of(pilot, "gpus")[1]
+    async with open_explorer(TRAINING, view="gpus") as pilot:
+        before = lines_of_table(pilot, "gpus")[1]
         await press(pilot, "slash")
-        assert lines_of(pilot, "gpus")[1] == before + 1
-        assert pane(pilot, "gpus").table.region.height == HEADER_LINES + 1
+        assert lines_of_table(pilot, "gpus")[1] == before + 1
+        assert table_of(pilot, "gpus").table.region.height == HEADER_LINES + 1
         await press(pilot, "escape")
-        assert lines_of(pilot, "gpus")[1] == before
+        assert lines_of_table(pilot, "gpus")[1] == before
 
 
 async def test_going_through_the_rows_of_a_table_does_not_move_its_edge() -> None:
-    async with opened(TRAINING, view="ops-and-kernels") as pilot:
-        upper = lines_of(pilot, "ops")
+    async with open_explorer(TRAINING, view="ops-and-kernels") as pilot:
+        upper = lines_of_table(pilot, "ops")
         edges = set()
         for _ in range(4):
             await press(pilot, "j")
-            await settled(pilot)
-            assert lines_of(pilot, "ops") == upper
-            edges.add(lines_of(pilot, "kernels")[1])
+            await settle(pilot)
+            assert lines_of_table(pilot, "ops") == upper
+            edges.add(lines_of_table(pilot, "kernels")[1])
         assert len(edges) > 1, "ops with few and many kernels"
 
 
@@ -92,47 +86,47 @@ def test_on_a_short_screen_the_current_table_has_a_row_and_the_others_a_line(
 
 
 async def test_on_a_short_screen_every_table_has_a_line_that_says_what_it_holds_and_how_to_get_there() -> None:
-    async with opened(TRAINING, size=(80, 24), view="ops-and-kernels") as pilot:
-        assert [lines_of(pilot, name)[1] for name in ("ops", "kernels", "launches")] == [15, 5, 1]
+    async with open_explorer(TRAINING, size=(80, 24), view="ops-and-kernels") as pilot:
+        assert [lines_of_table(pilot, name)[1] for name in ("ops", "kernels", "launches")] == [15, 5, 1]
         assert screen_text(pilot.app).splitlines()[22].split() == ["Launches:", "265", "rows", "tab", "goes", "down"]
-        op = pane(pilot, "ops").current_row
+        op = table_of(pilot, "ops").current_row
         assert op is not None
         await press(pilot, "tab")
-        assert lines_of(pilot, "ops")[1] == 1
+        assert lines_of_table(pilot, "ops")[1] == 1
         line = screen_text(pilot.app).splitlines()[2]
-        assert line.split("  ")[0] == f" Ops: {pane(pilot, 'ops').frame.height} rows · at {op['op']}"
+        assert line.split("  ")[0] == f" Ops: {table_of(pilot, 'ops').frame.height} rows · at {op['op']}"
         assert line.endswith("q goes up")
-        assert pane(pilot, "kernels").table.has_focus
+        assert table_of(pilot, "kernels").table.has_focus
         await press(pilot, "tab")
-        assert [lines_of(pilot, name)[1] for name in ("ops", "kernels")] == [1, 1]
-        assert pane(pilot, "launches").table.has_focus
+        assert [lines_of_table(pilot, name)[1] for name in ("ops", "kernels")] == [1, 1]
+        assert table_of(pilot, "launches").table.has_focus
         await press(pilot, "q", "q")
-        assert pane(pilot, "ops").table.has_focus
-        assert lines_of(pilot, "ops")[1] == 15
+        assert table_of(pilot, "ops").table.has_focus
+        assert lines_of_table(pilot, "ops")[1] == 15
 
 
 async def test_on_a_short_screen_the_row_of_the_cursor_is_there_when_its_table_opens_again() -> None:
-    async with opened(TRAINING, size=(80, 24), view="ops-and-kernels") as pilot:
+    async with open_explorer(TRAINING, size=(80, 24), view="ops-and-kernels") as pilot:
         await press(pilot, *"jjjjjjjjjj", "tab", "tab", "tab")
-        table = pane(pilot, "ops").table
+        table = table_of(pilot, "ops").table
         assert table.has_focus
         assert table.scroll_offset.y <= table.model.cursor_row < table.scroll_offset.y + table.page_rows
 
 
 async def test_on_a_short_screen_tables_with_few_rows_are_all_open() -> None:
-    async with opened(TRAINING, size=(80, 24), view="gpus") as pilot:
+    async with open_explorer(TRAINING, size=(80, 24), view="gpus") as pilot:
         used = HEADER_LINES + 1 + 1
-        assert lines_of(pilot, "gpus")[1] == lines_of(pilot, "streams")[1] == used
-        top, height = lines_of(pilot, "stream_work")
+        assert lines_of_table(pilot, "gpus")[1] == lines_of_table(pilot, "streams")[1] == used
+        top, height = lines_of_table(pilot, "stream_work")
         assert top + height == 23
 
 
 async def test_below_a_row_without_rows_there_are_none_of_another() -> None:
-    async with opened("resnet50_training.pt.trace.json.gz", view="ops-and-kernels") as pilot:
-        assert not pane(pilot, "launches").frame.is_empty()
+    async with open_explorer("resnet50_training.pt.trace.json.gz", view="ops-and-kernels") as pilot:
+        assert not table_of(pilot, "launches").frame.is_empty()
         await press(pilot, "G")
-        assert pane(pilot, "kernels").frame.is_empty()
-        assert pane(pilot, "launches").frame.is_empty()
+        assert table_of(pilot, "kernels").frame.is_empty()
+        assert table_of(pilot, "launches").frame.is_empty()
 
 
 async def test_the_first_picture_of_a_view_on_a_small_screen_is_for_that_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,48 +140,48 @@ async def test_the_first_picture_of_a_view_on_a_small_screen_is_for_that_size(mo
     monkeypatch.setattr(GpusScreen, "populate", looked_at)
     for size, expected in (((80, 24), {"-narrow", "-short"}), ((200, 50), {"-wide", "-tall"})):
         looks.clear()
-        async with opened(TRAINING, size=size, view="gpus"):
+        async with open_explorer(TRAINING, size=size, view="gpus"):
             assert looks[0] == expected
 
 
 async def test_a_table_that_the_input_cannot_feed_leaves_its_lines_to_those_above() -> None:
-    async with opened(TOTALS, view="kernels") as pilot:
-        assert lines_of(pilot, "launches")[1] == NO_ROWS_LINES
-        top, height = lines_of(pilot, "launches")
+    async with open_explorer(TOTALS, view="kernels") as pilot:
+        assert lines_of_table(pilot, "launches")[1] == NO_ROWS_LINES
+        top, height = lines_of_table(pilot, "launches")
         assert top + height == 39
         assert "This input holds totals, not launches" in screen_text(pilot.app)
 
 
 async def test_a_row_with_nothing_below_it_does_not_move_what_others_have() -> None:
-    async with opened(TRAINING, view="api-calls") as pilot:
-        assert pane(pilot, "launched").frame.is_empty()
-        assert lines_of(pilot, "launched")[1] == NO_ROWS_LINES
+    async with open_explorer(TRAINING, view="api-calls") as pilot:
+        assert table_of(pilot, "launched").frame.is_empty()
+        assert lines_of_table(pilot, "launched")[1] == NO_ROWS_LINES
         await press(pilot, "tab", "j", "j", "j", "j", "j")
-        assert not pane(pilot, "launched").frame.is_empty()
-        fed = lines_of(pilot, "launched")
+        assert not table_of(pilot, "launched").frame.is_empty()
+        fed = lines_of_table(pilot, "launched")
         assert fed[1] > NO_ROWS_LINES
         await press(pilot, "g")
-        assert pane(pilot, "launched").frame.is_empty()
-        assert lines_of(pilot, "launched") == fed
+        assert table_of(pilot, "launched").frame.is_empty()
+        assert lines_of_table(pilot, "launched") == fed
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 async def test_the_details_of_a_launch_are_of_the_level_that_they_were_opened_from(size: tuple[int, int]) -> None:
-    async with opened(TRAINING, size=size, view="ops-and-kernels") as pilot:
+    async with open_explorer(TRAINING, size=size, view="ops-and-kernels") as pilot:
         await press(pilot, "enter", "enter", "i")
         screen = app_of(pilot).screen
         screen.query_one(DetailPane).focus()
-        await settled(pilot)
+        await settle(pilot)
         assert screen.query_one(DetailPane).has_focus
         assert screen.query_one(".-current").id == "launches"
 
 
 async def test_below_a_table_without_rows_there_is_none_that_says_so_again() -> None:
-    async with opened(TRAINING, size=(120, 40), view="memory") as pilot:
+    async with open_explorer(TRAINING, size=(120, 40), view="memory") as pilot:
         await press(pilot, "full_stop", "full_stop")
-        await settled(pilot)
-        _, runs = lines_of(pilot, "tiny_runs")
-        assert lines_of(pilot, "copies_of_run")[1] == 0
+        await settle(pilot)
+        _, runs = lines_of_table(pilot, "tiny_runs")
+        assert lines_of_table(pilot, "copies_of_run")[1] == 0
         assert runs > NO_ROWS_LINES
         text = screen_text(pilot.app)
         assert "No bursts: nowhere do three copies" in text

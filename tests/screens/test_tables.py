@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 import pytest
 
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, settled, until
+from tests.screens.explorer import (
+    app_of,
+    assert_at_sizes,
+    messages_of,
+    open_explorer,
+    press,
+    run_line,
+    screen_of,
+    settle,
+)
 from tests.snapshots import screen_text
+from tests.waiting import wait_until
 from tui.state.workspace import Arrangements
 from tui.widgets.dialogs.base import ChoiceLine
 from tui.widgets.dialogs.export import ExportDialog
@@ -24,114 +34,107 @@ if TYPE_CHECKING:
 TRAINING: Final = "resnet50_training.nvprof.log"
 
 
-def pane(pilot: Pilot[None]) -> TablePane:
+def table_of_keys(pilot: Pilot[None]) -> TablePane:
     """The table that keys are for."""
-    screen = app_of(pilot).view_screen
-    assert screen is not None
+    screen = screen_of(pilot)
     assert screen.table is not None
     return screen.table
 
 
-def status(pilot: Pilot[None]) -> str:
+def status_text(pilot: Pilot[None]) -> str:
     """What the status line of that table says."""
-    return pane(pilot).status_line.status.line(400)
-
-
-async def typed(pilot: Pilot[None], line: str) -> None:
-    """Run a ``:`` command."""
-    app_of(pilot).run_line(line)
-    await settled(pilot)
+    return table_of_keys(pilot).status_line.status.line(400)
 
 
 async def test_a_filter_follows_only_on_request_and_one_key_drops_it() -> None:
-    async with opened(TRAINING, view="kernels") as pilot:
+    async with open_explorer(TRAINING, view="kernels") as pilot:
         await press(pilot, "f", *"Launch", "enter")
-        shown = pane(pilot).model.shown_frame()["name"].to_list()
+        shown = table_of_keys(pilot).model.shown_frame()["name"].to_list()
         await press(pilot, "0")
         assert "carried" not in screen_text(pilot.app)
-        everything = pane(pilot).frame.height
-        assert len(pane(pilot).model.rows) == everything
+        everything = table_of_keys(pilot).frame.height
+        assert len(table_of_keys(pilot).model.rows) == everything
         await press(pilot, "minus", "C")
         assert "filter: Launch (carried)" in screen_text(pilot.app).splitlines()[0]
-        assert pane(pilot).model.shown_frame()["name"].to_list() == shown
+        assert table_of_keys(pilot).model.shown_frame()["name"].to_list() == shown
         await press(pilot, "0")
         assert "filter: Launch (carried)" in screen_text(pilot.app).splitlines()[0]
-        names = pane(pilot).model.shown_frame()["name"].to_list()
+        names = table_of_keys(pilot).model.shown_frame()["name"].to_list()
         assert names
         assert all("Launch" in name for name in names)
-        assert f"{len(names)} of {everything} rows" in status(pilot)
+        assert f"{len(names)} of {everything} rows" in status_text(pilot)
         await press(pilot, "C")
         assert "carried" not in screen_text(pilot.app)
-        assert len(pane(pilot).model.rows) == everything
+        assert len(table_of_keys(pilot).model.rows) == everything
         await press(pilot, "minus")
-        assert len(pane(pilot).model.rows) == pane(pilot).frame.height
+        assert len(table_of_keys(pilot).model.rows) == table_of_keys(pilot).frame.height
 
 
 async def test_where_it_cannot_be_understood_the_badge_says_why() -> None:
-    async with opened(TRAINING, view="kernels") as pilot:
+    async with open_explorer(TRAINING, view="kernels") as pilot:
         await press(pilot, "f", *"batch", "enter", "C", "tab")
-        assert pane(pilot).id == "launches"
-        assert len(pane(pilot).model.rows) == pane(pilot).frame.height
-        assert "carried filter not here: no names" in status(pilot)
+        assert table_of_keys(pilot).id == "launches"
+        assert len(table_of_keys(pilot).model.rows) == table_of_keys(pilot).frame.height
+        assert "carried filter not here: no names" in status_text(pilot)
 
 
 async def test_the_tables_own_filter_joins_what_is_carried() -> None:
-    async with opened(TRAINING, view="kernels") as pilot:
+    async with open_explorer(TRAINING, view="kernels") as pilot:
         await press(pilot, "f", *"gemm", "enter", "C", "f", *"total>1", "enter", "C")
         assert app_of(pilot).profile_session.global_filter == "gemm total_ns>1ms"
-        assert pane(pilot).state.filter == ""
-        frame = pane(pilot).model.shown_frame()
+        assert table_of_keys(pilot).state.filter == ""
+        frame = table_of_keys(pilot).model.shown_frame()
         assert frame.height
         assert frame["total_ns"].min() > 1_000_000  # type: ignore[operator]
 
 
 async def test_c_without_a_filter_says_how_to_get_one() -> None:
-    async with opened(TRAINING, notifications=True, view="kernels") as pilot:
+    async with open_explorer(TRAINING, notifications=True, view="kernels") as pilot:
         await press(pilot, "C")
-        assert [said.message for said in pilot.app._notifications] == ["no filter to carry: f sets one"]
+        assert messages_of(pilot) == ["no filter to carry: f sets one"]
 
 
 async def test_views_are_found_as_they_were_left_in_the_next_run() -> None:
-    async with opened(TRAINING, view="kernels") as pilot:
-        await typed(pilot, "sort calls,-total")
-        assert pane(pilot).state.sort == (("calls", False), ("total_ns", True))
-        await typed(pilot, "top 5")
+    async with open_explorer(TRAINING, view="kernels") as pilot:
+        await run_line(pilot, "sort calls,-total")
+        assert table_of_keys(pilot).state.sort == (("calls", False), ("total_ns", True))
+        await run_line(pilot, "top 5")
         await press(pilot, "W")
-        assert pane(pilot).model.shown_frame().height == 5
+        assert table_of_keys(pilot).model.shown_frame().height == 5
         await pilot.app.workers.wait_for_complete()
-    async with opened(TRAINING, view="kernels") as pilot:
+    async with open_explorer(TRAINING, view="kernels") as pilot:
         # The order and the number of rows are of the file that they were chosen for.
-        assert pane(pilot).state.sort is None
-        assert pane(pilot).model.shown_frame().height == 80
-        assert pane(pilot).table.table_layout.placed[-1].column.name == "name"
+        assert table_of_keys(pilot).state.sort is None
+        assert table_of_keys(pilot).model.shown_frame().height == 80
+        assert table_of_keys(pilot).table.table_layout.placed[-1].column.name == "name"
         # Another view has its own.
         await press(pilot, "0")
-        assert not pane(pilot).state.name_last
+        assert not table_of_keys(pilot).state.name_last
         await press(pilot, "minus")
-        await typed(pilot, "reset")
-        assert not pane(pilot).state.name_last
+        await run_line(pilot, "reset")
+        assert not table_of_keys(pilot).state.name_last
         await pilot.app.workers.wait_for_complete()
     assert not Arrangements().of("kernels/kernels/kernels").name_last
 
 
 @pytest.mark.parametrize("line", ["top", "top 0", "top -3", "top many"])
 async def test_top_says_what_it_needs(line: str) -> None:
-    async with opened(TRAINING, notifications=True, view="kernels") as pilot:
-        await typed(pilot, line)
-        assert [said.message for said in pilot.app._notifications] == ["Give a number of rows, or all."]
+    async with open_explorer(TRAINING, notifications=True, view="kernels") as pilot:
+        await run_line(pilot, line)
+        assert messages_of(pilot) == ["Give a number of rows, or all."]
 
 
 async def test_top_all_shows_all_again() -> None:
-    async with opened(TRAINING, view="kernels") as pilot:
-        await typed(pilot, "top 3")
-        assert "first 3 of 80 rows" in status(pilot)
-        await typed(pilot, "top all")
-        assert "80 rows" in status(pilot)
-        assert "first" not in status(pilot)
+    async with open_explorer(TRAINING, view="kernels") as pilot:
+        await run_line(pilot, "top 3")
+        assert "first 3 of 80 rows" in status_text(pilot)
+        await run_line(pilot, "top all")
+        assert "80 rows" in status_text(pilot)
+        assert "first" not in status_text(pilot)
 
 
 async def test_the_first_page_of_the_help_explains_the_column_below_the_keys() -> None:
-    async with opened(TRAINING, size=(120, 40), view="kernels") as pilot:
+    async with open_explorer(TRAINING, size=(120, 40), view="kernels") as pilot:
         await press(pilot, "l", "question_mark")
         lines = [line.strip(" │") for line in screen_text(pilot.app).splitlines()]
         place = next(place for place, line in enumerate(lines) if line == "This column")
@@ -145,14 +148,14 @@ async def test_the_first_page_of_the_help_explains_the_column_below_the_keys() -
 
 async def test_an_export_says_what_it_is_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    async with opened(TRAINING, view="kernels") as pilot:
+    async with open_explorer(TRAINING, view="kernels") as pilot:
         await press(pilot, "f", *"gemm", "enter", "e", "h", "h")
         dialog = pilot.app.screen
         assert isinstance(dialog, ExportDialog)
         await press(pilot, "enter", "enter")
-        await until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
+        await wait_until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
         text = Path("resnet50_training.nvprof-kernels.md").read_text()
-        rows = len(pane(pilot).model.rows)
+        rows = len(table_of_keys(pilot).model.rows)
         assert text.startswith("### Kernels: resnet50_training.nvprof.log\n\n")
         assert f"{rows} of 80 rows, filter gemm, sorted by Total descending" in text
         assert len([line for line in text.splitlines() if line.startswith("|")]) == rows + 2
@@ -162,13 +165,13 @@ async def test_an_export_holds_the_rows_of_the_view_cell_for_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    async with opened(TRAINING, view="kernels") as pilot:
+    async with open_explorer(TRAINING, view="kernels") as pilot:
         await press(pilot, "f", *"gemm", "enter", "e")
         for _ in range(2):
             await press(pilot, "l")
         await press(pilot, "enter", "enter")
-        await until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
-        shown = pane(pilot).model.shown_frame().with_columns(pl.col(pl.Categorical).cast(pl.String))
+        await wait_until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
+        shown = table_of_keys(pilot).model.shown_frame().with_columns(pl.col(pl.Categorical).cast(pl.String))
         written = json.loads(Path("resnet50_training.nvprof-kernels.json").read_text())
         assert written["rows"] == json.loads(shown.write_json())
         assert {name: written[name] for name in ("profile", "view", "title", "shown", "filter")} == {
@@ -185,7 +188,7 @@ async def test_enter_that_comes_at_once_writes_the_format_that_was_chosen_to_a_n
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("resnet50_training.nvprof-kernels.json").write_text("mine")
-    async with opened(TRAINING, view="kernels") as pilot:
+    async with open_explorer(TRAINING, view="kernels") as pilot:
         await press(pilot, "e")
         dialog = pilot.app.screen
         assert isinstance(dialog, ExportDialog)
@@ -193,10 +196,10 @@ async def test_enter_that_comes_at_once_writes_the_format_that_was_chosen_to_a_n
         for _ in range(2):
             dialog.query_one("#export-format", ChoiceLine).action_choose(1)
         dialog.action_write()
-        await settled(pilot)
+        await settle(pilot)
         assert "exists. Press enter again to replace it" in screen_text(pilot.app)
         await press(pilot, "enter")
-        await until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
+        await wait_until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
         assert [path.name for path in tmp_path.iterdir()] == ["resnet50_training.nvprof-kernels.json"]
         assert json.loads(Path("resnet50_training.nvprof-kernels.json").read_text())["profile"] == TRAINING
 
@@ -212,23 +215,22 @@ async def test_what_an_export_is_of_names_the_row_the_session_and_the_iterations
 
     monkeypatch.setattr("tui.widgets.dialogs.export.copy_text", copy)
     monkeypatch.chdir(tmp_path)
-    async with opened("ddp_ranks", view="kernels") as pilot:
+    async with open_explorer("ddp_ranks", view="kernels") as pilot:
         app_of(pilot).profile_session.choose_session(1)
-        await typed(pilot, "aggregate 3:4")
+        await run_line(pilot, "aggregate 3:4")
         await press(pilot, "enter", "e", "h")
         await press(pilot, "enter")
-        await until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        await wait_until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
+        screen = screen_of(pilot)
         line, blank, table = copied[0].split("\n", 2)
         crumb = screen.path()[0]
         assert line == (
             f"ddp_ranks (2 files): Kernels, Launches ({crumb}, session 1, iterations 3:4, "
-            f"{pane(pilot).frame.height} of {pane(pilot).frame.height} rows)"
+            f"{table_of_keys(pilot).frame.height} of {table_of_keys(pilot).frame.height} rows)"
         )
         assert not blank
-        assert table.splitlines()[0].split("\t") == pane(pilot).model.shown_frame(all_columns=True).columns
-        assert len(table.splitlines()) == pane(pilot).frame.height + 1
+        assert table.splitlines()[0].split("\t") == table_of_keys(pilot).model.shown_frame(all_columns=True).columns
+        assert len(table.splitlines()) == table_of_keys(pilot).frame.height + 1
 
 
 SCREENS: Final = {
@@ -245,14 +247,14 @@ SCREENS: Final = {
 
 @pytest.mark.parametrize("state", SCREENS)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(TRAINING, view="kernels") as pilot:
+    async with open_explorer(TRAINING, view="kernels") as pilot:
         await press(pilot, *SCREENS[state])
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_what_the_bar_says_is_cut_in_ascii_too() -> None:
     for ascii_only, mark in ((False, "…"), (True, "~")):
-        async with opened(TRAINING, size=(80, 24), ascii_only=ascii_only, view="kernels") as pilot:
+        async with open_explorer(TRAINING, size=(80, 24), ascii_only=ascii_only, view="kernels") as pilot:
             await press(pilot, "F")
             bar = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" filter name:"))
             assert bar.rstrip().endswith(mark)
@@ -260,7 +262,7 @@ async def test_what_the_bar_says_is_cut_in_ascii_too() -> None:
 
 
 async def test_arrow_keys_are_spelled_and_choices_cut_with_a_mark_in_ascii() -> None:
-    async with opened(TRAINING, size=(80, 24), ascii_only=True) as pilot:
+    async with open_explorer(TRAINING, size=(80, 24), ascii_only=True) as pilot:
         await press(pilot, "colon")
         assert screen_text(pilot.app).rstrip().endswith("up previous  right complete  enter run  esc cancel")
         await press(pilot, *"kernels", "enter", "c")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 import pytest
 
-from tests.screens.opening import app_of, opened, press, until
+from tests.screens.explorer import app_of, open_explorer, press, screen_of
 from tests.snapshots import screen_text
+from tests.waiting import wait_until
 from tui.analysis.gpu_time.idle_gaps import gaps
 from tui.screens.help import HelpScreen
 from tui.screens.linked_tables import LinkedTables
@@ -22,7 +23,7 @@ LOG, TORCH = "resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz
 SIZES: Final = ((80, 24), (120, 40))
 
 
-async def named(pilot: Pilot[None], *keys: str) -> None:
+async def press_named(pilot: Pilot[None], *keys: str) -> None:
     """Press keys, each of which the last line names, or else the help."""
     written = {"m": "m", "question_mark": "?"}
     for key in keys:
@@ -36,9 +37,9 @@ async def named(pilot: Pilot[None], *keys: str) -> None:
         await press(pilot, key)
 
 
-async def to_view(pilot: Pilot[None], title: str) -> None:
+async def go_by_menu(pilot: Pilot[None], title: str) -> None:
     """To a view by the menu, whose lines are read from above."""
-    await named(pilot, "m")
+    await press_named(pilot, "m")
     assert isinstance(pilot.app.screen, MenuScreen)
     lines = [
         next((known.title for known in VIEWS if f"│ {known.key or ' '}  {known.title} " in line), "")
@@ -46,8 +47,7 @@ async def to_view(pilot: Pilot[None], title: str) -> None:
     ]
     place = [line for line in lines if line].index(title)
     await press(pilot, *["down"] * place, "enter")
-    screen = app_of(pilot).view_screen
-    assert screen is not None
+    screen = screen_of(pilot)
     assert next(known.title for known in VIEWS if known.name == screen.VIEW) == title
 
 
@@ -55,17 +55,16 @@ async def to_view(pilot: Pilot[None], title: str) -> None:
     ("given", "total_ns", "size"), [(LOG, 11_282_017, SIZES[0]), (TORCH, 11_281_981, SIZES[1])], ids=["log", "trace"]
 )
 async def test_the_launch_config_of_the_slowest_kernel(given: str, total_ns: int, size: tuple[int, int]) -> None:
-    async with opened(given, size=size) as pilot:
-        await to_view(pilot, "Kernels")
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+    async with open_explorer(given, size=size) as pilot:
+        await go_by_menu(pilot, "Kernels")
+        screen = screen_of(pilot)
         tables = screen.query_one(LinkedTables)
         slowest = tables.pane(0).current_row
         assert slowest is not None
         name = "batch_norm_collect_statistics_channels_last_kernel"
         assert name in slowest["name"]
         assert (slowest["calls"], slowest["total_ns"]) == (265, total_ns)
-        await named(pilot, "enter", "l", "s", "enter")
+        await press_named(pilot, "enter", "l", "s", "enter")
         launch = tables.pane(1).current_row
         assert launch is not None
         whole = (
@@ -82,28 +81,28 @@ async def test_the_launch_config_of_the_slowest_kernel(given: str, total_ns: int
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_the_longest_idle_gap(size: tuple[int, int]) -> None:
-    async with opened(LOG, size=size) as pilot:
+    async with open_explorer(LOG, size=size) as pilot:
         longest = gaps(app_of(pilot).profile_session.profile).sort("duration_ns", descending=True).row(0, named=True)
-        await to_view(pilot, "Timeline")
-        await named(pilot, "I")
+        await go_by_menu(pilot, "Timeline")
+        await press_named(pilot, "I")
         await press(pilot, "enter")
         assert (longest["start_ns"], longest["duration_ns"]) == (169_458_656, 5_291_344)
         assert "gap of 5.29 ms from 169.458656 ms in GPU 0 stream 7" in screen_text(pilot.app)
 
 
 async def test_the_longest_idle_gap_by_name_from_anywhere() -> None:
-    async with opened(LOG, size=(80, 24), view="ops-and-kernels") as pilot:
+    async with open_explorer(LOG, size=(80, 24), view="ops-and-kernels") as pilot:
         await press(pilot, "colon", *"gaps", "enter")
         assert isinstance(pilot.app.screen, MenuScreen)
         assert "Longest gaps in GPU 0 stream 7" in screen_text(pilot.app)
         await press(pilot, "enter")
         assert "gap of 5.29 ms from 169.458656 ms in GPU 0 stream 7" in screen_text(pilot.app)
         await press(pilot, "1", "ctrl+p", *"gaps")
-        await until(pilot, lambda: "Timeline: Longest gaps  (I)" in screen_text(pilot.app), "the command is found")
+        await wait_until(pilot, lambda: "Timeline: Longest gaps  (I)" in screen_text(pilot.app), "the command is found")
 
 
 async def test_a_key_of_a_view_that_cannot_be_fed_says_why_by_name() -> None:
-    async with opened("gpt_summary.nvprof.log", notifications=True) as pilot:
+    async with open_explorer("gpt_summary.nvprof.log", notifications=True) as pilot:
         await press(pilot, "colon", *"gaps", "enter")
         assert "Timeline: no start times: record with nvprof" in screen_text(pilot.app)
 
@@ -117,13 +116,12 @@ async def test_a_key_of_a_view_that_cannot_be_fed_says_why_by_name() -> None:
     ids=["log", "trace"],
 )
 async def test_the_worst_iteration(given: str, worst: int, time: str, size: tuple[int, int]) -> None:
-    async with opened(given, size=size) as pilot:
-        await to_view(pilot, "Iterations")
-        await named(pilot, "t")
+    async with open_explorer(given, size=size) as pilot:
+        await go_by_menu(pilot, "Iterations")
+        await press_named(pilot, "t")
         assert f"iteration {worst}: {time}" in screen_text(pilot.app)
-        await named(pilot, "enter")
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        await press_named(pilot, "enter")
+        screen = screen_of(pilot)
         tables = screen.query_one(LinkedTables)
         assert screen.VIEW == "kernels-by-iteration"
         row, launches = tables.pane(0).current_row, tables.pane(1)

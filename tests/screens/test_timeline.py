@@ -9,10 +9,19 @@ import pytest
 from textual.widgets import OptionList
 
 from tests.analysis.frames import copy, kernel, profile
-from tests.idle import Hold
-from tests.screens.made_profiles import opened_profile, training
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled, until
+from tests.screens.explorer import (
+    app_of,
+    assert_at_sizes,
+    messages_of,
+    open_explorer,
+    press,
+    sample_path,
+    screen_of,
+    settle,
+)
+from tests.screens.made_profiles import open_profile, training_profile
 from tests.snapshots import assert_screen, screen_text
+from tests.waiting import WorkerGate, wait_until
 from tui.analysis.timeline.lookup import find_name, item_name, longest_lane_gaps, names_around
 from tui.analysis.timeline.shown import lane_title
 from tui.analysis.timeline.window import exact_time
@@ -39,27 +48,26 @@ LOG: Final = "resnet50_training.nvprof.log"
 RANKS: Final = ("ddp_ranks",)
 
 
-def view_of(pilot: Pilot[None]) -> TimelineView:
-    screen = app_of(pilot).view_screen
-    assert isinstance(screen, TimelineScreen)
+def lanes_of(pilot: Pilot[None]) -> TimelineView:
+    screen = screen_of(pilot, TimelineScreen)
     return screen.lanes
 
 
-def here(pilot: Pilot[None]) -> tuple[str, str | None]:
+def lane_and_item(pilot: Pilot[None]) -> tuple[str, str | None]:
     """The lane of the cursor, and the name of what is under it."""
-    view = view_of(pilot)
+    view = lanes_of(pilot)
     assert view.shown is not None
     assert view.profile is not None
     lane = view.shown.lanes[view.lane]
     return lane_title(lane), None if view.item is None else item_name(view.profile, lane, view.item)
 
 
-def line(pilot: Pilot[None], holds: str) -> str:
+def screen_line(pilot: Pilot[None], holds: str) -> str:
     """The line of the screen that holds a text."""
     return next(text for text in screen_text(pilot.app).splitlines() if holds in text)
 
 
-def underlined(pilot: Pilot[None], holds: str) -> list[int]:
+def underlined_cells(pilot: Pilot[None], holds: str) -> list[int]:
     """The cells that are underlined in the line of the screen that holds a text."""
     strip = next(strip for strip in pilot.app.screen._compositor.render_strips() if holds in strip.text)
     return [cell for cell, is_marked in enumerate(marked_cells(strip)) if is_marked]
@@ -70,7 +78,7 @@ def marked_cells(strip: Strip) -> list[bool]:
     return [bool(look and look.underline) for text, look, _ in strip for _ in range(cell_width(text))]
 
 
-def loop(*more: dict[str, Any]) -> Profile:
+def two_streams(*more: dict[str, Any]) -> Profile:
     """Three rounds of copy, gemm, gap, relu on two streams, with the calls that launched them, and more of these."""
     work, calls = [], list(more)
     for round_ in range(3):
@@ -94,9 +102,9 @@ def loop(*more: dict[str, Any]) -> Profile:
 
 
 async def test_it_opens_on_the_first_launch_and_shows_all_of_the_time() -> None:
-    async with opened_profile(loop(), view="timeline") as pilot:
-        assert here(pilot) == ("GPU 0", "[CUDA memcpy HtoD]")
-        view = view_of(pilot)
+    async with open_profile(two_streams(), view="timeline") as pilot:
+        assert lane_and_item(pilot) == ("GPU 0", "[CUDA memcpy HtoD]")
+        view = lanes_of(pilot)
         assert view.window == view.window.fit()
         assert view.has_focus
         text = screen_text(pilot.app)
@@ -105,27 +113,27 @@ async def test_it_opens_on_the_first_launch_and_shows_all_of_the_time() -> None:
 
 
 async def test_keys_move_by_cell_lane_launch_and_page() -> None:
-    async with opened_profile(loop(), view="timeline") as pilot:
-        view = view_of(pilot)
+    async with open_profile(two_streams(), view="timeline") as pilot:
+        view = lanes_of(pilot)
         cell = view.window.cell_ns
         at = view.cursor_ns
         await press(pilot, "l", "l", "h")
         assert view.cursor_ns // cell == at // cell + 1
         await press(pilot, "j")
-        assert here(pilot)[0] == "GPU 0 stream 7"
+        assert lane_and_item(pilot)[0] == "GPU 0 stream 7"
         await press(pilot, "g", "n")
-        assert here(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
+        assert lane_and_item(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
         await press(pilot, "n", "n", "N")
-        assert here(pilot) == ("GPU 0 stream 7", "[CUDA memcpy HtoD]")
+        assert lane_and_item(pilot) == ("GPU 0 stream 7", "[CUDA memcpy HtoD]")
         await press(pilot, "G")
         assert view.cursor_ns == 3_060_000
         await press(pilot, "j", "G")
-        assert here(pilot) == ("GPU 0 stream 9", "relu")
+        assert lane_and_item(pilot) == ("GPU 0 stream 9", "relu")
         assert view.cursor_ns == 3_700_000
         await press(pilot, "ctrl+u")
         assert view.cursor_ns < 2_500_000
         await press(pilot, "j", "j", "j")
-        assert here(pilot)[0] == "thread 5 API calls"
+        assert lane_and_item(pilot)[0] == "thread 5 API calls"
 
 
 async def test_what_has_no_room_below_the_lanes_is_left_out_not_cut() -> None:
@@ -135,20 +143,20 @@ async def test_what_has_no_room_below_the_lanes_is_left_out_not_cut() -> None:
             kernel("gemm_tensorop", length, start_ns=at, device=0, stream=7, correlation=at) for at, length in work
         ]
     )
-    async with opened_profile(long, view="timeline") as pilot:
+    async with open_profile(long, view="timeline") as pilot:
         await press(pilot, "h")
         facts = "gemm_tensorop · at 1.234567891 s · 500.00 µs · 1 of 2 in this cell, the longest"
-        assert line(pilot, " · at ").strip() == f"{facts} · GPU 0 stream 7"
+        assert screen_line(pilot, " · at ").strip() == f"{facts} · GPU 0 stream 7"
         for width, said in ((90, facts), (80, facts.replace("in this cell", "here"))):
             await pilot.resize_terminal(width, 24)
-            await settled(pilot)
-            assert line(pilot, " · at ").strip() == said
+            await settle(pilot)
+            assert screen_line(pilot, " · at ").strip() == said
 
 
 async def test_zoom_keeps_the_cursor_in_its_place_and_z_fits() -> None:
-    async with opened_profile(loop(), view="timeline") as pilot:
+    async with open_profile(two_streams(), view="timeline") as pilot:
         await press(pilot, "j", "n", "n", "n")
-        view = view_of(pilot)
+        view = lanes_of(pilot)
         place = view.window.cell_of(view.cursor_ns)
         whole = view.window
         await press(pilot, "plus", "equals_sign")
@@ -161,11 +169,11 @@ async def test_zoom_keeps_the_cursor_in_its_place_and_z_fits() -> None:
         await press(pilot, "Z")
         start = view.window.cell_of(2_060_000)
         assert view.window.cell_of(2_360_000) - start == 15
-        assert "gemm_tens" in line(pilot, "stream 7")
+        assert "gemm_tens" in screen_line(pilot, "stream 7")
 
 
 async def test_gaps_are_gone_through_and_listed_longest_first() -> None:
-    async with opened_profile(loop(), view="timeline") as pilot:
+    async with open_profile(two_streams(), view="timeline") as pilot:
         await press(pilot, "right_curly_bracket")
         assert "gap of 340 µs from 1.36 ms in GPU 0" in screen_text(pilot.app)
         await press(pilot, "right_curly_bracket")
@@ -186,8 +194,8 @@ async def test_gaps_are_gone_through_and_listed_longest_first() -> None:
 
 
 async def test_kernels_around_a_gap_have_their_whole_line_and_are_distinguished() -> None:
-    async with opened(TRACE, size=(80, 24), view="timeline") as pilot:
-        view = view_of(pilot)
+    async with open_explorer(TRACE, size=(80, 24), view="timeline") as pilot:
+        view = lanes_of(pilot)
         lane = view.shown.lanes[view.lane]
         around = [names_around(view.profile, lane, gap) for gap in longest_lane_gaps(lane, GAPS_LISTED)]
         await press(pilot, "I")
@@ -204,8 +212,8 @@ async def test_kernels_around_a_gap_have_their_whole_line_and_are_distinguished(
 
 
 async def test_what_was_not_found_is_faded() -> None:
-    async with opened(TRACE, size=(200, 50), view="timeline") as pilot:
-        view = view_of(pilot)
+    async with open_explorer(TRACE, size=(200, 50), view="timeline") as pilot:
+        view = lanes_of(pilot)
 
         def lines() -> list[Strip]:
             return [view.render_line(y) for y in range(view.head, view.head + 8)]
@@ -215,7 +223,7 @@ async def test_what_was_not_found_is_faded() -> None:
 
         before = colors()
         await press(pilot, "slash", *"gemm", "enter")
-        await until(pilot, lambda: view_of(pilot).hits is not None, "hits")
+        await wait_until(pilot, lambda: lanes_of(pilot).hits is not None, "hits")
         found = colors()
         assert (found & before, len(found - before)) != (set(), 0)
         assert not any(map(any, map(marked_cells, lines())))
@@ -224,54 +232,54 @@ async def test_what_was_not_found_is_faded() -> None:
 
 
 async def test_in_a_tall_lane_a_match_is_underlined_once() -> None:
-    async with opened(TRACE, size=(200, 50), color="16", view="timeline") as pilot:
+    async with open_explorer(TRACE, size=(200, 50), color="16", view="timeline") as pilot:
         await press(pilot, "slash", *"gemm", "enter")
-        await until(pilot, lambda: view_of(pilot).hits is not None, "hits")
-        lines = [view_of(pilot).render_line(y) for y in range(view_of(pilot).head, view_of(pilot).head + 8)]
+        await wait_until(pilot, lambda: lanes_of(pilot).hits is not None, "hits")
+        lines = [lanes_of(pilot).render_line(y) for y in range(lanes_of(pilot).head, lanes_of(pilot).head + 8)]
         assert max(map(sum, zip(*map(marked_cells, lines), strict=True))) == 1
 
 
 async def test_a_name_is_found_in_every_lane_and_esc_forgets_it() -> None:
-    async with opened_profile(loop(), view="timeline") as pilot:
+    async with open_profile(two_streams(), view="timeline") as pilot:
         await press(pilot, "slash", *"relu", "enter")
-        await until(pilot, lambda: view_of(pilot).hits is not None, "hits")
-        await settled(pilot)
-        assert here(pilot) == ("GPU 0 stream 9", "relu")
+        await wait_until(pilot, lambda: lanes_of(pilot).hits is not None, "hits")
+        await settle(pilot)
+        assert lane_and_item(pilot) == ("GPU 0 stream 9", "relu")
         assert "find relu 1/3" in screen_text(pilot.app)
         await press(pilot, "n", "n")
-        assert view_of(pilot).cursor_ns == 3_700_000
+        assert lanes_of(pilot).cursor_ns == 3_700_000
         await press(pilot, "n")
-        assert view_of(pilot).cursor_ns == 1_700_000
+        assert lanes_of(pilot).cursor_ns == 1_700_000
         await press(pilot, "escape")
-        assert view_of(pilot).hits is None
-        assert "find" not in line(pilot, "a cell")
+        assert lanes_of(pilot).hits is None
+        assert "find" not in screen_line(pilot, "a cell")
 
 
 async def test_time_is_measured_from_a_mark() -> None:
-    async with opened_profile(loop(), view="timeline") as pilot:
+    async with open_profile(two_streams(), view="timeline") as pilot:
         await press(pilot, "j", "space", "n", "n")
         assert "M to here 1 ms, busy 35%, 2 started" in screen_text(pilot.app)
         await press(pilot, "Z")
-        view = view_of(pilot)
+        view = lanes_of(pilot)
         assert view.window.cell_of(2_000_000) - view.window.cell_of(1_000_000) > view.window.cells // 3
         await press(pilot, "escape")
         assert view.mark_ns is None
 
 
 async def test_a_launch_and_its_call_lead_to_each_other() -> None:
-    async with opened_profile(loop(), view="timeline") as pilot:
+    async with open_profile(two_streams(), view="timeline") as pilot:
         await press(pilot, "j", "n")
-        view = view_of(pilot)
+        view = lanes_of(pilot)
         assert [view.shown.lanes[place].kind.value for place, _ in view.links] == ["calls"]
         await press(pilot, "a")
-        assert here(pilot) == ("thread 5 API calls", "cudaLaunchKernel")
+        assert lane_and_item(pilot) == ("thread 5 API calls", "cudaLaunchKernel")
         assert view.cursor_ns == 980_000
         await press(pilot, "a")
-        assert here(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
+        assert lane_and_item(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
 
 
 async def test_details_are_those_of_a_launch_and_follow_the_cursor() -> None:
-    async with opened_profile(loop(), size=(200, 50), view="timeline") as pilot:
+    async with open_profile(two_streams(), size=(200, 50), view="timeline") as pilot:
         await press(pilot, "j", "n", "enter")
         assert "Launched by" in screen_text(pilot.app)
         assert "gemm_tensorop  kernel" in screen_text(pilot.app)
@@ -284,24 +292,24 @@ async def test_details_are_those_of_a_launch_and_follow_the_cursor() -> None:
 
 
 async def test_enter_in_a_gap_says_what_is_around_it() -> None:
-    async with opened_profile(loop(), size=(200, 50), view="timeline") as pilot:
+    async with open_profile(two_streams(), size=(200, 50), view="timeline") as pilot:
         await press(pilot, "j", "right_curly_bracket", "enter")
-        panel = [line[line.rindex("│") + 1 :].split() for line in screen_text(pilot.app).splitlines() if "│" in line]
+        panel = [row[row.rindex("│") + 1 :].split() for row in screen_text(pilot.app).splitlines() if "│" in row]
         assert ["Nothing", "in", "GPU", "0", "stream", "7"] in panel
-        around = [" ".join(line) for line in panel if line[:1] == ["Ran"]]
+        around = [" ".join(screen_line) for screen_line in panel if screen_line[:1] == ["Ran"]]
         assert around == ["Ran before gemm_tensorop", "Ran after [CUDA memcpy HtoD]"]
         assert ["CPU", "outside", "API", "API", "calls:", "17.000", "µs", "of", "it"] in panel
 
 
 async def test_a_gap_of_a_gpu_names_the_call_that_the_cpu_is_in() -> None:
     waiting = {"name": "cudaStreamSynchronize", "start_ns": 1_400_000, "duration_ns": 300_000}
-    async with opened_profile(loop(waiting), size=(200, 50), view="timeline") as pilot:
+    async with open_profile(two_streams(waiting), size=(200, 50), view="timeline") as pilot:
         await press(pilot, "right_curly_bracket", "enter")
-        assert " ".join(line(pilot, "sync, 300").rpartition("│")[2].split()) == (
+        assert " ".join(screen_line(pilot, "sync, 300").rpartition("│")[2].split()) == (
             "CPU cudaStreamSynchronize sync, 300.00 µs"
         )
         # What the CPU does in its own gaps is what its lanes show.
-        view = view_of(pilot)
+        view = lanes_of(pilot)
         assert view.shown is not None
         view.put_cursor(1_200_000, lane=len(view.shown.lanes) - 1)
         await press(pilot, "enter")
@@ -311,11 +319,11 @@ async def test_a_gap_of_a_gpu_names_the_call_that_the_cpu_is_in() -> None:
 async def test_beside_details_a_gap_stays_under_the_cursor() -> None:
     """A gap of two cells of 1 us; where details leave fewer cells, all of the time would be in cells of 2 us."""
     work = [kernel("relu", 10_000, start_ns=start, device=0, stream=7) for start in (0, 12_000, 160_000)]
-    async with opened_profile(
+    async with open_profile(
         profile(sessions=[{"session": 0}], activities=work), size=(200, 50), view="timeline"
     ) as pilot:
         await press(pilot, "right_curly_bracket")
-        view = view_of(pilot)
+        view = lanes_of(pilot)
         cells = view.window.cells
         assert (view.item, "gap of 2 µs from 10 µs" in screen_text(pilot.app)) == (None, True)
         await press(pilot, "enter")
@@ -330,15 +338,15 @@ async def test_beside_details_a_gap_stays_under_the_cursor() -> None:
 
 
 async def test_a_launch_of_a_table_is_shown_in_its_place_and_q_leads_back() -> None:
-    async with opened_profile(loop()) as pilot:
+    async with open_profile(two_streams()) as pilot:
         await press(pilot, "colon", *"kernels relu", "enter", "enter", "j", "T")
-        assert here(pilot) == ("GPU 0 stream 9", "relu")
-        assert view_of(pilot).cursor_ns == 2_700_000
+        assert lane_and_item(pilot) == ("GPU 0 stream 9", "relu")
+        assert lanes_of(pilot).cursor_ns == 2_700_000
         assert "at 2.7 ms · 20.001 µs" in screen_text(pilot.app)
         await press(pilot, "q")
         assert app_of(pilot).view_screen.VIEW == "kernels"
         await press(pilot, "right_square_bracket")
-        assert view_of(pilot).cursor_ns == 2_700_000
+        assert lanes_of(pilot).cursor_ns == 2_700_000
 
 
 async def test_t_leads_from_the_timeline_to_the_row_of_what_is_under_the_cursor() -> None:
@@ -348,25 +356,25 @@ async def test_t_leads_from_the_timeline_to_the_row_of_what_is_under_the_cursor(
         row = table.current_row if table is not None else None
         return row and (screen.VIEW, table.id, row.get("start_ns", row.get("name")))  # type: ignore[union-attr]
 
-    async with opened_profile(loop()) as pilot:
+    async with open_profile(two_streams()) as pilot:
         await press(pilot, "colon", *"kernels relu", "enter", "colon", *"timeline", "enter", "j", "n")
-        assert here(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
+        assert lane_and_item(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
         # The filter that hides the kernel is taken away.
         await press(pilot, "T")
-        await until(pilot, lambda: there() == ("kernels", "launches", 1_060_000), "the launch")
+        await wait_until(pilot, lambda: there() == ("kernels", "launches", 1_060_000), "the launch")
         await press(pilot, "colon", *"timeline", "enter", "a")
-        assert here(pilot) == ("thread 5 API calls", "cudaLaunchKernel")
+        assert lane_and_item(pilot) == ("thread 5 API calls", "cudaLaunchKernel")
         await press(pilot, "T")
-        await until(pilot, lambda: there() == ("api-calls", "functions", "cudaLaunchKernel"), "the call")
+        await wait_until(pilot, lambda: there() == ("api-calls", "functions", "cudaLaunchKernel"), "the call")
 
 
 async def test_a_kernel_of_a_table_is_found_with_all_its_launches() -> None:
-    async with opened_profile(loop()) as pilot:
+    async with open_profile(two_streams()) as pilot:
         await press(pilot, "colon", *"kernels gemm", "enter", "T")
-        await until(pilot, lambda: view_of(pilot).hits is not None, "hits")
-        await settled(pilot)
-        assert here(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
-        assert "1/3" in line(pilot, "find gemm_tensorop")
+        await wait_until(pilot, lambda: lanes_of(pilot).hits is not None, "hits")
+        await settle(pilot)
+        assert lane_and_item(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
+        assert "1/3" in screen_line(pilot, "find gemm_tensorop")
 
 
 @pytest.mark.parametrize(
@@ -377,42 +385,42 @@ async def test_a_kernel_of_a_table_is_found_with_all_its_launches() -> None:
     ],
 )
 async def test_an_op_or_a_group_is_found_with_all_its_calls(keys: tuple[str, ...], found: str) -> None:
-    async with opened(TRACE, size=(200, 50), view="issues") as pilot:
+    async with open_explorer(TRACE, size=(200, 50), view="issues") as pilot:
         await press(pilot, *keys)
-        await until(pilot, lambda: found in " ".join(screen_text(pilot.app).split()), found)
+        await wait_until(pilot, lambda: found in " ".join(screen_text(pilot.app).split()), found)
 
 
 async def test_a_sum_over_ops_has_no_place() -> None:
-    async with opened(TRACE, size=(200, 50), view="issues") as pilot:
+    async with open_explorer(TRACE, size=(200, 50), view="issues") as pilot:
         await press(pilot, "2", "T")
-        assert [one.message for one in pilot.app._notifications] == [NO_PLACE]
+        assert messages_of(pilot) == [NO_PLACE]
 
 
 async def test_chosen_iterations_limit_the_time() -> None:
-    async with opened(TRACE, view="timeline") as pilot:
-        whole = view_of(pilot).window
+    async with open_explorer(TRACE, view="timeline") as pilot:
+        whole = lanes_of(pilot).window
         await press(pilot, "colon", *"aggregate 4", "enter")
-        part = view_of(pilot).window
+        part = lanes_of(pilot).window
         assert part.begin_ns > whole.begin_ns
         assert part.end_ns < whole.end_ns
 
 
 async def test_ranks_of_a_run_stand_together_and_others_one_at_a_time() -> None:
-    async with opened_profile(training(), view="timeline") as pilot:
-        view = view_of(pilot)
+    async with open_profile(training_profile(), view="timeline") as pilot:
+        view = lanes_of(pilot)
         assert {lane.session for lane in view.shown.lanes} == {0}
         assert "session 0 of 2: their clocks are not comparable" in screen_text(pilot.app)
         await press(pilot, "colon", *"session 1", "enter")
         assert {lane.session for lane in view.shown.lanes} == {1}
-    async with opened(*RANKS, view="timeline") as pilot:
-        view = view_of(pilot)
+    async with open_explorer(*RANKS, view="timeline") as pilot:
+        view = lanes_of(pilot)
         assert {lane.session for lane in view.shown.lanes} == {0, 1}
         assert "2 sessions, aligned by the clocks of their machines" in screen_text(pilot.app)
         # Of another rank, too, the ruler above tells when something was.
         later = next(place for place, lane in enumerate(view.shown.lanes) if view.shown.shifts[lane.session])
         view.put_on_item(later, 0, closer=True)
-        await settled(pilot)
-        assert f"at {exact_time(view.cursor_ns)} · " in line(pilot, " · at ")
+        await settle(pilot)
+        assert f"at {exact_time(view.cursor_ns)} · " in screen_line(pilot, " · at ")
         # So does the mark of what a call of that rank launched, wherever its kernel lies.
         await press(pilot, "z")
         calls = next(
@@ -421,55 +429,55 @@ async def test_ranks_of_a_run_stand_together_and_others_one_at_a_time() -> None:
             if lane.kind.value == "calls" and view.shown.shifts[lane.session]
         )
         view.put_on_item(calls, 1000)
-        await settled(pilot)
-        marked = underlined(pilot, "1: GPU 1")
+        await settle(pilot)
+        marked = underlined_cells(pilot, "1: GPU 1")
         await press(pilot, "a")
-        assert here(pilot)[0].startswith("GPU 1")
+        assert lane_and_item(pilot)[0].startswith("GPU 1")
         assert marked == [view.label_cells + view.window.cell_of(view.cursor_ns)]
 
 
 async def test_a_launch_of_a_session_that_is_not_shown_brings_that_session() -> None:
-    async with opened_profile(training()) as pilot:
+    async with open_profile(training_profile()) as pilot:
         await press(pilot, "colon", *"kernels session=1", "enter", "enter", "T")
-        assert {lane.session for lane in view_of(pilot).shown.lanes} == {1}
-        assert here(pilot)[0].startswith("GPU 1")
+        assert {lane.session for lane in lanes_of(pilot).shown.lanes} == {1}
+        assert lane_and_item(pilot)[0].startswith("GPU 1")
 
 
 async def test_many_launches_are_put_in_order_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeline, "ITEMS_AT_ONCE", 0)
-    async with opened_profile(loop()) as pilot:
+    async with open_profile(two_streams()) as pilot:
         await press(pilot, "colon", *"kernels relu", "enter", "enter", "j", "T")
-        await until(pilot, lambda: view_of(pilot).shown is not None, "the lanes")
-        await settled(pilot)
-        assert here(pilot) == ("GPU 0 stream 9", "relu")
-        assert view_of(pilot).cursor_ns == 2_700_000
+        await wait_until(pilot, lambda: lanes_of(pilot).shown is not None, "the lanes")
+        await settle(pilot)
+        assert lane_and_item(pilot) == ("GPU 0 stream 9", "relu")
+        assert lanes_of(pilot).cursor_ns == 2_700_000
 
 
 async def test_the_place_is_that_which_was_chosen_whatever_sizes_the_terminal_has_meanwhile() -> None:
-    async with opened(TRACE, view="timeline") as pilot:
+    async with open_explorer(TRACE, view="timeline") as pilot:
         await press(pilot, *"jllllll", *["plus"] * 6, "i")
-        chosen = view_of(pilot).window
+        chosen = lanes_of(pilot).window
         assert chosen is not None
-        view_of(pilot).put_cursor(chosen.last_ns - 1)
-        await settled(pilot)
-        assert view_of(pilot).window == chosen
+        lanes_of(pilot).put_cursor(chosen.last_ns - 1)
+        await settle(pilot)
+        assert lanes_of(pilot).window == chosen
         for size in ((80, 24), (60, 15), (200, 50), (70, 40), (120, 40)):
             await pilot.resize_terminal(*size)
-            await settled(pilot)
-        assert view_of(pilot).window == chosen
+            await settle(pilot)
+        assert lanes_of(pilot).window == chosen
 
 
 async def test_a_log_without_start_times_says_what_to_record() -> None:
-    async with opened("gpt_summary.nvprof.log") as pilot:
+    async with open_explorer("gpt_summary.nvprof.log") as pilot:
         await press(pilot, "colon", *"timeline", "enter")
         assert app_of(pilot).view_screen.VIEW == "dashboard"
         # In the menu views without data are one line, which unfolds to a reason for each.
         await press(pilot, "m", "G", "enter")
-        assert "No start times: record with nvprof --print-gpu-trace" in line(pilot, " Timeline ")
+        assert "No start times: record with nvprof --print-gpu-trace" in screen_line(pilot, " Timeline ")
 
 
 async def test_only_what_is_looked_for_now_is_gone_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Hold()
+    held = WorkerGate()
 
     def find_slowly(profile: Profile, shown: ShownLanes, text: str, *, is_exact: bool) -> Hits:
         if text == "gemm":
@@ -477,29 +485,28 @@ async def test_only_what_is_looked_for_now_is_gone_to(monkeypatch: pytest.Monkey
         return find_name(profile, shown, text, is_exact=is_exact)
 
     monkeypatch.setattr(timeline, "find_name", find_slowly)
-    async with opened_profile(loop(), view="timeline") as pilot:
-        screen = app_of(pilot).view_screen
-        assert isinstance(screen, TimelineScreen)
+    async with open_profile(two_streams(), view="timeline") as pilot:
+        screen = screen_of(pilot, TimelineScreen)
         screen.find_in_table("gemm")
         screen.find_in_table("relu")
-        await until(pilot, lambda: view_of(pilot).hits is not None, "the second")
-        found = view_of(pilot).hits
+        await wait_until(pilot, lambda: lanes_of(pilot).hits is not None, "the second")
+        found = lanes_of(pilot).hits
         held.set()
-        await settled(pilot)
-        assert view_of(pilot).hits is found
+        await settle(pilot)
+        assert lanes_of(pilot).hits is found
         assert "find relu 1/3" in screen_text(pilot.app)
 
 
 @pytest.mark.parametrize("path", [TRACE, LOG])
 async def test_the_screen_and_the_report_say_the_same(path: str) -> None:
-    async with opened(path, size=(120, 40), view="timeline") as pilot:
+    async with open_explorer(path, size=(120, 40), view="timeline") as pilot:
         rows = screen_text(pilot.app).splitlines()
     shown = {
         row[1:].split("%")[0].rsplit(None, 1)[0].strip(): row.split("%")[0].rsplit(None, 1)[1]
         for row in rows
         if "% " in row[:40]
     }
-    made = open_profiles(OpenOptions(paths=(sample(path),)), lambda _: True, session=None).shown
+    made = open_profiles(OpenOptions(paths=(sample_path(path),)), lambda _: True, session=None).shown
     report = as_text(made, "timeline", Style(120)).splitlines()
     from_screen = {
         row.split("%")[0].rsplit(None, 1)[0].strip(): row.split("%")[0].rsplit(None, 1)[1]
@@ -522,29 +529,28 @@ SCREENS: Final = {
 @pytest.mark.parametrize("state", SCREENS)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
     paths, keys = SCREENS[state]
-    async with opened(*paths, view="timeline") as pilot:
+    async with open_explorer(*paths, view="timeline") as pilot:
         await press(pilot, *keys.split())
         await assert_at_sizes(pilot, snapshot, svg=state == "timeline-close")
 
 
 @pytest.mark.parametrize("color", ["16", "none"])
 async def test_colours(color: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(TRACE, size=(80, 24), color=color, view="timeline") as pilot:
+    async with open_explorer(TRACE, size=(80, 24), color=color, view="timeline") as pilot:
         await press(pilot, "j", "plus", "plus")
         assert_screen(pilot.app, snapshot, svg=True)
 
 
 async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
-    async with opened(TRACE, size=(120, 40), ascii_only=True, view="timeline") as pilot:
+    async with open_explorer(TRACE, size=(120, 40), ascii_only=True, view="timeline") as pilot:
         await press(pilot, "plus", "plus", "plus", "plus", "n", "n")
         assert screen_text(pilot.app).isascii()
         assert_screen(pilot.app, snapshot)
 
 
 async def test_every_glyph_of_a_lane_is_explained_in_the_help() -> None:
-    async with opened(*RANKS, size=(200, 50), view="timeline") as pilot:
-        screen = app_of(pilot).view_screen
-        assert isinstance(screen, TimelineScreen)
+    async with open_explorer(*RANKS, size=(200, 50), view="timeline") as pilot:
+        screen = screen_of(pilot, TimelineScreen)
         view = screen.lanes
         assert view.shown is not None
         from_screen = {glyph for glyphs, _, _ in screen.signs() for glyph in glyphs} | set("▁▂▃▄▅▆▇█")

@@ -8,8 +8,9 @@ import pytest
 from textual.command import CommandPalette
 from textual.widgets import Input, OptionList
 
-from tests.screens.opening import app_of, opened, press, settled, until
+from tests.screens.explorer import app_of, messages_of, open_explorer, press, screen_of, settle, view_of
 from tests.snapshots import screen_text
+from tests.waiting import wait_until
 from tui.screens.linked_tables import LinkedTables
 from tui.screens.menus import MenuScreen
 from tui.screens.timeline import TimelineScreen
@@ -20,7 +21,6 @@ from tui.widgets.details import DetailPane
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
-    from tui.screens.base import ViewScreen
 
 LOG, TORCH = "resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz"
 ROWS: Final = {
@@ -43,17 +43,7 @@ NOT_FED: Final = {
 }
 
 
-def screen_of(pilot: Pilot[None]) -> ViewScreen:
-    screen = app_of(pilot).view_screen
-    assert screen is not None
-    return screen
-
-
-def view(pilot: Pilot[None]) -> str:
-    return screen_of(pilot).VIEW
-
-
-async def by_menu(pilot: Pilot[None], name: str) -> None:
+async def go_by_menu(pilot: Pilot[None], name: str) -> None:
     """To a view by the menu; one that cannot be fed is passed over there."""
     await press(pilot, "m")
     assert isinstance(pilot.app.screen, MenuScreen)
@@ -61,12 +51,12 @@ async def by_menu(pilot: Pilot[None], name: str) -> None:
     names = [known.name for group in GROUPS for known in fed if known.group == group]
     await press(pilot, "g")
     await pilot.press(*["j"] * names.index(name), "enter")
-    await settled(pilot)
+    await settle(pilot)
 
 
-def arrived(pilot: Pilot[None], given: str, name: str) -> None:
+def assert_arrived(pilot: Pilot[None], given: str, name: str) -> None:
     """The view is there, at its first level, unfiltered, with all of its rows."""
-    assert view(pilot) == name
+    assert view_of(pilot) == name
     assert pilot.app.screen is screen_of(pilot), "nothing lies above it"
     if name in PICTURES[given]:
         return
@@ -84,7 +74,7 @@ def arrived(pilot: Pilot[None], given: str, name: str) -> None:
 
 @pytest.mark.parametrize("given", [LOG, pytest.param(TORCH, marks=pytest.mark.slow)])
 async def test_every_view_and_back_again(given: str) -> None:
-    async with opened(given) as pilot:
+    async with open_explorer(given) as pilot:
         gone_to = ["dashboard"]
         for known in VIEWS[1:]:
             if known.name in NOT_FED[given] | {"compare", "sql"}:
@@ -92,18 +82,18 @@ async def test_every_view_and_back_again(given: str) -> None:
             if known.key:
                 await press(pilot, known.key)
             else:
-                await by_menu(pilot, known.name)
-            arrived(pilot, given, known.name)
+                await go_by_menu(pilot, known.name)
+            assert_arrived(pilot, given, known.name)
             gone_to.append(known.name)
         for name in gone_to[-2::-1]:
             await press(pilot, "left_square_bracket")
-            arrived(pilot, given, name)
+            assert_arrived(pilot, given, name)
         for name in gone_to[1:]:
             await press(pilot, "right_square_bracket")
-            assert view(pilot) == name
+            assert view_of(pilot) == name
         for name in gone_to[-2::-1]:
             await press(pilot, "q")
-            arrived(pilot, given, name)
+            assert_arrived(pilot, given, name)
         assert pilot.app.return_code is None
         await press(pilot, "q")
         assert pilot.app.return_code == 0
@@ -111,19 +101,19 @@ async def test_every_view_and_back_again(given: str) -> None:
 
 @pytest.mark.parametrize("given", [LOG, pytest.param(TORCH, marks=pytest.mark.slow)])
 async def test_a_view_that_is_not_fed_is_passed_over_and_says_why(given: str) -> None:
-    async with opened(given, notifications=True) as pilot:
+    async with open_explorer(given, notifications=True) as pilot:
         assert {name for name, why in app_of(pilot).navigator.availability.items() if why != "ok"} == NOT_FED[given]
         for name in sorted(NOT_FED[given]):
             await press(pilot, "colon")
             await pilot.press(*name, "enter")
-            await settled(pilot)
-            assert view(pilot) == "dashboard"
-            said = [note.message for note in pilot.app._notifications]
+            await settle(pilot)
+            assert view_of(pilot) == "dashboard"
+            said = messages_of(pilot)
             assert said[-1].endswith(app_of(pilot).navigator.availability[name])
 
 
 async def test_the_way_to_a_launch_stays_as_it_was_left() -> None:
-    async with opened(TORCH) as pilot:
+    async with open_explorer(TORCH) as pilot:
         await press(pilot, "4", "f")
         await pilot.press(*"conv", "enter")
         await press(pilot, "enter", "enter", "j", "j", "enter")
@@ -154,30 +144,30 @@ async def test_the_way_to_a_launch_stays_as_it_was_left() -> None:
             (("colon", *"ranges", "enter"), ("4",)),
         ):
             await press(pilot, *away)
-            assert view(pilot) != "ops-and-kernels"
+            assert view_of(pilot) != "ops-and-kernels"
             await press(pilot, *home)
             as_left()
 
 
 async def test_the_palette_finds_views_and_actions() -> None:
-    async with opened(LOG) as pilot:
+    async with open_explorer(LOG) as pilot:
         await press(pilot, "ctrl+p")
-        await until(pilot, lambda: isinstance(pilot.app.screen, CommandPalette), "the palette")
+        await wait_until(pilot, lambda: isinstance(pilot.app.screen, CommandPalette), "the palette")
         found = pilot.app.screen.query_one(OptionList)
-        await until(pilot, lambda: found.option_count > len(VIEWS), "all commands")
+        await wait_until(pilot, lambda: found.option_count > len(VIEWS), "all commands")
         assert "Go to Expert Systems  (9)" in screen_text(pilot.app)
         # A blinking cursor sends bytes for ever.
         assert not pilot.app.screen.query_one(Input).cursor_blink
         await pilot.press(*"timeline")
-        await until(pilot, lambda: 0 < found.option_count < len(VIEWS), "what it finds")
-        await settled(pilot)
+        await wait_until(pilot, lambda: 0 < found.option_count < len(VIEWS), "what it finds")
+        await settle(pilot)
         await press(pilot, "enter")
-        await until(pilot, lambda: view(pilot) == "timeline", "the view")
+        await wait_until(pilot, lambda: view_of(pilot) == "timeline", "the view")
         assert isinstance(screen_of(pilot), TimelineScreen)
 
 
 async def test_the_menu_shows_its_last_line_and_every_reason_whole() -> None:
-    async with opened(LOG, size=(80, 24)) as pilot:
+    async with open_explorer(LOG, size=(80, 24)) as pilot:
         await press(pilot, "m", "G")
         text = menu_text(pilot)
         assert "problems found while reading the input" in text
@@ -190,7 +180,7 @@ async def test_the_menu_shows_its_last_line_and_every_reason_whole() -> None:
                 assert begin_sentence(app_of(pilot).navigator.availability[name]) in text, where
             await press(pilot, "g", "G")
         await press(pilot, "enter")
-        assert view(pilot) == "issues"
+        assert view_of(pilot) == "issues"
 
 
 def menu_text(pilot: Pilot[None]) -> str:

@@ -9,9 +9,9 @@ from unittest.mock import patch
 import pytest
 from textual import events
 
-from tests.idle import Hold
-from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.screens.explorer import KEY_NAMES, app_of, open_explorer, press, sample_path, settle, type_at_once, view_of
 from tests.snapshots import screen_text
+from tests.waiting import WorkerGate, wait_until
 from tui import opening
 from tui.analysis.dashboard import dashboard_parts
 from tui.app import ProftuiApp
@@ -30,82 +30,73 @@ if TYPE_CHECKING:
 
     from textual.pilot import Pilot
 
-NAMES = {"\r": "enter", "/": "slash", "\t": "tab", " ": "space", "|": "vertical_line", "*": "asterisk", ":": "colon"}
-
-
-async def typed(pilot: Pilot[None], keys: str) -> None:
-    """Type keys without a pause between them."""
-    for key in keys:
-        pilot.app.post_message(events.Key(NAMES.get(key, key), key))
-    await settled(pilot)
-
 
 @pytest.mark.parametrize("begins", ["f", "/"])
 async def test_after_the_bar_of_a_table_keys_reach_its_rows(begins: str) -> None:
-    async with opened("resnet50_training.nvprof.log", view="kernels") as pilot:
-        await typed(pilot, f"{begins}gemm\r")
+    async with open_explorer("resnet50_training.nvprof.log", view="kernels") as pilot:
+        await type_at_once(pilot, f"{begins}gemm\r")
         table = pilot.app.screen.query(FrameTable).first()
         at, rows = table.model.cursor_row, len(table.model.rows)
         await press(pilot, "escape")
         await press(pilot, "g")
-        await typed(pilot, f"{begins}gemm\rjj")
+        await type_at_once(pilot, f"{begins}gemm\rjj")
         assert pilot.app.focused is table
         assert (table.model.cursor_row, len(table.model.rows)) == (at + 2, rows)
 
 
 async def test_after_a_filter_that_is_wrong_nothing_is_typed() -> None:
-    async with opened("resnet50_training.nvprof.log", view="kernels") as pilot:
-        await typed(pilot, "fgemm|\rjj")
+    async with open_explorer("resnet50_training.nvprof.log", view="kernels") as pilot:
+        await type_at_once(pilot, "fgemm|\rjj")
         bar = pilot.app.screen.query(TablePane).first().search.bar
         assert (bar.is_open, bar.text) == (True, "gemm|")
-        await typed(pilot, "relu\rj")
+        await type_at_once(pilot, "relu\rj")
         table = pilot.app.screen.query(FrameTable).first()
         assert (bar.is_open, table.model.cursor_row) == (False, 1)
 
 
 async def test_a_second_search_can_follow_at_once() -> None:
-    async with opened("resnet50_training.nvprof.log", view="kernels") as pilot:
-        await typed(pilot, "fgemm\r/cudnn\r")
+    async with open_explorer("resnet50_training.nvprof.log", view="kernels") as pilot:
+        await type_at_once(pilot, "fgemm\r/cudnn\r")
         state = pilot.app.screen.query(TablePane).first().state
         assert (state.filter, state.find) == ("gemm", "cudnn")
 
 
 async def test_after_a_search_in_the_log_keys_move_on_from_the_hit() -> None:
-    async with opened("resnet50_training.nvprof.log", view="log") as pilot:
+    async with open_explorer("resnet50_training.nvprof.log", view="log") as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, LogScreen)
-        await typed(pilot, "/gemm\r")
+        await type_at_once(pilot, "/gemm\r")
         hit = screen.log_view.cursor_line
         await press(pilot, "escape", "g")
         assert screen.log_view.cursor_line != hit
-        await typed(pilot, "/gemm\rjj")
+        await type_at_once(pilot, "/gemm\rjj")
         assert screen.log_view.cursor_line == hit + 2
 
 
 async def test_after_a_search_in_the_timeline_keys_move_on_from_the_hit() -> None:
-    async with opened("resnet50_training.nvprof.log", view="timeline") as pilot:
+    async with open_explorer("resnet50_training.nvprof.log", view="timeline") as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, TimelineScreen)
-        await typed(pilot, "/gemm\r")
+        await type_at_once(pilot, "/gemm\r")
         hit = screen.lanes.item
         await press(pilot, "escape", "home")
-        await typed(pilot, "/gemm\rn")
+        await type_at_once(pilot, "/gemm\rn")
         assert hit is not None
         assert screen.lanes.item is not None
         assert screen.lanes.item > hit
 
 
 async def test_after_a_query_tab_and_keys_reach_its_rows() -> None:
-    async with opened("resnet50_training.nvprof.log") as pilot:
+    async with open_explorer("resnet50_training.nvprof.log") as pilot:
         app_of(pilot).go("sql")
-        await until(pilot, lambda: getattr(pilot.app.focused, "id", "") == "sql", "the editor")
-        await typed(pilot, "select * from kernels\r\tjj")
+        await wait_until(pilot, lambda: getattr(pilot.app.focused, "id", "") == "sql", "the editor")
+        await type_at_once(pilot, "select * from kernels\r\tjj")
         table = pilot.app.screen.query(FrameTable).first()
         assert pilot.app.focused is table
         assert (table.model.cursor_row, len(table.model.rows)) == (2, 80)
 
 
-def reads_after(go_on: Hold) -> Any:
+def reads_after(go_on: WorkerGate) -> Any:
     """Stands for a reading that takes until the test goes on."""
 
     def read(*given: Any, **how: Any) -> opening.OpenedProfiles:
@@ -118,8 +109,8 @@ def reads_after(go_on: Hold) -> Any:
 @pytest.mark.parametrize("late", ["before", "after"])
 async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) -> None:
     """Some are typed while the files are read, and others just before or just after the first view is there."""
-    app = ProftuiApp(OpenOptions(paths=(sample("resnet50_training.nvprof.log"),)))
-    go_on, seen = Hold(), []
+    app = ProftuiApp(OpenOptions(paths=(sample_path("resnet50_training.nvprof.log"),)))
+    go_on, seen = WorkerGate(), []
     loaded = app.loading_files._take
 
     def arrive(opened_: opening.OpenedProfiles) -> None:
@@ -141,12 +132,12 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
 
     with reads_after(go_on), patch.object(app.loading_files, "_take", arrive), patch.object(app, "go", note):
         async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
+            await wait_until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
             post("7")
             post("2")
             await pilot.pause()
             go_on.set()
-            await until(pilot, lambda: len(seen) == 5, "all keys")
+            await wait_until(pilot, lambda: len(seen) == 5, "all keys")
     assert seen == ["dashboard", "iterations", "op-types", "group-ops", "ops-and-kernels"]
 
 
@@ -154,34 +145,34 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
     ("keys", "is_open"), [(":sql SELECT q FROM Q", True), ("/sq", True), (":kernels\rq", False), ("4q", False)]
 )
 async def test_while_files_are_read_q_is_a_letter_of_a_line_and_quits_elsewhere(keys: str, is_open: bool) -> None:
-    app = ProftuiApp(OpenOptions(paths=(sample("resnet50_training.nvprof.log"),)))
-    go_on = Hold()
+    app = ProftuiApp(OpenOptions(paths=(sample_path("resnet50_training.nvprof.log"),)))
+    go_on = WorkerGate()
     with reads_after(go_on), patch.object(app.loading_files, "_take", lambda _opened: None):
         async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
+            await wait_until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
             for key in keys:
-                app.post_message(events.Key(NAMES.get(key, key), key))
+                app.post_message(events.Key(KEY_NAMES.get(key, key), key))
             await pilot.pause()
             assert app.is_running == is_open
             go_on.set()
 
 
 async def test_a_table_that_a_view_opens_with_does_not_take_the_keys_of_a_bar_opened_since() -> None:
-    async with opened("resnet50_training.nvprof.log", view="kernels") as pilot:
+    async with open_explorer("resnet50_training.nvprof.log", view="kernels") as pilot:
         pane = pilot.app.screen.query(TablePane).first()
         pane.focus_table()
         pane.action_filter()
-        await typed(pilot, "name:a1")
+        await type_at_once(pilot, "name:a1")
         assert (pane.search.bar.is_open, pane.search.bar.text) == (True, "name:a1")
         assert "esc undo" in screen_text(pilot.app).splitlines()[-1]
-        await typed(pilot, "\r")
+        await type_at_once(pilot, "\r")
         assert pilot.app.focused is pane.table
 
 
 @asynccontextmanager
-async def unfilled(*, while_reading: str = "") -> AsyncIterator[tuple[Pilot[None], Hold]]:
+async def unfilled(*, while_reading: str = "") -> AsyncIterator[tuple[Pilot[None], WorkerGate]]:
     """The dashboard, of which nothing is worked out before the event, after keys typed while files were read."""
-    app, is_worked_out = ProftuiApp(OpenOptions(paths=(sample("resnet50_training.nvprof.log"),))), Hold()
+    app, is_worked_out = ProftuiApp(OpenOptions(paths=(sample_path("resnet50_training.nvprof.log"),))), WorkerGate()
 
     def late(*given: Any, **how: Any) -> Iterator[Any]:
         assert is_worked_out.wait()
@@ -191,21 +182,16 @@ async def unfilled(*, while_reading: str = "") -> AsyncIterator[tuple[Pilot[None
         async with app.run_test(size=(80, 24)) as pilot:
             try:
                 for key in while_reading:
-                    app.post_message(events.Key(NAMES.get(key, key), key))
-                await until(pilot, lambda: app.view_screen is not None and app.focused is not None, "the dashboard")
+                    app.post_message(events.Key(KEY_NAMES.get(key, key), key))
+                await wait_until(
+                    pilot, lambda: app.view_screen is not None and app.focused is not None, "the dashboard"
+                )
                 yield pilot, is_worked_out
             finally:
                 is_worked_out.set()
 
 
-def view_of(pilot: Pilot[None]) -> str:
-    """The view that is shown."""
-    screen = app_of(pilot).view_screen
-    assert screen is not None
-    return screen.VIEW
-
-
-def line_of(pilot: Pilot[None]) -> tuple[str | None, int]:
+def row_of_cursor(pilot: Pilot[None]) -> tuple[str | None, int]:
     """The list of the dashboard that has the focus, and its line under the cursor."""
     bars = pilot.app.focused
     assert isinstance(bars, BarList)
@@ -219,14 +205,14 @@ async def test_keys_for_lines_of_the_dashboard_wait_for_lines(keys: str, line: i
     async with unfilled(while_reading=keys if while_reading else "") as (pilot, is_worked_out):
         if not while_reading:
             for key in keys:
-                pilot.app.post_message(events.Key(NAMES.get(key, key), key))
+                pilot.app.post_message(events.Key(KEY_NAMES.get(key, key), key))
         await pilot.pause()
-        assert line_of(pilot) == ("findings", 0)
+        assert row_of_cursor(pilot) == ("findings", 0)
         is_worked_out.set()
-        await settled(pilot)
-        assert line_of(pilot) == ("findings", line)
+        await settle(pilot)
+        assert row_of_cursor(pilot) == ("findings", line)
         await press(pilot, "k")
-        assert line_of(pilot) == ("findings", line - 1)
+        assert row_of_cursor(pilot) == ("findings", line - 1)
 
 
 async def test_a_door_that_is_not_there_yet_is_gone_through_when_it_is_unless_one_thinks_better_of_it() -> None:
@@ -234,18 +220,18 @@ async def test_a_door_that_is_not_there_yet_is_gone_through_when_it_is_unless_on
         async with unfilled() as (pilot, is_worked_out):
             await pilot.press(*keys)
             is_worked_out.set()
-            await settled(pilot)
-            await until(pilot, lambda view=view: view_of(pilot) == view, view)  # type: ignore[misc]
-            await settled(pilot)
+            await settle(pilot)
+            await wait_until(pilot, lambda view=view: view_of(pilot) == view, view)  # type: ignore[misc]
+            await settle(pilot)
             assert view_of(pilot) == view
 
 
 async def test_who_leaves_the_dashboard_does_not_wait_for_its_lines() -> None:
     async with unfilled() as (pilot, is_worked_out):
         await pilot.press("G", "7")
-        await until(pilot, lambda: view_of(pilot) == "iterations", "the iterations")
+        await wait_until(pilot, lambda: view_of(pilot) == "iterations", "the iterations")
         assert not is_worked_out.is_set()
         await pilot.press("j")
         is_worked_out.set()
-        await settled(pilot)
+        await settle(pilot)
         assert pilot.app.screen.query(FrameTable).first().model.cursor_row == 2

@@ -10,9 +10,10 @@ from textual.widgets import Input
 from textual.widgets._toast import Toast
 
 from tests.analysis.frames import kernel, profile
-from tests.screens.made_profiles import opened_profile
-from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.screens.explorer import app_of, open_explorer, press, sample_path, screen_of, settle
+from tests.screens.made_profiles import open_profile
 from tests.snapshots import screen_text
+from tests.waiting import wait_until
 from tui.app import ProftuiApp
 from tui.options import OpenOptions
 from tui.screens.dashboard.panels import StatStrip
@@ -30,7 +31,7 @@ GRAPHS = "gpt_cudagraph.nsys.sqlite.gz"
 
 
 async def test_the_dashboard_begins_on_its_first_chart() -> None:
-    async with opened(TRAINING, size=(80, 24)) as pilot:
+    async with open_explorer(TRAINING, size=(80, 24)) as pilot:
         assert isinstance(pilot.app.focused, BarList)
         assert pilot.app.focused.id == "findings"
         assert app_of(pilot).view_screen.query_one("#dashboard").scroll_offset.y == 0  # type: ignore[union-attr]
@@ -47,13 +48,12 @@ async def test_the_dashboard_begins_on_its_first_chart() -> None:
     ],
 )
 async def test_every_figure_is_a_link_to_its_own_rows(file: str, fact: str, view: str, text: str) -> None:
-    async with opened(file) as pilot:
+    async with open_explorer(file) as pilot:
         strip = app_of(pilot).view_screen.query_one(StatStrip)  # type: ignore[union-attr]
         strip.focus()
         labels = [known.label for known in strip.facts]
         await press(pilot, *["j"] * labels.index(fact), "enter")
-        screen = app_of(pilot).view_screen
-        assert screen is not None
+        screen = screen_of(pilot)
         assert view == screen.VIEW
         assert screen.query(TablePane).first().state.filter == text
         await press(pilot, "q")
@@ -61,14 +61,14 @@ async def test_every_figure_is_a_link_to_its_own_rows(file: str, fact: str, view
 
 
 async def test_what_is_unknown_is_said_once_with_the_reason() -> None:
-    async with opened(RUNS) as pilot:
+    async with open_explorer(RUNS) as pilot:
         text = screen_text(pilot.app)
         assert "unknown: Wall time, GPU utilization (no start times recorded)" in " ".join(text.split())
         assert text.count("unknown:") == 1
 
 
 async def test_kernels_of_one_template_are_distinguished() -> None:
-    async with opened(TRAINING) as pilot:
+    async with open_explorer(TRAINING) as pilot:
         drawn = pilot.app.screen.query_one("#kernels", BarList).render()
         kernels = [line for line in str(drawn).splitlines() if line.startswith("vecto")]
         labels = [line.split("  ")[0].split("█")[0].strip() for line in kernels]
@@ -77,7 +77,7 @@ async def test_kernels_of_one_template_are_distinguished() -> None:
 
 
 async def test_the_command_line_is_on_the_screen_and_gives_the_focus_back() -> None:
-    async with opened(TRAINING, size=(80, 24)) as pilot:
+    async with open_explorer(TRAINING, size=(80, 24)) as pilot:
         before = pilot.app.focused
         await press(pilot, "colon", *"kern")
         assert "kern" in screen_text(pilot.app).splitlines()[-2]
@@ -86,7 +86,7 @@ async def test_the_command_line_is_on_the_screen_and_gives_the_focus_back() -> N
 
 
 async def test_a_fault_of_the_command_line_is_said_and_the_focus_stays() -> None:
-    async with opened(TRAINING, notifications=True) as pilot:
+    async with open_explorer(TRAINING, notifications=True) as pilot:
         before = pilot.app.focused
         await press(pilot, "colon", *"nosuch", "enter")
         assert pilot.app.focused is before
@@ -94,7 +94,7 @@ async def test_a_fault_of_the_command_line_is_said_and_the_focus_stays() -> None
 
 
 async def test_the_find_of_the_command_line_goes_to_the_match() -> None:
-    async with opened(TRAINING, view="ops-and-kernels") as pilot:
+    async with open_explorer(TRAINING, view="ops-and-kernels") as pilot:
         await press(pilot, "colon", *"find elementwise", "enter")
         pane = app_of(pilot).view_screen.query(TablePane).first()  # type: ignore[union-attr]
         assert pane.current_row is not None
@@ -102,9 +102,9 @@ async def test_the_find_of_the_command_line_goes_to_the_match() -> None:
 
 
 async def test_messages_do_not_pile_up_and_leave_the_status_line_free() -> None:
-    async with opened(TRAINING, size=(80, 24), notifications=True, view="ops-and-kernels") as pilot:
+    async with open_explorer(TRAINING, size=(80, 24), notifications=True, view="ops-and-kernels") as pilot:
         await press(pilot, "N", "u", "u")
-        await until(pilot, lambda: len(pilot.app.screen.query(Toast)) == 1, "one message")
+        await wait_until(pilot, lambda: len(pilot.app.screen.query(Toast)) == 1, "one message")
         lines = screen_text(pilot.app).splitlines()
         status = next(line for line in lines if "Ops: 23 rows" in line)
         assert status.endswith("columns →")
@@ -112,7 +112,7 @@ async def test_messages_do_not_pile_up_and_leave_the_status_line_free() -> None:
 
 
 async def test_the_footer_names_the_keys_of_the_query_bar() -> None:
-    async with opened(TRAINING, view="ops-and-kernels") as pilot:
+    async with open_explorer(TRAINING, view="ops-and-kernels") as pilot:
         await press(pilot, "f")
         foot = screen_text(pilot.app).splitlines()[-1]
         for words in ("enter keep", "esc undo", "tab find/filter"):
@@ -123,7 +123,7 @@ async def test_the_footer_names_the_keys_of_the_query_bar() -> None:
 
 
 async def test_help_lists_only_what_works_here() -> None:
-    async with opened(TRAINING) as pilot:
+    async with open_explorer(TRAINING) as pilot:
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
         assert {action.id for action in pilot.app.screen._here} >= {"table.down", "table.open"}
@@ -137,90 +137,89 @@ async def test_help_lists_only_what_works_here() -> None:
 
 
 async def test_too_small_from_the_start_and_q_still_quits() -> None:
-    async with opened(TRAINING, size=(48, 12)) as pilot:
+    async with open_explorer(TRAINING, size=(48, 12)) as pilot:
         assert isinstance(pilot.app.screen, TooSmallScreen)
         # With room for a letter, nothing is laid out again and again.
         await pilot.resize_terminal(1, 1)
         await pilot.resize_terminal(100, 30)
-        await until(pilot, lambda: not isinstance(pilot.app.screen, TooSmallScreen), "room")
+        await wait_until(pilot, lambda: not isinstance(pilot.app.screen, TooSmallScreen), "room")
         assert "Dashboard" in screen_text(pilot.app)
         await pilot.resize_terminal(48, 12)
-        await until(pilot, lambda: isinstance(pilot.app.screen, TooSmallScreen), "too little room")
+        await wait_until(pilot, lambda: isinstance(pilot.app.screen, TooSmallScreen), "too little room")
         await press(pilot, "Q")
     assert pilot.app.return_code == 0
 
 
 async def test_a_dialog_outlives_a_terminal_that_was_too_small() -> None:
-    async with opened(TRAINING, view="ops-and-kernels") as pilot:
+    async with open_explorer(TRAINING, view="ops-and-kernels") as pilot:
         await press(pilot, "e")
         dialog = pilot.app.screen
         await pilot.resize_terminal(48, 12)
-        await until(pilot, lambda: isinstance(pilot.app.screen, TooSmallScreen), "too little room")
+        await wait_until(pilot, lambda: isinstance(pilot.app.screen, TooSmallScreen), "too little room")
         await pilot.resize_terminal(100, 30)
-        await until(pilot, lambda: pilot.app.screen is dialog, "the dialog")
+        await wait_until(pilot, lambda: pilot.app.screen is dialog, "the dialog")
 
 
 async def test_reload_keeps_the_old_profile_where_the_file_is_gone_or_garbage(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
-    shutil.copy(sample(CAFFE), log)
-    async with opened(str(log), notifications=True) as pilot:
+    shutil.copy(sample_path(CAFFE), log)
+    async with open_explorer(str(log), notifications=True) as pilot:
         app = app_of(pilot)
         before = app.profile_session.whole_profile
         await press(pilot, "4", "j")
         for ruin in (log.unlink, lambda: log.write_bytes(bytes(range(256)) * 20)):
             ruin()
             await pilot.press("r")
-            await until(
+            await wait_until(
                 pilot, lambda: not app.loading_files.is_reading_again and bool(app.screen.query(Toast)), "an answer"
             )
             assert "The profile is unchanged." in screen_text(app)
             assert app.profile_session.whole_profile is before
             app.clear_notifications()
-            await settled(pilot)
-        shutil.copy(sample(CAFFE), log)
+            await settle(pilot)
+        shutil.copy(sample_path(CAFFE), log)
         await pilot.press("r")
-        await until(pilot, lambda: app.profile_session.whole_profile is not before, "the new profile")
-        await settled(pilot)
+        await wait_until(pilot, lambda: app.profile_session.whole_profile is not before, "the new profile")
+        await settle(pilot)
         pane = app.view_screen.query(TablePane).first()  # type: ignore[union-attr]
         assert pane.current_row is not None
         assert pane.current_row["op"] == "convolution backward data"
 
 
 async def test_a_session_that_is_not_there_ends_with_words() -> None:
-    app = ProftuiApp(OpenOptions(paths=(sample(CAFFE),), session=9))
+    app = ProftuiApp(OpenOptions(paths=(sample_path(CAFFE),), session=9))
     async with app.run_test() as pilot:
-        await until(pilot, lambda: app.return_code is not None, "the end")
+        await wait_until(pilot, lambda: app.return_code is not None, "the end")
     assert app.return_code == 2
     assert [str(error) for error in app.loading_files.errors] == ["no session 9; the only session is 0"]
 
 
 async def test_several_files_are_named_and_the_bad_one_is_said() -> None:
-    async with opened(TRAINING, "gpt_summary.nvprof.log", "/nowhere/missing.log", notifications=True) as pilot:
+    async with open_explorer(TRAINING, "gpt_summary.nvprof.log", "/nowhere/missing.log", notifications=True) as pilot:
         text = screen_text(pilot.app)
         assert "0 resnet50_training" in text
         assert "1 gpt_summary" in text
-        await until(pilot, lambda: "/nowhere/missing.log: no such file" in screen_text(pilot.app), "the message")
+        await wait_until(pilot, lambda: "/nowhere/missing.log: no such file" in screen_text(pilot.app), "the message")
 
 
 async def test_issues_are_spelled_out_where_there_is_nothing_else(tmp_path: Path) -> None:
     log = tmp_path / "nothing.log"
     log.write_text("==12== NVPROF is profiling process 12, command: ./app\n==12== Warning: No kernels were profiled.\n")
-    async with opened(str(log)) as pilot:
+    async with open_explorer(str(log)) as pilot:
         text = screen_text(pilot.app)
         assert "issues: " in text
         assert "No kernels were profiled" in text
 
 
 async def test_a_match_far_to_the_right_is_brought_into_view() -> None:
-    async with opened(TRAINING, size=(80, 24), view="log") as pilot:
+    async with open_explorer(TRAINING, size=(80, 24), view="log") as pilot:
         await press(pilot, "slash", *"cudaMemset", "enter")
-        screen = app_of(pilot).view_screen
-        assert isinstance(screen, LogScreen)
-        await until(pilot, lambda: "cudaMemset" in screen_text(pilot.app), "the match")
+        assert isinstance(screen_of(pilot), LogScreen)
+        await wait_until(pilot, lambda: "cudaMemset" in screen_text(pilot.app), "the match")
 
 
 async def test_the_path_of_an_export_can_be_typed_on_after_another_format() -> None:
-    async with opened(CAFFE, view="ops-and-kernels") as pilot:
+    async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
         await press(pilot, "e", "right", "right")
         path = pilot.app.screen.query_one("#export-path", Input)
         assert path.value == "caffe_conv1.nvprof-ops.json"
@@ -228,19 +227,19 @@ async def test_the_path_of_an_export_can_be_typed_on_after_another_format() -> N
 
 
 async def test_details_of_a_kernel_show_how_its_durations_spread() -> None:
-    async with opened(TRAINING, size=(200, 50), view="kernels") as pilot:
+    async with open_explorer(TRAINING, size=(200, 50), view="kernels") as pilot:
         await press(pilot, "i")
         text = screen_text(pilot.app)
         assert "Durations   8.86 µs " in text
         assert "logarithmic" in text
     same = profile(activities=[kernel("k", 9, start_ns=start) for start in (1, 20)])
-    async with opened_profile(same, view="kernels") as pilot:
+    async with open_profile(same, view="kernels") as pilot:
         await press(pilot, "i")
         assert "Durations   9 ns  each of its launches" in screen_text(pilot.app)
 
 
 async def test_ascii_alone_wherever_one_goes() -> None:
-    async with opened(TRAINING, size=(80, 24), ascii_only=True) as pilot:
+    async with open_explorer(TRAINING, size=(80, 24), ascii_only=True) as pilot:
         for keys in ("", "m", "escape 4 e", "escape c", "escape enter enter i"):
             await press(pilot, *keys.split())
             text = screen_text(pilot.app)

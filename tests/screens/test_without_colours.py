@@ -8,13 +8,13 @@ import pytest
 from textual.command import CommandList
 from textual.widgets import TextArea
 
-from tests.screens.opening import opened, press, settled, until
+from tests.screens.explorer import go_to, open_explorer, press, settle
+from tests.waiting import wait_until
 from tui.widgets.charts.iteration_chart import IterationChart
 from tui.widgets.header_footer import TabBar
 from tui.widgets.table.view import FrameTable
 
 if TYPE_CHECKING:
-    from textual.pilot import Pilot
     from textual.widget import Widget
 
 
@@ -23,16 +23,11 @@ def dim_text(widget: Widget) -> str:
     return "".join(segment.text for segment in widget.render_line(0) if segment.style and segment.style.dim)
 
 
-async def go(pilot: Pilot[None], view: str) -> None:
-    await pilot.app.run_action(f"go('{view}')")
-    await settled(pilot)
-
-
 async def test_the_line_under_the_cursor_of_the_palette_is_in_reverse() -> None:
-    async with opened("caffe_conv1.nvprof.log", color="none") as pilot:
+    async with open_explorer("caffe_conv1.nvprof.log", color="none") as pilot:
         await press(pilot, "ctrl+p")
         lines = pilot.app.screen.query_one(CommandList)
-        await until(pilot, lambda: lines.option_count > 1, "commands to choose from")
+        await wait_until(pilot, lambda: lines.option_count > 1, "commands to choose from")
         await press(pilot, "down", "down")
         in_reverse = {
             segment.style.meta.get("option")
@@ -45,12 +40,12 @@ async def test_the_line_under_the_cursor_of_the_palette_is_in_reverse() -> None:
 
 @pytest.mark.parametrize(("color", "theme"), [("none", "dark"), ("16", "dark"), ("16", "light")])
 async def test_what_is_not_typed_is_dim_in_the_editors_of_sql_and_of_notes(color: str, theme: str) -> None:
-    async with opened("caffe_conv1.nvprof.log", color=color, theme=theme) as pilot:
-        await go(pilot, "kernels")
+    async with open_explorer("caffe_conv1.nvprof.log", color=color, theme=theme) as pilot:
+        await go_to(pilot, "kernels")
         await press(pilot, "M")
         assert dim_text(pilot.app.screen.query_one(TextArea)) == "type a note"
         await press(pilot, "escape")
-        await go(pilot, "sql")
+        await go_to(pilot, "sql")
         editor = pilot.app.screen.query_one(TextArea)
         assert dim_text(editor) == "SELECT name, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 10"
         await press(pilot, *"sel")
@@ -58,8 +53,8 @@ async def test_what_is_not_typed_is_dim_in_the_editors_of_sql_and_of_notes(color
 
 
 async def test_the_pointer_of_a_chart_is_in_reverse_while_keys_go_there() -> None:
-    async with opened("resnet50_training.nvprof.log", color="none") as pilot:
-        await go(pilot, "iterations")
+    async with open_explorer("resnet50_training.nvprof.log", color="none") as pilot:
+        await go_to(pilot, "iterations")
         chart, table = pilot.app.screen.query_one(IterationChart), pilot.app.screen.query_one(FrameTable)
 
         def in_reverse() -> str:
@@ -67,13 +62,13 @@ async def test_the_pointer_of_a_chart_is_in_reverse_while_keys_go_there() -> Non
             return "".join(part.text for line in lines for part in line if part.style and part.style.reverse)
 
         chart.focus()
-        await settled(pilot)
+        await settle(pilot)
         assert in_reverse() == "▲"
         # The span is not the pointer.
         await press(pilot, "b", "right", "right")
         assert in_reverse() == "▲"
         table.focus()
-        await settled(pilot)
+        await settle(pilot)
         assert in_reverse() == ""
 
 
@@ -89,8 +84,8 @@ async def test_the_pointer_of_a_chart_is_in_reverse_while_keys_go_there() -> Non
 async def test_a_part_that_the_input_cannot_feed(
     color: str, theme: str, layer: str, looks: tuple[bool | None, str]
 ) -> None:
-    async with opened("resnet50_training.nvprof.log", color=color, theme=theme) as pilot:
-        await go(pilot, "group-ops")
+    async with open_explorer("resnet50_training.nvprof.log", color=color, theme=theme) as pilot:
+        await go_to(pilot, "group-ops")
         styles = {part.text: part.style for part in pilot.app.screen.query_one(TabBar).render_line(0)}
         style = styles[layer]
         assert style is not None

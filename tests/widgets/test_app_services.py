@@ -8,7 +8,7 @@ import pytest
 from textual import _time
 from textual.app import App
 
-from tests.screens.opening import app_of, opened, press
+from tests.screens.explorer import app_of, open_explorer, press
 from tui.widgets.app_services import call_after
 from tui.widgets.output_filters import AsciiOutput, SolidFills, output_filters
 from tui.widgets.table.pane import TablePane
@@ -24,7 +24,7 @@ async def test_it_is_done_unless_it_is_taken_back() -> None:
 
 
 async def test_the_linked_table_follows_although_the_process_was_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened("resnet50_training.pt.trace.json.gz") as pilot:
+    async with open_explorer("resnet50_training.pt.trace.json.gz") as pilot:
         await press(pilot, ":", *"kernels", "enter")
         # A second passes from look to look at the clock, then it stops: Textual's periodic timers would never catch up.
         looks = count()

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from textual.widgets import Input
 
-from tests.idle import until
 from tests.snapshots import screen_text
+from tests.waiting import wait_until
 from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp
 from tui.screens.compare import CompareDialog
 from tui.screens.iterations import KeyPicker
@@ -103,10 +103,10 @@ async def test_export_writes_what_is_shown_and_says_so() -> None:
         assert "2 shown" in screen_text(app)
         await pilot.press("enter")
         # Nothing is written before its whole path was shown.
-        await until(pilot, lambda: "Press enter to write" in screen_text(app))
+        await wait_until(pilot, lambda: "Press enter to write" in screen_text(app))
         assert not Path("kernels.csv").exists()
         await pilot.press("enter")
-        await until(pilot, lambda: not isinstance(app.screen, ExportDialog))
+        await wait_until(pilot, lambda: not isinstance(app.screen, ExportDialog))
         assert app.toasts[-1] == f"Wrote 2 rows, 10 columns to {Path('kernels.csv').absolute()}"
         assert pl.read_csv("kernels.csv")["total_ns"].to_list() == [210_400_128, 209_360]
 
@@ -118,7 +118,7 @@ async def test_export_of_all_rows_in_another_format_with_the_columns_shown() -> 
         await pilot.press("e", "right", "right", "right", "right", "down", "right", "down", "left")
         assert app.screen.query_one(Input).value == "kernels.parquet"
         await pilot.press("enter", "enter")
-        await until(pilot, lambda: not isinstance(app.screen, ExportDialog))
+        await wait_until(pilot, lambda: not isinstance(app.screen, ExportDialog))
         written = pl.read_parquet("kernels.parquet")
         assert written.height == KERNELS.height
         assert written.columns == [column.name for column in SPEC.columns if column.name != "line"]
@@ -132,7 +132,7 @@ async def test_export_asks_before_it_replaces_a_file() -> None:
         assert "kernels.csv exists. Press enter again to replace it" in screen_text(app)
         assert Path("kernels.csv").read_text() == "mine"
         await pilot.press("enter")
-        await until(pilot, lambda: not isinstance(app.screen, ExportDialog))
+        await wait_until(pilot, lambda: not isinstance(app.screen, ExportDialog))
         assert Path("kernels.csv").read_text().startswith("name,")
 
 
@@ -172,7 +172,7 @@ async def test_an_export_that_fails_says_why_and_stays() -> None:
         await pilot.press("e")
         app.screen.query_one(Input).value = "no/such/place.csv"
         await pilot.press("enter", "enter")
-        await until(pilot, lambda: "! " in screen_text(app))
+        await wait_until(pilot, lambda: "! " in screen_text(app))
         assert "no/such" in screen_text(app)
         await pilot.press("escape")
         assert not isinstance(app.screen, ExportDialog)

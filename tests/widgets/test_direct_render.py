@@ -9,7 +9,7 @@ from textual.geometry import Region
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.widget import Widget
 
-from tests.screens.opening import app_of, opened, press, settled
+from tests.screens.explorer import app_of, open_explorer, press, run_line
 from tests.widgets.tables import KERNELS, TableApp
 from tui.widgets.charts.iteration_chart import IterationChart
 from tui.widgets.table.model import TableRows
@@ -53,10 +53,9 @@ async def test_tables_are_drawn_as_textual_would() -> None:
 
 
 async def test_charts_are_drawn_as_textual_would() -> None:
-    async with opened("resnet50_training.csv") as pilot:
+    async with open_explorer("resnet50_training.csv") as pilot:
         for view, widget in (("iterations", IterationChart), ("timeline", TimelineView)):
-            app_of(pilot).run_line(view)
-            await settled(pilot)
+            await run_line(pilot, view)
             await press(pilot, "right")
             compare(app_of(pilot).screen.query_one(widget))
 

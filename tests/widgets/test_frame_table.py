@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from tests.idle import until
 from tests.snapshots import screen_text
+from tests.waiting import wait_until
 from tests.widgets.tables import DGRAD, KERNELS, TableApp
 from tui.widgets.table.painter import TablePainter
 from tui.widgets.table.pane import TablePane
@@ -140,13 +140,13 @@ async def test_columns_out_of_sight_are_counted_and_reached() -> None:
 async def test_the_row_is_described_once_the_cursor_rests() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
-        await until(pilot, lambda: bool(app.events_of(TablePane.RowHighlighted)))
+        await wait_until(pilot, lambda: bool(app.events_of(TablePane.RowHighlighted)))
         assert app.events_posted[-1].row["name"] == DGRAD
         app.events_posted.clear()
         app.pane.table.action_cursor_down()
         app.pane.table.action_cursor_down()
         app.pane.table.action_cursor_down()
-        await until(pilot, lambda: bool(app.events_of(TablePane.RowHighlighted)))
+        await wait_until(pilot, lambda: bool(app.events_of(TablePane.RowHighlighted)))
         assert [event.row["name"] for event in app.events_posted] == ["[CUDA memcpy HtoD]"]
 
 
@@ -209,7 +209,7 @@ async def test_an_empty_table_says_why() -> None:
         assert "No kernels in this log: it holds API calls only: press 0" in screen_text(app)
         assert app.pane.current_row is None
         assert app.events_of(TablePane.RowOpened) == []
-        await until(pilot, lambda: bool(app.events_of(TablePane.RowHighlighted)))
+        await wait_until(pilot, lambda: bool(app.events_of(TablePane.RowHighlighted)))
         assert app.events_posted[-1].row is None
 
 

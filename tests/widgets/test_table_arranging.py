@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.idle import until
 from tests.snapshots import screen_text
+from tests.waiting import wait_until
 from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp
 from tui.model.columns import columns
 from tui.model.table_spec import TableState
@@ -41,13 +41,13 @@ async def test_a_key_filters_by_the_column_under_the_cursor_besides_what_is_filt
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("f", *"gemm", "enter")
-        await until(pilot, lambda: not app.pane.search.bar.is_open)
+        await wait_until(pilot, lambda: not app.pane.search.bar.is_open)
         await pilot.press("l", "F")
         assert app.pane.search.bar.mode is QueryMode.FILTER
         assert app.pane.search.bar.text == "gemm total>"
         assert "Total: a number, for example 1ms; or < = =a..b" in screen_text(app)
         await pilot.press(*"1ms", "enter")
-        await until(pilot, lambda: app.names == ["sgemm_128x128x8_NT_vec"])
+        await wait_until(pilot, lambda: app.names == ["sgemm_128x128x8_NT_vec"])
         assert "1 of 8 rows" in screen_text(app)
         await pilot.press("F", "escape")
         assert app.pane.state.filter == "gemm total>1ms"
@@ -91,11 +91,11 @@ async def test_yes_no_columns_answer_to_1_0_and_unknown() -> None:
         app.pane.table.move_to_column("uses_tensor_core")
         await pilot.press("F")
         assert app.pane.search.bar.text == "tc="
-        await until(pilot, lambda: "1 yes, 0 no, ? unknown" in screen_text(app))
+        await wait_until(pilot, lambda: "1 yes, 0 no, ? unknown" in screen_text(app))
         for typed, rows in (("1", 3), ("0", 3), ("?", 2), ("yes", 3), ("no", 3)):
             await pilot.press("ctrl+u", *"tc=", *typed)
-            await until(pilot, lambda rows=rows: len(app.names) == rows and not app.pane.is_pending)  # type: ignore[misc]
-            await until(pilot, lambda typed=typed: app.pane.state.filter == f"tc={typed}")  # type: ignore[misc]
+            await wait_until(pilot, lambda rows=rows: len(app.names) == rows and not app.pane.is_pending)  # type: ignore[misc]
+            await wait_until(pilot, lambda typed=typed: app.pane.state.filter == f"tc={typed}")  # type: ignore[misc]
             assert f"{rows} of 8 rows" in screen_text(app)
 
 
@@ -290,7 +290,7 @@ async def test_a_table_is_found_as_it_was_left(state_directory: Path) -> None:
     app = RememberingApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("l", "l", "l", "s", "P", "w", "u", "j", "space", "f", *"gemm", "enter")
-        await until(pilot, lambda: (state_directory / "tables.json").is_file())
+        await wait_until(pilot, lambda: (state_directory / "tables.json").is_file())
         await app.workers.wait_for_complete()
         left = app.pane.state
     again = RememberingApp()

@@ -6,8 +6,8 @@ from unittest.mock import patch
 
 import polars as pl
 
-from tests.idle import Hold, until
 from tests.snapshots import screen_text
+from tests.waiting import WorkerGate, wait_until
 from tests.widgets.tables import DGRAD, KERNELS, SPEC, WIDE, TableApp
 from tui.model.table_spec import TableState
 from tui.query.apply import Applied, apply
@@ -79,7 +79,7 @@ async def test_a_filter_takes_effect_as_it_is_typed_and_esc_undoes_it() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("j", "f", *"sgemm")
-        await until(pilot, lambda: app.names == SGEMMS)
+        await wait_until(pilot, lambda: app.names == SGEMMS)
         text = screen_text(app)
         assert "2 of 8 rows · 27.93% of time" in text
         assert 'contains "sgemm"' in text
@@ -94,7 +94,7 @@ async def test_enter_keeps_a_filter_and_esc_takes_it_away_later() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("f", *"sgemm", "enter")
-        await until(pilot, lambda: not app.pane.search.bar.is_open)
+        await wait_until(pilot, lambda: not app.pane.search.bar.is_open)
         assert app.names == SGEMMS
         assert app.pane.state.filter == "sgemm"
         await pilot.press("escape")
@@ -107,16 +107,16 @@ async def test_a_wrong_filter_keeps_the_last_good_rows_and_says_what_is_wrong() 
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("f", *"sgemm")
-        await until(pilot, lambda: app.names == SGEMMS)
+        await wait_until(pilot, lambda: app.names == SGEMMS)
         await pilot.press(*" (")
-        await until(pilot, lambda: app.pane.search.bar.query_one("#query-answer").has_class("-wrong"))
+        await wait_until(pilot, lambda: app.pane.search.bar.query_one("#query-answer").has_class("-wrong"))
         assert app.names == SGEMMS
         assert "! " in screen_text(app).splitlines()[-2]
         await pilot.press("enter")
         await pilot.pause()
         assert app.pane.search.bar.is_open
         await pilot.press("backspace", "backspace", "enter")
-        await until(pilot, lambda: not app.pane.search.bar.is_open)
+        await wait_until(pilot, lambda: not app.pane.search.bar.is_open)
         assert app.names == SGEMMS
 
 
@@ -124,7 +124,7 @@ async def test_a_bare_number_is_in_the_unit_of_the_column_and_the_bar_says_so() 
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("f", *"total>100")
-        await until(pilot, lambda: app.names == [DGRAD, "sgemm_128x128x8_NT_vec"])
+        await wait_until(pilot, lambda: app.names == [DGRAD, "sgemm_128x128x8_NT_vec"])
         assert "Total > 100 ms" in screen_text(app)
 
 
@@ -132,10 +132,10 @@ async def test_find_goes_to_the_first_match_and_n_goes_round() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24), notifications=True) as pilot:
         await pilot.press("slash", *"gemm")
-        await until(pilot, lambda: app.pane.model.cursor_row == 1)
+        await wait_until(pilot, lambda: app.pane.model.cursor_row == 1)
         assert "find 1/2" in screen_text(app)
         await pilot.press("enter")
-        await until(pilot, lambda: not app.pane.search.bar.is_open)
+        await wait_until(pilot, lambda: not app.pane.search.bar.is_open)
         assert len(app.names) == 8
         await pilot.press("n")
         assert app.pane.model.cursor_row == 7
@@ -155,7 +155,7 @@ async def test_leaving_a_search_goes_back_to_where_it_began() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
         await pilot.press("j", "j", "slash", *"memset")
-        await until(pilot, lambda: app.pane.model.cursor_row == 6)
+        await wait_until(pilot, lambda: app.pane.model.cursor_row == 6)
         await pilot.press("escape")
         assert app.pane.model.cursor_row == 2
 
@@ -164,11 +164,11 @@ async def test_tab_turns_a_search_into_a_filter_with_the_same_text() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
         await pilot.press("slash", *"sgemm", "tab")
-        await until(pilot, lambda: app.names == SGEMMS)
+        await wait_until(pilot, lambda: app.names == SGEMMS)
         assert app.pane.search.bar.mode is QueryMode.FILTER
         assert (app.pane.state.find, app.pane.state.filter) == ("", "sgemm")
         await pilot.press("tab", "enter")
-        await until(pilot, lambda: not app.pane.search.bar.is_open)
+        await wait_until(pilot, lambda: not app.pane.search.bar.is_open)
         assert (app.pane.state.find, app.pane.state.filter) == ("sgemm", "")
 
 
@@ -177,10 +177,10 @@ async def test_esc_puts_back_what_stood_before_a_filter_from_elsewhere_that_cann
     async with app.run_test(size=(120, 24)) as pilot:
         app.pane.set_filter("sgemm")
         app.pane.set_filter("nosuch=1")
-        await until(pilot, lambda: app.pane.search.bar.is_open)
+        await wait_until(pilot, lambda: app.pane.search.bar.is_open)
         assert "no column nosuch" in screen_text(app)
         await pilot.press("escape")
-        await until(pilot, lambda: not app.pane.search.bar.is_open)
+        await wait_until(pilot, lambda: not app.pane.search.bar.is_open)
         assert (app.pane.state.filter, app.names) == ("sgemm", SGEMMS)
         await pilot.press("f")
         assert (app.pane.search.bar.is_open, app.pane.search.bar.text) == (True, "sgemm")
@@ -199,7 +199,7 @@ async def test_the_history_and_the_completion_of_the_bar() -> None:
         await pilot.press("down", "down")
         assert app.pane.search.bar.text == ""
         await pilot.press(*"call")
-        await until(pilot, lambda: "calls" in screen_text(app).splitlines()[-2])
+        await wait_until(pilot, lambda: "calls" in screen_text(app).splitlines()[-2])
         await pilot.press("right")
         assert app.pane.search.bar.text == "calls"
 
@@ -225,7 +225,7 @@ async def test_marks_are_summed_and_survive_sorting_filtering_and_new_rows() -> 
         # 353,980,000 + 210,400,128 of 754,000,000 ns
         assert "2 marked: 564.38 ms, 74.85% of all · avg 282.19 ms" in screen_text(app)
         await pilot.press("s", "f", *"sgemm", "enter")
-        await until(pilot, lambda: not app.pane.search.bar.is_open)
+        await wait_until(pilot, lambda: not app.pane.search.bar.is_open)
         app.pane.show(KERNELS.reverse())
         await pilot.pause()
         assert set(app.pane.model.marked_rows()["name"]) == {DGRAD, "sgemm_128x128x8_NT_vec"}
@@ -254,7 +254,7 @@ async def test_state_is_a_value_that_restores_everything() -> None:
     app = TableApp()
     async with app.run_test(size=(140, 24)) as pilot:
         await pilot.press("l", "l", "l", "s", "j", "j", "space", "w", "u", "f", *"calls>3", "enter")
-        await until(pilot, lambda: not app.pane.search.bar.is_open)
+        await wait_until(pilot, lambda: not app.pane.search.bar.is_open)
         kept = app.pane.state
         text = screen_text(app)
         assert kept.cursor_column == "calls"
@@ -309,14 +309,14 @@ async def test_many_rows_are_filtered_in_a_thread_and_only_the_last_request_coun
         app.pane.change(filter="memset")
         app.pane.change(filter="gemm")
         assert app.pane.is_pending
-        await until(pilot, lambda: not app.pane.is_pending)
+        await wait_until(pilot, lambda: not app.pane.is_pending)
         # Nothing is at work any more that could bring other rows.
         await pilot.pause()
         assert app.names == SGEMMS
 
 
 async def test_what_takes_a_while_says_so_and_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    go_on = Hold()
+    go_on = WorkerGate()
 
     def slow_apply(*args: Any, **options: Any) -> Applied:
         go_on.wait()
@@ -327,7 +327,7 @@ async def test_what_takes_a_while_says_so_and_can_be_cancelled(monkeypatch: pyte
         monkeypatch.setattr(filtering, "ROWS_AT_ONCE", 0)
         monkeypatch.setattr(model, "apply", slow_apply)
         app.pane.change(filter="gemm")
-        await until(pilot, lambda: "working on 8 rows… esc cancels" in screen_text(app))
+        await wait_until(pilot, lambda: "working on 8 rows… esc cancels" in screen_text(app))
         await pilot.press("j")
         assert app.pane.model.cursor_row == 1
         await pilot.press("escape")
@@ -347,7 +347,7 @@ async def test_a_filter_that_breaks_down_is_reported(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(filtering, "ROWS_AT_ONCE", 0)
         monkeypatch.setattr(model, "apply", broken_apply)
         app.pane.change(filter="gemm")
-        await until(pilot, lambda: bool(app.toasts))
+        await wait_until(pilot, lambda: bool(app.toasts))
         assert app.toasts == ["failed: of [all] things"]
         assert len(app.names) == 8
 

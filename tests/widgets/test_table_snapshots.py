@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.idle import until
 from tests.snapshots import assert_screen
+from tests.waiting import wait_until
 from tests.widgets.tables import TableApp
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ async def test_a_search_with_its_hits(snapshot: SnapshotAssertion) -> None:
     app = TableApp()
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.press("slash", *"gemm")
-        await until(pilot, lambda: app.pane.model.found_count == 2)
+        await wait_until(pilot, lambda: app.pane.model.found_count == 2)
         await pilot.pause()
         assert_screen(app, snapshot, svg=True)
 
@@ -35,7 +35,7 @@ async def test_a_filter_that_is_wrong(snapshot: SnapshotAssertion) -> None:
     app = TableApp()
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.press("f", *"calls>x")
-        await until(pilot, lambda: app.pane.search.bar.query_one("#query-answer").has_class("-wrong"))
+        await wait_until(pilot, lambda: app.pane.search.bar.query_one("#query-answer").has_class("-wrong"))
         await pilot.pause()
         assert_screen(app, snapshot, svg=True)
 
@@ -52,7 +52,7 @@ async def test_without_colours(snapshot: SnapshotAssertion) -> None:
     async with app.run_test(size=(80, 14)) as pilot:
         app.theme = "ansi-dark"
         await pilot.press("space", "j", "slash", *"gemm", "enter")
-        await until(pilot, lambda: not app.pane.search.bar.is_open)
+        await wait_until(pilot, lambda: not app.pane.search.bar.is_open)
         await pilot.pause()
         assert_screen(app, snapshot, svg=True)
 

@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 
 from tests.cache.keeping import a_cache, same
-from tests.idle import PATIENCE_S
 from tests.profiles import SAMPLES
+from tests.waiting import TIMEOUT_S
 from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, LoadProgress
 from tui.loaders.multi_file import read_files
 from tui.loaders.multi_file.load_together import left_out
@@ -280,7 +280,7 @@ def test_a_process_ends_with_the_one_that_started_it(elsewhere: Path) -> None:
     (folder,) = elsewhere.glob("proftui-read-*")
     assert worker.process.process.stdin is not None
     worker.process.process.stdin.close()
-    assert worker.process.process.wait(timeout=PATIENCE_S) == 0
+    assert worker.process.process.wait(timeout=TIMEOUT_S) == 0
     assert not folder.exists()
     worker.close()
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.idle import PATIENCE_S
 from tests.loaders.nsys import twin
+from tests.waiting import TIMEOUT_S
 from tui.loaders.nsys import report_file
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
@@ -235,7 +235,7 @@ def test_a_stop_ends_nsys_and_what_it_started(folder: Path) -> None:
         load_one(str(folder / "run.nsys-rep"), report=report)
     assert not (folder / "waited for").exists()
     child = int((folder / "child").read_text())
-    ends = time.monotonic() + PATIENCE_S
+    ends = time.monotonic() + TIMEOUT_S
     while is_running(child):
         assert time.monotonic() < ends, "what nsys started still runs"
         time.sleep(0.05)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.corpus import corpus_file, some_corpus_files
+from tests.corpus import corpus_file, corpus_files_or_skip
 from tests.loaders.nvprof.reading import read
 from tests.render_summary import SummaryRow, csv_table, new_table, old_table, units_table
 from tui.loaders import registry
@@ -178,7 +178,7 @@ def test_long_lines_take_no_long_time(filler: str) -> None:
 
 
 def test_every_log_of_the_corpus_opens_or_is_declined_in_one_line() -> None:
-    for path in some_corpus_files("nvprof/*.txt"):
+    for path in corpus_files_or_skip("nvprof/*.txt"):
         declined, profile = "", None
         try:
             profile = registry.load_one(path)
