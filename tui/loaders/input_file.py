@@ -475,7 +475,8 @@ class InputFile(RawInput):
                     "pipe a log into it: nvprof --print-gpu-trace ./app 2>&1 | proftui -",
                 )
         if stream is None and not os.path.exists(path):  # noqa: PTH110 (a name may be no valid text)
-            archive = next((parent for parent in Path(path).parents if parent.is_file()), None)
+            # A name may be too long for the system, too.
+            archive = next((parent for parent in Path(path).parents if os.path.isfile(parent)), None)  # noqa: PTH113
             if archive is not None:
                 return cls(path, _Member(path, archive).read, report=report)
         fd = open_for_reading(path) if stream is None else duplicate_descriptor(stream)
