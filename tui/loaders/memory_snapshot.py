@@ -13,6 +13,7 @@ import pickletools
 import re
 import struct
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import polars as pl
@@ -35,10 +36,15 @@ _FIXED_OPCODES: Final = (
     rb"|K.|M..|J....|G.{8}|q.|h.|j....|r..[\x00-\x0f]\x00|\x80.|\x95.{8}"
 )
 _SHORT_STRINGS: Final = b"|".join(b"\\x%02x.{%d}" % (size, size) for size in range(256))
-_SAFE_OPCODES: Final = re.compile(
-    rb"(?:%s|[\x8cUC\x8a](?:%s)|[IFLVS][^\n]{0,1000}\n|[pg]\d{1,6}\n)*+" % (_FIXED_OPCODES, _SHORT_STRINGS), re.DOTALL
-)
-"""Harmless opcodes, skipped at the speed of the regular expression engine."""
+
+
+@cache
+def _safe_opcodes() -> re.Pattern[bytes]:
+    """Return a pattern of harmless opcodes, to skip them at the speed of the regular expression engine."""
+    pattern = rb"(?:%s|[\x8cUC\x8a](?:%s)|[IFLVS][^\n]{0,1000}\n|[pg]\d{1,6}\n)*+" % (_FIXED_OPCODES, _SHORT_STRINGS)
+    # Compiled when it is first used: every command imports this module, and it takes 3 ms.
+    return re.compile(pattern, re.DOTALL)
+
 
 _OPCODE_SIZES: Final = {
     b"X": ("<I", 4),
@@ -53,7 +59,7 @@ _PUT: Final = b"r"
 _STOP: Final = b"."
 _NAMES: Final = {opcode.code.encode("latin-1"): opcode.name for opcode in pickletools.opcodes}
 _LONGEST_ARGUMENT: Final = 1002
-"""Bytes of the longest opcode that `_SAFE_OPCODES` matches."""
+"""Bytes of the longest opcode that `_safe_opcodes` matches."""
 
 _UNPICKLING_ERRORS: Final = (
     pickle.UnpicklingError,
@@ -124,9 +130,9 @@ def check_opcodes(data: bytes) -> None:
         UnsafePickleError: An opcode does not build builtin values.
         DamagedPickleError: It ends early, or an argument is invalid.
     """
-    at = 0
+    at, safe = 0, _safe_opcodes()
     while True:
-        found = _SAFE_OPCODES.match(data, at)
+        found = safe.match(data, at)
         at = found.end() if found else at
         code = data[at : at + 1]
         if code == _STOP:
@@ -148,7 +154,7 @@ def check_opcodes(data: bytes) -> None:
 
 def _refuse(data: bytes, at: int, code: bytes) -> NoReturn:
     known = _NAMES.get(code)
-    could_be = _SAFE_OPCODES.match(code + b"0" * 300 + b"\n") if known else None
+    could_be = _safe_opcodes().match(code + b"0" * 300 + b"\n") if known else None
     if known is None or (could_be is not None and could_be.end()):
         raise DamagedPickleError("it ends early" if len(data) - at < _LONGEST_ARGUMENT else "it is damaged", at)
     name = f"the opcode {known}"
