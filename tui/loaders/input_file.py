@@ -24,7 +24,6 @@ from tui.loaders.input_issues import (
     FILE_CHANGED,
     InputIssue,
     ended_early,
-    later_results_left_out,
     long_line_cut,
     why_empty,
 )
@@ -34,6 +33,7 @@ from tui.loaders.text.block import Block as Block
 from tui.loaders.text.lines import (
     Encoding,
     JsonText,
+    Processes,
     as_utf8,
     clean_line,
     decode_notebook,
@@ -43,7 +43,6 @@ from tui.loaders.text.lines import (
     is_notebook,
     is_plain_nvprof,
     later_tag,
-    lines_of_others,
     tag_of,
     whole_lines,
     with_newlines,
@@ -55,7 +54,7 @@ from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     import zlib
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from tui.loaders.text.block import Line
 
@@ -574,7 +573,7 @@ class InputFile(RawInput):
         tag = tag_of(decode_notebook(self.head) if quoted else self.head)
         of_nvprof = is_plain_nvprof(self.head)
         marked_up = has_markup(self.head) and (self.size or 0) <= _LARGEST_PAGE
-        others: list[bytes] = []
+        processes = None
         made = time.monotonic()
 
         def is_late() -> bool:
@@ -584,26 +583,34 @@ class InputFile(RawInput):
             made = time.monotonic()
             data = decode_notebook(piece.data) if quoted else piece.data
             data = without_markup(data) if marked_up else data
-            tag = tag or later_tag(data, of_nvprof=of_nvprof)
-            others += lines_of_others(tag, data) if tag is not None else []
-            block = Block.of(data if tag is None else tag.sub(b"", data), line)
-            block.bytes_read = self.bytes_read
+            if processes is None and (tag := tag or later_tag(data, of_nvprof=of_nvprof)) is not None:
+                processes = Processes(tag)
+            block, *others = self._blocks_of(processes.separate(data) if processes is not None else [(b"", data)], line)
+            block.others = others
             self._text.add(piece.data, block.line_count, offset)
             offset += piece.covered
             line += block.line_count
             if piece.ends_within_line:
-                self.open_line = block.line(block.line_count - 1)
+                last_lines = (own.line(own.line_count - 1) for own in (block, *others))
+                self.open_line = max(last_lines, key=lambda open_line: len(open_line.text))
             if piece.cut_line_size:
                 last = block.line_count - 1
                 text = clean_line(block.raw(last)[:_QUOTED])
                 self.notes.append(long_line_cut(block.first_line + last, text, piece.cut_line_size, line_limit))
             yield block
-        if others:
-            self.notes.append(later_results_left_out(others[0], len(others)))
         if self._text.not_copied:
             self.notes.append(
                 InputIssue("info", None, "", f"the text {self._text.not_copied}; the figures are complete")
             )
+
+    def _blocks_of(self, processes: Sequence[tuple[bytes, bytes]], line: int) -> list[Block]:
+        """Return a block of the same lines for each process."""
+        blocks = []
+        for tag, data in processes:
+            block = Block.of(data, line)
+            block.tag, block.bytes_read = tag, self.bytes_read
+            blocks.append(block)
+        return blocks
 
     def _is_zip_of_one_file(self) -> bool:
         if self._fd is None or self._status is None or self._begin_at:

@@ -73,21 +73,6 @@ def long_line_cut(line: int, text: str, size: int, limit: int) -> InputIssue:
     return InputIssue("warning", line, text, reason)
 
 
-def later_results_left_out(tag: bytes, count: int) -> InputIssue:
-    """Return the note about lines that belong to another process, by their tags.
-
-    Args:
-        tag: The tag of the first of them.
-        count: The number of lines.
-    """
-    name = tag.decode("utf-8", "replace").strip()
-    reason = (
-        f"{count:,} lines of other processes (by their tags) were left out: interleaved tables cannot be "
-        "separated; read each process alone (grep its tag FILE | proftui -)"
-    )
-    return InputIssue("warning", None, name, reason)
-
-
 class HasTables(Protocol):
     """Tables with columns and rows."""
 

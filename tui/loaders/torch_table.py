@@ -14,6 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
+from tui.loaders.text.lines import rank_of
 from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
 from tui.model.schema import GPU_TOTAL, PRINTED_TOTALS
 
@@ -357,7 +358,9 @@ def _add_session(table: _Table, collector: Collector) -> None:
     session = collector.open_session(FORMAT.name, table.header.number)
     device = _OF_DEVICE.search(table.header.text)
     other = f" ({device[1]})" if device and device[1] in ("XPU", "NPU") else ""
-    session.facts.update(tool=TOOL, framework=f"PyTorch{other}")
+    begin = _NAME.search(table.header.text)
+    tag = table.header.text[: begin.start()] if begin else ""
+    session.facts.update(tool=TOOL, framework=f"PyTorch{other}", rank=rank_of(tag.encode()))
     session.last_line = table.last_line
     sections = _sections(table)
     _number_cut_names(table, sections, collector)

@@ -442,12 +442,33 @@ TAGS = [
 @pytest.mark.parametrize("lines_before", [0, 5_000])
 def test_what_is_written_in_front_of_every_line(tag: str, lines_before: int) -> None:
     output = [tag.format(7) + "compiling something.cu"] * lines_before
-    text = [*output, *(tag.format(number % 2) + line for number, line in enumerate([*SUMMARY, "", "done"]))]
+    is_rank = tag in ("[1,{}]<stderr>:", "{}: ")  # the lines of one process have one rank
+    number = 0 if is_rank else 1
+    text = [*output, *(tag.format(at % 2 * number) + line for at, line in enumerate([*SUMMARY, "", "done"]))]
     profile = read(lines(*text))
     assert summary(profile, "section", "calls", "line") == [
         *(("gpu", 5, lines_before + 5), ("gpu", 1, lines_before + 6), ("api", 3, lines_before + 7)),
     ]
     assert profile["sessions"].select("pid", "command").rows() == [(5, "./a")]
+    assert issues(profile) == []
+
+
+@pytest.mark.parametrize("tag", ["[1,{}]<stderr>:", "{}: ", "[rank{}]: ", "trainer-{}  | ", "(Worker pid=4{}) "])
+@pytest.mark.parametrize("lines_before", [0, 5_000])
+def test_summaries_of_ranks_whose_lines_alternate(tag: str, lines_before: int) -> None:
+    ranks = [[line.replace("=5=", f"={5 + rank}=") for line in SUMMARY] for rank in range(3)]
+    output = [tag.format(7) + "compiling something.cu"] * lines_before
+    text = [*output, *(tag.format(rank) + line for row in zip(*ranks, strict=True) for rank, line in enumerate(row))]
+    profile = read(lines(*text))
+    first = lines_before + 1
+    assert sorted(summary(profile, "session", "line", "section", "calls")) == [
+        (rank, first + 3 * at + rank, section, calls)
+        for rank in range(3)
+        for at, section, calls in ((4, "gpu", 5), (5, "gpu", 1), (6, "api", 3))
+    ]
+    assert profile["sessions"]["pid"].to_list() == [5, 6, 7]
+    named = "rank" in tag or tag.startswith("[1,")
+    assert profile["sessions"]["rank"].to_list() == ([0, 1, 2] if named else [None] * 3)
     assert issues(profile) == []
 
 

@@ -26,13 +26,15 @@ def test_reports_behind_a_tag_are_what_they_are_without(report: str, output: int
     assert reasons(tagged) == reasons(plain)
 
 
-def test_lines_of_another_process_between_are_left_out_and_reported() -> None:
+def test_tables_of_two_processes_whose_lines_alternate() -> None:
     first, second = KERNELS.splitlines(), KERNELS.replace("3,000,000", "5,000,000").splitlines()
     both = [f"{rank}: {line}" for pair in zip(first, second, strict=True) for rank, line in enumerate(pair)]
     profile = read("\n".join((*both, "")))
-    assert rows(profile, "summary", "total_ns") == [(3_000_000,), (1_000_000,)]
-    (reported,) = reasons(profile, "warning")
-    assert reported.startswith(f"{len(second)} lines of other processes (by their tags) were left out")
+    assert rows(profile, "summary", "session", "total_ns") == [
+        *((0, 3_000_000), (0, 1_000_000)),
+        *((1, 5_000_000), (1, 1_000_000)),
+    ]
+    assert reasons(profile, "warning") == []
 
 
 OF_JOBS = (
@@ -53,11 +55,22 @@ def test_tables_of_other_tools_behind_a_tag(tag: str, output: int) -> None:
         assert figures(tagged) == figures(read("".join(f"{line}\n" for line in lines)))
 
 
-def test_of_two_ranks_of_unitrace_one_is_read_and_the_other_reported() -> None:
-    first, second = test_unitrace.SUMMARY, test_unitrace.SUMMARY.replace("9865200", "9999999")
-    pairs = zip(first.splitlines(), second.splitlines(), strict=True)
-    both = "".join(f"[{rank}] {line}\n" for pair in pairs for rank, line in enumerate(pair))
-    profile = read(both)
-    assert rows(profile, "summary", "total_ns") == [(4_706_560,), (9_865_200,), (19_911_548,)]
-    (reported,) = reasons(profile, "warning")
-    assert reported.startswith(f"{len(second.splitlines())} lines of other processes (by their tags) were left out")
+@pytest.mark.parametrize(
+    "tags",
+    [
+        *(["[0] ", "[1] ", "[2] "], ["[rank0]: ", "[rank1]: ", "[rank2]: "], ["[1,0]<stdout>:", "[1,1]<stdout>:"]),
+        ["app-7f9c-qx7kz main ", "app-7f9c-zb4mw main ", "app-88d1-p9kfh main "],
+        ["2026-02-03 09:{:02}:44 [rank0] ", "2026-02-03 09:{:02}:44 [rank1] "],
+    ],
+    ids=lambda tags: tags[0],
+)
+def test_tables_of_ranks_whose_lines_alternate(tags: list[str]) -> None:
+    totals = [9_865_200 + rank for rank in range(len(tags))]
+    texts = [test_unitrace.SUMMARY.replace("9865200", str(total)).splitlines() for total in totals]
+    rounds = enumerate(zip(*texts, strict=True))
+    text = "".join(f"{tag.format(at)}{line}\n" for at, row in rounds for tag, line in zip(tags, row, strict=True))
+    profile = read(text)
+    assert sorted(rows(profile, "summary", "session", "total_ns")) == [
+        (rank, each) for rank, total in enumerate(totals) for each in (4_706_560, total, 19_911_548)
+    ]
+    assert reasons(profile, "warning") == []

@@ -14,7 +14,7 @@ import polars as pl
 from tui.loaders.text.lines import clean_bytes, clean_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 _AT_ONCE: Final = 1 << 19
 """Bytes that are searched at once: they and the results fit the CPU cache."""
@@ -54,6 +54,10 @@ class Block:
         """Whether every character is known to be ASCII."""
         self.bytes_read = 0
         """The stored bytes of the input that had been read when the block was made."""
+        self.tag = b""
+        """The tag of its process, which was in front of its lines."""
+        self.others: Sequence[Block] = ()
+        """A block of the same lines for each further process; in each, the lines of others are empty."""
 
     @classmethod
     def of(cls, data: bytes, first_line: int) -> Block:

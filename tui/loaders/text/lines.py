@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _FIRST: Final = 1 << 20
 """The size of the first piece, small so that work can start early; each next one is twice as large."""
@@ -440,6 +440,7 @@ _LINE_TAGS: Final = (
     rb"\[\d{1,9},\d{1,9}\](?:\[[^\]\n]{1,80}\])?<std(?:err|out|diag)>:?",
     rb"\d{1,7}: ",
 )
+_MPIRUN, _SRUN = 1, 2
 _PROFILE: Final = (
     rb"(?:==\d+== (?:(?:NV|PG)PROF is|Profiling (?:app|result))|={8} Profiling"
     rb"|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ caffe\.cpp:)"
@@ -511,29 +512,58 @@ _NEAR: Final = 1 << 16
 """The table of a result begins within this many bytes after its title."""
 
 
-def tag_of(data: bytes) -> re.Pattern[bytes] | None:
-    r"""Return the pattern of the tag before each line of a text, if the lines of a profile have one.
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """What a job runner, a container or a logger writes in front of each line of a text."""
+
+    pattern: re.Pattern[bytes]
+    """Matches the tag at the beginning of a line, and lines of other processes as a whole."""
+    own: bytes = b""
+    """The regular expression of the tag of this process; empty if lines of several processes need no separation."""
+    text: bytes = b""
+    """The tag of one line."""
+
+    def without(self, data: bytes) -> bytes:
+        """Return whole lines without their tags; lines of other processes become empty."""
+        return self.pattern.sub(b"", data)
+
+
+def _tag_of_one(own: bytes, any_of_them: bytes, text: bytes) -> Tag:
+    return Tag(re.compile(rb"^(?:%s|(?:%s)[^\n]*)" % (own, any_of_them), re.MULTILINE), own, text)
+
+
+def _tag_of_shape(shape: int, text: bytes, data: bytes) -> Tag:
+    """Return the tag of one of the shapes in `_LINE_TAGS`: a time, the rank of mpirun, or the rank of srun."""
+    if shape == _MPIRUN:
+        # nvprof writes to both streams.
+        rank = re.escape(text[: text.index(b"]") + 1])
+        return _tag_of_one(rank + _LINE_TAGS[shape].partition(rb"\]")[2], _LINE_TAGS[shape], text)
+    if shape == _SRUN and data.count(b"\n" + text):
+        return _tag_of_one(re.escape(text), _LINE_TAGS[shape], text)
+    return Tag(_EVERY[shape])  # a time, or the numbers of lines
+
+
+def tag_of(data: bytes) -> Tag | None:
+    r"""Return the tag before each line of a text, if the lines of a profile have one.
 
     A tag is recognized by its shape, or is the same, except for numbers, before the title of a result and the header
-    below. If lines of several processes may alternate without naming their process, lines of other processes
-    match as a whole (`lines_of_others`).
+    below. If lines of several processes may alternate without naming their process, it is that of the first one.
 
     >>> tag = tag_of(b"[1,0]<stderr>:==7== Profiling result:")
-    >>> tag.sub(b"", b"[1,1]<stderr>:  50.00%  1.0us")
-    b'  50.00%  1.0us'
-    >>> tag_of(b"gpu7 | ==7== Profiling result:\ngpu7 |   Start  Duration  Name").pattern
-    b'^(?:gpu\\d+[ \\t]+\\|(?:\\ |$))'
+    >>> tag.without(b"[1,0]<stdout>:  50.00%  1.0us"), tag.without(b"[1,1]<stderr>:  50.00%  1.0us")
+    (b'  50.00%  1.0us', b'')
+    >>> tag_of(b"gpu7 | ==7== Profiling result:\ngpu7 |   Start  Duration  Name").own
+    b'gpu7[ \\t]+\\|(?:\\ |$)'
     >>> tag_of(b"0: hello") is None
     True
     """
     found = _ANY_TAGGED.search(data)
     if found is not None and found.lastindex is not None:
-        return _EVERY[found.lastindex - 1]
+        return _tag_of_shape(found.lastindex - 1, found[found.lastindex], data)
     if (found := _BEFORE_ALL.search(data)) is not None:
-        return re.compile(rb"^(?:%s|> ?)" % _LINE_TAGS[0], re.MULTILINE)
+        return Tag(re.compile(rb"^(?:%s|> ?)" % _LINE_TAGS[0], re.MULTILINE))
     if (found := _LABELLED.search(data)) is not None:
-        of_one = re.escape(found[1].rstrip())
-        return re.compile(rb"^(?:%s ?|(?P<other>%s)[^\n]*)" % (of_one, _LABEL), re.MULTILINE)
+        return _tag_of_one(rb"%s ?" % re.escape(found[1].rstrip()), _LABEL, found[1])
     for title in _TITLE.finditer(data):
         tool = title.lastgroup or ""
         skipped = _SKIPPED_BY_READER.get(tool, _BLANKS)
@@ -541,11 +571,65 @@ def tag_of(data: bytes) -> re.Pattern[bytes] | None:
             continue
         below = _TITLES[tool][1]
         of_any, of_one = _shape_of(title["tag"]), _shape_of(title["tag"], _TIME_OR_NUMBER)
-        if tool != "nvprof" and re.compile(rb"^" + of_one + below, re.MULTILINE).search(data, title.end()):
-            return re.compile(rb"^(?:%s|(?P<other>%s)[^\n]*)" % (of_one, of_any), re.MULTILINE)
+        if re.compile(rb"^" + of_one + below, re.MULTILINE).search(data, title.end()):
+            return _tag_of_one(of_one, of_any, title["tag"])
         if re.compile(rb"^" + of_any + below, re.MULTILINE).search(data, title.end()):
-            return re.compile(rb"^(?:" + of_any + rb")", re.MULTILINE)
+            return Tag(re.compile(rb"^(?:" + of_any + rb")", re.MULTILINE))
     return None
+
+
+_MAX_PROCESSES: Final = 256
+"""The maximum number of processes in a text whose lines are separated."""
+
+
+class Processes:
+    r"""Separates the lines of the processes of a text, by their tags, as far as they hold results.
+
+    >>> processes = Processes(tag_of(b"0: === Device Timing Summary ===\n0: Kernel, Calls"))
+    >>> text = b"0: Kernel, Calls\n1: === Device Timing Summary ===\n2: loss\nloss\n1: Kernel, Calls\n"
+    >>> [lines for _tag, lines in processes.separate(text)]
+    [b'Kernel, Calls\n\n\nloss\n\n', b'\n=== Device Timing Summary ===\n\n\nKernel, Calls\n']
+    """
+
+    def __init__(self, first: Tag) -> None:
+        self._tags = [first]
+
+    def separate(self, data: bytes) -> list[tuple[bytes, bytes]]:
+        """Return whole lines without tags for each process, with a tag of it; the lines of others are empty.
+
+        Lines without a tag are those of the first process.
+        """
+        first = self._tags[0]
+        if not first.own:
+            return [(first.text, first.without(data))]
+        rest = _without_lines(self._tags, data)
+        while len(self._tags) < _MAX_PROCESSES and (tag := tag_of(rest)) is not None:
+            left = _without_lines([tag], rest)
+            if not tag.own or left == rest:
+                break
+            self._tags.append(tag)
+            rest = left
+        others = self._tags[1:]
+        own = [(tag.text, re.sub(rb"^(?:%s|[^\n]*)" % tag.own, b"", data, flags=re.MULTILINE)) for tag in others]
+        return [(first.text, first.without(_without_lines(others, data))), *own]
+
+
+def _without_lines(tags: Sequence[Tag], data: bytes) -> bytes:
+    own = b"|".join(tag.own for tag in tags)
+    return re.sub(rb"^(?:%s)[^\n]*" % own, b"", data, flags=re.MULTILINE) if own else data
+
+
+_RANK_OF_TAG: Final = re.compile(rb"(?<![a-zA-Z])rank[-_.= ]?(\d{1,6})(?!\d)|^\[\d{1,9},(\d{1,6})\]", re.IGNORECASE)
+
+
+def rank_of(tag: bytes) -> int | None:
+    """Return the rank that a tag names, as torchrun and mpirun write it; None if it names none.
+
+    >>> rank_of(b"[rank3]: "), rank_of(b"[1,0]<stdout>:"), rank_of(b"gpu3 | ")
+    (3, 0, None)
+    """
+    found = _RANK_OF_TAG.search(tag)
+    return None if found is None else int(found[1] or found[2])
 
 
 def is_plain_nvprof(head: bytes) -> bool:
@@ -557,7 +641,7 @@ def is_plain_nvprof(head: bytes) -> bool:
     return _PLAIN_NVPROF.search(head) is not None
 
 
-def later_tag(data: bytes, *, of_nvprof: bool = False) -> re.Pattern[bytes] | None:
+def later_tag(data: bytes, *, of_nvprof: bool = False) -> Tag | None:
     """Return the tag of later lines of a text, as `tag_of`; only lines near results are searched.
 
     Args:
@@ -574,13 +658,6 @@ def later_tag(data: bytes, *, of_nvprof: bool = False) -> re.Pattern[bytes] | No
             if (tag := tag_of(data[begin : at + _NEAR])) is not None:
                 return tag
     return None
-
-
-def lines_of_others(tag: re.Pattern[bytes], data: bytes) -> list[bytes]:
-    """Return the tags of lines that are left out because they belong to another process, one per line."""
-    if "other" not in tag.groupindex:
-        return []
-    return [found["other"] for found in tag.finditer(data) if found["other"] is not None]
 
 
 def _shape_of(tag: bytes, varying: re.Pattern[bytes] = _NUMBER) -> bytes:

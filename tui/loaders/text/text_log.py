@@ -15,7 +15,7 @@ from tui.loaders.collector import Collector
 from tui.loaders.input_issues import size_text
 from tui.loaders.text.block import Cues
 from tui.loaders.text.csv_table import semicolons_in
-from tui.loaders.text.lines import decode_notebook, is_notebook, tag_of
+from tui.loaders.text.lines import decode_notebook, is_notebook, rank_of, tag_of
 from tui.loaders.text.section import BulkSection
 from tui.model.errors import WHAT_OPENS, NoProfileError, ProftuiError
 from tui.runtime import BLOCK_BYTES, keep_freed_memory
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.loaders.base import Format, Report
+    from tui.loaders.collector import Session
     from tui.loaders.input_file import InputFile
     from tui.loaders.text.block import Block, Line
     from tui.loaders.text.csv_table import Semicolons
@@ -129,7 +130,7 @@ class TextLogLoader:
             return 0.0
         head = decode_notebook(head) if is_notebook(head) else head
         if (tag := tag_of(head)) is not None:
-            head = tag.sub(b"", head)
+            head = tag.without(head)
         return 0.9 if self._cues.are_in(head) or semicolons_in(head, self._cues) is not None else 0.1
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
@@ -140,13 +141,18 @@ class TextLogLoader:
         """
         source.report_to(report)
         collector = Collector(source.name, source.preview)
-        reading = _LogReader(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
+        readings: list[_LogReader] = []
         semicolons = semicolons_in(source.head, self._cues)
         with keep_freed_memory(BLOCK_BYTES):
             for block in prefetch(source.blocks(), source.give_up):
-                if not reading.read(block if semicolons is None else semicolons.with_commas(block)):
+                blocks = [own if semicolons is None else semicolons.with_commas(own) for own in (block, *block.others)]
+                readings += [self._reading(source, collector) for _ in blocks[len(readings) :]]
+                goes_on = [reading.read(own) for reading, own in zip(readings, blocks, strict=True)]
+                if not all(goes_on):
                     break
-        reading.finish()
+        for reading in readings:
+            reading.finish()
+        reading = readings[0]
         if semicolons is not None and collector.sessions:
             collector.session = None
             collector.issue("info", None, "", semicolons.words)
@@ -157,6 +163,9 @@ class TextLogLoader:
         if source.open_line is not None and not source.stopped:
             collector.open_line = source.open_line
         return collector.profile(text=source.text(), partial=_partial(source, reading.bytes_done))
+
+    def _reading(self, source: InputFile, collector: Collector) -> _LogReader:
+        return _LogReader(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
 
     def _nothing_found(self, source: InputFile, reading: _LogReader, semicolons: Semicolons | None) -> ProftuiError:
         if source.stopped:
@@ -173,7 +182,7 @@ class TextLogLoader:
 
 
 class _LogReader:
-    """The state of reading one text: at most one section is open."""
+    """The state of reading the lines of one process, usually all of a text: at most one section is open."""
 
     def __init__(self, source: InputFile, collector: Collector, readers: Sequence[TextReader], cues: Cues) -> None:
         self.first_line = ""
@@ -189,6 +198,8 @@ class _LogReader:
         self._search_next = _FIRST_SEARCH
         self._section: Section | None = None
         self._bulk: BulkSection | None = None
+        self._session: Session | None = None
+        """The current session of the process."""
         self._last_line = 0
         self._wait = 0
         self._alone = 0
@@ -198,6 +209,16 @@ class _LogReader:
 
         After a stop while waiting for a silent pipe, the received text is still read.
         """
+        self._collector.session, before = self._session, len(self._collector.sessions)
+        try:
+            return self._read(block)
+        finally:
+            self._session = self._collector.session
+            if (rank := rank_of(block.tag)) is not None:
+                for session in self._collector.sessions[before:]:
+                    session.facts.setdefault("rank", rank)
+
+    def _read(self, block: Block) -> bool:
         asked_before = self._source.stopped
         index = looked_up = 0
         self._with_cue, self._searched, self._search_next = np.zeros(0, np.int64), 0, _FIRST_SEARCH
@@ -215,6 +236,7 @@ class _LogReader:
 
     def finish(self) -> None:
         """Finish at the end of the text."""
+        self._collector.session = self._session
         self._close()
         for reader in self._readers:
             self._call_guarded(reader.finish)
