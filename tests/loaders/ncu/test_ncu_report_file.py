@@ -147,6 +147,129 @@ def test_stall_samples_by_instruction() -> None:
     ]
 
 
+STALL = "smsp__pcsamp_warps_issue_stalled_wait"
+FOLDERS, FILES = b"/src\0/lib\0\0", b"gemm.cu\0\1\0\0math.h\0\2\0\0\0"
+OPERANDS = bytes((0, 1, 1, 1, 1, 0, 0, 0, 1))
+
+
+def set_address() -> bytes:
+    return bytes((0, 9, 2)) + bytes(8)
+
+
+def line_program(version: int = 2, files: bytes = FILES) -> bytes:
+    """Lines 7, 9 of gemm.cu and 3 of math.h at 0, 16, 48, up to 64; then line 20 of gemm.cu of another function."""
+    rows = bytes((3, 6, 1)) + bytes((2, 16, 3, 2, 1)) + bytes((4, 2, 3, 0x7A, 9, 32, 0, 1)) + bytes((2, 16, 0, 1, 1))
+    other = bytes((3, 19, 1, 2, 32, 0, 1, 1))
+    header = bytes((1, *((1,) if version == 4 else ()), 1, 0xFB, 14, 10)) + OPERANDS + FOLDERS + files
+    body = struct.pack("<HI", version, len(header)) + header + set_address() + rows + set_address() + other
+    return struct.pack("<I", len(body)) + body
+
+
+def module(lines: bytes, *functions: str, loaded_at: int = 0, is_rela: bool = False) -> bytes:
+    """An ELF file with a table of lines whose addresses are those of the functions, each of 64 bytes."""
+    texts = [f".text.{name}" for name in functions]
+    names = ["", ".shstrtab", ".symtab", ".debug_line", ".rela.debug_line" if is_rela else ".rel.debug_line", *texts]
+    symbols = bytes(24)
+    for number in range(len(functions)):
+        symbols += struct.pack("<IBBHQQ", 0, 18, 0, 5 + number, loaded_at + 0x100 * number if loaded_at else 0, 64)
+    lines, relocations, at = bytearray(lines), b"", -1
+    for number in range(len(functions)):
+        at = lines.index(set_address(), at + 1) + 3
+        relocations += struct.pack("<QII", at, 2, 1 + number) + (bytes(8) if is_rela else b"")
+        lines[at : at + 8] = struct.pack("<Q", loaded_at + 0x100 * number if loaded_at else 0)
+    contents = [b"", "\0".join((*names, "")).encode(), symbols, bytes(lines), relocations, *(bytes(64) for _ in texts)]
+    table, data, at = b"", b"", 64
+    for name, content in zip(names, contents, strict=True):
+        begin = contents[1].index(f"{name}\0".encode()) if name else 0
+        table += struct.pack("<IIQQQQIIQQ", begin, 1, 0, 0, at, len(content), 0, 0, 0, 0)
+        data, at = data + content, at + len(content)
+    header = b"\x7fELF".ljust(40, b"\0") + struct.pack("<Q", at)
+    return header.ljust(60, b"\0") + struct.pack("<HH", len(names), 1) + data + table
+
+
+def code_of(module: bytes) -> bytes:
+    return field(4, module)
+
+
+def sampled(code: bytes, mangled: str, samples: dict[int, int], *functions: int) -> bytes:
+    """A report of one launch, with samples by address, and a source of the code."""
+    names = [STALL, "launch__function_pcs"]
+    metrics = b"".join(
+        field(13, field(1, number) + b"".join(
+            field(3, field(1, field(5, key)) + field(2, field(5, value))) for key, value in pairs.items()
+        ))
+        for number, pairs in enumerate((samples, dict(enumerate(functions))))
+    )  # fmt: skip
+    kernel = field(1, 77) + field(5, mangled) + field(6, "f") + field(10, shape(1, 1, 1)) + field(11, shape(128, 1, 1))
+    header = field(1, 1) + field(2, 1) + field(4, b"".join(field(1, name) for name in names))
+    return b"NVR\0" + sized(field(1, 7)) + block(header, code, kernel + metrics)
+
+
+def figures(data: bytes) -> dict[str, list[tuple[str, float]]]:
+    rows = read(data)["tool_figures"].select("section", "name", "value").rows()
+    return {
+        section: [row[1:] for row in rows if row[0] == section] for section in dict.fromkeys(row[0] for row in rows)
+    }
+
+
+@pytest.mark.parametrize("version", [2, 4])
+@pytest.mark.parametrize("is_rela", [False, True])
+def test_stall_samples_by_source_line(version: int, is_rela: bool) -> None:
+    at = 1 << 46
+    code = module(line_program(version), "_Z1f", "_Z1g", is_rela=is_rela)
+    samples = {at: 4, at + 16: 1, at + 32: 2, at + 48: 9, at + 64: 5}
+    assert figures(sampled(code_of(code), "_Z1f", samples, at)) == {
+        "stall samples by source line, launch 0: f": [
+            *(("math.h:3 wait", 9), ("gemm.cu:7 wait", 4), ("gemm.cu:9 wait", 3)),
+        ],
+        "stall samples, launch 0: f": [
+            *(("+0x0030 wait (math.h:3)", 9), ("+0x0040 wait", 5), ("+0x0000 wait (gemm.cu:7)", 4)),
+            *(("+0x0020 wait (gemm.cu:9)", 2), ("+0x0010 wait (gemm.cu:9)", 1)),
+        ],
+    }
+    # Of two functions it is unknown which is the kernel, unless the code says where they were loaded.
+    own = figures(sampled(code_of(code), "_Z1f", {at + 16: 1, at + 0x110: 2}, at, at + 0x100))
+    assert own == {"stall samples, launch 0: f": [("function 1 +0x0010 wait", 2), ("function 0 +0x0010 wait", 1)]}
+    loaded = module(line_program(version), "_Z1f", "_Z1g", loaded_at=at, is_rela=is_rela)
+    lines = figures(sampled(code_of(loaded), "_Z1f", {at + 16: 1, at + 0x110: 2}, at, at + 0x100))
+    assert lines["stall samples by source line, launch 0: f"] == [("gemm.cu:20 wait", 2), ("gemm.cu:9 wait", 1)]
+
+
+def test_files_of_one_name_are_told_apart() -> None:
+    code = module(line_program(files=FILES.replace(b"math.h", b"gemm.cu")), "_Z1f", "_Z1g")
+    found = figures(sampled(code_of(code), "_Z1f", {4096: 1, 4096 + 48: 2}, 4096))
+    assert found["stall samples by source line, launch 0: f"] == [
+        ("/lib/gemm.cu:3 wait", 2),
+        ("/src/gemm.cu:7 wait", 1),
+    ]
+
+
+def test_a_function_of_two_modules_or_of_none_has_no_lines() -> None:
+    code = module(line_program(), "_Z1f", "_Z1g")
+    for source, mangled in ((2 * code_of(code), "_Z1f"), (code_of(code), "_Z1h"), (code_of(b"\x7fELF"), "_Z1f")):
+        data = sampled(source, mangled, {4096: 1}, 4096)
+        assert figures(data) == {"stall samples, launch 0: f": [("+0x0000 wait", 1)]}
+
+
+def test_lines_of_real_code_are_those_of_the_reader_of_nvidia() -> None:
+    report = Path(shared_file("corpus2/ncu_rep/sgemm_2024.ncu-rep")).read_bytes()
+    code = report[report.index(b"\x7fELF") :][:48616]
+    found = figures(
+        sampled(code_of(code), "_Z8kernel_APdii", {4096 + at: at + 1 for at in (0, 0x140, 0x320, 0x6F0, 0x700)}, 4096)
+    )
+    assert [name for name, _ in found["stall samples by source line, launch 0: f"]] == [
+        *("main.cu:19 wait", "main.cu:12 wait", "main.cu:5 wait", "main.cu:3 wait"),
+    ]
+
+
+def test_damaged_code_has_no_lines_and_stops_nothing() -> None:
+    report = sampled(
+        code_of(module(line_program(), "_Z1f", "_Z1g")), "_Z1f", {4096 + at: 1 for at in range(0, 64, 16)}, 4096
+    )
+    for profile in load_damaged(report, 400, at_least=0.1):
+        assert (profile["tool_figures"]["value"].drop_nulls() >= 0).all()
+
+
 def test_stall_samples_of_a_real_report_add_up_to_its_totals() -> None:
     profile = load_one(shared_file("corpus2/ncu_rep/mlp_2025.ncu-rep"))
     stalls = profile["tool_figures"].filter(pl.col("section").str.starts_with("stall samples"))

@@ -6,14 +6,19 @@ in later blocks. The messages are protobuf; their fields were found by comparing
 output of NVIDIA's own reader.
 
 The rows are those of the raw page as CSV, so that the same views show them. The report has no units: values are in the
-base units that the names of metrics imply.
+base units that the names of metrics imply. Code that was compiled with -lineinfo, as Triton does, has a table of source
+lines (DWARF), by which stall samples are also summed.
 """
 
 from __future__ import annotations
 
 import re
 import struct
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -30,6 +35,7 @@ from tui.model.names import short_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tui.loaders.collector import Value
     from tui.loaders.input_file import InputFile
     from tui.loaders.protobuf_wire import Fields
     from tui.model.profile import Profile
@@ -53,6 +59,8 @@ _SOURCES, _RESULTS, _SESSION, _TEXTS, _PAYLOAD = 1, 2, 3, 4, 5
 _PROCESS, _MANGLED, _FUNCTION, _DEMANGLED, _GRID, _BLOCK, _METRICS, _SECTIONS, _RULES = 1, 5, 6, 7, 10, 11, 13, 17, 19
 # Field of a metric: its values by instruction, each an address and a value.
 _INSTANCES = 3
+# Field of a source: the code of a module, as an ELF file.
+_CODE = 4
 # Fields of a session.
 _HOST, _DEVICES = 3, 6
 
@@ -60,6 +68,8 @@ _STALL: Final = re.compile(r"smsp__pcsamp_warps_issue_stalled_(\w+)(?<!_not_issu
 """Samples of warps by the reason that they wait for, with a value for each instruction."""
 _MAX_STALLS: Final = 1000
 """The maximum number of rows of stall samples of a kernel; those with the most samples are shown."""
+_FUNCTION_ADDRESSES: Final = "launch__function_pcs"
+"""The metric with the addresses of the kernel and of functions that it calls, in no known order."""
 _RULE_TYPES: Final = {1: "INF", 2: "WRN", 3: "ERR", 4: "OPT"}
 _LONGEST_RULE: Final = 4000
 _UNITS: Final = (
@@ -106,7 +116,7 @@ class NcuReportLoader:
             session.facts.update(tool=TOOL, host=reading.host)
             rows = _rows(results, reading)
             add_launches(with_grid_columns(rows), collector)
-            _add_stalls(results, collector)
+            _add_stalls(results, reading.modules, collector)
             reason = "kernels were replayed one by one: their times are measured alone, and count in no total of a run"
             collector.issue("info", None, "", reason)
         if reading.damage:
@@ -116,20 +126,26 @@ class NcuReportLoader:
         return collector.profile(partial=source.cut_short)
 
 
-def _add_stalls(results: list[_KernelResult], collector: Collector) -> None:
-    """Add the stall samples of each instruction, most first; addresses count from the first instruction listed."""
+def _add_stalls(results: list[_KernelResult], modules: list[_Module], collector: Collector) -> None:
+    """Add the stall samples of each instruction, and by source line where the code names them; most first."""
     for number, result in enumerate(results):
-        if not result.stalls:
-            continue
-        base = min(address for address, _, _ in result.stalls)
-        most = sorted((stall for stall in result.stalls if stall[2] > 0), key=lambda stall: (-stall[2], stall[0]))
-        section = f"stall samples, launch {number}: {short_name(result.kernel)}"
-        for address, reason, samples in most[:_MAX_STALLS]:
-            name = f"+0x{address - base:04x} {reason}"
-            collector.add("tool_figures", {"tool": TOOL, "section": section, "name": name, "value": samples})
-        if len(most) > _MAX_STALLS:
-            left_out = f"stall samples with the fewest samples were left out: {len(most) - _MAX_STALLS:,} rows"
-            collector.issue("info", None, result.kernel, left_out)
+        lines = _Functions(result, modules)
+        by_line: Counter[tuple[str, str]] = Counter()
+        by_instruction: Counter[tuple[str, str]] = Counter()
+        for address, reason, samples in sorted(result.stalls):
+            line = lines.line(address)
+            by_instruction[lines.place(address), f"{reason} ({line})" if line else reason] += samples
+            if line:
+                by_line[line, reason] += samples
+        for title, found in ((" by source line", by_line), ("", by_instruction)):
+            most = [(*key, samples) for key, samples in found.most_common() if samples > 0]
+            section = f"stall samples{title}, launch {number}: {short_name(result.kernel)}"
+            for place, reason, samples in most[:_MAX_STALLS]:
+                row: dict[str, Value] = {"tool": TOOL, "section": section, "name": f"{place} {reason}"}
+                collector.add("tool_figures", {**row, "value": samples})
+            if len(most) > _MAX_STALLS:
+                left_out = f"stall samples with the fewest samples were left out: {len(most) - _MAX_STALLS:,} rows"
+                collector.issue("info", None, result.kernel, left_out)
 
 
 @dataclass(slots=True)
@@ -138,6 +154,8 @@ class _KernelResult:
 
     pid: int
     kernel: str
+    function: str
+    """The mangled name."""
     grid: str | None
     block: str | None
     metrics: list[tuple[int, str]]
@@ -148,6 +166,8 @@ class _KernelResult:
     """Section, name, type, text and estimated speedup (percent)."""
     stalls: list[tuple[int, str, int]] = field(default_factory=list)
     """Address of an instruction, stall reason, and samples."""
+    addresses: list[int] = field(default_factory=list)
+    """The addresses of its function, and of those that it calls, ascending."""
 
 
 class _ReportReader:
@@ -157,6 +177,8 @@ class _ReportReader:
         self._wire = wire
         self.texts: list[str] = []
         self.results: list[_KernelResult] = []
+        self.modules: list[_Module] = []
+        """The code of the kernels."""
         self.devices: list[dict[str, str]] = []
         """Attributes of each GPU, with ``name``."""
         self.host: str | None = None
@@ -197,9 +219,11 @@ class _ReportReader:
         position = 0
         while at < min(stop, self._wire.size):
             end = self._end(at, "entry")
-            # Sources, at the beginning of a report, are most of its bytes.
             if first <= position < last:
                 self.results.append(self._result(self._wire.split(at + _SIZE.size, end)))
+            elif position < first:
+                codes = self._wire.split(at + _SIZE.size, end).positions(_CODE)
+                self.modules += [_Module(self._wire.data[begin:stop]) for begin, stop in zip(*codes, strict=True)]
             position, at = position + 1, end
         if stop > self._wire.size:
             raise _CutError("its last block is cut")
@@ -215,17 +239,20 @@ class _ReportReader:
 
     def _result(self, fields: Fields) -> _KernelResult:
         kernel = self._text(fields, _DEMANGLED) or self._text(fields, _FUNCTION) or self._text(fields, _MANGLED)
-        metrics, stalls = [], []
+        metrics, stalls, addresses = [], [], []
         for metric in self._spans(fields, _METRICS):
             number, value = metric.ints.get(1, 0), self._value(metric)
             if value is not None:
                 metrics.append((number, value))
-            if 0 <= number < len(self.texts) and (reason := _STALL.fullmatch(self.texts[number])):
-                stalls += [(address, reason[1], samples) for address, samples in self._by_instruction(metric)]
-        result = _KernelResult(
-            fields.ints.get(_PROCESS, 0), kernel, self._shape(fields, _GRID), self._shape(fields, _BLOCK), metrics
-        )
-        result.stalls = stalls
+            name = self.texts[number] if 0 <= number < len(self.texts) else ""
+            if reason := _STALL.fullmatch(name):
+                stalls += [(at, reason[1], samples) for at, samples in self._by_instruction(metric)]
+            elif name == _FUNCTION_ADDRESSES:
+                addresses = sorted(address % (1 << 64) for _, address in self._by_instruction(metric))
+        grid, block_size = self._shape(fields, _GRID), self._shape(fields, _BLOCK)
+        function = self._text(fields, _MANGLED)
+        result = _KernelResult(fields.ints.get(_PROCESS, 0), kernel, function, grid, block_size, metrics)
+        result.stalls, result.addresses = stalls, addresses
         for section in self._spans(fields, _SECTIONS):
             title = self._text(section, 2) or self._text(section, 1)
             for table in self._spans(section, 4):
@@ -293,6 +320,207 @@ class _ReportReader:
             }
             attributes.setdefault("device__attribute_display_name", self._text(device, 2))
             self.devices.append(attributes)
+
+
+_HEADER_SIZE, _SECTION, _SYMBOL = 64, struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
+"""Of ELF files of 64 bits: the size of the header, and the layouts of a section and of a symbol."""
+_RELOCATION: Final = struct.Struct("<QII")
+_ADDRESS: Final = struct.Struct("<Q")
+_LARGEST_TABLE: Final = 1 << 22
+"""Bytes of a table of lines that are read."""
+_NO_TABLE: Final = (struct.error, ValueError, IndexError, ZeroDivisionError)
+"""The exceptions for code that is damaged."""
+_LONGEST_NUMBER: Final = 70
+"""Bits of a number of variable length."""
+_LINE_VERSIONS: Final = (2, 3, 4)
+"""Versions of DWARF's table of lines with this layout."""
+_WITH_OPERATIONS: Final = 4
+"""The first version whose header has the maximum number of operations of an instruction."""
+_COPY, _ADVANCE_ADDRESS, _ADVANCE_LINE, _SET_FILE, _ADVANCE_MOST, _ADVANCE_FIXED = 1, 2, 3, 4, 8, 9
+_END, _SET_ADDRESS = 1, 2
+"""Operations of a table of lines, and extended ones."""
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The source lines of a function."""
+
+    offsets: list[int]
+    """Offsets of instructions at which a line begins, ascending."""
+    names: list[str | None]
+    """The file and the line, as ``gemm.cu:12``; None where no line is known."""
+    address: int
+    """Where the function was when the report was made; 0 if the code does not tell."""
+    size: int
+
+    def line(self, offset: int) -> str | None:
+        """Return the line of an instruction."""
+        at = bisect_right(self.offsets, offset) - 1
+        return self.names[at] if at >= 0 and offset < self.size else None
+
+
+class _Functions:
+    """The function and the line of the instructions of a kernel."""
+
+    def __init__(self, result: _KernelResult, modules: list[_Module]) -> None:
+        self._addresses = result.addresses or [min((address for address, _, _ in result.stalls), default=0)]
+        tables = [module.lines for module in modules] if result.stalls else []
+        self._found = [(own.address, own) for table in tables for own in table.values() if own.address]
+        named = [table[name] for table in tables if (name := f".text.{result.function}") in table]
+        if len(named) == len(result.addresses) == 1 and not named[0].address:
+            self._found.append((result.addresses[0], named[0]))
+        self._found.sort(key=lambda found: found[0])
+        self._begins = [begin for begin, _ in self._found]
+
+    def line(self, address: int) -> str | None:
+        """Return the source line of an instruction; None if unknown."""
+        at = bisect_right(self._begins, address) - 1
+        return self._found[at][1].line(address - self._begins[at]) if at >= 0 else None
+
+    def place(self, address: int) -> str:
+        """Return the offset of an instruction in its function, or its address if that is unknown."""
+        number = bisect_right(self._addresses, address) - 1
+        if number < 0:
+            return f"0x{address:x}"
+        offset = f"+0x{address - self._addresses[number]:04x}"
+        return offset if len(self._addresses) == 1 else f"function {number} {offset}"
+
+
+class _Module:
+    """The code of a module, an ELF file with a table of source lines if it was compiled with -lineinfo."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+
+    @cached_property
+    def lines(self) -> dict[str, _Lines]:
+        """The source lines of each function, by the name of its section."""
+        found: dict[str, _Lines] = {}
+        with suppress(*_NO_TABLE):
+            self._read(found)
+        return found
+
+    def _read(self, found: dict[str, _Lines]) -> None:
+        (sections,) = struct.unpack_from("<Q", self._data, 40)
+        count, names = struct.unpack_from("<HH", self._data, 60)
+        rows = [_SECTION.unpack_from(self._data, sections + _HEADER_SIZE * number) for number in range(count)]
+        contents = [bytes(self._data[row[4] : row[4] + row[5]]) if row[1] != 8 else b"" for row in rows]
+        titles = [contents[names][row[0] :].split(b"\0", 1)[0].decode("utf-8", "replace") for row in rows]
+        numbers = {title: number for number, title in enumerate(titles)}
+        table = numbers.get(".debug_line")
+        if table is None or len(contents[table]) > _LARGEST_TABLE or ".symtab" not in numbers:
+            return
+        symbols = contents[numbers[".symtab"]]
+        # Which function an address in the table is of, and its offset there.
+        places: dict[int, tuple[int, int]] = {}
+        addresses: dict[int, int] = {}
+        for title, width in ((".rel.debug_line", 16), (".rela.debug_line", 24)):
+            relocations = contents[numbers[title]] if title in numbers else b""
+            for at in range(0, len(relocations) - width + 1, width):
+                position, _, symbol = _RELOCATION.unpack_from(relocations, at)
+                *_, section, value, _ = _SYMBOL.unpack_from(symbols, _SYMBOL.size * symbol)
+                stored = relocations[at + 16 : at + width] or contents[table][position : position + 8]
+                (offset,) = _ADDRESS.unpack(stored)
+                if value >= rows[section][5]:
+                    # Code as it was loaded: the value is the address of the function, and so is what is stored.
+                    addresses[section] = value
+                    offset -= value if offset >= value else 0
+                else:
+                    offset += value
+                places[position] = section, offset
+        by_section: dict[int, list[tuple[int, str | None]]] = defaultdict(list)
+        for section, offset, line in _rows_of_lines(contents[table], places):
+            if 0 <= section < count:
+                by_section[section].append((offset, line))
+        for section, own in by_section.items():
+            own.sort(key=lambda row: row[0])
+            offsets, names_of_lines = [row[0] for row in own], [row[1] for row in own]
+            found[titles[section]] = _Lines(offsets, names_of_lines, addresses.get(section, 0), rows[section][5])
+
+
+class _Cursor:
+    """Reads numbers and texts one after the other."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data = data
+        self.at = at
+
+    def number(self, size: int) -> int:
+        self.at += size
+        if self.at > len(self.data):
+            raise IndexError
+        return int.from_bytes(self.data[self.at - size : self.at], "little")
+
+    def varint(self, *, signed: bool = False) -> int:
+        value = shift = 0
+        while shift < _LONGEST_NUMBER:
+            byte = self.number(1)
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value - (1 << shift) if signed and byte & 64 else value
+        raise ValueError
+
+    def text(self) -> str:
+        end = self.data.index(b"\0", self.at)
+        text, self.at = self.data[self.at : end].decode("utf-8", "replace"), end + 1
+        return text
+
+
+def _rows_of_lines(data: bytes, places: dict[int, tuple[int, int]]) -> Iterator[tuple[int, int, str | None]]:
+    """Yield section, offset and line of each row of DWARF tables of lines; the line is None at the end of a part."""
+    at = 0
+    while at < len(data):
+        cursor = _Cursor(data, at)
+        at = cursor.number(4) + cursor.at
+        version, body = cursor.number(2), cursor.number(4) + cursor.at
+        if version not in _LINE_VERSIONS:
+            continue
+        least = cursor.number(2 if version >= _WITH_OPERATIONS else 1) & 255
+        cursor.number(1)
+        base, span, first = (cursor.number(1) ^ 128) - 128, cursor.number(1), cursor.number(1)
+        operands = [cursor.number(1) for _ in range(first - 1)]
+        folders, files = list(iter(cursor.text, "")), []
+        while name := cursor.text():
+            folder, _, _ = (cursor.varint() for _ in range(3))
+            files.append(f"{folders[folder - 1]}/{name}" if 0 < folder <= len(folders) else name)
+        named = {path: path.replace("\\", "/").rpartition("/")[2] for path in files}
+        unique = Counter(named.values())
+        shown = ["?", *(named[path] if unique[named[path]] == 1 else path for path in files)]
+        cursor.at = body
+        section, offset, file, line = -1, 0, 1, 1
+        while cursor.at < min(at, len(data)):
+            code, is_row = cursor.number(1), False
+            if code >= first:
+                offset += (code - first) // span * least
+                line += base + (code - first) % span
+                is_row = True
+            elif code == 0:
+                size = cursor.varint()
+                end, extended = cursor.at + size, cursor.number(1)
+                if extended == _END:
+                    yield section, offset, None
+                    section, offset, file, line = -1, 0, 1, 1
+                elif extended == _SET_ADDRESS:
+                    section, offset = places.get(cursor.at, (-1, 0))
+                cursor.at = end
+            elif code == _COPY:
+                is_row = True
+            elif code == _ADVANCE_ADDRESS:
+                offset += cursor.varint() * least
+            elif code == _ADVANCE_LINE:
+                line += cursor.varint(signed=True)
+            elif code == _SET_FILE:
+                file = cursor.varint()
+            elif code == _ADVANCE_MOST:
+                offset += (255 - first) // span * least
+            elif code == _ADVANCE_FIXED:
+                offset += cursor.number(2)
+            else:
+                for _ in range(operands[code - 1]):
+                    cursor.varint()
+            if is_row:
+                yield section, offset, f"{shown[file] if file < len(shown) else '?'}:{line}"
 
 
 class _CutError(Exception):
