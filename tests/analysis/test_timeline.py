@@ -422,7 +422,7 @@ def test_kinds_are_stacked_in_a_lane_of_several_lines() -> None:
     (lane,) = lanes(made)
     cells = lane_cells(lane, np.array([0, 100, 200, 300]), signs=Signs.FILLS)
     assert cells.texts == ["▆", "█", " "]
-    upper, lower = cells.line(0, 2), cells.line(1, 2)
+    upper, lower = cells.tall(2)
     assert (upper[0], lower[0]) == (["▃", "▇", " "], ["█", "█", " "])
     assert upper[1].tolist() == [ItemKind.KERNEL, ItemKind.TENSOR, NOTHING]
     assert lower[1].tolist() == [ItemKind.TENSOR, ItemKind.TENSOR, NOTHING]
@@ -432,7 +432,7 @@ def test_a_name_stands_in_the_middle_line_of_a_tall_bar() -> None:
     stream = lane_of(run(), LaneKind.STREAM, 7)
     edges = np.arange(0, 1000, 10)
     cells = lane_cells(stream, edges, lambda item: "gemm", signs=Signs.FILLS)
-    lines = ["".join(cells.line(number, 3)[0]) for number in range(3)]
+    lines = ["".join(texts) for texts, _ in cells.tall(3)]
     assert ["gemm" in line for line in lines] == [False, True, False]
     assert lines[0].count("▐") == lines[1].count("▐") > 0
 

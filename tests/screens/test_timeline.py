@@ -34,9 +34,12 @@ from tui.text_width import cell_width
 from tui.widgets.details import DetailPane
 
 if TYPE_CHECKING:
+    from rich.style import Style as CellStyle
     from syrupy.assertion import SnapshotAssertion
+    from textual.geometry import Region
     from textual.pilot import Pilot
     from textual.strip import Strip
+    from textual.widget import Widget
 
     from tui.analysis.timeline.lookup import Hits
     from tui.analysis.timeline.shown import ShownLanes
@@ -237,6 +240,47 @@ async def test_in_a_tall_lane_a_match_is_underlined_once() -> None:
         await wait_until(pilot, lambda: lanes_of(pilot).hits is not None, "hits")
         lines = [lanes_of(pilot).render_line(y) for y in range(lanes_of(pilot).head, lanes_of(pilot).head + 8)]
         assert max(map(sum, zip(*map(marked_cells, lines), strict=True))) == 1
+
+
+def cells_of(view: TimelineView) -> list[list[tuple[str, CellStyle | None]]]:
+    """The character and the style of each cell; a wide character is followed by an empty text."""
+    strips = [view.render_line(y) for y in range(view.size.height)]
+    return [
+        [(text, look) for part, look, _ in strip for one in part for text in (one, *[""] * (cell_width(one) - 1))]
+        for strip in strips
+    ]
+
+
+@pytest.mark.parametrize("keys", ["l", "h", "k", "n", "space l", "plus", "pagedown", "right_curly_bracket"])
+async def test_keys_redraw_what_they_change_and_no_part_of_a_wide_character(
+    keys: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "行列積の計算" * 4
+    more = [{"name": name, "start_ns": 1_060_000, "duration_ns": 900_000, "correlation": 99}]
+    async with open_profile(two_streams(*more), view="timeline", size=(160, 50)) as pilot:
+        view = lanes_of(pilot)
+        await press(pilot, "slash", *name[:6], "enter")
+        await wait_until(pilot, lambda: view.hits is not None, "hits")
+        await press(pilot, "escape", "plus", *"lllllll")
+        assert lane_and_item(pilot)[1] == name
+        before, drawn, usual = cells_of(view), set[tuple[int, int]](), view.refresh
+
+        def refresh(*regions: Region, **options: bool) -> Widget:
+            for region in regions or (view.size.region,):
+                drawn.update((x, y) for y in region.line_range for x in range(*region.column_span))
+            return usual(*regions, **options)
+
+        monkeypatch.setattr(view, "refresh", refresh)
+        await press(pilot, *keys.split())
+        after = cells_of(view)
+        assert after != before
+        for y, line in enumerate(after):
+            for x, (text, look) in enumerate(line):
+                assert before[y][x] == (text, look) or (x, y) in drawn, (x, y)
+                is_whole = bool(text) or ((x, y) in drawn) == ((x - 1, y) in drawn)
+                assert is_whole, (x, y)
+        view.redraw()
+        assert cells_of(view) == after
 
 
 async def test_a_name_is_found_in_every_lane_and_esc_forgets_it() -> None:
@@ -555,7 +599,7 @@ async def test_every_glyph_of_a_lane_is_explained_in_the_help() -> None:
         assert view.shown is not None
         from_screen = {glyph for glyphs, _, _ in screen.signs() for glyph in glyphs} | set("▁▂▃▄▅▆▇█")
         for place in range(len(view.shown.lanes)):
-            cells = view.drawn(place)[0]
+            cells = view.drawn(place, 1).cells
             names = cells.solid.tolist()
             drawn = {text for text, in_name in zip(cells.texts, names, strict=True) if not in_name}
             assert drawn <= from_screen | {"", " "}, view.label_of(place, None)

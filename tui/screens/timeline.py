@@ -291,8 +291,7 @@ class TimelineScreen(ViewScreen):
             frame, rows = linked_rows(self.profile, view.shown.lanes[view.lane], view.item)
             links = items_of_rows(self.profile, view.shown.lanes, frame, rows) if rows else []
         if tuple(links) != view.links:
-            view.links = tuple(links)
-            view.redraw_styles()
+            view.show_links(tuple(links))
 
     # --- details -----------------------------------------------------------------------------------------------------
 

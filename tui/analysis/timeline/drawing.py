@@ -190,34 +190,32 @@ class LaneCells:
     """The lane's kinds."""
     signs: Signs
 
-    def line(self, number: int, lines: int) -> tuple[list[str], Kinds]:
-        """Return the texts and kinds of one line of a tall lane: stacked kinds.
+    def tall(self, lines: int) -> list[tuple[list[str], Kinds]]:
+        """Return the texts and kinds of each line of a tall lane, from the top: stacked kinds.
 
         Args:
-            number: The line, from the top.
             lines: The height of the lane.
         """
         if lines == 1:
-            return self.texts, self.item_kinds
+            return [(self.texts, self.item_kinds)]
         # The top eighth stays free, to separate lanes.
-        tall = 8 * lines - 1
-        tops = np.ceil(np.cumsum(self.shares, axis=1) * tall - 1e-9)
-        base = 8 * (lines - 1 - number)
-        inside = np.diff(np.clip(tops - base, 0, 8), axis=1, prepend=0)
-        levels = inside.sum(axis=1).astype(np.int64)
-        item_kinds = np.full(len(levels), NOTHING, np.int8)
+        tops = np.ceil(np.cumsum(self.shares, axis=1) * (8 * lines - 1) - 1e-9)
+        bases = 8 * np.arange(lines - 1, -1, -1)
+        inside = np.diff(np.clip(tops - bases[:, None, None], 0, 8), axis=2, prepend=0)
+        levels = inside.sum(axis=2).astype(np.int64)
+        item_kinds = np.full(levels.shape, NOTHING, np.int8)
         if len(self.kinds):
-            item_kinds = np.where(levels > 0, self.kinds[inside.argmax(axis=1)], np.int8(NOTHING))
-        if number == lines - 1:
-            moments = (levels == 0) & (self.item_kinds != NOTHING)
-            levels[moments], item_kinds[moments] = 1, self.item_kinds[moments]
-        texts: list[str] = _TABLES[self.signs][item_kinds, levels].tolist()
-        names_line = number == (lines - 1) // 2
-        for cell in np.flatnonzero(self.in_name).tolist():
+            item_kinds = np.where(levels > 0, self.kinds[inside.argmax(axis=2)], np.int8(NOTHING))
+        moments = (levels[-1] == 0) & (self.item_kinds != NOTHING)
+        levels[-1, moments], item_kinds[-1, moments] = 1, self.item_kinds[moments]
+        texts: list[list[str]] = _TABLES[self.signs][item_kinds, levels].tolist()
+        in_name = self.in_name
+        for cell in np.flatnonzero(in_name).tolist():
             is_head = not self.solid[cell]
-            texts[cell] = self.texts[cell] if names_line or is_head else " "
-        item_kinds[self.in_name] = self.item_kinds[self.in_name]
-        return texts, item_kinds
+            for number, line in enumerate(texts):
+                line[cell] = self.texts[cell] if is_head or number == (lines - 1) // 2 else " "
+        item_kinds[:, in_name] = self.item_kinds[in_name]
+        return list(zip(texts, item_kinds, strict=True))
 
     @property
     def in_name(self) -> Flags:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -22,14 +23,15 @@ from tui.widgets.app_services import services_of
 from tui.widgets.charts.bars import area_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     import numpy.typing as npt
+    from textual.geometry import Size
 
     from tui.analysis.timeline.drawing import LaneCells
     from tui.analysis.timeline.shown import ShownLanes
     from tui.analysis.timeline.window import Window
-    from tui.widgets.timeline.view import TimelineView
+    from tui.widgets.timeline.view import DrawnLane, TimelineView
 
 
 HEAD_LINES: Final = 2
@@ -89,6 +91,18 @@ STYLES: Final = "\n".join(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _CellRuns:
+    """The cells of a line of a lane, in runs of one style."""
+
+    texts: list[str]
+    begins: list[int]
+    """The first cell of each run."""
+    styles: list[int]
+    """The style number of each run; see `TimelinePainter._style`."""
+    segments: list[Segment]
+
+
 class TimelinePainter:
     """Renders the lines of a timeline, with a cache.
 
@@ -98,26 +112,48 @@ class TimelinePainter:
 
     def __init__(self, view: TimelineView) -> None:
         self._view = view
-        self._strips: dict[tuple[int, int], Strip] = {}
-        """Cached strips, by lane and line."""
+        self._size: Size = view.size
+        self._head = 0
+        self._runs: dict[tuple[int, int, int], _CellRuns] = {}
+        """Cached cells without the cursor, by lane, line and height."""
+        self._strips: dict[tuple[int, int, int], Strip] = {}
+        """Cached strips without the cursor, by lane, line and height."""
+        self._labels: dict[tuple[int, int | None], str] = {}
+        """Cached labels, by lane and the lane above."""
         self._styles: dict[int, Style] = {}
         self._named: dict[str, Style] = {}
 
     def forget_lines(self) -> None:
-        """Redraw everything."""
+        """Redraw all lanes."""
+        self._runs.clear()
         self._strips.clear()
+
+    def forget_lanes(self, places: Collection[int]) -> None:
+        """Redraw some lanes."""
+        for cache in (self._runs, self._strips):
+            for key in [key for key in cache if key[0] in places]:
+                del cache[key]
+
+    def forget_labels(self) -> None:
+        """Redraw all lanes, with other labels."""
+        self.forget_lines()
+        self._labels.clear()
 
     def forget_styles(self) -> None:
         """Look up the styles again."""
-        self._strips.clear()
+        self.forget_lines()
         self._styles.clear()
         self._named.clear()
+
+    def measure(self) -> None:
+        """Note the size of the widget, which Textual computes on each access, for the lines that follow."""
+        self._size = self._view.size
+        self._head = self._view.head
 
     def line(self, y: int) -> Strip:
         """Render one line."""
         view = self._view
-        # Textual computes it on each access.
-        width, height = view.size
+        width, height = self._size
         if view.shown is None or view.window is None or not view.shown.lanes:
             text = view.message if y == 0 else ""
             return Strip([Segment(pad(f" {clip(text, width - 1)}", width), self._style(NOTHING + 1))], width)
@@ -127,10 +163,9 @@ class TimelinePainter:
             return self._iterations_line(view.shown, view.window)
         if y == height - 1 and height >= MIN_LINES_WITH_LEGEND:
             return self._legend_line(view.shown)
-        head = view.head
-        if y < head:
+        if y < self._head:
             return self._track_line(*divmod(y - HEAD_LINES, view.track_lines))
-        number = y - head
+        number = y - self._head
         if number < len(view.lines):
             return self._lane_line(view.shown, view.window, number)
         return Strip.blank(width, self._combined_style(""))
@@ -144,17 +179,33 @@ class TimelinePainter:
         label = plain(track.name) if line == (lines - 1) // 2 else ""
         head = pad(f" {clip(label, view.label_cells - 2)}", view.label_cells)
         return Strip(
-            [Segment(head, self._combined_style("ruler")), Segment(drawn, self._combined_style(color))], view.size.width
+            [Segment(head, self._combined_style("ruler")), Segment(drawn, self._combined_style(color))],
+            self._size.width,
         )
 
     def _lane_line(self, shown: ShownLanes, window: Window, number: int) -> Strip:
         view = self._view
-        place, line, lines = view.lines[number]
+        key = place, line, lines = view.lines[number]
         has_cursor = place == view.lane
-        if not has_cursor and (place, line) in self._strips:
-            return self._strips[place, line]
-        cells, busy_ns = view.drawn(place)
-        texts, of_line = cells.line(line, lines)
+        if not has_cursor and key in self._strips:
+            return self._strips[key]
+        drawn = view.drawn(place, lines)
+        if line == (lines - 1) // 2:
+            above = view.lines[number - line - 1][0] if number > line else None
+            label = self._label_segment(shown, place, above, drawn.busy_ns, has_cursor=has_cursor)
+        else:
+            label = Segment(" " * view.label_cells, self._label_style(has_cursor=has_cursor and not self._is_plain))
+        runs = self._runs.get(key)
+        if runs is None:
+            runs = self._runs[key] = self._cell_runs(shown, place, drawn, line, window)
+        if has_cursor:
+            return Strip([label, *self._with_cursor(runs, window.cell_of(view.cursor_ns))], self._size.width)
+        strip = self._strips[key] = Strip([label, *runs.segments], self._size.width)
+        return strip
+
+    def _cell_runs(self, shown: ShownLanes, place: int, drawn: DrawnLane, line: int, window: Window) -> _CellRuns:
+        view, cells = self._view, drawn.cells
+        texts, of_line = drawn.lines[line]
         looks = self._style_numbers(shown, place, cells, of_line, window)
         if view.hits is not None and len(view.hits.starts):
             hits = np.zeros(len(looks), np.bool_)
@@ -163,33 +214,36 @@ class TimelinePainter:
             # An underline would have the color of its bar: fade the other items.
             looks[~hits] |= _MISS
             if view.signs is not Signs.FILLS:
-                if line + 1 < lines:
+                if line + 1 < len(drawn.lines):
                     # In a tall lane a match is underlined once, in the first line.
-                    below = cells.line(line + 1, lines)[1]
+                    below = drawn.lines[line + 1][1]
                     hits = hits & (cells.solid | ((of_line == NOTHING) & (below != NOTHING)))
                 looks[hits] |= _HIT
-        if has_cursor:
-            cursor = window.cell_of(view.cursor_ns)
-            if 0 <= cursor < len(looks):
-                looks[cursor] |= _CURSOR
-        changes = np.flatnonzero(np.diff(looks)) + 1
-        firsts = [0, *changes.tolist()]
-        lasts = [*changes.tolist(), len(looks)]
-        if line == (lines - 1) // 2:
-            above = view.lines[number - line - 1][0] if number > line else None
-            segments = [self._label_segment(shown, place, above, busy_ns, has_cursor=has_cursor)]
-        else:
-            segments = [
-                Segment(" " * view.label_cells, self._label_style(has_cursor=has_cursor and not self._is_plain))
-            ]
-        segments += [
-            Segment("".join(texts[first:last]), self._style(int(looks[first])))
-            for first, last in zip(firsts, lasts, strict=True)
+        begins = [0, *(np.flatnonzero(looks[1:] != looks[:-1]) + 1).tolist()]
+        styles = looks[begins].tolist()
+        segments = [
+            Segment("".join(texts[first:last]), self._style(style))
+            for first, last, style in zip(begins, [*begins[1:], len(looks)], styles, strict=True)
         ]
-        strip = Strip(segments, view.size.width)
-        if not has_cursor:
-            self._strips[place, line] = strip
-        return strip
+        return _CellRuns(texts, begins, styles, segments)
+
+    def _with_cursor(self, runs: _CellRuns, cell: int) -> list[Segment]:
+        """Return the segments of a line with the cursor in a cell, if it is on the screen."""
+        if not 0 <= cell < len(runs.texts):
+            return runs.segments
+        run = bisect_right(runs.begins, cell) - 1
+        style = runs.styles[run]
+        last = runs.begins[run + 1] if run + 1 < len(runs.begins) else len(runs.texts)
+        parts = (
+            (runs.begins[run], cell, style),
+            (cell, cell + 1, style | _CURSOR),
+            (cell + 1, last, style),
+        )
+        return [
+            *runs.segments[:run],
+            *(Segment("".join(runs.texts[begin:end]), self._style(look)) for begin, end, look in parts if begin < end),
+            *runs.segments[run + 1 :],
+        ]
 
     def _style_numbers(
         self,
@@ -262,8 +316,12 @@ class TimelinePainter:
         share = f"{whole_percent(busy_ns, span)} "
         room = view.label_cells - SHARE_CELLS - 1
         mark = ">" if has_cursor else " "
-        words = fit_label(view.label_of(place, above), lane.tid, room - 1)
-        text = mark + pad(words, room - 1)
+        words = self._labels.get((place, above))
+        if words is None:
+            words = self._labels[place, above] = pad(
+                fit_label(view.label_of(place, above), lane.tid, room - 1), room - 1
+            )
+        text = mark + words
         style = self._label_style(has_cursor=has_cursor)
         return Segment(text + pad(share, SHARE_CELLS + 1, right=True), style)
 
@@ -315,14 +373,14 @@ class TimelinePainter:
     def _head_line(self, head: str, line: Sequence[str]) -> Strip:
         style, cells = self._combined_style("ruler"), self._view.label_cells
         text = pad(clip(f" {head}", cells), cells)
-        return Strip([Segment(text + "".join(line), style)], self._view.size.width)
+        return Strip([Segment(text + "".join(line), style)], self._size.width)
 
     def _legend_line(self, shown: ShownLanes) -> Strip:
         """Return the legend of the styles that are on the screen."""
         view = self._view
         places = dict.fromkeys(place for place, _, _ in view.lines)
         segments, used = [Segment(" ", self._combined_style(""))], 1
-        muted, width = self._combined_style("ruler"), view.size.width
+        muted, width = self._combined_style("ruler"), self._size.width
         found = legend([shown.lanes[place] for place in places], view.signs)
         if sum(len(glyph_range(glyphs)) + len(words) + 3 for _, glyphs, words in found) > width - 1:
             found = legend([shown.lanes[place] for place in places], view.signs, brief=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from textual.content import Content
 from textual.geometry import Region
@@ -21,7 +21,7 @@ from tui.text import plain
 from tui.text_width import cell_width
 from tui.widgets.app_services import services_of
 from tui.widgets.charts.bars import BarRow, bar_columns, bar_lines
-from tui.widgets.output_filters import MANY_COLORS, direct_lines
+from tui.widgets.output_filters import MANY_COLORS, SolidFills, direct_lines
 from tui.widgets.timeline.painter import HEAD_LINES, MIN_LINES_WITH_LEGEND, PARTS, SHARE_CELLS, STYLES, TimelinePainter
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import polars as pl
     from textual import events
+    from textual.filter import LineFilter
     from textual.strip import Strip
 
     from tui.analysis.timeline.lanes import Lane
@@ -72,6 +73,15 @@ def lane_heights(lanes: Sequence[Lane], spare: int) -> list[int]:
             for place in places:
                 heights[place] += 1
     return heights
+
+
+class DrawnLane(NamedTuple):
+    """A lane in a time window."""
+
+    cells: LaneCells
+    lines: list[tuple[list[str], npt.NDArray[np.int8]]]
+    """The texts and kinds of each line."""
+    busy_ns: int
 
 
 class TimelineView(Widget, can_focus=True):
@@ -120,7 +130,8 @@ class TimelineView(Widget, can_focus=True):
         self._top = 0
         self._fitted: tuple[Window | None, Window | None] = (None, None)
         """The requested window, and the window that the current width allows."""
-        self._drawn: dict[Window, dict[int, tuple[LaneCells, int]]] = {}
+        self._drawn: dict[Window, dict[tuple[int, int], DrawnLane]] = {}
+        """Drawn lanes by time window, lane and height."""
         self._reachable: list[int] | None = None
         self._label_cells: int | None = None
         self._lines: tuple[tuple[int, int, int], ...] | None = None
@@ -249,7 +260,7 @@ class TimelineView(Widget, can_focus=True):
         self._reachable = self._lines = None
         self._drawn.clear()
         self._track_shares.clear()
-        self._painter.forget_lines()
+        self._painter.forget_labels()
         self.refresh()
 
     def redraw_styles(self) -> None:
@@ -305,12 +316,27 @@ class TimelineView(Widget, can_focus=True):
             self._top, self._lines = top, None
             self.refresh()
 
-    def refresh_lane(self, lane: int) -> None:
-        """Redraw a lane and the ruler after the cursor moved."""
-        numbers = [number for number, (place, _, _) in enumerate(self.lines) if place == lane]
-        if numbers:
-            self.refresh(Region(0, self.head + numbers[0], self.size.width, len(numbers)))
-        self.refresh(Region(0, 0, self.size.width, HEAD_LINES))
+    def refresh_lane(self, lane: int, cell: int | None = None) -> None:
+        """Redraw a lane, or only one cell of it, after the cursor moved."""
+        found = [(number, height) for number, (place, _, height) in enumerate(self.lines) if place == lane]
+        if not found:
+            return
+        (first, height), left, width = found[0], 0, self.size.width
+        if cell is not None:
+            texts = self.drawn(lane, height).cells.texts
+            # A wide character is followed by an empty text.
+            begin = max(at for at in range(cell + 1) if texts[at])
+            end = next((at for at in range(cell + 1, len(texts)) if texts[at]), len(texts))
+            left, width = self.label_cells + begin, end - begin
+        self.refresh(Region(left, self.head + first, width, len(found)))
+
+    def show_links(self, links: tuple[tuple[int, int], ...]) -> None:
+        """Show other items that launched the selected item or that it launched."""
+        changed = {lane for lane, _ in (*self.links, *links)}
+        self.links = links
+        self._painter.forget_lanes(changed)
+        for lane in changed:
+            self.refresh_lane(lane)
 
     @property
     def item(self) -> int | None:
@@ -342,17 +368,24 @@ class TimelineView(Widget, can_focus=True):
         """Move the cursor to a time on the ruler, a lane, and an item of it."""
         if self.window is None or self.shown is None:
             return
-        before = self.lane
+        window, before, cell = self.window, self.lane, self.window.cell_of(self.cursor_ns)
         self.cursor_ns = min(max(at_ns, self.window.begin_ns), self.window.end_ns - 1)
         self._item = item
         self.lane = self.lane if lane is None else lane
         if self.lane not in self.reachable():
             self.all_depths = True
             self._reachable = self._lines = None
+            self.refresh()
         self.look_at(self.window.showing(self.cursor_ns))
         self.keep_lane_in_view()
-        self.refresh_lane(before)
-        self.refresh_lane(self.lane)
+        self.refresh(Region(0, 0, self.size.width, HEAD_LINES))
+        now = self.window.cell_of(self.cursor_ns)
+        if self.window is window and self.lane == before and 0 <= cell < window.cells:
+            self.refresh_lane(before, cell)
+            self.refresh_lane(before, now)
+        else:
+            self.refresh_lane(before)
+            self.refresh_lane(self.lane)
         self.post_message(self.Moved())
 
     def put_on_item(self, lane: int, item: int, *, closer: bool = False) -> None:
@@ -441,8 +474,13 @@ class TimelineView(Widget, can_focus=True):
     # --- drawing
     # -------------------------------------------------------------------------------------------------------
 
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return the filters of the app without `SolidFills`: where that is in use, lanes have no patterns."""
+        return [known for known in super().get_line_filters() if not isinstance(known, SolidFills)]
+
     def render_lines(self, crop: Region) -> list[Strip]:
         """Render some lines, without Textual's wrapping."""
+        self._painter.measure()
         return direct_lines(self, crop, super().render_lines)
 
     def render_line(self, y: int) -> Strip:
@@ -452,33 +490,43 @@ class TimelineView(Widget, can_focus=True):
     def track_shares(self, number: int) -> npt.NDArray[np.float64]:
         """Return the value of a track in each cell, as a share of its scale."""
         assert self.window is not None, "there are lanes"
-        found = self._track_shares.get(self.window)
+        return self._track_shares_in(self.window)[number]
+
+    def _track_shares_in(self, window: Window) -> list[npt.NDArray[np.float64]]:
+        found = self._track_shares.get(window)
         if found is None:
             if len(self._track_shares) > MAX_CACHED_WINDOWS:
                 self._track_shares.clear()
-            edges = self.window.edges()
-            found = self._track_shares[self.window] = [track.shares(edges) for track in self.tracks]
-        return found[number]
+            edges = window.edges()
+            found = self._track_shares[window] = [track.shares(edges) for track in self.tracks]
+        return found
 
-    def drawn(self, place: int) -> tuple[LaneCells, int]:
-        """Return the cells of a lane, and its busy time on the screen."""
+    def drawn(self, place: int, height: int) -> DrawnLane:
+        """Return a lane in the window on the screen.
+
+        Args:
+            place: The position of the lane in `shown`.
+            height: The number of its lines.
+        """
         assert self.window is not None
-        return self._drawn_in(self.window, place)
+        return self._drawn_in(self.window, place, height)
 
     def draw_ahead(self) -> bool:
-        """Compute some lanes of the windows that the next key may show."""
+        """Compute some lanes and tracks of the windows that the next key may show."""
         if self.window is None or self.shown is None or not self.shown.lanes:
             return False
-        places = list(dict.fromkeys(place for place, _, _ in self.lines))
+        lanes = list(dict.fromkeys((place, height) for place, _, height in self.lines))
         missing = (
-            (window, place)
+            (window, lane)
             for window in self._windows_near(self.window)
-            for place in places
-            if place not in self._drawn.get(window, ())
+            for lane in lanes
+            if lane not in self._drawn.get(window, ())
         )
         found = list(islice(missing, AHEAD_LANES + 1))
-        for window, place in found[:AHEAD_LANES]:
-            self._drawn_in(window, place)
+        for window, (place, height) in found[:AHEAD_LANES]:
+            self._drawn_in(window, place, height)
+            if self.track_lines:
+                self._track_shares_in(window)
         return len(found) > AHEAD_LANES
 
     def _windows_near(self, window: Window) -> Iterator[Window]:
@@ -493,12 +541,12 @@ class TimelineView(Widget, can_focus=True):
             yield window.showing(window.last_ns if step > 0 else window.first_ns - 1)
             yield window.moved_to(window.first_ns + step * width)
 
-    def _drawn_in(self, window: Window, place: int) -> tuple[LaneCells, int]:
+    def _drawn_in(self, window: Window, place: int, height: int) -> DrawnLane:
         # The most recently used comes last; the first is dropped if there are too many.
         lanes = self._drawn[window] = self._drawn.pop(window, {})
         if len(self._drawn) > MAX_CACHED_WINDOWS:
             del self._drawn[next(iter(self._drawn))]
-        found = lanes.get(place)
+        found = lanes.get((place, height))
         if found is None:
             assert self.shown is not None
             assert self.profile is not None
@@ -506,7 +554,7 @@ class TimelineView(Widget, can_focus=True):
             edges = window.edges() - self.shift(place)
             cells = lane_cells(lane, edges, lambda item: item_name(profile, lane, item), signs=self.signs)
             busy = lane.segments.until(edges[[0, -1]]).sum(axis=1)
-            found = lanes[place] = cells, int(busy[1] - busy[0])
+            found = lanes[place, height] = DrawnLane(cells, cells.tall(height), int(busy[1] - busy[0]))
         return found
 
     def label_of(self, place: int, above: int | None) -> str:
