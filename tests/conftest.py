@@ -1,4 +1,4 @@
-"""Fixes the world that tests run in, before anything imports textual (which reads the environment once)."""
+"""Sets up the environment of all tests, before anything imports textual (which reads the environment once)."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ settings.load_profile("quick")
 
 
 def pytest_collection_finish() -> None:
-    """What all tests have imported stays: the garbage collector is to look at it no more."""
+    """Exclude what the tests have imported from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder for each test; ``mktemp`` looks through all that there are to number the next."""
+def home_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield a new folder for each test; ``mktemp`` would list all existing ones to number the next."""
     folder = tmp_path_factory.mktemp("homes")
     return (folder / str(number) for number in itertools.count())
 
 
 @pytest.fixture(autouse=True)
-def state_directory(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the program remembers things in a test: never in the user's own place, nor is what it keeps."""
-    home = next(homes)
+def state_directory(home_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep the program's state and cache of a test in folders of its own; return the state folder."""
+    home = next(home_folders)
     state, cache = home / "state", home / "cache"
     for folder in (state, cache):
         folder.mkdir(parents=True, mode=0o700)
@@ -72,13 +72,13 @@ def state_directory(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> P
 
 @pytest.fixture
 def all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trace is read by processes on all cores, as in the program."""
+    """Let a trace be decoded by processes on all cores, as in the program."""
     monkeypatch.setattr(runtime, "_SHARE", [])
 
 
 @pytest.fixture
-def samples_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands on a sample share what was read of it."""
+def cached_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands share the profiles that were read from samples."""
     from tests.profiles import load, load_one
     from tui.loaders import registry
 
@@ -88,7 +88,7 @@ def samples_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def corpus() -> Callable[[str], str]:
-    """Gives the path of a corpus file, or skips the test."""
+    """Return the function that gives the path of a corpus file, or skips the test."""
     from tests.corpus import corpus_file
 
     return corpus_file

@@ -1,4 +1,4 @@
-"""Real logs to test against, where a checkout has them beside it."""
+"""Real logs to test against, if they lie beside the checkout."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ CORPUS = SHARED / "corpus"
 
 
 def corpus_file(name: str) -> str:
-    """The path of a file of the corpus; the test is skipped where it is missing."""
+    """Return the path of a file of the corpus; skip the test if it is missing."""
     return _present(CORPUS / name)
 
 
 def recording_file(name: str) -> str:
-    """The path of one of our own recordings; the test is skipped where it is missing."""
+    """Return the path of one of our own recordings; skip the test if it is missing."""
     return _present(SHARED / "recordings" / name)
 
 
 def oracle_file(name: str) -> str:
-    """The path of what another tool says of a recording; the test is skipped where it is missing."""
+    """Return the path of another tool's output for a recording; skip the test if it is missing."""
     return _present(SHARED / "oracles" / name)
 
 
 def shared_file(name: str) -> str:
-    """The path of anything else that lies beside them, as ``bench/x.txt``; the test is skipped where it is missing."""
+    """Return the path of any other file beside them, like ``bench/x.txt``; skip the test if it is missing."""
     return _present(SHARED / name)
 
 
 def corpus_files(pattern: str) -> list[str]:
-    """The paths of the corpus that match a pattern, as ``nvprof/*.txt``; none if it is missing."""
+    """Return the paths of the corpus that match a pattern, like ``nvprof/*.txt``; none if it is missing."""
     return sorted(str(path) for path in CORPUS.glob(pattern))
 
 
 def corpus_files_or_skip(pattern: str) -> list[str]:
-    """The same; the test is skipped if there are none."""
+    """Return the paths of the corpus that match a pattern; skip the test if there are none."""
     found = corpus_files(pattern)
     return found or [_present(CORPUS / pattern)]
 

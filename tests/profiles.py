@@ -1,4 +1,4 @@
-"""Profiles of samples and of other real files, each read once for all the tests that a worker runs.
+"""Profiles of samples and of other real files, each read once for all tests of a worker.
 
 A profile never changes: the tests share what was read, and what was computed from it.
 """
@@ -23,31 +23,33 @@ _load, _load_one = registry.load, registry.load_one
 
 
 @lru_cache(maxsize=8)
-def _files(paths: tuple[str, ...], format_in: str | None) -> tuple[Profile | None, tuple[ProftuiError, ...]]:
+def _load_cached(paths: tuple[str, ...], format_in: str | None) -> tuple[Profile | None, tuple[ProftuiError, ...]]:
     profile, errors = _load(paths, format_in=format_in)
     return profile, tuple(errors)
 
 
 @lru_cache(maxsize=8)
-def _file(path: str, format_in: str | None) -> Profile:
+def _load_one_cached(path: str, format_in: str | None) -> Profile:
     return _load_one(path, format_in=format_in)
 
 
-def _is_shared(how: dict[str, Any], *paths: str) -> bool:
-    """Whether these are files that no test writes, read in no other way than as usual."""
-    return not how.keys() - {"format_in", "cache"} and all(
+def is_cacheable(options: dict[str, Any], *paths: str) -> bool:
+    """Return whether no test writes these files, and the options do not change what is read."""
+    return not options.keys() - {"format_in", "cache"} and all(
         Path(path).is_relative_to(SAMPLES) or Path(path).is_relative_to(SHARED) for path in paths
     )
 
 
-def load(paths: Sequence[str], **how: Any) -> tuple[Profile | None, list[ProftuiError]]:
-    """As `registry.load`."""
-    if not _is_shared(how, *paths):
-        return _load(paths, **how)
-    profile, errors = _files(tuple(paths), how.get("format_in"))
+def load(paths: Sequence[str], **options: Any) -> tuple[Profile | None, list[ProftuiError]]:
+    """Read several files like `registry.load`, from the cache if possible."""
+    if not is_cacheable(options, *paths):
+        return _load(paths, **options)
+    profile, errors = _load_cached(tuple(paths), options.get("format_in"))
     return profile, list(errors)
 
 
-def load_one(path: str, **how: Any) -> Profile:
-    """As `registry.load_one`."""
-    return _file(path, how.get("format_in")) if _is_shared(how, path) else _load_one(path, **how)
+def load_one(path: str, **options: Any) -> Profile:
+    """Read a file like `registry.load_one`, from the cache if possible."""
+    return (
+        _load_one_cached(path, options.get("format_in")) if is_cacheable(options, path) else _load_one(path, **options)
+    )

@@ -1,4 +1,4 @@
-"""The real program in a pseudo-terminal of its own: what it draws, what it is sent, how it ends."""
+"""Runs the program in a pseudo-terminal: its output, its input, and its exit status."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ _ESCAPES = re.compile(rb"\x1b\[[0-9;?<>=]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|\x1b[=>]|
 PROGRAM = (sys.executable, "-m", "tui")
 
 
-class Program:
-    """A program that runs.
+class TerminalProgram:
+    """A program that runs in a pseudo-terminal.
 
     Args:
         command: The program and its arguments.
-        environment: What is added to the test's own.
-        size: Columns and lines.
+        environment: Variables to add to those of the test.
+        size: Columns and lines of the terminal.
+        setup: A function to call in the new process before the program starts.
     """
 
     def __init__(
@@ -40,9 +41,9 @@ class Program:
         setup: Callable[[], None] | None = None,
     ) -> None:
         self.output = b""
-        """All that it has written."""
+        """All of its output so far."""
         self.status: int | None = None
-        """How it ended: the exit status, or minus the number of the signal; None while it runs."""
+        """The exit status, or minus the number of the signal that ended it; None while it runs."""
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
             try:
@@ -55,52 +56,56 @@ class Program:
                 os._exit(127)
         self._open = True
         self.attributes: list[Any] = termios.tcgetattr(self._fd)
-        """How the terminal was set before the program changed it."""
+        """The settings of the terminal before the program changed them."""
 
     @property
     def text(self) -> str:
-        """What it has written, without escapes."""
+        """Return its output without escape sequences."""
         return _ESCAPES.sub(b"", self.output).decode(errors="replace")
 
-    def shows(self, words: str, *, since: int = 0, limit_s: float = TIMEOUT_S) -> None:
-        """Wait until it has written some words, after so many bytes."""
-        self.until(lambda: words in _ESCAPES.sub(b"", self.output[since:]).decode(errors="replace"), words, limit_s)
+    def wait_for_text(self, text: str, *, since: int = 0, timeout_s: float = TIMEOUT_S) -> None:
+        """Wait for a text in the output; ``since``: after so many bytes."""
+        self.wait_until(
+            lambda: text in _ESCAPES.sub(b"", self.output[since:]).decode(errors="replace"), text, timeout_s
+        )
 
-    def until(self, is_so: Callable[[], bool], what: str, limit_s: float = TIMEOUT_S) -> None:
-        """Wait until something is so while it runs."""
-        until = time.monotonic() + limit_s
-        while not is_so():
-            if self.status is not None or time.monotonic() > until:
-                raise AssertionError(f"never came: {what}; status {self.status}; it wrote {self.text[-3000:]}")
+    def wait_until(self, condition: Callable[[], bool], description: str, timeout_s: float = TIMEOUT_S) -> None:
+        """Wait until a condition holds, while the program runs."""
+        end_s = time.monotonic() + timeout_s
+        while not condition():
+            if self.status is not None or time.monotonic() > end_s:
+                raise AssertionError(
+                    f"timed out waiting for: {description}; status {self.status}; output {self.text[-3000:]}"
+                )
             self._step()
 
     def press(self, keys: bytes) -> None:
-        """Send what a terminal sends for keys, all at once."""
+        """Send the bytes of keys to the program, all at once."""
         os.write(self._fd, keys)
 
     def run_for(self, seconds: float) -> None:
-        """Let it run."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until and self.status is None:
+        """Let the program run for a time, and read its output."""
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s and self.status is None:
             self._step()
 
-    def send(self, number: signal.Signals) -> None:
-        """Send a signal."""
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to the program."""
         os.kill(self.pid, number)
 
     def hang_up(self) -> None:
-        """Take the terminal away, as where a connection drops."""
+        """Close the terminal, like a dropped connection."""
         self._open = False
         os.close(self._fd)
 
-    def ended(self, limit_s: float = TIMEOUT_S) -> int:
-        """Wait until it has ended: its status, as `status`."""
-        self.until(lambda: self.status is not None, "the end", limit_s)
+    def wait_for_exit(self, timeout_s: float = TIMEOUT_S) -> int:
+        """Wait until the program exits, and return its `status`."""
+        self.wait_until(lambda: self.status is not None, "the end of the program", timeout_s)
         assert self.status is not None
         return self.status
 
     def is_terminal_restored(self) -> bool:
-        """Whether the terminal is as before: its settings, its screen, its cursor, no mouse."""
+        """Return whether the settings, the screen and the cursor are as before, and the mouse is off."""
         return (
             termios.tcgetattr(self._fd) == self.attributes
             and self.output.rfind(b"\x1b[?1049l") > self.output.rfind(b"\x1b[?1049h")
@@ -109,25 +114,25 @@ class Program:
         )
 
     def close(self) -> None:
-        """End it, if it still runs."""
+        """Kill the program if it still runs, and close the terminal."""
         if self.status is None:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
         if self._open:
             os.close(self._fd)
 
-    def __enter__(self) -> Program:
+    def __enter__(self) -> TerminalProgram:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def _step(self) -> None:
-        """Read a little, and see whether it has ended."""
+        """Read some output, and check whether the program has exited."""
         if self._open and select.select([self._fd], [], [], 0.02)[0]:
             try:
                 data = os.read(self._fd, 1 << 16)
-            except OSError:  # Linux says so when nobody has the terminal open any more
+            except OSError:  # Linux: no process has the terminal open any more
                 data = b""
             self.output += data
             if data:

@@ -1,4 +1,4 @@
-"""Writes summaries as nvprof does, for tests that read them back."""
+"""Writes summaries like nvprof, for tests that parse them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NEW_HEADER = "            Type  Time(%)      Time     Calls       Avg       Min 
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """A row before it is written."""
+    """A row of a summary."""
 
     name: str
     calls: int
@@ -26,7 +26,7 @@ class SummaryRow:
 
 
 def time_cell(nanoseconds: int) -> str:
-    """A time as nvprof writes it: five digits, six for seconds, two from 1000 seconds on."""
+    """Return a time like nvprof prints it: five digits, six for seconds, two decimals from 1000 seconds on."""
     if nanoseconds < 1000:
         return f"{nanoseconds}ns"
     for unit, factor in (("us", 10**3), ("ms", 10**6), ("s", 10**9)):
@@ -45,7 +45,7 @@ def _shares(rows: Sequence[SummaryRow]) -> list[str]:
 
 
 def old_table(rows: Sequence[SummaryRow]) -> str:
-    """A table of CUDA 5.5 to 8."""
+    """Return a table like CUDA 5.5 to 8 prints it."""
     lines = [OLD_HEADER]
     for row, share in zip(rows, _shares(rows), strict=True):
         cells = "".join(f"{time_cell(value):>10}" for value in (row.avg_ns, row.min_ns, row.max_ns))
@@ -54,7 +54,7 @@ def old_table(rows: Sequence[SummaryRow]) -> str:
 
 
 def new_table(groups: dict[str, Sequence[SummaryRow]]) -> str:
-    """A table of CUDA 9 and newer: groups with a label on their first row."""
+    """Return a table like CUDA 9 and newer print it: groups with a label on their first row."""
     lines = [NEW_HEADER]
     for label, rows in groups.items():
         for index, (row, share) in enumerate(zip(rows, _shares(rows), strict=True)):
@@ -65,7 +65,7 @@ def new_table(groups: dict[str, Sequence[SummaryRow]]) -> str:
 
 
 def _plain(nanoseconds: int, factor: int, digits: int) -> str:
-    """A number without unit; eight characters, else three digits and an exponent."""
+    """Return a number without unit: eight characters, else three digits and an exponent."""
     value = Decimal(nanoseconds) / factor
     if value and not Decimal("0.01") <= value < 1000:
         return f"{value:.2e}"
@@ -73,7 +73,7 @@ def _plain(nanoseconds: int, factor: int, digits: int) -> str:
 
 
 def units_table(rows: Sequence[SummaryRow], unit: str) -> str:
-    """A table recorded with ``--normalized-time-unit``."""
+    """Return a table that was recorded with ``--normalized-time-unit``."""
     factor = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
     lines = [OLD_HEADER, f"{'%':>7}{unit:>10}{'':>10}{unit:>10}{unit:>10}{unit:>10}  "]
     for row, share in zip(rows, _shares(rows), strict=True):
@@ -83,7 +83,7 @@ def units_table(rows: Sequence[SummaryRow], unit: str) -> str:
 
 
 def csv_table(groups: dict[str, Sequence[SummaryRow]], units: Sequence[str], *, typed: bool) -> str:
-    """A table of ``--csv``; ``units`` are those of Time, Avg, Min and Max."""
+    """Return a table of ``--csv``; ``units`` are those of Time, Avg, Min and Max."""
     factors = [{"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit] for unit in units]
     names = ["Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name"]
     lines = [",".join(f'"{name}"' for name in (["Type"] if typed else []) + names)]

@@ -1,4 +1,4 @@
-"""Writes GPU and API traces as nvprof does, for tests that read them back."""
+"""Writes GPU and API traces like nvprof, for tests that parse them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 
 @dataclass(frozen=True, slots=True)
 class TraceRow:
-    """A row before it is written; ``grid`` is None for copies and API calls."""
+    """A row of a trace; ``grid`` is None for copies and API calls."""
 
     name: str
     start_ns: int
@@ -41,12 +41,12 @@ class TraceRow:
 
     @property
     def throughput(self) -> float | None:
-        """Bytes per second."""
+        """Return the bytes per second."""
         return None if self.size is None or not self.duration_ns else self.size / self.duration_ns * 1e9
 
     @property
     def printed_name(self) -> str:
-        """The name with the correlation id, where nvprof writes it there."""
+        """Return the name, with the correlation ID where nvprof prints it there."""
         if self.correlation is None or self.name.startswith("["):
             return self.name
         return f"{self.name} (f(int*) [{self.correlation}])" if self.api else f"{self.name} [{self.correlation}]"
@@ -54,7 +54,7 @@ class TraceRow:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a text table is laid out."""
+    """The layout of a text table."""
 
     memory_types: bool = True
     lead: str = ""
@@ -66,14 +66,14 @@ class Style:
 
 
 def digits(value: Decimal, unit: str, significant: int = 5) -> str:
-    """A number with so many significant digits, one where it would be too wide, and its unit."""
+    """Return a number with so many significant digits (one if it would be too wide), and its unit."""
     if value >= 10**significant:
         return f"{value:.0e}{unit}"
     return f"{value:.{max(0, significant - len(str(int(value))))}f}{unit}"
 
 
 def size_cell(count: float, base: int = 1024, suffix: str = "") -> str:
-    """A size (or, with the suffix ``/s``, a rate) as nvprof writes it."""
+    """Return a size (or, with the suffix ``/s``, a rate) like nvprof prints it."""
     power = 0
     value = Decimal(count)
     while power < 3 and value >= base:
@@ -85,7 +85,7 @@ def size_cell(count: float, base: int = 1024, suffix: str = "") -> str:
 
 
 def text_table(rows: Sequence[TraceRow], style: Style | None = None) -> str:
-    """A text table, with header and, where its style has units, units row."""
+    """Return a text table, with a header and, if the style has units, a row of units."""
     style = style or Style()
     columns = [
         ("Start", 8),
@@ -118,14 +118,14 @@ def text_table(rows: Sequence[TraceRow], style: Style | None = None) -> str:
 
 
 def api_table(rows: Sequence[TraceRow]) -> str:
-    """A table of API calls alone."""
+    """Return a table of API calls alone."""
     lines = ["   Start  Duration  Name"]
     lines += [f"{time_cell(row.start_ns):>8}{time_cell(row.duration_ns or 0):>10}  {row.printed_name}" for row in rows]
     return "\n".join(lines) + "\n"
 
 
 def csv_table(rows: Sequence[TraceRow], *, memory_types: bool = True, units: tuple[str, str] = ("ms", "us")) -> str:
-    """A CSV table of 20 columns, or of 17 as old versions print it."""
+    """Return a CSV table of 20 columns, or of 17 like old versions print it."""
     headings = ["Start", "Duration", "Grid X", "Grid Y", "Grid Z", "Block X", "Block Y", "Block Z"]
     headings += ["Registers Per Thread", "Static SMem", "Dynamic SMem", "Size", "Throughput"]
     headings += ["SrcMemType", "DstMemType"] if memory_types else []
@@ -191,7 +191,7 @@ def _text_cells(row: TraceRow, style: Style) -> list[str]:
 
 
 def _bare_time(value: int, factor: int) -> str:
-    """A time without its unit, in eight characters."""
+    """Return a time without its unit, in eight characters."""
     number = Decimal(value) / factor
     text = f"{number:.{max(0, 7 - len(str(int(number))))}f}" if factor > 1 else str(value)
     return text if len(text) <= 8 and (number >= Decimal("0.01") or not value) else f"{number:.2e}"

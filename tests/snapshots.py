@@ -1,4 +1,4 @@
-"""Screens as text and as SVG, compared with what they were."""
+"""Compares screens, as text and as SVG, with their snapshots."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from textual.app import App
 
 GOLDEN_TEXTUAL: Final = "8.2.8"
-"""The version that the snapshots were made with: another one draws a little differently."""
+"""The version that the snapshots were made with: another version draws slightly differently."""
 
 
 class ScreenTextExtension(SingleFileSnapshotExtension):
-    """What stands on the screen, without colors: reads well in a diff."""
+    """The text of a screen without colors: easy to read in a diff."""
 
     _write_mode = WriteMode.TEXT
     file_extension = "txt"
@@ -32,13 +32,13 @@ class ScreenSvgExtension(SingleFileSnapshotExtension):
 
 
 def screen_text(app: App[Any]) -> str:
-    """The characters on the screen, without blanks at the ends of lines."""
+    """Return the characters on the screen, without spaces at the ends of lines."""
     strips = app.screen._compositor.render_strips()
     return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips) + "\n"
 
 
 def screen_svg(app: App[Any]) -> str:
-    """A picture of the screen that is the same for the same screen."""
+    """Return a picture of the screen that is the same for the same screen."""
     return re.sub(r"terminal-\d+-", "terminal-", app.export_screenshot(title="proftui"))
 
 
@@ -53,12 +53,12 @@ def assert_text(text: str, snapshot: SnapshotAssertion) -> None:
 
 
 def assert_screen(app: App[Any], snapshot: SnapshotAssertion, *, svg: bool = False) -> None:
-    """Compare the screen with its snapshot: the text always, the picture where it is asked for."""
+    """Compare the text of the screen with its snapshot; ``svg``: the picture, too."""
     assert_text(screen_text(app), snapshot)
     if svg:
         assert_picture(app, snapshot)
 
 
 def assert_picture(app: App[Any], snapshot: SnapshotAssertion) -> None:
-    """Compare the screen with its colors with its snapshot."""
+    """Compare the picture of the screen, with its colors, with its snapshot."""
     assert screen_svg(app) == snapshot(extension_class=ScreenSvgExtension)

@@ -1,4 +1,4 @@
-"""In tests the styles of a widget are parsed once for all apps: that is a tenth of opening the explorer."""
+"""Parses the styles of a widget once for all apps of the tests: that is a tenth of opening the explorer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARSED: dict[tuple[object, ...], list[RuleSet]] = {}
 _parse_rules = Stylesheet._parse_rules
 
 
-def _parsed_before(
+def _parse_rules_once(
     self: Stylesheet,
     css: str,
     read_from: CSSLocation,
@@ -22,7 +22,7 @@ def _parsed_before(
     tie_breaker: int = 0,
     scope: str = "",
 ) -> list[RuleSet]:
-    """The rules of a text of styles: nothing changes them, and the variables of the theme are all else they tell of."""
+    """Return the rules of a style sheet: they depend on the variables of the theme alone, and nothing changes them."""
     key = (frozenset(self._variables.items()), css, read_from, is_default_rules, tie_breaker, scope)
     rules = _PARSED.get(key)
     if rules is None:
@@ -31,5 +31,5 @@ def _parsed_before(
 
 
 def share_parsed_styles() -> None:
-    """Have all apps share what was parsed."""
-    Stylesheet._parse_rules = _parsed_before  # type: ignore[method-assign]
+    """Make all apps share the parsed style sheets."""
+    Stylesheet._parse_rules = _parse_rules_once  # type: ignore[method-assign]

@@ -10,7 +10,7 @@ from tui.widgets.app_services import MAX_CLIPBOARD_BYTES, TMUX_HINT, Clipboard, 
 XTERM = {"TERM": "xterm-256color"}
 
 
-def test_a_terminal_gets_one_sequence(tmp_path: Path) -> None:
+def test_a_terminal_gets_one_osc_52_sequence(tmp_path: Path) -> None:
     sent: list[str] = []
     text = "a\tµ\n" * 78
     assert Clipboard(sent.append, XTERM, tmp_path).copy(text) == "sent 312 characters to the terminal clipboard"
@@ -26,7 +26,7 @@ def test_tmux_gets_both_forms_and_the_hint_once(tmp_path: Path) -> None:
     assert sent[0] == "\x1b]52;c;eA==\x07\x1bPtmux;\x1b\x1b]52;c;eA==\x07\x1b\\"
 
 
-def test_screen_gets_strings_that_it_lets_through() -> None:
+def test_gnu_screen_gets_strings_that_it_passes_through() -> None:
     encoded = base64.b64encode(b"k" * 3000).decode()
     wrapped = clipboard_sequences(encoded, "screen")
     parts = wrapped.split("\x1bP")
@@ -35,7 +35,7 @@ def test_screen_gets_strings_that_it_lets_through() -> None:
     assert "".join(part.removesuffix("\x1b\\") for part in parts[1:]) == f"\x1b]52;c;{encoded}\x07"
 
 
-def test_a_text_at_the_limit_is_sent_and_one_beyond_goes_to_a_file(tmp_path: Path) -> None:
+def test_text_up_to_the_limit_is_sent_and_longer_text_is_written_to_a_file(tmp_path: Path) -> None:
     sent: list[str] = []
     clipboard = Clipboard(sent.append, XTERM, tmp_path)
     longest = MAX_CLIPBOARD_BYTES // 4 * 3
@@ -47,7 +47,7 @@ def test_a_text_at_the_limit_is_sent_and_one_beyond_goes_to_a_file(tmp_path: Pat
     assert (tmp_path / "proftui-copy-1.tsv").read_text() == "x" * (longest + 3)
 
 
-def test_files_are_never_replaced(tmp_path: Path) -> None:
+def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "proftui-copy-1.tsv").write_text("mine")
     clipboard = Clipboard(None, XTERM, tmp_path)
     assert "proftui-copy-2.tsv: this terminal has no clipboard" in clipboard.copy("a\tb\r\n")
@@ -56,13 +56,13 @@ def test_files_are_never_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("term", ["dumb", ""])
-def test_a_terminal_without_sequences_gets_none(term: str, tmp_path: Path) -> None:
+def test_a_terminal_without_osc_52_gets_no_sequence(term: str, tmp_path: Path) -> None:
     sent: list[str] = []
     assert Clipboard(sent.append, {"TERM": term}, tmp_path).copy("x").startswith("wrote 1 character to ")
     assert sent == []
 
 
-def test_where_the_directory_cannot_be_written_the_temporary_one_is(
+def test_an_unwritable_directory_is_replaced_by_the_temporary_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

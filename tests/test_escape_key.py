@@ -10,7 +10,7 @@ from textual import constants, events
 from tui.textual_patches import EscapeParser
 
 
-def keys(sent: str) -> list[str]:
+def parse_keys(sent: str) -> list[str]:
     """The keys that are read from what a terminal sends in one go, and nothing more for a while."""
     parser = EscapeParser()
     found = list(parser.feed(sent))
@@ -45,5 +45,5 @@ def keys(sent: str) -> list[str]:
         ("\x1b[27uj", ["escape", "j"]),
     ],
 )
-def test_both_keys_are_read(sent: str, read: list[str]) -> None:
-    assert keys(sent) == read
+def test_escape_and_the_next_key_are_both_parsed(sent: str, read: list[str]) -> None:
+    assert parse_keys(sent) == read

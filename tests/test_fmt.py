@@ -37,7 +37,7 @@ K = ColumnKind
         (None, "–"),
     ],
 )
-def test_a_duration_alone_has_five_significant_digits_and_its_own_unit(value_ns: int | None, text: str) -> None:
+def test_a_single_duration_has_five_significant_digits_and_its_own_unit(value_ns: int | None, text: str) -> None:
     assert fmt.duration(value_ns) == text
 
 
@@ -49,7 +49,7 @@ def test_a_duration_in_a_fixed_unit(unit: str, text: str) -> None:
     assert fmt.duration(753_580_086, unit=unit) == text
 
 
-def test_a_column_has_one_unit_and_its_points_stand_below_each_other() -> None:
+def test_a_column_has_one_unit_and_aligned_decimal_points() -> None:
     # The GPU summary of a Caffe run: from a gradient of 354 ms to a memset of 1 µs.
     values = [353_980_000, 84_561_000, 3_402_500, 24_576, 1_440, 1_025, None]
     assert format_column(K.DURATION, values) == ("ms", ["353.98", "84.56", "3.40", "0.025", "0.0014", "0.0010", "–"])
@@ -76,14 +76,14 @@ def test_the_user_chooses_the_unit_of_a_column() -> None:
 
 
 @given(st.integers(1, 10**15), st.integers(1, 10**15), st.sampled_from(fmt.UNITS))
-def test_what_is_not_nothing_is_never_written_as_nothing(value: int, largest: int, unit: str) -> None:
+def test_a_nonzero_value_is_never_shown_as_zero(value: int, largest: int, unit: str) -> None:
     common = column_unit(K.DURATION, max(value, largest), unit=unit)
     text = format_value(K.DURATION, value, unit=common, suffix=False)
     assert any(digit in text for digit in "123456789")
 
 
 @given(st.integers(1, 10**15))
-def test_a_duration_alone_is_true_to_five_digits(value_ns: int) -> None:
+def test_a_single_duration_is_exact_to_five_digits(value_ns: int) -> None:
     number, unit = fmt.duration(value_ns).split(" ")
     scale = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
     assert float(number.replace(",", "")) * scale == pytest.approx(value_ns, rel=5.1e-5)
@@ -132,7 +132,7 @@ def test_a_rate_has_the_digits_that_nvprof_prints() -> None:
         *((100.0, "100.00%"), (-0.0049, ">-0.01%"), (-99.996, "<-99.99%"), (-100.0, "-100.00%")),
     ],
 )
-def test_only_nothing_is_0_percent_and_only_all_is_100(value: float, text: str) -> None:
+def test_only_zero_is_0_percent_and_only_the_total_is_100_percent(value: float, text: str) -> None:
     assert fmt.percent(value) == text
 
 
@@ -176,7 +176,7 @@ _UNITS = {
     ),
     st.one_of(st.sampled_from(list(ColumnKind)), st.sampled_from(["Hz", "cycle", "ns", "%", "B", "B/s"])),
 )
-def test_a_number_read_back_is_the_value_to_the_digits_that_it_shows(value: float, of: ColumnKind | str) -> None:
+def test_a_formatted_number_parses_to_the_value_within_its_digits(value: float, of: ColumnKind | str) -> None:
     text = format_value(of, value) if isinstance(of, ColumnKind) else fmt.metric(value, of)
     found = re.fullmatch(r"([<>]?)(-?[\d,]+(?:\.(\d+))?(?:e([-+]\d+))?) ?(\D*)", text)
     assert found is not None, text
@@ -194,5 +194,5 @@ def test_a_number_read_back_is_the_value_to_the_digits_that_it_shows(value: floa
 
 @pytest.mark.parametrize("kind", list(ColumnKind))
 @pytest.mark.parametrize("value", [None, 0, 1_025, 753_580_086, 0.5])
-def test_ascii_is_ascii(kind: ColumnKind, value: float | None) -> None:
+def test_ascii_mode_formats_only_ascii_characters(kind: ColumnKind, value: float | None) -> None:
     assert "?" not in to_ascii(format_value(kind, value)) or (kind is ColumnKind.FLAG and value is None)

@@ -12,7 +12,7 @@ ROOT: Final = Path(__file__).parents[1]
 
 
 def module_name(path: Path) -> str:
-    """The name that a file is imported by."""
+    """Return the name that a file is imported by."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -20,7 +20,7 @@ MODULES: Final = {module_name(path): path for path in sorted((ROOT / "tui").rglo
 
 
 def imports(node: ast.AST) -> Iterator[str]:
-    """The modules of the program that some code imports, wherever it does."""
+    """Return the modules of the program that some code imports, in functions, too."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr):
             continue  # nothing is imported within one
@@ -35,8 +35,8 @@ def imports(node: ast.AST) -> Iterator[str]:
         yield from imports(child)
 
 
-def graph() -> dict[str, set[str]]:
-    """What each module imports of the program."""
+def import_graph() -> dict[str, set[str]]:
+    """Return what each module imports of the program."""
     found = {}
     for name, path in MODULES.items():
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -44,10 +44,10 @@ def graph() -> dict[str, set[str]]:
     return found
 
 
-def cycle(edges: dict[str, set[str]]) -> list[str]:
-    """A cycle of imports, each module imported by the next one; empty if there is none.
+def find_cycle(edges: dict[str, set[str]]) -> list[str]:
+    """Return a cycle of imports, each module imported by the next one; empty if there is none.
 
-    >>> cycle({"a": {"b"}, "b": {"a"}, "c": {"a"}}), cycle({"a": {"b"}, "b": set()})
+    >>> find_cycle({"a": {"b"}, "b": {"a"}, "c": {"a"}}), find_cycle({"a": {"b"}, "b": set()})
     (['a', 'b', 'a'], [])
     """
     try:
@@ -58,12 +58,12 @@ def cycle(edges: dict[str, set[str]]) -> list[str]:
 
 
 def test_no_module_is_in_an_import_cycle() -> None:
-    assert not cycle(graph())
+    assert not find_cycle(import_graph())
 
 
-def test_imports_inside_functions_count_and_those_for_types_do_not() -> None:
+def test_imports_inside_functions_count_and_type_checking_imports_do_not() -> None:
     source = (
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import tui.app.app\ndef late():\n    import tui.fmt\n"
     )
     assert set(imports(ast.parse(source))) == {"typing", "tui.fmt"}
-    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) in (["b", "c", "b"], ["c", "b", "c"])
+    assert find_cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) in (["b", "c", "b"], ["c", "b", "c"])

@@ -14,7 +14,7 @@ ELEMENTWISE = (
 NAMES = st.lists(st.text("ab_<>:, (1…é行", max_size=60), max_size=8, unique=True)
 
 
-def test_instances_of_a_template_by_what_the_others_lack() -> None:
+def test_template_instances_are_labeled_by_their_distinct_arguments() -> None:
     labels = distinct_symbols(ELEMENTWISE, 30)
     assert list(labels.values()) == [
         "vectorize…<CUDAFunctor_add, …>",
@@ -23,8 +23,8 @@ def test_instances_of_a_template_by_what_the_others_lack() -> None:
     ]
 
 
-def test_a_wider_column_shows_no_less() -> None:
-    """Where one instance fits with all its arguments, the others are still told by their words."""
+def test_a_wider_column_never_shows_less() -> None:
+    """If one instance fits with all its arguments, the others still show what distinguishes them."""
     assert list(distinct_symbols(ELEMENTWISE, 64).values()) == [
         "vectorized_elementwise_kernel<CUDAFunctor_add, float, 8, 3>",
         "vectorized_elementwise_kernel<FillFunctor, float, 4, 1>",
@@ -37,7 +37,7 @@ def test_a_wider_column_shows_no_less() -> None:
     ]
 
 
-def test_names_that_differ_in_the_middle_are_cut_to_where_they_differ() -> None:
+def test_names_that_differ_in_the_middle_are_cut_to_the_difference() -> None:
     names = ["batch_norm_backward_reduce_channels_last_kernel", "batch_norm_backward_elemt_channels_last_kernel"]
     assert list(distinct_symbols(names, 31).values()) == [
         "batch_norm_backward_reduce_cha…",
@@ -45,7 +45,7 @@ def test_names_that_differ_in_the_middle_are_cut_to_where_they_differ() -> None:
     ]
 
 
-def test_kernels_that_differ_in_two_places() -> None:
+def test_kernels_that_differ_in_two_places_show_both() -> None:
     tiles = ("128x64x64_warpgroupsize1x1x1", "256x64x64_warpgroupsize1x1x1")
     names = [
         f"sm90_xmma_{way}_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize{tile}_g1_execute_kernel__5x_cudnn"
@@ -60,14 +60,14 @@ def test_kernels_that_differ_in_two_places() -> None:
     ]
 
 
-def test_template_arguments_that_differ_at_their_ends() -> None:
+def test_arguments_that_differ_at_their_ends_show_their_ends() -> None:
     names = [
         f"void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_bf16_{tile}>(Params)" for tile in ("64x64", "64x128")
     ]
     assert list(distinct_symbols(names, 24).values()) == ["Kernel2<…64x64>", "Kernel2<…64x128>"]
 
 
-def test_instances_with_the_same_arguments_in_another_order() -> None:
+def test_arguments_in_a_different_order_are_distinguished() -> None:
     names = [
         f"void cublasLt::splitKreduce_kernel<32, 16, int, {a}, __nv_bfloat16, float, {b}, true>(Params<{b}>, {a})"
         for a, b in (("float", "float"), ("float", "__nv_bfloat16"), ("__nv_bfloat16", "__nv_bfloat16"))
@@ -80,7 +80,7 @@ def test_instances_with_the_same_arguments_in_another_order() -> None:
 
 
 @given(NAMES, st.integers(8, 40))
-def test_a_label_never_takes_more_cells_than_there_are(names: list[str], width: int) -> None:
+def test_a_label_never_exceeds_its_width(names: list[str], width: int) -> None:
     for tell in (distinct_labels, distinct_symbols):
         labels = tell([f"common_beginning_{name}_and_end" for name in names] + names, width)
         assert set(names) <= set(labels)
@@ -104,7 +104,7 @@ def test_kernels_that_differ_in_two_places_are_distinguished_in_26_cells() -> No
     assert len(set(distinct_symbols(kernels, 26).values())) == 4
 
 
-def test_a_name_without_words_of_its_own_has_all_the_room() -> None:
+def test_a_name_without_distinct_words_gets_the_whole_width() -> None:
     names = [f"void distribution_elementwise_grid_stride_kernel<{kind}>(int)" for kind in ("float", "float, BFloat16")]
     assert list(distinct_symbols(names, 23).values()) == ["distribution_elementwi…", "distribution…<BFloat16>"]
 
@@ -114,7 +114,7 @@ def test_return_types_do_not_distinguish_functions() -> None:
     assert list(distinct_symbols(names, 14).values()) == ["Kernel<Reduce>", "Kernel<Gemm>"]
 
 
-def test_a_mangled_name_is_shown_as_such_where_nothing_else_differs() -> None:
+def test_mangled_names_are_labeled_as_they_are() -> None:
     mangled = [f"_ZN7cutlass6KernelINS_4gemm9GemmShapeILi{size}EEEEEvT_" for size in (64, 32)]
     result = distinct_symbols(["void cutlass::Kernel<cutlass::Gemm<4>>(int)", mangled[0]], 14)
     assert list(result.values()) == ["Ker…<cutlass…>", "Kernel"]

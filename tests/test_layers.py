@@ -1,4 +1,4 @@
-"""The architecture: which parts may import which."""
+"""The layers of the program: which parts may import which."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ LAYERS = (
     ("app",),
     ("cli",),
 )
-"""From the bottom up: a layer imports itself and what is below it."""
+"""From the bottom up: a layer imports itself and the layers below it."""
 
 WITHOUT_A_LAYER = ("colors", "keys", "theme", "views")
-"""What keys, views and colors there are: all may ask, and they import no other part of the program."""
+"""Keys, views and colors: all layers may import them, and they import no other part of the program."""
 
-BELOW_THE_SCREEN = ("cli", *(name for layer in LAYERS[:6] for name in layer))
-"""What works without a screen; ``cli`` begins the app last."""
+HEADLESS = ("cli", *(name for layer in LAYERS[:6] for name in layer))
+"""The parts that work without a screen; ``cli`` imports the app last."""
 
 
-def modules(part: str) -> list[Path]:
-    """The files of a subpackage or module."""
+def modules_of(part: str) -> list[Path]:
+    """Return the files of a subpackage or module."""
     folder = PACKAGE / part
     return sorted(folder.rglob("*.py")) if folder.is_dir() else [PACKAGE / f"{part}.py"]
 
 
-def dotted(path: Path) -> str:
-    """The name that a file is imported by."""
+def module_name(path: Path) -> str:
+    """Return the name that a file is imported by."""
     name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
     return name.removesuffix(".__init__")
 
 
 @cache
-def imports(path: Path) -> frozenset[str]:
-    """What a file imports, in functions and for types as well."""
+def imports_of(path: Path) -> frozenset[str]:
+    """Return what a file imports, in functions and for types, too."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -69,16 +69,16 @@ def run_python(code: str) -> str:
 def test_layers_import_downwards(position: int) -> None:
     above = {name for layer in LAYERS[position + 1 :] for name in layer}
     for part in LAYERS[position]:
-        for path in modules(part):
-            wrong = {name for name in imports(path) if name.startswith("tui.") and name.split(".")[1] in above}
-            assert not wrong, f"{dotted(path)} imports {sorted(wrong)} from above it"
+        for path in modules_of(part):
+            wrong = {name for name in imports_of(path) if name.startswith("tui.") and name.split(".")[1] in above}
+            assert not wrong, f"{module_name(path)} imports {sorted(wrong)} from above it"
 
 
-@pytest.mark.parametrize("part", BELOW_THE_SCREEN)
-def test_nothing_below_the_screen_names_its_libraries(part: str) -> None:
-    for path in modules(part):
-        wrong = {name for name in imports(path) if name.partition(".")[0] in ("textual", "rich")}
-        assert not wrong, f"{dotted(path)} imports {sorted(wrong)}"
+@pytest.mark.parametrize("part", HEADLESS)
+def test_headless_parts_do_not_import_textual_or_rich(part: str) -> None:
+    for path in modules_of(part):
+        wrong = {name for name in imports_of(path) if name.partition(".")[0] in ("textual", "rich")}
+        assert not wrong, f"{module_name(path)} imports {sorted(wrong)}"
 
 
 def test_every_module_is_in_a_layer() -> None:
@@ -89,13 +89,13 @@ def test_every_module_is_in_a_layer() -> None:
 
 
 @pytest.mark.parametrize("part", WITHOUT_A_LAYER)
-def test_what_has_no_layer_imports_nothing_of_one(part: str) -> None:
-    wrong = {name for path in modules(part) for name in imports(path) if name.startswith("tui.")}
+def test_parts_without_a_layer_import_no_layer(part: str) -> None:
+    wrong = {name for path in modules_of(part) for name in imports_of(path) if name.startswith("tui.")}
     assert {name for name in wrong if name.split(".")[1] not in WITHOUT_A_LAYER} == set()
 
 
-def test_importing_all_that_is_headless_loads_no_screen() -> None:
-    names = [dotted(path) for part in BELOW_THE_SCREEN for path in modules(part)]
+def test_importing_headless_parts_does_not_load_textual_or_rich() -> None:
+    names = [module_name(path) for part in HEADLESS for path in modules_of(part)]
     loaded = run_python(
         f"import importlib, sys\nfor name in {names!r}: importlib.import_module(name)\n"
         "print(sorted({name.partition('.')[0] for name in sys.modules} & {'textual', 'rich', 'polars'}))"
@@ -104,7 +104,7 @@ def test_importing_all_that_is_headless_loads_no_screen() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["report", "--help"], ["export", "--help"]])
-def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+def test_help_loads_no_heavy_library(arguments: list[str]) -> None:
     loaded = run_python(
         "import sys\nfrom tui.cli.main import main\n"
         f"try: main({arguments!r})\nexcept SystemExit as end: assert not end.code\n"
@@ -114,7 +114,7 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
-def test_what_is_asked_most_loads_no_command(option: str) -> None:
+def test_version_and_help_load_no_command(option: str) -> None:
     loaded = run_python(
         f"import sys\nfrom tui.cli.main import main\ntry: main([{option!r}])\nexcept SystemExit: pass\n"
         "print(sorted({'dataclasses', 'inspect', 'pathlib', 'tui.cli.explore', 'tui.cli.headless'} & set(sys.modules)))"
@@ -122,7 +122,7 @@ def test_what_is_asked_most_loads_no_command(option: str) -> None:
     assert loaded.splitlines()[-1] == "[]"
 
 
-def test_the_shell_is_drawn_before_anything_heavy_is_imported() -> None:
+def test_the_loading_screen_is_drawn_before_heavy_libraries_are_imported() -> None:
     loaded = run_python(
         "import asyncio, sys\n"
         "import tui.cli.explore\n"

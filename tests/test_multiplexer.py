@@ -1,4 +1,4 @@
-"""Inside tmux: keys that come as escape sequences, and what is copied, through a real terminal."""
+"""The program inside tmux and GNU screen: escape sequences of keys, and copying, through a real terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ raise SystemExit(main())
 
 
 class Tmux:
-    """A tmux server of its own, in which proftui runs as over SSH, with tmux's own TERM.
+    """A tmux server that runs proftui as over SSH, with tmux's own TERM.
 
     Args:
         directory: Where its socket and what proftui keeps are.
@@ -61,16 +61,16 @@ class Tmux:
         return done.stdout
 
     def screen(self) -> str:
-        """What stands on the screen."""
+        """Return the text on the screen."""
         return self("capture-pane", "-p")
 
     def press(self, key: str, shows: Callable[[str], bool]) -> str:
-        """Press a key by tmux's name of it, and wait until the screen shows something; the screen."""
+        """Press a key by tmux's name of it, wait for a text on the screen, and return the screen."""
         self("send-keys", key)
         return self.wait(shows, key)
 
     def wait(self, shows: Callable[[str], bool], what: str) -> str:
-        """Wait until the screen shows something; the screen."""
+        """Wait for a text on the screen, and return the screen."""
         end = time.monotonic() + TIMEOUT_S
         while time.monotonic() < end:
             screen = self.screen()
@@ -80,7 +80,7 @@ class Tmux:
         raise AssertionError(f"{what}: never shown, but\n{self.screen()}")
 
     def wait_for_copy(self, text: str) -> None:
-        """Wait until tmux has taken a text."""
+        """Wait until tmux has received a text."""
         end = time.monotonic() + TIMEOUT_S
         while (kept := self("show-buffer")) != text:
             assert time.monotonic() < end, kept

@@ -9,7 +9,7 @@ from tui.keys import ACTIONS
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_tables_of_the_readme_are_those_of_the_program() -> None:
+def test_the_tables_of_the_readme_are_up_to_date() -> None:
     spec = spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     assert spec is not None
     assert spec.loader is not None
@@ -19,13 +19,13 @@ def test_the_tables_of_the_readme_are_those_of_the_program() -> None:
     assert generate.readme(page) == page, "run make docs"
 
 
-def test_every_path_that_the_documents_link_to_is_there() -> None:
+def test_links_of_the_documents_lead_to_existing_files() -> None:
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_every_make_target_that_the_readme_names_exists() -> None:
+def test_make_targets_of_the_readme_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"make (\w+)", (ROOT / "README.md").read_text(encoding="utf-8")):
         if target != "and":

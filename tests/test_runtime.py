@@ -1,4 +1,4 @@
-"""What numpy is told of the processor: on which ones, and that it is told in time."""
+"""What numpy is told about the processor, and that this happens before it is loaded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ZEN_4 = (
 )
 
 
-def test_numpy_does_without_avx512_on_zen_4() -> None:
+def test_numpy_uses_no_avx512_on_zen_4() -> None:
     assert numpy_environment({}, ZEN_4) == {VARIABLE: "X86_V4 AVX512_ICL AVX512_SPR"}
 
 
@@ -33,13 +33,13 @@ def test_numpy_does_without_avx512_on_zen_4() -> None:
         "",
     ],
 )
-def test_others_are_left_alone(processor: str) -> None:
+def test_numpy_is_not_configured_on_other_processors(processor: str) -> None:
     assert numpy_environment({}, processor) == {}
 
 
-@pytest.mark.parametrize("reported", ["", "AVX512_SPR"])
-def test_settings_of_the_user_are_kept(reported: str) -> None:
-    assert numpy_environment({VARIABLE: reported}, ZEN_4) == {}
+@pytest.mark.parametrize("user_value", ["", "AVX512_SPR"])
+def test_the_users_own_setting_is_kept(user_value: str) -> None:
+    assert numpy_environment({VARIABLE: user_value}, ZEN_4) == {}
 
 
 def test_a_command_configures_numpy_before_it_is_loaded(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Every sample log opens and holds exactly the figures that it is known to hold."""
+"""Every sample log opens with exactly the figures that it is known to hold."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def sample(name: str) -> Profile:
 
 
 def summary(profile: Profile) -> dict[str, tuple[int, int, int]]:
-    """Rows, calls and total of each section."""
+    """Return rows, calls and total of each section."""
     rows = profile["summary"].group_by("section").agg(pl.len(), pl.col("calls", "total_ns").sum()).rows()
     return {section: (count, calls, total_ns) for section, count, calls, total_ns in rows}
 
 
 def activities(profile: Profile) -> dict[str, tuple[int, int]]:
-    """Rows and time of each kind."""
+    """Return rows and time of each kind."""
     rows = profile["activities"].group_by("kind").agg(pl.len(), pl.col("duration_ns").sum()).rows()
     return {kind: (count, duration_ns) for kind, count, duration_ns in rows}
 
@@ -56,7 +56,7 @@ def test_resnet50_training() -> None:
     assert reasons(profile) == []
 
 
-def test_every_activity_bears_the_name_that_its_line_ends_with() -> None:
+def test_every_activity_has_the_name_at_the_end_of_its_line() -> None:
     path = SAMPLES / "resnet50_training.nvprof.log"
     lines = path.read_text(encoding="utf-8").split("\n")
 
@@ -68,7 +68,7 @@ def test_every_activity_bears_the_name_that_its_line_ends_with() -> None:
     assert wrong == []
 
 
-def test_the_csv_of_the_same_run_agrees_to_its_rounding() -> None:
+def test_the_csv_of_the_same_run_agrees_within_rounding() -> None:
     text, csv = sample("resnet50_training.nvprof.log"), sample("resnet50_training.csv")
 
     assert (csv["activities"].height, csv["activities"]["duration_ns"].sum()) == (4630, 80_128_345)
@@ -78,7 +78,7 @@ def test_the_csv_of_the_same_run_agrees_to_its_rounding() -> None:
     assert reasons(csv) == []
 
 
-def test_the_trace_of_the_same_run_knows_its_steps_and_ops() -> None:
+def test_the_pytorch_trace_of_the_same_run_has_its_steps_and_ops() -> None:
     path = SAMPLES / "resnet50_training.pt.trace.json.gz"
     with gzip.open(path) as file:
         events = json.load(file)["traceEvents"]
@@ -230,7 +230,7 @@ def test_metrics_and_events() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in SAMPLES.iterdir() if path.suffix in (".log", ".csv")))
-def test_every_figure_knows_its_line(name: str) -> None:
+def test_every_row_has_its_source_line(name: str) -> None:
     profile = sample(name)
 
     for frame in ("activities", "api_calls", "summary", "metrics", "layers"):
@@ -263,7 +263,7 @@ def test_small_samples_of_further_formats(name: str, format_name: str, rows: dic
     assert {frame: profile[frame].height for frame in rows} == rows
 
 
-def test_each_small_sample_is_known() -> None:
+def test_every_small_sample_is_tested() -> None:
     known = test_small_samples_of_further_formats.pytestmark[0].args[1]
 
     assert sorted(path.name for path in (SAMPLES / "formats").iterdir()) == [name for name, _, _ in known]

@@ -1,4 +1,4 @@
-"""How classes of the user interface are built: shallow, and without the application's classes."""
+"""The structure of the classes of the user interface: shallow, and independent of the application's classes."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from textual.app import App
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("app", "screens", "widgets")
-DEEPEST = 2
-"""Classes of this program on the way from a class to Textual's, itself included."""
+MAX_DEPTH = 2
+"""The number of classes of this program from a class to Textual's, itself included."""
 
-TEXTUAL = frozenset(dir(App[None]()))
+APP_ATTRIBUTES = frozenset(dir(App[None]()))
 
 
-def files(folder: str) -> list[Path]:
+def files_of(folder: str) -> list[Path]:
     return sorted((ROOT / "tui" / folder).rglob("*.py"))
 
 
-def depth(one: type) -> int:
-    """How many classes of this program there are from a class to one of Textual's or Python's."""
-    if not one.__module__.startswith("tui."):
+def inheritance_depth(cls: type) -> int:
+    """Return the number of classes of this program from a class to one of Textual's or Python's."""
+    if not cls.__module__.startswith("tui."):
         return 0
-    return 1 + max(map(depth, one.__bases__))
+    return 1 + max(map(inheritance_depth, cls.__bases__))
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_classes_inherit_two_deep_at_most(folder: str) -> None:
     found = {}
-    for path in files(folder):
+    for path in files_of(folder):
         module = importlib.import_module(
             ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         )
-        for name, one in inspect.getmembers(module, inspect.isclass):
-            if one.__module__ == module.__name__ and depth(one) > DEEPEST:
-                found[f"{module.__name__}.{name}"] = depth(one)
+        for name, cls in inspect.getmembers(module, inspect.isclass):
+            if cls.__module__ == module.__name__ and inheritance_depth(cls) > MAX_DEPTH:
+                found[f"{module.__name__}.{name}"] = inheritance_depth(cls)
     assert found == {}
 
 
-def is_own_app(node: ast.expr) -> bool:
-    """Whether it is `self.app`."""
+def is_self_app(node: ast.expr) -> bool:
+    """Return whether an expression is `self.app`."""
     return (
         isinstance(node, ast.Attribute)
         and node.attr == "app"
@@ -53,14 +53,14 @@ def is_own_app(node: ast.expr) -> bool:
 
 
 @pytest.mark.parametrize("folder", ["screens", "widgets"])
-def test_screens_and_widgets_know_the_app_by_its_protocols_alone(folder: str) -> None:
-    for path in files(folder):
+def test_screens_and_widgets_use_only_the_protocols_of_the_app(folder: str) -> None:
+    for path in files_of(folder):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "hasattr"):
                 assert "app" not in ast.unparse(node.args[0]).split("."), f"{where}: {ast.unparse(node)}"
-            if isinstance(node, ast.Attribute) and is_own_app(node.value):
-                assert node.attr in TEXTUAL, f"{where}: {ast.unparse(node)} is not of Textual's App"
+            if isinstance(node, ast.Attribute) and is_self_app(node.value):
+                assert node.attr in APP_ATTRIBUTES, f"{where}: {ast.unparse(node)} is not of Textual's App"
             if isinstance(node, ast.ImportFrom):
                 assert not (node.module or "").startswith("tui.app"), f"{where} imports {node.module}"
 
@@ -78,5 +78,5 @@ def workers_without_description(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_workers_have_a_description(folder: str) -> None:
-    """Textual writes out all arguments of a worker without one: the lanes of a timeline are long arrays."""
-    assert [found for path in files(folder) for found in workers_without_description(path)] == []
+    """Textual formats all arguments of a worker without one: the lanes of a timeline are long arrays."""
+    assert [found for path in files_of(folder) for found in workers_without_description(path)] == []

@@ -1,4 +1,4 @@
-"""The registry of tables: every reference resolves, and what is declared agrees with what is computed."""
+"""The registry of tables: every reference resolves, and the declared columns are those that are computed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tui.views import VIEWS
 EMPTY = Profile({name: empty(name) for name in FRAMES}, ())
 
 
-def test_the_frames_are_those_of_the_model() -> None:
+def test_the_registry_has_all_frames_of_the_model() -> None:
     assert tuple(FRAMES) == MODEL_FRAMES
 
 
@@ -50,11 +50,11 @@ def test_a_table_has_the_columns_that_it_declares(table: Table) -> None:
         assert not table.is_summed or spec.weight in rows.columns
 
 
-def test_every_need_is_one_of_an_input() -> None:
+def test_needs_of_views_are_defined() -> None:
     assert {type(getattr(needs, name)) for name in needs_of_views().values()} == {Need}
 
 
-def test_every_report_is_an_argument_and_belongs_to_a_view() -> None:
+def test_every_report_is_a_command_line_argument_and_has_a_view() -> None:
     assert set(REPORTS) | {"dashboard", "findings", "notes"} == set(ALL_REPORTS)
     for name in (*ALL_REPORTS, *SCREEN_OF_REPORT.values()):
         view = command_parser("report").parse_args(["run.log", "--view", name]).view
@@ -63,7 +63,7 @@ def test_every_report_is_an_argument_and_belongs_to_a_view() -> None:
     assert {screen_of_report(report) for report in REPORTS} <= {view.name for view in VIEWS}
 
 
-def test_every_view_has_a_screen_and_that_of_one_table_needs_no_class_of_its_own() -> None:
+def test_every_view_has_a_screen() -> None:
     from tui.app.navigator import screen_class
     from tui.screens.table_screen import TableScreen
 

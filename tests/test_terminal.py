@@ -17,7 +17,7 @@ from tui.terminal import color_tier, is_utf8, multiplexer, obstacle, terminal, t
         ({}, True, "TERM is not set"),
     ],
 )
-def test_where_a_screen_cannot_be_drawn(env: dict[str, str], tty: bool, reason: str) -> None:
+def test_obstacles_to_drawing_a_screen(env: dict[str, str], tty: bool, reason: str) -> None:
     assert obstacle(env, stdout_is_tty=tty) == reason
 
 
@@ -45,7 +45,7 @@ def test_where_a_screen_cannot_be_drawn(env: dict[str, str], tty: bool, reason: 
         ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, "never", "none"),
     ],
 )
-def test_colors(env: dict[str, str], choice: str, tier: str) -> None:
+def test_color_tiers(env: dict[str, str], choice: str, tier: str) -> None:
     assert color_tier(env, choice) == tier
 
 
@@ -61,7 +61,7 @@ def test_colors(env: dict[str, str], choice: str, tier: str) -> None:
         ({}, False),
     ],
 )
-def test_locales(env: dict[str, str], utf8: bool) -> None:
+def test_utf8_locales(env: dict[str, str], utf8: bool) -> None:
     assert is_utf8(env) is utf8
 
 
@@ -79,7 +79,7 @@ def test_multiplexers(env: dict[str, str], program: str) -> None:
     assert multiplexer(env) == program
 
 
-def test_over_ssh_little_is_sent() -> None:
+def test_less_is_drawn_over_ssh() -> None:
     env = {"TERM": "xterm-256color", "SSH_CONNECTION": "10.0.0.1 50000 10.0.0.2 22", "LANG": "C.UTF-8"}
     known = terminal(env, stdout_is_tty=True)
     assert known.ssh
@@ -92,7 +92,7 @@ def test_over_ssh_little_is_sent() -> None:
     }
 
 
-def test_what_the_user_sets_for_textual_stays() -> None:
+def test_the_users_textual_settings_are_kept() -> None:
     env = {"TERM": "xterm", "SSH_TTY": "/dev/pts/1", "TEXTUAL_FPS": "10", "TEXTUAL_COLOR_SYSTEM": "truecolor"}
     changes = textual_environment(terminal(env, stdout_is_tty=True), env)
     assert changes == {"NO_COLOR": None, "TEXTUAL_ANIMATIONS": "none", "TEXTUAL_SMOOTH_SCROLL": "0"}

@@ -25,12 +25,12 @@ from tui.text_width import cell_width
         ("größe 行列 no\u00a0break", "größe 行列 no\u00a0break"),
     ],
 )
-def test_what_a_terminal_acts_upon_is_shown_as_a_dot(text: str, shown: str) -> None:
+def test_control_characters_are_shown_as_dots(text: str, shown: str) -> None:
     assert plain(text) == shown
 
 
 @given(st.text(st.characters(), max_size=50))
-def test_nothing_that_acts_is_left(text: str) -> None:
+def test_plain_text_has_no_control_characters(text: str) -> None:
     safe = plain(text)
     assert len(safe) == len(text)
     assert not [c for c in safe if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or 0x202A <= ord(c) <= 0x202E]
@@ -39,7 +39,7 @@ def test_nothing_that_acts_is_left(text: str) -> None:
 
 
 @given(st.text(st.characters(), max_size=50))
-def test_in_ascii_as_many_cells_of_printable_characters(text: str) -> None:
+def test_ascii_text_has_the_same_width_and_only_printable_characters(text: str) -> None:
     shown = to_ascii(plain(text))
     assert all(" " <= character <= "~" for character in shown)
     assert len(shown) == cell_width(plain(text))

@@ -9,17 +9,17 @@ from tui.text_width import bar, cell_width, clip, clip_middle, clip_sentence, sh
 
 
 @given(st.text("aZ_<>ßéµ–…×█▏行列ｆ한й", max_size=30))
-def test_widths_are_those_that_screens_are_drawn_with(text: str) -> None:
+def test_cell_widths_agree_with_rich(text: str) -> None:
     assert cell_width(text) == cell_len(text)
 
 
 @pytest.mark.parametrize(("text", "cells"), [("sgemm", 5), ("行列乗算", 8), ("ｆｕｌｌ", 8), ("e\u0301", 1), ("", 0)])
-def test_widths(text: str, cells: int) -> None:
+def test_cell_widths(text: str, cells: int) -> None:
     assert cell_width(text) == cells
 
 
 @given(st.text("aß行列e\u0301_<>", max_size=30), st.integers(0, 20))
-def test_cut_texts_fit(text: str, width: int) -> None:
+def test_cut_text_fits_its_width(text: str, width: int) -> None:
     for cut in (clip(text, width), clip_middle(text, width), shorten_symbol(text, width)):
         assert cell_width(cut) <= width
         assert cut == text or cell_width(text) > width
@@ -39,7 +39,7 @@ def test_cut_texts_fit(text: str, width: int) -> None:
         (0, ""),
     ],
 )
-def test_a_symbol_loses_its_decoration_before_its_letters(width: int, text: str) -> None:
+def test_a_symbol_loses_return_type_and_arguments_before_its_name(width: int, text: str) -> None:
     name = "void cudnn::detail::dgrad_engine<float, int=128, int=6>(int, int, float const *)"
     assert shorten_symbol(name, width) == text
 
@@ -63,11 +63,11 @@ def test_a_symbol_loses_its_decoration_before_its_letters(width: int, text: str)
         ("memory of the allocator (3.27 GiB of 140 GiB)", 28, "memory of the allocator …"),
     ],
 )
-def test_a_sentence_is_not_cut_within_a_figure(sentence: str, width: int, cut: str) -> None:
+def test_a_sentence_is_not_cut_inside_a_number(sentence: str, width: int, cut: str) -> None:
     assert clip_sentence(sentence, width) == cut
 
 
-def test_a_name_that_a_sentence_ends_in_is_cut_once_and_its_quotes_are_closed() -> None:
+def test_a_quoted_name_in_a_sentence_is_cut_once_and_its_quotes_are_closed() -> None:
     long = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x16_stage4_kernel__5x_cublas"
     sentence = f"92.81% of the kernel time is in launches that do not fill the GPU once; `{long}` takes 0.48 waves."
     assert clip_sentence(sentence, 90).endswith("fill the GPU once; `sm80_xm…_cublas`…")
@@ -79,7 +79,7 @@ def test_a_name_that_a_sentence_ends_in_is_cut_once_and_its_quotes_are_closed() 
         assert "……" not in clip_sentence(sentence, width)
 
 
-def test_namespaces_that_say_little_go_before_template_arguments() -> None:
+def test_common_namespaces_are_dropped_before_template_arguments() -> None:
     name = "void at::native::(anonymous namespace)::pool<float, at::native::Max<int> >(int*)"
     assert [shorten_symbol(name, width) for width in (70, 60, 25, 12, 9)] == [
         "at::native::(anonymous namespace)::pool<float, at::native::Max<int> >",
@@ -90,13 +90,13 @@ def test_namespaces_that_say_little_go_before_template_arguments() -> None:
     ]
 
 
-def test_an_operator_keeps_the_function_that_it_is_in() -> None:
+def test_an_operator_keeps_its_enclosing_function() -> None:
     name = "void at::native::sum::{lambda(float)#1}::operator()(float) const"
     assert shorten_symbol(name, 30) == "sum::{lambda(fl…1}::operator()"
 
 
 @given(st.floats(0, 1), st.integers(1, 40))
-def test_a_bar_is_as_long_as_its_share(share: float, width: int) -> None:
+def test_a_bar_is_proportional_to_its_share(share: float, width: int) -> None:
     drawn = bar(share, width)
     assert len(drawn) <= width
     assert (drawn == "") == (share == 0)

@@ -1,4 +1,4 @@
-"""What the themes promise of colors that are few."""
+"""The themes in terminals with few colors."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from textual.theme import Theme
 
 
-def test_nothing_that_is_to_be_seen_is_blue_on_black_and_keys_have_the_accent_of_all_else() -> None:
+def test_scrollbars_are_not_blue_on_black_and_keys_have_the_accent_color() -> None:
     looks = SIXTEEN_DARK.to_color_system().generate()
     assert not {name for name in looks if name.startswith("scrollbar") and "blue" in looks[name]}
     assert looks["footer-key-foreground"] == looks["accent"]
 
 
-def test_on_a_light_ground_a_warning_is_no_red_and_no_yellow_text() -> None:
+def test_warnings_on_a_light_background_are_black_on_yellow() -> None:
     looks = SIXTEEN_LIGHT.to_color_system().generate()
     assert (looks["warning-ink"], looks["warning-ground"]) == ("ansi_black", "ansi_yellow")
     assert looks["error"] == "ansi_red"
@@ -31,29 +31,29 @@ def test_on_a_light_ground_a_warning_is_no_red_and_no_yellow_text() -> None:
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT], ids=["dark", "light"])
 @pytest.mark.parametrize("name", ["selection", "selection-cell", "bar", "scrollbar"])
-def test_what_is_gray_stays_gray_with_256_colors(theme: Theme, name: str) -> None:
+def test_gray_stays_gray_with_256_colors(theme: Theme, name: str) -> None:
     looks = {**theme.to_color_system().generate(), **theme.variables}
     color = RichColor.parse(looks[name]).downgrade(ColorSystem.EIGHT_BIT).get_truecolor()
     assert color.red == color.green == color.blue
 
 
 @pytest.mark.parametrize("theme", PLAIN, ids=[theme.name for theme in PLAIN])
-def test_without_colours_the_cursor_of_what_is_typed_is_in_reverse(theme: Theme) -> None:
+def test_the_input_cursor_is_reversed_without_colors(theme: Theme) -> None:
     looks = theme.to_color_system().generate()
     assert looks["input-cursor-text-style"] == "reverse"
     assert looks["input-cursor-foreground"] == looks["input-cursor-background"] == "ansi_default"
 
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT], ids=["dark", "light"])
-def test_what_cannot_be_chosen_or_is_not_typed_yet_can_be_read(theme: Theme) -> None:
+def test_disabled_text_and_placeholders_have_enough_contrast(theme: Theme) -> None:
     looks = theme.to_color_system().generate()
-    words, ground = (_luminance(Color.parse(looks[name])) for name in ("text-disabled", "surface"))
+    words, ground = (_relative_luminance(Color.parse(looks[name])) for name in ("text-disabled", "surface"))
     assert (max(words, ground) + 0.05) / (min(words, ground) + 0.05) > 4.5
     assert looks["text-disabled"] == looks["text-muted"]
 
 
-def _luminance(color: Color) -> float:
-    """As the guidelines for accessible web content define it."""
+def _relative_luminance(color: Color) -> float:
+    """Return the relative luminance as the Web Content Accessibility Guidelines define it."""
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in color.normalized
     )

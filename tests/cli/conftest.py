@@ -8,7 +8,7 @@ from tests.cli.running import TRACE
 
 
 @pytest.fixture(autouse=True)
-def _of_commands(samples_are_read_once: None) -> None:
+def _of_commands(cached_samples: None) -> None:
     """All tests of commands share samples."""
 
 

@@ -19,7 +19,7 @@ from tui.views import VIEWS
 if not sys.platform.startswith("linux"):
     pytest.skip("pseudo-terminals as Linux has them", allow_module_level=True)
 
-from tests.pseudo_terminal import PROGRAM, Program
+from tests.pseudo_terminal import PROGRAM, TerminalProgram
 
 MARKS = {
     "clipboard": "\x1b]52;c;UFdORUQ=\x07",
@@ -123,12 +123,12 @@ KEYS = (
 """In every view: details, the cell, export, columns, a note, copy, names, comparison, the row below, lines, menus."""
 
 
-def until_answered(program: Program, since: int) -> None:
+def until_answered(program: TerminalProgram, since: int) -> None:
     """Wait until all keys have had their effect: of more than it can hold, as on a loaded machine, some are lost."""
     for _ in range(60):
         program.press(b"\x1b\x1b:nothing\r")
         try:
-            program.shows("Unknown command: nothing", since=since, limit_s=10)
+            program.wait_for_text("Unknown command: nothing", since=since, timeout_s=10)
         except AssertionError:
             assert program.status is None, program.text[-3000:]
         else:
@@ -141,10 +141,10 @@ def test_no_view_writes_a_hostile_name_raw(tmp_path: Path) -> None:
     folder = tmp_path / "run[blue]\x1b[5;53m"
     folder.mkdir()
     write_hostile(folder)
-    with Program([*PROGRAM, str(folder)], {"TERM": "xterm-256color"}, size=(200, 50)) as program:
-        program.shows(" profiles")
+    with TerminalProgram([*PROGRAM, str(folder)], {"TERM": "xterm-256color"}, size=(200, 50)) as program:
+        program.wait_for_text(" profiles")
         program.press(b"a")
-        program.shows("Dashboard")
+        program.wait_for_text("Dashboard")
         for view in VIEWS:
             since = len(program.output)
             for key in ("\x1b", "\x1b", f":{view.name}\r", *KEYS, "\x1b"):
@@ -152,7 +152,7 @@ def test_no_view_writes_a_hostile_name_raw(tmp_path: Path) -> None:
                 program.run_for(0.05)
             until_answered(program, since)
         program.press(b"\x11")
-        assert program.ended() == 0
+        assert program.wait_for_exit() == 0
         written = program.output.decode("utf-8", "surrogateescape")
     assert "PWNED" in written
     for what, mark in MARKS.items():

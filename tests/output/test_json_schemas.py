@@ -30,7 +30,7 @@ LOG, CAFFE, TORCH, NCU, RANKS = (
 )
 
 
-pytestmark = pytest.mark.usefixtures("samples_are_read_once")
+pytestmark = pytest.mark.usefixtures("cached_samples")
 
 
 class Commands:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pseudo_terminal import Program
+from tests.pseudo_terminal import TerminalProgram
 from tests.screens.explorer import sample_path
 from tui.cli import main as cli
 from tui.cli.crash import STATUS, report_crash, report_lines
@@ -46,11 +46,11 @@ def reports(state_directory: Path) -> list[Path]:
 
 @pytest.mark.parametrize(("code", "kind"), [(FAILS_IN_A_VIEW, "KeyError"), (FAILS_WHILE_READING, "ZeroDivisionError")])
 def test_the_explorer_says_one_sentence_and_restores_the_terminal(code: str, kind: str, state_directory: Path) -> None:
-    with Program([sys.executable, "-c", code, sample_path(LOG)]) as program:
+    with TerminalProgram([sys.executable, "-c", code, sample_path(LOG)]) as program:
         if code is FAILS_IN_A_VIEW:
-            program.shows("m views")
+            program.wait_for_text("m views")
             program.press(b":memory\r")
-        assert program.ended() == STATUS
+        assert program.wait_for_exit() == STATUS
         assert program.is_terminal_restored()
         said = program.output[program.output.rindex(b"\x1b[?1049l") :].decode()
     assert "Traceback" not in program.text
@@ -123,8 +123,10 @@ def test_what_led_to_a_fault_is_in_the_report() -> None:
 
 
 def test_developers_get_the_traceback() -> None:
-    with Program([sys.executable, "-X", "dev", "-c", FAILS_WHILE_READING, sample_path(LOG)], os.environ) as program:
-        assert program.ended() == 1
+    with TerminalProgram(
+        [sys.executable, "-X", "dev", "-c", FAILS_WHILE_READING, sample_path(LOG)], os.environ
+    ) as program:
+        assert program.wait_for_exit() == 1
     assert "Traceback" in program.text
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.profiles import SAMPLES
-from tests.pseudo_terminal import PROGRAM, Program
+from tests.pseudo_terminal import PROGRAM, TerminalProgram
 from tests.waiting import TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ class World:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=self.folder)
         return done.stdout
 
-    def program(self, log: Path, *options: str) -> Program:
+    def program(self, log: Path, *options: str) -> TerminalProgram:
         os.chdir(self.folder)
-        return Program([*PROGRAM, str(log), *options], self.environment)
+        return TerminalProgram([*PROGRAM, str(log), *options], self.environment)
 
 
 @pytest.fixture
@@ -126,14 +126,14 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def end(program: Program, how: signal.Signals) -> None:
+def end(program: TerminalProgram, how: signal.Signals) -> None:
     """End it, and see that it ends as it should."""
     if how is HANG_UP:
         program.hang_up()
-        assert program.ended() in (128 + how, -how)
+        assert program.wait_for_exit() in (128 + how, -how)
         return
-    program.send(how)
-    status = program.ended()
+    program.send_signal(how)
+    status = program.wait_for_exit()
     assert status in ((128 + how, -how) if how is TERM else (-how,))
     if status == 128 + how:
         assert program.is_terminal_restored()
@@ -164,11 +164,11 @@ def test_a_terminal_that_is_gone_before_anybody_listens(world: World, log: Path)
     def ignore() -> None:
         signal.signal(HANG_UP, signal.SIG_IGN)
 
-    with Program([*PROGRAM, str(log)], world.environment, setup=ignore) as program:
+    with TerminalProgram([*PROGRAM, str(log)], world.environment, setup=ignore) as program:
         # The rest of the start takes longer than this.
         program.run_for(0.05)
         program.hang_up()
-        assert program.ended() != 0
+        assert program.wait_for_exit() != 0
     assert world.left_running() == []
 
 
@@ -269,8 +269,8 @@ from tui.cli.main import main
 raise SystemExit(main())
 """
     log = SAMPLES / "caffe_conv1.nvprof.log"
-    with Program([sys.executable, "-c", code, str(log)], world.environment) as program:
-        program.shows("Reading")
+    with TerminalProgram([sys.executable, "-c", code, str(log)], world.environment) as program:
+        program.wait_for_text("Reading")
         program.press(b"Q")
-        assert program.ended() == 0
+        assert program.wait_for_exit() == 0
         assert program.is_terminal_restored()

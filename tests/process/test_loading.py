@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.profiles import SAMPLES
-from tests.pseudo_terminal import PROGRAM, Program
+from tests.pseudo_terminal import PROGRAM, TerminalProgram
 
 if not sys.platform.startswith("linux"):
     pytest.skip("pseudo-terminals as Linux has them", allow_module_level=True)
@@ -42,16 +42,16 @@ def test_a_slow_pipe_is_seen_and_kept(tmp_path: Path) -> None:
     writer.start()
     command = ["sh", "-c", f'exec {" ".join(PROGRAM)} - < "$0"', str(pipe)]
     try:
-        with Program(command, {"PYTHONPATH": str(ROOT)}, size=(100, 30)) as program:
-            program.shows("Partial results")
-            program.shows("kernels and copies")
-            program.shows("Esc: stop, keep partial data")
+        with TerminalProgram(command, {"PYTHONPATH": str(ROOT)}, size=(100, 30)) as program:
+            program.wait_for_text("Partial results")
+            program.wait_for_text("kernels and copies")
+            program.wait_for_text("Esc: stop, keep partial data")
             program.press(b"\x1b")
-            program.shows("partial: stopped after")
+            program.wait_for_text("partial: stopped after")
             program.press(b"7")
-            program.shows("Iterations")
+            program.wait_for_text("Iterations")
             program.press(b"Q")
-            assert program.ended() == 0
+            assert program.wait_for_exit() == 0
     finally:
         is_over.set()
     writer.join()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pseudo_terminal import PROGRAM, Program
+from tests.pseudo_terminal import PROGRAM, TerminalProgram
 from tests.screens.explorer import sample_path
 
 if not sys.platform.startswith("linux"):
@@ -24,7 +24,7 @@ def own(tmp_path: Path) -> Path:
     return folder
 
 
-def said(program: Program) -> str:
+def said(program: TerminalProgram) -> str:
     """What stands below the screen that was left."""
     return program.output[program.output.rindex(b"\x1b[?1049l") :].decode().replace("\r\n", "")
 
@@ -33,19 +33,19 @@ def said(program: Program) -> str:
 @pytest.mark.parametrize("name", ["rules", "op_types", "tensor_cores", "host_phases", "kernel_classes"])
 def test_they_are_looked_at_when_the_file_is_opened(own: Path, name: str) -> None:
     (own / f"{name}.toml").write_text("x = [")
-    with Program([*PROGRAM, sample_path(LOG)], {"XDG_CONFIG_HOME": str(own.parent)}) as program:
-        assert program.ended() == 2
+    with TerminalProgram([*PROGRAM, sample_path(LOG)], {"XDG_CONFIG_HOME": str(own.parent)}) as program:
+        assert program.wait_for_exit() == 2
         assert program.is_terminal_restored()
     assert f"proftui: {own / name}.toml: not TOML: " in said(program)
     assert "correct the file or move it away" in said(program)
 
 
 def test_one_that_is_broken_meanwhile_is_no_fault_of_the_program(own: Path, state_directory: Path) -> None:
-    with Program([*PROGRAM, sample_path(LOG)], {"XDG_CONFIG_HOME": str(own.parent)}) as program:
-        program.shows("m views")
+    with TerminalProgram([*PROGRAM, sample_path(LOG)], {"XDG_CONFIG_HOME": str(own.parent)}) as program:
+        program.wait_for_text("m views")
         (own / "kernel_classes.toml").write_text("x = [")
         program.press(b"4")
-        assert program.ended() == 2
+        assert program.wait_for_exit() == 2
         assert program.is_terminal_restored()
     assert f"proftui: {own / 'kernel_classes.toml'}: not TOML: " in said(program)
     assert not (state_directory / "crashes").exists()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pseudo_terminal import Program
+from tests.pseudo_terminal import TerminalProgram
 from tests.screens.explorer import sample_path
 
 if TYPE_CHECKING:
@@ -53,13 +53,13 @@ def after(keys: bytes, told: Path, expected: list[object], *, while_loading: boo
     if not while_loading:
         go_on.touch()
     code = TELLS.format(told=str(told), go_on=str(go_on))
-    with Program([sys.executable, "-c", code, sample_path("resnet50_training.nvprof.log")]) as program:
-        program.shows("Reading" if while_loading else "m views")
+    with TerminalProgram([sys.executable, "-c", code, sample_path("resnet50_training.nvprof.log")]) as program:
+        program.wait_for_text("Reading" if while_loading else "m views")
         program.press(keys)
         go_on.touch()
-        program.until(lambda: told.exists() and json.loads(told.read_text()) == expected, f"{expected}")
+        program.wait_until(lambda: told.exists() and json.loads(told.read_text()) == expected, f"{expected}")
         program.press(b"Q")
-        assert program.ended() == 0
+        assert program.wait_for_exit() == 0
     state: list[object] = json.loads(told.read_text())
     return state
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 
-pytestmark = pytest.mark.usefixtures("samples_are_read_once")
+pytestmark = pytest.mark.usefixtures("cached_samples")
 Rows = list[dict[str, Any]]
 INPUTS: Final = (
     "resnet50_training.nvprof.log",

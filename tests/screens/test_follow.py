@@ -14,7 +14,7 @@ import pytest
 from tests.cli.running import TRACE as NVPROF_LOG
 from tests.cli.running import run
 from tests.profiles import SAMPLES
-from tests.pseudo_terminal import PROGRAM, Program
+from tests.pseudo_terminal import PROGRAM, TerminalProgram
 from tests.screens.explorer import press
 from tests.waiting import wait_until
 from tui.app import ProftuiApp, follow
@@ -133,16 +133,16 @@ def test_a_job_writes_while_it_is_followed(tmp_path: Path) -> None:
     head, _, rest = NVPROF_LOG.partition("353.98ms")
     row = "353.98ms" + rest.partition("\n")[0] + "\n"
     writes = [sys.executable, "-c", WRITER, str(log)]
-    with Program([*PROGRAM, "--no-cache", "--follow", str(log)]) as program:
-        program.shows("read when there is more")
+    with TerminalProgram([*PROGRAM, "--no-cache", "--follow", str(log)]) as program:
+        program.wait_for_text("read when there is more")
         with subprocess.Popen([*writes, head, row, "40"]):
-            program.shows("following, read at ")
+            program.wait_for_text("following, read at ")
             program.press(b"K")
-            program.shows("sorted by Total")
+            program.wait_for_text("sorted by Total")
         begun = len(program.output)
         with subprocess.Popen([*writes, "", row, "60"]):
-            program.shows("new data is being written", since=begun)
+            program.wait_for_text("new data is being written", since=begun)
             # 40 and 60 rows of the one kernel, beside one of each other kind.
-            program.shows(" 100 ", since=begun)
+            program.wait_for_text(" 100 ", since=begun)
         program.press(b"Q")
-        assert program.ended() == 0
+        assert program.wait_for_exit() == 0
