@@ -80,31 +80,43 @@ def test_json_holds_every_answer_with_its_figures() -> None:
 
 
 def test_what_an_iteration_would_gain_is_in_every_format(capsys: pytest.CaptureFixture[str]) -> None:
-    sample = str(SAMPLES / "mlp_modules.pt.trace.json.gz")
-    saves = "In iteration 4, halving `cudaLaunchKernel` saves 71.5 µs of its 179 µs."
+    ranks, sample = str(SAMPLES / "ddp_ranks"), str(SAMPLES / "mlp_modules.pt.trace.json.gz")
+    saves = "In iteration 5, halving `[CUDA memcpy DtoD]` saves 33.8 µs of its 510 µs."
     nothing = "In iteration 4, halving this work saves nothing: it is not on the critical path."
-    text = " ".join(ran(capsys, sample)[1].split())
-    assert saves in text
-    assert nothing in text
-    report = ["report", "--view", "findings", "--no-cache", sample]
-    assert main([*report, "--format", "markdown"]) == 0
-    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert saves in " ".join(ran(capsys, ranks)[1].split())
+    assert nothing in " ".join(ran(capsys, sample)[1].split())
+    rows = _rows_of_findings(capsys, ranks)
     assert rows[0][-1] == "If faster |"
-    assert [row[-1] for row in rows if "A4" in row[-2]] == [saves.replace("`", r"\`") + " |"]
-    assert f"{nothing} |" in [row[-1] for row in rows]
-    assert main([*report, "--format", "html"]) == 0
+    assert [row[-1] for row in rows if "T6" in row[-2]] == [_in_markdown(saves) + " |"]
+    assert f"{nothing} |" in [row[-1] for row in _rows_of_findings(capsys, sample)]
+    report = ["report", "--view", "findings", "--no-cache"]
+    assert main([*report, ranks, "--format", "html"]) == 0
     page = capsys.readouterr().out
-    assert saves.replace("`cudaLaunchKernel`", "<code>cudaLaunchKernel</code>") in page
-    assert nothing in page
+    assert saves.replace("`[CUDA memcpy DtoD]`", "<code>[CUDA memcpy DtoD]</code>") in page
+    assert main([*report, sample, "--format", "html"]) == 0
+    assert nothing in capsys.readouterr().out
     content = json.loads(ran(capsys, sample, "--format", "json")[1])
     known = {row["rule"]: row["what_if"] for row in content["findings"]}
     assert (known["A2"], known["U1"]) == ([], None)
-    assert known["A4"] == [
-        {
-            **{"session": 0, "iteration": 4, "name": "cudaLaunchKernel"},
-            **{"work_ns": 178_704, "path_ns": 178_704, "half_saves_ns": 71_467},
-        }
+    content = json.loads(ran(capsys, ranks, "--format", "json")[1])
+    assert [row["what_if"] for row in content["findings"] if (row["rule"], row["session"]) == ("T6", 1)] == [
+        [
+            {
+                **{"session": 1, "iteration": 5, "name": "[CUDA memcpy DtoD]"},
+                **{"work_ns": 509_859, "path_ns": 69_761, "half_saves_ns": 33_792},
+            }
+        ]
     ]
+
+
+def _rows_of_findings(capsys: pytest.CaptureFixture[str], path: str) -> list[list[str]]:
+    """The cells of the table of findings in Markdown."""
+    assert main(["report", "--view", "findings", "--no-cache", path, "--format", "markdown"]) == 0
+    return [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+
+
+def _in_markdown(text: str) -> str:
+    return text.replace("`", r"\`").replace("[", r"\[")
 
 
 def test_markdown_has_no_links_or_lines_of_a_profile() -> None:

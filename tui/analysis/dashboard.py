@@ -16,7 +16,15 @@ from tui.analysis.copies import copy_sums, throughput
 from tui.analysis.dashboard_facts import WHOLE_RUN, performance, system
 from tui.analysis.devices import device_facts
 from tui.analysis.durations import average, complete_sum, share, timed_calls, total
-from tui.analysis.expert.findings import HOT_KERNEL, SLOW_LAYERS, counts, findings, findings_summary, leads
+from tui.analysis.expert.findings import (
+    HOT_KERNEL,
+    SLOW_LAYERS,
+    answers,
+    counts,
+    findings,
+    findings_summary,
+    leads,
+)
 from tui.analysis.expert.rule import Severity, State
 from tui.analysis.gpu_time.breakdown import breakdown, busy_intervals, utilization
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
@@ -546,6 +554,21 @@ def _how_busy(rows: pl.DataFrame) -> str:
     return f" {busy['reason'][0]}." if is_clean else ""
 
 
+def _clean_answers(rows: pl.DataFrame) -> str:
+    """Return that decode or the run is not launch-bound, and that no rank is a straggler, as far as that is known."""
+    known = answers(rows)
+    # Whether each of several sessions is launch-bound is too much to read.
+    one = known.filter(pl.col("session").is_null() | (pl.col("session").drop_nulls().n_unique() < 2))
+    return "".join(f" {message}" for message in one["message"])
+
+
+def _longest_kernel(rows: pl.DataFrame) -> str:
+    """Return the share of the longest kernel, if the rule on hot kernels is clean in the only session."""
+    hot = rows.filter(pl.col("rule") == HOT_KERNEL)
+    is_clean = hot.height == 1 and hot["state"][0] == State.CLEAN.value
+    return f" {begin_sentence(hot['reason'][0])}." if is_clean and "kernel," in hot["reason"][0] else ""
+
+
 def _main_reason(rows: pl.DataFrame) -> str:
     """Return why most rules do not apply, with what to record, as a sentence; empty if most apply."""
     reasons = rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)["reason"].drop_nulls()
@@ -566,8 +589,8 @@ def guidance(rows: pl.DataFrame) -> str:
     if first.height:
         row = first.row(0, named=True)
         if row["severity"] == Severity.INFO.value and row["rule"] not in (HOT_KERNEL, SLOW_LAYERS):
-            return f"No large cost found.{_how_busy(rows)}"
-        return f"Start here: {row['recommendation'] or row['problem']}"
+            return f"No large cost found.{_how_busy(rows)}{_longest_kernel(rows)}{_clean_answers(rows)}"
+        return f"Start here: {row['recommendation'] or row['problem']}{_clean_answers(rows)}"
     if clean:
         found_nothing = f"{count(clean)} rule{'s' if clean != 1 else ''} found nothing"
         return f"{found_nothing}; {count(not_applicable)} do not apply to this profile.{_main_reason(rows)}"

@@ -346,6 +346,8 @@ def _phase_facts(profile: Profile) -> list[Fact]:
         steps = row["steps"]
         words = [f"{count(steps)} step{'s' if steps != 1 else ''}", f"{brief_duration(row['step_avg_ns'])} each"]
         words.append(f"{brief_percent(row['time_pct'])} of the time")
+        if row["busy_pct"] is not None:
+            words.append(f"GPU busy {brief_percent(row['busy_pct'])}")
         if row["ns_a_token"] is not None:
             words += [f"{count(row['query_tokens'])} tokens", f"{brief_duration(row['ns_a_token'])} a token"]
         label = f"{row['phase'].capitalize()} steps"

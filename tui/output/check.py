@@ -17,6 +17,7 @@ from tui.analysis.expert.finding_text import percent as brief_percent
 from tui.analysis.expert.findings import (
     OURS,
     RULES,
+    answers,
     clean_rules,
     counts,
     expert_rows,
@@ -240,6 +241,9 @@ class Check:
             lines += [*style.wrapped(guidance(self.findings)), ""]
         for row in leads(self.findings).iter_rows(named=True):
             lines += self._finding_lines(row, style)
+        for row in answers(self.findings).iter_rows(named=True):
+            where = f"{self._where(row)}{row['message']} ({row['rule']})"
+            lines += [*style.wrapped(where, first=f"{'clean':8} ", indent=" " * INDENT), ""]
         not_applicable = self._reasons()
         if not_applicable.height:
             lines += [style.heading("Not applicable"), ""]
@@ -304,6 +308,8 @@ class Check:
         if not any(row[-1] for row in found):
             headings, right, found = headings[:-1], right[:-1], [row[:-1] for row in found]
         text += markdown_table(headings, found, right) if found else "none\n"
+        sentences = [f"{self._where(row)}{row['message']}" for row in answers(self.findings).iter_rows(named=True)]
+        text += "".join(f"\n{markdown_cell(sentence)}\n" for sentence in sentences)
         not_applicable = self._reasons()
         if not_applicable.height:
             rows = [

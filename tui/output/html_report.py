@@ -9,7 +9,7 @@ from tui.analysis.dashboard import GpuTimeUse, iteration_courses_with_uses
 from tui.analysis.dashboard_facts import definition
 from tui.analysis.devices import peaks_by_device
 from tui.analysis.expert.finding_text import percent as brief_percent
-from tui.analysis.expert.findings import clean_rules, expert_rows, findings, findings_summary, leads
+from tui.analysis.expert.findings import answers, clean_rules, expert_rows, findings, findings_summary, leads
 from tui.analysis.expert.rule import State
 from tui.analysis.gpu_time.breakdown import Category, busy_over_time
 from tui.analysis.gpu_time.timelines import timelines
@@ -315,6 +315,9 @@ def findings_markup(profile: Profile, rows: pl.DataFrame) -> str:
             f"{prose(where + (row['problem'] or ''))}\n{paragraph(row['recommendation'] or '')}"
             f"{paragraph(cost + cause, muted=True)}{paragraph(if_faster.sentence(row), muted=True)}</div>\n"
         )
+    for row in answers(rows).iter_rows(named=True):
+        where = f"Session {row['session']}: " if several and row["session"] is not None else ""
+        found.append(f'<div class="finding"><b>clean</b> {prose(where + row["message"])}</div>\n')
     shown = expert_rows(rows, unfolded=True)
     reasons = shown.filter(shown["state"] == State.NOT_APPLICABLE.value)
     clean = clean_rules(rows)

@@ -105,7 +105,7 @@ def test_costs_of_totals_are_shares_of_the_longer_of_gpu_and_api_time() -> None:
     rows = {row["rule"]: row for row in findings(totals).filter(state="found").iter_rows(named=True)}
     assert [(rule, rows[rule]["cost_pct"], rows[rule]["severity"]) for rule in ("A10", "T8", "T1")] == [
         ("A10", 89.0, "warning"),
-        ("T8", 11.0, "warning"),
+        ("T8", 10.9, "warning"),
         ("T1", 1.0, "warning"),
     ]
     assert {rows[rule]["cost_of"] for rule in ("A10", "T8", "T1")} == {"API time"}
@@ -128,9 +128,14 @@ def test_advice_names_tools_of_the_framework_that_ran() -> None:
         assert words in verdict.advice
 
 
-def test_blocking_copies_that_wait_for_kernels_cost_no_more_than_the_rest_of_the_time() -> None:
+def test_blocking_copies_can_wait_for_all_kernels() -> None:
     calls = [printed("api", "cudaMemcpy", 2000, 95 * MS), printed("api", "cudaLaunchKernel", 6000, 5 * MS)]
     totals = profile(summary=[printed("gpu", "flux", 6000, 80 * MS), *calls])
     result = ask("T8", totals)
     assert isinstance(result, Found)
-    assert (result.numbers["share_pct"], result.cost_ns) == (95.0, 20 * MS)
+    assert (result.numbers["share_pct"], result.cost_ns) == (95.0, 15 * MS)
+    assert result.advice == (
+        "Copy less often: pack small copies into one, keep values on the device, and read results back once."
+    )
+    waiting = ask("T8", profile(summary=[printed("gpu", "flux", 6000, 94 * MS + MS // 2), *calls]))
+    assert waiting == Clean("blocking copies wait for kernels: 500 µs without any", {**result.numbers})

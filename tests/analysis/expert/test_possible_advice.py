@@ -50,7 +50,12 @@ def test_long_gaps_are_named_with_what_the_recording_tool_offers() -> None:
 def test_copies_between_devices_need_no_pinned_memory() -> None:
     """Of 10 ms, copies between GPUs take 6."""
     between = found_by("T1", traced(run(0, 4 * MS, "solve"), moved(4 * MS, 6 * MS, "PtoP")))
-    assert between.advice == "Keep data where it is, or use it in place."
+    assert between.advice == (
+        "Exchange less between GPUs: more work on each, or collectives of NCCL. "
+        "Check the path between GPUs (nvidia-smi topo -m)."
+    )
+    within = found_by("T1", traced(run(0, 4 * MS, "solve"), moved(4 * MS, 6 * MS, "DtoD")))
+    assert within.advice == "Keep data where it is, or use it in place."
     host = found_by("T1", traced(run(0, 4 * MS, "solve"), moved(4 * MS, 6 * MS, "HtoD")))
     assert (
         host.advice == "Keep data on the device. Copy from pinned memory in parts, each while kernels work on another."
@@ -72,7 +77,7 @@ def test_single_precision_complex_products_are_no_double_precision() -> None:
 
 
 def test_kernels_that_wait_on_the_gpu_are_not_launch_bound() -> None:
-    assert cause_of("A5", "launch-delay") == "launch delay"
+    assert cause_of("A5", "launch-delay") == "delayed kernels"
 
 
 def test_a_call_that_loads_a_kernel_is_counted_once() -> None:

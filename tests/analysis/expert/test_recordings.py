@@ -98,7 +98,7 @@ def test_where_the_ranks_wait_for_each_other_in_turn_none_is_named() -> None:
     rows = findings(as_shown(recording_file("ddp.nsys.sqlite.gz")))
     row = rows.filter(pl.col("rule") == "C5").row(0, named=True)
     assert row["state"] == "clean"
-    assert row["reason"] == "no rank is repeatedly last; session 0 (pid 1306) is in 2 of 4 iterations"
+    assert row["reason"] == "no straggler: session 0 (pid 1306) arrives last most often, in 2 of 4 iterations"
 
 
 def test_full_precision_costs_what_mixed_precision_saves() -> None:

@@ -192,6 +192,12 @@ class Case:
 
         return isinstance(self._verdict(rule), Found)
 
+    def is_clean(self, rule: str) -> bool:
+        """Return whether an earlier rule applies and found nothing."""
+        from tui.analysis.expert.rule import Clean
+
+        return isinstance(self._verdict(rule), Clean)
+
     def cause(self, rule: str) -> str:
         """Return the cause that an earlier rule found; empty if it found nothing, or its usual cause."""
         from tui.analysis.expert.rule import Found
@@ -229,6 +235,11 @@ class Case:
     def tool(self) -> Tool:
         """The tool that recorded it."""
         return tool_of(self.session_row["format"], self.session_row["tool"])
+
+    @property
+    def are_kernels_repeated(self) -> bool:
+        """Whether nvprof ran kernels several times to measure metrics, so that gaps between them mean nothing."""
+        return self.tool is Tool.NVPROF and self.profile["metrics"].height > 0
 
     @cached_property
     def framework(self) -> str:
@@ -455,7 +466,12 @@ class Case:
 
     @cached_property
     def wall(self) -> tuple[int, int]:
-        """The bounds of the session's wall time (`gpu_time.breakdown.wall_bounds`); for all sessions, the longest."""
+        """The bounds of the session's wall time (`gpu_time.breakdown.wall_bounds`); for all sessions, the longest.
+
+        (0, 0) if it has none, or if a profiler repeated the kernels.
+        """
+        if self.are_kernels_repeated:
+            return 0, 0
         bounds = [bounds for session, bounds in wall_bounds(self.profile).items() if self.session in (None, session)]
         return max(bounds, key=lambda one: one[1] - one[0], default=(0, 0))
 

@@ -91,6 +91,8 @@ FINDINGS: Final = pl.Schema(
     }
 )
 """The columns of `findings`."""
+_RANKED: Final = pl.Schema([*FINDINGS.items(), ("rank_pct", pl.Float64())])
+"""The same with the share of the time by which a finding of unknown cost is ranked."""
 
 _FRAMES: Final = (
     "sessions",
@@ -115,8 +117,14 @@ NEGLIGIBLE_PCT: Final = 0.05
 """Findings below this share of the wall time, and ten times this share of GPU time, are not shown."""
 _UNKNOWN_PCT: Final = {Severity.ERROR.value: 101.0, Severity.WARNING.value: 1.0}
 """The rank of findings with unknown cost, as a share of the wall time, by severity."""
+_DAMAGE: Final = "Q2"
+_DAMAGE_PCT: Final = {True: 0.5, False: 2.0}
+"""The rank of warnings about the input, by whether there is GPU work: without any, they say why."""
 _SUMMARIES: Final = ("U3", "U8", "U10", "L8", "L9", "I10")
 """Rules that summarize what others of the same cause explain: they are never listed first."""
+ANSWERS: Final = ("I11", "U6", "C5")
+"""Rules that answer a question also where they find nothing: whether decode, or the run, is launch-bound, and whether
+a rank is a straggler. Their clean verdicts are shown in words; that of U6 only where I11 has none and U1 is clean."""
 HOT_KERNEL: Final = "P10"
 """The rule about most GPU time in one kernel, whose possible savings are unknown."""
 SLOW_LAYERS: Final = "P16"
@@ -168,8 +176,9 @@ def _memoized_findings(gpu: str | None, stamp: tuple[str, int] | None) -> Callab
             for case, rules in _cases(profile, limits, gpu)
             for rule, verdict in zip(rules, _verdicts(rules, case), strict=True)
         ]
-        ours = pl.DataFrame(rows, schema=FINDINGS, orient="row")
-        return _sort_by_cause(pl.concat([ours, _of_tools(profile)]))
+        ours = pl.DataFrame(rows, schema=_RANKED, orient="row")
+        has_work = profile["activities"].height > 0 or (profile["summary"]["section"] == "gpu").any()
+        return _sort_by_cause(pl.concat([ours, _of_tools(profile)]), damage_pct=_DAMAGE_PCT[has_work])
 
     return of_profile
 
@@ -235,7 +244,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
     said = partial(use_vendor_terms, case.vendor)
     match verdict:
         case Found():
-            cost_pct = _cost_pct(verdict, case)
+            cost_pct = _share_of_whole(verdict.cost_ns, verdict, case)
             severity = _severity(verdict.severity or rule.severity, cost_pct)
             evidence = verdict.evidence.head(EVIDENCE_ROWS) if verdict.evidence is not None else None
             values |= {
@@ -246,6 +255,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "cause": verdict.cause or cause_of(rule.id, rule.name),
                 "cost_ns": verdict.cost_ns,
                 "cost_pct": cost_pct,
+                "rank_pct": _share_of_whole(verdict.rank_ns, verdict, case),
                 "cost_of": case.whole_words if cost_pct is not None else None,
                 "cost_basis": said(verdict.basis) or None,
                 "numbers": _json(dict(verdict.numbers)),
@@ -263,14 +273,14 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "reason": said(f"{verdict.why}; iterations are {note}" if note else verdict.why),
                 "numbers": _json(dict(verdict.numbers)) if verdict.numbers else None,
             }
-    return tuple(values.get(column) for column in FINDINGS)
+    return tuple(values.get(column) for column in _RANKED)
 
 
 def _unless_negligible(rule: Rule, verdict: Verdict, case: Case) -> Verdict:
     """Return a verdict; clean if the finding costs a negligible share of the wall time and of GPU time."""
     if not isinstance(verdict, Found) or verdict.cost_ns is None or not case.wall_ns or not case.gpu_ns:
         return verdict
-    cost_pct = _cost_pct(verdict, case) or 0.0
+    cost_pct = _share_of_whole(verdict.cost_ns, verdict, case) or 0.0
     severity = verdict.severity or rule.severity
     if (
         severity is Severity.ERROR
@@ -281,17 +291,17 @@ def _unless_negligible(rule: Rule, verdict: Verdict, case: Case) -> Verdict:
     return Clean(f"{verdict.problem.rstrip('.')}: costs {brief_duration(verdict.cost_ns)} at most", verdict.numbers)
 
 
-def _cost_pct(verdict: Found, case: Case) -> float | None:
+def _share_of_whole(cost_ns: int | None, verdict: Found, case: Case) -> float | None:
     """Return the cost of a finding as a share of the wall time, else of `Case.whole_ns`; None where unknown.
 
     A cost that is summed over several GPUs is compared with the wall time of all of them.
     """
-    if verdict.cost_ns is None:
+    if cost_ns is None:
         return None
     whole = case.whole_ns
     if case.wall_ns and case.several_gpus_suffix and case.several_gpus_suffix in verdict.basis:
         whole *= case.busy.height
-    return min(100.0, 100 * verdict.cost_ns / whole) if whole else None
+    return min(100.0, 100 * cost_ns / whole) if whole else None
 
 
 def _severity(own: Severity, cost_pct: float | None) -> Severity:
@@ -345,7 +355,7 @@ def _of_tools(profile: Profile) -> pl.DataFrame:
     )
     return rows.select(
         pl.col(name).cast(dtype) if name in rows.columns else pl.lit(None, dtype).alias(name)
-        for name, dtype in FINDINGS.items()
+        for name, dtype in _RANKED.items()
     )
 
 
@@ -353,15 +363,19 @@ _IN_ORDER_OF_TIME: Final = ("Nsight Compute",)
 """Tools whose findings are ordered by the time of their kernels."""
 
 
-def _sort_by_cause(rows: pl.DataFrame) -> pl.DataFrame:
+def _sort_by_cause(rows: pl.DataFrame, damage_pct: float) -> pl.DataFrame:
     """Sort findings by cause, causes by cost of the wall time; then inapplicable and clean rules."""
     state = pl.col("state").replace_strict({s.value: rank for s, rank in _STATES.items()}, return_dtype=pl.Int8)
     rank = pl.col("severity").replace_strict(
         {s.value: rank for s, rank in _RANK.items()}, default=len(_RANK), return_dtype=pl.Int8
     )
-    unknown = pl.when(pl.col("rule") == HOT_KERNEL).then(_UNKNOWN_PCT["warning"]).otherwise(
-        pl.col("severity").replace_strict(_UNKNOWN_PCT, default=-1.0, return_dtype=pl.Float64)
-    )  # fmt: skip
+    unknown = (
+        pl.when(pl.col("rank_pct").is_not_null())
+        .then("rank_pct")
+        .when(pl.col("rule") == _DAMAGE)
+        .then(damage_pct)
+        .otherwise(pl.col("severity").replace_strict(_UNKNOWN_PCT, default=-1.0, return_dtype=pl.Float64))
+    )
     is_error = pl.col("severity") == Severity.ERROR.value
     is_found = pl.col("state") == State.FOUND.value
     with_ranks = rows.with_columns(
@@ -530,15 +544,39 @@ def expert_rows(findings: pl.DataFrame, *, every_finding: bool = False, unfolded
         _begin_sentences("reason").alias("message"),
     )
     reasons = inapplicable.drop("number")
+    answered = answers(findings).with_columns(
+        pl.lit(State.CLEAN.value).alias("verdict"),
+        pl.col("rule").alias("rules"),
+        pl.col("rule").alias("all_rules"),
+    )
     parts = [
         found,
         same_cause.head(others.height),
+        # Of all rules, each clean one has a row.
+        answered.clear() if unfolded else answered,
         not_applicable.head(inapplicable.height),
         reasons if unfolded else reasons.clear(),
         heading.head(clean.height),
         each if unfolded else each.clear(),
     ]
     return pl.concat(parts, how="diagonal_relaxed")
+
+
+def answers(findings: pl.DataFrame) -> pl.DataFrame:
+    """Return the clean verdicts that answer a question (`ANSWERS`), each as a sentence in the column ``message``.
+
+    Args:
+        findings: `tui.analysis.expert.findings.findings`.
+    """
+    first, second, third = ANSWERS
+    judged = findings.filter(pl.col("state") != State.NOT_APPLICABLE.value)
+    decoding = judged.filter(pl.col("rule") == first)["session"].unique()
+    busy = judged.filter(pl.col("rule") == "U1", pl.col("state") == State.CLEAN.value)["session"].unique()
+    in_doubt = pl.col("session").is_in(busy.implode()) & ~pl.col("session").is_in(decoding.implode())
+    shown = pl.col("rule").is_in([first, third]) | ((pl.col("rule") == second) & in_doubt)
+    return judged.filter(pl.col("state") == State.CLEAN.value, shown).with_columns(
+        (_begin_sentences("reason") + ".").alias("message")
+    )
 
 
 def _begin_sentences(column: str) -> pl.Expr:

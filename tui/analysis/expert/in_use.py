@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
 GRAPH_LAUNCHES: Final = r"(?i)graphlaunch"
+LAUNCH_CALLS: Final = (
+    r"(?i)launch(?:kernel|cooperative|grid|_?bykernel)|modulelaunch|cudaLaunch(?:_|$|Kernel)|^\[kernel launch\]$"
+)
+"""Calls that launch single kernels; the last is the name that the loader of XLA's traces uses."""
+WAITS: Final = r"(?i)(?:device|stream|event|ctx|thread)_?synchronize"
+"""Calls that wait for the GPU."""
 _MOST: Final = 0.5
 """A technique is in use if it covers this share of the work or more."""
 _COMPILED_OPS: Final = r"(?i)torch-compiled region|compiledfunction|call compiledfxgraph|torchdynamo|xla_?launch"
@@ -55,7 +61,11 @@ class InUse:
     @property
     def unless_a_graph(self) -> str:
         """The addition to advice on CUDA graphs if it is not recorded how kernels were launched."""
-        return "" if self._case.api.height else " (unless it already is one: API calls are not recorded)"
+        case = self._case
+        if not case.api.height:
+            return " (unless it already is one: API calls are not recorded)"
+        recorded = case.api_named(LAUNCH_CALLS).height or case.api_named(GRAPH_LAUNCHES).height
+        return "" if recorded else " (unless it already is one: launches are not recorded)"
 
     @cached_property
     def compiler(self) -> bool:
@@ -135,13 +145,18 @@ def larger_batch(case: Case) -> str:
     return " (larger batch)" if case.has_batches else ""
 
 
-def larger_kernels(case: Case) -> str:
-    """Return advice for short kernels, without what the program already does."""
+def larger_kernels(case: Case, *, are_launches_late: bool = True) -> str:
+    """Return advice for short kernels, without what the program already does.
+
+    Args:
+        case: The session.
+        are_launches_late: Whether the GPU may wait for their launches, which CUDA graphs shorten.
+    """
     used = case.in_use
     ways = [f"give each kernel more work{larger_batch(case)}"]
     if not used.compiler:
         ways.append(f"fuse chains of kernels ({case.compiler})" if case.compiler else "fuse chains of kernels")
-    if not used.cuda_graphs:
+    if are_launches_late and not used.cuda_graphs:
         ways.append(f"replay the step as a CUDA graph{used.unless_a_graph}")
     text = ", or ".join(ways)
     done = already("CUDA graphs" * used.cuda_graphs, "a compiler" * used.compiler)

@@ -211,6 +211,8 @@ class Found:
     """The part of that view which holds them, where it has several; empty: the first."""
     cause: str = ""
     """Why the time is lost (`Cause`), where it is another than the rule's own."""
+    rank_ns: int | None = None
+    """The time by which it is ranked where its cost is unknown, ns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +299,11 @@ class Cause(StrEnum):
     """A cause that findings share; the values are display texts."""
 
     START_UP = "start-up"
+    IDLE = "GPU idle"
+    """What the CPU did meanwhile is not recorded."""
     LAUNCH_BOUND = "launch-bound"
+    SHORT_KERNELS = "short kernels"
+    DELAYS = "delayed kernels"
     PAUSES = "CPU pauses"
     INPUT = "input data"
     WAITS = "synchronization"
@@ -320,6 +326,7 @@ class Cause(StrEnum):
 _RULES_BY_CAUSE: Final = {
     Cause.START_UP: "A4 A9 A10 I10 P5 P12",
     Cause.LAUNCH_BOUND: "U1 U3 U6 U7 U10 A2 A3 A6 A7 P11 I11 I13 I17",
+    Cause.DELAYS: "A5",
     Cause.PAUSES: "U2 U9 U11 A14",
     Cause.INPUT: "I5 I6",
     Cause.WAITS: "A1 A13 T11",

@@ -42,10 +42,16 @@ def start_times(case: Case) -> str:
     """Require start times of GPU work."""
     if case.tool is Tool.NCU:
         return gpu_work(case)
-    if case.tool is Tool.NVPROF and case.profile["metrics"].height:
+    if case.are_kernels_repeated:
         return "nvprof repeats kernels to measure metrics, so gaps between them mean nothing: record without --metrics"
     missing = case.missing.get(held.START_TIMES.name, "")
     return missing or ("" if case.span_ns else "all GPU work starts and ends at the same time")
+
+
+def kernel_starts(case: Case) -> str:
+    """Require start times of GPU work that includes kernels: a table of copies alone does not show idle time."""
+    missing = start_times(case)
+    return missing or ("" if case.kernel_ns else "no kernels are recorded, so how busy the GPU was is unknown")
 
 
 def api_work(case: Case) -> str:

@@ -12,9 +12,12 @@ from tests.analysis.expert.profiles import (
     SGEMM,
     US,
     run,
+    step,
     traced,
 )
 from tests.analysis.frames import kernel
+
+STEPS_OF_10: Final = [step(n, n * 10 * MS, 10 * MS) for n in range(10)]
 
 ANSWERS: Final = (
     Answer(
@@ -43,8 +46,10 @@ ANSWERS: Final = (
         says="1.04 waves",
     ),
     Answer("L5", traced(run(0, MS, block_x=48)), {"kernels": 1}, HEALTHY, NAMES_ONLY, more={"cost_ns": 250 * US}),
-    Answer("L6", traced(run(0, MS, block_x=32)), {"kernels": 1}, HEALTHY, NO_DEVICE),
-    Answer("L7", traced(run(0, MS, registers=255)), {"kernels": 1}, HEALTHY, NO_DEVICE),
+    Answer("L6", traced(run(0, MS, "solve", block_x=32)), {"kernels": 1}, traced(run(0, MS, block_x=32)), NO_DEVICE),
+    Answer(
+        "L7", traced(run(0, MS, "solve", registers=255)), {"kernels": 1}, traced(run(0, MS, registers=255)), NO_DEVICE
+    ),
     Answer(
         "L8",
         traced(run(0, 10 * MS), run(90 * MS, 10 * MS)),
@@ -56,10 +61,15 @@ ANSWERS: Final = (
     Answer("L9", traced(run(0, MS, **SMALL)), {"achieved_pct": 3.125}, HEALTHY, NO_DEVICE),
     Answer(
         "L10",
-        traced(*(run(n * 10 * MS, MS) for n in range(10)), run(100 * MS, 9 * MS)),
+        traced(*(run(n * 10 * MS, (9 if n == 7 else 1) * MS, iteration=n) for n in range(10)), ranges=STEPS_OF_10),
         {"kernels": 1},
-        HEALTHY,
-        traced(*({**kernel(GEMM, MS), "start_ns": n * 2 * MS} for n in range(10))),
+        # The second launch of each iteration has more to do.
+        traced(
+            *(run(n * 10 * MS, MS, iteration=n) for n in range(10)),
+            *(run(n * 10 * MS + MS, 9 * MS, iteration=n) for n in range(10)),
+            ranges=STEPS_OF_10,
+        ),
+        traced(*({**kernel(GEMM, MS), "start_ns": n * 2 * MS} for n in range(10)), ranges=STEPS_OF_10),
         more={"cost_ns": 8 * MS},
     ),
 )

@@ -55,7 +55,7 @@ ANSWERS: Final = (
         traced(run(0, 6 * MS, SGEMM), run(6 * MS, 4 * MS, ADD)),
         {"eligible_ns": 6 * MS, "using_ns": 0, "kernel_ns": 10 * MS},
         HEALTHY,
-        profile(sessions=[SESSION], activities=[run(0, MS, SGEMM)]),
+        profile(sessions=[SESSION], activities=[run(0, MS, "maxwell_sgemm_128x64_tn")]),
         more={"cost_ns": 3 * MS},
     ),
     Answer(

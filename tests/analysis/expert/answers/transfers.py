@@ -40,7 +40,7 @@ ANSWERS: Final = (
     ),
     Answer(
         "T4",
-        traced(moved(0, 10 * MS), moved(10 * MS, 10 * MS, "DtoH")),
+        traced(*(moved(n * 5 * MS, 5 * MS, "HtoD" if n < 2 else "DtoH") for n in range(4))),
         {"overlap_ns": 0, "up_pct": 50.0, "down_pct": 50.0},
         traced(moved(0, 10 * MS), moved(0, 10 * MS, "DtoH", stream=8)),
     ),

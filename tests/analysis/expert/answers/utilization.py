@@ -52,7 +52,7 @@ ANSWERS: Final = (
     ),
     Answer(
         "U6",
-        with_calls(launched(0, 10 * MS, 0, 10, 1), launched(30 * MS, 10 * MS, 29 * MS, 10, 2)),
+        with_calls(launched(0, 10 * MS, 0, 10, 1), launched(30 * MS, 10 * MS, 30 * MS - 9 * US, 10, 2)),
         {"host_wait_ns": 20 * MS, "host_wait_pct": 50.0, "waits": 1},
         HEALTHY,
         SPARSE,

@@ -26,9 +26,9 @@ from tui.analysis.expert.finding_text import (
     sort_by_largest,
     totals_by_name,
 )
+from tui.analysis.expert.in_use import LAUNCH_CALLS, WAITS
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.rules.launch_costs import LAUNCH_CALLS
-from tui.analysis.expert.rules.one_time_costs import of_start_up
+from tui.analysis.expert.rules.one_time_costs import of_start_up, start_up_calls
 from tui.analysis.gpu_time.interval_sets import EMPTY, RunningLatestEnd, blocks, intervals_of_rows
 from tui.analysis.gpu_time.timelines import classify_values
 from tui.correlation.launches import with_launch
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 
 _PINNED: Final = "cudaMallocHost or cudaHostRegister"
-WAITS: Final = r"(?i)(?:device|stream|event|ctx|thread)_?synchronize"
 ANY_WAIT: Final = "(?i)synchronize"
 COLLECTIONS: Final = r"(?i)^(?:python\s*)?gc(?:$|\W|\.collect)|garbage"
 
@@ -61,7 +60,8 @@ def synchronizing_calls(case: Case) -> Verdict:
     taken = longest.length_ns if threads else known_sum(rows["total_ns"])
     share = case.share(taken)
     lost = _idle_after(case, longest) if threads and case.span_ns else None
-    numbers = {"wait_ns": taken, "share_pct": share, "calls": known_sum(rows["calls"]), "idle_ns": lost}
+    calls = known_sum(rows["calls"])
+    numbers = {"wait_ns": taken, "share_pct": share, "calls": calls, "idle_ns": lost}
     if share > 100 and not threads:
         return CannotTell(
             f"the totals of several threads add up to {duration(taken)}, more than the GPU time: "
@@ -70,8 +70,9 @@ def synchronizing_calls(case: Case) -> Verdict:
     if share < case.limit("A1", "share_pct") or taken < case.limit("A1", "least_ns"):
         return Clean(f"synchronizing calls take {duration(taken)}, {percent(share)} of GPU time", numbers)
     first = rows.row(0, named=True)
-    if lost is None and numbers["calls"] == 1:
-        return Clean(f"the CPU waits once, {duration(taken)}, as it does for results at the end", numbers)
+    if lost is None and calls < case.limit("A1", "totals_calls"):
+        waits = f"the CPU waits {duration(taken)} in {plural(calls, 'call')}"
+        return Clean(f"{waits}, no longer than the GPU works", numbers)
     # Totals do not show whether the GPU was busy meanwhile.
     small = lost is None or 100 * lost <= case.limit("A1", "idle_pct") * case.wall_ns
     if small and lost is not None and 10 * lost <= taken:
@@ -268,7 +269,10 @@ def _copy_calls(case: Case, pattern: str) -> pl.DataFrame:
 @rule("T8", "sync-copy", Family.TRANSFERS, needs.gpu_work, needs.api_work, link=NSIGHT)
 def synchronous_copies(case: Case) -> Verdict:
     """Synchronous copies block the CPU."""
-    rows = case.api_named("(?i)memcpy").filter(~pl.col("name").str.contains("(?i)async"))
+    starting = start_up_calls(case)["name"]
+    rows = case.api_named("(?i)memcpy").filter(
+        ~pl.col("name").str.contains("(?i)async"), ~pl.col("name").is_in(starting.implode())
+    )
     taken, calls = known_sum(rows["total_ns"]), known_sum(rows["calls"])
     single = case.calls_named("(?i)memcpy", "pid", "tid")
     single = single.filter(~single["name"].cast(pl.String).str.contains("(?i)async"))
@@ -284,8 +288,8 @@ def synchronous_copies(case: Case) -> Verdict:
     numbers = {"calls": calls, "call_ns": taken, "share_pct": share}
     if share <= case.limit("T8", "span_pct"):
         return Clean(f"blocking copies take {percent(share)} of the {case.whole_words}", numbers)
-    cost = max(0, taken - waits) if threads else min(taken, max(0, int(case.whole_ns) - case.kernel_ns))
-    if threads and 100 * cost / case.whole_ns <= case.limit("T8", "span_pct"):
+    cost = max(0, taken - (waits if threads else case.kernel_ns))
+    if 100 * cost / case.whole_ns <= case.limit("T8", "span_pct"):
         return Clean(f"blocking copies wait for kernels: {duration(cost)} without any", numbers)
     first = rows.row(0, named=True)
     return Found(
@@ -293,8 +297,7 @@ def synchronous_copies(case: Case) -> Verdict:
         f"{plural(calls, 'call')}"
         + (f" of {threads} threads" if threads > 1 else "")
         + (f"; kernels run during {duration(waits)} of it." if waits else "."),
-        f"Copy asynchronously from pinned memory{_asynchronous(case, str(first['name']))}. "
-        "Wait only where data is needed.",
+        _block_less(case, str(first["name"]), taken / max(calls, 1)),
         numbers,
         cost,
         "the time in these calls in which no kernel ran"
@@ -302,6 +305,13 @@ def synchronous_copies(case: Case) -> Verdict:
         else "all time in these calls, without the time of kernels, for which they can wait",
         *evidence_by_name(rows, "calls", "total_ns", "line", view="api-calls"),
     )
+
+
+def _block_less(case: Case, call: str, each_ns: float) -> str:
+    """Return advice about blocking copies: short ones are too many, long ones move much data."""
+    if each_ns < case.limit("T1", "short_ns"):
+        return "Copy less often: pack small copies into one, keep values on the device, and read results back once."
+    return f"Copy asynchronously from pinned memory{_asynchronous(case, call)}. Wait only where data is needed."
 
 
 def _asynchronous(case: Case, call: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -29,16 +30,20 @@ from tui.analysis.expert.finding_text import (
     sort_by_largest,
     totals_by_name,
 )
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.gpu_time.interval_sets import intervals_of_rows, union_of
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, work_kinds
+from tui.analysis.memo import once_per_profile
 from tui.analysis.rank_summary import session_labels
 from tui.text import number_in
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tui.analysis.expert.case import Case
     from tui.analysis.gpu_time.interval_sets import IntervalSet
+    from tui.model.profile import Profile
 
 
 HCCL: Final = "HCCL"
@@ -107,13 +112,50 @@ def much_communication(case: Case) -> Verdict:
         ("the exposed part" if case.span_ns else "all communication, hidden or not")
         + f", waits for other ranks included{case.several_gpus_suffix}",
         *_shown(case),
+        cause=communication_cause(case),
     )
+
+
+def _waited_ns(case: Case) -> int:
+    """Return how long this rank waits in collectives for the last one, if that is most of their time; else 0."""
+    own = waits_of_ranks(case.whole).filter(session=case.session)
+    waited = int_or_zero(own["comm_wait_ns"][0]) if own.height else 0
+    return waited if waited and 2 * waited > own["all_comm_ns"][0] else 0
+
+
+def communication_cause(case: Case) -> Cause:
+    """Return the cause of time in collectives: a rank that is a straggler, if most of it is waiting for one."""
+    late = _late_rank(case) if _waited_ns(case) else None
+    return Cause.RANKS if late is not None and late["session"] != case.session else Cause.COMMUNICATION
+
+
+def _late_rank(case: Case) -> dict[str, Any] | None:
+    """Return the row of `Stragglers.by_session` of the rank that the others wait for; None if there is none."""
+    limits = (case.limit("C5", name) for name in ("last_pct", "times", "share_pct"))
+    return _find_late_rank(*limits)(case.whole)
+
+
+@lru_cache(maxsize=4)
+def _find_late_rank(
+    last_pct: float, least_times: float, least_pct: float
+) -> Callable[[Profile], dict[str, Any] | None]:
+    """Return a function that finds the late rank of a profile, memoized: every rank asks for it."""
+
+    @once_per_profile("activities", "sessions")
+    def of_profile(profile: Profile) -> dict[str, Any] | None:
+        answer = stragglers(profile, long_pct=last_pct)
+        if not answer.matched or not answer.long or answer.by_session.is_empty():
+            return None
+        first = answer.by_session.row(0, named=True)
+        is_late = first["times"] >= least_times and 100 * first["times"] >= least_pct * answer.iterations
+        return first if is_late else None
+
+    return of_profile
 
 
 def less_communication(case: Case) -> str:
     """Return advice on communication: first about ranks that the others wait for."""
-    own = waits_of_ranks(case.whole).filter(session=case.session)
-    if own.height and 2 * (waited := int_or_zero(own["comm_wait_ns"][0])) > own["all_comm_ns"][0]:
+    if waited := _waited_ns(case):
         last = f"For {duration(waited)} of it this rank waits for the last one: look at that rank first (C5)"
         return f"{last}. Otherwise {_LESS}"
     ranks = case.session_row["world_size"]
@@ -152,6 +194,7 @@ def exposed_communication(case: Case) -> Verdict:
         exposed,
         f"all of the time in which only communication ran{case.several_gpus_suffix}",
         *_shown(case),
+        cause=communication_cause(case),
     )
 
 
@@ -171,7 +214,8 @@ def communication_on_compute_stream(case: Case) -> Verdict:
         orient="row",
     ).sort("communication", "stream", descending=[True, False])
     numbers = {"streams": mixed.height}
-    if mixed.is_empty():
+    everywhere = sum(int(sequence.is_communication.sum()) for sequence in case.sequences)
+    if 100 * known_sum(mixed["communication"]) < case.limit("C3", "kernels_pct") * everywhere:
         return Clean("communication has streams of its own", numbers)
     if not case.found("C2"):
         return Clean("communication shares a stream with kernels, but is not exposed", numbers)
@@ -215,6 +259,7 @@ def computing_per_communication(case: Case) -> Verdict:
         "counted by C2",
         *_shown(case),
         severity=Severity.WARNING if ratio < case.limit("C4", "critical") else None,
+        cause=communication_cause(case),
     )
 
 
@@ -348,12 +393,11 @@ def straggler(case: Case) -> Verdict:
     if not answer.matched:
         return CannotTell(answer.unknown_reason)
     if not answer.long:
-        return Clean("no collective takes long")
+        return Clean("no straggler: no collective takes long")
     if answer.by_session.is_empty():
         least = f"{case.limit('C5', 'last_pct'):g}% of a mean iteration"
-        return Clean(f"no rank waits for more than {least} in the collectives of any iteration")
+        return Clean(f"no straggler: no rank waits for more than {least} in the collectives of any iteration")
     first, steps = answer.by_session.row(0, named=True), plural(answer.iterations, "iteration")
-    share = 100 * first["times"] / answer.iterations
     numbers = {
         "session": first["session"],
         "times": first["times"],
@@ -361,8 +405,8 @@ def straggler(case: Case) -> Verdict:
         "wait_ns": first["wait_ns"],
     }
     who = session_labels(case.profile)[first["session"]]
-    if first["times"] < case.limit("C5", "times") or share < case.limit("C5", "share_pct"):
-        return Clean(f"no rank is repeatedly last; {who} is in {first['times']} of {steps}", numbers)
+    if _late_rank(case) is None:
+        return Clean(f"no straggler: {who} arrives last most often, in {first['times']} of {steps}", numbers)
     names, part = collectives(case.profile)["name"].unique(maintain_order=True), ongoing_ranks_note(case.profile)
     others = [name for session, name in session_labels(case.profile).items() if session != first["session"]]
     waiting = f"{others[0]} waits" if len(others) == 1 else "the others wait"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from tui.analysis.expert.finding_text import (
     evidence_by_name,
     float_or_zero,
     gpu_label,
+    how_to_select_iterations,
     int_or_zero,
     known_sum,
     label,
@@ -30,14 +32,17 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.in_use import fewer_launches, larger_batch, larger_kernels
 from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.rules.communication import communication_ranges, less_communication
+from tui.analysis.expert.rules.communication import communication_cause, communication_ranges, less_communication
 from tui.analysis.expert.rules.framework import load_faster, loading_within
+from tui.analysis.expert.rules.launch_costs import WAITING_KERNELS
 from tui.analysis.expert.rules.one_time_costs import (
     judge_what_repeats,
+    loading_and_captures,
     longest_start_up_call,
     of_start_up,
     warm_start,
 )
+from tui.analysis.expert.rules.short_kernels import short_kernel_cause
 from tui.analysis.gpu_time.breakdown import CHUNKS, low_utilization, utilization_in_chunks
 from tui.analysis.gpu_time.host_calls import NO_CALL
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
@@ -48,13 +53,17 @@ from tui.analysis.needs import Tool
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
     from tui.analysis.expert.case import Case
 
 
 _PAUSES: Final = pl.Schema({"device": pl.Int32, "start_ns": pl.Int64, "gap_ns": pl.Int64, "after": NAME})
 
 
-@rule("U2", "gpu-gaps", Family.UTILIZATION, needs.start_times, link=NSIGHT)
+@rule("U2", "gpu-gaps", Family.UTILIZATION, needs.kernel_starts, link=NSIGHT)
 def long_gaps(case: Case) -> Verdict:
     """Long gaps between GPU work."""
     least = case.limit("U2", "gap_ns")
@@ -72,7 +81,7 @@ def long_gaps(case: Case) -> Verdict:
         )
     evidence = _with_lines(case, longest_gaps(case.profile, EVIDENCE_ROWS).filter(pl.col("duration_ns") >= least))
     first = evidence.row(0, named=True)
-    cause, advice = _long_gap_cause(case, _look_into_gap(case, first["cpu_in"]))
+    cause, advice, _ = _long_gap_cause(case, _look_into_gap(case, first["cpu_in"]))
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in "
         f"{plural(number, 'gap')} of {duration(least)} or more. "
@@ -89,8 +98,8 @@ def long_gaps(case: Case) -> Verdict:
     )
 
 
-def _long_gap_cause(case: Case, otherwise: str) -> tuple[str, str]:
-    """Return the main cause of long gaps, by time, and what to do about it."""
+def _long_gap_cause(case: Case, otherwise: str) -> tuple[str, str, str]:
+    """Return the main cause of long gaps, by time, what to do about it, and a sentence on what happens in them."""
     parts = [
         gaps.take(np.flatnonzero(gaps.lengths_ns >= case.limit("U2", "gap_ns"))).intervals
         for _, gaps in case.device_gaps
@@ -99,14 +108,78 @@ def _long_gap_cause(case: Case, otherwise: str) -> tuple[str, str]:
     if (start := warm_start(case)) is not None:
         first, begins, last = start
         if 2 * sum(int(part.until(np.array([begins]))[0]) for part in parts) > lengths:
-            return Cause.START_UP, judge_what_repeats(case, first, last)
+            return Cause.START_UP, judge_what_repeats(case, first, last), ""
     communicating = sum((communication_ranges(case) & part).length_ns for part in parts)
     if 2 * communicating > lengths:
-        return Cause.COMMUNICATION, less_communication(case)
+        return Cause.COMMUNICATION, less_communication(case), ""
     loading = sum(loading_within(case, part) for part in parts)
     if 2 * loading > lengths:
-        return Cause.INPUT, f"{load_faster(case)} Input loading takes {duration(loading)} of the idle time."
-    return Cause.PAUSES, otherwise
+        return Cause.INPUT, f"{load_faster(case)} Input loading takes {duration(loading)} of the idle time.", ""
+    if needs.api_trace(case):
+        return Cause.IDLE, otherwise, ""
+    loads, captures = (sum((calls & part).length_ns for part in parts) for calls in loading_and_captures(case))
+    if 2 * max(loads, captures) > lengths:
+        if loads >= captures:
+            what, advice = f"For {duration(loads)} of it the CPU loaded kernels.", "Warm up before you measure."
+        else:
+            what = f"For {duration(captures)} of it the CPU captured graphs."
+            advice = "Graphs are captured once, at start-up: record the run after it."
+        return Cause.START_UP, f"{advice} {_what_follows(case)}".strip(), what
+    queued = sum(int(part.queued_ns[part.is_long].sum()) for part in _launch_waits(case))
+    if 2 * queued > lengths:
+        return Cause.DELAYS, WAITING_KERNELS, f"For {duration(queued)} of it the next kernel was already launched."
+    return Cause.PAUSES, otherwise, ""
+
+
+def _what_follows(case: Case) -> str:
+    """Return how to select the iterations after the first, if there are several."""
+    steps = case.iterations
+    if steps.height < 2 or case.profile.aggregation.is_part:
+        return ""
+    return f"Or look at the others: {how_to_select_iterations(steps['iteration'][1], steps['iteration'][-1])}."
+
+
+def _record_the_cpu(case: Case) -> str:
+    """Return how to record what the CPU does while a GPU is idle; empty if unknown."""
+    how = case.missing.get(held.API_TRACE.name, "").partition(": ")[2]
+    return f"To see what the CPU does meanwhile, {how}." if how.startswith(("record", "export")) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _LaunchWaits:
+    """How the launches after some idle gaps explain them."""
+
+    rows: npt.NDArray[np.int64]
+    """The row in ``activities`` of the work after each gap."""
+    gap_ns: npt.NDArray[np.int64]
+    late_ns: npt.NDArray[np.int64]
+    """The part of the gap until the launch call ended, where that began after the gap did; else 0."""
+    queued_ns: npt.NDArray[np.int64]
+    """The part in which the work was launched and did not start, if that is a long time; else 0."""
+    is_long: npt.NDArray[np.bool_]
+    """Whether U2 counts the gap."""
+
+
+def _launch_waits(case: Case) -> Iterator[_LaunchWaits]:
+    """Yield blocks of idle gaps with the part in which launches were late; nothing if launches are not linked."""
+    if needs.launches_linked(case):
+        return
+    calls = launch_calls(case.profile)
+    begun, ended = (calls[name].fill_null(-1).to_numpy() for name in ("launch_ns", "launch_end_ns"))
+    for line, gaps in case.device_gaps:
+        for block in blocks(len(gaps.after)):
+            rows, start, end = line.rows_at(gaps.after[block]), gaps.starts[block], gaps.ends[block]
+            is_late = begun[rows] > start
+            # A kernel starts some time after its call at best: that much belongs to the launch.
+            waited = np.where(ended[rows] >= 0, end - np.maximum(start, ended[rows]), 0)
+            queued = np.where(waited > case.limit("A5", "delay_ns"), waited, 0)
+            yield _LaunchWaits(
+                rows,
+                end - start,
+                np.where(is_late, end - start - queued, 0),
+                queued,
+                end - start >= case.limit("U2", "gap_ns"),
+            )
 
 
 _RANGES: Final = {
@@ -157,9 +230,11 @@ def host_bound(case: Case) -> Verdict:
     long = min(known_sum(by_name["long_ns"]), idle)
     numbers = {"host_wait_ns": idle, "host_wait_pct": share, "waits": waits, "long_ns": long}
     if share <= case.limit("U6", "host_wait_pct"):
-        return Clean(f"{percent(share)} of the {case.wall_words} is idle before late launches", numbers)
+        return Clean(
+            f"not launch-bound: GPU idle {percent(share)} of the {case.wall_words} before late launches", numbers
+        )
     first = "Look at the long gaps first (U2)." if case.found("U2") else "Check what the program does in the long gaps."
-    cause, advice = _long_gap_cause(case, first)
+    cause, advice, _ = _long_gap_cause(case, first)
     in_long = 2 * long > idle
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) before late launches: "
@@ -175,28 +250,27 @@ def host_bound(case: Case) -> Verdict:
 
 
 def _late_by_name(case: Case) -> pl.DataFrame:
-    """Return gaps before work that was launched after the previous work ended: name, waits, gap_ns, long_ns.
+    """Return idle time before work that was launched after the previous work ended: name, waits, gap_ns, long_ns.
 
-    The last is the part of ``gap_ns`` in gaps so long that U2 counts them.
+    Time in which the work was launched and did not start is A5's. The last is the part in gaps that U2 counts.
     """
-    least = case.limit("U2", "gap_ns")
-    launch = launch_calls(case.profile)["launch_ns"].fill_null(-1).to_numpy()
-    names = case.profile["activities"]["name"]
-    parts = []
-    for line, gaps in case.device_gaps:
-        for block in blocks(len(gaps.after)):
-            rows, begun = line.rows_at(gaps.after[block]), gaps.starts[block]
-            late = launch[rows] > begun
-            gap_ns = (gaps.ends[block] - begun)[late]
-            parts.append(
-                pl.DataFrame({"name": names.gather(pl.Series(rows[late])), "gap_ns": gap_ns})
-                .group_by("name")
-                .agg(
-                    pl.len().cast(pl.Int64).alias("waits"),
-                    pl.col("gap_ns").sum(),
-                    pl.col("gap_ns").filter(pl.col("gap_ns") >= least).sum().alias("long_ns"),
-                )
+    names, parts = case.profile["activities"]["name"], []
+    for waits in _launch_waits(case):
+        late = waits.late_ns > 0
+        rows = pl.DataFrame(
+            {
+                "name": names.gather(pl.Series(waits.rows[late])),
+                "gap_ns": waits.late_ns[late],
+                "is_long": waits.is_long[late],
+            }
+        )
+        parts.append(
+            rows.group_by("name").agg(
+                pl.len().cast(pl.Int64).alias("waits"),
+                pl.col("gap_ns").sum(),
+                pl.col("gap_ns").filter("is_long").sum().alias("long_ns"),
             )
+        )
     none = pl.DataFrame(schema={"name": NAME, "waits": pl.Int64, "gap_ns": pl.Int64, "long_ns": pl.Int64})
     return pl.concat([none, *parts]).group_by("name").sum()
 
@@ -215,16 +289,17 @@ def micro_gaps(case: Case) -> Verdict:
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in {plural(number, 'gap')} below "
         f"{duration(most)}.{in_graphs}",
-        larger_kernels(case),
+        larger_kernels(case, are_launches_late=not case.is_clean("U6")),
         numbers,
         idle,
         f"all of these gaps{case.several_gpus_suffix}",
         view="kernels",
         filter="kind=kernel",
+        cause=short_kernel_cause(case),
     )
 
 
-@rule("U9", "host-silent", Family.UTILIZATION, needs.start_times, needs.api_trace, link=ADVISOR)
+@rule("U9", "host-silent", Family.UTILIZATION, needs.kernel_starts, needs.api_trace, link=ADVISOR)
 def silent_pauses(case: Case) -> Verdict:
     """Neither the GPU nor CUDA calls are active."""
     least = case.limit("U9", "gap_ns")
@@ -260,6 +335,8 @@ def silent_pauses(case: Case) -> Verdict:
     elif 2 * loading > idle:
         cause = Cause.INPUT.value
         advice = f"{load_faster(case)} Input loading takes {duration(loading)} of the idle time."
+    elif (of_gaps := _long_gap_cause(case, advice))[0] == Cause.DELAYS:
+        cause, advice, _ = of_gaps
     return Found(
         f"The GPU and {case.api_name} calls were both idle for {duration(idle)} in "
         f"{plural(pauses.height, 'pause')} of {duration(least)} or more. "
@@ -276,11 +353,13 @@ def silent_pauses(case: Case) -> Verdict:
 
 
 FINE_CHUNKS: Final = 100
+LITTLE_USED: Final = 10
+"""A GPU with less than one in so many of the busy time of the busiest is hardly used."""
 FEW_GAPS: Final = 10
 """If this number of gaps is most of the idle time, the GPU does not wait for launches."""
 
 
-@rule("U1", "gpu-low-util", Family.UTILIZATION, needs.start_times, link=TENSORBOARD)
+@rule("U1", "gpu-low-util", Family.UTILIZATION, needs.kernel_starts, link=TENSORBOARD)
 def low_gpu_utilization(case: Case) -> Verdict:
     """A GPU is busy for too little of the time."""
     begin, end = case.wall
@@ -294,7 +373,8 @@ def low_gpu_utilization(case: Case) -> Verdict:
         .sort("busy_pct", "device")
         .select("device", "busy_pct", "busy_ns", "idle_ns", "wall_ns")
     )
-    worst = rows.row(0, named=True)
+    # A GPU with little work of its own is not one that waits: U5 compares them.
+    worst = rows.filter(pl.col("busy_ns") * LITTLE_USED >= pl.col("busy_ns").max()).row(0, named=True)
     busy, gpu = worst["busy_pct"], gpu_label(worst["device"], rows.height)
     gpu = "GPU" if rows.height == 1 else f"{gpu[0].upper()}{gpu[1:]}"
     numbers = {"busy_pct": busy, "busy_ns": worst["busy_ns"], "wall_ns": wall, "device": worst["device"]}
@@ -328,8 +408,8 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
             return what, judge_what_repeats(case, first, last), Cause.START_UP
     before = int(busy.starts[0]) - begin
     if 2 * before > idle.length_ns:
-        call = longest_start_up_call(case)
-        by_call = f" {call[0].upper()}{call[1:]}." if call else ""
+        call = longest_start_up_call(case, int(busy.starts[0]))
+        by_call = f" {call}." if call else ""
         return (
             f"For {duration(before)} of the idle time no GPU work had started yet.{by_call}",
             "Start-up is paid once. Profile more iterations, or leave it out of what you compare.",
@@ -352,25 +432,29 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
     least = case.limit("U2", "gap_ns")
     lengths = idle.ends - idle.starts
     long = lengths[lengths >= least]
-    if 2 * int(long.sum()) > idle.length_ns:
-        in_calls = (case.in_calls & idle).length_ns
-        where = "in" if 2 * in_calls > idle.length_ns else "outside"
-        meanwhile = f" The CPU was mostly {where} {case.api_name} calls." if len(case.in_calls.starts) else ""
-        return (
-            f"{duration(int(long.sum()))} of the idle time is in {plural(len(long), 'gap')} of "
-            f"{duration(least)} or more.{meanwhile}",
-            "Look at the longest gaps first: waits, allocation and first launches of kernels take the CPU there."
-            if where == "in"
-            else "Look at the longest gaps first: input, logging, checkpoints, or other work of the CPU.",
-            Cause.PAUSES,
-        )
-    if not len(case.in_calls.starts):
-        more = f"Give the GPU more work at a time{larger_batch(case)}."
-        how = case.missing.get(held.API_TRACE.name, "").partition(": ")[2]
-        if how.startswith(("record", "export")):
-            more += f" To see what the CPU does meanwhile, {how}."
-        return "", more, ""
     in_calls = (case.in_calls & idle).length_ns
+    if 2 * int(long.sum()) > idle.length_ns:
+        cause, advice, what = _long_gap_cause(case, _look_at_long_gaps(case, in_calls=2 * in_calls > idle.length_ns))
+        if not what and not needs.api_trace(case):
+            where = "in" if 2 * in_calls > idle.length_ns else "outside"
+            what = f"The CPU was mostly {where} {case.api_name} calls."
+        in_gaps = f"{plural(len(long), 'gap')} of {duration(least)} or more"
+        return f"{duration(int(long.sum()))} of the idle time is in {in_gaps}. {what}".strip(), advice, cause
+    if needs.api_trace(case):
+        helps = f"More work at a time{larger_batch(case)} helps if launches are late."
+        return (
+            "API calls are not recorded, so the reason is unknown.",
+            f"{_record_the_cpu(case)} {helps}".strip(),
+            Cause.IDLE,
+        )
+    launches = [(int(waits.late_ns.sum()), int(waits.gap_ns.sum())) for waits in _launch_waits(case)]
+    late, waited = (sum(column) for column in zip((0, 0), *launches, strict=True))
+    if 2 * late < waited:
+        return (
+            "Most of the idle time is between kernels that were launched ahead.",
+            larger_kernels(case, are_launches_late=False),
+            Cause.SHORT_KERNELS,
+        )
     if 2 * in_calls > idle.length_ns:
         return (
             f"For {duration(in_calls)} of the idle time the CPU was in {case.api_name} calls.",
@@ -384,6 +468,15 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
     )
 
 
+def _look_at_long_gaps(case: Case, *, in_calls: bool) -> str:
+    """Return how to find out why long gaps are there, by what the CPU did in most of them."""
+    if needs.api_trace(case):
+        return f"Look at the longest gaps first. {_record_the_cpu(case)}".strip()
+    if in_calls:
+        return "Look at the longest gaps first: waits, allocation and first launches of kernels take the CPU there."
+    return "Look at the longest gaps first: input, logging, checkpoints, or other work of the CPU."
+
+
 def _too_short(case: Case, chunks: int) -> str:
     """Return why a run cannot be divided into that many chunks, or an empty text."""
     if case.span_ns >= chunks * case.resolution_ns:
@@ -391,7 +484,7 @@ def _too_short(case: Case, chunks: int) -> str:
     return f"the span of {duration(case.span_ns)} is too short to be cut into {chunks} parts"
 
 
-@rule("U3", "util-chunks", Family.UTILIZATION, needs.start_times, severity=Severity.INFO, link=NSIGHT)
+@rule("U3", "util-chunks", Family.UTILIZATION, needs.kernel_starts, severity=Severity.INFO, link=NSIGHT)
 def low_stretches(case: Case) -> Verdict:
     """A GPU is little used in parts of the run."""
     if reason := _too_short(case, CHUNKS):
@@ -406,6 +499,11 @@ def low_stretches(case: Case) -> Verdict:
         return Clean(f"every GPU is busy {least:g}% or more in each of {CHUNKS} equal parts of the run")
     worst, idle = stretches.row(0, named=True), known_sum(stretches["idle_ns"])
     numbers = {"stretches": stretches.height, "idle_ns": idle, "busy_pct": worst["busy_pct"]}
+    if case.of_wall(idle) < case.limit("U3", "idle_pct"):
+        return Clean(
+            f"stretches in which the GPU is little used cost {percent(case.of_wall(idle))} of the {case.wall_words}",
+            numbers,
+        )
     cause = _cause_of_stretches(case)
     if known_sum(stretches["duration_ns"]) >= case.span_of_all_ns:
         gpus = "GPU" if case.busy.height == 1 else "Every GPU"
@@ -440,7 +538,9 @@ def _cause_of_stretches(case: Case) -> str:
             return case.cause(found)
     lengths = np.concatenate([gaps.lengths_ns for _, gaps in case.device_gaps] or [np.zeros(0, np.int64)])
     longest = int(np.sort(lengths)[-FEW_GAPS:].sum())
-    return Cause.PAUSES if 2 * longest > int(lengths.sum()) else ""
+    if 2 * longest <= int(lengths.sum()):
+        return short_kernel_cause(case)
+    return Cause.IDLE if needs.api_trace(case) else Cause.PAUSES
 
 
 @rule("U8", "low-compute", Family.UTILIZATION, needs.gpu_work, link=VISUAL_PROFILER)
@@ -472,12 +572,12 @@ def low_compute(case: Case) -> Verdict:
         busy - compute,
         f"all busy time without a kernel that computes{case.several_gpus_suffix}",
         *evidence_by_name(other, "calls", "total_ns"),
-        cause=Cause.COMMUNICATION if communicates else "",
+        cause=communication_cause(case) if communicates else "",
     )
     return found if communicates else of_start_up(case, found, case.copies)
 
 
-@rule("U10", "fluctuating", Family.UTILIZATION, needs.start_times, severity=Severity.INFO, link=SAGEMAKER)
+@rule("U10", "fluctuating", Family.UTILIZATION, needs.kernel_starts, severity=Severity.INFO, link=SAGEMAKER)
 def fluctuating(case: Case) -> Verdict:
     """GPU use comes in bursts."""
     if reason := _too_short(case, FINE_CHUNKS):

@@ -21,6 +21,7 @@ from tui.analysis.expert.finding_text import (
     known_sum,
     percent,
     plural,
+    share_text,
 )
 from tui.analysis.expert.in_use import GRAPH_LAUNCHES
 from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
@@ -145,6 +146,8 @@ def slow_iterations(case: Case) -> Verdict:
         note = _what_grew(first, case.iterations.filter(pl.col("duration_ns") <= bound))
     warm = warm_start(case)
     in_start_up = warm is not None and first["start_ns"] < warm[1]
+    numbered = case.iterations["iteration"]
+    warms_up = slow.height == 1 and first["iteration"] == numbered[0] and not case.profile.aggregation.is_part
     return Found(
         f"Iteration {first['iteration']} takes {duration(first['duration_ns'])}, the median is {duration(median)}"
         f"{note}. "
@@ -152,6 +155,8 @@ def slow_iterations(case: Case) -> Verdict:
         f"{duration(bound)}.",
         judge_what_repeats(case, warm[0], warm[2])
         if in_start_up and warm is not None
+        else f"The first iteration warms up. Leave it out: {how_to_select_iterations(numbered[1], numbered[-1])}."
+        if warms_up
         else f"Compare what runs in iteration {first['iteration']} with the others.",
         numbers,
         excess,
@@ -159,7 +164,7 @@ def slow_iterations(case: Case) -> Verdict:
         slow.select("iteration", "duration_ns", "gpu_ns", "busy_pct").head(10),
         "iterations",
         " | ".join(f"iteration={number}" for number in slow["iteration"].head(10)),
-        cause=Cause.START_UP if in_start_up else "",
+        cause=Cause.START_UP if in_start_up or warms_up else "",
     )
 
 
@@ -275,31 +280,61 @@ def _steps(case: Case, *phases: str) -> pl.DataFrame:
     link=ROOT_CAUSES,
 )
 def decode_launch_bound(case: Case) -> Verdict:
-    """Decode steps wait for kernel launches that a CUDA graph would make at once."""
+    """Decode is launch-bound: the GPU waits for the CPU within decode steps."""
     steps = _steps(case, DECODE).drop_nulls("busy_ns")
     if steps.is_empty():
         return CannotTell("no decode steps")
-    took, idle = int_or_zero(steps["duration_ns"].sum()), int_or_zero(steps["idle_ns"].sum())
-    idle_pct = 100 * idle / took if took else 0.0
-    calls = case.calls_named(GRAPH_LAUNCHES, "session")
-    numbers: dict[str, float] = {"steps": steps.height, "idle_pct": idle_pct, "idle_ns": idle}
-    if calls.height and case.profile.steps is not None:
-        of = iteration_at(case.profile.steps, calls["session"], calls["start_ns"]).drop_nulls().unique()
-        replayed = steps.filter(pl.col("iteration").is_in(of.implode())).height
-        if replayed:
-            return Clean(f"{replayed} of {plural(steps.height, 'decode step')} replay CUDA graphs", numbers)
+    took, busy = int_or_zero(steps["duration_ns"].sum()), int_or_zero(steps["busy_ns"].sum())
+    idle_pct = 100 * (took - busy) / took if took else 0.0
+    replayed = _replaying(case, steps)
+    numbers = {"steps": steps.height, "idle_pct": idle_pct, "idle_ns": took - busy, "replayed": replayed}
+    number = plural(steps.height, "decode step")
+    graphs = f", {replayed if steps.height > 1 else 'which'} {'replay' if replayed > 1 else 'replays'} CUDA graphs"
     if idle_pct < case.limit("I11", "idle_pct"):
-        return Clean(f"GPU idle {percent(idle_pct)} of the time of decode steps", numbers)
+        used = f"GPU busy {share_text(busy, took)} of {number}"
+        return Clean(f"decode is not launch-bound: {used}{graphs if replayed else ''}", numbers)
+    idle = f"GPU idle {share_text(took - busy, took)} of {number}"
+    if replayed:
+        problem = f"Decode is launch-bound although {_some(replayed, steps.height)} CUDA graphs: {idle}."
+        advice = (
+            "Shorten the CPU's work between replays: inputs, sampling, scheduling (vLLM: --async-scheduling; SGLang: "
+            "the overlap scheduler). Capture graphs for all batch sizes in use."
+        )
+    elif case.profile["api_calls"].is_empty():
+        problem = f"{idle}. API calls are not recorded, so whether decode is launch-bound is unknown."
+        advice = f"Check that the server captures CUDA graphs for decode {_CAPTURE}."
+    else:
+        without = "none of which replays" if steps.height > 1 else "without"
+        problem = f"Decode is launch-bound: {idle}, {without} a CUDA graph."
+        advice = f"Let the server capture CUDA graphs for decode {_CAPTURE}."
     return Found(
-        f"{plural(steps.height, 'decode step')} replay no CUDA graph: GPU idle {percent(idle_pct)} of their time.",
-        "Let the server capture CUDA graphs for decode (vLLM: without --enforce-eager; SGLang: without "
-        "--disable-cuda-graph).",
+        problem,
+        advice,
         numbers,
-        idle,
+        took - busy,
         "GPU idle time in decode steps",
         steps.sort("idle_ns", descending=True).select(*_LOOK, "idle_ns").head(10),
         "iterations",
     )
+
+
+_CAPTURE: Final = "(vLLM: without --enforce-eager; SGLang: without --disable-cuda-graph)"
+
+
+def _some(part: int, whole: int) -> str:
+    """Return how many steps replay graphs, as the subject of a sentence with its verb."""
+    if part < whole:
+        return f"{part:,} of {whole:,} steps replay"
+    return "the step replays" if whole == 1 else "all steps replay"
+
+
+def _replaying(case: Case, steps: pl.DataFrame) -> int:
+    """Return how many steps replay CUDA graphs."""
+    calls = case.calls_named(GRAPH_LAUNCHES, "session")
+    if calls.is_empty() or case.profile.steps is None:
+        return 0
+    of = iteration_at(case.profile.steps, calls["session"], calls["start_ns"]).drop_nulls().unique()
+    return steps.filter(pl.col("iteration").is_in(of.implode())).height
 
 
 @rule(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -59,6 +60,27 @@ def filled_pct(case: Case) -> float:
     return time_weighted_mean(case.configs.drop_nulls("sm_efficiency_pct"), "sm_efficiency_pct")
 
 
+_LIBRARY: Final = (
+    r"(?i)cudnn|cublas|cutlass|nvjet|xmma|(?:kepler|maxwell|pascal|volta|turing|ampere|hopper)_\w*(?:gemm|cudnn|conv)"
+    r"|^trt_|_trt$|at::native|miopen|^cijk_|flash_(?:fwd|bwd|attn)|\bcub::|thrust::|tensorflow::|fbgemm"
+)
+"""Kernels of libraries and frameworks, whose launch configuration the user does not choose."""
+
+
+def is_library_kernel(name: object) -> bool:
+    """Return whether a kernel belongs to a library, by its name.
+
+    >>> is_library_kernel("volta_sgemm_128x64_nt"), is_library_kernel("cuda_compute_flux(int, int*)")
+    (True, False)
+    """
+    return re.search(_LIBRARY, str(name)) is not None
+
+
+def own_kernels(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of kernels that do not belong to a library."""
+    return rows.filter(~pl.col("name").cast(pl.String).str.contains(_LIBRARY))
+
+
 _LIMITER_ADVICE: Final = {
     "registers": "use fewer registers (__launch_bounds__, -maxrregcount, smaller tiles)",
     "shared memory": "use less shared memory per block",
@@ -84,17 +106,21 @@ def low_occupancy(case: Case) -> Verdict:
     first = (heavy if heavy.height else low if low.height else below).row(0, named=True)
     tensor = low.filter(pl.col("name").is_in(_on_tensor_cores(case).implode()))
     mostly_tensor = 2 * known_sum(tensor["total_ns"]) > known_sum(low["total_ns"])
+    mostly_library = 2 * known_sum(own_kernels(low)["total_ns"]) < known_sum(low["total_ns"])
     return Found(
         f"{percent(share)} of {kernel_time_description(case)} runs below {low_pct:g}% theoretical occupancy. "
         f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) has {percent(first['occupancy_pct'])}, "
         f"limited by {first['limiter']}.",
-        f"In kernels of your own, {limiter_advice(first['limiter'])}."
-        + (" Most of these use tensor cores, and are fast at low occupancy." if mostly_tensor else ""),
+        "Most of these use tensor cores, and are fast at low occupancy."
+        if mostly_tensor
+        else "Most of these belong to libraries, which choose their tiles for speed, not for occupancy."
+        if mostly_library
+        else f"In kernels of your own, {limiter_advice(first['limiter'])}.",
         numbers,
         None,
         "not estimated: more warps help only where latency is not hidden",
         *evidence_by_name(low if low.height else below, *SHOWN),
-        Severity.INFO if mostly_tensor or _is_negligible(case, low) else None,
+        Severity.INFO if mostly_tensor or mostly_library or _is_negligible(case, low) else None,
     )
 
 
@@ -116,7 +142,7 @@ def _on_tensor_cores(case: Case) -> pl.Series:
 @rule("L6", "tiny-block", Family.CONFIGURATION, needs.occupancies, link=NSIGHT_COMPUTE)
 def tiny_blocks(case: Case) -> Verdict:
     """Blocks are so small that their number limits occupancy."""
-    rows = known_occupancies(case).filter(
+    rows = own_kernels(known_occupancies(case)).filter(
         pl.col("share_pct") >= case.limit("L6", "kernel_pct"),
         (pl.col("threads_per_block") <= WARP)
         | ((pl.col("limiter") == "blocks") & (pl.col("occupancy_pct") < case.limit("L6", "occupancy_pct"))),
@@ -150,7 +176,7 @@ def register_ceiling(case: Case) -> Verdict:
     judged = rows.drop_nulls("registers_per_thread")
     if judged.is_empty():
         return CannotTell("unknown GPU: name it with --gpu")
-    at_most = judged.filter(
+    at_most = own_kernels(judged).filter(
         pl.col("registers") >= pl.col("registers_per_thread"), pl.col("share_pct") >= case.limit("L7", "kernel_pct")
     )
     numbers = {"kernels": at_most["name"].n_unique()}
@@ -286,7 +312,9 @@ def tail_effect(case: Case) -> Verdict:
             if others
             else ""
         ),
-        "Choose a grid that is a multiple of blocks per SM x SMs, smaller blocks, or a persistent kernel.",
+        "Choose shapes whose blocks fill whole waves: another batch size, or padding."
+        if is_library_kernel(first["name"])
+        else "Choose a grid that is a multiple of blocks per SM times SMs, smaller blocks, or a persistent kernel.",
         numbers,
         known_sum(tails["gain_ns"].cast(pl.Int64)),
         "the empty part of the last wave, if all blocks take the same time",
@@ -314,9 +342,10 @@ def ragged_blocks(case: Case) -> Verdict:
     warps = (pl.col("threads_per_block") + WARP - 1) // WARP
     lost = pl.col("total_ns") * (1 - pl.col("threads_per_block") / (warps * WARP))
     first = rows.row(0, named=True)
+    threads, of_time = first["threads_per_block"], percent(first["share_pct"])
     return Found(
-        f"{label(first['name'])} has blocks of {plural(first['threads_per_block'], 'thread')} "
-        f"({percent(first['share_pct'])} of GPU time). Part of the last warp does nothing.",
+        f"{label(first['name'])} has blocks of {plural(threads, 'thread')} ({of_time} of GPU time): "
+        f"{-threads % WARP} of {WARP} lanes of the {'only' if threads < WARP else 'last'} warp do nothing.",
         f"Round the block size up to a multiple of {WARP}; 128 to 256 threads suit most kernels.",
         numbers,
         int(float_or_zero(rows.select(lost.sum()).item())),

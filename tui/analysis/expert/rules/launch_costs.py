@@ -22,8 +22,8 @@ from tui.analysis.expert.finding_text import (
     percent,
     plural,
 )
-from tui.analysis.expert.in_use import fewer_launches
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.in_use import LAUNCH_CALLS, fewer_launches
+from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_ranges
 from tui.analysis.expert.rules.launch_configurations import filled_pct
 from tui.analysis.expert.rules.one_time_costs import of_start_up
@@ -41,12 +41,7 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
 
 
-LAUNCH_CALLS: Final = (
-    r"(?i)launch(?:kernel|cooperative|grid|_?bykernel)|modulelaunch|cudaLaunch(?:_|$|Kernel)|^\[kernel launch\]$"
-)
-"""Calls that launch single kernels; the last is the name that the loader of XLA's traces uses."""
-
-
+WAITING_KERNELS: Final = "Check what the kernels wait for: another stream or process, an event, or a lower priority."
 _FEW_SLOW: Final = 0.2
 """If at most this share of launches is slow, they are exceptions."""
 
@@ -151,7 +146,7 @@ def _named_by_calls(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
 def slow_launches(case: Case) -> Verdict:
     """Some launch calls take long."""
     least = case.limit("A4", "call_ns")
-    calls, slow = case.calls_taking(LAUNCH_CALLS, least, "tid", "line")
+    calls, slow = case.calls_taking(LAUNCH_CALLS, least, "tid", "line", "correlation")
     if not calls:
         return CannotTell("calls that launch single kernels are not recorded")
     share, taken = 100 * slow.height / calls, known_sum(slow["duration_ns"])
@@ -161,19 +156,35 @@ def slow_launches(case: Case) -> Verdict:
     worst = largest_rows(slow, "duration_ns", "name", "start_ns", "duration_ns", "tid", "line")
     if not case.found("U6") and not case.inapplicable("U6"):
         return Clean(f"{percent(share)} of launch calls are slow, but the GPU does not wait for them", numbers)
+    loads = _mostly_load(case, slow)
     return Found(
         f"1 of {plural(calls, 'launch call')} ({percent(share)}) takes {duration(taken)}, more than {duration(least)}."
         if slow.height == 1
         else f"{slow.height:,} of {plural(calls, 'launch call')} ({percent(share)}) take longer than "
         f"{duration(least)}; the longest takes {duration(worst['duration_ns'][0])}.",
-        "The first launch of a kernel loads it: warm up. Otherwise check for a full queue, locks, or little memory.",
+        "The first launch of a kernel loads it: warm up before you measure."
+        if loads
+        else "These are not first launches of kernels: check for a busy CPU, locks, a full queue, or little memory.",
         numbers,
         taken,
         "all of these calls",
         worst,
         "api-calls",
         name_filter(slow["name"].unique(maintain_order=True)),
+        cause="" if loads else Cause.LAUNCH_BOUND,
     )
+
+
+def _mostly_load(case: Case, slow: pl.DataFrame) -> bool:
+    """Return whether most of the time of slow launch calls is in the first launch of a kernel, as far as recorded."""
+    kernels = (
+        case.profile["activities"].lazy().filter(pl.col("kind") == "kernel").select("name", "correlation", "start_ns")
+    )
+    first = kernels.drop_nulls().sort("start_ns").unique("name", keep="first").collect()["correlation"]
+    if first.is_empty():
+        return True
+    loading = slow.filter(pl.col("correlation").is_in(first.implode()))
+    return 2 * known_sum(loading["duration_ns"]) >= known_sum(slow["duration_ns"])
 
 
 @rule("A5", "launch-delay", Family.LAUNCHES, needs.launches_linked, link=HTA)
@@ -206,7 +217,7 @@ def launch_delay(case: Case) -> Verdict:
     return Found(
         f"{percent(share)} of {plural(launches, 'kernel')} start more than {duration(least)} after their launch call, "
         f"on an idle GPU. The latest is {label(worst['name'][0])}, by {duration(worst['late_ns'][0])}.",
-        "Check what they wait for: another stream or process, an event, or a lower priority.",
+        WAITING_KERNELS,
         numbers,
         taken,
         f"all of these delays{case.several_gpus_suffix}",

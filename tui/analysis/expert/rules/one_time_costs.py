@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from tui.analysis.expert import rule_needs as needs
@@ -25,26 +26,35 @@ from tui.analysis.expert.finding_text import (
     sort_by_largest,
     totals_by_name,
 )
+from tui.analysis.expert.in_use import LAUNCH_CALLS
 from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.gpu_time.interval_sets import intervals_of_rows, union_of
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
+    from tui.analysis.gpu_time.interval_sets import IntervalSet
 
 
 ALLOCATIONS: Final = r"(?i)^(?:cuda|cu|hip)_?(?:host)?_?(?:mem)?_?(?:malloc|alloc|free)"
 LOADING: Final = r"(?i)moduleload|libraryload|nvrtc|linkcomplete|hiprtc"
 STARTING: Final = (
-    r"(?i)^(?:cuda|cu|hip)(?:free|malloc|streamcreate|memgetinfo|setdevice|devicegetattribute|ctxcreate|getdevice)"
+    r"(?i)^(?:cuda|cu|hip)(?:free|malloc|hostalloc|init|streamcreate|memgetinfo|setdevice|devicegetattribute|ctxcreate"
+    r"|getdevice|deviceprimaryctxre|memcpytosymbol|streamiscapturing|devicegetstreampriorityrange)"
 )
+"""Calls in which CUDA starts if they come first, and whose own work is short or done once."""
 ALGORITHMS: Final = r"^(?:convolution|gemm)"
 
 _CONFIG: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _LAUNCH: Final = ("session", "device", "stream", "start_ns", "name", "op")
 
 
-@rule("A8", "malloc-in-loop", Family.LAUNCHES, needs.api_trace, needs.iterations, link=HTA)
+@rule("A8", "malloc-in-loop", Family.LAUNCHES, needs.api_work, link=HTA)
 def allocation_in_loop(case: Case) -> Verdict:
     """GPU memory is allocated in the loop."""
+    if missing := needs.api_trace(case):
+        return _allocation_in_totals(case) or CannotTell(missing)
+    if missing := needs.iterations(case):
+        return CannotTell(missing)
     # The first iteration may allocate; a selection of iterations may not contain it.
     later = case.profile.aggregation.first is not None
     steps = case.iterations if later else case.iterations.slice(1)
@@ -63,15 +73,46 @@ def allocation_in_loop(case: Case) -> Verdict:
     by_name = sort_by_largest(totals_by_name(calls, "calls", "duration_ns"), "duration_ns")
     return Found(
         f"Allocating and freeing GPU memory takes {duration(taken)} {where} ({percent(share)} of their time): "
-        f"{plural(each, 'call')} per iteration, mostly {label(by_name['name'][0])}.",
-        "PyTorch's allocator keeps memory: find what still allocates (growing shapes, empty_cache, other libraries)."
-        if case.is_torch
-        else "Allocate once before the loop, or use a caching allocator: cudaMallocAsync.",
+        f"{plural(each, 'call')} per iteration, mostly {label(by_name['name'][0])}."
+        + (f" Iterations are {case.iterations_are}." if case.iterations_are else ""),
+        _allocate_less(case),
         numbers,
         taken,
         "all of these calls",
         *evidence_by_name(by_name, view="api-calls"),
     )
+
+
+def _allocation_in_totals(case: Case) -> Found | None:
+    """Return what functions that allocate often cost by printed totals; None if it is little.
+
+    The longest call of each is left out: CUDA can start in it.
+    """
+    often = pl.col("calls") > case.limit("A10", "calls")
+    rows = case.api_named(ALLOCATIONS).drop_nulls(["calls", "total_ns"]).filter(often)
+    later = rows.with_columns(total_ns=pl.col("total_ns") - pl.col("max_ns").fill_null(0))
+    calls, taken = known_sum(rows["calls"]), known_sum(later["total_ns"])
+    share = 100 * taken / max(case.api_ns, 1)
+    if share <= case.limit("A8", "totals_pct"):
+        return None
+    by_name = sort_by_largest(later.select("name", "calls", "total_ns", "line"), "total_ns")
+    return Found(
+        f"Allocating and freeing GPU memory takes {duration(taken)} ({percent(share)} of the API time) in "
+        f"{plural(calls, 'call')}, mostly {label(by_name['name'][0])}.",
+        _allocate_less(case),
+        {"calls": calls, "call_ns": taken, "share_pct": share},
+        taken,
+        "all of these calls but the longest of each function, in which CUDA can start",
+        *evidence_by_name(by_name, view="api-calls"),
+    )
+
+
+def _allocate_less(case: Case) -> str:
+    """Return advice on allocation."""
+    if case.is_torch:
+        still = "growing shapes, empty_cache, other libraries"
+        return f"PyTorch's allocator keeps memory: find what still allocates ({still})."
+    return "Allocate once before the loop, or use a caching allocator: cudaMallocAsync."
 
 
 @rule("A9", "module-load", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=ROOT_CAUSES)
@@ -130,14 +171,45 @@ def start_up_calls(case: Case) -> pl.DataFrame:
         pl.col("api_pct") > case.limit("A10", "api_pct"),
         pl.col("calls") <= case.limit("A10", "calls"),
         (pl.col("max_ns") * pl.col("calls") >= case.limit("A10", "max_per_avg") * pl.col("total_ns"))
-        | (pl.col("calls") == 1),
+        | (100 * pl.col("max_ns") >= case.limit("A10", "longest_pct") * pl.col("total_ns")),
     )
 
 
-def longest_start_up_call(case: Case) -> str:
-    """Return a text about the longest call in which CUDA starts; empty if none is long."""
-    calls = start_up_calls(case)
-    return f"{label(calls['name'][0])} took {duration(calls['max_ns'][0])} of it" if calls.height else ""
+def longest_start_up_call(case: Case, until_ns: int) -> str:
+    """Return a text about the longest call before the first GPU work; empty if it took less than half of that time.
+
+    Args:
+        case: The run.
+        until_ns: When that work starts.
+    """
+    calls = case.profile["api_calls"].select("name", "start_ns", "duration_ns").drop_nulls()
+    end = pl.min_horizontal(pl.col("start_ns") + pl.col("duration_ns"), until_ns)
+    early = calls.filter(pl.col("start_ns") < until_ns).select("name", took=end - pl.col("start_ns"))
+    if early.is_empty():
+        return ""
+    longest = early.sort("took", descending=True).row(0, named=True)
+    if 2 * longest["took"] < until_ns - case.wall[0]:
+        return ""
+    return f"{label(longest['name'])} took {duration(longest['took'])} of it"
+
+
+_CAPTURE_BEGINS: Final = r"(?i)stream_?begincapture"
+_CAPTURE_ENDS: Final = r"(?i)stream_?endcapture|graphinstantiate"
+
+
+def loading_and_captures(case: Case) -> tuple[IntervalSet, IntervalSet]:
+    """Return when kernels were loaded or compiled, and when they were captured in graphs.
+
+    Launch calls that take long load their kernel, unless the queue is full: then the GPU is busy.
+    """
+    _, slow = case.calls_taking(LAUNCH_CALLS, case.limit("A4", "call_ns"))
+    loads = case.calls_named(LOADING)
+    captures = case.calls_named(_CAPTURE_BEGINS)["start_ns"].sort().to_numpy()
+    ends = case.calls_named(_CAPTURE_ENDS).select(pl.col("start_ns") + pl.col("duration_ns")).to_series().sort()
+    at = np.searchsorted(ends.to_numpy(), captures)
+    known = at < len(ends)
+    captured = union_of(captures[known], ends.to_numpy()[at[known]])
+    return intervals_of_rows(slow) | intervals_of_rows(loads), captured
 
 
 @rule("P5", "autotuning", Family.PRECISION, needs.gpu_work, needs.several_launches, severity=Severity.INFO)

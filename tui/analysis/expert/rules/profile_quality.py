@@ -20,7 +20,7 @@ from tui.analysis.expert.finding_text import (
     rate,
     size,
 )
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.gpu_time.interval_sets import intervals_of_rows
 from tui.analysis.needs import Tool
 from tui.loaders.cupti import ALL, DURING_WORK
@@ -136,6 +136,7 @@ def profiler_overhead(case: Case) -> Verdict:
             "not estimated: the number of replays is not recorded",
             view="metrics",
             part="metrics",
+            cause=Cause.INCOMPLETE,
         )
     missing = needs.start_times(case)
     if missing:
@@ -195,6 +196,7 @@ def percentages(case: Case) -> Verdict:
     if off.is_empty():
         return Clean("the percentages of each table add up to 100", numbers)
     worst = off.sort((pl.col("sum_pct") - 100).abs(), descending=True).row(0, named=True)
+    is_small = 0 < 100 - worst["sum_pct"] < case.limit("Q5", "warn_pct")
     work = "GPU activities" if worst["section"] == "gpu" else "API calls"
     if case.tool is Tool.PYTORCH and worst["sum_pct"] < 100:
         return Found(
@@ -215,6 +217,7 @@ def percentages(case: Case) -> Verdict:
         "none",
         off,
         "kernels" if worst["section"] == "gpu" else "api-calls",
+        severity=Severity.INFO if is_small else None,
     )
 
 

@@ -26,8 +26,8 @@ from tui.analysis.expert.finding_text import (
     sort_by_largest,
     totals_by_name,
 )
-from tui.analysis.expert.in_use import larger_kernels
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.in_use import WAITS, larger_kernels
+from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.gpu_time.interval_sets import blocks
 from tui.analysis.grouping import group_rows
 
@@ -40,6 +40,15 @@ if TYPE_CHECKING:
     from tui.analysis.gpu_time.interval_sets import IntervalSet
 
     Ints = npt.NDArray[np.int64]
+
+
+def short_kernel_cause(case: Case) -> Cause:
+    """Return the cause of idle time before short kernels: their launches, if the GPU is known to wait for them."""
+    if case.found("U6"):
+        return Cause.LAUNCH_BOUND
+    if case.found("U1") and case.inapplicable("U6") and case.cause("U1") in ("", Cause.IDLE):
+        return Cause(case.cause("U1") or Cause.LAUNCH_BOUND)
+    return Cause.SHORT_KERNELS
 
 
 @rule("A2", "short-kernels", Family.LAUNCHES, needs.gpu_work, needs.kernels, link=TRACELENS)
@@ -76,6 +85,13 @@ def short_kernels(case: Case) -> Verdict:
         )
     if not case.span_ns and 100 * taken < case.limit("A2", "whole_pct") * case.whole_ns:
         return Clean(f"kernels below {duration(short)} take {duration(taken)}, little beside the API calls", numbers)
+    waits = known_sum(case.api_named(WAITS)["total_ns"])
+    if not case.span_ns and 2 * waits > case.all_gpu_ns and of_time < case.limit("A2", "waits_pct"):
+        return Clean(
+            f"{percent(share)} of {plural(launches, 'launch', 'launches')} take less than {duration(short)}{how}, "
+            f"but the CPU waits for the GPU: {duration(waits)} in synchronizing calls",
+            numbers,
+        )
     before = _idle_before(case, short) if case.span_ns else None
     if before is not None and case.of_wall(before) < case.limit("A2", "idle_pct"):
         return Clean(
@@ -87,7 +103,7 @@ def short_kernels(case: Case) -> Verdict:
     return Found(
         f"{percent(share)} of {plural(launches, 'launch', 'launches')} take less than {duration(short)}{how}: "
         f"{percent(of_time)} of GPU time{most_frequent_name(by_name, 'launches')}.",
-        larger_kernels(case),
+        larger_kernels(case, are_launches_late=not case.is_clean("U6")),
         numbers,
         before,
         f"the idle time before them, without gaps of {duration(case.limit('U2', 'gap_ns'))} or more (U2)"
@@ -95,6 +111,7 @@ def short_kernels(case: Case) -> Verdict:
         if case.span_ns
         else "not estimated: start times are not recorded",
         *evidence_by_name(by_name),
+        cause=short_kernel_cause(case),
     )
 
 
@@ -148,6 +165,7 @@ def mergeable(case: Case) -> Verdict:
         idle,
         f"the idle time of the GPU between the launches of these runs{case.several_gpus_suffix}",
         *evidence_by_name(by_name),
+        cause=short_kernel_cause(case),
     )
 
 
@@ -268,13 +286,15 @@ def fusible_chain(case: Case) -> Verdict:
         pl.DataFrame({"name": names}),
         "kernels",
         name_filter(names),
+        cause=short_kernel_cause(case),
     )
 
 
 def _shorten_chain(case: Case) -> str:
     """Return advice about a chain of kernels, without what the program already does."""
     used = case.in_use
-    ways = [f"capture this chain in a CUDA graph{used.unless_a_graph}"] * (not used.cuda_graphs)
+    may_be_late = not case.is_clean("U6")
+    ways = [f"capture this chain in a CUDA graph{used.unless_a_graph}"] * (may_be_late and not used.cuda_graphs)
     ways += [f"fuse it ({case.compiler})" if case.compiler and not used.compiler else "fuse it in one kernel"]
     text = ", or ".join(ways)
     return f"{text[0].upper()}{text[1:]}."

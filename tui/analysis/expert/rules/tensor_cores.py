@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -20,8 +21,9 @@ from tui.analysis.expert.finding_text import (
     plural,
     sort_by_largest,
 )
-from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.rules.short_kernels import COPY_LESS_OFTEN, RUNTIME_COPIES
+from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rules.launch_configurations import is_library_kernel
+from tui.analysis.expert.rules.short_kernels import COPY_LESS_OFTEN, ELEMENTWISE, RUNTIME_COPIES
 from tui.analysis.roofline import ROOF_SHARE, op_work_by_shape
 from tui.analysis.tensor_core_efficiency import (
     TensorCoreUse,
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
 
+_NEWER: Final = r"(?i)(?:^|_)(?:volta|turing|ampere|hopper)_|sm_?[789][0-9]"
+"""Names of kernels for architectures with tensor cores, which nearly all of their GPUs have."""
 _HALF: Final = "half of the time of eligible kernels: tensor cores are at least twice as fast"
 _DOUBLE: Final = (
     r"(?i)(?:^|[_:\s<])[dz](?:gemm|gemv|trsm|syrk|symm)|<\s*(?:const )?double\b|\bdouble\s*(?:const\s*)?\*"
@@ -47,6 +51,20 @@ def no_tensor_cores(case: Case) -> Verdict:
     """No kernel uses tensor cores."""
     rows, use = _use(case)
     numbers = {"eligible_ns": use.eligible_ns, "using_ns": use.using_ns, "kernel_ns": use.kernel_ns}
+    if use.guessed and 2 * use.eligible_ns > use.kernel_ns:
+        newer = rows.filter(pl.col("eligible").fill_null(False), pl.col("name").cast(pl.String).str.contains(_NEWER))
+        if newer.height:
+            half = _MIXED_PRECISION.get(case.framework, ("",))[0]
+            return Found(
+                f"Kernels that tensor cores could run take {percent(case.share(use.eligible_ns))} of GPU time, mostly "
+                f"{label(newer.sort('total_ns', descending=True)['name'][0])}. The GPU is unknown.",
+                f"Use mixed precision{half and f' ({half})'} if the GPU has tensor cores, and name it with --gpu.",
+                numbers,
+                None,
+                "not estimated: the GPU is unknown",
+                *evidence_by_name(newer, "launches", "total_ns", "tensor_core_reason"),
+                rank_ns=use.eligible_ns // 2,
+            )
     if use.untimed or use.guessed:
         return CannotTell(use.reason)
     if use.reason:
@@ -237,24 +255,55 @@ def hotspot(case: Case) -> Verdict:
     first = case.computing.row(0, named=True)
     share = case.share(first["total_ns"])
     numbers = {"time_pct": share, "total_ns": first["total_ns"], "calls": first["calls"]}
+    longest = f"the longest kernel, {label(first['name'])}, takes {percent(share)} of GPU time"
     if share <= case.limit("P10", "time_pct"):
-        return Clean(f"the longest kernel, {label(first['name'])}, takes {percent(share)} of GPU time", numbers)
+        return Clean(longest, numbers)
+    if case.wall_ns and case.of_wall(first["total_ns"]) < case.limit("P10", "wall_pct"):
+        return Clean(f"{longest}, but {percent(case.of_wall(first['total_ns']))} of the {case.wall_words}", numbers)
     calls = f" in {plural(first['calls'], 'launch', 'launches')}" if first["calls"] else ""
     return Found(
         f"{label(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
         COPY_LESS_OFTEN
         if str(first["name"]).startswith(RUNTIME_COPIES)
-        else f"Optimize this kernel first. {_what_limits(case)}",
+        else f"It belongs to a library: try another implementation, or a lower precision. {_what_limits(case)}"
+        if is_library_kernel(first["name"])
+        else f"Optimize this kernel. {_what_limits(case)}",
         numbers,
         None,
         "not estimated: it depends on what limits the kernel",
         *evidence_by_name(case.computing.head(1), "calls", "total_ns", "line"),
+        cause=_known_problem(case, first["name"], first["op_type"]),
+        # Kernels of libraries leave little to gain.
+        rank_ns=first["total_ns"] // (100 if is_library_kernel(first["name"]) else 2),
     )
 
 
-@rule("L10", "uneven-kernel", Family.CONFIGURATION, needs.gpu_work, needs.several_launches, severity=Severity.INFO)
+def _known_problem(case: Case, name: object, op_type: str) -> str:
+    """Return the cause of an earlier finding about a kernel; empty if there is none."""
+    if case.found("P4") and op_type == "layout":
+        return Cause.LAYOUT
+    if case.found("P7") and op_type in ELEMENTWISE:
+        return Cause.FUSION
+    if case.found("P1") or case.found("P2"):
+        could = _eligible_without_tensor_cores(_use(case)[0]).filter("may")["name"].cast(pl.String)
+        return Cause.PRECISION if str(name) in could.to_list() else ""
+    return ""
+
+
+@rule(
+    "L10",
+    "uneven-kernel",
+    Family.CONFIGURATION,
+    needs.gpu_work,
+    needs.several_launches,
+    needs.iterations,
+    severity=Severity.INFO,
+)
 def uneven_kernels(case: Case) -> Verdict:
-    """One kernel in one configuration takes very different times."""
+    """A launch that each iteration repeats takes very different times.
+
+    Launches of one configuration may do different work: each is compared with those at its place in other iterations.
+    """
     config = ("name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
     configs = case.configs.select(*config, "calls", "total_ns")
     if configs.is_empty():
@@ -268,38 +317,44 @@ def uneven_kernels(case: Case) -> Verdict:
         .agg(pl.col("calls", "total_ns").sum())
         .filter(pl.col("calls") >= case.limit("L10", "launches"), pl.col("total_ns") > least_ns)
     )
+    took, usual = pl.col("duration_ns"), pl.col("usual_ns")
     spread = (
         case.profile["activities"]
         .lazy()
         .filter(pl.col("kind") == "kernel", pl.col("name").is_in(heavy["name"].unique().implode()))
-        .select(*config, "duration_ns", "line")
-        .drop_nulls("duration_ns")
+        .select(*config, "iteration", "start_ns", "duration_ns", "line")
+        .drop_nulls(["duration_ns", "iteration", "start_ns"])
         .join(heavy.lazy().select(config), on=config, how="semi", nulls_equal=True)
+        .sort("start_ns")
+        .with_columns(pl.int_range(pl.len()).over("iteration", *config).alias("place"))
+        .with_columns(
+            took.median().over("place", *config).alias("usual_ns"), pl.len().over("place", *config).alias("at")
+        )
+        .filter(pl.col("at") >= case.limit("L10", "iterations"), usual > 0)
         .group_by(config)
         .agg(
             pl.len().cast(pl.Int64).alias("launches"),
-            pl.col("duration_ns").median().alias("median_ns"),
-            pl.col("duration_ns").max().alias("max_ns"),
-            pl.col("duration_ns").sum().alias("total_ns"),
+            usual.get((took / usual).arg_max()).alias("median_ns"),
+            took.get((took / usual).arg_max()).alias("max_ns"),
+            took.sum().alias("total_ns"),
+            (took - usual).clip(0).sum().alias("excess_ns"),
             pl.col("line").min(),
         )
-        .filter(pl.col("launches") >= case.limit("L10", "launches"), pl.col("median_ns") > 0)
-        .with_columns((pl.col("total_ns") - pl.col("launches") * pl.col("median_ns")).clip(0).alias("excess_ns"))
         .filter(pl.col("max_ns") > case.limit("L10", "times") * pl.col("median_ns"), pl.col("excess_ns") > least_ns)
         .collect()
     )
     uneven = sort_by_largest(spread, "excess_ns")
     numbers = {"kernels": uneven.height}
     if uneven.is_empty():
-        return Clean("launches of one kernel in one configuration take about the same time", numbers)
+        return Clean("launches at one place of the iterations take about the same time", numbers)
     first, excess = uneven.row(0, named=True), int(float_or_zero(uneven["excess_ns"].sum()))
     return Found(
-        f"{label(first['name'])} takes {duration(first['median_ns'])} (median) to {duration(first['max_ns'])} in one "
-        f"configuration: {duration(first['excess_ns'])} beyond the median in all.",
+        f"{label(first['name'])} takes {duration(first['max_ns'])} in one iteration, where it usually takes "
+        f"{duration(first['median_ns'])}: {duration(first['excess_ns'])} beyond the usual time in all.",
         "Compare slow launches with the others: contention, clocks, different data.",
         numbers,
         excess,
-        "what these launches take beyond their median",
+        "what these launches take beyond the median of their place in the iteration",
         *evidence_by_name(uneven, "launches", "median_ns", "max_ns", "total_ns", "excess_ns", "line"),
     )
 
@@ -331,8 +386,7 @@ def below_roof(case: Case) -> Verdict:
     return Found(
         f"At 70% of the roof, ops would take {duration(saved)} less GPU time{each}. The largest part is "
         f"{label(first['op'])}, at {percent(first['roof_pct'])} of the roof ({first['bound']}-bound).",
-        "Improve the ops that save most: shapes that are multiples of 64, other layouts, types or libraries. Fuse "
-        "those bound by memory.",
+        _approach_the_roof(case, first["op"], first["bound"]),
         numbers,
         saved,
         "GPU time above 70% of the roof, inferred from shapes and types; ops can overlap",
@@ -341,3 +395,27 @@ def below_roof(case: Case) -> Verdict:
         .head(EVIDENCE_ROWS),
         "roofline",
     )
+
+
+def _approach_the_roof(case: Case, op: str, bound: str) -> str:
+    """Return how to bring an op closer to the roof, without what the program already does."""
+    used = case.in_use
+    half = [] if used.half_precision else [f"half precision ({_MIXED_PRECISION.get(case.framework, ('types',))[0]})"]
+    images = re.search(_OF_IMAGES, op) and not used.channels_last
+    layout = ["channels_last" if case.is_torch else "NHWC"] if images else []
+    if re.search(_ATTENTION, op):
+        backend = " (torch.nn.attention.sdpa_kernel)" if case.is_torch else ""
+        ways = [*half, f"another attention backend{backend}"]
+    elif bound == "memory":
+        fused = (
+            f"fusion with its neighbors ({case.compiler})" if case.compiler and not used.compiler else "a fused kernel"
+        )
+        ways = [*half, *layout, fused]
+    else:
+        ways = [*half, *layout, "shapes that are multiples of 64"]
+    text = ", ".join(ways[:-1]) + f" or {ways[-1]}" if len(ways) > 1 else ways[0]
+    return f"Speed up {label(op)} first: {text}."
+
+
+_OF_IMAGES: Final = r"(?i)conv|batch_?norm|pool"
+_ATTENTION: Final = r"(?i)attention|flash_attn"

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 DEVICE_COPIES: Final = r"(?i)[DPA]to[DPA]|device.*device|peer"
 """Names of copies within or between devices."""
+PEER_COPIES: Final = r"(?i)PtoP|peer"
+"""Names of copies between devices."""
 
 
 def _overlap(case: Case) -> str:
@@ -68,7 +70,9 @@ def copies_dominate(case: Case) -> Verdict:
     first = copies.row(0, named=True)
     share_text = f"Copies take {percent(share)} of GPU time"
     if copies.height > 1:
-        share_text += f", {label(first['name'])} alone {percent(case.share(first['total_ns']))}"
+        alone = percent(case.share(first["total_ns"]))
+        share_text += f", {label(first['name'])} alone {alone}" if alone != percent(share) else ""
+        share_text += f", nearly all {label(first['name'])}" if alone == percent(share) else ""
     if first["calls"]:
         share_text += f": {plural(first['calls'], 'copy', 'copies')} of {duration(first['total_ns'] / first['calls'])}"
         share_text += " on average" if first["calls"] > 1 else ""
@@ -86,7 +90,7 @@ def copies_dominate(case: Case) -> Verdict:
 def _copy_less(case: Case, first: Mapping[str, Any]) -> str:
     """Return advice about copies that take much time: small ones are too many, large ones are slow."""
     if re.search(DEVICE_COPIES, str(first["name"])):
-        return _copy_less_between(case)
+        return _copy_less_between(case, str(first["name"]))
     pinned = "" if case.in_use.pinned_memory else " from pinned memory"
     if first["calls"] and first["total_ns"] / first["calls"] < case.limit("T1", "short_ns"):
         return f"Keep data on the device. Copy less often, and more at a time{pinned and f',{pinned}'}."
@@ -173,6 +177,10 @@ def no_two_way_copies(case: Case) -> Verdict:
     share = 100 * both / could
     if share >= case.limit("T4", "overlap_pct"):
         return Clean(f"{percent(share)} of what could overlap does", numbers)
+    directions = case.copies["copy_kind"].cast(pl.String)
+    fewest = min(int((directions == direction).sum()) for direction in HOST_COPIES)
+    if 0 < fewest < case.limit("T4", "copies"):
+        return Clean(f"{plural(fewest, 'copy', 'copies')} in one direction: the other may need what it brings", numbers)
     return Found(
         f"Copies to the device ({duration(up)}) and back ({duration(down)}) "
         + (f"overlap for only {duration(both)}." if both else "do not overlap."),
@@ -197,7 +205,7 @@ def peer_copies(case: Case) -> Verdict:
     return Found(
         f"Device-to-device copies take {percent(share)} of GPU time, mostly {label(first['name'])}"
         + (f" in {plural(first['calls'], 'copy', 'copies')}." if first["calls"] else "."),
-        _copy_less_between(case),
+        _copy_less_between(case, str(first["name"])),
         numbers,
         taken,
         "all of these copies",
@@ -205,14 +213,17 @@ def peer_copies(case: Case) -> Verdict:
     )
 
 
-def _copy_less_between(case: Case) -> str:
-    """Return advice about copies within or between devices."""
+def _copy_less_between(case: Case, name: str) -> str:
+    """Return advice about copies within or between devices, by the name of most of them."""
+    check = "Check the path between GPUs (nvidia-smi topo -m)."
+    if re.search(PEER_COPIES, name):
+        return f"Exchange less between GPUs: more work on each, or collectives of NCCL. {check}"
     first = (
         "Avoid .clone() and .contiguous() where a view works."
         if case.is_torch
         else "Keep data where it is, or use it in place."
     )
-    return f"{first} Check the path between GPUs (nvidia-smi topo -m)." if case.facts.height > 1 else first
+    return f"{first} {check}" if case.facts.height > 1 else first
 
 
 HOST_COPIES: Final = ("HtoD", "DtoH")
