@@ -252,6 +252,7 @@ def test_every_row_has_its_source_line(name: str) -> None:
         ("memory_snapshot.pickle", "torch-memory-snapshot", {"memory_events": 9, "memory_blocks": 8}),
         ("trtexec.log", "tensorrt-log", {"layers": 2}),
         ("trtexec_profile.json", "tensorrt-json", {"layers": 3}),
+        ("unitrace.json", "unitrace-json", {"activities": 3, "api_calls": 2, "ranges": 2}),
         ("unitrace.log", "unitrace", {"activities": 3, "summary": 3, "metrics": 4}),
     ],
 )

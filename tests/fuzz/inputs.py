@@ -71,6 +71,7 @@ def _made() -> dict[str, bytes]:
         "trtexec.log": (test_tensorrt.NAME_LAST + test_tensorrt.NAME_FIRST + test_tensorrt.SEVEN).encode(),
         "trtexec.json": test_tensorrt.EXPORTED.encode(),
         "unitrace.txt": (test_unitrace.SUMMARY + test_unitrace.TIMELINE).encode(),
+        "unitrace.json": test_unitrace.trace(*test_unitrace.EVENTS, *test_unitrace.NAMES).encode(),
         "key_averages.txt": test_torch_table.usual().encode(),
         "docker.log": test_json_text.SAME_LINES["docker"](test_json_text.TEXTS["nvprof"]).encode(),
         "1_results.json": json.dumps(rocprofv3).encode(),

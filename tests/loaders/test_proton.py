@@ -7,12 +7,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.corpus import shared_file
+from tests.loaders.damage import load_damaged
 from tui.analysis.ops.op_trees import group_ops
 from tui.analysis.ops.ops_by_name import coverage_note, ops
 from tui.loaders.registry import load_one
@@ -112,6 +114,51 @@ def test_names_of_metrics_of_2024() -> None:
     assert read([node("ROOT", leaf)])["summary"].select("calls", "total_ns").rows() == [(1, 204800)]
 
 
+def test_lines_of_a_kernel_are_parts_of_it() -> None:
+    """With mode=pcsampling, a kernel has its source lines below it, with samples and no time."""
+    lines = [node(f"gemm.py:{line}", num_samples=samples, stalled_wait=0) for line, samples in ((12, 30), (14, 5))]
+    zero = {"count": 0, "time_ns": 0, "num_samples": 0}
+    profile = read([node("ROOT", node("step", node("gemm", *lines, count=2, time_ns=400, **LEAF)), **zero)])
+    assert profile["summary"].select(pl.col("section", "name", "range").cast(str), "calls", "total_ns").rows() == [
+        ("gpu", "gemm", None, 2, 400),
+        ("nvtx", "step", None, 2, 400),
+        ("nvtx", "gemm", "step", 2, 400),
+    ]
+    assert profile["metrics"].select(pl.col("kernel", "metric").cast(str), "total").rows() == [
+        ("step / gemm / gemm.py:12", "num_samples", 30.0),
+        ("step / gemm / gemm.py:14", "num_samples", 5.0),
+    ]
+
+
+def test_cycles_of_scopes_in_a_kernel_are_metrics() -> None:
+    """The backend that instruments kernels counts cycles instead of times."""
+    load = node("load", cycles=900, normalized_cycles=7.5, device_id="0", device_type="1")
+    profile = read([node("ROOT", node("gemm", load), cycles=0, normalized_cycles=0)])
+    assert profile["summary"].height == 0
+    assert profile["metrics"].select(pl.col("kernel", "metric").cast(str), "total").rows() == [
+        ("gemm / load", "cycles", 900.0),
+        ("gemm / load", "normalized_cycles", 7.5),
+    ]
+
+
+def test_a_scope_without_work_is_no_kernel() -> None:
+    profile = read([node("ROOT", node("idle", count=0, time_ns=0), node("relu", count=5, time_ns=50, **LEAF))])
+    assert profile["summary"]["name"].cast(str).to_list() == ["relu"]
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_the_same_tree_as_messagepack(many: bool) -> None:
+    """Output format hatchet_msgpack; its writer starts nodes with their frame."""
+    tree = [{key: part[key] for key in ("frame", "metrics", "children") if key in part} or part for part in TREE]
+    packed = msgspec.msgpack.encode([*tree, *([{}] * 15 if many else [])])
+    profile = load_one("run.hatchet_msgpack", stream=BytesIO(packed))
+    for frame in ("summary", "metrics", "devices"):
+        assert profile[frame].rows() == read(TREE)[frame].rows()
+    with pytest.raises(ProftuiError, match="not valid MessagePack") as raised:
+        load_one("run.hatchet_msgpack", stream=BytesIO(packed[:90]))
+    assert raised.value.hint == "record it again"
+
+
 @pytest.mark.parametrize("document", [[node("ROOT")], [node("ROOT", node("scope"))], '[{"children": [ "metrics" }'])
 def test_a_tree_without_times_is_declined(document: Any) -> None:
     with pytest.raises(ProftuiError):
@@ -132,6 +179,11 @@ def test_a_file_that_is_not_json_is_declined_in_one_line() -> None:
     with pytest.raises(ProftuiError, match="not valid JSON") as raised:
         load_one(shared_file("corpus2/proton/htyu_matmul_ws.hatchet"))
     assert "\n" not in str(raised.value).splitlines()[0]
+
+
+def test_damaged_files_are_read_or_declined() -> None:
+    for profile in load_damaged(json.dumps(TREE), 400, at_least=0.01):
+        assert (profile["summary"]["total_ns"].drop_nulls() >= 0).all()
 
 
 JSON = st.recursive(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
+from tui.analysis.capabilities import recordable_needs
 from tui.analysis.ops.ops_by_name import inferred_ops
 from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -257,3 +259,96 @@ def test_real_timelines_add_up(name: str) -> None:
 def test_damaged_output_is_read_or_declined(text: str) -> None:
     for profile in load_damaged(text, 120):
         assert (profile["activities"]["duration_ns"].drop_nulls() >= 0).all()
+
+
+HOST, DEVICE = 4711, (1 << 32) - 1
+
+
+def event(name: str, start: int, duration: int, **more: Any) -> dict[str, Any]:
+    place = {"ph": "X", "tid": 4712, "pid": HOST, "name": name, "cat": "cpu_op"}
+    return {**place, "ts": 1714550400000000 + start, "dur": duration, **more}
+
+
+def work(number: int, name: str, start: int, duration: int, engine: int = DEVICE) -> dict[str, Any]:
+    return event(name, start, duration, pid=DEVICE, tid=engine, cat="gpu_op", args={"id": str(number)})
+
+
+def flow(number: int, start: int) -> dict[str, Any]:
+    return {**event("", start, 0), "ph": "s", "cat": f"Flow_H2D_{number}_0", "id": number}
+
+
+def called(kind: str, name: str, pid: int, tid: int = 0) -> dict[str, Any]:
+    return {"ph": "M", "name": f"{kind}_name", "pid": pid, "tid": tid, "args": {"name": name}}
+
+
+EVENTS = [
+    *(event("step 0", 0, 2000), event("zeCommandListAppendLaunchKernel", 100, 20), flow(1, 100), flow(2, 100)),
+    *(event("step 1", 2000, 900), event("clEnqueueNDRangeKernel", 2100, 20), flow(3, 2100)),
+    work(1, "Tile #1: f<int, 4>[SIMD32 {56; 1; 1} {64; 8; 1}]", 300, 500),
+    work(2, "zeCommandListAppendMemoryCopy(M2D)[4096 bytes]", 850, 40, DEVICE - 1),
+    work(3, "relu", 2300, 600),
+]
+NAMES = [
+    *(called("process", "RANK 2 HOST<node7>", HOST), called("process", "RANK 2 DEVICE<node7>0:4d:0:0 #1.0", DEVICE)),
+    called("thread", "Thread 4712 L0 Engine<0,0>", DEVICE, DEVICE),
+    called("thread", "Thread 4712 L0 Engine<1,0>", DEVICE, DEVICE - 1),
+]
+
+
+def trace(*events: dict[str, Any]) -> str:
+    return '{ "traceEvents":[\n' + ",\n".join(map(json.dumps, events)) + "\n]\n}\n"
+
+
+def test_a_trace() -> None:
+    profile = read(trace(*EVENTS, *NAMES))
+    assert profile["sessions"].select("format", "tool", "pid", "rank", "host").rows() == [
+        ("unitrace-json", "unitrace", HOST, 2, "node7")
+    ]
+    columns = (pl.col("kind", "name").cast(str), "start_ns", "duration_ns", "device", "stream", "grid_x", "size_bytes")
+    assert profile["activities"].select(columns).rows() == [
+        ("kernel", "f<int, 4>", 300_000, 500_000, 1, 0, 56, None),
+        ("memcpy", "zeCommandListAppendMemoryCopy(M2D)", 850_000, 40_000, 1, 1, None, 4096),
+        ("kernel", "relu", 2_300_000, 600_000, 1, 0, None, None),
+    ]
+    calls = profile["api_calls"].select(pl.col("name").cast(str), "start_ns", "correlation").rows()
+    assert calls == [("zeCommandListAppendLaunchKernel", 100_000, 0), ("clEnqueueNDRangeKernel", 2_100_000, 1)]
+    # A call that submits several kernels; the work belongs to the step of its call.
+    assert profile["activities"].select("correlation", "iteration").rows() == [(0, 0), (0, 0), (1, 1)]
+    assert profile["ranges"].select(pl.col("name").cast(str), "duration_ns").rows() == [
+        *(("step 0", 2_000_000), ("step 1", 900_000)),
+    ]
+
+
+def test_ranks_of_a_merged_trace_are_sessions() -> None:
+    other = [{**row, "pid": row["pid"] - 1000} for row in EVENTS]
+    names = [{**row, "pid": row["pid"] - 1000} for row in NAMES]
+    for row in names:
+        row["args"] = {"name": row["args"]["name"].replace("RANK 2", "RANK 0")}
+    profile = read(trace(*EVENTS, *other, *NAMES, *names))
+    assert profile["sessions"].select("rank", "pid").rows() == [(0, HOST - 1000), (2, HOST)]
+    assert profile["activities"]["session"].to_list() == [0, 0, 0, 1, 1, 1]
+
+
+def test_a_trace_that_is_cut_lacks_the_names_at_its_end() -> None:
+    text = trace(*EVENTS, *NAMES)
+    profile = read(text[: text.index(json.dumps(NAMES[0]))])
+    assert profile["activities"].select("duration_ns", "device", "stream").rows() == [
+        (500_000, None, None),
+        (40_000, None, None),
+        (600_000, None, None),
+    ]
+    assert profile["sessions"]["rank"].to_list() == [None]
+    with pytest.raises(ProftuiError, match="a trace of unitrace without events"):
+        read(trace(*NAMES, {**work(1, "f", 0, 1), "ph": "t", "cat": "gpu_op"}))
+
+
+def test_damaged_traces_are_read_or_declined() -> None:
+    for profile in load_damaged(trace(*EVENTS, *NAMES), 120, at_least=0.3):
+        assert (profile["activities"]["duration_ns"].drop_nulls() >= 0).all()
+
+
+def test_advice_is_of_unitrace() -> None:
+    found = {need.name: need.record for need in recordable_needs(read(SUMMARY))}
+    assert "device names" not in found
+    assert found["single API calls"] == "unitrace --chrome-call-logging ./app"
+    assert all(command.startswith("unitrace ") for name, command in found.items() if name != "input shapes")

@@ -66,8 +66,8 @@ _FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
 def views(profile: Profile) -> dict[str, str]:
     """Return ``ok`` for every view of the program, or why it cannot be shown and what to record."""
     lacks = {need: need for need in missing_needs(profile)}
-    if profile["activities"].height:
-        # Utilization needs no name of the GPU; the dashboard still asks for it.
+    if profile["activities"].height or profile["devices"].height:
+        # Utilization and facts of a GPU need no name of it; the dashboard still asks for it.
         lacks.pop(DEVICES, None)
     fed = set(_FED_BY_OPS) if has_recorded_ops(profile) else set()
     if sources(profile):

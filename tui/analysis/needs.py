@@ -143,8 +143,8 @@ _DLPROF: Final = "dlprof --mode=pytorch python train.py"
 _ROCPROF: Final = "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace -f csv -- ./app"
 _XLA: Final = "jax.profiler.trace(folder)"
 _UNITRACE: Final = "unitrace -t ./app"
+_ITT: Final = "unitrace --chrome-itt-logging --chrome-call-logging --chrome-kernel-logging ./app, with ITT tasks"
 _ASCEND: Final = "torch_npu.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU])"
-_XPU: Final = "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.XPU])"
 _NCU: Final = "ncu --set full --csv --page raw ./app"
 
 _TIMELINE: Final = {
@@ -172,7 +172,7 @@ _NAMED_PHASES: Final = {
     Tool.ROCPROF: "rocprofv3 --marker-trace, with roctx ranges in the program",
     Tool.XLA: "jax.profiler.TraceAnnotation(name) around the phases",
     Tool.PROTON: "proton.scope(name) around the phases",
-    Tool.UNITRACE: "torch.profiler, with record_function(name) around the phases",
+    Tool.UNITRACE: f"{_ITT} around the phases",
     Tool.PERFETTO: "",
     Tool.ASCEND: "torch_npu.profiler, with record_function(name) around the phases",
 }
@@ -194,7 +194,7 @@ DEVICES: Final = Need(
     "device names",
     "the GPU model, and with it occupancy",
     "nvprof --print-gpu-trace",
-    _TIMELINE,
+    {**_TIMELINE, Tool.UNITRACE: ""},
     unknown="GPU models not recorded in this profile",
 )
 API_WORK: Final = Need(
@@ -203,7 +203,12 @@ API_WORK: Final = Need(
     "nvprof --print-api-trace",
     {**_TIMELINE, Tool.UNITRACE: "unitrace -h ./app"},
 )
-API_TRACE: Final = Need("single API calls", "every call with its time", "nvprof --print-api-trace", _TIMELINE)
+API_TRACE: Final = Need(
+    "single API calls",
+    "every call with its time",
+    "nvprof --print-api-trace",
+    {**_TIMELINE, Tool.UNITRACE: "unitrace --chrome-call-logging ./app"},
+)
 API_RESULTS: Final = Need(
     "results of API calls",
     "which calls failed",
@@ -299,7 +304,7 @@ ITERATIONS: Final = Need(
         Tool.DLPROF: "dlprof --mode=pytorch --key_node=NAME python train.py",
         Tool.ROCPROF: "rocprofv3 --kernel-trace --hip-trace --marker-trace, with roctx ranges step 0, step 1, ...",
         Tool.XLA: "jax.profiler.StepTraceAnnotation('train', step_num=n) around each step",
-        Tool.UNITRACE: "torch.profiler, with prof.step() at the end of each step",
+        Tool.UNITRACE: f"{_ITT} step 0, step 1, ... in the program",
         Tool.PROTON: "torch.profiler, with prof.step() at the end of each step",
         Tool.ASCEND: "torch_npu.profiler, with prof.step() at the end of each step",
     },
@@ -313,7 +318,7 @@ OPS: Final = Need(
         Tool.PERFETTO: "",
         **dict.fromkeys((Tool.PYTORCH, Tool.PROTON), _TORCH),
         Tool.XLA: _XLA,
-        Tool.UNITRACE: _XPU,
+        Tool.UNITRACE: f"{_ITT} around the operations (PyTorch: torch.autograd.profiler.emit_itt())",
         Tool.ASCEND: _ASCEND,
         Tool.DLPROF: "dlprof --mode=pytorch python train.py, with nvidia_dlprof_pytorch_nvtx.init() in the program",
         Tool.ROCPROF: "rocprofv3 --kernel-trace --hip-trace --marker-trace, with roctx ranges around the operations",
@@ -327,8 +332,10 @@ SHAPES: Final = Need(
     {
         **dict.fromkeys((Tool.NSYS, Tool.NSYS_STATS, Tool.NCU), _NSYS_SHAPES),
         Tool.PERFETTO: "",
-        **dict.fromkeys((Tool.ROCPROF, Tool.DLPROF), "open a PyTorch trace recorded with record_shapes=True"),
-        **dict.fromkeys((Tool.PYTORCH, Tool.PROTON, Tool.UNITRACE), "torch.profiler.profile(record_shapes=True)"),
+        **dict.fromkeys(
+            (Tool.ROCPROF, Tool.DLPROF, Tool.UNITRACE), "open a PyTorch trace recorded with record_shapes=True"
+        ),
+        **dict.fromkeys((Tool.PYTORCH, Tool.PROTON), "torch.profiler.profile(record_shapes=True)"),
         Tool.ASCEND: "torch_npu.profiler.profile(record_shapes=True)",
     },
 )

@@ -1,8 +1,9 @@
-"""Reads the profiles of Triton's Proton (``.hatchet``, JSON): a tree of scopes whose leaves are kernels.
+"""Reads the profiles of Triton's Proton (``.hatchet``, JSON or MessagePack): a tree of scopes around kernels.
 
-Only leaves have times; that of a scope is the sum of its leaves. FLOPs and bytes, if the program provides them, are
-metrics of scopes or leaves. The last elements of the list are tables of the devices. Names of metrics differ between
-versions: ``Time (ns)`` and ``DeviceId`` of 2024 are ``time (ns)`` and ``device_id`` since 2025.
+Only kernels have times; that of a scope is the sum of its kernels. Below a kernel there may be its source lines, with
+samples of the program counter, or scopes within the kernel, with clock cycles. FLOPs and bytes, if the program provides
+them, are metrics of scopes or kernels. The last elements of the list are tables of the devices. Names of metrics differ
+between versions: ``Time (ns)`` and ``DeviceId`` of 2024 are ``time (ns)`` and ``device_id`` since 2025.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.demangle import demangled
-from tui.loaders.raw_input import read_json
+from tui.loaders.raw_input import read_bytes, read_json
 from tui.model.errors import WHAT_OPENS, ProftuiError
 
 if TYPE_CHECKING:
@@ -26,11 +29,15 @@ if TYPE_CHECKING:
 FORMAT: Final = Format(
     name="proton",
     title="Triton Proton profile",
-    recognized_by='a JSON list whose first element has "children" and the frame ROOT',
+    recognized_by='a list, as JSON or MessagePack, whose first element has "children" and the frame ROOT',
     feeds=("sessions", "devices", "summary", "metrics", "issues"),
     record_with="proton -n run script.py, or proton.start('run') ... proton.finalize()",
 )
 
+_PACKED: Final = re.compile(
+    rb"(?:[\x91-\x9f]|\xdc..|\xdd....)\x83(?=\xa5frame\x82|\xa8children|\xa7metrics)", re.DOTALL
+)
+"""The beginning in MessagePack: a list whose first element has these three keys."""
 _HEAD: Final = re.compile(rb'\s*\[\s*\{\s*"(?:children|frame|metrics)"')
 _ROOT: Final = re.compile(rb'"name"\s*:\s*"ROOT"|"children"\s*:\s*\[')
 _BETWEEN: Final = " / "
@@ -56,7 +63,9 @@ class ProtonLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Return certain if a list begins with a node of a tree."""
+        """Return a high confidence if a list begins with a node of a tree."""
+        if _PACKED.match(head):
+            return 1.0
         if not _HEAD.match(head) or not _ROOT.search(head):
             return 0.0
         return 0.9 if b'"frame"' in head and b'"metrics"' in head else 0.0
@@ -65,17 +74,17 @@ class ProtonLoader:
         """Read the tree.
 
         Raises:
-            ProftuiError: It is not JSON, or no kernel in it has a time.
+            ProftuiError: It is neither JSON nor MessagePack, or nothing in it was measured.
         """
         source.report_to(report)
-        document = read_json(source)
+        document = _unpacked(source) if _PACKED.match(source.head) else read_json(source)
         elements = document if isinstance(document, list) else []
         tree = _Tree()
         for element in elements:
             if isinstance(element, dict) and "children" in element:
                 tree.add(element)
-        if not tree.kernels:
-            raise ProftuiError(f"{source.called}: no profile found: no leaf of the tree has a time", WHAT_OPENS)
+        if not tree.kernels and not tree.work:
+            raise ProftuiError(f"{source.called}: no profile found: nothing in the tree was measured", WHAT_OPENS)
         collector = Collector(source.name)
         collector.open_session(FORMAT.name, None).facts.update(tool="Proton", framework="Triton")
         tree.add_to(collector)
@@ -83,6 +92,15 @@ class ProtonLoader:
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile()
+
+
+def _unpacked(source: InputFile) -> Any:
+    try:
+        return msgspec.msgpack.decode(read_bytes(source))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        problem = str(error) or "nested too deep"
+        hint = source.cut_short or "record it again"
+        raise ProftuiError(f"{source.called}: not valid MessagePack: {problem}", hint) from error
 
 
 class _Tree:
@@ -95,7 +113,7 @@ class _Tree:
         """Launches and time of each path of scopes: a leaf counts in all enclosing scopes."""
         self._in_scope: dict[tuple[str, str], list[int]] = {}
         """Launches and time of each kernel directly in a scope."""
-        self._work: dict[tuple[str, str], float] = {}
+        self.work: dict[tuple[str, str], float] = {}
         """FLOPs, bytes and other metrics by name of the kernel or path of the scope, and of the metric."""
         self._work_within: dict[tuple[str, str], float] = {}
         """The same of each path of scopes, with all that is in it."""
@@ -103,29 +121,40 @@ class _Tree:
 
     def add(self, root: Mapping[str, Any]) -> None:
         """Add a tree."""
-        stack: list[tuple[Mapping[str, Any], tuple[str, ...]]] = [(root, ())]
+        stack: list[tuple[Mapping[str, Any], tuple[str, ...], int]] = [(root, (), -1)]
+        nodes: list[tuple[Mapping[str, Any], tuple[str, ...], int]] = []
+        """Metrics, path and number of the parent of each node; parents come before their children."""
         while stack:
-            node, path = stack.pop()
+            node, path, parent = stack.pop()
             name = _name(node)
             metrics = node.get("metrics")
-            metrics = metrics if isinstance(metrics, dict) else {}
             below = node.get("children")
             children = [child for child in below if isinstance(child, dict)] if isinstance(below, list) else []
             here = path if not path and name == "ROOT" else (*path, name)
             if len(here) > _DEEPEST:
                 self._too_deep += 1
                 continue
-            time_ns = _whole(metrics, "time (ns)")
-            if not children and time_ns is not None and here:
-                self._leaf(here, _whole(metrics, "count") or 0, time_ns)
-            for metric, value in metrics.items():
-                if str(metric).lower() not in _NOT_WORK and _is_number(value):
-                    key = (name if not children else _BETWEEN.join(here), str(metric))
-                    self._work[key] = self._work.get(key, 0.0) + float(value)
-                    for depth in range(1, len(here) + bool(children)):
-                        within = (_BETWEEN.join(here[:depth]), str(metric))
-                        self._work_within[within] = self._work_within.get(within, 0.0) + float(value)
-            stack += [(child, here) for child in reversed(children)]
+            nodes.append((metrics if isinstance(metrics, dict) else {}, here, parent))
+            stack += [(child, here, len(nodes) - 1) for child in reversed(children)]
+        # Lines of a kernel, and scopes in it, have no times.
+        has_kernels = [False] * len(nodes)
+        for number in range(len(nodes) - 1, 0, -1):
+            metrics, _, parent = nodes[number]
+            has_kernels[parent] |= has_kernels[number] or _is_timed(metrics)
+        for (metrics, here, _), is_scope in zip(nodes, has_kernels, strict=True):
+            is_kernel = bool(here) and not is_scope and _is_timed(metrics)
+            if is_kernel:
+                self._leaf(here, _whole(metrics, "count") or 0, _whole(metrics, "time (ns)") or 0)
+            self._add_work(metrics, here, is_kernel)
+
+    def _add_work(self, metrics: Mapping[str, Any], here: tuple[str, ...], is_kernel: bool) -> None:
+        for metric, value in metrics.items():
+            if here and str(metric).lower() not in _NOT_WORK and _is_number(value) and value:
+                key = (here[-1] if is_kernel else _BETWEEN.join(here), str(metric))
+                self.work[key] = self.work.get(key, 0.0) + float(value)
+                for depth in range(1, len(here) + (not is_kernel)):
+                    within = (_BETWEEN.join(here[:depth]), str(metric))
+                    self._work_within[within] = self._work_within.get(within, 0.0) + float(value)
 
     def _leaf(self, path: tuple[str, ...], count: int, time_ns: int) -> None:
         *scopes, name = path
@@ -144,7 +173,7 @@ class _Tree:
             collector.add("summary", _row("nvtx", path, count, time_ns))
         for (path, name), (count, time_ns) in self._in_scope.items():
             collector.add("summary", {**_row("nvtx", plain.get(name, name), count, time_ns), "range": path})
-        for (name, metric), value in self._work.items():
+        for (name, metric), value in self.work.items():
             figures = dict.fromkeys(("min", "max", "avg", "total"), value)
             row: dict[str, Value] = {"kernel": plain.get(name, name), "metric": metric, "invocations": 1, **figures}
             collector.add("metrics", {**row, "unit": "B" if metric == "bytes" else None})
@@ -156,6 +185,12 @@ class _Tree:
         if self._too_deep:
             reason = f"{self._too_deep} scopes are nested deeper than {_DEEPEST} levels and were left out"
             collector.issue("warning", None, "", reason)
+
+
+def _is_timed(metrics: Mapping[str, Any]) -> bool:
+    """Return whether metrics are those of a kernel that ran."""
+    time_ns = _whole(metrics, "time (ns)")
+    return time_ns is not None and bool(time_ns or _whole(metrics, "count"))
 
 
 def _increase(sums: dict[Any, list[int]], key: Any, count: int, time_ns: int) -> None:

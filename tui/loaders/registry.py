@@ -43,7 +43,7 @@ from tui.loaders.tensorrt import TENSORRT_LOG, TensorRtJsonLoader
 from tui.loaders.text.text_log import TextLogLoader
 from tui.loaders.tf_timeline import TfTimelineLoader
 from tui.loaders.torch_table import TORCH_TABLE
-from tui.loaders.unitrace import UNITRACE
+from tui.loaders.unitrace import UNITRACE, UnitraceTraceLoader
 from tui.loaders.xla_trace import XlaTraceLoader
 from tui.loaders.xplane import XPLANE
 from tui.model.errors import WHAT_OPENS, ProftuiError
@@ -80,6 +80,7 @@ LOADERS: Final[tuple[Loader, ...]] = (
     NSYS_REPORT,
     NSYS_FOLDER,
     DATASET,
+    UnitraceTraceLoader(),
     KinetoLoader(),
     MEMORY_SNAPSHOT,
     XlaTraceLoader(),

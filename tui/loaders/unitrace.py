@@ -1,8 +1,12 @@
-"""Reads what Intel's unitrace prints: times of kernels and API calls, kernel properties and metrics, a device timeline.
+"""Reads what Intel's unitrace writes: text, and traces as JSON (``--chrome-kernel-logging`` and others).
 
-Its predecessors onetrace, ze_tracer and cl_tracer print the same tables below other titles. One run prints several of
-these, which belong to one session. Rows are split from the right, since names hold commas:
+The text holds times of kernels and API calls, kernel properties and metrics, a device timeline. The predecessors
+onetrace, ze_tracer and cl_tracer print the same tables below other titles. One run prints several of these, which
+belong to one session. Rows are split from the right, since names hold commas:
 ``"f<int, 4>[SIMD16 {56; 1; 1} {64; 8; 1}]", 1, 4706560, ...`` (before 2025 without the quotes).
+
+In a trace, each device of a process is a process of its own, named ``DEVICE<host>0:4d:0:0 #0``, and each engine a
+thread. The names follow all events. A flow leads from the start of a call to each kernel that it submits.
 """
 
 from __future__ import annotations
@@ -11,14 +15,23 @@ import math
 import re
 from typing import TYPE_CHECKING, Final
 
-from tui.loaders.base import Format
+import polars as pl
+
+from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
+from tui.loaders.chrome_trace.stream import looks_like_trace
+from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
+from tui.model.errors import ProftuiError
 from tui.model.names import short_name
 
 if TYPE_CHECKING:
-    from tui.loaders.collector import Collector, Session, Value
+    from tui.loaders.chrome_trace.event_batches import Trace
+    from tui.loaders.collector import Session, Value
+    from tui.loaders.input_file import InputFile
     from tui.loaders.text.block import Line
     from tui.loaders.text.section import Section
+    from tui.model.profile import Profile
 
 FORMAT: Final = Format(
     name="unitrace",
@@ -326,3 +339,154 @@ UNITRACE: Final = TextFormat(
     _UnitraceReader,
 )
 """The format, for the list of text formats."""
+
+
+TRACE_FORMAT: Final = Format(
+    name="unitrace-json",
+    title="Intel unitrace trace",
+    recognized_by='trace events that begin with "ph", "tid", "pid", or are of the category gpu_op',
+    feeds=("sessions", "activities", "api_calls", "ops", "ranges", "issues"),
+    record_with="unitrace --chrome-kernel-logging --chrome-call-logging --chrome-itt-logging ./app",
+)
+
+_WANTED: Final = (Arg("kernel", ("id",), ArgKind.TEXT),)
+_EVENT: Final = re.compile(rb'\{"ph": "[XstBER]", "tid": \d+, "pid": \d+, "|"cat": "gpu_op"')
+_GPU_WORK: Final = "gpu_op"
+_CALL: Final = r"^(?:ze|zes|zet|cl)[A-Z]\w*$"
+"""Functions of Level Zero and OpenCL; other work of the host is of the program, SYCL, MPI and libraries."""
+_TILE: Final = re.compile(r"Tile #[0-9]{1,4}: ")
+_PROCESS: Final = (
+    r"^(?:RANK (?P<rank>[0-9]{1,9}) )?(?P<place>HOST|DEVICE)<(?P<host>[^>]*)>"
+    r"(?:.* #(?P<device>[0-9]{1,4})(?:\.[0-9]+)?)?$"
+)
+"""The name of a process; a tile of a device has a second number."""
+
+
+class UnitraceTraceLoader:
+    """Reads the traces of unitrace."""
+
+    @property
+    def formats(self) -> tuple[Format, ...]:
+        """The one format."""
+        return (TRACE_FORMAT,)
+
+    def probe(self, head: bytes, name: str) -> float:
+        """Return certain by the order of keys, or by the category of GPU work."""
+        return 0.96 if looks_like_trace(head) and _EVENT.search(head) else 0.0
+
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+        """Read the trace: a session for each rank of a merged one.
+
+        Raises:
+            ProftuiError: It has no events.
+        """
+        from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
+
+        trace = read_trace(source, _WANTED, report)
+        if trace.complete.is_empty():
+            hint = f"record it again: {TRACE_FORMAT.record_with}"
+            raise ProftuiError(f"{source.called}: no profile found: a trace of unitrace without events", hint)
+        collector = Collector(source.name)
+        processes = _processes(trace)
+        rows = trace.complete.with_columns(_text("pid"), _text("tid"), _text("cat"), _text("kernel"))
+        rows = rows.join(processes, on="pid", how="left", maintain_order="left")
+        for rank in rows["rank"].unique().sort(nulls_last=True):
+            own = rows.filter(pl.col("rank").eq_missing(rank))
+            _add_rank(own, rank, processes, trace, collector)
+        for note in (*source.notes, *trace.notes):
+            collector.issue(note.severity, note.line, note.text, note.reason)
+        return collector.profile(partial=trace.partial)
+
+
+def _text(column: str) -> pl.Expr:
+    return pl.col(column).cast(pl.String)
+
+
+def _processes(trace: Trace) -> pl.DataFrame:
+    """Return pid, rank, place (HOST or DEVICE), host and device of the processes that the trace names."""
+    named = trace.names.filter(pl.col("name").cast(pl.String) == "process_name").select(_text("pid"), "value")
+    parts = pl.col("value").str.extract_groups(_PROCESS)
+    return named.unique("pid", keep="first", maintain_order=True).select(
+        "pid",
+        parts.struct.field("rank").cast(pl.Int32, strict=False),
+        *(parts.struct.field(name) for name in ("place", "host")),
+        parts.struct.field("device").cast(pl.Int32, strict=False),
+    )
+
+
+def _add_rank(
+    rows: pl.DataFrame, rank: int | None, processes: pl.DataFrame, trace: Trace, collector: Collector
+) -> None:
+    is_gpu = pl.col("cat") == _GPU_WORK
+    host = rows.filter(~is_gpu.fill_null(False)).with_columns(
+        pl.col("pid").cast(pl.Int64, strict=False),
+        pl.col("tid").cast(pl.Int64, strict=False),
+        pl.col("name").cast(pl.String).str.contains(_CALL).fill_null(False).alias("is_call"),
+    )
+    pid = host["pid"].drop_nulls().first()
+    session = collector.open_session(TRACE_FORMAT.name, None, pid=pid if isinstance(pid, int) else None)
+    named = processes.filter(pl.col("rank").eq_missing(rank), pl.col("place") == "HOST")
+    host_name = named["host"].first()
+    host_name = host_name if isinstance(host_name, str) else None
+    session.facts.update(tool="unitrace", rank=rank, host=host_name, origin_ns=trace.origin_ns)
+    collector.resolution(1 if (rows["start_ns"] % 1000 != 0).any() else 1000)
+    calls = host.filter("is_call").with_row_index("correlation")
+    launched = _launched(calls, trace)
+    work = rows.filter(is_gpu).join(launched, on="kernel", how="left", maintain_order="left")
+    ranges = host.filter(~pl.col("is_call")).select("name", "start_ns", "duration_ns", "pid", "tid", "line")
+    collector.add_frames(
+        link_run(
+            fit_to_model("activities", _activities(work, trace), collector),
+            fit_to_model("api_calls", calls, collector),
+            fit_to_model("ranges", ranges, collector) if ranges.height else None,
+            session,
+            collector,
+            kind="range",
+        )
+    )
+
+
+def _launched(calls: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """Return the number of each kernel with the number of the call that submitted it: flows begin where calls do."""
+    flows = trace.flows.filter(_text("ph") == "s", _text("cat").str.contains("Flow_H2D", literal=True))
+    begins = flows.select(
+        _text("id").alias("kernel"),
+        pl.col("start_ns"),
+        *(_text(name).cast(pl.Int64, strict=False).alias(name) for name in ("pid", "tid")),
+    )
+    place = ["pid", "tid", "start_ns"]
+    return (
+        begins.join(calls.select(*place, "correlation").unique(place, keep="first"), on=place, how="inner")
+        .select("kernel", "correlation")
+        .unique("kernel", keep="first", maintain_order=True)
+    )
+
+
+_OF_NAME: Final = pl.Schema(
+    {
+        **dict.fromkeys(("printed", "kind", "name", "short_name", "copy_kind"), pl.String),
+        **dict.fromkeys(
+            (*(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"), "size_bytes"), pl.Int64
+        ),
+    }
+)
+"""What the printed name of a kernel or copy tells."""
+
+
+def _activities(work: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    names = work["name"].drop_nulls().unique().cast(pl.String).to_list()
+    # Each name is parsed once.
+    launches = [{"printed": name, **_launch(_TILE.sub("", name))} for name in names]
+    facts = pl.DataFrame(launches, _OF_NAME)
+    engines = trace.names.filter(_text("name") == "thread_name").select(
+        _text("pid"), _text("tid"), pl.col("value").str.replace(r"^Thread [0-9]+ ", "").alias("engine")
+    )
+    engines = engines.unique(["pid", "tid"], keep="first", maintain_order=True)
+    number = pl.col("engine").rank("dense").cast(pl.Int64) - 1
+    return (
+        work.with_columns(_text("name").alias("printed"))
+        .drop("name")
+        .join(facts, on="printed", how="left", maintain_order="left")
+        .join(engines, on=["pid", "tid"], how="left", maintain_order="left")
+        .with_columns(number.alias("stream"), pl.col("correlation").cast(pl.Int64))
+    )

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.corpus import shared_file
+from tests.loaders.damage import load_damaged
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 
@@ -149,6 +150,37 @@ def test_dispatches_alone_in_any_order_on_several_gpus_and_streams() -> None:
         (300, 10, 1, 567),
     ]
     assert profile["devices"]["name"].to_list() == ["AMD Instinct MI350X", "gfx950"]
+
+
+def test_kernels_of_a_run_that_counts_alone() -> None:
+    """With --pmc and no trace, the times of kernels are those of the dispatches with counters, in as many records."""
+    other = copy.deepcopy(PROCESS)
+    place = {"correlation_id": {"internal": 1}, "start_timestamp": 2_000_000, "end_timestamp": 2_000_750}
+    one, two = ({"dispatch_info": {**DISPATCH, "dispatch_id": number}, **place} for number in (1, 2))
+    value = [{"counter_id": {"handle": 3}, "value": 8.0}]
+    other["buffer_records"] = {"kernel_dispatch": []}
+    other["callback_records"]["counter_collection"] = [
+        {"thread_id": 7, "dispatch_data": dispatch, "records": value} for dispatch in (one, two, two)
+    ]
+    profile = read(other)
+    assert profile["activities"].select(
+        pl.col("name").cast(str), "start_ns", "duration_ns", "device", "grid_x", "registers"
+    ).rows() == 2 * [("f<int>(A)", 0, 750, 0, 4, 32)]
+    assert profile["metrics"].select(pl.col("kernel", "metric").cast(str), "invocations", "min", "max").rows() == [
+        ("f<int>(A)", "SQ_WAVES", 2, 8.0, 16.0)
+    ]
+
+
+def test_calls_of_any_library() -> None:
+    other = copy.deepcopy(PROCESS)
+    other["buffer_records"]["rocdecode_api"] = [record("HIP_RUNTIME_API", 1, 40, 90, 3)]
+    calls = read(other)["api_calls"]
+    assert calls.select(pl.col("name").cast(str), "duration_ns").rows() == [("hipLaunchKernel", 50), ("hipMemcpy", 50)]
+
+
+def test_damaged_files_are_read_or_declined() -> None:
+    for profile in load_damaged(json.dumps({"rocprofiler-sdk-tool": [PROCESS]}), 400, at_least=0.02):
+        assert (profile["activities"]["duration_ns"].drop_nulls() >= 0).all()
 
 
 def test_a_list_of_another_shape_affects_only_itself() -> None:

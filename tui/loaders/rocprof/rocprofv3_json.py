@@ -37,8 +37,8 @@ FORMAT: Final = Format(
 
 _GPU: Final = 2
 """``type`` of an agent that is a GPU."""
-_CALLS: Final = ("hip_api", "hsa_api", "rccl_api")
-"""Lists of API calls."""
+_CALLS, _MARKERS = "_api", "marker_api"
+"""The end of the name of a list of API calls (hip_api, hsa_api, rccl_api, rocdecode_api), and the list of ranges."""
 _XYZ: Final = pl.Struct({"x": pl.Int64, "y": pl.Int64, "z": pl.Int64})
 _HANDLE: Final = pl.Struct({"handle": pl.UInt64})
 _RECORD: Final = {
@@ -64,7 +64,15 @@ _DISPATCH_INFO: Final = pl.Struct(
 _DISPATCH: Final = {**_RECORD, "dispatch_info": _DISPATCH_INFO, "stream_id": _HANDLE}
 _COPY: Final = {**_RECORD, "src_agent_id": _HANDLE, "dst_agent_id": _HANDLE, "bytes": pl.Int64, "stream_id": _HANDLE}
 _COUNTED: Final = {
-    "dispatch_data": pl.Struct({"dispatch_info": _DISPATCH_INFO}),
+    "thread_id": pl.Int64,
+    "dispatch_data": pl.Struct(
+        {
+            "correlation_id": pl.Struct({"internal": pl.UInt64}),
+            "start_timestamp": pl.Int64,
+            "end_timestamp": pl.Int64,
+            "dispatch_info": _DISPATCH_INFO,
+        }
+    ),
     "records": pl.List(pl.Struct({"counter_id": _HANDLE, "value": pl.Float64})),
 }
 _SYMBOL: Final = {
@@ -194,7 +202,9 @@ class _ProcessReader:
 
     def _records(self, name: str, columns: Mapping[str, Any]) -> pl.DataFrame:
         """Return records with ``start_ns``, ``duration_ns``, ``correlation`` and ``name`` (of the operation)."""
-        rows = self._list(self._process.buffer_records.get(name), columns, name)
+        return self._timed(self._list(self._process.buffer_records.get(name), columns, name))
+
+    def _timed(self, rows: pl.DataFrame) -> pl.DataFrame:
         lasts = pl.col("end_timestamp") - pl.col("start_timestamp")
         return rows.join(self._operations(), on=["kind", "operation"], how="left", maintain_order="left").with_columns(
             pl.col("start_timestamp").alias("start_ns"),
@@ -227,7 +237,18 @@ class _ProcessReader:
 
     def _kernels(self) -> pl.DataFrame:
         """Return the dispatches; the grid is recorded in work items, blocks are grid / workgroup."""
-        rows = self._records("kernel_dispatch", _DISPATCH).drop("name").unnest("dispatch_info")
+        rows = self._records("kernel_dispatch", _DISPATCH)
+        if rows.is_empty() and (counted := self._counted()).height:
+            # --pmc without --kernel-trace: a dispatch may have several records, one for each of its counters.
+            dispatches = counted.select("thread_id", "dispatch_data").unnest("dispatch_data")
+            dispatches = dispatches.filter(pl.col("end_timestamp") > 0).with_columns(
+                pl.lit(None, pl.Int64).alias("kind"),
+                pl.lit(None, pl.Int64).alias("operation"),
+                pl.lit(None, _HANDLE).alias("stream_id"),
+            )
+            number = pl.col("dispatch_info").struct.field("dispatch_id")
+            rows = self._timed(dispatches.filter(number.is_first_distinct() | number.is_null()))
+        rows = rows.drop("name").unnest("dispatch_info")
         symbols = self._list(self._process.kernel_symbols, _SYMBOL, "kernel_symbols").unique("kernel_id", keep="first")
         names = pl.coalesce(
             pl.col("formatted_kernel_name").replace("", None),
@@ -281,22 +302,27 @@ class _ProcessReader:
 
     def _calls(self) -> pl.DataFrame:
         columns = ("name", "start_ns", "duration_ns", "pid", "tid", "correlation")
-        return pl.concat([self._records(name, _RECORD).select(columns) for name in _CALLS])
+        names = [name for name in self._process.buffer_records if name.endswith(_CALLS) and name != _MARKERS]
+        return pl.concat([self._records(name, _RECORD).select(columns) for name in (names or ["hip_api"])])
 
     def _ranges(self) -> pl.DataFrame:
         """Return the roctx ranges, whose texts are in a separate list by correlation id."""
-        texts = self._list(self._process.strings.get("marker_api"), _TEXT, "marker_api").select(
+        texts = self._list(self._process.strings.get(_MARKERS), _TEXT, _MARKERS).select(
             pl.col("key").cast(pl.Int64, strict=False).alias("correlation"), pl.col("value").cast(NAME).alias("text")
         )
         return (
-            self._records("marker_api", _RECORD)
+            self._records(_MARKERS, _RECORD)
             .join(texts.unique("correlation", keep="first"), on="correlation", how="left", maintain_order="left")
             .select(pl.coalesce("text", "name").alias("name"), "start_ns", "duration_ns", "pid", "tid")
         )
 
+    def _counted(self) -> pl.DataFrame:
+        """Return the values of counters, with the dispatch that they are of."""
+        return self._list(self._process.callback_records.get("counter_collection"), _COUNTED, "counter_collection")
+
     def _add_counters(self, kernels: pl.DataFrame) -> None:
         """Add counters by kernel; several values of one counter in a dispatch are summed."""
-        rows = self._list(self._process.callback_records.get("counter_collection"), _COUNTED, "counter_collection")
+        rows = self._counted()
         if rows.is_empty():
             return
         names = {
