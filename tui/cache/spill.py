@@ -89,7 +89,11 @@ def is_mapped(series: pl.Series) -> bool:
     there = physical.is_not_null().arg_max() if physical.null_count() < len(physical) else None
     if there is None:
         return False
-    position = physical.slice(there, 1).to_numpy(allow_copy=False).ctypes.data
+    return _is_mapped(physical.slice(there, 1).to_numpy(allow_copy=False))
+
+
+def _is_mapped(values: np.ndarray) -> bool:
+    position = values.ctypes.data
     return any(first <= position < end for first, end, _ in tuple(_MAPPED.values()))
 
 
@@ -288,14 +292,18 @@ def gather_rows(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
     """Rows of a frame by position; of a large one column by column, spilled to disk."""
     if not _Memory.is_low or len(rows) < _AT_ONCE:
         return frame.select(pl.all().gather(rows))
-    columns = []
-    for name in frame.columns:
-        column = frame.select(name).to_series()
-        is_null = column.null_count() == len(column)
-        columns.append(null_column(name, len(rows), column.dtype) if is_null else spill_to_disk(column.gather(rows)))
-        del column
-        release_mapped()
-    return pl.DataFrame(columns)
+    return pl.DataFrame([_gathered(frame.select(name).to_series(), rows) for name in frame.columns])
+
+
+def _gathered(column: pl.Series, rows: pl.Series) -> pl.Series:
+    """Values of a column by position, on disk."""
+    if column.null_count() == len(column):
+        return null_column(column.name, len(rows), column.dtype)
+    blocks = (column.gather(rows.slice(first, _AT_ONCE)) for first in range(0, len(rows), _AT_ONCE))
+    # If the disk is full, they stay in memory.
+    with suppress(OSError):
+        return _written(column.name, column.dtype, len(rows), blocks)
+    return column.gather(rows)
 
 
 def sort_rows(frame: pl.DataFrame, by: str) -> pl.DataFrame:
@@ -377,16 +385,24 @@ def _joined(pieces: Sequence[pl.DataFrame], name: str, dtype: pl.DataType) -> pl
         piece[name] if name in piece.columns else pl.repeat(None, piece.height, dtype=dtype, eager=True).alias(name)
         for piece in pieces
     )
+    return _written(name, dtype, sum(piece.height for piece in pieces), parts)
+
+
+def _written(name: str, dtype: pl.DataType, rows: int, parts: Iterable[pl.Series]) -> pl.Series:
+    """A column of several parts, which are written to disk one by one.
+
+    Raises:
+        OSError: It cannot be written.
+    """
     if not _can_spill(pl.Series(name, [], dtype)):
         return pl.concat(parts)
     with unnamed_file() as file:
         writer = ColumnWriter(name, lambda: file)
         for part in parts:
             writer.add(part.to_physical() if dtype == NAME else part)
+            release_mapped()
         layout = writer.close()
         file.flush()
-        release_mapped()
-        rows = sum(piece.height for piece in pieces)
         if layout is None:
             return null_column(name, rows, dtype)
         numbers = mapped_column(map_file(file.fileno()), layout, rows, pl.UInt32() if dtype == NAME else dtype)
@@ -435,13 +451,6 @@ def _spill(result: Any) -> Any:
         for field in dataclasses.fields(result):
             object.__setattr__(result, field.name, _spill(getattr(result, field.name)))
     return result
-
-
-def _is_mapped(values: np.ndarray) -> bool:
-    base = values.base
-    while isinstance(base, np.ndarray):
-        base = base.base
-    return isinstance(base, mmap.mmap | memoryview)
 
 
 def _array(values: np.ndarray) -> np.ndarray:

@@ -277,7 +277,7 @@ class Collector:
         )
         frames["devices"] = merge_device_rows(pl.concat([frames["devices"], conform("devices", named)]))
         self._frames.clear()
-        return profile_of(frames, source=self.source, text=text, partial=partial)
+        return profile_of(frames, source=self.source, text=text, partial=partial, after_frame=release_mapped)
 
     def _frame(self, name: str) -> pl.DataFrame:
         parts = self._frames[name]

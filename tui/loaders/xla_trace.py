@@ -409,7 +409,8 @@ _NAMED_WORK: Final = re.compile(r"Mem[a-z]+\w*")
 
 def with_parents(host: pl.DataFrame) -> pl.DataFrame:
     """Number the CPU events (``row``), and add ``parent`` (the row of the enclosing event) and ``depth``."""
-    nesting = nest(host, after_block=release_mapped)
+    nesting = spill_to_disk(nest(host, after_block=release_mapped))
+    release_memory()
     nested = [spill_to_disk(series) for series in (parents(nesting).alias("parent"), pl.Series("depth", nesting.depth))]
     del nesting
     release_memory()

@@ -5,7 +5,7 @@ Columns with a single distinct value share its memory (`compact_constants`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
@@ -103,11 +103,21 @@ def profile_of(
     source: str,
     text: LogText | None = None,
     partial: str = "",
+    after_frame: Callable[[], None] = lambda: None,
 ) -> Profile:
-    """Validate the frames of a loader against the model, and add the missing ones."""
-    complete = {
-        name: compact_constants(conform(name, frames[name])) if name in frames else empty(name) for name in FRAMES
-    }
+    """Validate the frames of a loader against the model, and add the missing ones.
+
+    Args:
+        frames: The frames by name.
+        source: The path of the input.
+        text: Its text, of a log.
+        partial: Why the profile is incomplete; empty if it is complete.
+        after_frame: Called after each frame, to release memory.
+    """
+    complete = {}
+    for name in FRAMES:
+        complete[name] = compact_constants(conform(name, frames[name])) if name in frames else empty(name)
+        after_frame()
     return Profile(complete, (source,), {source: text} if text is not None else {}, partial)
 
 
