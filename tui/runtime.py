@@ -10,6 +10,7 @@ import gc
 import os
 import sys
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -286,9 +287,28 @@ def run_together(*works: Callable[[], _T]) -> list[_T]:
 
     They run in threads if there are many cores, otherwise one after the other, which takes less memory.
     """
-    if len(works) == 1 or thread_limit() == 1:
+    if len(works) <= 1 or thread_limit() == 1:
         return [work() for work in works]
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(len(works), thread_name_prefix="build") as threads:
+    with ThreadPoolExecutor(min(len(works), thread_limit()), thread_name_prefix="build") as threads:
         return [future.result() for future in [threads.submit(work) for work in works]]
+
+
+_SMALLEST_BLOCK: Final = 1 << 16
+"""Rows for which a thread pays."""
+
+
+def run_in_blocks(work: Callable[[slice], _T], count: int, at_once: int) -> list[_T]:
+    """Run a function on blocks of rows as `run_together`, and return its results.
+
+    Args:
+        work: Gets the rows of a block.
+        count: The number of rows.
+        at_once: The most rows of a block; all threads together work on four times as many.
+    """
+    threads = thread_limit()
+    most = at_once if threads == 1 else max(4 * at_once // threads, 1)
+    size = min(most, max(-(-count // threads), _SMALLEST_BLOCK))
+    blocks = [slice(first, min(first + size, count)) for first in range(0, count, size)]
+    return run_together(*(partial(work, block) for block in blocks))

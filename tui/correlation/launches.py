@@ -122,18 +122,30 @@ def thread_codes(pid: pl.Series, tid: pl.Series) -> npt.NDArray[np.int64]:
     return codes
 
 
-def nest(rows: pl.DataFrame, *, slack_ns: int = SLACK_NS, after_block: Callable[[], None] = lambda: None) -> Nesting:
+def nest(
+    rows: pl.DataFrame,
+    *,
+    order: npt.NDArray[np.int32] | None = None,
+    slack_ns: int = SLACK_NS,
+    after_block: Callable[[], None] = lambda: None,
+) -> Nesting:
     """Nest rows with ``pid``, ``tid``, ``start_ns`` and ``duration_ns`` (none of the times null).
 
     Args:
         rows: The rows.
-        slack_ns: As for `nested`.
+        order: Their order by start, if known; equal ones that come first enclose the others.
+        slack_ns: How much later than its parent a row may end because times were rounded.
         after_block: Called after each block of rows, to release memory.
     """
     pid, tid = rows["pid"], rows["tid"]
     start, duration = (rows[name].to_numpy().astype(np.int64, copy=False) for name in ("start_ns", "duration_ns"))
     return nested_by_thread(
-        lambda block: thread_codes(pid[block], tid[block]), start, duration, slack=slack_ns, after_block=after_block
+        lambda block: thread_codes(pid[block], tid[block]),
+        start,
+        duration,
+        order=order,
+        slack=slack_ns,
+        after_block=after_block,
     )
 
 

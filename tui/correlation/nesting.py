@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice, pairwise
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import polars as pl
 
 from tui.model.schema import NAME
-from tui.runtime import run_together, thread_limit
+from tui.runtime import run_in_blocks, run_together, thread_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
     import numpy.typing as npt
 
@@ -55,9 +55,14 @@ class _Intervals:
 
     def start_keys(self, rows: Indices) -> Ints:
         """Return thread and start in one number."""
-        keys = self.code[rows] * np.int64(self.width)
-        keys += 2 * (self.start[rows] - self.origin)
-        return keys
+        found = np.empty(len(rows), np.int64)
+
+        def fill(block: slice) -> None:
+            own = rows[block]
+            found[block] = self.code[own] * np.int64(self.width) + 2 * (self.start[own] - self.origin)
+
+        run_in_blocks(fill, len(rows), _AT_ONCE)
+        return found
 
     def keys(self, thread: Ints, at: Ints) -> tuple[Ints, Flags]:
         """Return thread and time in one number, and whether an interval is possible: a known thread, not too early."""
@@ -67,7 +72,7 @@ class _Intervals:
         return code * self.width + 2 * np.clip(at - self.origin, 0, self.width // 2 - 1), inside
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Nesting:
     """Intervals of any number of threads with their parents; indices are those of the input."""
 
@@ -82,6 +87,11 @@ class Nesting:
     """Intervals that end later than what is around them, sorted."""
     _cut_at: Ints
     """When each of these counts as ended."""
+
+    @cached_property
+    def levels(self) -> list[Indices]:
+        """The intervals of each depth, from 0."""
+        return levels(self.depth)
 
     def innermost(self, thread: Ints, at: Ints) -> Ints:
         """Return the index of the innermost interval that contains each time, both ends included, or `NONE`."""
@@ -141,6 +151,7 @@ def nested_by_thread(
     start: Ints,
     duration: Ints,
     *,
+    order: Indices | None = None,
     slack: int = 0,
     after_block: Callable[[], None] = lambda: None,
 ) -> Nesting:
@@ -150,60 +161,94 @@ def nested_by_thread(
         threads_of: Returns the threads of some intervals.
         start: When each interval begins.
         duration: How long each lasts, at least 0.
+        order: The order of the intervals by start, if known; equal ones that come first enclose the others.
         slack: As for `nested`.
         after_block: Called after each block of intervals, to release memory.
     """
     count = len(start)
-    intervals = _intervals(threads_of, start, duration)
-    order = _order(intervals)
-    parent, depth = np.full(count, NONE, np.int32), np.zeros(count, np.int32)
+    intervals, in_order = _intervals(threads_of, start, duration, after_block)
+    if order is None and not in_order:
+        order = np.argsort(start, kind="stable").astype(np.int32)
+    order = _by_thread(intervals, order)
+    parent, depth = np.empty(count, np.int32), np.empty(count, np.int32)
     around, around_ends = np.zeros(0, np.int32), np.zeros(0, np.int64)
     cuts: list[tuple[Indices, Ints]] = []
     first, size = 0, count if count <= _WHOLE else _AT_ONCE
     while first < count:
-        new, starts = _block(intervals, order, first, max(size, len(around)))
+        new, starts, ends = _block(intervals, order, first, max(size, len(around)))
         first += len(new)
-        ends = starts + np.maximum(2 * duration[new], 1)
         # What may enclose these intervals is nested with them again.
-        rows = np.concatenate((around, new)) if len(around) else new
-        starts = np.concatenate((intervals.start_keys(around), starts)) if len(around) else starts
-        ends = np.concatenate((around_ends, ends)) if len(around) else ends
+        rows, added = new, slice(len(around), None)
+        if len(around):
+            rows = np.concatenate((around, new))
+            starts = np.concatenate((intervals.start_keys(around), starts))
+            ends = np.concatenate((around_ends, ends))
         before = ends.copy()
         inner, level = _nested_block(starts, ends, slack)
-        added = slice(len(around), None)
-        parent[new] = np.where(inner[added] == NONE, NONE, rows[inner[added]])
-        depth[new] = level[added]
+        _fill(parent, depth, new, inner[added], level[added], rows)
         changed = np.flatnonzero(ends != before)
         cuts.append((rows[changed], ends[changed] % intervals.width // 2 + intervals.origin))
-        goes_on = ends >= starts[-1]
-        around, around_ends = rows[goes_on], ends[goes_on]
+        if first < count:
+            goes_on = ends >= starts[-1]
+            around, around_ends = rows[goes_on], ends[goes_on]
         after_block()
     return Nesting(parent, depth, intervals, order, *_last_cuts(cuts))
 
 
-def _intervals(threads_of: Callable[[slice], Ints], start: Ints, duration: Ints) -> _Intervals:
-    blocks = [slice(first, first + _AT_ONCE) for first in range(0, len(start), _AT_ONCE)]
-    found = [pl.Series(threads_of(block)).unique().to_numpy() for block in blocks]
-    threads = np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
-    code = np.zeros(len(start), np.min_scalar_type(len(threads)))
-    for block in blocks if len(threads) > 1 else ():
+def _fill(parent: Indices, depth: Indices, new: Indices, inner: Ints, level: Ints, rows: Indices) -> None:
+    """Fill parent and depth of new intervals.
+
+    Args:
+        parent: The parents by interval.
+        depth: The depths by interval.
+        new: The new intervals, sorted.
+        inner: The position of the parent of each in ``rows``, or `NONE`.
+        level: The depth of each.
+        rows: The intervals by position.
+    """
+
+    def fill(block: slice) -> None:
+        own = inner[block]
+        parent[new[block]] = np.where(own == NONE, np.int32(NONE), rows[own])
+        depth[new[block]] = level[block]
+
+    run_in_blocks(fill, len(new), _AT_ONCE)
+
+
+def _intervals(
+    threads_of: Callable[[slice], Ints], start: Ints, duration: Ints, after_block: Callable[[], None]
+) -> tuple[_Intervals, bool]:
+    """Return the intervals, and whether they are sorted by start."""
+
+    def look(block: slice) -> tuple[Ints, int, int, bool]:
+        starts = start[max(block.start - 1, 0) : block.stop]
+        in_order = bool((starts[1:] >= starts[:-1]).all())
+        first, last = int(starts.min()), int((start[block] + duration[block]).max())
+        threads = pl.Series(threads_of(block)).unique().to_numpy()
+        after_block()
+        return threads, first, last, in_order
+
+    def number(block: slice) -> None:
         code[block] = np.searchsorted(threads, threads_of(block))
-    origin = int(start.min()) if len(start) else 0
-    span = max((int((start[block] + duration[block]).max()) - origin for block in blocks), default=0)
-    width = 2 * (span + 2)
+        after_block()
+
+    found = run_in_blocks(look, len(start), _AT_ONCE)
+    threads = np.unique(np.concatenate([np.zeros(0, np.int64), *(block[0] for block in found)]))
+    origin = min((block[1] for block in found), default=0)
+    width = 2 * (max((block[2] for block in found), default=0) - origin + 2)
     if len(threads) * width >= 1 << 62:
         raise ValueError("the times are too far apart for one recording")
-    return _Intervals(threads, code, start, duration, origin, width)
+    code = np.zeros(len(start), np.min_scalar_type(len(threads)))
+    if len(threads) > 1:
+        run_in_blocks(number, len(start), _AT_ONCE)
+    return _Intervals(threads, code, start, duration, origin, width), all(block[3] for block in found)
 
 
-def _order(intervals: _Intervals) -> Indices:
-    """Return the indices sorted by thread and start."""
-    start = intervals.start
-    if bool((start[1:] >= start[:-1]).all()):
-        # Most inputs are sorted by time, with threads mixed.
+def _by_thread(intervals: _Intervals, order: Indices | None) -> Indices:
+    """Return the indices sorted by thread, those of a thread in the given order; None: as they are."""
+    if order is None:
         return grouped(intervals.code, len(intervals.threads))[0]
-    order = np.argsort(start, kind="stable").astype(np.int32)
-    return order[grouped(intervals.code[order], len(intervals.threads))[0]]
+    return taken(order, grouped(taken(intervals.code, order), len(intervals.threads))[0])
 
 
 def outer_first(start: Ints, duration: Ints, ids_of: Callable[[Indices], Ints] | None = None) -> Indices | None:
@@ -217,7 +262,7 @@ def outer_first(start: Ints, duration: Ints, ids_of: Callable[[Indices], Ints] |
     # Profilers write nearly in order, which makes a stable sort fast.
     is_sorted = bool((start[1:] >= start[:-1]).all())
     order = None if is_sorted else np.argsort(start, kind="stable").astype(np.int32)
-    moments = start if order is None else _taken(start, order)
+    moments = start if order is None else taken(start, order)
     together = moments[1:] == moments[:-1]
     if together.any():
         tied = np.append(together, False)
@@ -236,50 +281,46 @@ def grouped(code: npt.NDArray[Any], groups: int) -> tuple[Indices, Ints]:
         code: Numbers below ``groups``, of a small integer type for speed.
         groups: The number of groups.
     """
-    counts = np.zeros(groups, np.int64)
-    blocks = range(0, len(code), _AT_ONCE)
-    for first in blocks:
-        counts += np.bincount(code[first : first + _AT_ONCE], minlength=groups)
-    ends = np.cumsum(counts)
     if groups <= 1:
-        return np.arange(len(code), dtype=np.int32), ends
-    if len(blocks) == 1:
-        return np.argsort(code, kind="stable").astype(np.int32), ends
-    order, filled = np.empty(len(code), np.int32), ends - counts
-    for first in blocks:
+        return np.arange(len(code), dtype=np.int32), np.full(groups, len(code))
+    blocks: list[tuple[slice, Ints]] = run_in_blocks(
+        lambda block: (block, np.bincount(code[block], minlength=groups)), len(code), _AT_ONCE
+    )
+    counts = np.array([count for _, count in blocks]).reshape(-1, groups)
+    ends = np.cumsum(counts.sum(axis=0))
+    firsts = ends - counts.sum(axis=0) + np.cumsum(counts, axis=0) - counts
+    order = np.empty(len(code), np.int32)
+
+    def place(block: slice, first: Ints, count: Ints) -> None:
         # A sort of all at once would take several times the memory of its result.
-        part = code[first : first + _AT_ONCE]
-        by_code = np.argsort(part, kind="stable")
-        of_group = np.bincount(part, minlength=groups)
-        place = np.arange(len(part)) + np.repeat(filled - (np.cumsum(of_group) - of_group), of_group)
-        order[place] = by_code + first
-        filled += of_group
+        shift = np.repeat(first - np.cumsum(count) + count, count)
+        order[np.arange(len(shift)) + shift] = np.argsort(code[block], kind="stable") + block.start
+
+    run_together(*(partial(place, block, first, count) for (block, count), first in zip(blocks, firsts, strict=True)))
     return order, ends
 
 
-def _block(intervals: _Intervals, order: Indices, first: int, size: int) -> tuple[Indices, Ints]:
-    """Return the next intervals of ``order`` with their keys, and sort those that start together there.
+def _block(intervals: _Intervals, order: Indices, first: int, size: int) -> tuple[Indices, Ints, Ints]:
+    """Return the next intervals of ``order`` with the keys of their starts and ends.
 
-    Intervals of one thread that start together stay in one block.
+    Intervals of one thread that start together stay in one block, and are sorted there, longer ones first.
     """
     while True:
         rows = order[first : first + size]
         keys = intervals.start_keys(rows)
-        together = np.flatnonzero(keys[1:] == keys[:-1])
         if first + size >= len(order):
             break
-        is_last = np.ones(len(keys), np.bool_)
-        is_last[together] = False
-        lasts = np.flatnonzero(is_last[:-1])
+        lasts = np.flatnonzero(keys[1:] != keys[:-1])
         if len(lasts):
             rows, keys = rows[: lasts[-1] + 1], keys[: lasts[-1] + 1]
-            together = together[together < lasts[-1]]
             break
         size *= 2
-    duration = intervals.duration[rows]
-    if len(together) and (duration[together + 1] > duration[together]).any():
+    duration = taken(intervals.duration, rows)
+    together = np.flatnonzero(keys[1:] == keys[:-1])
+    if (duration[together + 1] > duration[together]).any():
         rows[:] = rows[np.lexsort((-duration, keys))]
-    return rows, keys
+        duration = intervals.duration[rows]
+    return rows, keys, keys + np.maximum(2 * duration, 1)
 
 
 def _nested_block(starts: Ints, ends: Ints, slack: int) -> tuple[Ints, Ints]:
@@ -336,11 +377,11 @@ def _last_cuts(cuts: list[tuple[Indices, Ints]]) -> tuple[Indices, Ints]:
     return rows[is_last], at[is_last]
 
 
-def levels(depth: npt.NDArray[Any]) -> Iterator[Indices]:
-    """Yield the indices of each depth, from 0, in their order."""
+def levels(depth: npt.NDArray[Any]) -> list[Indices]:
+    """Return the indices of each depth, from 0, in their order."""
     deepest = int(depth.max(initial=0))
     by_depth, ends = grouped(depth.astype(np.min_scalar_type(deepest)), deepest + 1)
-    yield from np.split(by_depth, ends[:-1])
+    return np.split(by_depth, ends[:-1])
 
 
 def _parents(depth: Ints) -> Ints:
@@ -355,24 +396,44 @@ def _parents(depth: Ints) -> Ints:
 def inherit(nesting: Nesting, own: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
     """Return the value of each interval: its own, else that of the nearest enclosing interval with one, or `NONE`."""
     values = own.copy()
-    for rows in islice(levels(nesting.depth), 1, None):
-        around = values[nesting.parent[rows]]
-        values[rows] = np.where(values[rows] == NONE, around, values[rows])
+
+    def fill(rows: Indices, block: slice) -> None:
+        inner = rows[block][values[rows[block]] == NONE]
+        values[inner] = values[nesting.parent[inner]]
+
+    for rows in nesting.levels[1:]:
+        run_in_blocks(partial(fill, rows), len(rows), _AT_ONCE)
+    return values
+
+
+def with_enclosing(nesting: Nesting, bits: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return the bits of each interval together with those of all that enclose it."""
+    values = bits.copy()
+
+    def fill(rows: Indices, block: slice) -> None:
+        own = rows[block]
+        values[own] |= values[nesting.parent[own]]
+
+    for rows in nesting.levels[1:]:
+        run_in_blocks(partial(fill, rows), len(rows), _AT_ONCE)
     return values
 
 
 def of_parents(nesting: Nesting, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
     """Return the value of the parent of each interval, or `NONE`; in bounded memory."""
-    found = _taken(values, nesting.parent) if len(values) else values
+    found = taken(values, nesting.parent) if len(values) else values
     found[nesting.parent == NONE] = NONE
     return found
 
 
-def _taken(values: npt.NDArray[_Number], at: npt.NDArray[Any]) -> npt.NDArray[_Number]:
+def taken(values: npt.NDArray[_Number], at: npt.NDArray[Any]) -> npt.NDArray[_Number]:
     """Return values by index; numpy alone would copy all small indices as large ones first."""
     found = np.empty(len(at), values.dtype)
-    for first in range(0, len(at), _AT_ONCE):
-        found[first : first + _AT_ONCE] = values[at[first : first + _AT_ONCE]]
+
+    def fill(block: slice) -> None:
+        found[block] = values[at[block]]
+
+    run_in_blocks(fill, len(at), _AT_ONCE)
     return found
 
 
@@ -423,7 +484,7 @@ class Paths:
         texts, cut = self._distinct_texts(names, distinct, separator, innermost_first=innermost_first)
         position = np.full(len(is_wanted), len(distinct), np.uint32)
         position[distinct] = np.arange(len(distinct))
-        return texts.cast(NAME).extend_constant(None, 1).gather(pl.Series(_taken(position, wanted))), cut
+        return texts.cast(NAME).extend_constant(None, 1).gather(pl.Series(taken(position, wanted))), cut
 
     def _distinct_texts(
         self, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool
@@ -470,48 +531,55 @@ def paths(nesting: Nesting, name: npt.NDArray[Any], names: int, max_levels: int 
     code = np.full(len(name), NONE, np.int32)
     parents, last_names, depths = [], [], []
     begin = end = 0
-    for level, rows in enumerate(levels(nesting.depth)):
-        blocks = [rows[first : first + _AT_ONCE] for first in range(0, len(rows), _AT_ONCE)]
+    for level, rows in enumerate(nesting.levels):
         if level >= max_levels:
-            for block in blocks:
-                code[block] = code[nesting.parent[block]]
+            code[rows] = taken(code, taken(nesting.parent, rows))
             continue
 
-        def keys_of(block: Indices, begin: int = begin if level else NONE) -> Ints:
+        def keys_of(block: slice, rows: Indices = rows, begin: int = begin if level else NONE) -> Ints:
             # The path of a parent is one level up: one of those from `begin` to `end`.
-            keys: Ints = (code[nesting.parent[block]].astype(np.int64) - begin) * names + name[block]
+            own = rows[block]
+            keys: Ints = (code[nesting.parent[own]].astype(np.int64) - begin) * names + name[own]
             return keys
 
-        distinct, which = _distinct(
-            [partial(keys_of, block) for block in blocks], len(rows), max(end - begin, 1) * names
-        )
+        distinct, which = _distinct(keys_of, len(rows), max(end - begin, 1) * names)
         parents.append(distinct // names + begin if level else np.full(len(distinct), NONE))
         last_names.append(distinct % names)
         depths.append(np.full(len(distinct), level))
         begin, end = end, end + len(distinct)
-        for block, number in zip(blocks, which, strict=True):
-            code[block] = begin + number
+        code[rows] = begin + which
     cut = bool(nesting.depth.max(initial=0) >= max_levels)
     return Paths(code, np.concatenate(parents), np.concatenate(last_names), np.concatenate(depths), cut)
 
 
-def _distinct(blocks: Sequence[Callable[[], Ints]], count: int, below: int) -> tuple[Ints, Iterator[Ints]]:
-    """Return the sorted distinct keys, and for each block of keys the index of each.
+def _distinct(keys_of: Callable[[slice], Ints], count: int, below: int) -> tuple[Ints, Indices]:
+    """Return the sorted distinct keys, and the index of each key among them.
 
     Args:
-        blocks: Functions that return keys, at least 0 and less than ``below``.
+        keys_of: Returns some of the keys, which are at least 0 and less than ``below``.
         count: The number of keys.
         below: The number of possible keys.
     """
-    if len(blocks) == 1:
-        only = blocks[0]()
-        blocks = [lambda: only]
+    which = np.empty(count, np.int32)
     if below > _LARGE_TABLE + count:
-        distinct = np.unique(np.concatenate([np.zeros(0, np.int64), *(np.unique(block()) for block in blocks)]))
-        return distinct, (np.searchsorted(distinct, block()) for block in blocks)
-    position = np.zeros(below, np.int64)
-    for block in blocks:
-        position[block()] = 1
+        found = run_in_blocks(lambda block: np.unique(keys_of(block)), count, _AT_ONCE)
+        distinct = np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
+
+        def search(block: slice) -> None:
+            which[block] = np.searchsorted(distinct, keys_of(block))
+
+        run_in_blocks(search, count, _AT_ONCE)
+        return distinct, which
+    position = np.zeros(below, np.int32)
+
+    def mark(block: slice) -> None:
+        position[keys_of(block)] = 1
+
+    def look_up(block: slice) -> None:
+        which[block] = position[keys_of(block)]
+
+    run_in_blocks(mark, count, _AT_ONCE)
     distinct = np.flatnonzero(position)
     position[distinct] = np.arange(len(distinct))
-    return distinct, (position[block()] for block in blocks)
+    run_in_blocks(look_up, count, _AT_ONCE)
+    return distinct, which

@@ -15,7 +15,7 @@ import polars as pl
 
 from tui.cache.spill import gather_rows, release_mapped, release_memory, spill_to_disk
 from tui.correlation.launches import iteration_at, nest, parents, thread_codes
-from tui.correlation.nesting import NONE, inherit, of_parents, outer_first, paths
+from tui.correlation.nesting import NONE, inherit, of_parents, outer_first, paths, with_enclosing
 from tui.correlation.plausible_times import is_plausible_duration
 from tui.loaders.text.section import by_value
 from tui.model.schema import NAME, OPS, RANGES, conform, empty
@@ -204,10 +204,7 @@ class _Texts:
 
 def _inside(nesting: Nesting, flags: Flags) -> Flags:
     """Return whether each range has a flag or is within one that has."""
-    if not flags.any():
-        return flags
-    inside: Flags = inherit(nesting, np.where(flags, np.int8(1), np.int8(NONE))) != NONE
-    return inside
+    return with_enclosing(nesting, flags.view(np.uint8)).view(np.bool_) if flags.any() else flags
 
 
 def _are_ops(closed: pl.DataFrame, texts: _Texts, nesting: Nesting) -> Flags:

@@ -116,27 +116,25 @@ def events_by_role(trace: Trace, roles: Roles, *, called: str) -> KinetoEvents:
     """
     era = roles.era(trace.metadata)
     labels = _gpu_labels(trace.names)
-    numbered = run_together(*(partial(_with_numbers, trace.parts, role) for role in ROLES))
-    parts = dict(zip(ROLES, numbered, strict=True))
-    del numbered
-    known = sum(rows.height for rows in parts.values())
-    parts, begin_ns = drop_outlier_events(parts, called=called)
+    known = sum(rows.height for rows in trace.parts.values())
+    parts, begin_ns = drop_outlier_events(trace.parts, called=called)
+    trace.parts.clear()
     implausible = known - sum(rows.height for rows in parts.values())
     if era is Era.FIRST:
         is_range = matching(parts["op"]["name"], _RANGE_AMONG_OPERATORS)
         parts["range"] = pl.concat([parts["range"], parts["op"].filter(is_range).select(parts["range"].columns)])
         parts["op"] = parts["op"].filter(~is_range)
-    work = [parts.pop(kind).with_columns(kind=pl.lit(kind, NAME)) for kind in ("kernel", "memcpy", "memset")]
-    ops, ranges, python = run_together(*(partial(_outer_first, parts, role) for role in ("op", "range", "python")))
+    by_role = dict(zip(ROLES, run_together(*(partial(_converted, parts, role) for role in ROLES)), strict=True))
+    work = [by_role.pop(kind).with_columns(kind=pl.lit(kind, NAME)) for kind in ("kernel", "memcpy", "memset")]
     return KinetoEvents(
         era=era,
-        ops=ops,
-        ranges=ranges,
-        python=python,
-        calls=parts["call"],
+        ops=by_role["op"],
+        ranges=by_role["range"],
+        python=by_role["python"],
+        calls=by_role["call"],
         gpu=_with_device_and_stream(pl.concat(work), labels),
-        overhead=parts["overhead"],
-        waits=_waits(parts["sync"]),
+        overhead=by_role["overhead"],
+        waits=_waits(by_role["sync"]),
         implausible=implausible,
         begin_ns=begin_ns,
     )
@@ -162,11 +160,6 @@ def _waits(syncs: pl.DataFrame) -> pl.DataFrame:
         pl.when(is_event).then(stream("wait_on_stream")).otherwise(stream("stream")).alias("awaited_stream"),
         pl.when(is_event & (pl.col("event_record") > 0)).then("event_record").alias("awaited_call"),
     ).filter(pl.col("correlation") > 0, ~pl.Series(is_event) | pl.col("awaited_call").is_not_null())
-
-
-def _with_numbers(parts: dict[str, pl.DataFrame], role: str) -> pl.DataFrame:
-    rows = parts.pop(role)
-    return rows.with_columns(whole_numbers(rows["pid"]), whole_numbers(rows["tid"]))
 
 
 def _gpu_labels(names: pl.DataFrame) -> pl.DataFrame:
@@ -197,10 +190,23 @@ def _with_device_and_stream(gpu: pl.DataFrame, labels: pl.DataFrame) -> pl.DataF
     )
 
 
-def _outer_first(parts: dict[str, pl.DataFrame], role: str) -> pl.DataFrame:
-    """Take the rows of a role out of ``parts``, and sort enclosing rows first."""
-    order = by_nesting_order(parts[role])
-    return reorder_columns(parts.pop(role).get_columns(), order)
+_NESTED: Final = ("op", "range", "python")
+
+
+def _converted(parts: dict[str, pl.DataFrame], role: str) -> pl.DataFrame:
+    """Take the rows of a role out of ``parts``; processes and threads become numbers, and enclosing rows come first."""
+    rows = parts.pop(role)
+    pid, tid, order = run_together(
+        partial(whole_numbers, rows["pid"]),
+        partial(whole_numbers, rows["tid"]),
+        partial(by_nesting_order, rows) if role in _NESTED else lambda: None,
+    )
+    assert isinstance(pid, pl.Series)
+    assert isinstance(tid, pl.Series)
+    assert not isinstance(order, pl.Series)
+    columns = rows.with_columns(pid, tid).get_columns()
+    del rows
+    return reorder_columns(columns, order) if role in _NESTED else pl.DataFrame(columns)
 
 
 MEMORY_EVENT: Final = r"^\[memory\]$"

@@ -147,23 +147,24 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) ->
 def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: str) -> None:
     events = events_by_role(trace, roles, called=called)
     begin_ns = trace.origin_ns + events.begin_ns
-    pid = process_of(events)
-    session = collector.open_session(FORMAT_NAME, None, pid=pid)
     steps = _ranges(events)
-    session.facts = session_facts(trace.metadata, name=collector.source, pid=pid, begin_ns=begin_ns)
-    session.facts["iteration_source"] = steps.source
-    collector.resolution(_resolution(events, begin_ns))
     marks = steps.ranges.filter(pl.col("iteration").is_not_null())
     flows = trace.flows.with_columns(pl.col("start_ns") - events.begin_ns)
     marked = steps.ranges["iteration"].is_not_null()
-    ops, work, iterations = run_together(
+    ops, work, iterations, pid = run_together(
         lambda: ops_of(events, flows, marked),
         lambda: activities_of(events, is_of_cuda=is_of_cuda(trace.metadata, events.calls)),
         lambda: iteration_at(marks, events.ops["start_ns"]),
+        lambda: process_of(events),
     )
     assert isinstance(ops, Ops)
     assert isinstance(work, pl.DataFrame)
     assert isinstance(iterations, pl.Series)
+    assert pid is None or isinstance(pid, int)
+    session = collector.open_session(FORMAT_NAME, None, pid=pid)
+    session.facts = session_facts(trace.metadata, name=collector.source, pid=pid, begin_ns=begin_ns)
+    session.facts["iteration_source"] = steps.source
+    collector.resolution(_resolution(events, begin_ns))
     activities = _with_ops(work, ops, events.era)
     devices = devices_of(trace.metadata)
     if numbers_agents(trace.metadata):

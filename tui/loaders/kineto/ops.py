@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.correlation.launches import SLACK_NS, enclosing_rows, nest, parents, thread_codes
-from tui.correlation.nesting import NONE, inherit, nested, of_parents, paths
+from tui.correlation.launches import enclosing_rows, nest, parents, thread_codes
+from tui.correlation.nesting import NONE, inherit, of_parents, paths, with_enclosing
 from tui.loaders.kineto.events import (
     FORWARD_TO_BACKWARD,
     by_nesting_order,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tui.correlation.nesting import Nesting
     from tui.loaders.kineto.events import KinetoEvents
 
-    Indices = npt.NDArray[np.int32]
+    Flags = npt.NDArray[np.bool_]
     Ints = npt.NDArray[np.int64]
 
 
@@ -73,33 +73,12 @@ def _paths_through_ranges_and_ops(ops: pl.DataFrame, ranges: pl.DataFrame) -> Pa
     columns = ("start_ns", "duration_ns", "external_id", "pid", "tid", "name")
     rows = pl.concat([ranges.select(columns), ops.select(columns)])
     # If an op and a range have the same times, the one with the smaller id encloses the other.
-    order = by_nesting_order(rows)
+    nesting = nest(rows, order=by_nesting_order(rows))
     of_rows = rows["name"]
-    nesting = _nested(rows, order)
     del rows
     codes, names = _codes(of_rows)
-    codes = codes if order is None else codes[order]
     found = paths(nesting, codes, max(len(names), 1))
-    around = of_parents(nesting, found.code)
-    if order is not None:
-        in_input = np.empty_like(around)
-        in_input[order] = around
-        around = in_input
-    return PathTexts(*found.texts(names, around[ranges.height :], "/"))
-
-
-def _nested(rows: pl.DataFrame, order: Indices | None) -> Nesting:
-    """Return the nesting of rows in another order; its inputs are released early."""
-
-    def in_order(values: Ints) -> Ints:
-        return values if order is None else values[order]
-
-    return nested(
-        in_order(thread_codes(rows["pid"], rows["tid"])),
-        in_order(rows["start_ns"].to_numpy()),
-        in_order(rows["duration_ns"].to_numpy()),
-        slack=SLACK_NS,
-    )
+    return PathTexts(*found.texts(names, of_parents(nesting, found.code)[ranges.height :], "/"))
 
 
 def _paths_around(
@@ -126,7 +105,7 @@ def _codes(names: pl.Series) -> tuple[Ints, pl.Series]:
     return number[known.to_physical().to_numpy()], distinct.cast(pl.String)
 
 
-_BACKWARD: Final = r"^autograd::engine::evaluate_function|Backward[0-9]*$|^torch::autograd::AccumulateGrad"
+_BACKWARD_NAME: Final = r"^autograd::engine::evaluate_function|Backward[0-9]*$|^torch::autograd::AccumulateGrad"
 """Names of ops that the autograd engine runs."""
 
 _USES_VALUES: Final = (
@@ -230,15 +209,16 @@ def _passes(rows: pl.DataFrame, flows: pl.DataFrame) -> _Passes:
     release_freed_memory()
     nesting = nest(rows)
     release_freed_memory()
-    is_backward, knows_forward, pairs = run_together(
-        lambda: _is_backward(rows, nesting),
-        lambda: inherit(nesting, np.where(_has_sequence(rows), 1, NONE)) != NONE,
-        lambda: _flow_pairs(rows, nesting, flows),
+    has_sequence = (rows["sequence"] >= 0).fill_null(False).to_numpy()
+    kinds, pairs = run_together(
+        lambda: with_enclosing(nesting, _kinds(rows, has_sequence)),
+        lambda: _flow_pairs(nesting, flows, has_sequence),
     )
+    assert isinstance(kinds, np.ndarray)
     assert isinstance(pairs, pl.DataFrame)
-    forward = _forward(rows, nesting, is_backward, pairs)
-    directions = pl.Series(["bprop", "fprop", None], dtype=NAME)
-    return _Passes(nesting, directions.gather(np.where(is_backward, 0, np.where(knows_forward, 1, 2))), forward)
+    forward = _forward(rows, nesting, has_sequence, (kinds & _BACKWARD) > 0, pairs)
+    directions = pl.Series([None, "fprop", "bprop", "bprop"], dtype=NAME)
+    return _Passes(nesting, directions.gather(pl.Series(kinds)), forward)
 
 
 def _input_columns(rows: pl.DataFrame) -> dict[str, pl.Series]:
@@ -251,21 +231,23 @@ def _input_columns(rows: pl.DataFrame) -> dict[str, pl.Series]:
     }
 
 
-def _is_backward(rows: pl.DataFrame, nesting: Nesting) -> npt.NDArray[np.bool_]:
-    own = matching(rows["name"], _BACKWARD) | (rows["forward_thread"] > 0).fill_null(False)
-    inside: npt.NDArray[np.bool_] = inherit(nesting, np.where(own.to_numpy(), 1, NONE)) != NONE
-    return inside
+_NUMBERED, _BACKWARD = 1, 2
+
+
+def _kinds(rows: pl.DataFrame, has_sequence: Flags) -> npt.NDArray[np.uint8]:
+    """Return which ops have a sequence number (`_NUMBERED`), and which belong to the backward pass (`_BACKWARD`)."""
+    is_backward = matching(rows["name"], _BACKWARD_NAME) | (rows["forward_thread"] > 0).fill_null(False)
+    return _NUMBERED * has_sequence.view(np.uint8) | _BACKWARD * is_backward.to_numpy().view(np.uint8)
 
 
 def _forward(
-    rows: pl.DataFrame, nesting: Nesting, is_backward: npt.NDArray[np.bool_], flow_pairs: pl.DataFrame
+    rows: pl.DataFrame, nesting: Nesting, has_sequence: Flags, is_backward: Flags, flow_pairs: pl.DataFrame
 ) -> pl.Series:
     """Return the row of the forward op of each backward op: by flow events, otherwise by sequence number.
 
     Autograd gives the forward op that makes a node and the backward op that runs it the same sequence number, which
     counts up within a thread; of the forward ops with a number, the last to begin made the node.
     """
-    has_sequence = _has_sequence(rows)
     backward = _numbered(rows.select("pid", "forward_thread", "sequence"), has_sequence & is_backward)
     if backward.is_empty():
         return pl.repeat(None, rows.height, dtype=pl.UInt32, eager=True)
@@ -290,28 +272,24 @@ def _forward(
         .drop_nulls()
     )
     del backward, makers, by_flow, by_number
-    own = np.full(rows.height, NONE, np.int64)
+    own = np.full(rows.height, NONE, np.int32)
     own[found["row"].to_numpy()] = found["forward"].to_numpy()
     forward = inherit(nesting, own)
     return pl.Series(forward.astype(np.uint32)).set(pl.Series(~is_backward | (forward == NONE)), None)
 
 
-def _has_sequence(rows: pl.DataFrame) -> npt.NDArray[np.bool_]:
-    return (rows["sequence"] >= 0).fill_null(False).to_numpy()
-
-
-def _numbered(columns: pl.DataFrame, chosen: npt.NDArray[np.bool_]) -> pl.DataFrame:
+def _numbered(columns: pl.DataFrame, chosen: Flags) -> pl.DataFrame:
     """Return the chosen rows, with their positions as ``row``."""
     positions = pl.Series("row", np.flatnonzero(chosen))
     return columns.select(pl.all().gather(positions)).with_columns(positions)
 
 
-def _flow_pairs(rows: pl.DataFrame, nesting: Nesting, flows: pl.DataFrame) -> pl.DataFrame:
+def _flow_pairs(nesting: Nesting, flows: pl.DataFrame, has_sequence: Flags) -> pl.DataFrame:
     """Return pairs of a backward op (``row``) and its forward op (``forward``), by flow events."""
     flow_events = flows.filter(pl.col("cat") == FORWARD_TO_BACKWARD)
     pid, tid = whole_numbers(flow_events["pid"]), whole_numbers(flow_events["tid"])
     # Among ops that start together, the flow event belongs to the innermost.
-    row = nesting.innermost_starting(thread_codes(pid, tid), flow_events["start_ns"].to_numpy(), _has_sequence(rows))
+    row = nesting.innermost_starting(thread_codes(pid, tid), flow_events["start_ns"].to_numpy(), has_sequence)
     ends = flow_events.select("ph", "id", row=row).filter(pl.col("row") != NONE, pid.is_not_null(), tid.is_not_null())
     begin = ends.filter(pl.col("ph") == "s").select("id", forward="row").unique("id", keep="first")
     return ends.filter(pl.col("ph") == "f").join(begin, on="id").select("row", "forward")
