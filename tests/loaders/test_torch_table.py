@@ -203,6 +203,59 @@ def test_shapes_stacks_flops_and_overloads() -> None:
     ]
 
 
+def test_flops_printed_below_the_title_of_the_stack() -> None:
+    """PyTorch's table has titles of stack and FLOPs in one order, and their cells in the other."""
+    cells = ("30.00%", "300.000us", "2", "[[2, 3], [3, 4]]")
+    titles = ("Self CPU %", "Self CPU", "# of Calls", "Input Shapes", "Source Location", "Total KFLOPs")
+    stack = ("",) * 6 + ("", "model.py(7): __call__")
+    lines = [
+        (f"aten::{name}", *cells, *last)
+        for name, last in (("mm", ("   1.234", "train.py(12): forward")), ("relu", ("--", "")))
+    ]
+    profile = read(table(titles, [lines[0], stack[1:], lines[1]], totals=TOTALS[:1]))
+    assert rows(profile, "summary", "name", "input_shapes", "stack", "flops") == [
+        ("aten::mm", "[[2, 3], [3, 4]]", "train.py(12): forward;model.py(7): __call__", 1234),
+        ("aten::relu", "[[2, 3], [3, 4]]", None, None),
+    ]
+
+
+def test_shares_of_a_total_of_zero_are_not_a_number() -> None:
+    cells = [(name, "NaN", "0.000us", "NaN", "0.000us", "0.000us", *rest.split(",")) for name, rest in (
+        ("ProfilerStep*", "1.000ms,100.00%,1.000ms,1.000ms,1"),
+        ("f<int>", "1.000ms,100.00%,1.000ms,500.000us,2"),
+    )]  # fmt: skip
+    profile = read(table([*TITLES[:9], "# of Calls"], cells, totals=("Self CPU time total: 0.000us", TOTALS[1])))
+    assert rows(profile, "summary", "section", "name", "gpu_self_ns") == [
+        ("op", "ProfilerStep*", 1_000_000),
+        ("gpu", "f<int>", 1_000_000),
+    ]
+    assert reasons(profile) == []
+
+
+@pytest.mark.parametrize("last", ["<", ">", "*", "|", "%"])
+def test_the_first_name_keeps_its_last_letter(last: str) -> None:
+    cells = [(f"aten::f{last}", "100.00%", "1.000ms", "1"), (f"aten::g{last}", "0.00%", "0.000us", "1")]
+    for prefix in ("", "# ", "> > "):
+        profile = read(table(["Self CPU %", "Self CPU", "# of Calls"], cells, totals=TOTALS[:1], prefix=prefix))
+        assert rows(profile, "summary", "name") == [(f"aten::f{last}",), (f"aten::g{last}",)]
+
+
+def test_times_in_a_chosen_unit_are_compared_within_their_digits() -> None:
+    """With table(time_unit="s"), times have three digits after the point whatever their size."""
+    titles = ["Self CPU %", "Self CPU", "# of Calls"]
+    cells = [("aten::mm", "42.17%", "0.001s", "1"), ("aten::add", "57.83%", "0.002s", "1")]
+    assert reasons(read(table(titles, cells, totals=["Self CPU time total: 0.003s"]))) == []
+    wrong = [("aten::mm", "92.17%", "0.100s", "1"), ("aten::add", "7.83%", "0.100s", "1")]
+    found = reasons(read(table(titles, wrong, totals=["Self CPU time total: 0.200s"])))
+    assert [reason.split(" but ")[1] for reason in found] == 2 * ["is 50.00% of it"]
+
+
+def test_of_two_kinds_of_devices_the_first_is_read() -> None:
+    titles = ["Self CPU %", "Self CPU", "Self CUDA", "Self CUDA %", "Self XPU", "Self XPU %", "# of Calls"]
+    cells = [("f<int>", "0.00%", "0.000us", "1.000ms", "100.00%", "7.000ms", "100.00%", "2")]
+    assert rows(read(table(titles, cells)), "summary", "name", "gpu_self_ns", "calls") == [("f<int>", 1_000_000, 2)]
+
+
 def test_ops_by_shape_are_rows_of_one_name() -> None:
     titles = ("Self CPU", "CPU total", "Self CUDA", "# of Calls", "Input Shapes")
     cells = (

@@ -49,11 +49,13 @@ _BYTES_PER_UNIT: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 
 _FLOPS_PER_UNIT: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 
 _TIME: Final = r"-?[0-9]{1,18}(?:\.[0-9]{1,9})?(?:ns|us|μs|ms|s)"
-_PERCENT: Final = r"-?(?:[0-9]{1,15}(?:[.,][0-9]{1,9})?|nan|inf)%?"
-"""With a decimal comma when a spreadsheet was in between."""
+_PERCENT: Final = r"-?(?:[0-9]{1,15}(?:[.,][0-9]{1,9})?|[Nn]a[Nn]|inf)%?"
+"""With a decimal comma when a spreadsheet was in between; NaN of a total of 0."""
 _SIZE: Final = r"-?[0-9]{1,15}(?:\.[0-9]{1,9})? ?[KMGTkmgt]?[Bb]"
 _COUNT: Final = r"-?[0-9]{1,18}"
 _FLOPS: Final = r"(?:[0-9]{1,18}(?:\.[0-9]{1,9})?(?:e\+?[0-9]{1,3})?|--)"
+
+_BEFORE_STACK: Final = re.compile(rf"(?P<flops>{_FLOPS}) {{2,}}(?P<stack>\S.*)")
 
 _DEVICE: Final = r"(?!CPU\b)[A-Za-z][A-Za-z0-9_]{1,19}"
 _TITLES: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
@@ -122,7 +124,9 @@ def _columns(header: str) -> list[_Column] | None:
     for title in _APART.split(header[found.end() :].strip()):
         column = _column(title)
         if column.name in (known_column.name for known_column in columns):
-            return None
+            if not column.name.startswith("gpu_"):
+                return None
+            column = _Column(f"? {title}", column.cell)  # of a second kind of device
         columns.append(column)
     known = {column.name for column in columns} - {"name", "overload", "calls", "node", "input_shapes"}
     return columns if any(not name.startswith("? ") for name in known) else None
@@ -184,12 +188,21 @@ def _value(column: _Column, text: str) -> Value:
     return _whole(_number(text), column.factor)
 
 
+def _step(text: str) -> int:
+    """Return the step of a printed time in ns: ``0.001s`` is of a whole ms."""
+    digits = text.rstrip("nuμms")
+    step: int = _NS_PER_UNIT[text[len(digits) :]] // 10 ** len(digits.partition(".")[2])
+    return max(step, 1)
+
+
 @dataclass(slots=True)
 class _Row:
     line: int
     cells: dict[str, Value]
     name: str
     stack: list[str] = field(default_factory=list)
+    steps: dict[str, int] = field(default_factory=dict)
+    """The steps of the self times, in ns."""
 
 
 @dataclass(slots=True)
@@ -202,6 +215,8 @@ class _Table:
     rows: list[_Row] = field(default_factory=list)
     totals: dict[str, int] = field(default_factory=dict)
     """The totals of cpu and gpu below the rows, in ns."""
+    steps: dict[str, int] = field(default_factory=dict)
+    """The steps of the totals, in ns."""
     is_closed: bool = False
     """Whether the last line of dashes was read: totals follow."""
     pattern: re.Pattern[str] = field(init=False)
@@ -227,8 +242,15 @@ class _Table:
         found = self.pattern.search(text) if figures else None
         if found is not None and text[: found.start()].strip(_PASTE):
             left, right = text[: found.start()], text[found.end() :]
-            cells = {column.name: _value(column, cell) for column, cell in zip(figures, found.groups(), strict=True)}
-            return self._row(left, right, cells, number)
+            printed = dict(zip(figures, found.groups(), strict=True))
+            cells = {column.name: _value(column, cell) for column, cell in printed.items()}
+            self._row(left, right, cells, number)
+            self.rows[-1].steps = {
+                column.name: _step(cell)
+                for column, cell in printed.items()
+                if column.name in ("cpu_self_ns", "gpu_self_ns")
+            }
+            return True
         if "stack" not in self.names:
             return False
         if not figures and text[:1] not in " \t":
@@ -244,12 +266,16 @@ class _Table:
         if self.last is not None and (found := re.search(rf"(?:^|[ \t])({_FLOPS})$", right[-64:])):
             cells["flops"] = None if found[1] == "--" else _value(self.last, found[1])
             right = right[: len(right) - len(found[0])].rstrip()
-        row = _Row(number, cells, left.strip(_PASTE if not self.rows else None))
+        row = _Row(number, cells, left.strip() if self.rows else left.lstrip(_PASTE).rstrip())
         if "overload" in self.names and len(parts := _APART.split(row.name)) > 1:
             row.name = f"{'  '.join(parts[:-1])}.{parts[-1]}"
         if "input_shapes" in self.names and right.startswith("["):
             shapes, _, right = right.partition("  ") if "stack" in self.names else (right, "", "")
             cells["input_shapes"] = shapes
+        if self.last is not None and "stack" in self.names and (found := _BEFORE_STACK.match(right.lstrip())):
+            # PyTorch prints FLOPs below the title of the stack, and the reverse.
+            cells["flops"] = None if found["flops"] == "--" else _value(self.last, found["flops"])
+            right = found["stack"]
         if "stack" in self.names and right.strip():
             row.stack.append(right.strip())
         self.rows.append(row)
@@ -320,7 +346,7 @@ class _Tables:
             device = "cpu" if total["device"] == "CPU" else "gpu"
             value = _value(_Column("", _TIME), total["time"])
             if isinstance(value, int):
-                table.totals[device] = value
+                table.totals[device], table.steps[device] = value, _step(total["time"])
             table.is_closed, table.last_line = True, line.number
             if device == "gpu" or not any(name.startswith("gpu") for name in table.names):
                 self._end(table)
@@ -451,7 +477,8 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
             continue
         for row in table.rows:
             time, share = row.cells.get(column), row.cells.get(f"{device}_self_pct")
-            if isinstance(time, int) and isinstance(share, float) and not _fits(time, share, total):
+            steps = row.steps.get(column, 1), table.steps[device]
+            if isinstance(time, int) and isinstance(share, float) and not _fits(time, share, total, *steps):
                 computed = 100 * time / total if total else 0.0
                 reason = f"{title} self time is printed as {share:g}% of the total below, but is {computed:.2f}% of it"
                 collector.issue("warning", row.line, row.name, reason)
@@ -479,11 +506,11 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
                 )
 
 
-def _fits(time: int, share: float, total: int) -> bool:
+def _fits(time: int, share: float, total: int, time_step: int, total_step: int) -> bool:
     """Return whether a printed share agrees with a time, within the digits printed."""
     if not total:
         return share == 0
-    step = 10.0 ** max(len(str(abs(time))) - 4, 0) + 10 ** max(len(str(total)) - 4, 0) * abs(time) / total
+    step = time_step + total_step * abs(time) / total
     return bool(abs(100 * time / total - share) <= 0.006 + 100 * step / total)
 
 
