@@ -41,9 +41,9 @@ def test_text_up_to_the_limit_is_sent_and_longer_text_is_written_to_a_file(tmp_p
     longest = MAX_CLIPBOARD_BYTES // 4 * 3
     clipboard.copy("x" * longest)
     assert len(sent) == 1
-    said = clipboard.copy("x" * (longest + 3))
+    message = clipboard.copy("x" * (longest + 3))
     assert len(sent) == 1
-    assert said == f"wrote 56,247 characters to {tmp_path / 'proftui-copy-1.tsv'}: too long for a terminal clipboard"
+    assert message == f"wrote 56,247 characters to {tmp_path / 'proftui-copy-1.tsv'}: too long for a terminal clipboard"
     assert (tmp_path / "proftui-copy-1.tsv").read_text() == "x" * (longest + 3)
 
 
@@ -66,5 +66,5 @@ def test_an_unwritable_directory_is_replaced_by_the_temporary_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    said = Clipboard(None, XTERM, tmp_path / "gone").copy("x")
-    assert str(tmp_path / "proftui-copy-1.tsv") in said
+    message = Clipboard(None, XTERM, tmp_path / "gone").copy("x")
+    assert str(tmp_path / "proftui-copy-1.tsv") in message

@@ -172,12 +172,12 @@ _UNITS = {
 
 @given(
     st.one_of(
-        st.floats(-1e16, 1e16), st.integers(-(10**16), 10**16), st.integers(1, 10**9).map(lambda one: one * 10.1)
+        st.floats(-1e16, 1e16), st.integers(-(10**16), 10**16), st.integers(1, 10**9).map(lambda tenths: tenths * 10.1)
     ),
     st.one_of(st.sampled_from(list(ColumnKind)), st.sampled_from(["Hz", "cycle", "ns", "%", "B", "B/s"])),
 )
-def test_a_formatted_number_parses_to_the_value_within_its_digits(value: float, of: ColumnKind | str) -> None:
-    text = format_value(of, value) if isinstance(of, ColumnKind) else fmt.metric(value, of)
+def test_a_formatted_number_parses_to_the_value_within_its_digits(value: float, kind: ColumnKind | str) -> None:
+    text = format_value(kind, value) if isinstance(kind, ColumnKind) else fmt.metric(value, kind)
     found = re.fullmatch(r"([<>]?)(-?[\d,]+(?:\.(\d+))?(?:e([-+]\d+))?) ?(\D*)", text)
     assert found is not None, text
     bound, number, decimals, exponent, unit = found.groups()

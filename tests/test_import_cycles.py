@@ -30,8 +30,8 @@ def imports(node: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in child.names)
         elif isinstance(child, ast.ImportFrom) and child.module:
             for alias in child.names:
-                whole = f"{child.module}.{alias.name}"
-                yield whole if whole in MODULES else child.module
+                full_name = f"{child.module}.{alias.name}"
+                yield full_name if full_name in MODULES else child.module
         yield from imports(child)
 
 
@@ -40,7 +40,7 @@ def import_graph() -> dict[str, set[str]]:
     found = {}
     for name, path in MODULES.items():
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        found[name] = {other for other in imports(tree) if other in MODULES} - {name}
+        found[name] = {module for module in imports(tree) if module in MODULES} - {name}
     return found
 
 

@@ -45,10 +45,10 @@ class Tmux:
             f'set -g default-terminal "screen-256color"\nset -g set-clipboard {clipboard}\nset -sg escape-time 10\n'
         )
         program = shlex.join([*inside, sys.executable, "-c", PROGRAM, str(LOG)])
-        kept = shlex.quote(str(directory))
-        given = f"env -u COLORTERM -u TMUX XDG_STATE_HOME={kept} SCREENDIR={kept} LC_ALL=C.UTF-8"
-        given = given if inside else given.replace(" -u TMUX", "")
-        self("-f", str(directory / "conf"), "new-session", "-d", "-x", "100", "-y", "30", f"{given} {program}")
+        folder = shlex.quote(str(directory))
+        variables = f"env -u COLORTERM -u TMUX XDG_STATE_HOME={folder} SCREENDIR={folder} LC_ALL=C.UTF-8"
+        variables = variables if inside else variables.replace(" -u TMUX", "")
+        self("-f", str(directory / "conf"), "new-session", "-d", "-x", "100", "-y", "30", f"{variables} {program}")
 
     def __call__(self, *arguments: str) -> str:
         """Run a command of tmux."""
@@ -69,7 +69,7 @@ class Tmux:
         self("send-keys", key)
         return self.wait(shows, key)
 
-    def wait(self, shows: Callable[[str], bool], what: str) -> str:
+    def wait(self, shows: Callable[[str], bool], description: str) -> str:
         """Wait for a text on the screen, and return the screen."""
         end = time.monotonic() + TIMEOUT_S
         while time.monotonic() < end:
@@ -77,13 +77,13 @@ class Tmux:
             if shows(screen):
                 return screen
             time.sleep(0.05)
-        raise AssertionError(f"{what}: never shown, but\n{self.screen()}")
+        raise AssertionError(f"{description}: never shown, but\n{self.screen()}")
 
     def wait_for_copy(self, text: str) -> None:
         """Wait until tmux has received a text."""
         end = time.monotonic() + TIMEOUT_S
-        while (kept := self("show-buffer")) != text:
-            assert time.monotonic() < end, kept
+        while (buffer := self("show-buffer")) != text:
+            assert time.monotonic() < end, buffer
             time.sleep(0.05)
 
 

@@ -51,8 +51,8 @@ def strict_casts_of_text(tree: ast.AST) -> Iterator[int]:
         is_cast = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "cast"
         if not is_cast or any(keyword.arg == "strict" for keyword in node.keywords) or not node.args:
             continue
-        wanted = node.args[0]
-        if not isinstance(wanted, ast.Attribute) or not wanted.attr.startswith(NUMBERS):
+        dtype = node.args[0]
+        if not isinstance(dtype, ast.Attribute) or not dtype.attr.startswith(NUMBERS):
             continue
         receiver = node.func.value
         if isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Attribute):
@@ -88,4 +88,4 @@ def test_isdigit_and_isnumeric_are_not_used_on_text() -> None:
         if isinstance(node, ast.Attribute) and node.attr in ("isdigit", "isnumeric")
     ]
     # ``"²".isdigit()`` is true and ``int("²")`` an error; of bytes only 0 to 9 are digits.
-    assert found == [one for one in found if one.startswith("tui/loaders/text/lines.py")]
+    assert found == [place for place in found if place.startswith("tui/loaders/text/lines.py")]

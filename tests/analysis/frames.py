@@ -12,7 +12,7 @@ from tui.model.profile import Profile, profile_of
 Row = Mapping[str, Any]
 
 
-def profile(**frames: Sequence[Row]) -> Profile:
+def make_profile(**frames: Sequence[Row]) -> Profile:
     """A profile with these rows; sessions that rows name and ``sessions`` does not are added."""
     rows = {name: list(given) for name, given in frames.items()}
     for name, given in rows.items():
@@ -44,6 +44,6 @@ def copy(direction: str, duration_ns: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def printed(section: str, name: str, calls: int | None, total_ns: int | None, **more: Any) -> dict[str, Any]:
+def summary_row(section: str, name: str, calls: int | None, total_ns: int | None, **more: Any) -> dict[str, Any]:
     """One row of a summary that the log holds."""
     return {"section": section, "name": name, "calls": calls, "total_ns": total_ns, **more}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from tests.analysis.frames import printed, profile
+from tests.analysis.frames import make_profile, summary_row
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -74,5 +74,5 @@ def op_profiles(draw: st.DrawFn) -> Profile:
         work += more_work
     frames: dict[str, Any] = {"sessions": [{"session": number} for number in range(3)]}
     if draw(st.booleans()):
-        frames["summary"] = [printed("gpu", name, 2, draw(st.integers(1, 99)), session=2) for name in KERNELS[:3]]
-    return profile(**frames, **({"ops": ops} if ops else {}), **({"activities": work} if work else {}))
+        frames["summary"] = [summary_row("gpu", name, 2, draw(st.integers(1, 99)), session=2) for name in KERNELS[:3]]
+    return make_profile(**frames, **({"ops": ops} if ops else {}), **({"activities": work} if work else {}))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, printed, profile
+from tests.analysis.frames import copy, kernel, make_profile, summary_row
 from tests.corpus import recording_file
 from tests.profiles import load_one
 from tui.analysis.iterations.candidate_keys import candidate_keys
@@ -27,7 +27,7 @@ def training(steps: int = 4, *, left: int = 0, **more: Any) -> Any:
     """Steps of four kernels, 10 ns apart and 6 ns long; each launched 100 ns before it ran, in an op of its own."""
     names = STEP[len(STEP) - left :] + STEP * steps
     rows = range(len(names))
-    return profile(
+    return make_profile(
         activities=[
             kernel(name, 6, start_ns=1000 + 10 * at, device=0, stream=7, correlation=at, op=at, short_name=name[:4])
             for at, name in zip(rows, names, strict=True)
@@ -52,8 +52,8 @@ def counts(made: Any) -> dict[str, int]:
 
 
 def test_a_range_of_found_iterations_keeps_what_belongs_to_them_and_the_numbers_of_ops() -> None:
-    made = training(4)
-    part = select_iterations(made, Aggregation(1, 2))
+    profile = training(4)
+    part = select_iterations(profile, Aggregation(1, 2))
     # The first op of each step begins 1 ns before its launch, and so in the step before.
     assert counts(part) == {"activities": 8, "api_calls": 10, "ops": 8, "ranges": 2}
     assert part["activities"]["iteration"].to_list() == [1] * 4 + [2] * 4
@@ -62,20 +62,20 @@ def test_a_range_of_found_iterations_keeps_what_belongs_to_them_and_the_numbers_
     assert iterations(part)["iteration"].to_list() == [1, 2]
     assert iterations(part)["time_pct"].to_list() == [50.0, 50.0]
     same = ["start_ns", "duration_ns", "kernels_launched", "gpu_ns", "busy_ns", "idle_ns"]
-    assert iterations(part).select(same).equals(iterations(made)[1:3].select(same))
-    assert (iterations_in_words(part), iterations_in_words(made)) == ("iterations 1:2", "")
+    assert iterations(part).select(same).equals(iterations(profile)[1:3].select(same))
+    assert (iterations_in_words(part), iterations_in_words(profile)) == ("iterations 1:2", "")
     assert kernels(part)["calls"].sum() == 8
 
 
 def test_all_iterations_are_everything_with_what_was_left_over() -> None:
-    made = training(3, left=2)
-    assert counts(select_iterations(made, Aggregation())) == counts(made)
-    assert select_iterations(made, Aggregation(0, None))["activities"].height == 12
-    assert select_iterations(made, Aggregation(None, 1))["activities"].height == 8
+    profile = training(3, left=2)
+    assert counts(select_iterations(profile, Aggregation())) == counts(profile)
+    assert select_iterations(profile, Aggregation(0, None))["activities"].height == 12
+    assert select_iterations(profile, Aggregation(None, 1))["activities"].height == 8
 
 
 def test_recorded_iterations_are_chosen_by_their_own_numbers() -> None:
-    made = profile(
+    profile = make_profile(
         ranges=[
             {"name": f"ProfilerStep#{at}", "start_ns": 100 * at, "duration_ns": 90, "tid": 1, "iteration": at}
             for at in (3, 4, 5)
@@ -93,18 +93,18 @@ def test_recorded_iterations_are_chosen_by_their_own_numbers() -> None:
             {"name": "sync", "start_ns": 495, "duration_ns": 2},
         ],
     )
-    part = select_iterations(made, Aggregation(4, 4))
+    part = select_iterations(profile, Aggregation(4, 4))
     assert counts(part) == {"activities": 1, "api_calls": 2, "ops": 0, "ranges": 2}
     assert part["api_calls"]["start_ns"].to_list() == [420, 480]
     assert part["ranges"]["name"].to_list() == ["ProfilerStep#4", "forward"]
     assert sources(part) == {0: "recorded"}
     with pytest.raises(ProftuiError, match="there is no iteration 0 to 2 here; iterations: 3 to 5"):
-        select_iterations(made, Aggregation(0, 2))
+        select_iterations(profile, Aggregation(0, 2))
 
 
 def test_summaries_of_the_input_are_left_out_with_an_issue() -> None:
-    made = training(3, summary=[printed("gpu", "gemm", 3, 90)])
-    part = select_iterations(made, Aggregation(1, 1))
+    profile = training(3, summary=[summary_row("gpu", "gemm", 3, 90)])
+    part = select_iterations(profile, Aggregation(1, 1))
     assert part["summary"].is_empty()
     assert part["issues"].select("session", "severity", "reason").rows() == [
         (
@@ -117,21 +117,21 @@ def test_summaries_of_the_input_are_left_out_with_an_issue() -> None:
 
 
 def test_a_run_that_does_not_repeat_is_iteration_0_whole() -> None:
-    made = profile(activities=[kernel("a", 5, start_ns=0)], summary=[printed("gpu", "a", 1, 5)])
-    part = select_iterations(made, Aggregation(0, 0))
+    profile = make_profile(activities=[kernel("a", 5, start_ns=0)], summary=[summary_row("gpu", "a", 1, 5)])
+    part = select_iterations(profile, Aggregation(0, 0))
     assert (part["activities"].height, part["summary"].height, part["issues"].height) == (1, 1, 0)
     with pytest.raises(
         ProftuiError,
         match=r"there is no iteration 1 here; the only one is 0 \(whole run: no pattern can repeat in 1 launch\)",
     ):
-        select_iterations(made, Aggregation(1, 1))
+        select_iterations(profile, Aggregation(1, 1))
 
 
 def test_sessions_without_the_iteration_are_left_out_with_an_issue() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[kernel("a", 5, start_ns=0, iteration=7), kernel("a", 5, start_ns=0, session=1)],
     )
-    part = select_iterations(made, Aggregation(7, 7))
+    part = select_iterations(profile, Aggregation(7, 7))
     assert part["activities"]["session"].to_list() == [0]
     assert part["issues"]["reason"].to_list() == ["no iteration 7 in this session: left out"]
     assert part["sessions"].height == 2
@@ -153,19 +153,19 @@ def test_a_range_beyond_the_iterations_lists_existing_ones(wanted: Aggregation, 
 
 def test_an_input_without_times_has_no_iterations_to_choose() -> None:
     with pytest.raises(ProftuiError, match="there are none: work has no start times"):
-        select_iterations(profile(activities=[kernel("a", 5)]), Aggregation(0, 1))
+        select_iterations(make_profile(activities=[kernel("a", 5)]), Aggregation(0, 1))
 
 
 @given(st.integers(3, 6), st.integers(0, 3), st.integers(0, 5), st.integers(0, 5))
 def test_the_same_choice_twice_changes_nothing_and_parts_add_up(steps: int, left: int, one: int, other: int) -> None:
-    made = training(steps, left=left)
+    profile = training(steps, left=left)
     first, last = sorted((min(one, steps - 1), min(other, steps - 1)))
     wanted = Aggregation(first, last)
-    once = select_iterations(made, wanted)
+    once = select_iterations(profile, wanted)
     twice = select_iterations(once, wanted)
     assert all(twice[name].equals(once[name]) for name in FRAMES)
     assert iterations(twice).equals(iterations(once))
-    parts = [select_iterations(made, Aggregation(number, number)) for number in range(first, last + 1)]
+    parts = [select_iterations(profile, Aggregation(number, number)) for number in range(first, last + 1)]
     for name in ("activities", "api_calls", "ops"):
         assert sum(part[name].height for part in parts) == once[name].height
     assert sum(part["activities"]["duration_ns"].sum() for part in parts) == once["activities"]["duration_ns"].sum()
@@ -196,33 +196,33 @@ def test_an_iteration_ends_where_its_key_ends(key: str, name: str) -> None:
 
 
 def test_what_comes_after_the_last_key_is_no_iteration() -> None:
-    made = training(3)
-    assert by_key(made, "relu") == [
+    profile = training(3)
+    assert by_key(profile, "relu") == [
         (None, "partial", "relu", 2),
         (0, "whole", "relu", 4),
         (1, "whole", "relu", 4),
         (None, "tail", "relu", 2),
     ]
-    assert reasons(with_iterations(made, "relu")) == {
+    assert reasons(with_iterations(profile, "relu")) == {
         0: "key: kernel relu ends 2 iterations; the 2 launches before are left of one that began before the recording"
     }
-    part = select_iterations(made, Aggregation(1, 1, "relu"))
+    part = select_iterations(profile, Aggregation(1, 1, "relu"))
     assert part["activities"]["name"].to_list() == ["gemm<2>", "softmax", "gemm", "relu"]
     assert iterations_in_words(part) == "iteration 1 by the key relu"
     assert select_iterations(part, Aggregation(1, 1, "relu"))["activities"].equals(part["activities"])
 
 
 def test_a_range_and_a_call_are_keys_as_well_and_replace_what_is_recorded() -> None:
-    made = training(4)
-    assert [row[:2] for row in by_key(made, "forward")] == [
+    profile = training(4)
+    assert [row[:2] for row in by_key(profile, "forward")] == [
         (None, "partial"),
         (0, "whole"),
         (1, "whole"),
         (2, "whole"),
         (None, "tail"),
     ]
-    assert len(by_key(made, "cudaDeviceSynchronize")) == 5
-    recorded = profile(
+    assert len(by_key(profile, "cudaDeviceSynchronize")) == 5
+    recorded = make_profile(
         activities=[kernel("a", 5, start_ns=at, iteration=7) for at in range(0, 60, 10)],
         ranges=[{"name": "step 7", "start_ns": 0, "duration_ns": 60, "iteration": 7}],
     )
@@ -237,19 +237,19 @@ def test_a_key_within_itself_or_in_other_threads_does_not_count_twice() -> None:
         {"name": "step", "start_ns": start, "duration_ns": took, "tid": tid, "op": at}
         for at, (start, took, tid) in enumerate([(0, 50, 1), (10, 20, 1), (20, 10, 2), (60, 30, 1), (100, 10, 1)])
     ]
-    made = profile(ops=ops, activities=[kernel("a", 5, start_ns=at) for at in range(0, 100, 10)])
+    profile = make_profile(ops=ops, activities=[kernel("a", 5, start_ns=at) for at in range(0, 100, 10)])
     # The ends are at 50, 90 and 110, after all work has begun.
-    assert [(row[0], row[3]) for row in by_key(made, "step")] == [(0, 5), (1, 4), (2, 1)]
+    assert [(row[0], row[3]) for row in by_key(profile, "step")] == [(0, 5), (1, 4), (2, 1)]
 
 
 def test_a_session_without_the_key_is_one_iteration() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             *(kernel("a", 5, start_ns=10 * at) for at in range(4)),
             *(kernel("b", 5, start_ns=10 * at, session=1) for at in range(4)),
         ]
     )
-    assert reasons(with_iterations(made, "a")) == {
+    assert reasons(with_iterations(profile, "a")) == {
         0: "key: kernel a ends 4 iterations",
         1: "whole run: kernel a does not run here",
     }
@@ -274,7 +274,7 @@ def test_an_unknown_or_ambiguous_key_lists_names(key: str, message: str) -> None
 
 
 def test_candidates_are_what_comes_once_in_every_iteration_most_evenly_first() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             *(
                 kernel(name, 6, start_ns=10 * at, device=0, stream=7)
@@ -283,28 +283,28 @@ def test_candidates_are_what_comes_once_in_every_iteration_most_evenly_first() -
             copy("HtoD", 3, start_ns=5, device=0, stream=8),
         ]
     )
-    rows = candidate_keys(made).drop("session").rows()
+    rows = candidate_keys(profile).drop("session").rows()
     assert rows == [
         ("kernel", "b", 4, 1, 40, 0.0, pytest.approx(100 * 120 / 156)),
         ("kernel", "c", 4, 1, 40, 0.0, pytest.approx(100 * 120 / 156)),
         ("kernel", "a", 8, 2, 20, 0.0, pytest.approx(100 * 140 / 156)),
     ]
-    assert candidate_keys(profile()).is_empty()
+    assert candidate_keys(make_profile()).is_empty()
 
 
 def test_a_name_whose_calls_all_end_at_once_has_no_rhythm() -> None:
     marks = [{"name": "all at once", "start_ns": 4, "duration_ns": 0, "pid": 1, "tid": 1} for _ in range(3)]
-    made = profile(activities=[{"name": "k", "start_ns": 0, "duration_ns": 5}], ranges=marks)
-    row = candidate_keys(made).row(0, named=True)
+    profile = make_profile(activities=[{"name": "k", "start_ns": 0, "duration_ns": 5}], ranges=marks)
+    row = candidate_keys(profile).row(0, named=True)
     assert (row["name"], row["calls"], row["spacing_ns"], row["spacing_cv"]) == ("all at once", 3, 0, None)
 
 
 def test_recorded_steps_of_a_real_trace_are_found_again_by_their_last_op() -> None:
-    made = load_one(recording_file("resnet50_amp.pt.trace.json.gz"))
-    recorded = iterations(made).drop_nulls("iteration")
-    ops = candidate_keys(made).filter(pl.col("key_kind") == "op", pl.col("per_iteration") == 1)
+    profile = load_one(recording_file("resnet50_amp.pt.trace.json.gz"))
+    recorded = iterations(profile).drop_nulls("iteration")
+    ops = candidate_keys(profile).filter(pl.col("key_kind") == "op", pl.col("per_iteration") == 1)
     assert ops.height > 0
-    again = iterations(with_iterations(made, "Optimizer.step#SGD.step")).drop_nulls("iteration")
+    again = iterations(with_iterations(profile, "Optimizer.step#SGD.step")).drop_nulls("iteration")
     assert again.height == recorded.height == 5
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import profile
+from tests.analysis.frames import make_profile
 from tui.analysis.allocator import (
     ALLOCATOR_ITERATIONS,
     allocations,
@@ -38,15 +38,15 @@ def run(changes: list[int], *, first: int = 100, step: int = 10) -> Profile:
     ]
     work = [{"name": "k", "start_ns": 0, "duration_ns": 1, "device": 0, "iteration": 0}]
     devices = [{"device": 0, "memory_bytes": 5000}]
-    return with_iterations(profile(memory_events=events, ranges=marks, activities=work, devices=devices))
+    return with_iterations(make_profile(memory_events=events, ranges=marks, activities=work, devices=devices))
 
 
 def test_the_peak_and_when_and_how_it_grew() -> None:
-    made = run([50, -20, 70, -90], step=2)
-    assert allocators(made).drop("session", "active_peak_bytes").rows() == [
+    profile = run([50, -20, 70, -90], step=2)
+    assert allocators(profile).drop("session", "active_peak_bytes").rows() == [
         ("GPU", 0, 200, 2, 1, 1000, 100, 110, 10, 5000, 4),
     ]
-    rows = allocator_iterations(made, session=0, place="GPU", device=0)
+    rows = allocator_iterations(profile, session=0, place="GPU", device=0)
     result = ("iteration", "peak_bytes", "peak_at_ns", "first_bytes", "last_bytes", "growth_bytes", "gained_bytes")
     assert rows.select(result).rows() == [(0, 150, 0, 100, 130, 30, 50), (1, 200, 2, 130, 110, -20, 70)]
 
@@ -56,14 +56,14 @@ def test_memory_of_devices_is_separate() -> None:
         {"place": place, "device": device, "start_ns": 1, "delta_bytes": size, "allocated_bytes": size}
         for place, device, size in (("CPU", None, 8), ("GPU", 0, 16), ("GPU", 1, 32))
     ]
-    rows = allocators(with_iterations(profile(memory_events=events)))
+    rows = allocators(with_iterations(make_profile(memory_events=events)))
     assert rows.select("place", "device", "peak_bytes").rows() == [("GPU", 0, 16), ("GPU", 1, 32), ("CPU", None, 8)]
 
 
 def test_without_totals_nothing_is_made_up() -> None:
     events = [{"place": "GPU", "device": 0, "start_ns": 1, "delta_bytes": 8}]
-    made = with_iterations(profile(memory_events=events))
-    row = allocators(made).row(0, named=True)
+    profile = with_iterations(make_profile(memory_events=events))
+    row = allocators(profile).row(0, named=True)
     assert (row["peak_bytes"], row["peak_at_ns"], row["growth_bytes"], row["events"]) == (None, None, None, 1)
 
 
@@ -73,7 +73,7 @@ def test_intervals_between_iterations_are_separate_without_totals() -> None:
     ]
     events = [{"place": "CPU", "start_ns": at, "delta_bytes": 8} for at in (5, 12, 20, 32, 40, 52)]
     work = [{"name": "k", "start_ns": 12, "duration_ns": 1, "device": 0, "iteration": 10}]
-    rows = allocator_iterations(with_iterations(profile(memory_events=events, ranges=marks, activities=work)))
+    rows = allocator_iterations(with_iterations(make_profile(memory_events=events, ranges=marks, activities=work)))
     assert rows["iteration"].to_list() == [None, 10, None, 30, None, 50]
     assert not rows.select(ALLOCATOR_ITERATIONS.key).is_duplicated().any()
 
@@ -90,14 +90,14 @@ def test_marks_are_where_iterations_begin() -> None:
 
 @given(st.lists(st.integers(-50, 50), min_size=2, max_size=40), st.integers(1, 12))
 def test_the_parts_add_up(changes: list[int], steps: int) -> None:
-    made = run(changes, first=10_000)
-    row = allocators(made).row(0, named=True)
+    profile = run(changes, first=10_000)
+    row = allocators(profile).row(0, named=True)
     assert row["growth_bytes"] == sum(changes)
-    by_step = allocator_iterations(made, session=0, place="GPU", device=0)
+    by_step = allocator_iterations(profile, session=0, place="GPU", device=0)
     assert by_step["growth_bytes"].sum() == sum(changes)
     assert by_step["events"].sum() == len(changes)
     assert by_step["peak_bytes"].max() == row["peak_bytes"]
-    curve = memory_curve(made, session=0, place="GPU", device=0, steps=steps)
+    curve = memory_curve(profile, session=0, place="GPU", device=0, steps=steps)
     assert len(curve) == steps
     assert curve.max() == row["peak_bytes"]
     assert not np.isnan(curve).any()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import profile
+from tests.analysis.frames import make_profile
 from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.gpu_time.idle_gaps import busy_time, gaps, idle_time
 from tui.analysis.gpus import gpu_summary, streams
@@ -38,7 +38,7 @@ def test_times_are_those_counted_nanosecond_by_nanosecond(work: list[dict[str, A
     # As loaders give them: in order of start.
     work = sorted(work, key=lambda row: (row["start_ns"] is None, row["start_ns"] or 0))
     sessions = [{"session": number, "start_resolution_ns": 1} for number in range(2)]
-    made = profile(sessions=sessions, activities=work)
+    profile = make_profile(sessions=sessions, activities=work)
     timed = [row for row in work if row["start_ns"] is not None and row["duration_ns"] is not None]
     on: dict[tuple[int, int | None], list[dict[str, Any]]] = {}
     for row in timed:
@@ -50,21 +50,21 @@ def test_times_are_those_counted_nanosecond_by_nanosecond(work: list[dict[str, A
     spans = {number: max(b for _, b in own) - min(a for a, _ in own) for number, own in ends.items() if own}
     busy = {key: len(_instants(rows)) for key, rows in on.items()}
 
-    found = busy_time(made)
+    found = busy_time(profile)
     assert {
         (s, d): (b, n) for s, d, b, n in found.select("session", "device", "busy_ns", "activities").iter_rows()
     } == {key: (busy[key], len(rows)) for key, rows in on.items()}
     assert all(row["span_ns"] == spans[row["session"]] for row in found.iter_rows(named=True))
     assert all(row["busy_ns"] + row["idle_ns"] == row["span_ns"] for row in found.iter_rows(named=True))
-    used = utilization(made)
+    used = utilization(profile)
     assert {(s, d): b for s, d, b in used.select("session", "device", "busy_ns").iter_rows()} == busy
     for row in used.iter_rows(named=True):
         wall, own = row["wall_ns"], busy[row["session"], row["device"]]
         assert wall == spans[row["session"]]
         assert row["busy_pct"] == (pytest.approx(100 * own / wall) if wall else None)
 
-    idle = {(row["session"], row["device"]): row for row in idle_time(made).iter_rows(named=True)}
-    holes = gaps(made)
+    idle = {(row["session"], row["device"]): row for row in idle_time(profile).iter_rows(named=True)}
+    holes = gaps(profile)
     for key, rows in on.items():
         moments = _instants(rows)
         first, last = min(row["start_ns"] for row in rows), max(row["start_ns"] + row["duration_ns"] for row in rows)
@@ -73,7 +73,7 @@ def test_times_are_those_counted_nanosecond_by_nanosecond(work: list[dict[str, A
         gone = {at for row in of_gpu for at in range(row["start_ns"], row["start_ns"] + row["duration_ns"])}
         assert gone == set(range(first, last)) - moments
 
-    by_stream = {(row["session"], row["device"], row["stream"]): row for row in streams(made).iter_rows(named=True)}
+    by_stream = {(row["session"], row["device"], row["stream"]): row for row in streams(profile).iter_rows(named=True)}
     wanted = {(row["session"], row["device"], row["stream"]) for row in timed}
     assert set(by_stream) == wanted
     for (session, device, stream), row in by_stream.items():
@@ -84,12 +84,12 @@ def test_times_are_those_counted_nanosecond_by_nanosecond(work: list[dict[str, A
         assert row["busy_ns"] == len(_instants(mine))
         assert row["beside_ns"] == len(_instants(mine) & _instants(others))
 
-    for row in gpu_summary(made).iter_rows(named=True):
+    for row in gpu_summary(profile).iter_rows(named=True):
         whole = [one for one in work if (one["session"], one["device"]) == (row["session"], row["device"])]
         known = [one["duration_ns"] for one in whole if one["duration_ns"] is not None]
         assert row["gpu_ns"] == (sum(known) if known else None)
         assert row["busy_ns"] == busy.get((row["session"], row["device"]))
-    result = kernels(made)
+    result = kernels(profile)
     assert result["calls"].sum() == len(work)
     assert result["timed_calls"].sum() == sum(row["duration_ns"] is not None for row in work)
     assert result["total_ns"].sum() == sum(row["duration_ns"] or 0 for row in work)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, profile
+from tests.analysis.frames import copy, kernel, make_profile
 from tests.profiles import load_one
 from tui.analysis.gpu_time.breakdown import BREAKDOWN, Category, breakdown, breakdown_by_device
 from tui.analysis.gpu_time.host_calls import HostPhase, host_phases_of_names
@@ -23,16 +23,16 @@ H100 = {"device": 0, "compute_capability": "9.0", "name": "NVIDIA H100"}
 K40 = {"device": 0, "compute_capability": "3.5", "name": "Tesla K40c"}
 
 
-def times(made: Profile, **wanted: int) -> dict[str, int | None]:
-    frame = breakdown(made).filter(*(pl.col(column) == value for column, value in wanted.items()))
+def times(profile: Profile, **wanted: int) -> dict[str, int | None]:
+    frame = breakdown(profile).filter(*(pl.col(column) == value for column, value in wanted.items()))
     return dict(frame.select("category", "time_ns").iter_rows())
 
 
-def whys(made: Profile) -> dict[str, str | None]:
-    return dict(breakdown(made).select("category", "why").iter_rows())
+def whys(profile: Profile) -> dict[str, str | None]:
+    return dict(breakdown(profile).select("category", "why").iter_rows())
 
 
-FULL = profile(
+FULL = make_profile(
     sessions=[{"session": 0, "format": "pytorch-trace", "start_resolution_ns": 1}],
     devices=[H100],
     activities=[
@@ -70,12 +70,12 @@ def test_each_instant_belongs_to_the_first_category_that_is_on() -> None:
 
 
 def test_unknown_categories_are_null_and_their_time_is_in_other() -> None:
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text"}],
         devices=[K40],
         activities=[kernel(TC, 30, start_ns=0, device=0), kernel("a", 10, start_ns=90, device=0)],
     )
-    assert times(made) == {
+    assert times(profile) == {
         "Using tensor cores": 0,
         "Not using tensor cores": 40,
         "Memory": 0,
@@ -84,58 +84,58 @@ def test_unknown_categories_are_null_and_their_time_is_in_other() -> None:
         "CPU": None,
         "Other": 60,
     }
-    assert whys(made)["Other"] == "includes what is not recorded: Dataloader, I/O, CPU"
+    assert whys(profile)["Other"] == "includes what is not recorded: Dataloader, I/O, CPU"
 
 
 def test_kernels_of_unknown_tensor_core_use_are_in_no_dlprof_category() -> None:
-    made = profile(
+    profile = make_profile(
         devices=[H100],
         activities=[{"kind": "graph", "name": "[CUDA graph 1]", "duration_ns": 5, "start_ns": 0, "device": 0}],
     )
-    found = times(made)
+    found = times(profile)
     assert (found["Using tensor cores"], found["Not using tensor cores"]) == (None, None)
     assert found["Kernels, tensor cores unknown"] == 5
-    assert whys(made)["Using tensor cores"] == "tensor-core use of all kernels unknown"
+    assert whys(profile)["Using tensor cores"] == "tensor-core use of all kernels unknown"
 
 
 def test_the_input_has_the_last_word_on_tensor_cores() -> None:
-    made = profile(devices=[H100], activities=[kernel(TC, 5, start_ns=0, device=0, uses_tensor_core=False)])
-    assert times(made)["Not using tensor cores"] == 5
+    profile = make_profile(devices=[H100], activities=[kernel(TC, 5, start_ns=0, device=0, uses_tensor_core=False)])
+    assert times(profile)["Not using tensor cores"] == 5
 
 
 def test_rocprof_without_copies_does_not_say_that_there_were_none() -> None:
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "format": "rocprof-csv"}],
         activities=[kernel("a", 5, start_ns=0, device=0)],
     )
-    assert times(made)["Memory"] is None
-    assert whys(made)["Memory"] == "only kernels recorded"
+    assert times(profile)["Memory"] is None
+    assert whys(profile)["Memory"] == "only kernels recorded"
 
 
 def test_sessions_are_separate_and_gpus_of_one_are_averaged() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             kernel("volta_sgemm_128x32_nn", 100, start_ns=0, device=0, session=0),
             kernel("volta_sgemm_128x32_nn", 51, start_ns=0, device=1, session=0),
             kernel("volta_sgemm_128x32_nn", 7, start_ns=1000, device=0, session=1),
         ]
     )
-    assert times(made, session=0)["Not using tensor cores"] == 76  # 75.5, rounded to even
-    assert times(made, session=0)["Other"] == 24
-    assert times(made, session=1)["Not using tensor cores"] == 7
-    assert breakdown_by_device(made).filter(pl.col("category") == "Other")["time_ns"].to_list() == [0, 49, 0]
+    assert times(profile, session=0)["Not using tensor cores"] == 76  # 75.5, rounded to even
+    assert times(profile, session=0)["Other"] == 24
+    assert times(profile, session=1)["Not using tensor cores"] == 7
+    assert breakdown_by_device(profile).filter(pl.col("category") == "Other")["time_ns"].to_list() == [0, 49, 0]
 
 
 def test_nothing_with_a_time_has_no_breakdown() -> None:
-    empty = breakdown(profile(activities=[kernel("a", 5)]))
+    empty = breakdown(make_profile(activities=[kernel("a", 5)]))
     assert empty.is_empty()
     assert empty.columns == ["session", "category", "time_ns", "wall_ns", "wall_pct", "why"]
 
 
 def test_api_calls_alone_are_cpu_time() -> None:
-    made = profile(api_calls=[{"name": "cudaMalloc", "start_ns": 10, "duration_ns": 5},
+    profile = make_profile(api_calls=[{"name": "cudaMalloc", "start_ns": 10, "duration_ns": 5},
                               {"name": "cudaFree", "start_ns": 20, "duration_ns": 5}])  # fmt: skip
-    found = times(made)
+    found = times(profile)
     assert (found["CPU"], found["Other"], found["Using tensor cores"], found["Memory"]) == (10, 5, None, None)
 
 
@@ -162,13 +162,13 @@ def test_host_phases_are_recognized_by_name(name: str, phase: HostPhase) -> None
 
 @pytest.mark.parametrize("name", ["dlprof/dlprof_dldb.sqlite", "dlprof/w_Relu/dlprof_dldb.sqlite"])
 def test_dlprof_finds_the_same(corpus: Callable[[str], str], name: str) -> None:
-    made = load_one(corpus(name))
-    figures = made["tool_figures"].filter(pl.col("section") == "Resource Usage Breakdown")
+    profile = load_one(corpus(name))
+    figures = profile["tool_figures"].filter(pl.col("section") == "Resource Usage Breakdown")
     theirs = {title.lower(): value for title, value in figures.select("name", "value").iter_rows()}
-    found = breakdown(made)
+    found = breakdown(profile)
     for category, pct in found.select("category", "wall_pct").iter_rows():
         assert theirs[category.lower()] == pytest.approx(pct or 0.0, abs=1e-6)
-    wall = made["tool_figures"].filter(pl.col("name") == "Wall Clock Time")["value"].item()
+    wall = profile["tool_figures"].filter(pl.col("name") == "Wall Clock Time")["value"].item()
     assert found["wall_ns"].unique().to_list() == [int(wall)]
 
 
@@ -182,7 +182,7 @@ def test_the_parts_add_up_to_the_wall_time(
     ops: list[tuple[int, int, int]],
     calls: list[tuple[int, int, int]],
 ) -> None:
-    made = profile(
+    profile = make_profile(
         devices=[H100, {**H100, "device": 1}],
         activities=[
             *(kernel((TC, "volta_sgemm", "who knows")[length % 3], length, start_ns=start, device=device)
@@ -193,7 +193,7 @@ def test_the_parts_add_up_to_the_wall_time(
              for at, (start, length, which) in enumerate(ops)],
         api_calls=[{"name": "cudaFree", "start_ns": start, "duration_ns": length} for start, length, _ in calls],
     )  # fmt: skip
-    for found, by in ((breakdown(made), ["session"]), (breakdown_by_device(made), ["session", "device"])):
+    for found, by in ((breakdown(profile), ["session"]), (breakdown_by_device(profile), ["session", "device"])):
         assert (found["time_ns"].fill_null(0) >= 0).all()
         sums = found.group_by(by).agg(pl.col("time_ns", "wall_pct").sum(), pl.col("wall_ns").first())
         assert sums["time_ns"].to_list() == sums["wall_ns"].to_list()
@@ -203,7 +203,7 @@ def test_the_parts_add_up_to_the_wall_time(
 
 
 def test_verdicts_of_every_launch_are_those_of_every_name() -> None:
-    made = profile(
+    profile = make_profile(
         devices=[H100, {**K40, "device": 1}],
         activities=[
             *(kernel(name, 1, start_ns=0, device=device) for name in (TC, "volta_sgemm", "who knows")
@@ -214,11 +214,11 @@ def test_verdicts_of_every_launch_are_those_of_every_name() -> None:
             copy("HtoD", 1, device=0),
         ],
     )  # fmt: skip
-    verdicts = with_verdicts(made, made["activities"])
+    verdicts = with_verdicts(profile, profile["activities"])
     result = {True: GpuUse.YES, False: GpuUse.NO, None: GpuUse.UNKNOWN}
     expected = [
         GpuUse.MEMORY if kind == "memcpy" else result[verdict]
         for kind, verdict in verdicts.select("kind", "uses_tensor_core").iter_rows()
     ]
-    assert gpu_uses(made).tolist() == expected
+    assert gpu_uses(profile).tolist() == expected
     assert set(expected) == set(GpuUse)

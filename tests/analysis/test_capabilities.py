@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from tests.analysis.frames import copy, kernel, printed, profile
+from tests.analysis.frames import copy, kernel, make_profile, summary_row
 from tests.profiles import load_one
 from tui.analysis.capabilities import OK, inspect, views, why_none
 from tui.analysis.needs import ALLOCATIONS
@@ -21,7 +21,7 @@ class Text:
 
 
 def test_every_view_is_answered_for_and_an_empty_input_feeds_few() -> None:
-    found = views(profile())
+    found = views(make_profile())
     assert list(found) == [view.name for view in VIEWS]
     assert {name for name, answer in found.items() if answer == OK} == {
         "dashboard",
@@ -33,7 +33,7 @@ def test_every_view_is_answered_for_and_an_empty_input_feeds_few() -> None:
 
 
 def test_a_reason_names_what_is_missing_and_what_records_it() -> None:
-    found = views(profile(summary=[printed("gpu", "k", 1, 5)]))
+    found = views(make_profile(summary=[summary_row("gpu", "k", 1, 5)]))
     assert found["kernels"] == found["ops-and-kernels"] == OK
     assert found["metrics"] == "no metrics: record with nvprof --metrics all"
     assert found["api-calls"] == "no API calls: record with nvprof --print-api-trace"
@@ -41,41 +41,41 @@ def test_a_reason_names_what_is_missing_and_what_records_it() -> None:
 
 
 def test_what_no_recording_of_a_tool_holds_is_not_asked_for() -> None:
-    made = profile(sessions=[{"format": "xla-trace", "tool": "XLA profiler"}])
-    assert why_none(made, ALLOCATIONS) == "no allocations: this kind of recording does not contain it"
+    profile = make_profile(sessions=[{"format": "xla-trace", "tool": "XLA profiler"}])
+    assert why_none(profile, ALLOCATIONS) == "no allocations: this kind of recording does not contain it"
     result = "no allocations: open a PyTorch trace recorded with profile_memory=True"
-    assert why_none(profile(), ALLOCATIONS) == result
+    assert why_none(make_profile(), ALLOCATIONS) == result
 
 
 def test_a_view_of_start_times_needs_a_trace() -> None:
-    totals = views(profile(summary=[printed("gpu", "k", 1, 5)]))
-    trace = views(profile(activities=[kernel("k", 5, start_ns=0)]))
+    totals = views(make_profile(summary=[summary_row("gpu", "k", 1, 5)]))
+    trace = views(make_profile(activities=[kernel("k", 5, start_ns=0)]))
     # Iterations are found where there are times, so times are what is asked for.
     assert totals["timeline"] == totals["iterations"] == "no start times: record with nvprof --print-gpu-trace"
     assert trace["timeline"] == trace["iterations"] == OK
 
 
 def test_views_that_each_frame_feeds() -> None:
-    assert views(profile(api_calls=[{"name": "cudaFree", "duration_ns": 1}]))["api-calls"] == OK
-    assert views(profile(summary=[printed("api", "cudaFree", 1, 1)]))["api-calls"] == OK
-    measured = views(profile(metrics=[{"kernel": "k", "metric": "ipc", "avg": 1.0}]))
+    assert views(make_profile(api_calls=[{"name": "cudaFree", "duration_ns": 1}]))["api-calls"] == OK
+    assert views(make_profile(summary=[summary_row("api", "cudaFree", 1, 1)]))["api-calls"] == OK
+    measured = views(make_profile(metrics=[{"kernel": "k", "metric": "ipc", "avg": 1.0}]))
     # Rules on how good the recording is have something to say of metrics, and of what could not be read.
     assert (measured["metrics"], measured["expert-systems"]) == (OK, OK)
     for severity, fed in (("error", True), ("warning", True), ("info", False)):
-        result = views(profile(issues=[{"severity": severity, "reason": "torn"}]))["expert-systems"]
+        result = views(make_profile(issues=[{"severity": severity, "reason": "torn"}]))["expert-systems"]
         assert (result == OK) is fed
-    assert views(profile(layers=[{"layer": "conv1", "time_ns": 5}]))["layers"] == OK
-    assert views(profile(layers=[{"layer": "conv1", "predicted_ns": 5}]))["layers"] == OK
-    assert views(profile(layers=[{"layer": "conv1"}]))["layers"] != OK
-    empty = profile()
+    assert views(make_profile(layers=[{"layer": "conv1", "time_ns": 5}]))["layers"] == OK
+    assert views(make_profile(layers=[{"layer": "conv1", "predicted_ns": 5}]))["layers"] == OK
+    assert views(make_profile(layers=[{"layer": "conv1"}]))["layers"] != OK
+    empty = make_profile()
     assert views(Profile(empty.frames, ("run.log",), {"run.log": Text()}))["log"] == OK
 
 
 def test_inspect_lists_the_content_of_each_session() -> None:
-    found = profile(
+    found = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "pid": 7, "command": "./a", "first_line": 2, "last_line": 9}],
         activities=[kernel("k", 5), kernel("k", 7), copy("HtoD", 3), kernel("fault", None, kind="um")],
-        summary=[printed("gpu", "k", 2, 30, session=1), printed("api", "f", 3, 40, session=1)],
+        summary=[summary_row("gpu", "k", 2, 30, session=1), summary_row("api", "f", 3, 40, session=1)],
         metrics=[{"session": 1, "kernel": "k", "metric": "ipc"}],
         issues=[{"severity": "warning"}, {"severity": "warning"}, {"severity": "info"}],
     )
@@ -116,9 +116,9 @@ def test_inspect_lists_the_content_of_each_session() -> None:
 
 
 def test_inspect_reports_that_not_all_was_read() -> None:
-    empty = profile()
+    empty = make_profile()
     assert inspect(Profile(empty.frames, ("a",), partial="stopped at 68%"))["partial"] == "stopped at 68%"
-    assert inspect(merge_profiles([empty, profile()]))["sources"] == ["run.log", "run.log"]
+    assert inspect(merge_profiles([empty, make_profile()]))["sources"] == ["run.log", "run.log"]
 
 
 def test_inspect_of_a_real_trace(corpus: Callable[[str], str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.analysis.test_rank_waits import ALLREDUCE, DAY_ONE, MS, job
 from tests.corpus import recording_file
 from tests.profiles import load
@@ -27,7 +27,7 @@ def ranks_of(rows: list[tuple[int, int, str]], **more: Any) -> Any:
     """Two ranks, whose kernels have such a session, start (ms) and arguments; each takes 1 ms."""
     work = kernel(ALLREDUCE, MS, iteration=0, device=0, stream=7)
     return with_iterations(
-        profile(
+        make_profile(
             sessions=[
                 {"session": rank, "rank": rank, "source": f"rank{rank}.json", "origin_ns": DAY_ONE} for rank in (0, 1)
             ],
@@ -65,7 +65,7 @@ def test_sequence_numbers_match_where_counts_differ() -> None:
 )
 def test_bandwidth_is_that_of_nccl_tests(name: str, sent: int, received: int, message: int, factor: float) -> None:
     words = said(name, sent, received, ranks=4)
-    found = profile(
+    found = make_profile(
         activities=[
             kernel(ALLREDUCE, 1000, start_ns=0, arguments=words, device=0),
             kernel(ALLREDUCE, 2000, start_ns=5000, arguments=words, device=0),
@@ -83,10 +83,10 @@ def test_bandwidth_is_that_of_nccl_tests(name: str, sent: int, received: int, me
 
 def test_without_sizes_the_reason_is_said() -> None:
     assert why_no_sizes(job([[0, MS]])).startswith("message sizes are not recorded")
-    assert why_no_sizes(profile(activities=[kernel(ALLREDUCE, 5, start_ns=0)])).startswith(
+    assert why_no_sizes(make_profile(activities=[kernel(ALLREDUCE, 5, start_ns=0)])).startswith(
         "message sizes are not recorded"
     )
-    assert why_no_sizes(profile(activities=[kernel("k", 5, start_ns=0)])) == "no kernels of NCCL or RCCL"
+    assert why_no_sizes(make_profile(activities=[kernel("k", 5, start_ns=0)])) == "no kernels of NCCL or RCCL"
 
 
 def test_the_cause_of_the_last_rank_is_named() -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tests.analysis.frames import Row, copy, kernel
-from tests.analysis.frames import profile as made
+from tests.analysis.frames import Row, copy, kernel, make_profile
 from tests.corpus import recording_file
 from tests.profiles import load, load_one
 from tests.screens.explorer import sample_path
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 TRAINING, TRACE = "resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz"
 
 
-def profile(name: str) -> Profile:
+def sample_profile(name: str) -> Profile:
     return load_one(sample_path(name))
 
 
@@ -55,7 +54,7 @@ def with_work(whole: Profile, kept: pl.Expr) -> Profile:
 @pytest.fixture(scope="module")
 def tools() -> Sides:
     """The same run as nvprof would have written it, and as PyTorch did."""
-    return sides(profile(TRAINING), profile(TRACE), ("nvprof", "PyTorch"))
+    return sides(sample_profile(TRAINING), sample_profile(TRACE), ("nvprof", "PyTorch"))
 
 
 def test_both_sides_are_reported_per_iteration_where_both_have_some(tools: Sides) -> None:
@@ -63,15 +62,15 @@ def test_both_sides_are_reported_per_iteration_where_both_have_some(tools: Sides
     assert tools.a.count == 5
     assert tools.b.count == 5
     assert tools.why == "per iteration: baseline 5, candidate 5"
-    whole = profile(TRACE)["activities"]["duration_ns"].sum()
+    whole = sample_profile(TRACE)["activities"]["duration_ns"].sum()
     assert tools.b.left_out_ns + tools.b.profile["activities"]["duration_ns"].sum() == whole
 
 
 def test_whole_runs_are_compared_when_asked_or_where_iterations_are_missing() -> None:
-    asked = sides(profile(TRACE), profile(TRACE), ("a", "b"), whole_runs=True)
+    asked = sides(sample_profile(TRACE), sample_profile(TRACE), ("a", "b"), whole_runs=True)
     assert (asked.per_iteration, asked.why, asked.a.count) == (False, "of the whole runs", None)
-    caffe = profile("caffe_conv1.nvprof.log")
-    assert sides(profile(TRACE), caffe, ("a", "b")).why == "of the whole runs: no iterations in b"
+    caffe = sample_profile("caffe_conv1.nvprof.log")
+    assert sides(sample_profile(TRACE), caffe, ("a", "b")).why == "of the whole runs: no iterations in b"
 
 
 @pytest.mark.parametrize("table", [changed_kernels, changed_ops, changed_op_types])
@@ -85,7 +84,7 @@ def test_gpu_time_adds_up_on_both_sides(tools: Sides, table: object) -> None:
 
 
 def test_a_profile_does_not_differ_from_itself() -> None:
-    same = sides(profile(TRACE), profile(TRACE), ("a", "b"))
+    same = sides(sample_profile(TRACE), sample_profile(TRACE), ("a", "b"))
     for rows in (changed_kernels(same), changed_ops(same), changed_api(same)):
         assert rows["delta_ns"].abs().max() == 0
         assert rows["change"].unique().to_list() == [""]
@@ -97,7 +96,7 @@ def test_a_profile_does_not_differ_from_itself() -> None:
 
 
 def test_what_is_new_and_what_is_gone() -> None:
-    whole = profile(TRACE)
+    whole = sample_profile(TRACE)
     work = whole["activities"]
     first, second = (name for name in work["name"].cast(pl.String).unique().sort().to_list()[:2])
 
@@ -113,7 +112,7 @@ def test_what_is_new_and_what_is_gone() -> None:
 
 
 def test_a_step_that_takes_longer_is_slower() -> None:
-    whole = profile(TRACE)
+    whole = sample_profile(TRACE)
     times = iterations(whole).drop_nulls("iteration").select("iteration", "duration_ns")
     from tui.analysis.iterations.chosen_iterations import select_iterations
     from tui.model.aggregation import Aggregation
@@ -220,8 +219,8 @@ def call(name: str, duration_ns: int, **more: object) -> Row:
 
 
 def test_calls_of_another_version_are_matched_when_asked_and_marked() -> None:
-    before = made(api_calls=[call("cuMemAlloc", 30), call("cudaFree", 5), call("cudaFree_v3020", 1)])
-    now = made(api_calls=[call("cuMemAlloc_v2", 40), call("cuMemAlloc_v2", 10), call("cudaFree", 5)])
+    before = make_profile(api_calls=[call("cuMemAlloc", 30), call("cudaFree", 5), call("cudaFree_v3020", 1)])
+    now = make_profile(api_calls=[call("cuMemAlloc_v2", 40), call("cuMemAlloc_v2", 10), call("cudaFree", 5)])
     compared = sides(before, now, ("a", "b"))
     shown = ("name", "change", "a_total_ns", "b_total_ns", "a_calls", "b_calls", "similar", "a_name", "b_name")
     assert changed_api(compared).select("name", "change", "delta_ns").rows() == [
@@ -239,8 +238,12 @@ def test_calls_of_another_version_are_matched_when_asked_and_marked() -> None:
 
 
 def test_kernels_that_both_have_are_never_added_to_others_like_them() -> None:
-    before = made(activities=[kernel("f<1>(int)", 10), kernel("volta_gemm", 7), kernel("f<2>(int)", 5), kernel("f", 2)])
-    now = made(activities=[kernel("f<1>(int)", 12), kernel("ampere_gemm", 6), kernel("f<3>(int)", 4), kernel("f", 2)])
+    before = make_profile(
+        activities=[kernel("f<1>(int)", 10), kernel("volta_gemm", 7), kernel("f<2>(int)", 5), kernel("f", 2)]
+    )
+    now = make_profile(
+        activities=[kernel("f<1>(int)", 12), kernel("ampere_gemm", 6), kernel("f<3>(int)", 4), kernel("f", 2)]
+    )
     rows = changed_kernels(sides(before, now, ("a", "b")), tolerant=True)
     assert rows.select("name", "change", "a_total_ns", "b_total_ns", "a_name", "b_name").rows() == [
         ("f<1>(int)", "", 10, 12, None, None),
@@ -252,8 +255,8 @@ def test_kernels_that_both_have_are_never_added_to_others_like_them() -> None:
 
 
 def test_several_names_of_a_side_are_one_row_of_the_sum() -> None:
-    before = made(activities=[kernel("f<1>(int)", 10), kernel("f<2>(int)", 30)])
-    now = made(activities=[kernel("f<3>(int)", 20)])
+    before = make_profile(activities=[kernel("f<1>(int)", 10), kernel("f<2>(int)", 30)])
+    now = make_profile(activities=[kernel("f<3>(int)", 20)])
     rows = changed_kernels(sides(before, now, ("a", "b")), tolerant=True)
     assert rows.select("name", "a_total_ns", "b_total_ns", "a_calls", "a_name", "b_name").rows() == [
         ("f", 40, 20, 2, "f<2>(int) (and 1 more)", "f<3>(int)")
@@ -261,8 +264,8 @@ def test_several_names_of_a_side_are_one_row_of_the_sum() -> None:
 
 
 def test_what_one_side_does_not_hold_at_all_is_not_new() -> None:
-    before = made(activities=[kernel("a", 10)])
-    now = made(activities=[kernel("a", 10)], api_calls=[call("cudaFree", 5), call("cudaMalloc", 7)])
+    before = make_profile(activities=[kernel("a", 10)])
+    now = make_profile(activities=[kernel("a", 10)], api_calls=[call("cudaFree", 5), call("cudaMalloc", 7)])
     shown = ("name", "change", "a_total_ns", "b_total_ns", "delta_ns", "delta_pct")
     assert changed_api(sides(before, now, ("a", "b"))).select(shown).rows() == [
         ("cudaMalloc", "", None, 7, None, None),
@@ -272,30 +275,30 @@ def test_what_one_side_does_not_hold_at_all_is_not_new() -> None:
 
 
 def test_a_sum_without_the_part_of_a_session_is_unknown_with_a_reason() -> None:
-    before = made(api_calls=[call("cudaFree", 5), call("cudaMalloc", 7)])
+    before = make_profile(api_calls=[call("cudaFree", 5), call("cudaMalloc", 7)])
     parts = [call("cudaFree", 5), call("cudaMalloc", 7), {**call("cudaFree", 0, session=1), "duration_ns": None}]
-    rows = changed_api(sides(before, made(api_calls=parts), ("a", "b")))
+    rows = changed_api(sides(before, make_profile(api_calls=parts), ("a", "b")))
     assert rows.select(
         "name", "a_total_ns", "b_total_ns", "delta_ns", "b_calls", "b_avg_ns", "unknown_reason"
     ).rows() == [
         ("cudaMalloc", 7, 7, 0, 1, 7, None),
         ("cudaFree", 5, None, None, 2, None, "candidate: no time of session 1"),
     ]
-    figures = {figure.name: figure for figure in headline(sides(before, made(api_calls=parts), ("a", "b")))}
+    figures = {figure.name: figure for figure in headline(sides(before, make_profile(api_calls=parts), ("a", "b")))}
     assert (figures["api_ns"].baseline, figures["api_ns"].candidate, figures["api_calls"].candidate) == (12, None, 3)
 
 
 def test_a_row_of_similar_names_is_unknown_where_one_of_them_is() -> None:
-    before = made(activities=[kernel("f<1>(int)", 10), kernel("f<2>(int)", None)])
-    rows = changed_kernels(sides(before, made(activities=[kernel("f<3>(int)", 20)]), ("a", "b")), tolerant=True)
+    before = make_profile(activities=[kernel("f<1>(int)", 10), kernel("f<2>(int)", None)])
+    rows = changed_kernels(sides(before, make_profile(activities=[kernel("f<3>(int)", 20)]), ("a", "b")), tolerant=True)
     assert rows.select("name", "a_total_ns", "b_total_ns", "delta_ns", "unknown_reason").rows() == [
         ("f", None, 20, None, "baseline: no time")
     ]
 
 
 def test_one_call_takes_the_time_of_those_whose_time_is_known() -> None:
-    before = made(activities=[kernel("f", 10), kernel("f", None)])
-    compared = sides(before, made(activities=[kernel("f", 12)]), ("a", "b"))
+    before = make_profile(activities=[kernel("f", 10), kernel("f", None)])
+    compared = sides(before, make_profile(activities=[kernel("f", 12)]), ("a", "b"))
     for rows in (changed_kernels(compared), changed_ops(compared), changed_op_types(compared)):
         assert rows.select(
             "a_total_ns", "a_calls", "a_avg_ns", "b_avg_ns", "avg_delta_pct", "unknown_reason"
@@ -305,7 +308,7 @@ def test_one_call_takes_the_time_of_those_whose_time_is_known() -> None:
 def test_one_launch_of_recorded_ops_takes_the_time_of_those_whose_time_is_known() -> None:
     op = {"op": 0, "name": "aten::mm", "start_ns": 0, "duration_ns": 9, "tid": 1, "op_type": "gemm"}
     work = [kernel("f", 10, op=0), kernel("f", None, op=0), kernel("g", None, op=0), kernel("f", 8), kernel("f", None)]
-    before = made(ops=[op], activities=[*work, kernel("h", 6, session=1), kernel("h", None, session=1)])
+    before = make_profile(ops=[op], activities=[*work, kernel("h", 6, session=1), kernel("h", None, session=1)])
     compared = sides(before, before, ("a", "b"))
     shown = ("op", "a_total_ns", "a_calls", "a_avg_ns", "unknown_reason")
     lacking = "baseline: at least (calls without time: 1); candidate: at least (calls without time: 1)"
@@ -323,13 +326,13 @@ def test_one_launch_of_recorded_ops_takes_the_time_of_those_whose_time_is_known(
 
 
 def test_what_changed_as_much_comes_by_its_time() -> None:
-    same = made(activities=[kernel("a", 1), kernel("b", 3), kernel("c", 2)])
+    same = make_profile(activities=[kernel("a", 1), kernel("b", 3), kernel("c", 2)])
     assert changed_kernels(sides(same, same, ("a", "b")))["name"].to_list() == ["b", "c", "a"]
 
 
 def test_whole_runs_say_over_how_many_sessions_they_are_summed() -> None:
-    one = made(activities=[kernel("a", 1)])
-    two = made(activities=[kernel("a", 1), kernel("a", 2, session=1)])
+    one = make_profile(activities=[kernel("a", 1)])
+    two = make_profile(activities=[kernel("a", 1), kernel("a", 2, session=1)])
     assert sides(one, two, ("a", "a")).why == (
         "of the whole runs, summed over the sessions (baseline 1, candidate 2): no iterations in a"
     )
@@ -342,8 +345,10 @@ def test_figures_of_a_row_have_one_unit() -> None:
 
 
 def test_no_launches_are_none_where_no_kernel_took_time() -> None:
-    before = made(activities=[copy("HtoD", 10)], sessions=[{"session": 0, "format": "nvprof-text"}])
-    figures = {figure.name: figure for figure in headline(sides(before, profile(TRACE), ("a", "b"), whole_runs=True))}
+    before = make_profile(activities=[copy("HtoD", 10)], sessions=[{"session": 0, "format": "nvprof-text"}])
+    figures = {
+        figure.name: figure for figure in headline(sides(before, sample_profile(TRACE), ("a", "b"), whole_runs=True))
+    }
     assert (figures["kernel_ns"].baseline, figures["launches"].baseline) == (0.0, 0.0)
 
 
@@ -439,7 +444,7 @@ def test_a_kind_of_work_that_one_side_alone_has_took_no_time_on_the_other() -> N
 
 
 def test_where_copies_may_not_have_been_asked_for_their_time_is_unknown() -> None:
-    whole = profile(TRACE)
+    whole = sample_profile(TRACE)
     kernels_alone = with_work(whole, pl.col("kind") == "kernel")
     by_rocprof = replace(
         kernels_alone,
@@ -455,7 +460,7 @@ def test_where_copies_may_not_have_been_asked_for_their_time_is_unknown() -> Non
 
 
 def test_a_kind_of_work_that_neither_side_has_is_left_out() -> None:
-    kernels_alone = with_work(profile(TRACE), pl.col("kind") == "kernel")
+    kernels_alone = with_work(sample_profile(TRACE), pl.col("kind") == "kernel")
     names = [figure.name for figure in headline(sides(kernels_alone, kernels_alone, ("a", "b")))]
     assert "kernel_ns" in names
     assert not {"memcpy_ns", "memset_ns"} & set(names)

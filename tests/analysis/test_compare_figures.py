@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.analysis.frames import Row, copy, kernel, printed
-from tests.analysis.frames import profile as made
+from tests.analysis.frames import Row, copy, kernel, make_profile, summary_row
 from tui.analysis.compare.changes import changed_kernels
 from tui.analysis.compare.headline import Figure, IterationSpread, headline, iteration_spread, unknown_sentences
 from tui.analysis.compare.sides import Sides, sides
@@ -28,8 +27,8 @@ def compared(before: Profile, now: Profile) -> tuple[Sides, dict[str, Figure]]:
 
 
 def test_what_was_not_recorded_is_named_with_what_records_it() -> None:
-    work = made(activities=[kernel("volta_sgemm_nn", 10)], sessions=[NVPROF])
-    calls = made(api_calls=[call("cudaFree", 5)], sessions=[NVPROF])
+    work = make_profile(activities=[kernel("volta_sgemm_nn", 10)], sessions=[NVPROF])
+    calls = make_profile(api_calls=[call("cudaFree", 5)], sessions=[NVPROF])
     _, figures = compared(work, calls)
     reasons = {name: figure.reasons for name, figure in figures.items()}
     no_work, no_calls = "no GPU activities: record with nvprof", "no API calls: record with nvprof --print-api-trace"
@@ -60,8 +59,8 @@ def test_what_was_not_recorded_is_named_with_what_records_it() -> None:
 
 
 def test_every_unknown_figure_has_a_reason_and_every_known_one_that_is_whole_has_none() -> None:
-    sort = made(activities=[kernel("mine", 10, start_ns=5, device=0), copy("HtoD", 3, start_ns=20, device=0)])
-    for before, now in ((sort, made(ops=[{"op": 0, "name": "aten::mm", "start_ns": 0}])), (sort, sort)):
+    sort = make_profile(activities=[kernel("mine", 10, start_ns=5, device=0), copy("HtoD", 3, start_ns=20, device=0)])
+    for before, now in ((sort, make_profile(ops=[{"op": 0, "name": "aten::mm", "start_ns": 0}])), (sort, sort)):
         _, figures = compared(before, now)
         assert len(figures) >= 8
         for figure in figures.values():
@@ -70,8 +69,10 @@ def test_every_unknown_figure_has_a_reason_and_every_known_one_that_is_whole_has
 
 
 def test_spans_of_several_sessions_do_not_add_up() -> None:
-    one = made(activities=[kernel("f", 10, start_ns=0, device=0)])
-    two = made(activities=[kernel("f", 10, start_ns=0, device=0), kernel("f", 10, start_ns=0, device=0, session=1)])
+    one = make_profile(activities=[kernel("f", 10, start_ns=0, device=0)])
+    two = make_profile(
+        activities=[kernel("f", 10, start_ns=0, device=0), kernel("f", 10, start_ns=0, device=0, session=1)]
+    )
     _, figures = compared(one, two)
     assert (figures["span_ns"].baseline, figures["span_ns"].candidate) == (10, None)
     assert figures["span_ns"].reasons == (
@@ -83,8 +84,8 @@ def test_spans_of_several_sessions_do_not_add_up() -> None:
 
 def test_copies_that_may_not_have_been_asked_for_are_missing_from_the_gpu_time_too() -> None:
     rocprof = {"session": 0, "format": "rocprofv3-csv", "tool": "rocprofv3"}
-    kernels_alone = made(activities=[kernel("f", 10)], sessions=[rocprof])
-    _, figures = compared(kernels_alone, made(activities=[kernel("f", 10), copy("HtoD", 3)]))
+    kernels_alone = make_profile(activities=[kernel("f", 10)], sessions=[rocprof])
+    _, figures = compared(kernels_alone, make_profile(activities=[kernel("f", 10), copy("HtoD", 3)]))
     assert (figures["memcpy_ns"].baseline, figures["memcpy_ns"].candidate) == (None, 3)
     assert (
         figures["memcpy_ns"]
@@ -96,8 +97,8 @@ def test_copies_that_may_not_have_been_asked_for_are_missing_from_the_gpu_time_t
 
 
 def test_times_of_replayed_kernels_are_of_no_run() -> None:
-    ncu = made(activities=[kernel("f", 10)], sessions=[{"session": 0, "format": "ncu-csv"}])
-    figure = compared(ncu, made(activities=[kernel("f", 10)], sessions=[NVPROF]))[1]["gpu_ns"]
+    ncu = make_profile(activities=[kernel("f", 10)], sessions=[{"session": 0, "format": "ncu-csv"}])
+    figure = compared(ncu, make_profile(activities=[kernel("f", 10)], sessions=[NVPROF]))[1]["gpu_ns"]
     assert figure.reasons == (
         "without copies and memsets, which may not have been recorded; "
         "of kernels that Nsight Compute replayed, not those of a run",
@@ -106,8 +107,8 @@ def test_times_of_replayed_kernels_are_of_no_run() -> None:
 
 
 def test_a_sum_without_the_time_of_some_calls_is_at_least_that() -> None:
-    before = made(activities=[kernel("f", 10), kernel("f", None), kernel("g", 5)])
-    lost = made(activities=[kernel("f", 10), kernel("g", None)], sessions=[NVPROF])
+    before = make_profile(activities=[kernel("f", 10), kernel("f", None), kernel("g", 5)])
+    lost = make_profile(activities=[kernel("f", 10), kernel("g", None)], sessions=[NVPROF])
     _, figures = compared(before, lost)
     assert (figures["gpu_ns"].baseline, figures["gpu_ns"].candidate) == (15, None)
     assert figures["gpu_ns"].reasons == (
@@ -124,12 +125,15 @@ def test_a_sum_without_the_time_of_some_calls_is_at_least_that() -> None:
 
 
 def test_a_kind_without_rows_is_unknown_where_the_printed_table_is_incomplete() -> None:
-    whole = made(
-        summary=[printed("gpu", "f", 2, 90, time_pct=90.0), printed("gpu", "[CUDA memcpy HtoD]", 1, 10, time_pct=10.0)],
+    whole = make_profile(
+        summary=[
+            summary_row("gpu", "f", 2, 90, time_pct=90.0),
+            summary_row("gpu", "[CUDA memcpy HtoD]", 1, 10, time_pct=10.0),
+        ],
         sessions=[NVPROF],
     )
-    pasted = made(summary=[printed("gpu", "f", 2, 90, time_pct=90.0)], sessions=[NVPROF])
-    alone = made(summary=[printed("gpu", "f", 2, 90, time_pct=100.0)], sessions=[NVPROF])
+    pasted = make_profile(summary=[summary_row("gpu", "f", 2, 90, time_pct=90.0)], sessions=[NVPROF])
+    alone = make_profile(summary=[summary_row("gpu", "f", 2, 90, time_pct=100.0)], sessions=[NVPROF])
     _, figures = compared(whole, pasted)
     assert (figures["memcpy_ns"].baseline, figures["memcpy_ns"].candidate) == (10, None)
     assert figures["gpu_ns"].candidate == 90
@@ -143,8 +147,8 @@ def test_a_kind_without_rows_is_unknown_where_the_printed_table_is_incomplete() 
 def test_time_on_tensor_cores_states_the_unknown_part() -> None:
     gpu = [{"device": 0, "name": "NVIDIA A100-SXM4-40GB"}]
     sgemm = "volta_sgemm_128x32_nn"
-    result, open_name = (made(activities=[kernel(name, 10, device=0)], devices=gpu) for name in (sgemm, "mine"))
-    both = made(activities=[kernel(sgemm, 30, device=0), kernel("mine", 10, device=0)], devices=gpu)
+    result, open_name = (make_profile(activities=[kernel(name, 10, device=0)], devices=gpu) for name in (sgemm, "mine"))
+    both = make_profile(activities=[kernel(sgemm, 30, device=0), kernel("mine", 10, device=0)], devices=gpu)
     why = "tensor-core use unknown for 100.00% of the kernel time: record with "
     assert compared(open_name, result)[1]["tc_share_pct"].reasons[0].startswith(why)
     of_both = unknown_sentences(compared(open_name, open_name)[1].values())
@@ -155,8 +159,8 @@ def test_time_on_tensor_cores_states_the_unknown_part() -> None:
 
 
 def test_a_partial_input_has_only_the_figures_of_the_part() -> None:
-    whole = made(activities=[kernel("f", 10), copy("HtoD", 3)], sessions=[NVPROF])
-    part = replace(made(activities=[kernel("f", 10)], sessions=[NVPROF]), partial="cut off after 1 event")
+    whole = make_profile(activities=[kernel("f", 10), copy("HtoD", 3)], sessions=[NVPROF])
+    part = replace(make_profile(activities=[kernel("f", 10)], sessions=[NVPROF]), partial="cut off after 1 event")
     both, figures = compared(whole, part)
     assert both.in_part == "Partial results: cut off after 1 event (candidate)."
     assert figures["memcpy_ns"].candidate is None
@@ -179,7 +183,7 @@ def steps(*milliseconds: int) -> Profile:
         )
         work.append(kernel("f", 1000, start_ns=start + 10, device=0, iteration=number))
         start += length * 1_000_000
-    return made(ranges=ranges, activities=work)
+    return make_profile(ranges=ranges, activities=work)
 
 
 def test_spread_of_iterations() -> None:
@@ -203,19 +207,19 @@ def test_what_a_side_may_have_had_all_the_same_is_neither_new_nor_gone() -> None
         changed = changed_kernels(sides(before, now, ("a", "b"), whole_runs=True))
         return changed.select("name", "change", "delta_ns", "unknown_reason").rows()
 
-    whole = made(
-        summary=[printed("gpu", "f", 2, 70, time_pct=70.0), printed("gpu", "g", 1, 30, time_pct=30.0)],
+    whole = make_profile(
+        summary=[summary_row("gpu", "f", 2, 70, time_pct=70.0), summary_row("gpu", "g", 1, 30, time_pct=30.0)],
         sessions=[NVPROF],
     )
-    pasted = made(summary=[printed("gpu", "f", 2, 60, time_pct=60.0)], sessions=[NVPROF])
+    pasted = make_profile(summary=[summary_row("gpu", "f", 2, 60, time_pct=60.0)], sessions=[NVPROF])
     reason = "may be in rows missing from the printed table"
     assert rows(whole, pasted) == [("f", "", -10, None), ("g", "", None, f"candidate: {reason}")]
     assert rows(pasted, whole) == [("f", "", 10, None), ("g", "", None, f"baseline: {reason}")]
-    cut = replace(made(activities=[kernel("f", 60)], sessions=[NVPROF]), partial="cut off after 1 event")
+    cut = replace(make_profile(activities=[kernel("f", 60)], sessions=[NVPROF]), partial="cut off after 1 event")
     assert rows(whole, cut)[1] == ("g", "", None, "candidate: may be in the part that was not read")
     rocprof = {"session": 0, "format": "rocprofv3-csv", "tool": "rocprofv3"}
-    kernels_alone = made(activities=[kernel("f", 10), kernel("h", 4)], sessions=[rocprof])
-    assert rows(kernels_alone, made(activities=[kernel("f", 10), copy("HtoD", 3)])) == [
+    kernels_alone = make_profile(activities=[kernel("f", 10), kernel("h", 4)], sessions=[rocprof])
+    assert rows(kernels_alone, make_profile(activities=[kernel("f", 10), copy("HtoD", 3)])) == [
         ("h", "removed", -4, None),
         ("f", "", 0, None),
         ("[CUDA memcpy HtoD]", "", None, "baseline: may not have been recorded"),

@@ -12,7 +12,7 @@ import pytest
 
 import tui.analysis.critical_path
 import tui.analysis.critical_path_trace
-from tests.analysis.frames import copy, kernel, profile
+from tests.analysis.frames import copy, kernel, make_profile
 from tests.corpus import corpus_file, recording_file, shared_file
 from tests.profiles import load
 from tui.analysis.critical_path import (
@@ -71,7 +71,7 @@ def step(start: int, duration: int, **more: Any) -> dict[str, Any]:
 def made(**frames: Any) -> Profile:
     """A profile with numbered ops and its iterations."""
     frames["ops"] = [{**row, "op": number} for number, row in enumerate(frames.get("ops", []))]
-    return with_iterations(profile(**frames))
+    return with_iterations(make_profile(**frames))
 
 
 def path(found: Profile) -> list[tuple[str, str | None, float, float]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.corpus import recording_file
 from tui.analysis.cuda_graphs import cuda_graphs, graph_replays, no_graphs, nodes_of, replays_of
 from tui.loaders.registry import load
@@ -24,30 +24,30 @@ def replayed(*graphs: tuple[str, ...]) -> Profile:
             kernel(name, 5, start_ns=100 * number + 7 * place, correlation=number, iteration=number)
             for place, name in enumerate(names)
         ]
-    return profile(activities=[*work, kernel("eager", 10, start_ns=9000)], api_calls=calls)
+    return make_profile(activities=[*work, kernel("eager", 10, start_ns=9000)], api_calls=calls)
 
 
 def test_replays_of_the_same_kernels_in_the_same_order_are_one_graph() -> None:
-    made = replayed(("a", "b", "c"), ("b", "a", "c"), ("a", "b", "c"))
-    rows = cuda_graphs(made).select("cuda_graph", "replays", "nodes", "gpu_ns", "replay_avg_ns", "replay_gap_ns")
+    profile = replayed(("a", "b", "c"), ("b", "a", "c"), ("a", "b", "c"))
+    rows = cuda_graphs(profile).select("cuda_graph", "replays", "nodes", "gpu_ns", "replay_avg_ns", "replay_gap_ns")
     assert rows.rows() == [("graph 1", 2, 3, 30, 19, 4), ("graph 2", 1, 3, 15, 19, 4)]
-    assert cuda_graphs(made)["time_pct"].to_list() == pytest.approx([100 * 30 / 55, 100 * 15 / 55])
-    assert graph_replays(made).select("cuda_graph", "iteration", "duration_ns", "first_kernel").rows() == [
+    assert cuda_graphs(profile)["time_pct"].to_list() == pytest.approx([100 * 30 / 55, 100 * 15 / 55])
+    assert graph_replays(profile).select("cuda_graph", "iteration", "duration_ns", "first_kernel").rows() == [
         ("graph 1", 0, 19, "a"),
         ("graph 2", 1, 19, "b"),
         ("graph 1", 2, 19, "a"),
     ]
-    first = cuda_graphs(made).row(0, named=True)
-    second_replay = replays_of(made, first).row(1, named=True)
-    assert nodes_of(made, second_replay)["start_ns"].to_list() == [200, 207, 214]
-    assert replays_of(made, None).is_empty()
-    assert no_graphs(made) == ""
+    first = cuda_graphs(profile).row(0, named=True)
+    second_replay = replays_of(profile, first).row(1, named=True)
+    assert nodes_of(profile, second_replay)["start_ns"].to_list() == [200, 207, 214]
+    assert replays_of(profile, None).is_empty()
+    assert no_graphs(profile) == ""
 
 
 def test_without_graphs_the_reason_is_said() -> None:
-    made = profile(activities=[kernel("k", 5, start_ns=0)])
-    assert cuda_graphs(made).is_empty()
-    assert no_graphs(made) == "no launches of CUDA graphs whose kernels are recorded"
+    profile = make_profile(activities=[kernel("k", 5, start_ns=0)])
+    assert cuda_graphs(profile).is_empty()
+    assert no_graphs(profile) == "no launches of CUDA graphs whose kernels are recorded"
 
 
 def test_graphs_of_a_recording() -> None:

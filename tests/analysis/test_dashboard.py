@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, printed, profile
+from tests.analysis.frames import copy, kernel, make_profile, summary_row
 from tests.profiles import SAMPLES, load_one
 from tests.waiting import TIMEOUT_S
 from tui.analysis.copies import copies
@@ -39,7 +39,7 @@ def value(board: Dashboard, name: str) -> object:
 
 
 def test_busy_time_counts_what_overlaps_once() -> None:
-    found = busy_time(profile(activities=[at(0, 10), at(5, 10), at(7, 2), at(30, 5), at(30, 5), at(100, 0)]))
+    found = busy_time(make_profile(activities=[at(0, 10), at(5, 10), at(7, 2), at(30, 5), at(30, 5), at(100, 0)]))
     assert found.rows(named=True) == [
         {
             "session": 0,
@@ -57,7 +57,7 @@ def test_busy_time_counts_what_overlaps_once() -> None:
 
 def test_each_device_is_busy_on_its_own_and_idle_within_the_sessions_span() -> None:
     rows = [at(0, 10), {**at(5, 10), "device": 1}, {**at(50, 10), "session": 1}, at(None, 7), at(3, None)]
-    found = busy_time(profile(activities=rows))
+    found = busy_time(make_profile(activities=rows))
     assert found.select("session", "device", "span_ns", "busy_ns", "idle_ns").rows() == [
         (0, 0, 15, 10, 5),
         (0, 1, 15, 10, 5),
@@ -67,8 +67,8 @@ def test_each_device_is_busy_on_its_own_and_idle_within_the_sessions_span() -> N
 
 def test_an_overlap_below_the_resolution_is_none() -> None:
     rows = [at(0, 8), at(0, 8), at(10, 8), at(100, 50), at(120, 10)]
-    fine = busy_time(profile(activities=rows))
-    coarse = busy_time(profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 10}]))
+    fine = busy_time(make_profile(activities=rows))
+    coarse = busy_time(make_profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 10}]))
     assert fine["busy_ns"].to_list() == [8 + 8 + 50]
     # The two at 0 ran one after the other, as far as the log can tell; the last one began 30 before another ended.
     assert coarse["busy_ns"].to_list() == [8 + 8 + 8 + 50]
@@ -76,20 +76,20 @@ def test_an_overlap_below_the_resolution_is_none() -> None:
 
 def test_busy_time_is_never_more_than_the_span() -> None:
     rows = [at(0, 9), at(0, 9), at(0, 9)]
-    found = busy_time(profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 10}]))
+    found = busy_time(make_profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 10}]))
     assert found.select("span_ns", "busy_ns", "idle_ns", "busy_pct").rows() == [(9, 9, 0, 100.0)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), min_size=1, max_size=25))
 def test_busy_time_is_the_number_of_instants_with_work(spans: list[tuple[int, int]]) -> None:
-    found = busy_time(profile(activities=[at(start, length) for start, length in sorted(spans)]))
+    found = busy_time(make_profile(activities=[at(start, length) for start, length in sorted(spans)]))
     instants = {tick for start, length in spans for tick in range(start, start + length)}
     assert found["busy_ns"].to_list() == [len(instants)]
 
 
 def test_performance_of_a_trace() -> None:
     board = dashboard(
-        profile(
+        make_profile(
             activities=[at(0, 60), at(70, 20, session=0), copy("HtoD", 10, start_ns=90, device=0, size_bytes=50)],
             api_calls=[{"name": "cudaFree", "duration_ns": 7}, {"name": "cudaFree", "duration_ns": 8}],
             devices=[{"device": 0, "name": "Tesla K40c"}],
@@ -133,7 +133,7 @@ def test_performance_of_a_trace() -> None:
 
 
 def test_figures_that_totals_do_not_hold_are_unknown_with_the_recording_command() -> None:
-    board = dashboard(profile(summary=[printed("gpu", "k", 2, 30)]))
+    board = dashboard(make_profile(summary=[summary_row("gpu", "k", 2, 30)]))
     assert (value(board, "gpu_ns"), value(board, "launches")) == (30, 2)
     assert fact(board, "gpu_ns").source == "the summary that the input holds"
     busy, api = fact(board, "busy_ns"), fact(board, "api_ns")
@@ -150,7 +150,7 @@ def test_figures_that_totals_do_not_hold_are_unknown_with_the_recording_command(
 
 
 def test_an_empty_profile_has_unknown_figures_with_reasons() -> None:
-    board = dashboard(profile())
+    board = dashboard(make_profile())
     assert {found.value for found in board.performance} == {None}
     assert all(found.source.startswith("no ") and found.record for found in board.performance)
     assert (board.system, board.split.height, board.top_ops.height, board.copies.height) == ((), 0, 0, 0)
@@ -171,7 +171,7 @@ OF_EACH_GROUP = (
 
 def test_the_split_is_the_largest_groups_and_the_rest_and_adds_up() -> None:
     rows = [kernel(name, ns, kind="memset" if name.startswith("[") else "kernel") for name, ns in OF_EACH_GROUP]
-    split = dashboard(profile(activities=rows)).split
+    split = dashboard(make_profile(activities=rows)).split
     assert split.height == SPLIT + 1
     assert split.row(-1, named=True) == {
         "group": REST,
@@ -185,13 +185,13 @@ def test_the_split_is_the_largest_groups_and_the_rest_and_adds_up() -> None:
 
 
 def test_a_rest_of_one_is_named() -> None:
-    split = dashboard(profile(activities=[kernel(name, ns) for name, ns in OF_EACH_GROUP[: SPLIT + 1]])).split
+    split = dashboard(make_profile(activities=[kernel(name, ns) for name, ns in OF_EACH_GROUP[: SPLIT + 1]])).split
     assert split["group"].to_list()[-1] == "optimizer"
 
 
 def test_top_tables_join_sessions_and_are_cut() -> None:
     rows = [kernel(f"kernel{i}", 10 + i) for i in range(12)] + [kernel("kernel0", 100, session=1)]
-    board = dashboard(profile(activities=rows))
+    board = dashboard(make_profile(activities=rows))
     assert board.top_kernels.height == TOP
     assert board.top_kernels.row(0, named=True) | {"short_name": "kernel0"} == {
         "name": "kernel0",
@@ -207,7 +207,7 @@ def test_top_tables_join_sessions_and_are_cut() -> None:
 
 def test_copies_by_direction_with_size_and_rate() -> None:
     found = copies(
-        profile(
+        make_profile(
             activities=[
                 copy("HtoD", 10, size_bytes=1000),
                 copy("HtoD", 30, size_bytes=500),
@@ -216,7 +216,10 @@ def test_copies_by_direction_with_size_and_rate() -> None:
                 kernel("[Unified Memory Memcpy HtoD]", 2, kind="um", size_bytes=4096),
                 kernel("[Unified Memory GPU page faults]", 2, kind="um"),
             ],
-            summary=[printed("gpu", "[CUDA memcpy DtoD]", 3, 9, session=1), printed("gpu", "k", 1, 1, session=1)],
+            summary=[
+                summary_row("gpu", "[CUDA memcpy DtoD]", 3, 9, session=1),
+                summary_row("gpu", "k", 1, 1, session=1),
+            ],
         )
     )
     assert found.select("session", "kind", "copy_kind", "calls", "total_ns", "size_bytes").rows() == [
@@ -230,7 +233,7 @@ def test_copies_by_direction_with_size_and_rate() -> None:
 
 def test_copies_of_sessions_are_joined_by_bytes_and_seconds() -> None:
     board = dashboard(
-        profile(
+        make_profile(
             activities=[
                 copy("HtoD", 10, size_bytes=1000),
                 copy("HtoD", 30, size_bytes=1000, session=1),
@@ -250,7 +253,7 @@ def test_the_system_is_as_recorded_in_the_log() -> None:
         {"session": 0, "command": "./a", "pid": 1, "start_resolution_ns": 10},
         {"session": 1, "command": "./a", "pid": 2, "start_resolution_ns": 1000},
     ]
-    board = dashboard(profile(sessions=sessions))
+    board = dashboard(make_profile(sessions=sessions))
     assert [(found.name, found.value) for found in board.system] == [
         ("sessions", 2),
         ("command", "./a"),
@@ -268,12 +271,12 @@ def test_results_are_kept_for_the_same_frames_only() -> None:
         asked.append(of)
         return of["activities"]
 
-    first, second = profile(activities=[kernel("k", 1)]), profile(activities=[kernel("k", 2)])
+    first, second = make_profile(activities=[kernel("k", 1)]), make_profile(activities=[kernel("k", 2)])
     assert counted(first) is counted(first)
     assert counted(second) is not counted(first)
     assert asked == [first, second]
     for number in range(20):
-        counted(profile(activities=[kernel("k", number)]))
+        counted(make_profile(activities=[kernel("k", number)]))
     counted(first)
     assert len(asked) == 23
 
@@ -301,13 +304,13 @@ def test_whole_graphs_are_counted_separately_from_kernels() -> None:
     board = dashboard(read)
     assert (value(board, "launches"), value(board, "graph_launches"), value(board, "kernels")) == (205, 120, 14)
     assert gpu_summary(read)["kernels_launched"].to_list() == [205 + 120]
-    other = dashboard(profile(activities=[kernel("k", 1)]))
+    other = dashboard(make_profile(activities=[kernel("k", 1)]))
     assert "graph_launches" not in {known.name for known in other.performance}
 
 
 def test_the_span_of_some_sessions_is_not_that_of_all() -> None:
     timed = kernel("a", 100, session=0, start_ns=0, device=0)
-    board = dashboard(profile(activities=[timed], summary=[printed("gpu", "b", 1, 50, session=1)]))
+    board = dashboard(make_profile(activities=[timed], summary=[summary_row("gpu", "b", 1, 50, session=1)]))
     facts = {fact.name: fact for fact in board.performance}
     assert facts["gpu_ns"].value == 150
     assert [facts[name].value for name in ("span_ns", "busy_ns", "idle_ns", "busy_pct")] == [None] * 4
@@ -325,7 +328,7 @@ def test_a_second_thread_waits_for_what_the_first_works_out() -> None:
         time.sleep(0.05)
         return of["activities"]
 
-    given = profile(activities=[kernel("k", 1)])
+    given = make_profile(activities=[kernel("k", 1)])
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(slow, given)
         assert begun.wait(TIMEOUT_S)
@@ -335,7 +338,7 @@ def test_a_second_thread_waits_for_what_the_first_works_out() -> None:
 
 def test_what_nothing_claims_is_shown_by_name_however_little_it_is() -> None:
     rows = [kernel(name, ns, kind="memset" if name.startswith("[") else "kernel") for name, ns in OF_EACH_GROUP]
-    split = dashboard(profile(activities=[*rows, kernel("zzz_of_nobody", 1)])).split
+    split = dashboard(make_profile(activities=[*rows, kernel("zzz_of_nobody", 1)])).split
     assert split.height == SPLIT + 1
     assert split.filter(split["group"] == "unknown")["total_ns"].to_list() == [1]
     assert split["total_ns"].sum() == 451
@@ -343,7 +346,7 @@ def test_what_nothing_claims_is_shown_by_name_however_little_it_is() -> None:
 
 def test_gpu_time_by_use_adds_up() -> None:
     board = dashboard(
-        profile(
+        make_profile(
             activities=[
                 kernel("volta_h884gemm_128x64_nn", 50, device=0),
                 kernel("volta_sgemm_128x32_nn", 30, device=0),
@@ -364,7 +367,7 @@ def test_gpu_time_by_use_adds_up() -> None:
 
 
 def test_wall_time_and_iterations_of_several_sessions_are_each_its_own() -> None:
-    board = dashboard(profile(activities=[at(0, 10), {**at(50, 30), "session": 1}]))
+    board = dashboard(make_profile(activities=[at(0, 10), {**at(50, 30), "session": 1}]))
     for name in ("wall_ns", "span_ns"):
         assert (value(board, name), fact(board, name).source) == (None, "each session has its own")
     assert (value(board, "busy_ns"), value(board, "idle_ns")) == (40, 0)
@@ -372,14 +375,14 @@ def test_wall_time_and_iterations_of_several_sessions_are_each_its_own() -> None
 
 def test_advice_holds_the_most_severe_findings_of_different_rules() -> None:
     rows = [at(1000 * place * 1000, 2000) for place in range(100)]
-    result = advice(profile(activities=[*rows, *({**row, "session": 1} for row in rows)]))
+    result = advice(make_profile(activities=[*rows, *({**row, "session": 1} for row in rows)]))
     assert result.top_findings["rule"].n_unique() == result.top_findings.height > 0
     first = result.top_findings.row(0, named=True)
     assert result.guidance == f"Start here: {first['recommendation']}"
     assert result.top_findings["cause"].is_unique().all()
     assert "1 warning" in result.summary
-    assert advice(profile()).guidance != ""
-    assert advice(profile()).top_findings.is_empty()
+    assert advice(make_profile()).guidance != ""
+    assert advice(make_profile()).top_findings.is_empty()
 
 
 def test_all_parts_are_of_the_gpu_that_the_user_names() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tui.analysis.durations import SlowPart, duration_spread, log_bins, variants
 from tui.analysis.kernels import kernels
 
@@ -23,7 +23,7 @@ def test_slow_launches_and_where_they_are() -> None:
         kernel("k", 151, iteration=3, stream=None),
         kernel("k", None, iteration=9),
     ]
-    found = profile(activities=rows)
+    found = make_profile(activities=rows)
     result = duration_spread(found["activities"])
     assert result is not None
     assert (result.launches, result.min_ns, result.median_ns, result.max_ns) == (10, 100, 100, 400)
@@ -35,18 +35,18 @@ def test_slow_launches_and_where_they_are() -> None:
 
 
 def test_steady_launches_have_no_slow_ones() -> None:
-    result = duration_spread(profile(activities=[kernel("k", 7) for _ in range(5)])["activities"])
+    result = duration_spread(make_profile(activities=[kernel("k", 7) for _ in range(5)])["activities"])
     assert result is not None
     assert (result.slow, result.slow_ns, result.slow_iterations, result.slow_streams) == (0, 0, (), ())
 
 
 def test_without_durations_there_is_no_spread() -> None:
-    assert duration_spread(profile(activities=[kernel("k", None)])["activities"]) is None
+    assert duration_spread(make_profile(activities=[kernel("k", None)])["activities"]) is None
 
 
 def test_variants_by_grid_block_and_shapes() -> None:
     shape = {"grid_x": 2, "grid_y": 1, "grid_z": 1, "block_x": 64, "block_y": 1, "block_z": 1}
-    found = profile(
+    found = make_profile(
         activities=[
             kernel("k", 10, op=0, **shape),
             kernel("k", 30, op=0, **shape),
@@ -63,7 +63,7 @@ def test_variants_by_grid_block_and_shapes() -> None:
         ("(4 1 1)", "(64 1 1)", None, 1, 5, 5),
         (None, None, None, 1, 1, 1),
     ]
-    plain = profile(activities=[kernel("k", 3)])
+    plain = make_profile(activities=[kernel("k", 3)])
     assert variants(plain, plain["activities"])["input_shapes"].to_list() == [None]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import Row, kernel, profile
+from tests.analysis.frames import Row, kernel, make_profile
 from tests.corpus import corpus_file
 from tests.profiles import load_one
 from tui.analysis.estimated_savings import estimated_savings
@@ -31,7 +31,7 @@ def of(found: Profile, name: str) -> pl.Series:
 
 
 def test_only_the_time_counts_in_which_nothing_else_runs() -> None:
-    found = profile(
+    found = make_profile(
         activities=[
             at(0, 100, "a"),
             at(40, 20, "b", stream=8),
@@ -54,7 +54,7 @@ def test_only_the_time_counts_in_which_nothing_else_runs() -> None:
 
 
 def test_gains_are_reported_per_gpu_and_per_iteration() -> None:
-    found = profile(
+    found = make_profile(
         activities=[
             at(0, 10, iteration=3),
             at(20, 30, iteration=4),
@@ -72,7 +72,7 @@ def test_gains_are_reported_per_gpu_and_per_iteration() -> None:
 
 
 def test_an_iteration_gains_only_what_was_launched_in_one() -> None:
-    found = profile(
+    found = make_profile(
         activities=[at(0, 1000), at(2000, 10, iteration=3), at(2005, 20, "other"), at(3000, 30, iteration=4)]
     )
     (gain,) = estimated_savings(found, of(found, "k"))
@@ -81,7 +81,7 @@ def test_an_iteration_gains_only_what_was_launched_in_one() -> None:
 
 
 def test_without_start_times_there_are_no_figures() -> None:
-    found = profile(activities=[kernel("k", 5), kernel("k", None, start_ns=4)])
+    found = make_profile(activities=[kernel("k", 5), kernel("k", None, start_ns=4)])
     assert estimated_savings(found, of(found, "k")) == ()
 
 
@@ -93,7 +93,7 @@ def test_without_start_times_there_are_no_figures() -> None:
     )
 )
 def test_gains_are_bounded(rows: list[tuple[int, int, str, int]]) -> None:
-    found = profile(activities=[at(start, ns, name, device=device) for start, ns, name, device in rows])
+    found = make_profile(activities=[at(start, ns, name, device=device) for start, ns, name, device in rows])
     busy = dict(busy_time(found).select("device", "busy_ns").rows())
     for name in {row[2] for row in rows}:
         for gain in estimated_savings(found, of(found, name)):
@@ -125,7 +125,7 @@ A100 = {"device": 0, "name": "NVIDIA A100-SXM4-40GB"}
 
 
 def test_the_launch_is_counted_among_those_of_its_function() -> None:
-    found = profile(
+    found = make_profile(
         activities=[at(0, 1, GEMM), at(5, 1, "other"), at(10, 1, HALF), at(20, 1, GEMM), at(30, 1, GEMM, session=1)],
         devices=[A100],
         sessions=[{"session": 0, "command": "python train.py --lr 0.1"}, {"session": 1}],
@@ -142,7 +142,7 @@ def test_the_launch_is_counted_among_those_of_its_function() -> None:
 
 def test_the_order_of_the_calls_counts_where_it_is_known() -> None:
     rows = [at(0, 1, "k", correlation=9), at(5, 1, "k", correlation=4), at(7, 1, "k", correlation=6, device=1)]
-    found = profile(activities=rows, devices=[A100], sessions=[{"session": 0, "format": "nsys-sqlite"}])
+    found = make_profile(activities=rows, devices=[A100], sessions=[{"session": 0, "format": "nsys-sqlite"}])
     result = profiling_command(found, 0)
     assert result.command == (
         "ncu --set full --devices 0 --kernel-name 'regex:(^|:)k$' --launch-skip 1 --launch-count 1 ./app"
@@ -154,7 +154,7 @@ def test_the_order_of_the_calls_counts_where_it_is_known() -> None:
 
 def test_another_function_whose_kernels_share_a_call_does_not_matter() -> None:
     graph = [at(2, 1, "of_a_graph", correlation=5), at(3, 1, "of_a_graph", correlation=5)]
-    found = profile(activities=[at(0, 1, correlation=9), *graph, at(5, 1, correlation=4)], devices=[A100])
+    found = make_profile(activities=[at(0, 1, correlation=9), *graph, at(5, 1, correlation=4)], devices=[A100])
     assert "--launch-skip 1 " in (profiling_command(found, 0).command or "")
     assert profiling_command(found, 0).note.startswith("launches are counted in the order of their calls")
     assert "--launch-skip 1 " in (profiling_command(found, 2).command or "")
@@ -162,16 +162,16 @@ def test_another_function_whose_kernels_share_a_call_does_not_matter() -> None:
 
 
 def test_gpus_that_nsight_compute_does_not_know() -> None:
-    kepler = profile(activities=[at(0, 1), at(1, 1)], devices=[{"device": 0, "name": "Tesla K40c"}])
+    kepler = make_profile(activities=[at(0, 1), at(1, 1)], devices=[{"device": 0, "name": "Tesla K40c"}])
     assert profiling_command(kepler, 1).command == "nvprof --kernels '::k$:2' --metrics all ./app"
     assert profiling_command(kepler, 1).note.startswith("Nsight Compute does not support compute capability 3.5; ")
-    amd = profile(activities=[at(0, 1)], devices=[{"device": 0, "name": "AMD Instinct MI300X"}])
+    amd = make_profile(activities=[at(0, 1)], devices=[{"device": 0, "name": "AMD Instinct MI300X"}])
     assert profiling_command(amd, 0).command is None
     assert "this one is by AMD" in profiling_command(amd, 0).note
 
 
 def test_copies_and_missing_launches() -> None:
-    found = profile(activities=[{"kind": "memcpy", "name": "[CUDA memcpy HtoD]", "duration_ns": 3}])
+    found = make_profile(activities=[{"kind": "memcpy", "name": "[CUDA memcpy HtoD]", "duration_ns": 3}])
     assert profiling_command(found, 0).command is None
     with pytest.raises(KeyError):
         profiling_command(found, 7)
@@ -182,7 +182,7 @@ def test_copies_and_missing_launches() -> None:
     ["./app; rm -rf ~", "$(reboot)", "a `b` | c && d", "it's", "a\nb", "x" * 500, "", "[bold]x[/]", "A=1 ./app"],
 )
 def test_a_hostile_command_line_is_nothing_but_words(command: str) -> None:
-    found = profile(activities=[at(0, 1)], sessions=[{"session": 0, "command": command}])
+    found = make_profile(activities=[at(0, 1)], sessions=[{"session": 0, "command": command}])
     result = profiling_command(found, 0).command
     assert result is not None
     words = shlex.split(result)
@@ -194,7 +194,7 @@ def test_a_hostile_command_line_is_nothing_but_words(command: str) -> None:
 
 @given(st.text(max_size=40))
 def test_any_name_is_one_word_that_matches_itself(name: str) -> None:
-    found = profile(activities=[at(0, 1, name)], devices=[A100])
+    found = make_profile(activities=[at(0, 1, name)], devices=[A100])
     result = profiling_command(found, 0)
     if result.command is None:
         assert result.note == "the launch has no recorded name"
@@ -215,7 +215,7 @@ def test_any_name_is_one_word_that_matches_itself(name: str) -> None:
     ],
 )
 def test_the_pattern_finds_the_function(name: str, base: str) -> None:
-    found = profile(activities=[at(0, 1, name)], devices=[A100])
+    found = make_profile(activities=[at(0, 1, name)], devices=[A100])
     result = profiling_command(found, 0).command
     assert result is not None
     pattern = shlex.split(result)[4].removeprefix("regex:")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, profile
+from tests.analysis.frames import copy, kernel, make_profile
 from tests.corpus import recording_file, shared_file
 from tests.profiles import load_one
 from tests.render_trace import FOOTER, TraceRow, text_table
@@ -35,39 +35,41 @@ def launches(names: list[str], *, apart_ns: int = 10, took_ns: int = 6, **more: 
     ]
 
 
-def phases(made: Profile) -> list[tuple[Any, ...]]:
-    return iterations(made).select("iteration", "phase", "start_ns", "duration_ns", "kernels_launched", "gpu_ns").rows()
+def phases(profile: Profile) -> list[tuple[Any, ...]]:
+    return (
+        iterations(profile).select("iteration", "phase", "start_ns", "duration_ns", "kernels_launched", "gpu_ns").rows()
+    )
 
 
 def test_whole_steps_after_what_was_left_of_one() -> None:
-    made = profile(activities=launches(STEP[3:] + STEP * 3))
-    assert phases(made) == [
+    profile = make_profile(activities=launches(STEP[3:] + STEP * 3))
+    assert phases(profile) == [
         (None, "partial", 0, 20, 1, 12),
         (0, "whole", 20, 50, 4, 30),
         (1, "whole", 70, 50, 4, 30),
         (2, "whole", 120, 46, 4, 30),
     ]
-    assert iterations(made)["busy_ns"].to_list() == [12, 30, 30, 30]
-    assert reasons(made) == {0: "found: 5 launches repeat 3 times, the same kernels in every one"}
-    filled = with_iterations(made)
+    assert iterations(profile)["busy_ns"].to_list() == [12, 30, 30, 30]
+    assert reasons(profile) == {0: "found: 5 launches repeat 3 times, the same kernels in every one"}
+    filled = with_iterations(profile)
     assert filled["activities"]["iteration"].to_list() == [None] * 2 + [0] * 5 + [1] * 5 + [2] * 5
-    assert filled["sessions"]["iteration_source"].to_list() == list(reasons(made).values())
+    assert filled["sessions"]["iteration_source"].to_list() == list(reasons(profile).values())
     assert with_iterations(filled) is filled
-    assert iterations(filled).equals(iterations(made))
+    assert iterations(filled).equals(iterations(profile))
 
 
 def test_warm_up_and_tail_are_separate() -> None:
-    made = profile(activities=launches(["init", "fill", "tune", *STEP[4:], *STEP * 4, "save", "check"]))
+    profile = make_profile(activities=launches(["init", "fill", "tune", *STEP[4:], *STEP * 4, "save", "check"]))
     # The longest wait is nowhere: the first place counts, and the pattern begins as early as it can.
-    assert [(number, phase) for number, phase, *_ in phases(made)] == [
+    assert [(number, phase) for number, phase, *_ in phases(profile)] == [
         (None, "warm-up"),
         *((number, "whole") for number in range(4)),
         (None, "tail"),
     ]
-    names = with_iterations(made)["activities"]["name"].cast(pl.String).to_list()
+    names = with_iterations(profile)["activities"]["name"].cast(pl.String).to_list()
     assert names[:3] == ["init", "fill", "tune"]
     assert (
-        with_iterations(made)["activities"]["iteration"].to_list()
+        with_iterations(profile)["activities"]["iteration"].to_list()
         == [None] * 3 + [number for number in range(4) for _ in STEP] + [None] * 3
     )
 
@@ -90,21 +92,21 @@ def test_other_streams_calls_and_ops_belong_to_the_step_in_which_the_cpu_began_t
         {"op": 1, "name": "forward", "start_ns": 39, "duration_ns": 20, "pid": 1, "tid": 1},
         {"op": 2, "name": "forward", "start_ns": 40, "duration_ns": 20, "pid": 1, "tid": 1},
     ]
-    filled = with_iterations(profile(activities=work, api_calls=calls, ops=ops))
+    filled = with_iterations(make_profile(activities=work, api_calls=calls, ops=ops))
     copies = filled["activities"].filter(pl.col("kind") == "memcpy")
     assert dict(copies.select("copy_kind", "iteration").iter_rows()) == {"DtoH": 1, "HtoD": 2}
     assert filled["ops"]["iteration"].to_list() == [None, 0, 1]
 
 
 def test_replays_of_a_graph_are_iterations() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             {"kind": "graph" if at % 2 else "memcpy", "name": "CUDA graph 3" if at % 2 else "[CUDA memcpy HtoD]",
              "start_ns": 100 * at, "duration_ns": 60}
             for at in range(8)
         ]
     )  # fmt: skip
-    assert [row[:2] for row in phases(made)] == [(number, "whole") for number in range(4)]
+    assert [row[:2] for row in phases(profile)] == [(number, "whole") for number in range(4)]
 
 
 @pytest.mark.parametrize(
@@ -130,52 +132,52 @@ def test_replays_of_a_graph_are_iterations() -> None:
     ids=["one", "few", "one kernel", "all different", "two streams", "copies", "names lost"],
 )
 def test_a_run_that_does_not_repeat_is_one_iteration_and_has_a_reason(work: list[dict[str, Any]], reason: str) -> None:
-    made = profile(activities=work)
-    row = iterations(made).row(0, named=True)
+    profile = make_profile(activities=work)
+    row = iterations(profile).row(0, named=True)
     assert (row["iteration"], row["phase"], row["gpu_ns"]) == (
         0,
         "not repeated",
         sum(w["duration_ns"] for w in work),
     )
-    assert iterations(made).height == 1
-    assert (sources(made), reasons(made)) == ({0: "whole run"}, {0: reason})
-    filled = with_iterations(made)
+    assert iterations(profile).height == 1
+    assert (sources(profile), reasons(profile)) == ({0: "whole run"}, {0: reason})
+    filled = with_iterations(profile)
     assert filled["activities"]["iteration"].null_count() == len(work)
     assert filled["sessions"]["iteration_source"].to_list() == [reason]
 
 
 def test_recorded_iterations_are_never_replaced_and_other_sessions_have_their_own() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             *(row | {"session": 0, "iteration": 17} for row in launches(STEP * 3)),
             *(row | {"session": 1} for row in launches(STEP * 3)),
             {"session": 2, "name": "no times", "duration_ns": 3},
         ]
     )
-    assert sources(made) == {0: "recorded", 1: "found"}
-    filled = with_iterations(made)["activities"]
+    assert sources(profile) == {0: "recorded", 1: "found"}
+    filled = with_iterations(profile)["activities"]
     assert filled.filter(pl.col("session") == 0)["iteration"].to_list() == [17] * 15
     assert filled.filter(pl.col("session") == 1)["iteration"].to_list() == [0] * 5 + [1] * 5 + [2] * 5
     assert filled.filter(pl.col("session") == 2)["iteration"].to_list() == [None]
 
 
 def test_inspect_reports_found_iterations() -> None:
-    def summary_of(made: Profile) -> Any:
-        return inspect(made)["sessions"][0]["frames"].get("iterations")
+    def summary_of(profile: Profile) -> Any:
+        return inspect(profile)["sessions"][0]["frames"].get("iterations")
 
-    assert summary_of(profile(activities=launches(STEP * 3))) == {
+    assert summary_of(make_profile(activities=launches(STEP * 3))) == {
         "rows": 3,
         "source": "found",
         "reason": "5 launches repeat 3 times, the same kernels in every one",
     }
-    assert summary_of(profile(activities=launches(["a"]))) == {
+    assert summary_of(make_profile(activities=launches(["a"]))) == {
         "rows": 1,
         "source": "whole run",
         "reason": "no pattern can repeat in 1 launch",
     }
-    recorded = profile(activities=[kernel("a", 5, start_ns=0, iteration=3)])
+    recorded = make_profile(activities=[kernel("a", 5, start_ns=0, iteration=3)])
     assert summary_of(recorded) == {"rows": 1, "source": "recorded"}
-    assert summary_of(profile(activities=[kernel("a", 5)])) is None
+    assert summary_of(make_profile(activities=[kernel("a", 5)])) is None
 
 
 @given(
@@ -193,8 +195,8 @@ def test_pieces_follow_one_another_over_the_whole_range_and_add_up(
     for session, stream, name, wait, took in works * rounds:
         now += wait
         rows.append(kernel(name, took, session=session, stream=stream, device=0, start_ns=now))
-    made = profile(activities=sorted(rows, key=lambda row: row["session"]))
-    table, work = iterations(made), made["activities"]
+    profile = make_profile(activities=sorted(rows, key=lambda row: row["session"]))
+    table, work = iterations(profile), profile["activities"]
     assert table["gpu_ns"].sum() == work["duration_ns"].sum()
     assert table["kernels_launched"].sum() == work.height
     for (session,), own in work.group_by("session"):
@@ -205,7 +207,7 @@ def test_pieces_follow_one_another_over_the_whole_range_and_add_up(
         assert (part["start_ns"] + part["duration_ns"]).to_list() == edges[1:]
         counted = part["iteration"].drop_nulls().to_list()
         assert counted == list(range(len(counted)))
-    filled = with_iterations(made)["activities"]
+    filled = with_iterations(profile)["activities"]
     of_found = table.filter(pl.col("phase") == "whole")
     sums = filled.drop_nulls("iteration").group_by("session", "iteration").agg(pl.col("duration_ns").sum())
     assert sums.height == of_found.height
@@ -243,12 +245,12 @@ def test_pieces_follow_one_another_over_the_whole_range_and_add_up(
     ],
 )
 def test_recordings_that_say_nothing_of_their_steps(name: str, count: int, left: int, reason: str) -> None:
-    made = load_one(shared_file(name))
-    table = iterations(made)
+    profile = load_one(shared_file(name))
+    table = iterations(profile)
     assert table["phase"].to_list() == ["partial", *["whole"] * count]
     assert table["iteration"].to_list() == [None, *range(count)]
-    assert reasons(made) == {0: reason}
-    filled = with_iterations(made)["activities"]
+    assert reasons(profile) == {0: reason}
+    filled = with_iterations(profile)["activities"]
     assert filled["iteration"].null_count() == left
     assert table["gpu_ns"].sum() == filled["duration_ns"].sum()
     assert table["kernels_launched"][1:].n_unique() == 1
@@ -275,8 +277,8 @@ def as_nvprof_text(activities: pl.DataFrame) -> str:
 
 
 def test_steps_of_tiny_kernels_as_nvprof_text_are_the_outer_loop(tmp_path: Path) -> None:
-    made = load_one(recording_file("tiny_kernels.pt.trace.json.gz"))
-    activities = made["activities"].sort("start_ns")
+    profile = load_one(recording_file("tiny_kernels.pt.trace.json.gz"))
+    activities = profile["activities"].sort("start_ns")
     path = tmp_path / "tiny.nvprof.log"
     path.write_text(as_nvprof_text(activities))
     bare = load_one(str(path))
@@ -298,8 +300,8 @@ def test_steps_of_tiny_kernels_as_nvprof_text_are_the_outer_loop(tmp_path: Path)
 
 
 def test_a_loop_is_offered_with_the_time_of_its_rounds() -> None:
-    made = profile(activities=launches((["a", "b"] * 20 + ["c"]) * 4))
-    rows = key_choices(made).filter(pl.col("key_kind") == "loop").drop("session").rows()
+    profile = make_profile(activities=launches((["a", "b"] * 20 + ["c"]) * 4))
+    rows = key_choices(profile).filter(pl.col("key_kind") == "loop").drop("session").rows()
     assert rows == [
         ("loop", "loop of 41 launches", 4, None, 406, 0.0, pytest.approx(100 * 4 * 406 / 1636)),
         ("loop", "loop of 2 launches", 80, None, 16, 0.0, pytest.approx(100 * 80 * 16 / 1636)),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tui.analysis.hardware_metrics import key_metrics_of, launches_measured, measured_kernels, metrics
 
 SHAPE = {"grid_x": 4, "grid_y": 1, "grid_z": 1, "block_x": 32, "block_y": 1, "block_z": 1}
 ANOTHER = {**SHAPE, "grid_x": 5}
 METRIC = {"session": 0, "kernel": "void f<int>(int const*)", "metric": "dram__bytes.sum", "avg": 1.0, "line": 3}
-BOTH = profile(
+BOTH = make_profile(
     sessions=[{"session": 0, "format": "ncu-csv"}, {"session": 1, "format": "chrome-trace"}],
     activities=[
         kernel("void f<int>(int const*)", 5, session=0, **SHAPE),
@@ -26,7 +26,7 @@ def test_timeline_launches_are_matched_to_replayed_kernels_with_other_spelling()
 
 
 def test_where_a_session_has_the_very_name_others_of_the_same_short_name_are_none() -> None:
-    one = profile(
+    one = make_profile(
         activities=[kernel("void f<int>(int const*)", 5, **SHAPE), kernel("void f<long>(long const*)", 6, **SHAPE)],
         metrics=[{**METRIC, **SHAPE}],
     )
@@ -62,7 +62,7 @@ UNITS = {"took": "ns", "long": None, "wait": None, "selected": None, "sampled": 
 
 
 def test_measured_kernels_say_what_bounds_them_the_longest_first() -> None:
-    made = profile(
+    profile = make_profile(
         metrics=[
             *measured("short", sm=80.0, memory=20.0, took=10.0),
             *measured("long", sm=20.0, memory=70.0, took=90.0, occupancy=50.0),
@@ -70,7 +70,7 @@ def test_measured_kernels_say_what_bounds_them_the_longest_first() -> None:
             *measured("unknown", other=1.0),
         ]
     )
-    found = measured_kernels(made)
+    found = measured_kernels(profile)
     assert found.select("kernel", "bound", "sm_pct", "memory_pct", "achieved_pct", "metrics").rows() == [
         ("long", "memory", 20.0, 70.0, 50.0, 4),
         ("idle", "latency", 10.0, 59.0, None, 3),
@@ -79,10 +79,10 @@ def test_measured_kernels_say_what_bounds_them_the_longest_first() -> None:
 
 
 def test_stall_reasons_are_shares_of_one_way_of_counting_without_what_is_no_stall() -> None:
-    made = profile(metrics=measured("f", sm=10.0, memory=20.0, long=6.0, wait=2.0, selected=1.0, sampled=999.0))
-    row = measured_kernels(made).row(0, named=True)
+    profile = make_profile(metrics=measured("f", sm=10.0, memory=20.0, long=6.0, wait=2.0, selected=1.0, sampled=999.0))
+    row = measured_kernels(profile).row(0, named=True)
     assert (row["stall"], row["stall_pct"]) == ("long scoreboard", 75.0)
-    stalls = key_metrics_of(made, row).filter(part="Stall reasons")
+    stalls = key_metrics_of(profile, row).filter(part="Stall reasons")
     assert stalls.select("label", "avg", "stall_pct").rows() == [("long scoreboard", 6.0, 75.0), ("wait", 2.0, 25.0)]
 
 
@@ -93,8 +93,8 @@ def test_key_metrics_are_in_sections_and_of_two_of_one_name_the_share_counts() -
         {"kernel": "f", "metric": "Theoretical Occupancy", "avg": 50.0, "unit": "%"},
         {"kernel": "f", "metric": "Registers Per Thread", "avg": 40.0, "unit": "register/thread"},
     ]
-    made = profile(metrics=details)
-    found = key_metrics_of(made, measured_kernels(made).row(0, named=True))
+    profile = make_profile(metrics=details)
+    found = key_metrics_of(profile, measured_kernels(profile).row(0, named=True))
     assert found.select("part", "label", "avg").rows() == [
         ("Speed of light", "memory throughput", 53.0),
         ("Occupancy", "theoretical occupancy", 50.0),
@@ -103,5 +103,5 @@ def test_key_metrics_are_in_sections_and_of_two_of_one_name_the_share_counts() -
 
 
 def test_occupancy_of_nvprof_is_a_share_too() -> None:
-    made = profile(metrics=[{"kernel": "f", "metric": "achieved_occupancy", "avg": 0.25, "unit": None}])
-    assert measured_kernels(made)["achieved_pct"].to_list() == [25.0]
+    profile = make_profile(metrics=[{"kernel": "f", "metric": "achieved_occupancy", "avg": 0.25, "unit": None}])
+    assert measured_kernels(profile)["achieved_pct"].to_list() == [25.0]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.profiles import load_one
 from tui.analysis.gpu_time.breakdown import low_utilization, utilization_in_chunks
 from tui.analysis.gpu_time.host_calls import NO_CALL
@@ -19,7 +19,7 @@ def call(name: str, start: int, duration: int, correlation: int | None = None) -
     return {"name": name, "start_ns": start, "duration_ns": duration, "correlation": correlation}
 
 
-MADE = profile(
+MADE = make_profile(
     sessions=[{"session": 0, "format": "nsys-sqlite", "start_resolution_ns": 1}],
     activities=[
         kernel("a", 100, start_ns=0, device=0),
@@ -56,7 +56,7 @@ def test_a_gap_is_from_the_latest_end_before_to_the_next_start() -> None:
 
 def test_the_span_of_a_gpu_is_that_of_all_gpus_of_its_session() -> None:
     work = kernel("a", 10, start_ns=0, device=0), kernel("b", 20, start_ns=80, device=1)
-    found = busy_time(profile(activities=[*work, kernel("c", 5, start_ns=7, device=0, session=1)]))
+    found = busy_time(make_profile(activities=[*work, kernel("c", 5, start_ns=7, device=0, session=1)]))
     columns = ("session", "device", "first_ns", "last_ns", "span_ns", "busy_ns", "idle_ns")
     assert found.select(columns).rows() == [
         (0, 0, 0, 10, 100, 10, 90),
@@ -76,21 +76,21 @@ def test_what_the_gpu_waits_for_and_what_the_cpu_does() -> None:
 
 
 def test_the_next_work_may_have_been_launched_long_before() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[kernel("a", 10, start_ns=50, device=0), kernel("b", 5, start_ns=160, device=0, correlation=1)],
         api_calls=[call("cudaLaunchKernel", 0, 10, 1)],
     )
-    assert gaps(made)["wait"].to_list() == ["other"]
-    assert idle_time(made).row(0, named=True)["other_wait_ns"] == 100
+    assert gaps(profile)["wait"].to_list() == ["other"]
+    assert idle_time(profile).row(0, named=True)["other_wait_ns"] == 100
 
 
 def test_without_calls_the_cpu_activity_is_unknown() -> None:
-    made = profile(activities=[kernel("a", 10, start_ns=0, device=0), kernel("b", 5, start_ns=60, device=0)])
-    row = gaps(made).row(0, named=True)
+    profile = make_profile(activities=[kernel("a", 10, start_ns=0, device=0), kernel("b", 5, start_ns=60, device=0)])
+    row = gaps(profile).row(0, named=True)
     assert (row["duration_ns"], row["before"], row["after"]) == (50, "a", "b")
     for column in ("wait", "cpu_in", "call", "call_ns", "api_ns", "api_calls_begun"):
         assert row[column] is None
-    assert idle_time(made)["unknown_wait_ns"].to_list() == [50]
+    assert idle_time(profile)["unknown_wait_ns"].to_list() == [50]
 
 
 def test_sums_by_what_was_waited_for() -> None:
@@ -120,21 +120,21 @@ def test_sums_by_what_was_waited_for() -> None:
 
 def test_the_share_of_several_gaps_is_the_share_of_their_sum() -> None:
     work = [kernel("k", 7, start_ns=10 * number) for number in range(10)] + [kernel("k", 903, start_ns=97)]
-    row = gap_summary(profile(activities=work)).row(0, named=True)
+    row = gap_summary(make_profile(activities=work)).row(0, named=True)
     assert (row["gaps"], row["total_ns"], row["span_pct"]) == (9, 27, 2.7)
 
 
 def test_gaps_shorter_than_the_resolution_are_not_reported() -> None:
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10}],
         activities=[kernel("a", 5, start_ns=at, device=0) for at in (0, 10, 20, 40)],
     )
-    assert gaps(made)["duration_ns"].to_list() == [15]
-    assert idle_time(made).select("idle_ns", "micro_ns", "unresolved_ns").row(0) == (25, 15, 10)
+    assert gaps(profile)["duration_ns"].to_list() == [15]
+    assert idle_time(profile).select("idle_ns", "micro_ns", "unresolved_ns").row(0) == (25, 15, 10)
 
 
 def test_gpus_and_sessions_have_gaps_of_their_own() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             kernel("a", 10, start_ns=0, device=0),
             kernel("b", 10, start_ns=50, device=0),
@@ -144,27 +144,27 @@ def test_gpus_and_sessions_have_gaps_of_their_own() -> None:
         ],
         api_calls=[{**call("cudaFree", 10, 80), "session": 1}],
     )
-    assert gaps(made).select("session", "device", "duration_ns", "cpu_in").rows() == [
+    assert gaps(profile).select("session", "device", "duration_ns", "cpu_in").rows() == [
         (1, 0, 90, "memory call"),
         (0, 0, 40, None),
     ]
 
 
 def test_nothing_has_no_gaps() -> None:
-    for made in (profile(activities=[kernel("a", 10)]), profile(activities=[kernel("a", 10, start_ns=0)])):
+    for made in (make_profile(activities=[kernel("a", 10)]), make_profile(activities=[kernel("a", 10, start_ns=0)])):
         assert gaps(made).is_empty()
         assert gap_summary(made).is_empty()
-    assert idle_time(profile(activities=[kernel("a", 10)])).is_empty()
-    assert utilization_in_chunks(profile(activities=[kernel("a", 10)])).is_empty()
+    assert idle_time(make_profile(activities=[kernel("a", 10)])).is_empty()
+    assert utilization_in_chunks(make_profile(activities=[kernel("a", 10)])).is_empty()
 
 
 def test_seed_000_has_one_idle_gap(corpus: Callable[[str], str]) -> None:
-    made = load_one(corpus("seeds/000_eb78dec59201d654.txt"))
-    found = gaps(made).row(0, named=True)
+    profile = load_one(corpus("seeds/000_eb78dec59201d654.txt"))
+    found = gaps(profile).row(0, named=True)
     assert found["duration_ns"] / 1e6 == pytest.approx(263.8, abs=0.05)
     assert found["span_pct"] == pytest.approx(26.5, abs=0.05)
-    assert gaps(made)["duration_ns"][1] < 2_000_000
-    idle = idle_time(made).row(0, named=True)
+    assert gaps(profile)["duration_ns"][1] < 2_000_000
+    idle = idle_time(profile).row(0, named=True)
     assert 100 * idle["busy_ns"] / idle["span_ns"] == pytest.approx(73.2, abs=0.05)
     assert found["wait"] is found["cpu_in"] is None
 
@@ -179,7 +179,7 @@ def test_gaps_and_busy_time_are_the_span(
     work: list[tuple[int, int, int]], calls: list[tuple[int, int]], chunks: int
 ) -> None:
     names = ("cudaFree", "cudaLaunchKernel", "cudaStreamSynchronize")
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "format": "nsys-sqlite", "start_resolution_ns": 1}],
         activities=[
             kernel("k", length, start_ns=start, device=device, correlation=at % 4)
@@ -187,8 +187,8 @@ def test_gaps_and_busy_time_are_the_span(
         ],
         api_calls=[call(names[at % 3], start, length, at) for at, (start, length) in enumerate(sorted(calls))],
     )
-    by_gpu = gaps(made).group_by("device").agg(pl.col("duration_ns").sum().alias("in_gaps"))
-    found = idle_time(made).join(by_gpu, on="device", how="left").fill_null(0)
+    by_gpu = gaps(profile).group_by("device").agg(pl.col("duration_ns").sum().alias("in_gaps"))
+    found = idle_time(profile).join(by_gpu, on="device", how="left").fill_null(0)
     for row in found.iter_rows(named=True):
         mine = [(start, start + length) for start, length, device in work if device == row["device"]]
         first, last = min(start for start, _ in mine), max(end for _, end in mine)
@@ -199,25 +199,25 @@ def test_gaps_and_busy_time_are_the_span(
         assert row["macro_ns"] + row["micro_ns"] + row["unresolved_ns"] == row["idle_ns"] == row["in_gaps"]
         waits = ("host_wait_ns", "kernel_wait_ns", "other_wait_ns", "unknown_wait_ns")
         assert sum(row[wait] for wait in waits) == row["in_gaps"]
-    assert gap_summary(made)["total_ns"].sum() == gaps(made)["duration_ns"].sum()
-    for gap in gaps(made).drop_nulls("api_ns").iter_rows(named=True):
+    assert gap_summary(profile)["total_ns"].sum() == gaps(profile)["duration_ns"].sum()
+    for gap in gaps(profile).drop_nulls("api_ns").iter_rows(named=True):
         inside = range(gap["start_ns"], gap["start_ns"] + gap["duration_ns"])
         assert gap["api_ns"] == sum(any(s <= moment < s + length for s, length in calls) for moment in inside)
         assert gap["call_ns"] is None or gap["call_ns"] <= gap["api_ns"]
-    shares = utilization_in_chunks(made, chunks)
+    shares = utilization_in_chunks(profile, chunks)
     assert shares.group_by("device", maintain_order=True).agg(pl.col("busy_ns", "duration_ns").sum()).rows() == (
         found.select("device", "busy_ns", "span_ns").rows()
     )
 
 
 def test_neighbouring_chunks_of_low_use_are_one_stretch() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             kernel("a", 200, start_ns=0, device=0),
             kernel("b", 40, start_ns=300, device=0),
             kernel("c", 100, start_ns=900, device=0),
         ]
     )
-    assert utilization_in_chunks(made, 10)["busy_pct"].to_list() == [100, 100, 0, 40, 0, 0, 0, 0, 0, 100]
-    assert low_utilization(made, 10).rows() == [(0, 0, 200, 700, 40, pytest.approx(100 * 40 / 700))]
-    assert low_utilization(profile(activities=[kernel("a", 10, start_ns=0)])).is_empty()
+    assert utilization_in_chunks(profile, 10)["busy_pct"].to_list() == [100, 100, 0, 40, 0, 0, 0, 0, 0, 100]
+    assert low_utilization(profile, 10).rows() == [(0, 0, 200, 700, 40, pytest.approx(100 * 40 / 700))]
+    assert low_utilization(make_profile(activities=[kernel("a", 10, start_ns=0)])).is_empty()

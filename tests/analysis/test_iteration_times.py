@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tui.analysis.iterations import times as module
 from tui.analysis.iterations.times import iteration_times, steady_stretch
 
@@ -21,8 +21,8 @@ def steps(*times: int, session: int = 0) -> list[dict[str, object]]:
 
 
 def test_times_of_each_session_with_their_steady_stretch() -> None:
-    made = profile(ranges=[*steps(900, 100, 110, 100, 110, 500), *steps(50, session=1)])
-    first, second = iteration_times(made).iter_rows(named=True)
+    profile = make_profile(ranges=[*steps(900, 100, 110, 100, 110, 500), *steps(50, session=1)])
+    first, second = iteration_times(profile).iter_rows(named=True)
     assert {name: first[name] for name in ("iterations", "first", "last", "total_ns", "avg_ns", "median_ns")} == {
         "iterations": 6,
         "first": 10,
@@ -40,10 +40,10 @@ def test_times_of_each_session_with_their_steady_stretch() -> None:
 
 def test_what_is_not_counted_is_not_timed() -> None:
     names = ["b", *"ab" * 4]
-    made = profile(activities=[kernel(name, 5, start_ns=10 * at) for at, name in enumerate(names)])
-    row = iteration_times(made).row(0, named=True)
+    profile = make_profile(activities=[kernel(name, 5, start_ns=10 * at) for at, name in enumerate(names)])
+    row = iteration_times(profile).row(0, named=True)
     assert (row["iterations"], row["first"], row["last"], row["total_ns"]) == (4, 0, 3, 75)
-    assert iteration_times(profile()).is_empty()
+    assert iteration_times(make_profile()).is_empty()
 
 
 def longest(times: list[float]) -> int:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, profile
+from tests.analysis.frames import copy, kernel, make_profile
 from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import iterations, with_iterations
 from tui.analysis.iterations.times import GPU_USES, USES, BarRows, chart_rows, iterations_with_uses, scale_ns
@@ -25,7 +25,7 @@ def step(at: int, number: int, took: int = 100) -> dict[str, Any]:
 def two_steps() -> Any:
     """Two recorded steps of 100 ns with a gap of 50 between them, on two GPUs."""
     tensor: dict[str, Any] = {"uses_tensor_core": True, "device": 0}
-    return profile(
+    return make_profile(
         ranges=[step(0, 5), step(150, 6)],
         activities=[
             kernel("gemm", 30, start_ns=10, iteration=5, **tensor),
@@ -48,11 +48,11 @@ def test_each_instant_counts_once_and_all_adds_up_to_the_duration() -> None:
 
 
 def test_a_chosen_iteration_has_what_ran_in_its_time_whichever_launched_it() -> None:
-    made = with_iterations(two_steps())
-    chosen = select_iterations(made, Aggregation(6, 6))
+    profile = with_iterations(two_steps())
+    chosen = select_iterations(profile, Aggregation(6, 6))
     for function in (iterations_with_uses, iteration_work):
-        shares = [name for name in function(made).columns if name not in ("time_pct", "aggregated")]
-        of_all = function(made).filter(pl.col("iteration") == 6).select(shares)
+        shares = [name for name in function(profile).columns if name not in ("time_pct", "aggregated")]
+        of_all = function(profile).filter(pl.col("iteration") == 6).select(shares)
         assert of_all.equals(function(chosen).select(shares))
         assert of_all.equals(function(select_iterations(chosen, Aggregation(6, 6))).select(shares))
     # The last kernel of the first step ends after the second one has begun on the CPU: it counts for the first.
@@ -62,30 +62,30 @@ def test_a_chosen_iteration_has_what_ran_in_its_time_whichever_launched_it() -> 
 
 def test_unrecorded_use_of_kernels_and_copies_is_unknown() -> None:
     rows = [{"iteration": 5, **kernel("odd", 30, start_ns=at, device=0)} for at in (10, 60)]
-    made = profile(ranges=[step(0, 5)], activities=rows, sessions=[{"session": 0, "format": "rocprof-csv"}])
-    assert iterations_with_uses(made).select("busy_ns", *GPU_USES).rows() == [(60, None, None, 60, None)]
-    (bar,) = BarRows(chart_rows(iterations_with_uses(made), 0)).bars(0, 1, 1)
+    profile = make_profile(ranges=[step(0, 5)], activities=rows, sessions=[{"session": 0, "format": "rocprof-csv"}])
+    assert iterations_with_uses(profile).select("busy_ns", *GPU_USES).rows() == [(60, None, None, 60, None)]
+    (bar,) = BarRows(chart_rows(iterations_with_uses(profile), 0)).bars(0, 1, 1)
     assert list(bar.parts_ns) == [0, 0, 60, 0, 0, 0, 0, 40]
     # Of graphs it is not known, in an iteration that ran nothing else.
     more = kernel("gemm", 40, start_ns=160, iteration=6, device=0, uses_tensor_core=True)
-    of_graph = profile(
+    of_graph = make_profile(
         ranges=[step(0, 5), step(150, 6)], activities=[*rows, more], sessions=[{"session": 0, "format": "nsys-sqlite"}]
     )
     assert iterations_with_uses(of_graph).select(GPU_USES).rows() == [(None, None, 60, 0), (40, 0, 0, 0)]
     # Of one of them it is known.
     rows[0]["uses_tensor_core"] = False
-    result = profile(ranges=[step(0, 5)], activities=rows, sessions=[{"session": 0, "format": "nsys-sqlite"}])
+    result = make_profile(ranges=[step(0, 5)], activities=rows, sessions=[{"session": 0, "format": "nsys-sqlite"}])
     assert iterations_with_uses(result).select(GPU_USES).rows() == [(0, 30, 30, 0)]
 
 
 def test_what_the_host_did_while_no_gpu_had_work() -> None:
-    made = two_steps()
-    busy = made["activities"]
+    profile = two_steps()
+    busy = profile["activities"]
     calls = [
         {"name": "cudaLaunchKernel", "start_ns": start, "duration_ns": took} for start, took in ((30, 30), (66, 4))
     ]
     ops = [{"name": "enumerate(DataLoader)#_BaseDataLoaderIter.__next__", "start_ns": 68, "duration_ns": 10}]
-    result = profile(ranges=made["ranges"].to_dicts(), activities=busy.to_dicts(), api_calls=calls, ops=ops)
+    result = make_profile(ranges=profile["ranges"].to_dicts(), activities=busy.to_dicts(), api_calls=calls, ops=ops)
     rows = iterations_with_uses(result)
     # Idle from 0 to 10 and 65 to 90: of that the loader has 68 to 78, and calls alone 66 to 68.
     assert rows.select("dataloader_ns", "cpu_ns", "other_ns").row(0) == (10, 2, 23)
@@ -93,16 +93,16 @@ def test_what_the_host_did_while_no_gpu_had_work() -> None:
 
 
 def test_the_chosen_iterations_are_marked() -> None:
-    made = two_steps()
-    assert iterations_with_uses(made, Aggregation(6, 9))["aggregated"].to_list() == [False, True]
-    assert iterations_with_uses(made, Aggregation(None, 5))["aggregated"].to_list() == [True, False]
-    assert iterations_with_uses(made, Aggregation(key="gemm"))["aggregated"].to_list() == [None, None]
+    profile = two_steps()
+    assert iterations_with_uses(profile, Aggregation(6, 9))["aggregated"].to_list() == [False, True]
+    assert iterations_with_uses(profile, Aggregation(None, 5))["aggregated"].to_list() == [True, False]
+    assert iterations_with_uses(profile, Aggregation(key="gemm"))["aggregated"].to_list() == [None, None]
 
 
 def test_without_gpu_work_its_figures_are_unknown() -> None:
-    made = profile(ranges=[step(0, 0)])
-    assert iterations_with_uses(made).select(USES).rows() == [(None,) * len(USES)]
-    assert iterations_with_uses(profile()).is_empty()
+    profile = make_profile(ranges=[step(0, 0)])
+    assert iterations_with_uses(profile).select(USES).rows() == [(None,) * len(USES)]
+    assert iterations_with_uses(make_profile()).is_empty()
 
 
 @given(
@@ -114,20 +114,20 @@ def test_without_gpu_work_its_figures_are_unknown() -> None:
     st.booleans(),
 )
 def test_parts_add_up_to_busy_and_pieces_to_the_run(work: list[tuple[int, int, bool | None, int]], cut: bool) -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             kernel("end" if at % 4 == 3 else "a", took, start_ns=start, device=device, stream=7, uses_tensor_core=uses)
             for at, (start, took, uses, device) in enumerate(sorted(work, key=str))
         ]
     )
-    made = with_iterations(made, "end" if cut and len(work) > 3 else None)
-    rows = iterations_with_uses(made)
-    assert rows.select(iterations(made).columns).equals(iterations(made))
+    profile = with_iterations(profile, "end" if cut and len(work) > 3 else None)
+    rows = iterations_with_uses(profile)
+    assert rows.select(iterations(profile).columns).equals(iterations(profile))
     for row in rows.iter_rows(named=True):
         if row["busy_ns"] is not None:
             assert sum(row[use] or 0 for use in GPU_USES) == row["busy_ns"]
             assert sum(row[use] or 0 for use in USES) == row["duration_ns"]
-    assert rows["gpu_ns"].sum() == kernels(made)["total_ns"].sum()
+    assert rows["gpu_ns"].sum() == kernels(profile)["total_ns"].sum()
 
 
 # --- bars ------------------------------------------------------------------------------------------------------------
@@ -188,11 +188,11 @@ def test_the_scale_is_not_that_of_one_that_is_far_longer_than_the_others() -> No
 
 
 def test_the_chart_draws_what_has_a_place_in_time() -> None:
-    made = profile(
+    profile = make_profile(
         ranges=[step(0, 5)],
         activities=[kernel("a", 5, start_ns=2, iteration=5), kernel("b", 5, start_ns=400)],
     )
-    rows = iterations_with_uses(made)
+    rows = iterations_with_uses(profile)
     assert rows["phase"].to_list() == ["recorded", "outside"]
     assert chart_rows(rows, 0)["phase"].to_list() == ["recorded"]
     assert chart_rows(rows, 1).is_empty()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, profile
+from tests.analysis.frames import copy, kernel, make_profile
 from tests.profiles import load_one
 from tests.screens.explorer import sample_path
 from tui.analysis.iterations.candidate_keys import key_choices, rows_containing
@@ -27,7 +27,7 @@ from tui.analysis.iterations.work import (
 
 def made() -> Any:
     """Steps 3 and 4 on two GPUs, a step without work, and work outside of them."""
-    return profile(
+    return make_profile(
         ranges=[
             {"name": f"step {at}", "start_ns": 100 * at, "duration_ns": 80, "iteration": at} for at in (3, 4, 5)
         ],
@@ -60,7 +60,7 @@ def test_kernels_of_each_iteration_with_shares_of_its_time() -> None:
 
 def test_shares_of_an_iteration_are_of_time_and_never_above_it() -> None:
     rows = iteration_work(
-        profile(
+        make_profile(
             ranges=[{"name": f"step {at}", "start_ns": 100 * at, "duration_ns": 100, "iteration": at} for at in (0, 1)],
             activities=[
                 kernel("gemm", 90, start_ns=10, iteration=0, stream=1, uses_tensor_core=True),
@@ -77,7 +77,7 @@ def test_shares_of_an_iteration_are_of_time_and_never_above_it() -> None:
 
 
 def test_kernels_without_durations_take_an_unknown_time_not_none() -> None:
-    found = profile(
+    found = make_profile(
         ranges=[{"name": "step", "start_ns": 0, "duration_ns": 100, "iteration": 0}],
         activities=[
             kernel("gemm", None, start_ns=10, iteration=0, device=0, uses_tensor_core=True),
@@ -96,7 +96,7 @@ def test_kernels_without_durations_take_an_unknown_time_not_none() -> None:
 
 
 def test_an_iteration_whose_work_has_no_durations_is_not_reported_as_idle() -> None:
-    found = profile(
+    found = make_profile(
         ranges=[{"name": f"step {at}", "start_ns": 100 * at, "duration_ns": 100, "iteration": at} for at in (0, 1, 2)],
         activities=[
             kernel("gemm", None, start_ns=10, iteration=0, device=0),
@@ -108,12 +108,12 @@ def test_an_iteration_whose_work_has_no_durations_is_not_reported_as_idle() -> N
 
 
 def test_without_gpu_work_there_are_no_figures_of_it() -> None:
-    rows = iteration_work(profile(ranges=[{"name": "s", "start_ns": 0, "duration_ns": 5, "iteration": 0}]))
+    rows = iteration_work(make_profile(ranges=[{"name": "s", "start_ns": 0, "duration_ns": 5, "iteration": 0}]))
     assert rows.select("iteration", "kernels_launched", "kernel_ns", "kernel_pct").rows() == [(0, None, None, None)]
-    assert iteration_work(profile()).is_empty()
-    assert slowest_iteration(profile()) is None
-    assert launches_of_slowest(profile()).is_empty()
-    assert ops_of_slowest(profile()).is_empty()
+    assert iteration_work(make_profile()).is_empty()
+    assert slowest_iteration(make_profile()) is None
+    assert launches_of_slowest(make_profile()).is_empty()
+    assert ops_of_slowest(make_profile()).is_empty()
 
 
 def test_the_slowest_iteration_is_that_which_took_longest() -> None:
@@ -121,7 +121,7 @@ def test_the_slowest_iteration_is_that_which_took_longest() -> None:
         {"name": f"step {at}", "start_ns": 100 * at, "duration_ns": length_ns, "iteration": at}
         for at, length_ns in ((3, 70), (4, 90), (5, 80), (6, 90))
     ]
-    found = profile(ranges=ranges, activities=[kernel("k", 5, start_ns=410, iteration=4)])
+    found = make_profile(ranges=ranges, activities=[kernel("k", 5, start_ns=410, iteration=4)])
     assert slowest_iteration(found) == (0, 4)
     assert launches_of_slowest(found)["name"].to_list() == ["k"]
 
@@ -136,7 +136,7 @@ def test_launches_of_an_iteration_are_in_order_of_time_whatever_they_are() -> No
 
 
 def test_a_run_in_which_nothing_repeats_is_iteration_0_with_all_of_its_work() -> None:
-    single = profile(activities=[kernel("a", 5, start_ns=0, device=0), kernel("b", 6, start_ns=9, device=0)])
+    single = make_profile(activities=[kernel("a", 5, start_ns=0, device=0), kernel("b", 6, start_ns=9, device=0)])
     assert iteration_work(single).select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 2, 11)]
     assert launches_of_iteration(single, session=0, iteration=0).height == 2
 
@@ -162,7 +162,9 @@ def test_ops_that_are_not_recorded_are_inferred_and_say_so() -> None:
         kernel("[CUDA graph 1]", 5, start_ns=2, kind="graph", iteration=1),
         kernel("sgemm", 3, start_ns=8, iteration=1),
     ]
-    of_graph = profile(ranges=[{"name": "step", "start_ns": 0, "duration_ns": 20, "iteration": 1}], activities=whole)
+    of_graph = make_profile(
+        ranges=[{"name": "step", "start_ns": 0, "duration_ns": 20, "iteration": 1}], activities=whole
+    )
     found = ops_of_iteration(of_graph, session=0, iteration=1).select("op_type", "op_source").rows()
     assert found == [("whole CUDA graph", "recorded"), ("gemm", "inferred")]
 
@@ -198,7 +200,7 @@ def test_iterations_ops_and_launches_add_up_to_the_whole(name: str) -> None:
     )
 )
 def test_kernels_of_iterations_and_of_none_add_up(work: list[tuple[int | None, int, bool | None]]) -> None:
-    log = profile(
+    log = make_profile(
         ranges=[{"name": f"s{at}", "start_ns": 100 * at, "duration_ns": 90, "iteration": at} for at in (0, 1, 7)],
         activities=[
             kernel("k", took, start_ns=10 * at, iteration=number, uses_tensor_core=uses, device=0)
@@ -214,7 +216,7 @@ def test_kernels_of_iterations_and_of_none_add_up(work: list[tuple[int | None, i
 
 
 def test_a_name_that_is_several_things_is_offered_as_what_it_would_be_taken_for() -> None:
-    log = profile(
+    log = make_profile(
         ranges=[{"name": "step", "start_ns": 100 * at, "duration_ns": 90, "tid": 1} for at in range(5)],
         activities=[kernel("step", 5, start_ns=100 * at, device=0, stream=7) for at in range(5)]
         + [kernel("Gemm big", 5, start_ns=100 * at + 9, device=0, stream=7) for at in range(5)],
@@ -227,7 +229,7 @@ def test_a_name_that_is_several_things_is_offered_as_what_it_would_be_taken_for(
 
 
 def test_a_key_is_offered_with_the_iterations_that_it_ends_and_the_part_of_the_run_that_it_covers() -> None:
-    log = profile(
+    log = make_profile(
         ranges=[
             {"name": "step", "start_ns": 1000 * at + inner, "duration_ns": 500 - 2 * inner, "tid": 1}
             for at in range(10)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, printed, profile
+from tests.analysis.frames import copy, kernel, make_profile, summary_row
 from tests.profiles import load_one
 from tui.analysis.api_calls import API, API_INSTANCES, api, api_instances
 from tui.analysis.kernels import KERNEL_EXPORT, KERNELS, LAUNCHES, kernels, launches
@@ -25,7 +25,7 @@ POOL = "void cudnn::detail::pooling_bw_kernel_max<float>(cudnnTensorStruct, floa
 
 def test_figures_of_a_kernel_are_those_of_its_launches() -> None:
     durations = [10, 30, 20, 50]
-    found = kernels(profile(activities=[kernel(GEMM, ns, line=9 - i) for i, ns in enumerate(durations)]))
+    found = kernels(make_profile(activities=[kernel(GEMM, ns, line=9 - i) for i, ns in enumerate(durations)]))
     assert found.to_dicts() == [
         {
             "session": 0,
@@ -52,13 +52,13 @@ def test_figures_of_a_kernel_are_those_of_its_launches() -> None:
 
 
 def test_values_that_one_launch_does_not_record_are_unknown() -> None:
-    row = kernels(profile(activities=[kernel("k", 7)])).row(0, named=True)
+    row = kernels(make_profile(activities=[kernel("k", 7)])).row(0, named=True)
     assert (row["median_ns"], row["p99_ns"], row["std_ns"]) == (7, 7, None)
 
 
 def test_a_duration_that_is_unknown_is_not_zero() -> None:
     found = kernels(
-        profile(
+        make_profile(
             activities=[kernel("known", 5), kernel("known", None), kernel("[Unified Memory CPU page faults]", None)]
         )
     )
@@ -67,7 +67,7 @@ def test_a_duration_that_is_unknown_is_not_zero() -> None:
 
 def test_rows_are_by_session_and_kind_the_largest_total_first() -> None:
     found = kernels(
-        profile(
+        make_profile(
             activities=[
                 kernel("k", 1),
                 kernel("k", 3, session=1),
@@ -89,13 +89,13 @@ def test_rows_are_by_session_and_kind_the_largest_total_first() -> None:
 
 def test_a_log_of_totals_gives_its_own_rows() -> None:
     found = kernels(
-        profile(
+        make_profile(
             summary=[
-                printed("gpu", "[CUDA memcpy HtoD]", 3, 60, avg_ns=21, min_ns=1, max_ns=40, time_pct=60.0, line=4),
-                printed("gpu", "[CUDA memset]", 1, 10, time_pct=10.0),
-                printed("gpu", GEMM, 2, 30, avg_ns=15, time_pct=30.0),
-                printed("api", "cudaFree", 5, 500, time_pct=100.0),
-                printed("nvtx", GEMM, 2, 30),
+                summary_row("gpu", "[CUDA memcpy HtoD]", 3, 60, avg_ns=21, min_ns=1, max_ns=40, time_pct=60.0, line=4),
+                summary_row("gpu", "[CUDA memset]", 1, 10, time_pct=10.0),
+                summary_row("gpu", GEMM, 2, 30, avg_ns=15, time_pct=30.0),
+                summary_row("api", "cudaFree", 5, 500, time_pct=100.0),
+                summary_row("nvtx", GEMM, 2, 30),
             ]
         )
     )
@@ -109,14 +109,14 @@ def test_a_log_of_totals_gives_its_own_rows() -> None:
 
 def test_rows_of_one_name_are_added_up_as_far_as_they_can_be() -> None:
     found = kernels(
-        profile(
+        make_profile(
             summary=[
-                printed("gpu", "k", 3, 60, avg_ns=20, min_ns=1, max_ns=40),
-                printed("gpu", "k", 1, 5, avg_ns=5, min_ns=5, max_ns=5),
-                printed("gpu", "no calls", None, 7, avg_ns=7),
-                printed("gpu", "no calls", 2, 9, avg_ns=4),
-                printed("gpu", "torn", 0, 3),
-                printed("gpu", "torn", 0, 0),
+                summary_row("gpu", "k", 3, 60, avg_ns=20, min_ns=1, max_ns=40),
+                summary_row("gpu", "k", 1, 5, avg_ns=5, min_ns=5, max_ns=5),
+                summary_row("gpu", "no calls", None, 7, avg_ns=7),
+                summary_row("gpu", "no calls", 2, 9, avg_ns=4),
+                summary_row("gpu", "torn", 0, 3),
+                summary_row("gpu", "torn", 0, 0),
             ]
         )
     )
@@ -128,22 +128,22 @@ def test_rows_of_one_name_are_added_up_as_far_as_they_can_be() -> None:
 
 
 def test_shares_are_the_printed_ones_where_the_table_is_not_whole() -> None:
-    whole = [printed("gpu", "a", 1, 75, time_pct=75.0), printed("gpu", "b", 1, 25, time_pct=25.01)]
-    assert kernels(profile(summary=whole))["time_pct"].to_list() == [75.0, 25.0]
-    cut = [printed("gpu", "a", 1, 60, time_pct=60.0), printed("gpu", "b", 1, 20, time_pct=20.0)]
-    assert kernels(profile(summary=cut))["time_pct"].to_list() == [60.0, 20.0]
+    whole = [summary_row("gpu", "a", 1, 75, time_pct=75.0), summary_row("gpu", "b", 1, 25, time_pct=25.01)]
+    assert kernels(make_profile(summary=whole))["time_pct"].to_list() == [75.0, 25.0]
+    cut = [summary_row("gpu", "a", 1, 60, time_pct=60.0), summary_row("gpu", "b", 1, 20, time_pct=20.0)]
+    assert kernels(make_profile(summary=cut))["time_pct"].to_list() == [60.0, 20.0]
 
 
 def test_a_session_with_launches_is_not_counted_again_from_its_summary() -> None:
-    found = profile(
+    found = make_profile(
         activities=[kernel("k", 5)],
-        summary=[printed("gpu", "k", 1, 5), printed("gpu", "k", 2, 8, session=1)],
+        summary=[summary_row("gpu", "k", 1, 5), summary_row("gpu", "k", 2, 8, session=1)],
     )
     assert kernels(found).select("session", "total_ns").rows() == [(1, 8), (0, 5)]
 
 
 def test_an_empty_profile_has_empty_tables_with_their_columns() -> None:
-    empty = profile()
+    empty = make_profile()
     tables = (
         (KERNELS, kernels(empty)),
         (LAUNCHES, launches(empty, session=0, name="k")),
@@ -168,7 +168,7 @@ def assert_has_columns(frame: pl.DataFrame, spec: TableSpec) -> None:
 def test_launches_are_those_of_one_kernel_with_shapes_as_text() -> None:
     shape = {"grid_x": 27848, "grid_y": 1, "grid_z": 1, "block_x": 8, "block_y": 32, "block_z": 1}
     found = launches(
-        profile(
+        make_profile(
             activities=[
                 kernel("k", 5, start_ns=1, **shape),
                 kernel("other", 6, start_ns=2, **shape),
@@ -190,18 +190,18 @@ def test_api_calls_by_name() -> None:
         {"name": "cudaFree", "duration_ns": 70, "start_ns": 20},
         {"name": "cudaMalloc", "duration_ns": 20, "start_ns": 100},
     ]
-    found = api(profile(api_calls=calls, summary=[printed("api", "cudaFree", 1, 9, session=1)]))
+    found = api(make_profile(api_calls=calls, summary=[summary_row("api", "cudaFree", 1, 9, session=1)]))
     assert tuple(found.select(KERNEL_EXPORT).columns) == KERNEL_EXPORT
     assert found.select("session", "kind", "name", "calls", "total_ns", "avg_ns", "time_pct").rows() == [
         (0, "api", "cudaFree", 1, 70, 70, 70.0),
         (0, "api", "cudaMalloc", 2, 30, 15, 30.0),
         (1, "api", "cudaFree", 1, 9, None, 100.0),
     ]
-    assert api_instances(profile(api_calls=calls), session=0, name="cudaMalloc")["start_ns"].to_list() == [0, 100]
+    assert api_instances(make_profile(api_calls=calls), session=0, name="cudaMalloc")["start_ns"].to_list() == [0, 100]
 
 
 def test_ops_sum_kernels_of_a_kind() -> None:
-    found = profile(
+    found = make_profile(
         activities=[
             kernel(GEMM, 10),
             kernel("nvjet_tst_64x32", 20),
@@ -224,11 +224,11 @@ def test_ops_sum_kernels_of_a_kind() -> None:
 
 def test_an_op_of_one_kernel_has_the_average_that_is_printed_of_it() -> None:
     rows = [
-        printed("gpu", "vectorized_layer_norm_kernel", 817, 2_748_800, avg_ns=3_364),
-        printed("gpu", GEMM, 3, 100, avg_ns=34),
-        printed("gpu", "nvjet_tst_64x32", 4, 200, avg_ns=51),
+        summary_row("gpu", "vectorized_layer_norm_kernel", 817, 2_748_800, avg_ns=3_364),
+        summary_row("gpu", GEMM, 3, 100, avg_ns=34),
+        summary_row("gpu", "nvjet_tst_64x32", 4, 200, avg_ns=51),
     ]
-    found = dict(ops(profile(summary=rows)).select("op_type", "avg_ns").rows())
+    found = dict(ops(make_profile(summary=rows)).select("op_type", "avg_ns").rows())
     assert found == {"layer norm": 3_364, "gemm": 43}
 
 
@@ -238,7 +238,7 @@ durations = st.one_of(st.none(), st.integers(0, 10**12))
 
 @given(st.lists(st.tuples(names, durations, st.integers(0, 2)), max_size=30))
 def test_totals_reconcile(rows: list[tuple[str, int | None, int]]) -> None:
-    found = profile(activities=[kernel(name, ns, session=session) for name, ns, session in rows])
+    found = make_profile(activities=[kernel(name, ns, session=session) for name, ns, session in rows])
     known = [ns for _, ns, _ in rows if ns is not None]
     for frame in (kernels(found), ops(found)):
         assert frame["calls"].sum() == len(rows)
@@ -250,7 +250,7 @@ def test_totals_reconcile(rows: list[tuple[str, int | None, int]]) -> None:
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40))
 def test_percentiles_lie_between_the_extremes(given_durations: list[int]) -> None:
-    row = kernels(profile(activities=[kernel("k", ns) for ns in given_durations])).row(0, named=True)
+    row = kernels(make_profile(activities=[kernel("k", ns) for ns in given_durations])).row(0, named=True)
     ordered = [row[name] for name in ("min_ns", "median_ns", "p90_ns", "p99_ns", "max_ns")]
     assert ordered == sorted(ordered)
     assert row["median_ns"] == pytest.approx(statistics.median(given_durations), abs=1)

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.corpus import recording_file
 from tests.profiles import load_one
 from tui.analysis.launch_calls import delays_by_name, launch_calls, launch_delays
@@ -17,7 +17,7 @@ def call(correlation: int | None, start: int, duration: int, **more: Any) -> dic
     return {**row, **more}
 
 
-MADE = profile(
+MADE = make_profile(
     activities=[
         kernel("a", 100, start_ns=20, device=0, correlation=1),
         kernel("b", 50, start_ns=130, device=0, correlation=2),
@@ -69,16 +69,16 @@ def test_by_name_those_that_began_before_their_call_returned_have_not_waited() -
 
 
 def test_of_a_replayed_graph_the_first_kernel_alone_waited_for_the_launch() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[kernel("a", 10, start_ns=start, device=0, correlation=1) for start in (100, 120, 140)],
         api_calls=[call(1, 0, 25, name="cudaGraphLaunch")],
     )
-    assert launch_delays(made)["queue_ns"].to_list() == [75, None, None]
-    assert launch_calls(made)["launched_with"].to_list() == [0, 1, 2]
+    assert launch_delays(profile)["queue_ns"].to_list() == [75, None, None]
+    assert launch_calls(profile)["launched_with"].to_list() == [0, 1, 2]
 
 
 def test_sessions_have_their_own_correlations() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             kernel("a", 10, start_ns=100, device=0, correlation=1, session=0),
             kernel("a", 10, start_ns=100, device=0, correlation=1, session=1),
@@ -86,14 +86,14 @@ def test_sessions_have_their_own_correlations() -> None:
         ],
         api_calls=[call(1, 0, 10, session=0), call(1, 50, 10, session=1)],
     )
-    assert launch_calls(made)["launch_ns"].to_list() == [0, 50, None]
-    assert launch_delays(made)["queue_ns"].to_list() == [90, 40]
+    assert launch_calls(profile)["launch_ns"].to_list() == [0, 50, None]
+    assert launch_delays(profile)["queue_ns"].to_list() == [90, 40]
 
 
 def test_without_calls_or_times_there_are_no_delays() -> None:
     for made in (
-        profile(activities=[kernel("a", 10, start_ns=0, correlation=1)]),
-        profile(activities=[kernel("a", 10, correlation=1)], api_calls=[call(1, 0, 5)]),
+        make_profile(activities=[kernel("a", 10, start_ns=0, correlation=1)]),
+        make_profile(activities=[kernel("a", 10, correlation=1)], api_calls=[call(1, 0, 5)]),
     ):
         assert launch_delays(made).is_empty()
         assert delays_by_name(made).is_empty()
@@ -115,14 +115,14 @@ LAUNCHES = st.tuples(st.integers(0, 50), st.integers(0, 9), st.integers(1, 30), 
 @given(st.lists(LAUNCHES, max_size=12))
 def test_as_many_wait_as_were_launched_and_have_not_begun(launches: list[tuple[int, int, int, int]]) -> None:
     rows = sorted(launches, key=lambda row: row[0] + row[2])
-    made = profile(
+    profile = make_profile(
         activities=[
             kernel("a", run, start_ns=begin + wait, device=0, correlation=at)
             for at, (begin, _, wait, run) in enumerate(rows)
         ],
         api_calls=[call(at, begin, length) for at, (begin, length, _, _) in enumerate(rows)],
     )
-    found = launch_delays(made)
+    found = launch_delays(profile)
     assert found["queue_ns"].to_list() == [wait - length for _, length, wait, _ in rows]
     assert found["queue_depth"].to_list() == [
         sum(other[0] < begin < other[0] + other[2] for other in rows) for begin, *_ in rows

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tui.analysis.activities import activity_row
 from tui.analysis.hardware_metrics import MeasuredLaunch, measured_metrics
 from tui.analysis.kernels import launches
@@ -13,7 +13,7 @@ CALL = {"name": "cudaLaunchKernel", "start_ns": 100, "duration_ns": 7, "pid": 5,
 
 
 def test_a_launch_has_its_call_op_and_iteration() -> None:
-    made = profile(
+    profile = make_profile(
         api_calls=[{**CALL, "name": "cuLaunchKernel", "start_ns": 102}, CALL, {**CALL, "session": 1, "tid": 9}],
         ops=[
             {"op": 0, "name": "aten::linear"},
@@ -35,7 +35,7 @@ def test_a_launch_has_its_call_op_and_iteration() -> None:
             )
         ],
     )
-    origin = launch_origin(made, 0)
+    origin = launch_origin(profile, 0)
     assert (origin.call, origin.call_start_ns, origin.call_duration_ns, origin.delay_ns) == (
         "cudaLaunchKernel",
         100,
@@ -51,18 +51,18 @@ def test_a_launch_has_its_call_op_and_iteration() -> None:
     )
     assert (origin.iteration, origin.graph_node, origin.op_join) == (12, 44, "launch")
     assert (origin.uses_tensor_core, origin.tensor_core_reason) == (True, "DLProf says so")
-    row = launches(made, session=0, name="k").row(0, named=True)
+    row = launches(profile, session=0, name="k").row(0, named=True)
     assert (row["launch_ns"], row["delay_ns"], row["launched_by"]) == (100, 40, "aten::addmm")
 
 
 def test_what_the_input_does_not_say_of_a_launch_stays_unknown() -> None:
-    origin = launch_origin(profile(activities=[kernel("k", 5, start_ns=140, op_join="launch not recorded")]), 0)
+    origin = launch_origin(make_profile(activities=[kernel("k", 5, start_ns=140, op_join="launch not recorded")]), 0)
     assert (origin.call, origin.delay_ns, origin.op, origin.tid) == (None, None, None, None)
     assert (origin.op_join, origin.call_reason) == ("launch not recorded", None)
-    lost = launch_origin(profile(activities=[kernel("k", 5, correlation=4)], api_calls=[CALL]), 0)
+    lost = launch_origin(make_profile(activities=[kernel("k", 5, correlation=4)], api_calls=[CALL]), 0)
     assert (lost.call, lost.call_reason) == (None, "no API call with its correlation id recorded")
     with pytest.raises(KeyError):
-        launch_origin(profile(), 0)
+        launch_origin(make_profile(), 0)
 
 
 def metric(name: str, value: float, unit: str | None = "%", **more: object) -> dict[str, object]:
@@ -79,7 +79,7 @@ def metric(name: str, value: float, unit: str | None = "%", **more: object) -> d
 
 
 def joined_with(*metrics: dict[str, object], name: str = "void gemm<float>(int)") -> MeasuredLaunch | None:
-    made = profile(
+    profile = make_profile(
         sessions=[
             {"session": 0, "format": "nsys-sqlite", "source": "run.sqlite"},
             {"session": 1, "format": "ncu-csv", "source": "out/gemm.csv"},
@@ -87,7 +87,7 @@ def joined_with(*metrics: dict[str, object], name: str = "void gemm<float>(int)"
         activities=[kernel(name, 5, **SHAPE)],
         metrics=list(metrics),
     )
-    return measured_metrics(made, 0)
+    return measured_metrics(profile, 0)
 
 
 def test_metrics_of_the_same_launch_configuration_have_key_metrics_first() -> None:
@@ -129,12 +129,12 @@ def test_another_kernel_or_another_shape_was_not_measured() -> None:
 
 def test_the_row_of_an_activity_is_found_wherever_it_is() -> None:
     rows = [kernel("a", 1), kernel("b", 1, session=1), kernel("c", 1, session=1), kernel("d", 1)]
-    whole = profile(activities=rows)
+    whole = make_profile(activities=rows)
     assert [activity_row(whole, number)["name"] for number in range(4)] == ["a", "b", "c", "d"]
     # Numbers of the first session are 0 and 3, those of the second 1 and 2.
     first, second = whole.only_session(0), whole.only_session(1)
     assert [activity_row(first, number)["name"] for number in (0, 3)] == ["a", "d"]
     assert [activity_row(second, number)["name"] for number in (1, 2)] == ["b", "c"]
-    for found, number in ((first, 1), (second, 0), (second, 3), (whole, 4), (whole, -1), (profile(), 0)):
+    for found, number in ((first, 1), (second, 0), (second, 3), (whole, 4), (whole, -1), (make_profile(), 0)):
         with pytest.raises(KeyError, match=f"there is no activity {number}"):
             activity_row(found, number)

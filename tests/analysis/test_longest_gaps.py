@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from polars.testing import assert_frame_equal
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.profiles import SAMPLES, load_one
 from tui.analysis.gpu_time.idle_gaps import gaps, longest_gaps
 
@@ -27,10 +27,10 @@ def test_those_of_several_gpus_are_in_one_order_and_calls_outside_them_do_not_co
         {"name": "cudaFree", "start_ns": 26, "duration_ns": 50},
         {"name": "cudaMalloc", "start_ns": 0, "duration_ns": 9},
     ]
-    read = profile(activities=rows, api_calls=calls)
+    read = make_profile(activities=rows, api_calls=calls)
     assert_frame_equal(longest_gaps(read, 3), gaps(read).head(3))
     assert longest_gaps(read, 2).select("device", "duration_ns", "cpu_in").rows() == [
         (1, 75, "memory call"),
         (0, 20, "outside API"),
     ]
-    assert longest_gaps(profile(), 3).is_empty()
+    assert longest_gaps(make_profile(), 3).is_empty()

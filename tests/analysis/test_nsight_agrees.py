@@ -57,9 +57,9 @@ def test_stretches_of_low_use(name: str) -> None:
         assert 100 * inside["duration_ns"].sum() / duration == pytest.approx(float(row[1]), abs=0.051)
 
 
-def calls(made: Profile, *classes: ApiClass) -> pl.DataFrame:
-    names = [name for name in made["api_calls"]["name"].unique() if api_class(name) in classes]
-    return made["api_calls"].filter(pl.col("name").cast(pl.String).is_in(names))
+def calls(profile: Profile, *classes: ApiClass) -> pl.DataFrame:
+    names = [name for name in profile["api_calls"]["name"].unique() if api_class(name) in classes]
+    return profile["api_calls"].filter(pl.col("name").cast(pl.String).is_in(names))
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
@@ -85,9 +85,9 @@ def test_no_copy_or_set_is_synchronous(name: str) -> None:
 def test_copies_from_pageable_memory(name: str) -> None:
     rows = table(name, "cuda_memcpy_async")
     theirs = {(int(row[0]), int(row[1]), float(row[4])) for row in rows}
-    made = recording(name)
+    profile = recording(name)
     pageable = (pl.col("src_memory") == "pageable") | (pl.col("dst_memory") == "pageable")
-    ours = made["activities"].filter(pageable).sort("duration_ns", "start_ns", descending=True)
+    ours = profile["activities"].filter(pageable).sort("duration_ns", "start_ns", descending=True)
     found = ours.select("duration_ns", "start_ns", (pl.col("size_bytes") / 1e6).round(3)).rows()
     assert theirs <= set(found)
     assert {row[0] for row in found[: len(theirs)]} == {row[0] for row in theirs}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, profile
+from tests.analysis.frames import copy, kernel, make_profile
 from tests.profiles import load_one
 from tui.analysis.devices import device_facts, find_gpu, known_gpus
 from tui.analysis.kernels import launches
@@ -27,7 +27,7 @@ def launch(**changes: Any) -> dict[str, Any]:
 
 
 def on(gpu: str | None, **changes: Any) -> Profile:
-    return profile(activities=[launch(**changes)], devices=[{"device": 0, "name": gpu}])
+    return make_profile(activities=[launch(**changes)], devices=[{"device": 0, "name": gpu}])
 
 
 KB = 1024
@@ -106,7 +106,7 @@ def test_a_tail_is_a_partial_wave_after_whole_ones(blocks: int, full: int, tail_
 
 
 def test_configurations_are_worked_out_once_each() -> None:
-    found = profile(
+    found = make_profile(
         activities=[launch(), launch(), launch(registers=255), copy("HtoD", 3, device=0)],
         devices=[{"device": 0, "name": "Tesla K40c"}],
     )
@@ -137,14 +137,14 @@ def test_launch_config_holds_all_that_is_known() -> None:
 
 
 def test_launch_config_of_a_copy_has_the_reason_for_no_occupancy() -> None:
-    config = launch_config(profile(activities=[copy("HtoD", 5, size_bytes=10)]), 0)
+    config = launch_config(make_profile(activities=[copy("HtoD", 5, size_bytes=10)]), 0)
     assert (config.grid, config.threads, config.occupancy_pct, config.size_bytes) == (None, None, None, 10)
     assert config.occupancy_reason == "not applicable: a memcpy occupies no SM"
 
 
 def test_launch_config_of_nothing_is_an_error() -> None:
     with pytest.raises(KeyError):
-        launch_config(profile(), 0)
+        launch_config(make_profile(), 0)
 
 
 @given(
@@ -158,7 +158,7 @@ def test_more_of_anything_never_raises_the_blocks(capability: str, threads: int,
         values = {"block_x": threads, "registers": registers, "static_shared_bytes": shared}
         changed = {name: value + more.get(name, 0) for name, value in values.items()}
         device = {"device": 0, "compute_capability": capability}
-        row = occupancy(profile(activities=[launch(**changed)], devices=[device])).row(0, named=True)
+        row = occupancy(make_profile(activities=[launch(**changed)], devices=[device])).row(0, named=True)
         assert row["occupancy_pct"] is None or 0 < row["occupancy_pct"] <= 100
         return row["blocks_per_sm"] or 0
 
@@ -230,7 +230,7 @@ def test_every_known_gpu_finds_itself_and_its_limits() -> None:
 
 def test_recorded_device_properties_are_kept() -> None:
     device = {"device": 0, "name": "Tesla K40c", "compute_capability": "9.0", "sm_count": 7}
-    facts = device_facts(profile(devices=[device], activities=[launch(device=None)]))
+    facts = device_facts(make_profile(devices=[device], activities=[launch(device=None)]))
     assert facts.select("device", "compute_capability", "sm_count", "facts_source").rows() == [
         (None, None, None, "unknown"),
         (0, "9.0", 7, "file"),
@@ -239,7 +239,7 @@ def test_recorded_device_properties_are_kept() -> None:
 
 def test_an_unknown_gpu_option_is_an_error_that_names_its_neighbours() -> None:
     with pytest.raises(ProftuiError) as error:
-        device_facts(profile(), gpu="RTX 3099")
+        device_facts(make_profile(), gpu="RTX 3099")
     assert error.value.message == "--gpu RTX 3099: unknown GPU"
     assert "RTX 3090" in error.value.hint
 

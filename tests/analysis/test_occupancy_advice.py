@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.corpus import corpus_file
 from tests.profiles import load_one
 from tui.analysis.launch_config import launch_config
@@ -76,7 +76,7 @@ def test_every_advice_reaches_its_occupancy_with_the_smallest_change(
     def resident(threads: int, registers: int, shared: int) -> tuple[int | None, float | None]:
         changed = {"block_x": threads, "registers": registers, "static_shared_bytes": shared}
         device = {"device": 0, "compute_capability": capability}
-        row = occupancy(profile(activities=[launch(**changed)], devices=[device])).row(0, named=True)
+        row = occupancy(make_profile(activities=[launch(**changed)], devices=[device])).row(0, named=True)
         return row["blocks_per_sm"], row["occupancy_pct"]
 
     now = resident(threads, registers, shared)[1]
@@ -107,7 +107,7 @@ def test_every_advice_reaches_its_occupancy_with_the_smallest_change(
 def test_waves_and_their_tail(
     blocks: int, waves: float, full: int, tail: float, achieved: float, efficiency: float
 ) -> None:
-    found = profile(activities=[launch(grid_x=blocks)], devices=[{"device": 0, "name": "Tesla K40c"}])
+    found = make_profile(activities=[launch(grid_x=blocks)], devices=[{"device": 0, "name": "Tesla K40c"}])
     config = launch_config(found, 0)
     assert (config.waves, config.full_waves) == (pytest.approx(waves), full)
     assert (config.tail_pct, config.achieved_pct) == (pytest.approx(tail), pytest.approx(achieved))
@@ -116,7 +116,7 @@ def test_waves_and_their_tail(
 
 def test_without_the_number_of_sms_only_the_occupancy_is_known() -> None:
     device = {"device": 0, "compute_capability": "8.6"}
-    config = launch_config(profile(activities=[launch(grid_x=7)], devices=[device]), 0)
+    config = launch_config(make_profile(activities=[launch(grid_x=7)], devices=[device]), 0)
     assert config.occupancy_pct == 100.0
     assert (config.waves, config.full_waves, config.tail_pct) == (None, None, None)
     assert (config.achieved_pct, config.sm_efficiency_pct) == (None, None)

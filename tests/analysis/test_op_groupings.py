@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from tests.analysis.frames import copy, kernel, printed, profile
+from tests.analysis.frames import copy, kernel, make_profile, summary_row
 from tests.analysis.op_profiles import op_profiles
 from tui.analysis.dashboard import ops_over_sessions
 from tui.analysis.kernels import kernels
@@ -44,44 +44,44 @@ def positive(given: dict[int, int]) -> dict[int, int]:
 
 
 @given(op_profiles())
-def test_groupings_add_up_to_all_gpu_time(made: Profile) -> None:
-    whole = positive(gpu_ns(made))
+def test_groupings_add_up_to_all_gpu_time(profile: Profile) -> None:
+    whole = positive(gpu_ns(profile))
     for grouping in GROUPINGS:
-        rows = grouping.rows(made)
+        rows = grouping.rows(profile)
         assert sums(rows, grouping.spec.weight) == whole, grouping.name
         assert {column.name for column in grouping.spec.columns} <= set(rows.columns)
         assert rows.select(grouping.spec.key).is_duplicated().any() is False
-    assert sums(op_type_summary(made), "gpu_ns") == whole
-    assert sums(instances(made), "gpu_ns") == whole
-    assert coverage(made).total_ns == sum(whole.values())
+    assert sums(op_type_summary(profile), "gpu_ns") == whole
+    assert sums(instances(profile), "gpu_ns") == whole
+    assert coverage(profile).total_ns == sum(whole.values())
 
 
 # Each example asks for the work behind hundreds of rows.
 @settings(max_examples=settings().max_examples // 3)
 @given(op_profiles())
-def test_rows_behind_a_group_add_up_to_it(made: Profile) -> None:
+def test_rows_behind_a_group_add_up_to_it(profile: Profile) -> None:
     for grouping in GROUPINGS:
-        rows = grouping.rows(made)
+        rows = grouping.rows(profile)
         seen: list[int] = []
         for row in rows.to_dicts():
-            inside = grouping.kernels(made, row)
+            inside = grouping.kernels(profile, row)
             assert inside["total_ns"].sum() == (row[grouping.spec.weight] or 0), (grouping.name, row)
-            numbers = grouping.activities(made, row).to_list()
+            numbers = grouping.activities(profile, row).to_list()
             seen += numbers
             if numbers:
                 first = inside.row(0, named=True)
-                launches = grouping.launches(made, row, kind=first["kind"], name=first["name"])
+                launches = grouping.launches(profile, row, kind=first["kind"], name=first["name"])
                 assert launches["duration_ns"].sum() == (first["total_ns"] or 0)
-        assert sorted(seen) == made["activities"]["activity"].to_list(), grouping.name
+        assert sorted(seen) == profile["activities"]["activity"].to_list(), grouping.name
 
 
 @given(op_profiles())
-def test_every_level_of_every_tree_adds_up(made: Profile) -> None:
-    whole = positive(gpu_ns(made))
+def test_every_level_of_every_tree_adds_up(profile: Profile) -> None:
+    whole = positive(gpu_ns(profile))
     for tree in TREES:
-        if tree.why_not(made):
+        if tree.why_not(profile):
             continue
-        rows = tree.tree(made)
+        rows = tree.tree(profile)
         assert sums(rows, "gpu_self_ns") == whole, tree.name
         assert sums(rows.filter(pl.col("level") == 1), "gpu_ns") == whole
         forest = forest_of(rows["parent"].to_numpy())
@@ -98,16 +98,19 @@ def test_every_level_of_every_tree_adds_up(made: Profile) -> None:
 def test_classes_are_the_users_and_other_is_always_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "kernel_classes.toml"
     monkeypatch.setattr(groupings, "classes_path", lambda: path)
-    made = profile(
+    profile = make_profile(
         activities=[kernel("my_gemm", 5), kernel("my_gemm_relu", 7), kernel("flash", 3), copy("HtoD", 4)],
-        summary=[printed("gpu", "my_gemm", 2, 30, session=1)],
+        summary=[summary_row("gpu", "my_gemm", 2, 30, session=1)],
     )
-    assert grouping_of("class").why_not(made) == f"no kernel classes defined in {path}"
-    assert by_class(made).select("session", "kernel_class", "total_ns").rows() == [(1, "other", 30), (0, "other", 19)]
+    assert grouping_of("class").why_not(profile) == f"no kernel classes defined in {path}"
+    assert by_class(profile).select("session", "kernel_class", "total_ns").rows() == [
+        (1, "other", 30),
+        (0, "other", 19),
+    ]
     path.write_text('[[class]]\nname = "fused"\npattern = "RELU"\n\n[[class]]\nname = "gemm"\npattern = "gemm"\n')
-    assert grouping_of("class").why_not(made) == ""
+    assert grouping_of("class").why_not(profile) == ""
     # my_gemm_relu is of the first class alone; what is in none stands last, of 0 if there is nothing.
-    assert by_class(made).select("session", "kernel_class", "total_ns", "calls").rows() == [
+    assert by_class(profile).select("session", "kernel_class", "total_ns", "calls").rows() == [
         (1, "gemm", 30, 2),
         (0, "fused", 7, 1),
         (0, "gemm", 5, 1),
@@ -135,13 +138,13 @@ def test_a_wrong_file_of_classes_names_the_place(text: str, complaint: str) -> N
 
 
 def test_unclassified_kernels_are_reported() -> None:
-    made = profile(activities=[kernel("volta_sgemm", 75, start_ns=0), kernel("qqq", 25, start_ns=90)])
-    result = coverage(made)
+    profile = make_profile(activities=[kernel("volta_sgemm", 75, start_ns=0), kernel("qqq", 25, start_ns=90)])
+    result = coverage(profile)
     assert (result.inferred_ns, result.unknown_ns) == (75, 25)
-    assert coverage_note(made) == ("Ops inferred from kernel names; 25 ns (25.0% of GPU time) unclassified")
-    known = profile(activities=[kernel("volta_sgemm", 75, start_ns=0)])
+    assert coverage_note(profile) == ("Ops inferred from kernel names; 25 ns (25.0% of GPU time) unclassified")
+    known = make_profile(activities=[kernel("volta_sgemm", 75, start_ns=0)])
     assert coverage_note(known) == "Ops inferred from kernel names; all classified"
-    whole = profile(
+    whole = make_profile(
         activities=[
             kernel("volta_sgemm", 75, start_ns=0),
             {"kind": "graph", "name": "CUDA graph 4", "duration_ns": 20, "start_ns": 80},
@@ -152,13 +155,13 @@ def test_unclassified_kernels_are_reported() -> None:
     assert coverage_note(whole) == (
         "Ops inferred from kernel names; all classified; 25.0% of GPU time is in CUDA graphs recorded as a whole"
     )
-    assert coverage_note(profile()) == ""
-    assert coverage_note(profile(activities=[copy("HtoD", 5)])) == "Only memcpy and memset"
+    assert coverage_note(make_profile()) == ""
+    assert coverage_note(make_profile(activities=[copy("HtoD", 5)])) == "Only memcpy and memset"
 
 
 def test_a_tree_of_work_whose_time_is_unknown_has_no_times() -> None:
-    made = profile(activities=[kernel("sgemm", None, device=0), kernel("relu", None, device=0)])
-    rows = next(tree for tree in TREES if tree.name == "type").tree(made)
+    profile = make_profile(activities=[kernel("sgemm", None, device=0), kernel("relu", None, device=0)])
+    rows = next(tree for tree in TREES if tree.name == "type").tree(profile)
     assert rows["gpu_ns"].null_count() == rows["gpu_self_ns"].null_count() == rows.height > 0
 
 
@@ -166,12 +169,12 @@ def test_an_average_is_of_the_work_whose_time_is_known() -> None:
     fault = {"kind": "um", "name": "[Unified Memory CPU page faults]", "duration_ns": None}
     moved = {"kind": "um", "name": "[Unified Memory Memcpy HtoD]"}
     work = [{**moved, "duration_ns": 10, "start_ns": 0}, {**moved, "duration_ns": 30, "start_ns": 20}]
-    made = profile(activities=[*work, {**fault, "start_ns": 60}, {**fault, "start_ns": 70}])
+    profile = make_profile(activities=[*work, {**fault, "start_ns": 60}, {**fault, "start_ns": 70}])
     figures = pl.col("total_ns", "avg_ns")
-    assert inferred_ops(made).select("calls", figures).rows() == [(4, 40, 20)]
-    assert grouping_of("config").rows(made).select("calls", figures).rows() == [(4, 40, 20)]
-    assert ops_over_sessions(made).select("launches", figures).rows() == [(4, 40, 20)]
-    several = profile(summary=[printed("gpu", "a", 4, 40), printed("gpu", "a", 3, None)])
+    assert inferred_ops(profile).select("calls", figures).rows() == [(4, 40, 20)]
+    assert grouping_of("config").rows(profile).select("calls", figures).rows() == [(4, 40, 20)]
+    assert ops_over_sessions(profile).select("launches", figures).rows() == [(4, 40, 20)]
+    several = make_profile(summary=[summary_row("gpu", "a", 4, 40), summary_row("gpu", "a", 3, None)])
     assert kernels(several).select("calls", figures).rows() == [(7, 40, 10)]
 
 
@@ -183,7 +186,7 @@ def test_configurations_with_equal_text_are_distinguished() -> None:
         for at, (static, dynamic) in enumerate(sizes)
     ]
     by_config = grouping_of("config")
-    rows = by_config.rows(profile(activities=work))
+    rows = by_config.rows(make_profile(activities=work))
     assert rows.height == 4
     assert rows["config"].n_unique() == 2
     assert not rows.select(by_config.spec.key).is_duplicated().any()
@@ -195,7 +198,7 @@ def test_ops_whose_time_is_unknown_did_not_take_none() -> None:
         copy("HtoD", 5, start_ns=10),
         kernel("volta_sgemm", 7, start_ns=20),
     ]
-    rows = instances(profile(activities=work)).sort("start_ns")
+    rows = instances(make_profile(activities=work)).sort("start_ns")
     assert rows["gpu_ns"].to_list() == [None, 5, 7]
     assert rows["gpu_busy_ns"].to_list() == [None, 5, 7]
     assert rows["gpu_idle_ns"].to_list() == [None, None, None]
@@ -209,9 +212,9 @@ def test_op_types_that_are_called_the_same_are_added_up_once(tmp_path: Path, mon
         '[groups]\nfancy = ["fancy backward"]\n'
     )
     monkeypatch.setattr(op_type_rules, "op_type_rules_path", lambda: own)
-    made = profile(activities=[kernel("one", 3, start_ns=0), kernel("two", 5, start_ns=10)])
-    assert inferred_ops(made)["op"].to_list() == ["fancy backward", "fancy backward"]
-    tree = next(tree for tree in TREES if tree.name == "type").tree(made)
+    profile = make_profile(activities=[kernel("one", 3, start_ns=0), kernel("two", 5, start_ns=10)])
+    assert inferred_ops(profile)["op"].to_list() == ["fancy backward", "fancy backward"]
+    tree = next(tree for tree in TREES if tree.name == "type").tree(profile)
     result = tree.filter(pl.col("what") == "op").select("path", "gpu_ns", "launches", "calls")
     assert result.rows() == [("fancy/fancy backward", 8, 2, 2)]
     assert tree["gpu_ns"][0] == 8
@@ -223,17 +226,17 @@ def test_steps_of_a_loop_are_one_range_with_a_descriptive_name() -> None:
         {"name": "cudaLaunchKernel", "start_ns": 100 * n, "duration_ns": 5, "tid": 1, "correlation": n} for n in (0, 1)
     ]
     work = [kernel("volta_sgemm", 5, start_ns=100 * n + 20, correlation=n) for n in (0, 1)]
-    rows = by_range(profile(ranges=steps, api_calls=calls, activities=work))
+    rows = by_range(make_profile(ranges=steps, api_calls=calls, activities=work))
     assert rows.filter(pl.col("node") == "step *")["launches"].to_list() == [2]
 
 
 def test_rows_of_equal_time_stand_in_one_order() -> None:
     work = [kernel(f"volta_sgemm_{number}", 5, session=session) for session in range(9) for number in range(9)]
-    made = profile(activities=work)
-    assert kinds_of_work(made)["session"].to_list() == list(range(9))
+    profile = make_profile(activities=work)
+    assert kinds_of_work(profile)["session"].to_list() == list(range(9))
     op = {"start_ns": 0, "duration_ns": 9, "op_source": "recorded"}
     ops = [{**op, "op": session, "session": session, "name": "aten::mm"} for session in range(9)]
-    recorded = profile(ops=ops, activities=[{**row, "op": row["session"], "op_join": "launch"} for row in work])
+    recorded = make_profile(ops=ops, activities=[{**row, "op": row["session"], "op_join": "launch"} for row in work])
     assert kinds_of_work(recorded)["session"].to_list() == list(range(9))
     assert op_types(recorded)["session"].to_list() == list(range(9))
     assert recorded_ops(recorded)["session"].to_list() == list(range(9))

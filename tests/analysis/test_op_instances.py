@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.screens.explorer import sample_path
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.ops.inferred_ops import inferred_instances
@@ -34,7 +34,7 @@ def run(*names: str | None, **more: Any) -> Profile:
     work = [
         kernel(name or "qqq", 10, start_ns=100 * place, device=0, stream=7, **more) for place, name in enumerate(names)
     ]
-    return profile(activities=work)
+    return make_profile(activities=work)
 
 
 def ids(found: Profile) -> list[tuple[Any, ...]]:
@@ -51,9 +51,9 @@ def test_launches_of_one_type_and_direction_in_a_row_are_one_op() -> None:
 
 
 def test_what_no_rule_knows_ends_an_op_and_is_in_none() -> None:
-    made = run(GEMM, None, GEMM)
-    assert ids(made) == [("GEMM_1", 1, 10), ("GEMM_2", 1, 10)]
-    left = instances(made).filter(pl.col("op_source").is_null())
+    profile = run(GEMM, None, GEMM)
+    assert ids(profile) == [("GEMM_1", 1, 10), ("GEMM_2", 1, 10)]
+    left = instances(profile).filter(pl.col("op_source").is_null())
     assert left.select("op", "launches", "gpu_ns").rows() == [(UNATTRIBUTED, 1, 10)]
 
 
@@ -63,7 +63,7 @@ def test_streams_do_not_cut_each_others_ops() -> None:
         kernel("ncclDevKernel_AllReduce", 90, start_ns=5, device=0, stream=9),
         kernel(GEMM, 10, start_ns=20, device=0, stream=7),
     ]
-    found = inferred_instances(profile(activities=work))
+    found = inferred_instances(make_profile(activities=work))
     assert found.select("op_id", "stream", "launches", "gpu_ns").rows() == [
         ("GEMM_1", 7, 2, 20),
         ("COMMUNICATION_1", 9, 1, 90),
@@ -72,9 +72,9 @@ def test_streams_do_not_cut_each_others_ops() -> None:
 
 def test_idle_time_within_inferred_ops_is_unknown() -> None:
     work = [kernel(GEMM, 10, start_ns=0, stream=7), kernel(GEMM, 10, start_ns=60, stream=7)]
-    made = profile(activities=work)
-    assert inferred_instances(made).select("launches", "gpu_ns", "gpu_idle_ns").rows() == [(2, 20, None)]
-    assert op_type_summary(made).select("gpu_ns", "gpu_idle_ns", "gpu_idle_max_ns").rows() == [(20, None, None)]
+    profile = make_profile(activities=work)
+    assert inferred_instances(profile).select("launches", "gpu_ns", "gpu_idle_ns").rows() == [(2, 20, None)]
+    assert op_type_summary(profile).select("gpu_ns", "gpu_idle_ns", "gpu_idle_max_ns").rows() == [(20, None, None)]
 
 
 def test_ordinals_restart_in_each_iteration_and_there_are_none_outside() -> None:
@@ -84,8 +84,8 @@ def test_ordinals_restart_in_each_iteration_and_there_are_none_outside() -> None
             [(GEMM, None), (GEMM, 0), (RELU, 0), (GEMM, 0), (GEMM, 1), (RELU, 1), (GEMM, 1)]
         )
     ]
-    made = profile(activities=work)
-    found = by_instance(made).select("op_id", "calls", "total_ns", "same_kernels").sort("op_id").rows()
+    profile = make_profile(activities=work)
+    found = by_instance(profile).select("op_id", "calls", "total_ns", "same_kernels").sort("op_id").rows()
     assert found == [
         (OUTSIDE.format("gemm"), 1, 10, None),
         ("ACTIVATION_1", 2, 20, True),
@@ -99,19 +99,19 @@ def test_an_op_with_different_kernels_in_another_iteration_is_marked() -> None:
         kernel(name, 10, start_ns=100 * place, stream=7, iteration=place)
         for place, name in enumerate((GEMM, "sgemm_x"))
     ]
-    assert by_instance(profile(activities=work))["same_kernels"].to_list() == [False]
+    assert by_instance(make_profile(activities=work))["same_kernels"].to_list() == [False]
 
 
 def test_recorded_ops_stay_as_they_are() -> None:
-    made = profile(
+    profile = make_profile(
         ops=[{"op": 0, "name": "aten::mm", "op_id": "MM_1", "start_ns": 0, "duration_ns": 5, "op_source": "recorded"}],
         activities=[
             kernel(GEMM, 10, start_ns=0, op=0, op_join="launch"),
             kernel(RELU, 7, start_ns=20, op_join="launch not recorded"),
         ],
     )
-    assert inferred_instances(made).is_empty()
-    assert by_instance(made).select("op_id", "op", "op_source", "total_ns").rows() == [
+    assert inferred_instances(profile).is_empty()
+    assert by_instance(profile).select("op_id", "op", "op_source", "total_ns").rows() == [
         ("MM_1", "aten::mm", "recorded", 10),
         ("(unattributed: launch not recorded)", None, None, 7),
     ]
@@ -174,7 +174,7 @@ def two_layers(*order: str, time_ns: int = 100) -> list[str | None]:
             at += 100
     layers = [caffe(place, layer, phase, time_ns) for phase in ("forward", "backward")
               for place, layer in enumerate(("conv1", "conv2"))]  # fmt: skip
-    return inferred_instances(profile(activities=work, layers=layers))["layer"].to_list()
+    return inferred_instances(make_profile(activities=work, layers=layers))["layer"].to_list()
 
 
 def test_layers_are_matched_in_order_and_backward_in_reverse_order() -> None:

@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.profiles import load_one
 from tui.analysis.ops.op_costs import op_overheads, overheads_by_name
 
@@ -24,7 +24,7 @@ def call(start: int, duration: int) -> dict[str, Any]:
     return {"name": "cudaLaunchKernel", "start_ns": start, "duration_ns": duration, "pid": 1, "tid": 1}
 
 
-MADE = profile(
+MADE = make_profile(
     ops=[op(0, "linear", 0, 100), op(1, "mm", 10, 40, parent=0), op(2, "add", 60, 30, parent=0), op(3, "t", 200, 9)],
     api_calls=[call(20, 5), call(65, 10), call(95, 2)],
     activities=[
@@ -51,19 +51,19 @@ def test_overhead_is_cpu_time_without_cuda_calls_and_idle_is_between_its_own_gpu
 
 
 def test_without_calls_or_gpu_work_it_is_not_known() -> None:
-    made = profile(ops=[op(0, "linear", 0, 100)])
-    row = op_overheads(made).row(0, named=True)
+    profile = make_profile(ops=[op(0, "linear", 0, 100)])
+    row = op_overheads(profile).row(0, named=True)
     assert (row["cpu_total_ns"], row["api_total_ns"], row["cpu_overhead_ns"], row["gpu_idle_ns"]) == (100, *[None] * 3)
-    assert overheads_by_name(profile(activities=[kernel("a", 5)])).is_empty()
+    assert overheads_by_name(make_profile(activities=[kernel("a", 5)])).is_empty()
 
 
 def test_dlprof_finds_the_same(corpus: Callable[[str], str]) -> None:
-    made = load_one(corpus("dlprof/dlprof_dldb.sqlite"))
-    figures = made["tool_figures"].filter(pl.col("section") == "Op Types")
+    profile = load_one(corpus("dlprof/dlprof_dldb.sqlite"))
+    figures = profile["tool_figures"].filter(pl.col("section") == "Op Types")
     theirs: dict[str, float] = dict(figures.select("name", "value").iter_rows())
     compared = 0
     for name, cpu, overhead, idle in (
-        overheads_by_name(made).select("op", "cpu_total_ns", "cpu_overhead_ns", "gpu_idle_ns").iter_rows()
+        overheads_by_name(profile).select("op", "cpu_total_ns", "cpu_overhead_ns", "gpu_idle_ns").iter_rows()
     ):
         if f"{name}: Total CPU Time" in theirs:
             assert cpu == theirs[f"{name}: Total CPU Time"]
@@ -75,11 +75,11 @@ def test_dlprof_finds_the_same(corpus: Callable[[str], str]) -> None:
 
 def test_ops_as_deep_as_no_program_has_them_cost_no_more_than_others() -> None:
     depth, kernels = 400, 3000
-    made = profile(
+    profile = make_profile(
         ops=[op(at, "f", at, 10_000, parent=at - 1 if at else None) for at in range(depth)],
         activities=[kernel("k", 5, start_ns=10 * at, device=0, op=depth - 1) for at in range(kernels)],
     )
-    found = op_overheads(made)["gpu_idle_ns"]
+    found = op_overheads(profile)["gpu_idle_ns"]
     assert found[-1] == 5 * (kernels - 1)
     assert found[0] is None
     assert 100 <= len(found) - found.null_count() < 200
@@ -91,7 +91,7 @@ SPAN = st.tuples(st.integers(0, 60), st.integers(0, 15), st.integers(0, 4), st.i
 @given(st.lists(SPAN, max_size=14), st.lists(st.integers(0, 3), min_size=4, max_size=4))
 def test_idle_as_instant_by_instant(spans: list[tuple[int, int, int, int]], parents: list[int]) -> None:
     above = {at: parent if parent < at else None for at, parent in enumerate([0, *parents])}
-    made: Profile = profile(
+    made: Profile = make_profile(
         ops=[op(at, f"op{at}", 0, 1000, parent=parent, tid=at) for at, parent in above.items()],
         activities=[
             kernel("k", length, start_ns=start, device=device, op=at) for start, length, at, device in sorted(spans)

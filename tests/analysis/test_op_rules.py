@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.corpus import corpus_file
 from tui.analysis import cached_results
 from tui.analysis.cached_results import results_to_cache
@@ -128,7 +128,7 @@ def user_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_users_rules_come_first(user_file: Path) -> None:
-    found = profile(activities=[kernel("volta_sgemm_32x32_nn", 5)])
+    found = make_profile(activities=[kernel("volta_sgemm_32x32_nn", 5)])
     assert ops(found)["op"].to_list() == ["gemm"]
     user_file.write_text(
         '[[rule]]\nop_type = "my gemm"\npattern = "^volta"\n[groups]\n"mine" = ["my gemm"]\n', encoding="utf-8"
@@ -191,7 +191,7 @@ def test_a_users_rules_for_ops_come_first(user_file: Path) -> None:
         '[[op_rule]]\nop_type = "my op"\ndirection = "fprop"\npattern = "^my_lib"\n[groups]\n"mine" = ["my op"]\n',
         encoding="utf-8",
     )
-    found = ops(profile(ops=called, activities=[kernel("k", 5, op=0), kernel("k", 3, op=1)]))
+    found = ops(make_profile(ops=called, activities=[kernel("k", 5, op=0), kernel("k", 3, op=1)]))
     assert found.select("op", "op_type", "direction", "group").rows() == [
         ("my_lib::attend", "my op", "fprop", "mine"),
         ("aten::mm", "gemm", None, "gemm"),
@@ -269,9 +269,9 @@ def test_a_home_that_cannot_be_looked_into_has_no_rules(locked_folder: Path, mon
     monkeypatch.setattr(op_rules, "op_type_rules_path", lambda: locked_folder / "op_types.toml")
     monkeypatch.setattr(cached_results, "user_file_path", lambda name: locked_folder / "proftui" / name)
     assert user_files.stamp(locked_folder / "op_types.toml") is None
-    made = profile(activities=[kernel("volta_sgemm_32x32_nn", 5)], ops=[{"op": 0, "name": "aten::mm"}])
-    assert ops(made)["op"].to_list() == ["(unattributed: reason not recorded)", "aten::mm"]
-    results = results_to_cache(made, with_iterations(made))
+    profile = make_profile(activities=[kernel("volta_sgemm_32x32_nn", 5)], ops=[{"op": 0, "name": "aten::mm"}])
+    assert ops(profile)["op"].to_list() == ["(unattributed: reason not recorded)", "aten::mm"]
+    results = results_to_cache(profile, with_iterations(profile))
     assert results["rules"].rows() == [("",)]
 
 

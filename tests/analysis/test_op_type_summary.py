@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tests.analysis.frames import kernel, printed, profile
+from tests.analysis.frames import kernel, make_profile, summary_row
 from tests.analysis.test_op_instances import opened
 from tui.analysis.ops.op_types import FOLDS, OP_TYPE_SUMMARY, op_type_summary
 from tui.analysis.ops.ops_by_name import OPS, ops
@@ -40,7 +40,7 @@ def op(number: int, name: str, start_ns: int, duration_ns: int, **more: Any) -> 
 
 
 def test_ops_within_ops_count_what_they_spend_themselves() -> None:
-    made = profile(
+    profile = make_profile(
         ops=[op(0, "aten::linear", 0, 100), op(1, "aten::addmm", 10, 60, parent=0), op(2, "aten::mm", 200, 30)],
         api_calls=[{"pid": 9, "tid": 1, "name": "cudaLaunchKernel", "start_ns": 20, "duration_ns": 15}],
         activities=[
@@ -49,7 +49,7 @@ def test_ops_within_ops_count_what_they_spend_themselves() -> None:
             kernel("sgemm", 200, start_ns=800, op=1, op_join="launch", device=0),
         ],
     )
-    (row,) = op_type_summary(made).to_dicts()
+    (row,) = op_type_summary(profile).to_dicts()
     assert (row["op_type"], row["ops"], row["calls"], row["launches"]) == ("gemm", 3, 3, 3)
     assert (row["cpu_own_ns"], row["cpu_own_min_ns"], row["cpu_own_max_ns"]) == (130, 30, 60)
     assert row["cpu_overhead_ns"] == 115
@@ -59,11 +59,11 @@ def test_ops_within_ops_count_what_they_spend_themselves() -> None:
 
 
 def test_unrecorded_values_are_unknown() -> None:
-    (totals,) = op_type_summary(profile(summary=[printed("gpu", "sgemm", 4, 100)])).to_dicts()
+    (totals,) = op_type_summary(make_profile(summary=[summary_row("gpu", "sgemm", 4, 100)])).to_dicts()
     assert (totals["gpu_ns"], totals["launches"], totals["time_pct"]) == (100, 4, 100.0)
     known = {"op_type", "gpu_ns", "time_pct", "launches", "untimed_launches", "op_source", "session"}
     assert {name for name, value in totals.items() if value is not None} == known
-    (trace,) = op_type_summary(profile(activities=[kernel("sgemm", 9, start_ns=0, stream=7)])).to_dicts()
+    (trace,) = op_type_summary(make_profile(activities=[kernel("sgemm", 9, start_ns=0, stream=7)])).to_dicts()
     assert (trace["ops"], trace["calls"], trace["gpu_avg_ns"], trace["gpu_idle_ns"]) == (1, 1, 9, None)
     assert trace["cpu_own_ns"] is None
 
@@ -76,7 +76,7 @@ def test_ops_outside_of_the_iterations_are_counted_by_name() -> None:
     names = {100: "sgemm", 110: "relu", 120: "sgemm", 210: "sgemm", 220: "relu", 230: "sgemm"}
     inside = [kernel(name, 5, start_ns=at, stream=7, iteration=at // 100) for at, name in names.items()]
     outside = [kernel(name, 5, start_ns=at, stream=7) for at, name in ((10, "sgemm"), (20, "softmax"), (30, "sgemm"))]
-    rows = op_type_summary(profile(ranges=steps, activities=[*inside, *outside]))
+    rows = op_type_summary(make_profile(ranges=steps, activities=[*inside, *outside]))
     assert {row["op_type"]: (row["ops"], row["calls"]) for row in rows.to_dicts()} == {
         "gemm": (2, 6),
         "activation": (1, 2),
@@ -93,12 +93,12 @@ def test_every_figure_belongs_to_one_group_of_columns() -> None:
 
 
 def test_launches_and_calls_of_ops_have_separate_columns() -> None:
-    made = opened("sample_logs/resnet50_training.nvprof.log")
+    profile = opened("sample_logs/resnet50_training.nvprof.log")
     heading = {column.title: column.name for column in OPS.columns}
     assert "Calls" not in heading
-    by_op = ops(made).group_by("op_type").agg(pl.col(heading["Launches"]).sum().alias("launches"))
-    by_type = op_type_summary(made).select("op_type", "launches")
+    by_op = ops(profile).group_by("op_type").agg(pl.col(heading["Launches"]).sum().alias("launches"))
+    by_type = op_type_summary(profile).select("op_type", "launches")
     assert by_op.sort("op_type").rows() == by_type.sort("op_type").rows()
-    few = apply(ops(made), OPS, TableState(filter="launches<6"), units={})
+    few = apply(ops(profile), OPS, TableState(filter="launches<6"), units={})
     assert few.error is None
-    assert 0 < few.passed == (ops(made)["calls"] < 6).sum() < ops(made).height
+    assert 0 < few.passed == (ops(profile)["calls"] < 6).sum() < ops(profile).height

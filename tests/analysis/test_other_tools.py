@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.analysis.frames import kernel, printed, profile
+from tests.analysis.frames import kernel, make_profile, summary_row
 from tui.analysis.capabilities import OK, how_to_record, missing_needs, recordable_needs, views, why_none
 from tui.analysis.copies import copies, transfers
 from tui.analysis.dashboard import dashboard
@@ -37,31 +37,31 @@ KERNELS = [kernel("k", 10, start_ns=0), kernel("k", 500, session=1)]
 
 
 def test_times_of_replayed_kernels_are_not_added_to_those_of_the_run() -> None:
-    made = profile(sessions=[RUN, REPLAY], activities=KERNELS)
-    board = dashboard(made)
+    profile = make_profile(sessions=[RUN, REPLAY], activities=KERNELS)
+    board = dashboard(profile)
     facts = {fact.name: fact.value for fact in board.performance}
     assert (facts["gpu_ns"], facts["launches"]) == (10, 1)
     assert board.split["total_ns"].sum() == board.top_kernels["total_ns"].sum() == 10
     assert board.left_out.startswith("session 1 is of Nsight Compute")
     assert board.sessions.height == 2
-    result = DashboardReport(made)
+    result = DashboardReport(profile)
     assert "session 1 is of Nsight Compute" in result.as_text(Style(200))
     assert "session 1 is of Nsight Compute" in result.as_markdown()
     assert json.loads(result.as_json())["left_out"] == board.left_out
-    assert as_text(made, "kernels", Style(100)).startswith("Kernels (2 rows, 10 ns without session 1)\n")
+    assert as_text(profile, "kernels", Style(100)).startswith("Kernels (2 rows, 10 ns without session 1)\n")
 
 
 def test_replayed_kernels_alone_are_shown_as_they_are() -> None:
-    assert replayed_sessions(profile(sessions=[REPLAY], activities=KERNELS[1:])) == ()
-    no_gpu_work = profile(sessions=[RUN, REPLAY], activities=KERNELS[1:])
+    assert replayed_sessions(make_profile(sessions=[REPLAY], activities=KERNELS[1:])) == ()
+    no_gpu_work = make_profile(sessions=[RUN, REPLAY], activities=KERNELS[1:])
     assert replayed_sessions(no_gpu_work) == ()
     assert dashboard(no_gpu_work).left_out == ""
-    totals = profile(sessions=[RUN, REPLAY], activities=KERNELS[1:], summary=[printed("gpu", "k", 1, 5)])
+    totals = make_profile(sessions=[RUN, REPLAY], activities=KERNELS[1:], summary=[summary_row("gpu", "k", 1, 5)])
     assert replayed_sessions(totals) == (1,)
 
 
 def test_figures_of_the_tool_are_separate_and_in_its_own_words() -> None:
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "format": "dlprof-database"}],
         tool_figures=[
             {"tool": "DLProf", "section": "System Config", "name": "Mode", "text": "pytorch"},
@@ -76,21 +76,21 @@ def test_figures_of_the_tool_are_separate_and_in_its_own_words() -> None:
         tool_findings=[{"tool": "DLProf", "problem": "GPU memory is underutilized", "recommendation": "larger batch"}],
         activities=[kernel("k", 10, start_ns=0)],
     )
-    rows = tool_report(made)
+    rows = tool_report(profile)
     assert rows.select("section", "tool_name", "tool_value", "text").rows() == [
         (FINDING, "GPU memory is underutilized", None, "larger batch"),
         ("Performance Summary", "GPU Utilization", 91.5, None),
         ("System Config", "Mode", None, "pytorch"),
     ]
-    board = dashboard(made)
+    board = dashboard(profile)
     assert board.tool_headlines["tool_name"].to_list() == ["GPU Utilization", "GPU memory is underutilized"]
     assert board.tool_rows == 3
     assert {fact.name: fact.value for fact in board.performance}["busy_pct"] == 100.0
-    text = DashboardReport(made).as_text(Style(100))
+    text = DashboardReport(profile).as_text(Style(100))
     assert "As DLProf says" in text
     assert "91.50%" in text
-    assert "System Config" in as_text(made, "tool-report", Style(120))
-    assert "As DLProf says" not in DashboardReport(profile(activities=KERNELS[:1])).as_text(Style(100))
+    assert "System Config" in as_text(profile, "tool-report", Style(120))
+    assert "As DLProf says" not in DashboardReport(make_profile(activities=KERNELS[:1])).as_text(Style(100))
 
 
 def test_a_tool_is_known_by_the_format_of_its_files() -> None:
@@ -108,11 +108,11 @@ def test_a_tool_is_known_by_the_format_of_its_files() -> None:
     assert tool_of("dlprof-database") is tool_of("dlprof-csv") is Tool.DLPROF
     assert tool_of("rocpd") is tool_of("rocprof-csv") is Tool.ROCPROF
     assert tool_of("xla-trace") is tool_of("tf-timeline") is Tool.XLA
-    assert tools_of(profile(sessions=[{**REPLAY, "session": 0}, {**RUN, "session": 1}])) == (Tool.NSYS, Tool.NCU)
+    assert tools_of(make_profile(sessions=[{**REPLAY, "session": 0}, {**RUN, "session": 1}])) == (Tool.NSYS, Tool.NCU)
 
 
 def test_what_is_missing_is_recorded_with_the_tool_that_made_the_file() -> None:
-    pytorch = profile(sessions=[{"session": 0, "format": "pytorch-trace"}], ops=[{"op": 0, "name": "aten::mm"}])
+    pytorch = make_profile(sessions=[{"session": 0, "format": "pytorch-trace"}], ops=[{"op": 0, "name": "aten::mm"}])
     assert why_none(pytorch, ITERATIONS) == (
         "no iterations: record with torch.profiler, with prof.step() at the end of each step"
     )
@@ -126,38 +126,42 @@ def test_what_is_missing_is_recorded_with_the_tool_that_made_the_file() -> None:
     assert asked[METRICS.name].startswith("ncu ")
     assert not any(need.record.startswith("nvprof") for need in missing_needs(pytorch))
 
-    nsys = profile(sessions=[RUN], activities=[kernel("k", 5, start_ns=0)])
+    nsys = make_profile(sessions=[RUN], activities=[kernel("k", 5, start_ns=0)])
     assert how_to_record(nsys, API_WORK) == "record with nsys profile --trace=cuda,nvtx ./app"
-    rocprof = profile(sessions=[{"session": 0, "format": "rocprof-csv"}])
+    rocprof = make_profile(sessions=[{"session": 0, "format": "rocprof-csv"}])
     assert how_to_record(rocprof, START_TIMES).startswith("record with rocprofv3 ")
     assert not any("nvprof" in need.record for need in recordable_needs(rocprof))
-    amd = profile(sessions=[{"session": 0, "format": "pytorch-trace"}], devices=[], api_calls=[{"name": "hipMalloc"}])
+    amd = make_profile(
+        sessions=[{"session": 0, "format": "pytorch-trace"}], devices=[], api_calls=[{"name": "hipMalloc"}]
+    )
     assert how_to_record(amd, METRICS).startswith("record with rocprofv3 ")
 
-    nvprof = profile(sessions=[{"session": 0, "format": "nvprof-text"}])
+    nvprof = make_profile(sessions=[{"session": 0, "format": "nvprof-text"}])
     assert {need.name for need in recordable_needs(nvprof)}.isdisjoint({SHAPES.name, STACKS.name, ITERATIONS.name})
 
 
 def test_nvprof_is_not_advised_for_gpus_that_it_does_not_support() -> None:
     log = {"session": 0, "format": "nvprof-text"}
-    h200, v100 = (profile(sessions=[log], devices=[{"device": 0, "name": name}]) for name in ("H200", "Tesla V100"))
+    h200, v100 = (
+        make_profile(sessions=[log], devices=[{"device": 0, "name": name}]) for name in ("H200", "Tesla V100")
+    )
     assert how_to_record(h200, METRICS) == "record with ncu --set full --csv --page raw ./app"
     assert how_to_record(h200, API_TRACE) == "record with nsys profile --trace=cuda,nvtx ./app"
     assert not any("nvprof" in need.record for need in recordable_needs(h200))
     assert how_to_record(v100, METRICS) == "record with nvprof --metrics all"
-    result = profile(sessions=[log], devices=[{"device": 0, "name": "GPU", "compute_capability": "8.0"}])
+    result = make_profile(sessions=[log], devices=[{"device": 0, "name": "GPU", "compute_capability": "8.0"}])
     assert tools_to_record(result) == (Tool.NSYS,)
 
 
 def test_whole_graphs_count_as_gpu_work() -> None:
-    made = profile(
+    profile = make_profile(
         sessions=[RUN],
         activities=[
             kernel("k", 10, start_ns=0, device=0),
             {"kind": "graph", "name": "CUDA graph 3", "start_ns": 20, "duration_ns": 70, "device": 0},
         ],
     )
-    facts = {fact.name: fact.value for fact in dashboard(made).performance}
+    facts = {fact.name: fact.value for fact in dashboard(profile).performance}
     assert (facts["gpu_ns"], facts["graph_ns"], facts["kernel_ns"], facts["launches"], facts["busy_ns"]) == (
         80,
         70,
@@ -169,48 +173,50 @@ def test_whole_graphs_count_as_gpu_work() -> None:
 
 def test_copies_in_summaries_are_recognized_in_the_terms_of_every_tool() -> None:
     names = ("CopyHostToDevice", "MEMORY_COPY_DEVICE_TO_HOST", "[CUDA memcpy Device-to-Device]", "[CUDA memcpy HtoD]")
-    found = profile(summary=[printed("gpu", name, 1, 5 - number) for number, name in enumerate(names)])
+    found = make_profile(summary=[summary_row("gpu", name, 1, 5 - number) for number, name in enumerate(names)])
     directions = [("HtoD", 7), ("DtoH", 4), ("DtoD", 3)]
     assert copies(found).select("copy_kind", "total_ns").rows() == directions
     assert transfers(found).select("copy_kind", "total_ns").rows() == directions
-    assert copies(profile(summary=[printed("gpu", "[CUDA memcpy elsewhere]", 1, 5)]))["copy_kind"].to_list() == [None]
+    assert copies(make_profile(summary=[summary_row("gpu", "[CUDA memcpy elsewhere]", 1, 5)]))[
+        "copy_kind"
+    ].to_list() == [None]
     for name in names:
-        assert COPIES not in missing_needs(profile(summary=[printed("gpu", name, 1, 5)]))
-    assert COPIES in missing_needs(profile(summary=[printed("gpu", "copy_kernel", 1, 5)]))
+        assert COPIES not in missing_needs(make_profile(summary=[summary_row("gpu", name, 1, 5)]))
+    assert COPIES in missing_needs(make_profile(summary=[summary_row("gpu", "copy_kernel", 1, 5)]))
 
 
 def test_single_copies_go_where_their_names_say() -> None:
     named = {"kind": "memcpy", "size_bytes": 8}
     rows = [kernel("[CUDA memcpy Device-to-Host]", 5) | named, kernel("CopyHostToDevice", 3) | named]
-    found = profile(activities=rows)
+    found = make_profile(activities=rows)
     assert copies(found).select("copy_kind", "size_bytes").rows() == [("DtoH", 8), ("HtoD", 8)]
     assert transfers(found).select("copy_kind", "size_bytes").rows() == [("DtoH", 8), ("HtoD", 8)]
 
 
 def test_ops_without_gpu_work_have_a_view_for_their_cpu_times() -> None:
-    ops_alone = profile(ops=[{"op": 0, "name": "aten::add", "start_ns": 0, "duration_ns": 5}])
+    ops_alone = make_profile(ops=[{"op": 0, "name": "aten::add", "start_ns": 0, "duration_ns": 5}])
     found = views(ops_alone)
     assert found["ops-and-kernels"] == OK
     assert found["kernels"].startswith("no GPU activities")
     assert no_kernels_of_op(ops_alone).startswith("no GPU activities")
     assert ops(ops_alone).select("op", "cpu_total_ns", "gpu_self_ns").rows() == [("aten::add", 5, None)]
-    assert views(profile(api_calls=[{"name": "cudaFree", "duration_ns": 1}]))["ops-and-kernels"] != OK
+    assert views(make_profile(api_calls=[{"name": "cudaFree", "duration_ns": 1}]))["ops-and-kernels"] != OK
 
 
 def test_sums_of_gpus_are_unknown_where_all_durations_are() -> None:
-    found = gpu_summary(profile(activities=[kernel("k", None, device=0), kernel("k", None, device=0)]))
+    found = gpu_summary(make_profile(activities=[kernel("k", None, device=0), kernel("k", None, device=0)]))
     assert found.select("kernels_launched", "gpu_ns", "kernel_ns", "copy_ns").rows() == [(2, None, None, 0)]
-    partly = gpu_summary(profile(activities=[kernel("k", None, device=0), kernel("k", 3, device=0)]))
+    partly = gpu_summary(make_profile(activities=[kernel("k", None, device=0), kernel("k", 3, device=0)]))
     assert partly.select("gpu_ns", "kernel_ns", "copy_ns").rows() == [(3, 3, 0)]
 
 
 def test_copies_are_unknown_where_the_tool_records_kernels_alone() -> None:
-    found = gpu_summary(profile(sessions=[{"session": 0, "format": "ncu"}], activities=[kernel("k", 3, device=0)]))
+    found = gpu_summary(make_profile(sessions=[{"session": 0, "format": "ncu"}], activities=[kernel("k", 3, device=0)]))
     assert found.select("gpu_ns", "kernel_ns", "copy_ns").rows() == [(3, 3, None)]
 
 
 def test_work_of_no_known_kind_is_called_unknown() -> None:
-    recorded = profile(
+    recorded = make_profile(
         ops=[{"op": 0, "name": "command_buffer", "start_ns": 0, "duration_ns": 9}],
         activities=[kernel("zzz", 4, op=0), kernel("ampere_sgemm_128x64_nn", 6, op=0)],
     )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, profile
+from tests.analysis.frames import copy, kernel, make_profile
 from tests.profiles import load_one
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.overlap import overlap
@@ -16,12 +16,12 @@ from tui.analysis.gpus import streams
 from tui.model.profile import Profile
 
 
-def row(made: Profile) -> dict[str, Any]:
-    return overlap(made).row(0, named=True)
+def row(profile: Profile) -> dict[str, Any]:
+    return overlap(profile).row(0, named=True)
 
 
 def test_what_nothing_hides_is_exposed() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             kernel("gemm", 100, start_ns=0, device=0, stream=7),
             kernel("gemm", 100, start_ns=50, device=0, stream=9),
@@ -31,7 +31,7 @@ def test_what_nothing_hides_is_exposed() -> None:
             {"kind": "memset", "name": "[CUDA memset]", "start_ns": 290, "duration_ns": 10, "device": 0, "stream": 7},
         ]
     )
-    assert row(made) == {
+    assert row(profile) == {
         "session": 0,
         "device": 0,
         "total_span_ns": 300,
@@ -58,15 +58,15 @@ def test_what_nothing_hides_is_exposed() -> None:
 
 
 def test_a_share_of_nothing_is_null_and_so_are_streams_that_have_no_name() -> None:
-    found = row(profile(activities=[kernel("gemm", 100, start_ns=0)]))
+    found = row(make_profile(activities=[kernel("gemm", 100, start_ns=0)]))
     shares = ("comm_hidden_pct", "copy_hidden_pct", "both_ways_pct", "kernel_streams", "device")
     assert [found[name] for name in shares] == [None] * 5
     assert found["concurrent_pct"] == 0
-    assert overlap(profile(activities=[kernel("gemm", 100)])).is_empty()
+    assert overlap(make_profile(activities=[kernel("gemm", 100)])).is_empty()
 
 
 def test_kernels_that_only_rounding_makes_overlap_are_not_concurrent() -> None:
-    rounded = profile(
+    rounded = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10}],
         activities=[kernel("a", 25, start_ns=0), kernel("b", 25, start_ns=20), kernel("c", 25, start_ns=30)],
     )
@@ -75,7 +75,7 @@ def test_kernels_that_only_rounding_makes_overlap_are_not_concurrent() -> None:
 
 
 def test_of_rounded_starts_busy_time_is_the_one_that_the_gpu_has() -> None:
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10}],
         activities=[
             kernel("a", 8, start_ns=0, device=0, stream=7),
@@ -84,10 +84,10 @@ def test_of_rounded_starts_busy_time_is_the_one_that_the_gpu_has() -> None:
             kernel("c", 5, start_ns=95, device=0, stream=7),
         ],
     )
-    result = busy_time(made)["busy_ns"].item()
+    result = busy_time(profile)["busy_ns"].item()
     assert result == 8 + 8 + 8 + 5
-    assert streams(made)["busy_ns"].to_list() == [result]
-    found = row(made)
+    assert streams(profile)["busy_ns"].to_list() == [result]
+    found = row(profile)
     parts = [found[name] for name in ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")]
     assert (found["busy_ns"], parts) == (result, [21, 0, 8, 71])
 
@@ -99,7 +99,7 @@ def test_of_rounded_starts_busy_time_is_the_one_that_the_gpu_has() -> None:
 def test_the_parts_add_up_to_the_span_whatever_starts_are_rounded_to(
     work: list[tuple[int, int, str]], resolution_ns: int
 ) -> None:
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": resolution_ns}],
         activities=[
             copy(name, length, start_ns=start, device=0)
@@ -108,23 +108,23 @@ def test_the_parts_add_up_to_the_span_whatever_starts_are_rounded_to(
             for start, length, name in work
         ],
     )
-    found = row(made)
+    found = row(profile)
     parts = [found[name] for name in ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")]
     assert sum(parts) == found["total_span_ns"]
     assert min(parts) >= 0
     assert min(found["copies_hidden_ns"], found["both_ways_ns"]) >= 0
-    assert found["busy_ns"] == busy_time(made)["busy_ns"].item()
+    assert found["busy_ns"] == busy_time(profile)["busy_ns"].item()
 
 
 def test_gpus_and_sessions_are_separate() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             kernel("a", 10, start_ns=0, device=1),
             kernel("nccl", 10, start_ns=5, device=0),
             kernel("nccl", 30, start_ns=5, device=0, session=1),
         ]
     )
-    assert overlap(made).select("session", "device", "compute_ns", "exposed_comm_ns").rows() == [
+    assert overlap(profile).select("session", "device", "compute_ns", "exposed_comm_ns").rows() == [
         (0, 0, 0, 10),
         (0, 1, 10, 0),
         (1, 0, 0, 30),
@@ -138,13 +138,13 @@ NAMES = ("gemm", "ncclKernel", "HtoD", "DtoH")
     st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12), st.sampled_from(NAMES)), min_size=1, max_size=10),
 )
 def test_as_instant_by_instant(work: list[tuple[int, int, str]]) -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             (copy(name, length, start_ns=start) if name.endswith(("H", "D")) else kernel(name, length, start_ns=start))
             for start, length, name in work
         ]
     )
-    found = row(made)
+    found = row(profile)
     on = [[name for start, length, name in work if start <= moment < start + length] for moment in range(100)]
     kernels = [sum(name in ("gemm", "ncclKernel") for name in names) for names in on]
     assert found["compute_ns"] == sum("gemm" in names for names in on)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, printed, profile
+from tests.analysis.frames import copy, kernel, make_profile, summary_row
 from tests.corpus import recording_file
 from tests.profiles import load_one
 from tui.analysis.gpu_time.breakdown import utilization
@@ -68,7 +68,7 @@ FRAMES: dict[str, list[dict[str, Any]]] = {
         named("nobody's", 5, 100, tid=None),
     ],
 }
-TWO_THREADS = profile(**FRAMES)
+TWO_THREADS = make_profile(**FRAMES)
 
 
 def test_where_few_columns_fit_those_of_other_threads_work_stay_first() -> None:
@@ -78,7 +78,7 @@ def test_where_few_columns_fit_those_of_other_threads_work_stay_first() -> None:
 
 def test_work_of_other_threads_is_not_shown_where_one_thread_launches_all() -> None:
     columns = {"meanwhile_gpu_ns", "meanwhile_kernels"}
-    one_thread = profile(**{name: [row for row in rows if row.get("tid") != 2] for name, rows in FRAMES.items()})
+    one_thread = make_profile(**{name: [row for row in rows if row.get("tid") != 2] for name, rows in FRAMES.items()})
     for made, result in ((TWO_THREADS, columns), (one_thread, set())):
         for spec, rows in ((RANGES, ranges_by_name(made)), (RANGE_INSTANCES, range_instances(made))):
             assert {column.name for column in informative_columns(spec, rows)[0]} & columns == result
@@ -86,7 +86,7 @@ def test_work_of_other_threads_is_not_shown_where_one_thread_launches_all() -> N
 
 def test_a_range_nested_in_one_of_its_name_counts_twice_as_the_help_states() -> None:
     """JAX records PjitFunction(f) around PjitFunction(f)."""
-    twice = ranges_by_name(profile(ranges=[named("f", 0, 40), named("f", 10, 20)]))
+    twice = ranges_by_name(make_profile(ranges=[named("f", 0, 40), named("f", 10, 20)]))
     assert twice.select("calls", "total_ns").rows() == [(2, 60)]
     for spec in (RANGES, RANGES_MEANWHILE):
         (total,) = (column.help for column in spec.columns if column.name == "total_ns")
@@ -130,21 +130,21 @@ def test_work_of_other_threads_in_the_time_of_a_range_is_a_figure_of_its_own() -
         ["c"],
     ]
     # At one depth each launch is counted once, though ranges of two threads are open at it: as what is launched within.
-    depths = ranges_by_depth(profile(**{**FRAMES, "ranges": [{**row, "depth": 0} for row in FRAMES["ranges"]]}))
+    depths = ranges_by_depth(make_profile(**{**FRAMES, "ranges": [{**row, "depth": 0} for row in FRAMES["ranges"]]}))
     assert depths.select(columns).rows() == [(1115, 3, 0, 0)]
 
 
 def test_another_process_is_not_another_thread() -> None:
-    made = profile(
+    profile = make_profile(
         api_calls=[call(10, 1, pid=8, tid=2)],
         activities=[kernel("a", 100, start_ns=50, correlation=1)],
         ranges=[named("r", 0, 40)],
     )
-    assert ranges_by_name(made).select("range_gpu_ns", "meanwhile_gpu_ns").row(0) == (0, 0)
+    assert ranges_by_name(profile).select("range_gpu_ns", "meanwhile_gpu_ns").row(0) == (0, 0)
 
 
 def test_a_range_is_of_the_iteration_that_it_is_in_by_time() -> None:
-    made = profile(
+    profile = make_profile(
         ranges=[
             named("step 4", 100, 100, iteration=4),
             named("step 5", 200, 100, iteration=5),
@@ -155,7 +155,7 @@ def test_a_range_is_of_the_iteration_that_it_is_in_by_time() -> None:
             named("open", 150, None),
         ],
     )
-    rows = range_instances(made)
+    rows = range_instances(profile)
     assert rows["iteration"].to_list() == [4, 5, 4, 5, None, None, None]
     assert rows["iteration_by"].to_list() == ["recorded", "recorded", "time", "time", None, None, None]
 
@@ -167,12 +167,12 @@ def test_a_range_is_of_the_iteration_that_it_is_in_by_time() -> None:
 def test_both_figures_of_a_name_are_all_that_its_process_launched_while_it_was_open(
     calls: list[tuple[int, int]], ranges: list[tuple[int, int, int, str]]
 ) -> None:
-    made = profile(
+    profile = make_profile(
         api_calls=[call(at, number, tid=tid) for number, (at, tid) in enumerate(calls)],
         activities=[kernel("a", 1 << number, start_ns=99, correlation=number) for number in range(len(calls))],
         ranges=[named(name, start, length, tid=tid) for start, length, tid, name in ranges],
     )
-    for row in ranges_by_name(made).iter_rows(named=True):
+    for row in ranges_by_name(profile).iter_rows(named=True):
         of_name = [(start, start + length, tid) for start, length, tid, name in ranges if name == row["name"]]
         own = {n for n, (at, tid) in enumerate(calls) if any(a <= at <= b and tid == t for a, b, t in of_name)}
         open_then = {n for n, (at, _) in enumerate(calls) if any(a <= at <= b for a, b, _ in of_name)}
@@ -181,17 +181,17 @@ def test_both_figures_of_a_name_are_all_that_its_process_launched_while_it_was_o
 
 
 def test_a_name_within_itself_counts_its_work_once() -> None:
-    made = profile(
+    profile = make_profile(
         api_calls=[call(10, 1)],
         activities=[kernel("a", 100, start_ns=50, correlation=1)],
         ranges=[named("r", 0, 40), named("r", 5, 10), named("r", 8, 60)],
     )
-    assert ranges_by_name(made).select("calls", "range_gpu_ns", "range_kernels").row(0) == (3, 100, 1)
-    assert range_instances(made)["range_gpu_ns"].to_list() == [100, 100, 100]
+    assert ranges_by_name(profile).select("calls", "range_gpu_ns", "range_kernels").row(0) == (3, 100, 1)
+    assert range_instances(profile)["range_gpu_ns"].to_list() == [100, 100, 100]
 
 
 def test_sessions_of_the_same_threads_and_correlations_are_kept_separate() -> None:
-    made = profile(
+    profile = make_profile(
         api_calls=[call(10, 1), call(10, 1, session=1)],
         activities=[
             kernel("a", 100, start_ns=50, correlation=1),
@@ -199,24 +199,24 @@ def test_sessions_of_the_same_threads_and_correlations_are_kept_separate() -> No
         ],
         ranges=[named("r", 0, 40), named("r", 0, 40, session=1), named("r", 0, 40, session=2)],
     )
-    rows = ranges_by_name(made).sort("session")
+    rows = ranges_by_name(profile).sort("session")
     assert rows["range_gpu_ns"].to_list() == [100, 7, None]
 
 
 def test_ranges_that_the_input_summed_itself_are_ranges_too() -> None:
-    made = profile(
+    profile = make_profile(
         summary=[
-            printed("nvtx", "step", 3, 90, avg_ns=30, min_ns=10, max_ns=50),
-            printed("nvtx", "gemm", 3, 80, range="step"),
-            printed("gpu", "gemm", 3, 80),
+            summary_row("nvtx", "step", 3, 90, avg_ns=30, min_ns=10, max_ns=50),
+            summary_row("nvtx", "gemm", 3, 80, range="step"),
+            summary_row("gpu", "gemm", 3, 80),
         ]
     )
-    rows = ranges_by_name(made)
+    rows = ranges_by_name(profile)
     assert rows.select("name", "calls", "total_ns", "max_ns", "range_gpu_ns").rows() == [("step", 3, 90, 50, None)]
 
 
 def test_iterations_keep_their_numbers_and_the_last_row_is_work_outside() -> None:
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "rank": 3}],
         ranges=[
             named("ProfilerStep#17", 100, 100, iteration=17),
@@ -231,7 +231,7 @@ def test_iterations_keep_their_numbers_and_the_last_row_is_work_outside() -> Non
             {"kind": "graph", "name": "CUDA graph 4", "duration_ns": 5, "start_ns": 395, "iteration": 18},
         ],
     )
-    rows = iterations(made)
+    rows = iterations(profile)
     assert rows.select("rank", "iteration", "name", "start_ns", "duration_ns").rows() == [
         # Its GPU work goes on for 20 after the step on the CPU; that of the next one ends with the one after it.
         (3, 17, "ProfilerStep#17", 100, 120),
@@ -249,8 +249,10 @@ def test_iterations_keep_their_numbers_and_the_last_row_is_work_outside() -> Non
 
 
 def test_an_iteration_that_only_its_kernels_know_has_no_times_of_its_own() -> None:
-    made = profile(activities=[kernel("a", 50, start_ns=0, iteration=2), kernel("a", 70, start_ns=60, iteration=2)])
-    rows = iterations(made)
+    profile = make_profile(
+        activities=[kernel("a", 50, start_ns=0, iteration=2), kernel("a", 70, start_ns=60, iteration=2)]
+    )
+    rows = iterations(profile)
     assert rows.select("iteration", "name", "start_ns", "duration_ns", "gpu_ns", "busy_ns").rows() == [
         (2, None, None, None, 120, None)
     ]
@@ -259,17 +261,17 @@ def test_an_iteration_that_only_its_kernels_know_has_no_times_of_its_own() -> No
 def test_work_of_an_iteration_whose_durations_are_unknown_did_not_take_none() -> None:
     work = [kernel("k", None, start_ns=0, iteration=0), kernel("k", 5, start_ns=9, iteration=1)]
     marks = [{"name": "s", "start_ns": 20 * n, "duration_ns": 9, "iteration": n, "pid": 1, "tid": 1} for n in range(3)]
-    found = iterations(profile(activities=work, ranges=marks))
+    found = iterations(make_profile(activities=work, ranges=marks))
     assert found.select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 1, None), (1, 1, 5), (2, 0, 0)]
-    whole = iterations(profile(activities=[kernel("k", None, start_ns=0)]))
+    whole = iterations(make_profile(activities=[kernel("k", None, start_ns=0)]))
     assert whole.select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 1, None)]
 
 
 def test_marks_without_gpu_work_say_nothing_of_it() -> None:
-    rows = iterations(profile(ranges=[named("step 0", 0, 10, iteration=0)]))
+    rows = iterations(make_profile(ranges=[named("step 0", 0, 10, iteration=0)]))
     assert rows.select("duration_ns", "kernels_launched", "gpu_ns", "busy_ns").rows() == [(10, None, None, None)]
-    assert iterations(profile(activities=[kernel("a", 5)])).is_empty()
-    assert iterations(profile()).is_empty()
+    assert iterations(make_profile(activities=[kernel("a", 5)])).is_empty()
+    assert iterations(make_profile()).is_empty()
 
 
 @given(
@@ -286,7 +288,7 @@ def test_marks_without_gpu_work_say_nothing_of_it() -> None:
 def test_iterations_and_work_outside_add_up_to_the_total(
     works: list[tuple[int, str, int, int | None]],
 ) -> None:
-    made = profile(
+    profile = make_profile(
         ranges=[named("step 0", 0, 10, iteration=0, session=number) for number in range(3)],
         activities=[
             {
@@ -300,13 +302,13 @@ def test_iterations_and_work_outside_add_up_to_the_total(
             for session, kind, start, iteration in sorted(works, key=lambda work: (work[0], work[2]))
         ],
     )
-    rows = iterations(made)
-    assert (rows["gpu_ns"].sum() or 0) == (kernels(made)["total_ns"].sum() or 0)
+    rows = iterations(profile)
+    assert (rows["gpu_ns"].sum() or 0) == (kernels(profile)["total_ns"].sum() or 0)
     assert (rows["kernels_launched"].sum() or 0) == sum(kind != "memcpy" for _, kind, _, _ in works)
 
 
 def test_gpus_have_recorded_properties_and_utilization() -> None:
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "rank": 1, "host": "node7"}],
         devices=[
             {"device": 0, "name": "NVIDIA H100 80GB HBM3", "sm_count": 66, "memory_bytes": 1 << 36},
@@ -318,45 +320,45 @@ def test_gpus_have_recorded_properties_and_utilization() -> None:
             copy("HtoD", 25, start_ns=75, device=0),
         ],
     )
-    first, second = gpu_summary(made).iter_rows(named=True)
+    first, second = gpu_summary(profile).iter_rows(named=True)
     assert (first["rank"], first["host"], first["sm_count"], first["compute_capability"]) == (1, "node7", 66, "9.0")
     assert (first["gpu_ns"], first["kernel_ns"], first["copy_ns"], first["kernels_launched"]) == (125, 100, 25, 2)
     assert (first["busy_ns"], first["idle_ns"], first["busy_pct"]) == (100, 0, 100.0)
     # The second is named and nothing ran there: that is no utilization of 0%.
     assert (first["gpu_activity"], second["gpu_activity"]) == ("recorded", "none recorded")
     assert (second["gpu_ns"], second["busy_ns"], second["busy_pct"], second["sm_count"]) == (None, None, None, 15)
-    assert gpu_summary(profile(devices=[{"device": 0, "name": "Tesla K40c"}]))["gpu_ns"].to_list() == [None]
-    assert gpu_summary(made)["gpu_ns"].sum() == kernels(made)["total_ns"].sum()
-    assert gpu_summary(profile()).schema["gpu_ns"] == pl.Int64
+    assert gpu_summary(make_profile(devices=[{"device": 0, "name": "Tesla K40c"}]))["gpu_ns"].to_list() == [None]
+    assert gpu_summary(profile)["gpu_ns"].sum() == kernels(profile)["total_ns"].sum()
+    assert gpu_summary(make_profile()).schema["gpu_ns"] == pl.Int64
 
 
 def test_an_iteration_lasts_until_its_gpu_work_ends_where_the_cpu_runs_ahead() -> None:
-    made = profile(
+    profile = make_profile(
         ranges=[named(f"ProfilerStep#{at}", 100 * at, 90, iteration=at) for at in range(3)],
         activities=[kernel("warm-up", 40, start_ns=10)]
         + [kernel("gemm", 380, start_ns=50 + 400 * at, iteration=at) for at in range(3)],
     )
-    rows = iterations(made).drop_nulls("iteration")
+    rows = iterations(profile).drop_nulls("iteration")
     # The GPU is busy with the warm-up until 50: the first iteration waits for it.
     assert rows.select("start_ns", "duration_ns", "iteration_cpu_ns", "gpu_ns", "busy_ns").rows() == [
         (50, 380, 90, 380, 380),
         (430, 400, 90, 380, 380),
         (830, 400, 90, 380, 380),
     ]
-    times = iteration_times(made).row(0, named=True)
+    times = iteration_times(profile).row(0, named=True)
     assert (times["median_ns"], times["cpu_avg_ns"], times["gpu_avg_ns"], times["runs_ahead"]) == (400, 90, 380, True)
 
 
 def test_a_step_that_the_gpu_begins_long_after_the_cpu_has_ended_it_lasts_as_long_as_its_gpu_work() -> None:
     """The profiler was started while the GPU had the work of an earlier step: that is not in the recording."""
-    made = profile(
+    profile = make_profile(
         ranges=[named("ProfilerStep#7", 0, 2 * MS, iteration=7)],
         activities=[kernel("gemm", 10 * MS, start_ns=8 * MS, iteration=7)],
     )
-    rows = iterations(made).drop_nulls("iteration")
+    rows = iterations(profile).drop_nulls("iteration")
     assert rows.select("start_ns", "duration_ns", "iteration_cpu_ns").rows() == [(8 * MS, 10 * MS, 2 * MS)]
-    assert utilization(made).row(0, named=True)["busy_pct"] == 100.0
-    soon = profile(
+    assert utilization(profile).row(0, named=True)["busy_pct"] == 100.0
+    soon = make_profile(
         ranges=[named("ProfilerStep#7", 0, 2 * MS, iteration=7)],
         activities=[kernel("gemm", 10 * MS, start_ns=2 * MS + 5_000, iteration=7)],
     )
@@ -379,14 +381,14 @@ def test_the_steps_of_a_recording_that_replays_graphs_take_as_long_as_the_gpu_do
 
 
 def test_where_the_cpu_waits_for_the_gpu_an_iteration_is_the_recorded_one() -> None:
-    made = profile(
+    profile = make_profile(
         ranges=[named(f"ProfilerStep#{at}", 100 * at, 90, iteration=at) for at in range(3)],
         activities=[kernel("gemm", 50, start_ns=30 + 100 * at, iteration=at) for at in range(3)],
     )
-    rows = iterations(made).drop_nulls("iteration")
+    rows = iterations(profile).drop_nulls("iteration")
     assert rows.select("start_ns", "duration_ns", "iteration_cpu_ns").rows() == [
         (0, 90, 90),
         (100, 90, 90),
         (200, 90, 90),
     ]
-    assert iteration_times(made)["runs_ahead"].to_list() == [False]
+    assert iteration_times(profile)["runs_ahead"].to_list() == [False]

@@ -9,7 +9,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.profiles import SAMPLES, load_one
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.rank_summary import (
@@ -55,12 +55,12 @@ def job(times: Sequence[Sequence[int]]) -> Profile:
             rows["activities"].append(
                 kernel(GEMM, length, start_ns=begin, session=rank, device=0, stream=7, iteration=step)
             )
-    return with_iterations(profile(**rows))
+    return with_iterations(make_profile(**rows))
 
 
 def test_the_slowest_rank_of_each_iteration_worst_first() -> None:
-    made = job([[10 * MS, 20 * MS], [12 * MS, 20 * MS], [11 * MS, 29 * MS]])
-    rows = slowest_ranks(made)
+    profile = job([[10 * MS, 20 * MS], [12 * MS, 20 * MS], [11 * MS, 29 * MS]])
+    rows = slowest_ranks(profile)
     assert rows.columns == [column.name for column in SLOWEST_RANKS.columns]
     wanted = rows.select(
         "iteration", "longest_rank", "longest_ns", "above_median_ns", "rank_median_ns", "fastest_rank", "shortest_ns"
@@ -70,36 +70,36 @@ def test_the_slowest_rank_of_each_iteration_worst_first() -> None:
         (0, "rank 1", 12 * MS, 1 * MS, 11 * MS, "rank 0", 10 * MS),
     ]
     assert rows["ranks"].to_list() == [3, 3]
-    assert iteration_ranks(made, iteration=0)["who"].to_list() == ["rank 1", "rank 2", "rank 0"]
+    assert iteration_ranks(profile, iteration=0)["who"].to_list() == ["rank 1", "rank 2", "rank 0"]
 
 
 def test_ops_are_compared_by_iteration_of_the_rank() -> None:
     # The second rank recorded one iteration more, and takes no longer for each.
-    made = job([[10 * MS, 14 * MS], [12 * MS, 12 * MS, 12 * MS]])
-    (row,) = op_type_ranks(made).rows(named=True)
+    profile = job([[10 * MS, 14 * MS], [12 * MS, 12 * MS, 12 * MS]])
+    (row,) = op_type_ranks(profile).rows(named=True)
     assert (row["op_type"], row["op_least_ns"], row["op_most_ns"], row["apart_ns"]) == ("gemm", 12 * MS, 12 * MS, 0)
     assert row["ranks_total_ns"] == 60 * MS
-    assert ranks_of_op(made)["iterations"].to_list() == [2, 3]
+    assert ranks_of_op(profile)["iterations"].to_list() == [2, 3]
 
 
 def test_an_op_whose_time_is_unknown_on_a_rank_did_not_take_none_there() -> None:
-    made = job([[10 * MS, 20 * MS], [12 * MS, 20 * MS]])
+    profile = job([[10 * MS, 20 * MS], [12 * MS, 20 * MS]])
     unknown = pl.when(pl.col("session") == 0).then("duration_ns").alias("duration_ns")
-    made = replace(made, frames={**made.frames, "activities": made["activities"].with_columns(unknown)})
-    assert ranks_of_op(made).select("session", "rank_op_ns", "rank_gpu_ns", "rank_launches").rows() == [
+    profile = replace(profile, frames={**profile.frames, "activities": profile["activities"].with_columns(unknown)})
+    assert ranks_of_op(profile).select("session", "rank_op_ns", "rank_gpu_ns", "rank_launches").rows() == [
         (0, 15 * MS, 30 * MS, 2),
         (1, None, None, 2),
     ]
-    assert op_ranks(made).select("op_least_ns", "op_most_ns", "apart_ns").rows() == [(15 * MS, 15 * MS, 0)]
+    assert op_ranks(profile).select("op_least_ns", "op_most_ns", "apart_ns").rows() == [(15 * MS, 15 * MS, 0)]
 
 
 def test_an_op_that_only_some_ranks_have_counts_those() -> None:
-    made = job([[10 * MS], [12 * MS], [20 * MS]])
-    rare = made["activities"].with_columns(
-        name=made["activities"]["name"].cast(str).set(made["activities"]["session"] == 2, "softmax_warp_forward")
+    profile = job([[10 * MS], [12 * MS], [20 * MS]])
+    rare = profile["activities"].with_columns(
+        name=profile["activities"]["name"].cast(str).set(profile["activities"]["session"] == 2, "softmax_warp_forward")
     )
     mixed = with_iterations(
-        type(made)({**made.frames, "activities": rare.with_columns(rare["name"].cast(NAME))}, made.sources)
+        type(profile)({**profile.frames, "activities": rare.with_columns(rare["name"].cast(NAME))}, profile.sources)
     )
     assert dict(op_type_ranks(mixed).select("op_type", "ranks").rows()) == {"gemm": 2, "softmax": 1}
     alone = op_type_ranks(mixed).filter(op_type="softmax").row(0, named=True)
@@ -108,31 +108,31 @@ def test_an_op_that_only_some_ranks_have_counts_those() -> None:
 
 @given(st.lists(st.lists(st.integers(1, 90 * MS), min_size=1, max_size=4), min_size=2, max_size=5))
 def test_all_levels_add_up_to_the_work_in_iterations(times: list[list[int]]) -> None:
-    made = job(times)
-    whole = made["activities"]["duration_ns"].sum()
-    assert op_type_ranks(made)["ranks_total_ns"].sum() == whole
-    assert op_ranks(made)["ranks_total_ns"].sum() == whole
-    assert ranks_of_op(made)["rank_gpu_ns"].sum() == whole
-    rows = op_type_ranks(made)
+    profile = job(times)
+    whole = profile["activities"]["duration_ns"].sum()
+    assert op_type_ranks(profile)["ranks_total_ns"].sum() == whole
+    assert op_ranks(profile)["ranks_total_ns"].sum() == whole
+    assert ranks_of_op(profile)["rank_gpu_ns"].sum() == whole
+    rows = op_type_ranks(profile)
     assert (rows["op_least_ns"] <= rows["op_middle_ns"]).all()
     assert (rows["op_middle_ns"] <= rows["op_most_ns"]).all()
 
 
 def test_sixty_four_ranks_stand_worst_first() -> None:
-    made = job([[10 * MS + rank * 1000 + (30 * MS if rank == 41 else 0)] * 3 for rank in range(64)])
-    assert slowest_ranks(made)["longest_rank"].unique().to_list() == ["rank 41"]
-    assert slowest_ranks(made)["ranks"].to_list() == [64] * 3
-    (row,) = op_type_ranks(made).rows(named=True)
+    profile = job([[10 * MS + rank * 1000 + (30 * MS if rank == 41 else 0)] * 3 for rank in range(64)])
+    assert slowest_ranks(profile)["longest_rank"].unique().to_list() == ["rank 41"]
+    assert slowest_ranks(profile)["ranks"].to_list() == [64] * 3
+    (row,) = op_type_ranks(profile).rows(named=True)
     assert (row["most_rank"], row["least_rank"], row["ranks"]) == ("rank 41", "rank 0", 64)
-    assert ranks(made)["who"].to_list()[:3] == ["rank 41", "rank 63", "rank 62"]
-    assert ranks_of_op(made)["who"][0] == "rank 41"
+    assert ranks(profile)["who"].to_list()[:3] == ["rank 41", "rank 63", "rank 62"]
+    assert ranks_of_op(profile)["who"][0] == "rank 41"
 
 
 def test_one_rank_alone_is_compared_with_nobody() -> None:
-    made = job([[10 * MS, 20 * MS]])
-    assert slowest_ranks(made).is_empty()
-    assert op_type_ranks(made).is_empty()
-    assert op_type_ranks(made).columns == [column.name for column in OP_TYPE_RANKS.columns]
+    profile = job([[10 * MS, 20 * MS]])
+    assert slowest_ranks(profile).is_empty()
+    assert op_type_ranks(profile).is_empty()
+    assert op_type_ranks(profile).columns == [column.name for column in OP_TYPE_RANKS.columns]
 
 
 def test_the_recording_of_two_ranks_names_the_matrix_products() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.profiles import SAMPLES, load_one
 from tui.analysis.collectives import (
     clock_alignment,
@@ -86,14 +86,14 @@ def job(
             start = begin + times[rank]
             work = {"session": rank, "device": 0, "iteration": step, "stream": 7}
             rows["activities"].append(kernel(name, end - start, start_ns=start - shift, **work))
-    return with_iterations(profile(**rows))
+    return with_iterations(make_profile(**rows))
 
 
 def test_the_last_to_arrive_waits_for_nobody() -> None:
-    made = job([[0, 3 * MS], [5 * MS, 1 * MS]])
-    assert clock_alignment(made).agree == {0, 1}
-    assert clock_alignment(made).sentence == "clocks agree: ranks leave collectives within 0 ns of each other"
-    rows = collective_ranks(made).select("iteration", "who", "arrival_ns", "comm_wait_ns", "comm_transfer_ns").rows()
+    profile = job([[0, 3 * MS], [5 * MS, 1 * MS]])
+    assert clock_alignment(profile).agree == {0, 1}
+    assert clock_alignment(profile).sentence == "clocks agree: ranks leave collectives within 0 ns of each other"
+    rows = collective_ranks(profile).select("iteration", "who", "arrival_ns", "comm_wait_ns", "comm_transfer_ns").rows()
     assert rows == [
         (0, "rank 1", 3 * MS, 0, MS),
         (0, "rank 0", 0, 3 * MS, MS),
@@ -101,10 +101,10 @@ def test_the_last_to_arrive_waits_for_nobody() -> None:
         (1, "rank 1", 0, 4 * MS, MS),
     ]
     result = (
-        matched_collectives(made).select("iteration", "last_rank", "late_ns", "comm_wait_ns", "comm_wait_pct").rows()
+        matched_collectives(profile).select("iteration", "last_rank", "late_ns", "comm_wait_ns", "comm_wait_pct").rows()
     )
     assert result == [(1, "rank 0", 4 * MS, 4 * MS, pytest.approx(200 / 3)), (0, "rank 1", 3 * MS, 3 * MS, 60.0)]
-    kinds = collective_kinds(made).select("collective", "collectives", "ranks", "comm_wait_ns", "comm_transfer_ns")
+    kinds = collective_kinds(profile).select("collective", "collectives", "ranks", "comm_wait_ns", "comm_transfer_ns")
     assert kinds.rows() == [("allreduce", 2, 2, 7 * MS, 4 * MS)]
 
 
@@ -115,18 +115,18 @@ def test_the_last_to_arrive_waits_for_nobody() -> None:
     st.integers(0, MS),
 )
 def test_wait_and_transfer_are_the_time_in_collectives(arrivals: list[list[int]], transfer_ns: int) -> None:
-    made = job(arrivals, transfer_ns)
-    rows = wait_and_transfer_times(made)
+    profile = job(arrivals, transfer_ns)
+    rows = wait_and_transfer_times(profile)
     assert rows.height == len(arrivals) * len(arrivals[0])
     assert (rows["comm_wait_ns"] + rows["comm_transfer_ns"]).to_list() == rows["duration_ns"].to_list()
     assert (rows["comm_transfer_ns"] == transfer_ns).all()
     waited = [max(times) - time for times in arrivals for time in times]
     assert sorted(rows["comm_wait_ns"].to_list()) == sorted(waited)
-    by_rank, kinds = waits_of_ranks(made), collective_kinds(made)
+    by_rank, kinds = waits_of_ranks(profile), collective_kinds(profile)
     parts = ("comm_wait_ns", "comm_transfer_ns", "comm_unmatched_ns")
     for table in (by_rank, kinds):
         assert table.select(pl.sum_horizontal(parts))["comm_wait_ns"].to_list() == table["all_comm_ns"].to_list()
-        assert table["all_comm_ns"].sum() == collectives(made)["duration_ns"].sum()
+        assert table["all_comm_ns"].sum() == collectives(profile)["duration_ns"].sum()
     assert by_rank["comm_wait_ns"].sum() == kinds["comm_wait_ns"].sum() == sum(waited)
 
 
@@ -160,24 +160,24 @@ def test_one_clock_that_differs_is_named_and_its_collectives_are_left_out() -> N
 
 
 def test_files_without_the_time_of_day_have_no_common_clock() -> None:
-    made = job([[0, 3 * MS]], origins=[None, None])
-    assert clock_alignment(made).sentence == (
+    profile = job([[0, 3 * MS]], origins=[None, None])
+    assert clock_alignment(profile).sentence == (
         "clocks are not comparable: 2 of 2 files do not record the wall-clock time of their time zero"
     )
-    assert wait_and_transfer_times(made)["comm_wait_ns"].to_list() == [None, None]
+    assert wait_and_transfer_times(profile)["comm_wait_ns"].to_list() == [None, None]
 
 
 def test_sessions_of_one_file_have_one_clock() -> None:
-    made = job([[0, 3 * MS]], origins=[None, None], source="job.sqlite")
-    assert clock_alignment(made).agree == {0, 1}
-    assert wait_and_transfer_times(made)["comm_wait_ns"].to_list() == [3 * MS, 0]
+    profile = job([[0, 3 * MS]], origins=[None, None], source="job.sqlite")
+    assert clock_alignment(profile).agree == {0, 1}
+    assert wait_and_transfer_times(profile)["comm_wait_ns"].to_list() == [3 * MS, 0]
 
 
 def test_a_broadcast_may_be_left_before_the_last_has_come() -> None:
-    made = job([[0, 3 * MS]], name=BROADCAST)
-    assert clock_alignment(made).agree == frozenset()
-    assert "the ranks share no collective that all of them leave together" in clock_alignment(made).sentence
-    assert collective_kinds(made)["comm_wait_ns"].to_list() == [None]
+    profile = job([[0, 3 * MS]], name=BROADCAST)
+    assert clock_alignment(profile).agree == frozenset()
+    assert "the ranks share no collective that all of them leave together" in clock_alignment(profile).sentence
+    assert collective_kinds(profile)["comm_wait_ns"].to_list() == [None]
 
 
 def test_groups_are_matched_by_themselves() -> None:
@@ -195,34 +195,34 @@ def test_groups_are_matched_by_themselves() -> None:
         rows["activities"].append(
             kernel(ALLREDUCE, 3 * MS, start_ns=20 * MS, arguments=group("dp", 0, 1, 2, 3), **work)
         )
-    made = with_iterations(profile(**rows))
-    found = matched_times(made).group_by("communicator").agg(pl.col("turn").max(), pl.col("session").unique().sort())
+    profile = with_iterations(make_profile(**rows))
+    found = matched_times(profile).group_by("communicator").agg(pl.col("turn").max(), pl.col("session").unique().sort())
     assert found.sort("communicator").rows() == [
         ("dp [0, 1, 2, 3]", 0, [0, 1, 2, 3]),
         ("tp [0, 1]", 0, [0, 1]),
         ("tp [2, 3]", 1, [2, 3]),
     ]
-    assert waits_of_ranks(made)["comm_wait_ns"].to_list() == [MS, 0, 2 * MS, 0]
-    assert collective_kinds(made)["group_size"].sort().to_list() == [2, 2, 4]
+    assert waits_of_ranks(profile)["comm_wait_ns"].to_list() == [MS, 0, 2 * MS, 0]
+    assert collective_kinds(profile)["group_size"].sort().to_list() == [2, 2, 4]
 
 
 def test_what_is_of_another_kind_on_another_rank_is_not_the_same() -> None:
-    made = job([[0, 3 * MS], [0, MS]])
-    other = pl.lit(ALLREDUCE.replace("AllReduce_Sum_f32", "AllGather"), made["activities"].schema["name"])
-    swapped = made["activities"].with_columns(
+    profile = job([[0, 3 * MS], [0, MS]])
+    other = pl.lit(ALLREDUCE.replace("AllReduce_Sum_f32", "AllGather"), profile["activities"].schema["name"])
+    swapped = profile["activities"].with_columns(
         pl.when((pl.col("session") == 1) & (pl.col("iteration") == 1)).then(other).otherwise("name").alias("name")
     )
-    mixed = with_iterations(type(made)({**made.frames, "activities": swapped}, made.sources))
+    mixed = with_iterations(type(profile)({**profile.frames, "activities": swapped}, profile.sources))
     assert matched_times(mixed).select("iteration", "collective").rows() == [(0, "allreduce"), (0, "allreduce")]
 
 
 def test_a_group_of_which_one_rank_is_open_is_matched_with_none() -> None:
-    made = job([[0, 3 * MS], [0, MS]])
-    named = pl.lit("; ".join((group("pp", 0, 4), "Seq: 1")), made["activities"].schema["arguments"])
-    apart = made["activities"].with_columns(
+    profile = job([[0, 3 * MS], [0, MS]])
+    named = pl.lit("; ".join((group("pp", 0, 4), "Seq: 1")), profile["activities"].schema["arguments"])
+    apart = profile["activities"].with_columns(
         pl.when((pl.col("session") == 0) & (pl.col("iteration") == 1)).then(named).alias("arguments")
     )
-    lone = with_iterations(type(made)({**made.frames, "activities": apart}, made.sources))
+    lone = with_iterations(type(profile)({**profile.frames, "activities": apart}, profile.sources))
     assert unmatched_note(lone) == (
         "unmatched: 2 communication kernels (3 ms): "
         "1 no other rank of their process group is open, "
@@ -231,9 +231,9 @@ def test_a_group_of_which_one_rank_is_open_is_matched_with_none() -> None:
 
 
 def test_waits_for_ranks_that_are_not_open_count_as_transfer() -> None:
-    made = job([[0, 3 * MS]])
-    sessions = made["sessions"].with_columns(pl.lit(8, made["sessions"].schema["world_size"]).alias("world_size"))
-    part = with_iterations(type(made)({**made.frames, "sessions": sessions}, made.sources))
+    profile = job([[0, 3 * MS]])
+    sessions = profile["sessions"].with_columns(pl.lit(8, profile["sessions"].schema["world_size"]).alias("world_size"))
+    part = with_iterations(type(profile)({**profile.frames, "sessions": sessions}, profile.sources))
     assert clock_alignment(part).sentence == (
         "clocks agree: ranks leave collectives within 0 ns of each other; "
         "2 of 8 ranks of a process group are open: waiting for the other ranks counts as transfer"
@@ -241,9 +241,9 @@ def test_waits_for_ranks_that_are_not_open_count_as_transfer() -> None:
 
 
 def test_an_iteration_missing_on_a_rank_of_the_group_is_unmatched() -> None:
-    made = job([[0, 3 * MS], [0, MS]])
-    without = made["activities"].filter(~((pl.col("session") == 1) & (pl.col("iteration") == 1)))
-    short = with_iterations(type(made)({**made.frames, "activities": without}, made.sources))
+    profile = job([[0, 3 * MS], [0, MS]])
+    without = profile["activities"].filter(~((pl.col("session") == 1) & (pl.col("iteration") == 1)))
+    short = with_iterations(type(profile)({**profile.frames, "activities": without}, profile.sources))
     assert matched_times(short)["iteration"].unique().to_list() == [0]
     assert waits_of_ranks(short)["comm_unmatched_ns"].to_list() == [2 * MS, 0]
     assert unmatched_note(short) == (
@@ -252,9 +252,9 @@ def test_an_iteration_missing_on_a_rank_of_the_group_is_unmatched() -> None:
 
 
 def test_a_kind_that_is_never_matched_is_all_unmatched() -> None:
-    made = job([[0, 3 * MS]])
-    outside = made["activities"].with_columns(pl.lit(None, pl.Int32).alias("iteration"))
-    lost = type(made)({**made.frames, "activities": outside}, made.sources)
+    profile = job([[0, 3 * MS]])
+    outside = profile["activities"].with_columns(pl.lit(None, pl.Int32).alias("iteration"))
+    lost = type(profile)({**profile.frames, "activities": outside}, profile.sources)
     row = collective_kinds(lost).row(0, named=True)
     assert (row["collectives"], row["comm_wait_ns"], row["comm_transfer_ns"]) == (0, None, None)
     assert row["comm_unmatched_ns"] == row["all_comm_ns"] > 0
@@ -262,10 +262,10 @@ def test_a_kind_that_is_never_matched_is_all_unmatched() -> None:
 
 
 def test_one_rank_alone_has_no_collectives_to_compare() -> None:
-    made = job([[0, 3 * MS]]).only_session(0)
-    assert collective_kinds(made).is_empty()
-    assert matched_collectives(made).is_empty()
-    assert "fewer than two ranks" in clock_alignment(made).sentence
+    profile = job([[0, 3 * MS]]).only_session(0)
+    assert collective_kinds(profile).is_empty()
+    assert matched_collectives(profile).is_empty()
+    assert "fewer than two ranks" in clock_alignment(profile).sentence
 
 
 def test_the_recording_of_two_ranks() -> None:

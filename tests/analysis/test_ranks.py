@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, profile
+from tests.analysis.frames import copy, kernel, make_profile
 from tests.corpus import recording_file
 from tests.profiles import load
 from tui.analysis.collectives import collectives, matched_collectives, matched_times, stragglers
@@ -41,15 +41,15 @@ def run(waits: list[list[int]], *, clock_ns: int = 0, name: str = ALLREDUCE, wor
                 kernel("gemm", 4 * MS, start_ns=begin, stream=7, **work),
                 kernel(name, wait_ns, start_ns=begin + 4 * MS, stream=17, **work),
             ]
-    return with_iterations(profile(**rows))
+    return with_iterations(make_profile(**rows))
 
 
 def test_the_rank_with_the_shortest_collectives_is_the_one_that_is_waited_for() -> None:
-    made = run([[3 * MS, 4 * MS, 5 * MS], [1 * MS, 1 * MS, 1 * MS]])
-    result = stragglers(made)
+    profile = run([[3 * MS, 4 * MS, 5 * MS], [1 * MS, 1 * MS, 1 * MS]])
+    result = stragglers(profile)
     assert result.by_iteration.rows() == [(0, 1, 2 * MS), (1, 1, 3 * MS), (2, 1, 4 * MS)]
     assert result.by_session.rows() == [(1, 3, 9 * MS)]
-    verdict = straggler_verdict(made)
+    verdict = straggler_verdict(profile)
     assert verdict.session == 1
     assert verdict.sentence == (
         "Rank 1 is the straggler: it arrives last at the long collectives in 3 of 3 iterations; "
@@ -112,17 +112,17 @@ def test_collectives_are_recognized_in_kernel_names_of_old_nccl() -> None:
 
 
 def test_others_that_are_not_open_may_come_later_still() -> None:
-    made = run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], world=8)
+    profile = run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], world=8)
     part = "2 of 8 ranks of a process group are open: another rank may arrive later"
-    assert straggler_verdict(made).sentence.endswith(f"; {part}")
+    assert straggler_verdict(profile).sentence.endswith(f"; {part}")
     opened = "2 of 8 ranks of a process group are open: another may be slower still."
-    assert findings(made).filter(rule="C5")["problem"][0].endswith(f". {opened}")
+    assert findings(profile).filter(rule="C5")["problem"][0].endswith(f". {opened}")
 
 
 def test_an_iteration_with_other_collectives_on_one_rank_is_left_out() -> None:
-    made = run([[3 * MS, 4 * MS], [1 * MS]])
-    assert matched_times(made)["iteration"].unique().to_list() == [0]
-    assert stragglers(made).iterations == 1
+    profile = run([[3 * MS, 4 * MS], [1 * MS]])
+    assert matched_times(profile)["iteration"].unique().to_list() == [0]
+    assert stragglers(profile).iterations == 1
 
 
 def test_one_session_has_nothing_to_be_compared_with() -> None:
@@ -135,9 +135,9 @@ def test_one_session_has_nothing_to_be_compared_with() -> None:
 
 def test_ranks_without_collectives_are_compared_and_nobody_is_named() -> None:
     rows = [kernel("gemm", 5, start_ns=10 * session, session=session, device=0) for session in (0, 1)]
-    made = with_iterations(profile(activities=rows))
-    assert ranks(made)["came_last"].to_list() == [None, None]
-    assert straggler_verdict(made).session is None
+    profile = with_iterations(make_profile(activities=rows))
+    assert ranks(profile)["came_last"].to_list() == [None, None]
+    assert straggler_verdict(profile).session is None
 
 
 def test_iterations_are_compared_with_the_mean_of_the_ranks() -> None:
@@ -150,19 +150,19 @@ def test_iterations_are_compared_with_the_mean_of_the_ranks() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 9 * MS), min_size=2, max_size=4), min_size=2, max_size=4))
 def test_the_parts_of_each_rank_add_up_to_its_wall_time(waits: list[list[int]]) -> None:
-    made = run(waits)
-    rows = ranks(made)
+    profile = run(waits)
+    rows = ranks(profile)
     parts = sum((rows[name] for name in ("exposed_comm_ns", "exposed_copy_ns", "idle_ns")), rows["compute_ns"])
     assert parts.to_list() == rows["wall_ns"].to_list()
     assert (rows["busy_ns"] + rows["idle_ns"]).to_list() == rows["wall_ns"].to_list()
-    if stragglers(made).matched:
-        assert rows["came_last"].sum() == stragglers(made).by_iteration["session"].count()
+    if stragglers(profile).matched:
+        assert rows["came_last"].sum() == stragglers(profile).by_iteration["session"].count()
         assert (rows["waited_ns"] >= 0).all()
 
 
 def test_a_copy_without_overlap_is_exposed() -> None:
     rows = [copy("HtoD", 5, start_ns=0, session=session, device=0) for session in (0, 1)]
-    assert ranks(with_iterations(profile(activities=rows)))["exposed_copy_ns"].to_list() == [5, 5]
+    assert ranks(with_iterations(make_profile(activities=rows)))["exposed_copy_ns"].to_list() == [5, 5]
 
 
 @pytest.fixture(scope="module")
@@ -189,30 +189,30 @@ def test_the_rule_on_stragglers_names_the_same_rank(ddp: Profile) -> None:
 
 
 def test_why_there_are_no_ranks_is_what_is_so() -> None:
-    assert why_no_ranks(profile(activities=[kernel("a", 5, start_ns=0)])) == (
+    assert why_no_ranks(make_profile(activities=[kernel("a", 5, start_ns=0)])) == (
         "only one rank recorded: open the recordings of several ranks together"
     )
-    two = profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
+    two = make_profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
     assert why_no_ranks(two) == ""
     assert why_no_ranks(two.only_session(1)) == "one session of 2 is shown"
-    untimed = profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, session=1)])
+    untimed = make_profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, session=1)])
     assert why_no_ranks(untimed) == "fewer than two of 2 sessions have GPU work with start times"
 
 
 def test_all_sessions_are_offered_only_where_there_are_more() -> None:
-    two = profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
+    two = make_profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
     assert no_ranks(two.only_session(0)) == "one session of 2 is shown: press S for all"
-    alone = no_ranks(profile(activities=[kernel("a", 5, start_ns=0)]))
+    alone = no_ranks(make_profile(activities=[kernel("a", 5, start_ns=0)]))
     assert alone == "only one rank recorded: open the recordings of several ranks together"
 
 
 def test_a_gpu_that_another_rank_uses_has_one_row() -> None:
     h200 = {"name": "NVIDIA H200"}
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "rank": 0}, {"session": 1, "rank": 1}],
         devices=[{"session": s, "device": device, **h200} for s in (0, 1) for device in (0, 1, 2)],
         activities=[kernel("k", 5, start_ns=0, device=0), kernel("k", 5, start_ns=0, session=1, device=1)],
     )
-    assert gpu_summary(made).select("session", "device", "gpu_activity").rows() == [
+    assert gpu_summary(profile).select("session", "device", "gpu_activity").rows() == [
         (0, 0, "recorded"), (1, 1, "recorded"), (0, 2, "none recorded"),
     ]  # fmt: skip

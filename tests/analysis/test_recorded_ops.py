@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, printed, profile
+from tests.analysis.frames import copy, kernel, make_profile, summary_row
 from tests.corpus import recording_file
 from tui.analysis.dashboard import dashboard
 from tui.analysis.kernels import kernels
@@ -61,7 +61,7 @@ def launched(by: int | None, name: str, duration_ns: int | None, **more: Any) ->
 def recorded(ops: Sequence[Mapping[str, Any]], *activities: Mapping[str, Any], **frames: Any) -> Profile:
     """A profile with these ops, numbered in order."""
     numbered = [{**row, "op": number} for number, row in enumerate(ops)]
-    return profile(ops=numbered, activities=list(activities), **frames)
+    return make_profile(ops=numbered, activities=list(activities), **frames)
 
 
 LINEAR = (
@@ -182,7 +182,7 @@ def test_what_is_not_known_is_null() -> None:
         ("g", 1, None, None, 10, None),
         ("f", 1, None, None, None, None),
     ]
-    empty = profile(api_calls=[call("cudaMalloc", 0, 5)])
+    empty = make_profile(api_calls=[call("cudaMalloc", 0, 5)])
     assert (recorded_ops(empty).height, ops(empty).height, all_ops_by_name(empty).height) == (0, 0, 0)
     assert (kinds_of_work(empty).height, op_types(empty).height, kernels_with_ops(empty).height) == (0, 0, 0)
 
@@ -212,8 +212,8 @@ def test_parents_that_make_no_sense_end_nothing() -> None:
 def two_sessions() -> Profile:
     """One session with ops, one without, and one whose GPU work is known as totals only."""
     first = recorded((op("f", 0, 50), op("aten::mm", 5, 40, 0)), launched(1, GEMM, 70), copy("HtoD", 30, op=0))
-    second = profile(activities=[kernel(GEMM, 60), kernel(RELU, 40)])
-    third = recorded((op("g", 0, 9),), summary=[printed("gpu", RELU, 3, 90, time_pct=100.0)])
+    second = make_profile(activities=[kernel(GEMM, 60), kernel(RELU, 40)])
+    third = recorded((op("g", 0, 9),), summary=[summary_row("gpu", RELU, 3, 90, time_pct=100.0)])
     return merge_profiles([first, second, third])
 
 
@@ -282,12 +282,12 @@ def test_kinds_of_work_add_up_and_ask_the_op_first() -> None:
 def test_the_same_op_of_several_sessions_is_one_on_the_dashboard() -> None:
     one = recorded((op("aten::mm", 0, 50),), launched(0, GEMM, 5))
     two = recorded((op("aten::mm", 0, 50),), launched(0, GEMM, 3), launched(0, "[CUDA memset]", 2, kind="memset"))
-    board = dashboard(merge_profiles([one, two, profile(activities=[kernel(RELU, 10)])]))
+    board = dashboard(merge_profiles([one, two, make_profile(activities=[kernel(RELU, 10)])]))
     assert board.top_ops.select("op", "total_ns", "calls", "launches", "time_pct", "op_source").rows() == [
         ("activation", 10, None, 1, 50.0, "inferred"),
         ("aten::mm", 10, 2, 3, 50.0, "recorded"),
     ]
-    inferred = dashboard(profile(activities=[kernel(RELU, 10), kernel(RELU, 20)]))
+    inferred = dashboard(make_profile(activities=[kernel(RELU, 10), kernel(RELU, 20)]))
     assert inferred.counted_ops == "launches"
     assert inferred.top_ops.select("op", "calls", "launches", "avg_ns").rows() == [("activation", None, 2, 15)]
     assert (board.ops_recorded, board.ops_inferred) == (2, 1)
@@ -324,7 +324,7 @@ def test_op_types_sum_the_ops_of_a_type() -> None:
         ("allocation", "allocation", "data movement", 1, 1, 0, 0, 0, 0, 5),
     ]
     assert op_types(two_sessions())["total_ns"].sum() == 290
-    plain = profile(activities=[kernel(GEMM, 5)])
+    plain = make_profile(activities=[kernel(GEMM, 5)])
     assert op_types(plain).columns == found.columns
 
 
@@ -478,15 +478,15 @@ def test_sums_count_the_launches_that_they_leave_out() -> None:
 
 
 def test_nothing_but_unknown_work_is_not_summed_to_nothing() -> None:
-    made = recorded((op("a", 0, 9), op("b", 10, 9), op("b", 20, 9)), launched(1, GEMM, None))
-    found = recorded_ops(made).sort("op")
+    profile = recorded((op("a", 0, 9), op("b", 10, 9), op("b", 20, 9)), launched(1, GEMM, None))
+    found = recorded_ops(profile).sort("op")
     assert found.select("op", "launches", "untimed_launches", "gpu_self_ns", "gpu_total_ns").rows() == [
         ("a", 0, 0, 0, 0),
         ("b", 1, 1, None, None),
     ]
-    tree = by_path(made).select("node", "gpu_ns", "gpu_self_ns")
+    tree = by_path(profile).select("node", "gpu_ns", "gpu_self_ns")
     assert tree.rows() == [("all", None, None), ("b", None, None), ("a", 0, 0)]
-    summary = op_type_summary(made)
+    summary = op_type_summary(profile)
     assert summary.select("op_type", "launches", "gpu_ns").rows() == [("unknown", 0, 0), ("gemm", 1, None)]
 
 
@@ -498,7 +498,7 @@ def test_types_and_trees_count_the_launches_that_their_times_leave_out() -> None
     shapes = by_shapes(untimed()).filter(pl.col("launches") > 0).select("op", "launches", "untimed_launches")
     assert shapes.rows() == [("aten::addmm", 3, 2), ("aten::relu", 1, 0)]
     # Of sessions without ops, too; where all durations are known there are none.
-    inferred = profile(activities=[kernel(GEMM, 10), kernel(GEMM, None)])
+    inferred = make_profile(activities=[kernel(GEMM, 10), kernel(GEMM, None)])
     for rows in (op_type_summary(inferred), by_path(inferred).tail(1), by_shapes(inferred)):
         assert rows.select("launches", "untimed_launches").rows() == [(2, 1)]
     for rows in (op_type_summary(linear()), by_path(linear()), by_shapes(linear())):
@@ -521,20 +521,20 @@ def test_cpu_self_is_not_known_where_an_op_within_has_no_duration() -> None:
 def test_averages_over_several_names_are_of_the_launches_with_a_duration() -> None:
     gemms = (GEMM, "volta_sgemm_64x64_nn")
     work = [kernel(gemms[0], 40), kernel(gemms[0], None), kernel(gemms[1], 20), kernel(gemms[1], None)]
-    found = inferred_ops(profile(activities=work))
+    found = inferred_ops(make_profile(activities=work))
     assert found.select("kernels", "calls", "timed_calls", "total_ns", "avg_ns").rows() == [(2, 4, 2, 60, 30)]
-    board = dashboard(profile(activities=work)).ops
+    board = dashboard(make_profile(activities=work)).ops
     assert board.select("launches", "total_ns", "avg_ns").rows() == [(4, 60, 30)]
-    two = profile(activities=[*work, *({**row, "session": 1} for row in work)])
+    two = make_profile(activities=[*work, *({**row, "session": 1} for row in work)])
     assert dashboard(two).ops.select("launches", "total_ns", "avg_ns").rows() == [(8, 120, 30)]
     of_ops = recorded((op("a", 0, 9),), launched(0, GEMM, None), launched(0, GEMM, 40))
     assert kernels_with_ops(of_ops).select("calls", "total_ns", "avg_ns").rows() == [(2, 40, 40)]
 
 
 def test_a_sum_of_calls_is_unknown_where_one_row_has_none() -> None:
-    rows = [printed("gpu", GEMM, None, 40), printed("gpu", "volta_sgemm_64x64_nn", 3, 20)]
-    assert inferred_ops(profile(summary=rows)).select("calls", "total_ns", "avg_ns").rows() == [(None, 60, None)]
-    assert dashboard(profile(summary=rows)).split["calls"].to_list() == [None]
+    rows = [summary_row("gpu", GEMM, None, 40), summary_row("gpu", "volta_sgemm_64x64_nn", 3, 20)]
+    assert inferred_ops(make_profile(summary=rows)).select("calls", "total_ns", "avg_ns").rows() == [(None, 60, None)]
+    assert dashboard(make_profile(summary=rows)).split["calls"].to_list() == [None]
 
 
 def training_ops() -> Profile:
@@ -562,7 +562,7 @@ def training_ops() -> Profile:
         for at, (name, group, way, forward, _) in enumerate(table)
     ]  # fmt: skip
     work = [kernel("k", row[-1], op=at, op_join="launch", start_ns=100 * at) for at, row in enumerate(table)]
-    return profile(ops=ops, activities=[*work, kernel("x", 7, start_ns=2000, op_join="launch not recorded")])
+    return make_profile(ops=ops, activities=[*work, kernel("x", 7, start_ns=2000, op_join="launch not recorded")])
 
 
 def test_backward_stands_where_its_forward_ran() -> None:
@@ -585,9 +585,9 @@ def test_backward_stands_where_its_forward_ran() -> None:
 
 
 def test_without_backward_there_are_no_passes() -> None:
-    made = training_ops()
-    ops = made["ops"].filter(pl.col("op") < 2)
-    inference = replace(made, frames={**made.frames, "ops": ops, "activities": made["activities"].head(2)})
+    profile = training_ops()
+    ops = profile["ops"].filter(pl.col("op") < 2)
+    inference = replace(profile, frames={**profile.frames, "ops": ops, "activities": profile["activities"].head(2)})
     assert by_path(inference).select(PASSES).null_count().row(0) == (by_path(inference).height,) * len(PASSES)
 
 
@@ -596,18 +596,18 @@ def test_without_backward_there_are_no_passes() -> None:
     ["ddp_rank0", "ddp_rank1", "gpt_bf16_stacks", "gpt_cudagraph", "resnet50_amp", "resnet50_fp32", "tiny_kernels"],
 )
 def test_passes_of_recordings_add_up_to_the_flat_totals(name: str) -> None:
-    made = load_one(recording_file(f"{name}.pt.trace.json.gz"))
-    tree, trains = by_path(made), "bprop" in made["ops"]["direction"].cast(pl.String).to_list()
-    for one in (tree, by_caller(made), by_type(made)):
-        assert one["gpu_self_ns"].sum() == one["gpu_ns"][0] == made["activities"]["duration_ns"].sum()
-        assert one["gpu_ns"][0] == ops_by_name(made)["gpu_self_ns"].sum()
-        assert one["launches"][0] == made["activities"].height
+    profile = load_one(recording_file(f"{name}.pt.trace.json.gz"))
+    tree, trains = by_path(profile), "bprop" in profile["ops"]["direction"].cast(pl.String).to_list()
+    for one in (tree, by_caller(profile), by_type(profile)):
+        assert one["gpu_self_ns"].sum() == one["gpu_ns"][0] == profile["activities"]["duration_ns"].sum()
+        assert one["gpu_ns"][0] == ops_by_name(profile)["gpu_self_ns"].sum()
+        assert one["launches"][0] == profile["activities"].height
         assert one.filter(pl.sum_horizontal(PASSES) != pl.col("gpu_ns")).is_empty() or not trains
         assert one.select(PASSES).head(1).rows() == tree.select(PASSES).head(1).rows()
     if trains:
         of_reducer = pl.col("group").cast(pl.String).str.contains("ddp.reducer::", literal=True).fill_null(False)
-        backward = made["ops"].filter((pl.col("direction") == "bprop") | of_reducer)["op"]
-        launched = made["activities"].filter(pl.col("op").is_in(backward.implode()))["duration_ns"].sum()
+        backward = profile["ops"].filter((pl.col("direction") == "bprop") | of_reducer)["op"]
+        launched = profile["activities"].filter(pl.col("op").is_in(backward.implode()))["duration_ns"].sum()
         assert tree["backward_gpu_ns"][0] == launched
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.analysis.expert.answers.made import serving
 from tests.analysis.expert.profiles import MS, run, step
-from tests.analysis.frames import profile
+from tests.analysis.frames import make_profile
 from tests.corpus import shared_file
 from tui.analysis.dashboard import dashboard
 from tui.analysis.iterations.chosen_iterations import select_iterations
@@ -61,7 +61,7 @@ def test_iterations_of_a_server_have_phase_requests_and_tokens() -> None:
         ("mixed", 3, 302, pytest.approx(302 / 0.048), "annotation"),
     ]
     assert iterations_spec(serving(*STEPS)) == ITERATIONS_WITH_USES
-    training = profile(ranges=[step(0, 0, 10), step(1, 10, 10)], activities=[run(0, 5, iteration=0)])
+    training = make_profile(ranges=[step(0, 0, 10), step(1, 10, 10)], activities=[run(0, 5, iteration=0)])
     assert "requests" not in [column.name for column in iterations_spec(training).columns]
 
 
@@ -105,12 +105,15 @@ def test_phases_are_inferred_from_the_shapes_of_attention() -> None:
     ops = [attention(0, 9, 9), attention(1, 1, 10), attention(2, 1, 11)]
     marks = [step(number, number * 10, 10) for number in range(3)]
     work = [run(number * 10, 5, iteration=number) for number in range(3)]
-    rows = steps_of_server(profile(ranges=marks, activities=work, ops=ops))
+    rows = steps_of_server(make_profile(ranges=marks, activities=work, ops=ops))
     assert rows["phase"].to_list() == ["prefill", "decode", "decode"]
     assert set(rows["phase_by"]) == {"inferred from shapes"}
     assert rows["requests"].to_list() == [1, 1, 1]
     backward = [*ops, {"op": 3, "name": "MmBackward0", "start_ns": 0, "duration_ns": 1}]
-    assert steps_of_server(profile(ranges=marks, activities=work, ops=backward))["phase"].to_list() == ["recorded"] * 3
+    assert (
+        steps_of_server(make_profile(ranges=marks, activities=work, ops=backward))["phase"].to_list()
+        == ["recorded"] * 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,8 +124,8 @@ def test_phases_are_inferred_from_the_shapes_of_attention() -> None:
     ],
 )
 def test_steps_of_vllm(name: str, phase: str, requests: int, tokens: int, kv: int, kernels: int) -> None:
-    made = load_one(shared_file(f"corpus2/inference/{name}/graph_execution.json.gz"))
-    row = steps_of_server(made).row(0, named=True)
+    profile = load_one(shared_file(f"corpus2/inference/{name}/graph_execution.json.gz"))
+    row = steps_of_server(profile).row(0, named=True)
     found = (row["phase"], row["requests"], row["query_tokens"], row["kv_tokens"], row["kernels_launched"])
     assert found == (phase, requests, tokens, kv, kernels)
-    assert made["sessions"]["iteration_source"].to_list() == ["the server's annotations of its steps"]
+    assert profile["sessions"]["iteration_source"].to_list() == ["the server's annotations of its steps"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tui.analysis.capabilities import views
 from tui.analysis.issues import EVENTS, NO_LINE, TABLES, source_of_row, why_no_text
 
@@ -21,29 +21,29 @@ class Text:
 
 
 def of(source: str, line: int | None) -> Profile:
-    return profile(sessions=[{"session": 0, "source": source}], activities=[kernel("k", 5, start_ns=0, line=line)])
+    return make_profile(sessions=[{"session": 0, "source": source}], activities=[kernel("k", 5, start_ns=0, line=line)])
 
 
 def test_the_source_of_an_event_is_its_line_and_a_command() -> None:
-    made = of("/data/run's.json.gz", 1234)
-    assert source_of_row(made, {"session": 0, "line": 1234, "activity": 0}) == (
+    profile = of("/data/run's.json.gz", 1234)
+    assert source_of_row(profile, {"session": 0, "line": 1234, "activity": 0}) == (
         "line 1,234 of run's.json.gz; to see it: zcat 'run'\"'\"'s.json.gz' | sed -n 1234,+12p"
     )
-    assert why_no_text(made) == EVENTS == views(made)["log"]
+    assert why_no_text(profile) == EVENTS == views(profile)["log"]
 
 
 def test_the_source_of_a_database_row_is_its_number() -> None:
-    made = of("run.sqlite", None)
-    assert source_of_row(made, {"session": 0, "activity": 7}) == (
+    profile = of("run.sqlite", None)
+    assert source_of_row(profile, {"session": 0, "activity": 7}) == (
         "run.sqlite has tables, not lines: GPU work 7, in input order"
     )
-    assert source_of_row(made, {"session": 0, "name": "k"}) == "run.sqlite has tables, not lines"
-    assert why_no_text(made) == TABLES == views(made)["log"]
+    assert source_of_row(profile, {"session": 0, "name": "k"}) == "run.sqlite has tables, not lines"
+    assert why_no_text(profile) == TABLES == views(profile)["log"]
 
 
 def test_a_text_is_shown_by_the_log() -> None:
-    made = replace(of("run.log", 2), texts={"run.log": Text()})
-    assert why_no_text(made) == ""
-    assert source_of_row(made, {"session": 0, "line": 2}) == ""
-    assert source_of_row(made, {"session": 0, "line": None}) == NO_LINE
-    assert views(made)["log"] == "ok"
+    profile = replace(of("run.log", 2), texts={"run.log": Text()})
+    assert why_no_text(profile) == ""
+    assert source_of_row(profile, {"session": 0, "line": 2}) == ""
+    assert source_of_row(profile, {"session": 0, "line": None}) == NO_LINE
+    assert views(profile)["log"] == "ok"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, profile
+from tests.analysis.frames import copy, kernel, make_profile
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpus import STREAMS, streams
 
 
 def test_streams_have_work_times_and_overlap_with_other_streams() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             kernel("a", 100, start_ns=0, device=0, stream=7),
             kernel("b", 100, start_ns=50, device=0, stream=8),
@@ -19,7 +19,7 @@ def test_streams_have_work_times_and_overlap_with_other_streams() -> None:
             kernel("c", 10, start_ns=0, device=1, stream=7),
         ]
     )
-    rows = streams(made)
+    rows = streams(profile)
     assert {column.name for column in STREAMS.columns} <= set(rows.columns)
     result = ("device", "stream", "stream_work", "kernels_launched", "gpu_ns", "busy_ns", "beside_ns", "beside_pct",
             "idle_ns", "copies_ns", "start_ns", "end_ns")  # fmt: skip
@@ -33,15 +33,15 @@ def test_streams_have_work_times_and_overlap_with_other_streams() -> None:
 
 def test_overlap_from_rounding_alone_does_not_count() -> None:
     rows = [kernel("a", 1200, start_ns=0, device=0, stream=7), kernel("b", 500, start_ns=1000, device=0, stream=8)]
-    rounded = profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 1000}])
+    rounded = make_profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 1000}])
     assert streams(rounded)["beside_ns"].to_list() == [0, 0]
-    assert streams(profile(activities=rows))["beside_ns"].to_list() == [200, 200]
+    assert streams(make_profile(activities=rows))["beside_ns"].to_list() == [200, 200]
 
 
 def test_work_on_no_named_stream_and_work_without_times() -> None:
-    made = profile(activities=[kernel("a", 5, start_ns=0, device=0), kernel("b", 5, device=0, stream=7)])
-    assert streams(made).select("stream", "stream_work").rows() == [(None, 1)]
-    assert streams(profile(activities=[kernel("b", 5, stream=7)])).is_empty()
+    profile = make_profile(activities=[kernel("a", 5, start_ns=0, device=0), kernel("b", 5, device=0, stream=7)])
+    assert streams(profile).select("stream", "stream_work").rows() == [(None, 1)]
+    assert streams(make_profile(activities=[kernel("b", 5, stream=7)])).is_empty()
 
 
 @given(
@@ -52,13 +52,13 @@ def test_work_on_no_named_stream_and_work_without_times() -> None:
     )
 )
 def test_streams_of_a_gpu_cover_what_it_was_busy(rows: list[tuple[int, int, int, int]]) -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             kernel("k", length, start_ns=start, stream=stream, device=device)
             for start, length, stream, device in sorted(rows)
         ]
     )
-    found, whole = streams(made), overlap(made)
+    found, whole = streams(profile), overlap(profile)
     assert found["stream_work"].sum() == len(rows)
     assert found["gpu_ns"].sum() == sum(length for _, length, _, _ in rows)
     for device, busy in whole.select("device", "busy_ns").iter_rows():

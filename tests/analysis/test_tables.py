@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.analysis.frames import copy, printed, profile
+from tests.analysis.frames import copy, make_profile, summary_row
 from tests.analysis.test_kernels import assert_has_columns
 from tests.profiles import load_one
 from tui.analysis.copies import UNIFIED, copies, unified_memory
@@ -21,7 +21,7 @@ def layer(name: str, time_ns: int | None, predicted_ns: int | None = None, **mor
 
 
 def test_measured_and_predicted_stand_side_by_side() -> None:
-    found = layers(profile(layers=[layer("conv1", 80, 40), layer("pool1", None, 7), layer("fc", 20, None)]))
+    found = layers(make_profile(layers=[layer("conv1", 80, 40), layer("pool1", None, 7), layer("fc", 20, None)]))
     assert found.select("layer", "measured_ns", "predicted_ns", "ratio", "time_pct").rows() == [
         ("conv1", 80, 40, 0.5, 80.0),
         ("pool1", None, 7, None, None),
@@ -32,7 +32,7 @@ def test_measured_and_predicted_stand_side_by_side() -> None:
 
 def test_a_prediction_alone_is_no_measurement() -> None:
     rows = [layer("conv1", 30, executor="paleo", measured=False), layer("fc", 10, executor="paleo", measured=False)]
-    found = layers(profile(layers=rows))
+    found = layers(make_profile(layers=rows))
     assert found.select("measured_ns", "predicted_ns", "ratio", "time_pct").rows() == [
         (None, 30, None, 75.0),
         (None, 10, None, 25.0),
@@ -41,7 +41,7 @@ def test_a_prediction_alone_is_no_measurement() -> None:
 
 def test_totals_compare_like_with_like() -> None:
     found = layer_totals(
-        profile(
+        make_profile(
             layers=[
                 layer("conv1", 80, 40),
                 layer("pool1", None, 7),
@@ -77,23 +77,25 @@ def test_issues_are_the_most_severe_first_then_by_line() -> None:
         {"severity": "warning", "line": 5, "reason": "c"},
         {"severity": "error", "line": 3, "reason": "d"},
     ]
-    found = profile(issues=rows)
+    found = make_profile(issues=rows)
     assert issues(found)["reason"].to_list() == ["d", "b", "c", "a"]
     assert issue_counts(found) == {"error": 2, "warning": 1, "info": 1}
     assert_has_columns(issues(found), ISSUES)
     # Of no line: an empty text would have a column of its own beside the reasons.
-    assert issues(profile(issues=[{**rows[0], "text": ""}]))["text"].to_list() == [None]
+    assert issues(make_profile(issues=[{**rows[0], "text": ""}]))["text"].to_list() == [None]
 
 
 def test_metrics_name_their_gpu() -> None:
-    found = metrics(profile(metrics=[{"kernel": "k", "metric": "ipc", "avg": 1.5, "device": "Tesla K40c"}]))
+    found = metrics(make_profile(metrics=[{"kernel": "k", "metric": "ipc", "avg": 1.5, "device": "Tesla K40c"}]))
     assert found.select("kernel", "metric", "avg", "device_name").rows() == [("k", "ipc", 1.5, "Tesla K40c")]
     assert_has_columns(found, METRICS)
 
 
 def test_rows_without_lines_are_distinguished() -> None:
     expected = {"severity": "warning", "reason": "reported by Nsight Systems"}
-    result = issues(profile(issues=[{**expected, "text": "No NVTX events"}, {**expected, "text": "The driver is old"}]))
+    result = issues(
+        make_profile(issues=[{**expected, "text": "No NVTX events"}, {**expected, "text": "The driver is old"}])
+    )
     assert not result.select(ISSUES.key).is_duplicated().any()
     measured = [
         {"kernel": kernel, "metric": "metric 128", "device": device, "grid_x": grid, "avg": 1.0}
@@ -101,23 +103,23 @@ def test_rows_without_lines_are_distinguished() -> None:
         for device in ("0", "1")
         for grid in (1, 2)
     ]
-    assert not metrics(profile(metrics=measured)).select(METRICS.key).is_duplicated().any()
+    assert not metrics(make_profile(metrics=measured)).select(METRICS.key).is_duplicated().any()
 
 
 def test_unified_memory_of_several_gpus_is_separate() -> None:
-    summed = [printed("um", "Host To Device", 3, 9, line=line) for line in (4, 9)]
-    rows = unified_memory(profile(summary=summed))
+    summed = [summary_row("um", "Host To Device", 3, 9, line=line) for line in (4, 9)]
+    rows = unified_memory(make_profile(summary=summed))
     assert rows["line"].to_list() == [4, 9]
     assert not rows.select(UNIFIED.key).is_duplicated().any()
 
 
 def test_copies_of_equal_time_stand_in_one_order() -> None:
     work = [copy("HtoD", 5, session=session) for session in range(12)]
-    assert copies(profile(activities=work))["session"].to_list() == list(range(12))
+    assert copies(make_profile(activities=work))["session"].to_list() == list(range(12))
 
 
 def test_other_summaries_are_neither_gpu_work_nor_api_calls() -> None:
     sections = ("gpu", "um", "api", "nvtx", "openacc", "cpu", "dependency")
-    found = other_summaries(profile(summary=[printed(section, section, 1, 1) for section in sections]))
+    found = other_summaries(make_profile(summary=[summary_row(section, section, 1, 1) for section in sections]))
     assert found["name"].to_list() == ["um", "nvtx", "openacc", "cpu", "dependency"]
     assert_has_columns(found, OTHER_SUMMARIES)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import Row, copy, kernel, printed, profile
+from tests.analysis.frames import Row, copy, kernel, make_profile, summary_row
 from tests.corpus import corpus_file, recording_file
 from tests.profiles import load_one
 from tui.analysis.dashboard import dashboard
@@ -110,7 +110,7 @@ def test_time_is_counted_on_the_deepest_eligible_op_alone() -> None:
         kernel(ADD, 10, op=3, device=0),
         kernel(ADD, 5, op=4, device=0),
     ]
-    found = profile(activities=work, ops=tree, devices=A100)
+    found = make_profile(activities=work, ops=tree, devices=A100)
     table = eligible_ops(found)
     assert table["tc_eligible"].to_list() == [True, True, True, False, False]
     assert table["deepest"].to_list() == [False, False, True, False, False]
@@ -125,11 +125,11 @@ def test_time_is_counted_on_the_deepest_eligible_op_alone() -> None:
 
 def test_an_op_that_no_entry_knows_is_what_it_launched() -> None:
     work = [kernel(TC, 100, op=0, device=0), kernel(ADD, 50, op=0, device=0), kernel("Kernel", 7, op=0, device=0)]
-    recorded = profile(activities=work, ops=ops(("MyFusedBlock", None)), devices=A100)
+    recorded = make_profile(activities=work, ops=ops(("MyFusedBlock", None)), devices=A100)
     assert eligible_ops(recorded)["tc_eligible"].to_list() == [True]
     assert eligible_activities(recorded).to_list() == [True, False, False]
     # A range says nothing of what is in it.
-    marked = profile(activities=work, ops=ops(("MyFusedBlock", None), op_source="nvtx"), devices=A100)
+    marked = make_profile(activities=work, ops=ops(("MyFusedBlock", None), op_source="nvtx"), devices=A100)
     assert eligible_activities(marked).to_list() == [True, False, None]
 
 
@@ -139,11 +139,11 @@ def test_recorded_eligibility_of_ops_is_kept() -> None:
         {"op": 0, "name": "aten::mm", "tc_eligible": False},
         {"op": 1, "name": "aten::add", "tc_eligible": True},
     ]
-    assert eligible_activities(profile(activities=work, ops=tree, devices=A100)).to_list() == [False, True]
+    assert eligible_activities(make_profile(activities=work, ops=tree, devices=A100)).to_list() == [False, True]
 
 
 def test_on_a_gpu_without_tensor_cores_nothing_applies() -> None:
-    found = profile(
+    found = make_profile(
         activities=[kernel(TC, 100, op=0, device=0)],
         ops=ops(("aten::mm", None)),
         devices=[{"device": 0, "name": "Tesla K40c"}],
@@ -155,23 +155,23 @@ def test_on_a_gpu_without_tensor_cores_nothing_applies() -> None:
 
 
 def test_a_share_of_nothing_is_unknown() -> None:
-    plain = use(profile(activities=[kernel(ADD, 10, device=0)], devices=A100))
+    plain = use(make_profile(activities=[kernel(ADD, 10, device=0)], devices=A100))
     assert (plain.efficiency_pct, plain.share_pct, plain.reason) == (None, 0.0, "")
-    assert use(profile(activities=[copy("HtoD", 4)])).reason == "no kernel time"
+    assert use(make_profile(activities=[copy("HtoD", 4)])).reason == "no kernel time"
 
 
 def test_unknown_time_is_in_no_share_and_is_reported() -> None:
     work = [kernel(TC, 60, device=0), kernel(FP32, 20, device=0), kernel("Kernel", 20, device=0)]
-    figures = use(profile(activities=work, devices=A100))
+    figures = use(make_profile(activities=work, devices=A100))
     assert figures.efficiency_pct == figures.share_pct == 75.0
     assert figures.unknown_pct == figures.eligible_unknown_pct == 20.0
-    mostly = use(profile(activities=[kernel(TC, 60, device=0), kernel("Kernel", 61, device=0)], devices=A100))
+    mostly = use(make_profile(activities=[kernel(TC, 60, device=0), kernel("Kernel", 61, device=0)], devices=A100))
     assert (mostly.efficiency_pct, mostly.share_pct) == (None, None)
 
 
 def test_kernels_on_tensor_cores_without_durations_are_no_share_of_0() -> None:
-    single = profile(activities=[kernel(TC, None, device=0), kernel(FP32, 5, device=0)], devices=A100)
-    totals = profile(summary=[printed("gpu", TC, 3, None), printed("gpu", FP32, 3, 5)], devices=A100)
+    single = make_profile(activities=[kernel(TC, None, device=0), kernel(FP32, 5, device=0)], devices=A100)
+    totals = make_profile(summary=[summary_row("gpu", TC, 3, None), summary_row("gpu", FP32, 3, 5)], devices=A100)
     for found in (single, totals):
         assert dict(tensor_core_time(found).select("name", "total_ns").rows()) == {TC: None, FP32: 5}
         figures = use(found)
@@ -182,15 +182,15 @@ def test_kernels_on_tensor_cores_without_durations_are_no_share_of_0() -> None:
 
 
 def test_totals_count_as_well() -> None:
-    rows = [printed("gpu", TC, 3, 30), printed("gpu", FP32, 1, 10), printed("gpu", "[CUDA memset]", 1, 9)]
-    figures = use(profile(summary=rows))
+    rows = [summary_row("gpu", TC, 3, 30), summary_row("gpu", FP32, 1, 10), summary_row("gpu", "[CUDA memset]", 1, 9)]
+    figures = use(make_profile(summary=rows))
     assert (figures.kernel_ns, figures.efficiency_pct, figures.share_pct) == (40, 75.0, 75.0)
 
 
 def test_without_a_gpu_name_figures_are_unknown_where_tensor_cores_are() -> None:
-    rows = [printed("gpu", FP32, 1, 10), printed("gpu", ADD, 1, 5)]
-    totals = profile(summary=rows)
-    for found in (totals, profile(activities=[kernel(FP32, 10, device=0), kernel(ADD, 5, device=0)])):
+    rows = [summary_row("gpu", FP32, 1, 10), summary_row("gpu", ADD, 1, 5)]
+    totals = make_profile(summary=rows)
+    for found in (totals, make_profile(activities=[kernel(FP32, 10, device=0), kernel(ADD, 5, device=0)])):
         figures = use(found)
         assert (figures.efficiency_pct, figures.share_pct, figures.guessed) == (None, None, True)
         assert figures.reason == ("unknown GPU, which may have no tensor cores: name it with --gpu")
@@ -201,18 +201,18 @@ def test_without_a_gpu_name_figures_are_unknown_where_tensor_cores_are() -> None
 
 def test_the_dashboard_names_both_figures() -> None:
     work = [kernel(TC, 60, device=0), kernel(ADD, 40, device=0), kernel("Kernel", 25, device=0)]
-    facts = {fact.name: fact for fact in dashboard(profile(activities=work, devices=A100)).performance}
+    facts = {fact.name: fact for fact in dashboard(make_profile(activities=work, devices=A100)).performance}
     assert (facts["tc_efficiency_pct"].label, facts["tc_efficiency_pct"].value) == ("TC efficiency (DLProf)", 100.0)
     assert (facts["tc_share_pct"].label, facts["tc_share_pct"].value) == ("TC share (TensorBoard)", 60.0)
     left_out = "left out: {} of the time of {} with unknown tensor-core use"
     assert facts["tc_share_pct"].source.endswith(left_out.format("20.00%", "all kernels"))
     assert facts["tc_efficiency_pct"].source.endswith(left_out.format("29.41%", "eligible ops"))
     mostly = [kernel(TC, 60, device=0), kernel(ADD, 40, device=0), kernel("Kernel", 300, device=0)]
-    sources = {fact.name: fact.source for fact in dashboard(profile(activities=mostly, devices=A100)).performance}
+    sources = {fact.name: fact.source for fact in dashboard(make_profile(activities=mostly, devices=A100)).performance}
     assert sources["tc_efficiency_pct"] == "83.33% of the time of eligible ops has unknown tensor-core use"
     assert sources["tc_share_pct"] == "75.00% of the time of all kernels has unknown tensor-core use"
     assert facts["tc_unknown_pct"].value == 20.0
-    old = dashboard(profile(activities=work, devices=[{"device": 0, "name": "K40c"}])).performance
+    old = dashboard(make_profile(activities=work, devices=[{"device": 0, "name": "K40c"}])).performance
     assert [(fact.value, fact.source) for fact in old if fact.name.startswith("tc_")] == [
         (None, "no tensor cores: compute capability 3.5 has none")
     ] * 2
@@ -233,7 +233,7 @@ def test_the_dashboard_names_both_figures() -> None:
 def test_parts_add_up(rows: list[tuple[str, int, int | None, bool | None]], has_ops: bool) -> None:
     work = [kernel(name, ns, device=0, op=op, uses_tensor_core=uses) for name, ns, op, uses in rows]
     tree = ops(("aten::linear", None), ("aten::mm", 0), ("aten::relu", None), ("x", 1)) if has_ops else []
-    found = profile(activities=work, ops=tree, devices=A100)
+    found = make_profile(activities=work, ops=tree, devices=A100)
     table = tensor_core_time(found)
     assert table["total_ns"].sum() == sum(ns for _, ns, _, _ in rows)
     assert table["launches"].sum() == len(rows)
@@ -268,5 +268,5 @@ def test_a_trace_with_0_percent_in_the_plugin() -> None:
 
 def test_a_kernel_that_lost_its_name_may_be_anything() -> None:
     work = [kernel(TC, 30), {**kernel("", 70), "name": None}]
-    figures = use(profile(activities=work, devices=A100))
+    figures = use(make_profile(activities=work, devices=A100))
     assert (figures.kernel_ns, figures.using_ns, figures.unknown_ns, figures.share_pct) == (100, 30, 70, None)

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.analysis.frames import Row, copy, kernel, printed, profile
+from tests.analysis.frames import Row, copy, kernel, make_profile, summary_row
 from tests.corpus import corpus_file, recording_file
 from tests.profiles import load_one
 from tui.analysis import tensor_core_use
@@ -33,7 +33,7 @@ NO_GEMM = "a gemm whose name names no tensor core instruction"
 
 
 def verdict(row: Row, **device: Any) -> tuple[bool | None, str]:
-    found = profile(activities=[{"device": 0, **row}], devices=[{"device": 0, **device}])
+    found = make_profile(activities=[{"device": 0, **row}], devices=[{"device": 0, **device}])
     return kernel_verdicts(found).select("uses_tensor_core", "tensor_core_reason").row(0)
 
 
@@ -79,7 +79,7 @@ def test_the_order_of_what_decides(row: Row, device: Row, expected: tuple[bool |
 
 
 def test_a_name_on_two_gpus_uses_them_where_any_launch_does() -> None:
-    found = profile(
+    found = make_profile(
         activities=[kernel(HALF, 5, device=0), kernel(HALF, 90, device=1), kernel(SINGLE, 2, device=1)],
         devices=[{"device": 0, "name": "Tesla T4"}, {"device": 1, "name": "Tesla K40c"}],
     )
@@ -99,7 +99,7 @@ def test_a_name_on_two_gpus_uses_them_where_any_launch_does() -> None:
 
 def test_launches_of_which_one_is_not_measured_are_unknown_unless_one_uses_them() -> None:
     def verdict_of(*values: bool | None) -> bool | None:
-        found = profile(activities=[kernel("Kernel", 1, uses_tensor_core=value) for value in values])
+        found = make_profile(activities=[kernel("Kernel", 1, uses_tensor_core=value) for value in values])
         return kernels(found)["uses_tensor_core"].item()
 
     assert [verdict_of(True, None), verdict_of(False, None), verdict_of(False, False), verdict_of(True, False)] == [
@@ -111,18 +111,22 @@ def test_launches_of_which_one_is_not_measured_are_unknown_unless_one_uses_them(
 
 
 def test_totals_have_verdicts_as_well() -> None:
-    rows = [printed("gpu", HALF, 2, 10), printed("gpu", "[CUDA memcpy HtoD]", 1, 5)]
-    found = profile(summary=rows, devices=[{"device": 0, "name": "Tesla K40c"}, {"device": 1, "name": "Tesla K40m"}])
+    rows = [summary_row("gpu", HALF, 2, 10), summary_row("gpu", "[CUDA memcpy HtoD]", 1, 5)]
+    found = make_profile(
+        summary=rows, devices=[{"device": 0, "name": "Tesla K40c"}, {"device": 1, "name": "Tesla K40m"}]
+    )
     assert kernels(found).select("name", "uses_tensor_core", "tensor_core_reason").rows() == [
         (HALF, False, "compute capability 3.5 has none"),
         ("[CUDA memcpy HtoD]", False, "not applicable to memory operations"),
     ]
-    either = profile(summary=rows, devices=[{"device": 0, "name": "Tesla K40c"}, {"device": 1, "name": "Tesla T4"}])
+    either = make_profile(
+        summary=rows, devices=[{"device": 0, "name": "Tesla K40c"}, {"device": 1, "name": "Tesla T4"}]
+    )
     assert kernels(either)["tensor_core_reason"].to_list()[0] == ASSUMED.format(BY_NAME)
 
 
 def test_the_gpu_that_the_user_names_decides_everywhere() -> None:
-    plain = profile(activities=[kernel(HALF, 1, op=0)], ops=[{"op": 0, "name": "aten::conv2d"}])
+    plain = make_profile(activities=[kernel(HALF, 1, op=0)], ops=[{"op": 0, "name": "aten::conv2d"}])
     named = replace(plain, gpu="Tesla K40c")
     for found, uses, reason in (
         (plain, True, ASSUMED.format(BY_NAME)),

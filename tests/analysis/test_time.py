@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.gpu_time.breakdown import breakdown, busy_over_time
 from tui.analysis.gpu_time.idle_gaps import busy_time
@@ -23,7 +23,7 @@ def activity(number: int, start: int, duration: int | None, **more: object) -> d
     return {**row, "duration_ns": duration, "device": 0, "stream": 7, **more}
 
 
-OVERLAPPING = profile(
+OVERLAPPING = make_profile(
     sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 1}],
     activities=[activity(0, 0, 100), activity(1, 50, 100, stream=8), activity(2, 300, 100), activity(3, 320, 10)],
 )
@@ -45,12 +45,12 @@ def test_there_are_no_steps_without_time_and_no_work_on_another_gpu() -> None:
 )
 def test_the_steps_add_up_to_the_busy_time(intervals: list[tuple[int, int]], bins: int) -> None:
     rows = [activity(number, start, length) for number, (start, length) in enumerate(sorted(intervals))]
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 0}],
         activities=rows,
     )
-    busy = busy_time(made).row(0, named=True)
-    shares = busy_over_time(made, session=0, device=0, first_ns=busy["first_ns"], last_ns=busy["last_ns"], bins=bins)
+    busy = busy_time(profile).row(0, named=True)
+    shares = busy_over_time(profile, session=0, device=0, first_ns=busy["first_ns"], last_ns=busy["last_ns"], bins=bins)
     if busy["span_ns"]:
         assert np.sum(shares) * busy["span_ns"] / bins == pytest.approx(busy["busy_ns"], abs=1)
     else:
@@ -69,7 +69,7 @@ def test_neighbours_are_those_on_the_same_stream_with_the_gap_between() -> None:
 
 
 def test_a_gap_below_the_start_time_resolution_is_not_reported() -> None:
-    rounded = profile(
+    rounded = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10_000}],
         activities=[activity(0, 0, 5_000), activity(1, 10_000, 5_000), activity(2, 30_000, 5_000)],
     )
@@ -81,23 +81,23 @@ def test_a_gap_below_the_start_time_resolution_is_not_reported() -> None:
 
 
 def test_sessions_side_by_side_keep_their_order_and_say_nothing_where_nothing_is_known() -> None:
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "pid": 5}, {"session": 1, "format": "paleo"}],
         activities=[activity(0, 0, 70), activity(1, 100, 30)],
     )
-    assert session_times(made).select("session", "pid", "gpu_ns").rows() == [(0, 5, 100), (1, None, None)]
-    assert session_times(made).schema["gpu_ns"] == pl.Int64
+    assert session_times(profile).select("session", "pid", "gpu_ns").rows() == [(0, 5, 100), (1, None, None)]
+    assert session_times(profile).schema["gpu_ns"] == pl.Int64
 
 
 def test_a_session_without_gpu_work_lists_its_content() -> None:
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "pid": 5, "format": "nsys-sqlite"}, {"session": 1, "pid": 6, "format": "nsys-sqlite"}],
         activities=[kernel("k", 100), kernel("untimed", None, session=2)],
         api_calls=[{"name": "cuInit", "duration_ns": 1, "session": 1}],
         ranges=[{"name": name, "session": 1} for name in "ab"],
         metrics=[{"metric": "ipc", "kernel": "k", "session": 3}],
     )
-    assert session_times(made).select("label", "gpu_ns", "holds").rows() == [
+    assert session_times(profile).select("label", "gpu_ns", "holds").rows() == [
         ("process 5", 100, "no GPU times"),
         ("process 6", None, "no GPU work, 1 API call, 2 ranges"),
         (None, None, "no GPU times"),
@@ -111,20 +111,20 @@ def test_commands_are_distinguished_without_the_folders_of_their_paths() -> None
         "C:\\tools\\run.exe D:/x/y.avi",
         "./a --out b/c",
     ]
-    made = profile(
+    profile = make_profile(
         sessions=[
             {"session": number, "pid": 50 + number, "command": command, "format": "nvprof-text"}
             for number, command in enumerate(commands)
         ],
         activities=[kernel("k", 100)],
     )
-    assert session_times(made)["short"].to_list() == [
+    assert session_times(profile)["short"].to_list() == [
         "pid 50 python batch.py ./clip.avi",
         "pid 51 python batch.py ./clip.avi",
         "run.exe y.avi",
         "./a --out b/c",
     ]
-    assert session_times(made)["label"].to_list() == commands
+    assert session_times(profile)["label"].to_list() == commands
 
 
 ROUNDED = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 25), st.sampled_from([7, 8])), min_size=1, max_size=25)
@@ -133,14 +133,14 @@ ROUNDED = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 25), st.sampled_f
 @given(ROUNDED)
 def test_rounded_starts_are_adjusted_to_the_reported_busy_time(work: list[tuple[int, int, int]]) -> None:
     rows = [activity(n, 10 * at, length, stream=on) for n, (at, length, on) in enumerate(sorted(work))]
-    made = profile(sessions=[{"session": 0, "start_resolution_ns": 10}], activities=rows)
-    (line,), (placed,) = timelines(made), adjusted_timelines(made)
+    profile = make_profile(sessions=[{"session": 0, "start_resolution_ns": 10}], activities=rows)
+    (line,), (placed,) = timelines(profile), adjusted_timelines(profile)
     starts, lengths = (np.array([row[name] for row in rows]) for name in ("start_ns", "duration_ns"))
     ends = starts + lengths
     before = np.maximum.accumulate(np.concatenate((starts[:1], ends[:-1])))
     begun = np.where(before - starts < 10, starts, before)
     result = min(int((np.maximum(ends, begun) - begun).sum()), int(ends.max() - starts[0]))
-    assert union_of(placed.starts, placed.ends).length_ns == busy_time(made)["busy_ns"][0] == result
+    assert union_of(placed.starts, placed.ends).length_ns == busy_time(profile)["busy_ns"][0] == result
     assert placed.starts.min() >= line.starts[0]
     assert placed.ends.max() <= line.ends.max()
     assert (np.diff(placed.starts) >= 0).all()
@@ -153,16 +153,16 @@ def test_iterations_and_wall_time_count_what_only_rounding_lets_overlap() -> Non
         {**activity(number, start, 300), "name": name, "iteration": start // 2_000}
         for number, (start, name) in enumerate([*work, (5_000, "relu")])
     ]
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 1_000}],
         devices=[{"device": 0, "name": "Tesla V100", "compute_capability": "7.0"}],
         activities=rows,
         ranges=[{"name": f"step {n}", "start_ns": 2_000 * n, "duration_ns": 2_000, "iteration": n} for n in range(3)],
     )
-    uses = iterations_with_uses(made).select("busy_ns", "tensor_core_ns", "other_kernel_ns", "idle_ns")
+    uses = iterations_with_uses(profile).select("busy_ns", "tensor_core_ns", "other_kernel_ns", "idle_ns")
     assert uses.rows() == [(900, 300, 600, 1_100), (900, 300, 600, 1_100), (1_200, 300, 900, 800)]
-    assert iteration_work(made)["kernel_pct"].to_list() == [45, 45, 60]
-    assert breakdown(made)["time_ns"].drop_nulls().to_list() == [900, 2_100, 0, 3_000]
-    assert busy_time(made)["busy_ns"].to_list() == [3_000]
-    (gain,) = estimated_savings(made, pl.Series([1, 4, 7], dtype=pl.UInt32))
+    assert iteration_work(profile)["kernel_pct"].to_list() == [45, 45, 60]
+    assert breakdown(profile)["time_ns"].drop_nulls().to_list() == [900, 2_100, 0, 3_000]
+    assert busy_time(profile)["busy_ns"].to_list() == [3_000]
+    (gain,) = estimated_savings(profile, pl.Series([1, 4, 7], dtype=pl.UInt32))
     assert (gain.time_ns, gain.alone_ns, gain.half_ns, gain.busy_ns) == (900, 900, 450, 3_000)

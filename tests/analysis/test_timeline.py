@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, profile
+from tests.analysis.frames import copy, kernel, make_profile
 from tests.profiles import load_one
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.interval_sets import union_of
@@ -50,7 +50,7 @@ GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_cublas"
 def run() -> Profile:
     """Two streams of a GPU, the calls behind them, an op in an op and a range."""
     thread = {"pid": 9, "tid": 4}
-    return profile(
+    return make_profile(
         sessions=[{"session": 0, "start_resolution_ns": 1}],
         activities=[
             copy("HtoD", 40, start_ns=100, device=0, stream=7, correlation=1),
@@ -117,8 +117,8 @@ def test_a_kernel_precedes_an_overlapping_copy_where_streams_share_a_lane() -> N
 
 
 def test_what_takes_no_time_is_seen_all_the_same() -> None:
-    made = profile(activities=[copy("HtoD", 0, start_ns=50, device=0, stream=1)])
-    (lane,) = lanes(made)
+    profile = make_profile(activities=[copy("HtoD", 0, start_ns=50, device=0, stream=1)])
+    (lane,) = lanes(profile)
     assert lane_cells(lane, np.array([0, 40, 80])).texts == [" ", "›"]
 
 
@@ -130,10 +130,10 @@ def test_no_two_looks_of_a_lane_share_a_glyph(shown: Callable[[str], str]) -> No
 
 
 def test_a_partly_busy_cell_is_lighter_and_a_wide_one_shows_its_name() -> None:
-    made = run()
-    stream = lane_of(made, LaneKind.STREAM, 7)
+    profile = run()
+    stream = lane_of(profile, LaneKind.STREAM, 7)
     edges = np.arange(140, 280, 10)
-    drawn = lane_cells(stream, edges, lambda item: item_name(made, stream, item))
+    drawn = lane_cells(stream, edges, lambda item: item_name(profile, stream, item))
     assert "".join(drawn.texts) == " ▐sm90…blas▓ "
     assert np.flatnonzero(drawn.solid).tolist() == list(range(2, 11))
     light = lane_cells(stream, np.array([0, 1000, 2000]))
@@ -155,7 +155,7 @@ def work(draw: st.DrawFn) -> tuple[Profile, int]:
         for start, length, stream, what in sorted(rows)
     ]
     sessions = [{"session": 0, "start_resolution_ns": resolution}]
-    return profile(sessions=sessions, **({"activities": made} if made else {})), draw(st.integers(1, 60))
+    return make_profile(sessions=sessions, **({"activities": made} if made else {})), draw(st.integers(1, 60))
 
 
 @given(work())
@@ -193,12 +193,12 @@ def test_sums_of_blocks_are_those_of_single_segments(parts: list[tuple[int, int]
 
 
 def test_item_under_the_cursor() -> None:
-    made = run()
-    stream = lane_of(made, LaneKind.STREAM, 7)
+    profile = run()
+    stream = lane_of(profile, LaneKind.STREAM, 7)
     assert main_item(stream, 100, 200) == 1
     assert main_item(stream, 100, 145) == 0
     assert main_item(stream, 300, 900) is None
-    assert names_in_slice(made, stream, 100, 300).rows() == [
+    assert names_in_slice(profile, stream, 100, 300).rows() == [
         (GEMM, 1, 100),
         ("[CUDA memcpy HtoD]", 1, 40),
         ("relu", 1, 10),
@@ -227,7 +227,7 @@ def test_stepping_from_gap_to_gap_finds_them_all(parts: list[tuple[int, int]], l
     rows = [
         kernel("k", part[1], start_ns=end - part[1], device=0, stream=1) for end, part in zip(ends, parts, strict=True)
     ]
-    (lane,) = lanes(profile(activities=rows))
+    (lane,) = lanes(make_profile(activities=rows))
     starts, stops = lane.gaps()
     expected = [TimeInterval(a, b) for a, b in zip(starts.tolist(), stops.tolist(), strict=True) if b - a >= least]
     onwards, at = [], -1
@@ -249,7 +249,7 @@ def test_few_long_gaps_among_many_short_ones_are_found() -> None:
     for gap in gaps:
         rows.append(kernel("k", 5, start_ns=at + gap, device=0, stream=1))
         at += gap + 5
-    (lane,) = lanes(profile(activities=rows))
+    (lane,) = lanes(make_profile(activities=rows))
     starts, ends = lane.gaps()
     long = [TimeInterval(a, b) for a, b in zip(starts.tolist(), ends.tolist(), strict=True) if b - a >= 500]
     onwards: list[TimeInterval] = []
@@ -263,35 +263,35 @@ def test_few_long_gaps_among_many_short_ones_are_found() -> None:
 
 
 def test_gaps_shorter_than_the_start_time_resolution_are_not_reported() -> None:
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "start_resolution_ns": 100}],
         activities=[kernel("k", 10, start_ns=start, device=0, stream=1) for start in (0, 100, 300)],
     )
-    (lane,) = lanes(made)
+    (lane,) = lanes(profile)
     assert lane.gaps()[0].tolist() == [110]
     assert gap_at(lane, 50) is None
-    assert shown_lanes(made).resolution_ns == 100
+    assert shown_lanes(profile).resolution_ns == 100
 
 
 def test_a_launch_leads_to_its_call_and_back() -> None:
-    made = run()
-    found = lanes(made)
-    gpu = lane_of(made, LaneKind.GPU)
-    frame, rows = linked_rows(made, gpu, 1)
+    profile = run()
+    found = lanes(profile)
+    gpu = lane_of(profile, LaneKind.GPU)
+    frame, rows = linked_rows(profile, gpu, 1)
     assert (frame, rows) == ("api_calls", [1])
-    ((place, item),) = items_of_rows(made, found, frame, rows)
-    assert item_name(made, found[place], item) == "cudaLaunchKernel"
-    frame, rows = linked_rows(made, found[place], item)
-    assert [(lane_title(found[place]), item) for place, item in items_of_rows(made, found, frame, rows)] == [
+    ((place, item),) = items_of_rows(profile, found, frame, rows)
+    assert item_name(profile, found[place], item) == "cudaLaunchKernel"
+    frame, rows = linked_rows(profile, found[place], item)
+    assert [(lane_title(found[place]), item) for place, item in items_of_rows(profile, found, frame, rows)] == [
         ("GPU 0 stream 7", 1),
         ("GPU 0", 1),
     ]
 
 
 def test_names_are_found_in_all_lanes_in_order_of_time() -> None:
-    made = run()
-    shown = shown_lanes(made)
-    hits = find_name(made, shown, "memcpy")
+    profile = run()
+    shown = shown_lanes(profile)
+    hits = find_name(profile, shown, "memcpy")
     assert hits.starts.tolist() == [10, 100, 200]
     assert [lane_title(shown.lanes[place]) for place in hits.lanes] == [
         "thread 4 API calls",
@@ -302,9 +302,9 @@ def test_names_are_found_in_all_lanes_in_order_of_time() -> None:
     assert hits.step(100, (1, 0), 1) == 2
     assert hits.step(300, None, 1) == 0
     assert hits.step(5, None, -1) == 2
-    assert find_name(made, shown, "Memcpy").starts.tolist() == [10]
-    assert find_name(made, shown, "relu", is_exact=True).starts.tolist() == [250, 900]
-    assert find_name(made, shown, "rel", is_exact=True).step(0, None, 1) is None
+    assert find_name(profile, shown, "Memcpy").starts.tolist() == [10]
+    assert find_name(profile, shown, "relu", is_exact=True).starts.tolist() == [250, 900]
+    assert find_name(profile, shown, "rel", is_exact=True).step(0, None, 1) is None
     assert hits.by_lane[1].in_cells(np.array([0, 100, 140, 200])).tolist() == [False, True, False]
 
 
@@ -315,14 +315,14 @@ def test_names_are_found_in_all_lanes_in_order_of_time() -> None:
 def test_sessions_stand_together_only_where_their_clocks_compare(
     origins: tuple[int | None, ...], starts: tuple[int, ...], *, together: bool
 ) -> None:
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": number, "origin_ns": origin} for number, origin in enumerate(origins)],
         activities=[
             {**kernel("k", 100, start_ns=start, device=0, stream=1), "session": number}
             for number, start in enumerate(starts)
         ],
     )
-    shown = shown_lanes(made)
+    shown = shown_lanes(profile)
     assert shown.sessions == (0, 1)
     assert shown.note != ""
     if together:
@@ -330,7 +330,7 @@ def test_sessions_stand_together_only_where_their_clocks_compare(
         assert (shown.begin_ns, shown.end_ns) == (10, 150)
     else:
         assert [lane.session for lane in shown.lanes] == [0]
-        assert [lane.session for lane in shown_lanes(made, 1).lanes] == [1]
+        assert [lane.session for lane in shown_lanes(profile, 1).lanes] == [1]
 
 
 def test_the_deepest_lanes_give_way_first() -> None:
@@ -378,22 +378,22 @@ def test_labels_of_the_ruler_stand_where_they_say(first: int, cell: int, cells: 
 
 
 def test_the_lanes_of_a_log_are_its_launches() -> None:
-    made = load_one("sample_logs/resnet50_training.nvprof.log")
-    rows = timeline_lanes(made)
+    profile = load_one("sample_logs/resnet50_training.nvprof.log")
+    rows = timeline_lanes(profile)
     assert rows.select("lane", "count", "busy_ns").rows() == [
         ("GPU 0 stream 7", 4630, 80_121_385),
         ("API calls", 4106, 26_025_911),
     ]
-    assert rows["busy_ns"][0] == busy_time(made)["busy_ns"][0]
-    assert rows["count"].sum() == made["activities"].height + made["api_calls"].height
+    assert rows["busy_ns"][0] == busy_time(profile)["busy_ns"][0]
+    assert rows["count"].sum() == profile["activities"].height + profile["api_calls"].height
 
 
 def test_a_log_without_start_times_has_no_lanes() -> None:
-    made = profile(activities=[kernel("k", 10, device=0)])
-    assert lanes(made) == ()
-    assert timeline_lanes(made).is_empty()
-    assert shown_lanes(made).lanes == ()
-    assert timeline_lanes(made).schema["busy_pct"] == pl.Float64
+    profile = make_profile(activities=[kernel("k", 10, device=0)])
+    assert lanes(profile) == ()
+    assert timeline_lanes(profile).is_empty()
+    assert shown_lanes(profile).lanes == ()
+    assert timeline_lanes(profile).schema["busy_pct"] == pl.Float64
 
 
 @given(
@@ -412,14 +412,14 @@ def test_cutting_in_parts_between_pauses_changes_nothing(items: list[tuple[int, 
 
 def test_kinds_are_stacked_in_a_lane_of_several_lines() -> None:
     """A cell of 100 ns: 30 of a tensor-core kernel below 40 of another, 15 eighths high in all (two lines)."""
-    made = profile(
+    profile = make_profile(
         activities=[
             kernel("gemm", 30, start_ns=0, device=0, stream=7, uses_tensor_core=True),
             kernel("relu", 40, start_ns=50, device=0, stream=7),
             kernel("gemm", 100, start_ns=100, device=0, stream=7, uses_tensor_core=True),
         ]
     )
-    (lane,) = lanes(made)
+    (lane,) = lanes(profile)
     cells = lane_cells(lane, np.array([0, 100, 200, 300]), signs=Signs.FILLS)
     assert cells.texts == ["▆", "█", " "]
     upper, lower = cells.tall(2)
@@ -438,7 +438,7 @@ def test_a_name_stands_in_the_middle_line_of_a_tall_bar() -> None:
 
 
 def test_tracks_are_means_over_cells() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             kernel("gemm", 50, start_ns=0, device=0, stream=7),
             copy("HtoD", 100, start_ns=100, device=0, stream=8, size_bytes=400),
@@ -449,7 +449,7 @@ def test_tracks_are_means_over_cells() -> None:
             {"place": "CPU", "start_ns": 0, "allocated_bytes": 9000, "delta_bytes": 9000},
         ],
     )
-    found = tracks(made, shown_lanes(made))
+    found = tracks(profile, shown_lanes(profile))
     assert [track.name for track in found] == ["GPU utilization", "copy peak 3.73 GiB/s", "allocated, peak 3.91 KiB"]
     edges = np.array([0, 100, 200, 400])
     assert [track.shares(edges).tolist() for track in found] == [
@@ -460,9 +460,9 @@ def test_tracks_are_means_over_cells() -> None:
 
 
 def test_what_several_streams_of_a_gpu_ran_counts_once_in_the_top_work() -> None:
-    made = run()
-    streams = [lane for lane in lanes(made) if lane.kind is LaneKind.STREAM]
-    top = top_of_gpus(made, shown_lanes(made), 0, 10_000)
+    profile = run()
+    streams = [lane for lane in lanes(profile) if lane.kind is LaneKind.STREAM]
+    top = top_of_gpus(profile, shown_lanes(profile), 0, 10_000)
     assert top["count"].sum() == sum(len(lane.starts) for lane in streams) == 5
     assert top["time_ns"].sum() == sum(int((lane.ends - lane.starts).sum()) for lane in streams)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.analysis.frames import copy, kernel, profile
+from tests.analysis.frames import copy, kernel, make_profile
 from tui.analysis.gpu_time.idle_gaps import gaps
 from tui.analysis.gpus import streams
 from tui.analysis.iterations.iteration_table import with_iterations
@@ -16,66 +16,66 @@ from tui.analysis.timeline.window import whole_window
 
 
 def test_what_takes_no_time_is_found_in_the_cell_that_it_begins_in() -> None:
-    made = profile(activities=[copy("HtoD", 0, start_ns=50, device=0, stream=1)])
-    hits = find_name(made, shown_lanes(made), "htod").by_lane[0]
+    profile = make_profile(activities=[copy("HtoD", 0, start_ns=50, device=0, stream=1)])
+    hits = find_name(profile, shown_lanes(profile), "htod").by_lane[0]
     assert hits.in_cells(np.array([49, 50, 51, 52])).tolist() == [False, True, False]
     assert hits.in_cells(np.array([40, 50, 60])).tolist() == [False, True]
 
 
 def test_what_takes_no_time_at_the_end_is_on_the_screen() -> None:
-    made = profile(activities=[kernel("k", 10, start_ns=0, device=0), copy("DtoH", 0, start_ns=10, device=0)])
-    shown = shown_lanes(made)
+    profile = make_profile(activities=[kernel("k", 10, start_ns=0, device=0), copy("DtoH", 0, start_ns=10, device=0)])
+    shown = shown_lanes(profile)
     assert (shown.end_ns, shown.until_ns) == (10, 11)
     window = whole_window(shown.begin_ns, shown.until_ns, 5, least_ns=1)
     assert bins(shown.lanes[0], window.edges()).begun.tolist() == [1, 0, 0, 1, 0]
-    assert timeline_lanes(made)["busy_pct"].to_list() == [100.0]
+    assert timeline_lanes(profile)["busy_pct"].to_list() == [100.0]
 
 
 def test_a_stream_is_busy_no_longer_than_from_its_first_start_to_its_last_end() -> None:
     twice = [kernel("k", 60, start_ns=0, device=0, stream=7)] * 2
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "start_resolution_ns": 100}],
         activities=[*twice, kernel("k", 10, start_ns=1000, device=0, stream=20)],
     )
-    result = timeline_lanes(made)
+    result = timeline_lanes(profile)
     assert result.select("lane", "busy_ns").rows() == [("GPU 0", 130), ("GPU 0 stream 7", 60), ("GPU 0 stream 20", 10)]
-    assert result["busy_ns"].to_list()[1:] == streams(made)["busy_ns"].to_list()
+    assert result["busy_ns"].to_list()[1:] == streams(profile)["busy_ns"].to_list()
 
 
 def test_a_bar_is_of_the_work_that_its_cells_are_drawn_as() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             kernel("relu", 100, start_ns=0, device=0, stream=7, uses_tensor_core=False),
             kernel("ncclDevKernel_AllReduce_Sum_f32", 90, start_ns=20, device=0, stream=20),
         ]
     )
-    drawn = lane_cells(lanes(made)[0], np.arange(0, 121, 10), lambda item: ["relu", "nccl"][item])
+    drawn = lane_cells(lanes(profile)[0], np.arange(0, 121, 10), lambda item: ["relu", "nccl"][item])
     assert "".join(drawn.texts) == "▓relu     ● "
     assert drawn.item_kinds.tolist() == [ItemKind.KERNEL] * 10 + [ItemKind.COMMUNICATION, -1]
 
 
 def test_of_two_that_end_where_a_gap_begins_every_view_names_the_same() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             kernel("long", 100, start_ns=0, device=0, stream=7),
             kernel("short", 20, start_ns=80, device=0, stream=20),
             kernel("next", 5, start_ns=200, device=0, stream=7),
         ]
     )
-    gpu = lanes(made)[0]
-    assert [names_around(made, gpu, gap) for gap in longest_lane_gaps(gpu, 9)] == [("short", "next")]
-    assert gaps(made).select("before", "after").rows() == [("short", "next")]
+    gpu = lanes(profile)[0]
+    assert [names_around(profile, gpu, gap) for gap in longest_lane_gaps(gpu, 9)] == [("short", "next")]
+    assert gaps(profile).select("before", "after").rows() == [("short", "next")]
 
 
 def test_an_iteration_is_over_where_it_ends_and_none_follows() -> None:
     steps = [(0, 50), (50, 30), (200, 100), (220, 10), (400, None), (500, 7)]
-    made = profile(
+    profile = make_profile(
         ranges=[
             {"name": f"step {number}", "start_ns": start, "duration_ns": length, "iteration": number}
             for number, (start, length) in enumerate(steps)
         ]
     )
-    assert iteration_marks(with_iterations(made), 0, 1000) == (
+    assert iteration_marks(with_iterations(profile), 0, 1000) == (
         (1000, "0"),
         (1050, "1"),
         (1080, ""),

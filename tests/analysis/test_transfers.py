@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import copy, kernel, printed, profile
+from tests.analysis.frames import copy, kernel, make_profile, summary_row
 from tests.profiles import load_one
 from tui.analysis.copies import (
     NO_BANDWIDTH,
@@ -39,7 +39,7 @@ def memset(duration_ns: int, **more: Any) -> dict[str, Any]:
     return {"kind": "memset", "name": "[CUDA memset]", "duration_ns": duration_ns, **more}
 
 
-MADE = profile(
+MADE = make_profile(
     devices=[GPU],
     activities=[
         copy("HtoD", 1000, size_bytes=20_000, device=0, src_memory="pageable", dst_memory="device"),
@@ -55,8 +55,8 @@ MADE = profile(
 )
 
 
-def by_direction(made: Profile, *wanted: str) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    rows = transfers(made).select("copy_kind", "src_memory", *wanted).rows()
+def by_direction(profile: Profile, *wanted: str) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    rows = transfers(profile).select("copy_kind", "src_memory", *wanted).rows()
     return {row[:2]: row[2:] for row in rows}
 
 
@@ -86,11 +86,11 @@ def test_rates_against_what_the_hardware_can_do_and_why_not() -> None:
 
 
 def test_of_a_gpu_that_is_not_known_no_rate_is_impossible_or_possible() -> None:
-    made = profile(activities=[memset(1, size_bytes=1 << 40, device=0), copy("HtoD", 5, device=0)])
-    found = by_direction(made, "achieved", "impossible", "why")
+    profile = make_profile(activities=[memset(1, size_bytes=1 << 40, device=0), copy("HtoD", 5, device=0)])
+    found = by_direction(profile, "achieved", "impossible", "why")
     assert found[("set", None)] == (pytest.approx(1e9 * (1 << 40)), None, NO_BANDWIDTH)
     assert found[("HtoD", None)] == (None, None, NO_LINK)
-    assert impossible_rates(made).is_empty()
+    assert impossible_rates(profile).is_empty()
 
 
 def test_a_copy_without_a_rate_has_no_plausibility() -> None:
@@ -108,29 +108,29 @@ def test_impossible_rates_are_reported_with_the_limit() -> None:
 
 def test_rates_up_to_a_twentieth_above_the_limit_are_possible() -> None:
     work = [memset(10, size_bytes=size, device=0) for size in (10_000, 10_499, 10_501)]
-    assert impossible_rates(profile(devices=[GPU], activities=work))["size_bytes"].to_list() == [10_501]
+    assert impossible_rates(make_profile(devices=[GPU], activities=work))["size_bytes"].to_list() == [10_501]
 
 
 def test_the_logs_own_totals_have_no_sizes() -> None:
-    made = profile(
+    profile = make_profile(
         summary=[
-            printed("gpu", "[CUDA memcpy HtoD]", 3, 500),
-            printed("gpu", "[CUDA memset]", 2, 100),
-            printed("gpu", "gemm", 2, 400),
+            summary_row("gpu", "[CUDA memcpy HtoD]", 3, 500),
+            summary_row("gpu", "[CUDA memset]", 2, 100),
+            summary_row("gpu", "gemm", 2, 400),
         ]
     )
-    assert by_direction(made, "calls", "total_ns", "size_bytes", "impossible") == {
+    assert by_direction(profile, "calls", "total_ns", "size_bytes", "impossible") == {
         ("HtoD", None): (3, 500, None, None),
         ("set", None): (2, 100, None, None),
     }
-    assert transfer_share(made).rows() == [(0, 1000, 400, 500, 100, 50.0)]
-    assert transfer_sizes(made).is_empty()
+    assert transfer_share(profile).rows() == [(0, 1000, 400, 500, 100, 50.0)]
+    assert transfer_sizes(profile).is_empty()
 
 
 def test_by_size() -> None:
     sizes = (0, 4095, 4096, 65_535, 65_536, (1 << 20) - 1, 1 << 20, 16 << 20, 256 << 20, 1 << 40, None)
-    made = profile(activities=[copy("HtoD", 10, size_bytes=size) for size in sizes])
-    found = transfer_sizes(made)
+    profile = make_profile(activities=[copy("HtoD", 10, size_bytes=size) for size in sizes])
+    found = transfer_sizes(profile)
     assert found.select("size_class", "calls").rows() == [
         ("< 4 KiB", 2),
         ("4 to 64 KiB", 2),
@@ -145,8 +145,8 @@ def test_by_size() -> None:
 
 
 def test_sessions_are_separate() -> None:
-    made = profile(activities=[copy("HtoD", 10, session=0), copy("HtoD", 30, session=1)])
-    assert transfers(made).select("session", "total_ns", "time_pct").rows() == [(1, 30, 100.0), (0, 10, 100.0)]
+    profile = make_profile(activities=[copy("HtoD", 10, session=0), copy("HtoD", 30, session=1)])
+    assert transfers(profile).select("session", "total_ns", "time_pct").rows() == [(1, 30, 100.0), (0, 10, 100.0)]
 
 
 def tiny(start: int, direction: str = "HtoD", **more: Any) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def tiny(start: int, direction: str = "HtoD", **more: Any) -> dict[str, Any]:
 
 
 def test_tiny_copies_back_to_back_are_a_run() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[
             *(tiny(start) for start in (0, 10, 20, 30)),
             tiny(40, "DtoH"),
@@ -166,27 +166,27 @@ def test_tiny_copies_back_to_back_are_a_run() -> None:
             *(tiny(start, "DtoD", size_bytes=50) for start in (4_000_000, 4_000_500, 4_900_000)),
         ]
     )
-    found = tiny_runs(made)
+    found = tiny_runs(profile)
     result = ("copy_kind", "activity", "start_ns", "duration_ns", "calls", "size_bytes", "total_ns")
     assert found.select(result).rows() == [
         ("DtoD", 14, 4_000_000, 900_002, 3, 150, 6),
         ("HtoD", 0, 0, 32, 4, 400, 8),
     ]  # fmt: skip
     assert {column.name for column in TINY_RUNS.columns} == set(found.columns)
-    assert tiny_runs(profile(activities=[kernel("a", 1, start_ns=0)])).columns == found.columns
+    assert tiny_runs(make_profile(activities=[kernel("a", 1, start_ns=0)])).columns == found.columns
 
 
 def test_runs_do_not_go_on_from_one_gpu_or_session_to_another() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[tiny(0), tiny(10), tiny(20, device=1), tiny(30, device=1), tiny(40, session=1), tiny(50, session=1)]
     )
-    assert tiny_runs(made).is_empty()
+    assert tiny_runs(profile).is_empty()
 
 
 def test_the_single_copies_of_a_size_class_begin_with_its_least_size_and_end_below_the_next() -> None:
     sizes = [4095, 4096, 65_535, 65_536, 1 << 20, 256 << 20, None]
-    made = profile(devices=[GPU], activities=[copy("HtoD", 1000, size_bytes=size, device=0) for size in sizes])
-    found = {name: single_transfers(made, size_class=name)["size_bytes"].to_list() for _, name in SIZE_CLASSES}
+    profile = make_profile(devices=[GPU], activities=[copy("HtoD", 1000, size_bytes=size, device=0) for size in sizes])
+    found = {name: single_transfers(profile, size_class=name)["size_bytes"].to_list() for _, name in SIZE_CLASSES}
     assert found == {
         "< 4 KiB": [4095],
         "4 to 64 KiB": [4096, 65_535],
@@ -195,7 +195,7 @@ def test_the_single_copies_of_a_size_class_begin_with_its_least_size_and_end_bel
         "16 to 256 MiB": [],
         "256 MiB and more": [256 << 20],
     }
-    assert single_transfers(made, size_class=NO_SIZE)["size_bytes"].to_list() == [None]
+    assert single_transfers(profile, size_class=NO_SIZE)["size_bytes"].to_list() == [None]
 
 
 def test_known_answers_of_real_logs(corpus: Callable[[str], str]) -> None:
@@ -231,8 +231,10 @@ def test_parts_add_up(moves: list[tuple[str, int, int | None, int]]) -> None:
         }.get(what, copy(what, length, size_bytes=size, session=session))
         for what, length, size, session in sorted(moves, key=lambda move: move[3])
     ]
-    made = profile(sessions=[{"session": 0}, {"session": 1}], devices=[{**GPU, "device": None}], activities=rows)
-    for frame in (transfers(made), transfer_sizes(made)):
+    profile = make_profile(
+        sessions=[{"session": 0}, {"session": 1}], devices=[{**GPU, "device": None}], activities=rows
+    )
+    for frame in (transfers(profile), transfer_sizes(profile)):
         for session in (0, 1):
             mine = [move for move in moves if move[3] == session and move[0] != "kernel"]
             part = frame.filter(pl.col("session") == session)
@@ -242,20 +244,23 @@ def test_parts_add_up(moves: list[tuple[str, int, int | None, int]]) -> None:
 
 
 def test_calls_are_unknown_for_a_direction_where_one_row_has_none() -> None:
-    rows = [printed("gpu", "[CUDA memcpy HtoD]", 3, 20), printed("gpu", "[CUDA memcpy Host-to-Device]", None, 40)]
-    made = profile(summary=rows)
-    assert copies(made).select("copy_kind", "calls", "total_ns").rows() == [("HtoD", None, 60)]
-    assert transfers(made).select("copy_kind", "calls", "total_ns").rows() == [("HtoD", None, 60)]
+    rows = [
+        summary_row("gpu", "[CUDA memcpy HtoD]", 3, 20),
+        summary_row("gpu", "[CUDA memcpy Host-to-Device]", None, 40),
+    ]
+    profile = make_profile(summary=rows)
+    assert copies(profile).select("copy_kind", "calls", "total_ns").rows() == [("HtoD", None, 60)]
+    assert transfers(profile).select("copy_kind", "calls", "total_ns").rows() == [("HtoD", None, 60)]
 
 
 def test_a_size_is_of_the_class_whose_least_it_reaches() -> None:
     """Of each class the least and the largest size, in the table and in the copies behind its row."""
     sizes = (0, 4 * KB - 1, 4 * KB, 64 * KB - 1, 64 * KB, MB - 1, MB, 16 * MB - 1, 16 * MB, 256 * MB - 1, 256 * MB)
     work = [copy("HtoD", 10, size_bytes=size, device=0, start_ns=20 * at) for at, size in enumerate(sizes)]
-    made = profile(devices=[GPU], activities=work)
-    counted = dict(transfer_sizes(made).select("size_class", "calls").rows())
+    profile = make_profile(devices=[GPU], activities=work)
+    counted = dict(transfer_sizes(profile).select("size_class", "calls").rows())
     for place, (least, name) in enumerate(SIZE_CLASSES):
-        behind = single_transfers(made, size_class=name)["size_bytes"].to_list()
+        behind = single_transfers(profile, size_class=name)["size_bytes"].to_list()
         assert behind == list(sizes[2 * place : 2 * place + 2]), name
         assert behind[0] == least
         assert counted[name] == len(behind)

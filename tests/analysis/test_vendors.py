@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.dashboard import dashboard
 from tui.analysis.devices import device_facts
@@ -28,70 +28,72 @@ SHAPE = {"grid_x": 64, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "
 )
 def test_a_gpu_of_amd_has_no_compute_capability_and_no_occupancy_of_nvidia(frames: dict[str, Any]) -> None:
     frames = {"devices": [{"device": 0, "name": "", "compute_capability": "9.0"}], **frames}
-    made = profile(**frames, activities=[kernel("k", 5, **SHAPE, registers=32, shared_bytes=1024)])
-    facts = device_facts(made).row(0, named=True)
+    profile = make_profile(**frames, activities=[kernel("k", 5, **SHAPE, registers=32, shared_bytes=1024)])
+    facts = device_facts(profile).row(0, named=True)
     assert (facts["vendor"], facts["compute_capability"], facts["facts_source"]) == ("AMD", None, "unknown")
-    config = launch_config(made, 0)
+    config = launch_config(profile, 0)
     assert (config.occupancy_pct, config.shared_bytes) == (None, 1024)
     assert config.occupancy_reason == "not applicable: NVIDIA's occupancy formula, and this GPU is by AMD"
 
 
 def test_calls_of_cuda_are_of_no_amd_gpu() -> None:
-    made = profile(
+    profile = make_profile(
         devices=[{"device": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0"}],
         api_calls=[{"name": "cudaLaunchKernel", "start_ns": 0, "duration_ns": 1}],
     )
-    assert device_facts(made).select("vendor", "compute_capability").row(0) == (None, "9.0")
+    assert device_facts(profile).select("vendor", "compute_capability").row(0) == (None, "9.0")
 
 
 def test_total_shared_memory_counts_like_its_parts() -> None:
     gpu = [{"device": 0, "name": "NVIDIA H100 80GB HBM3"}]
     parts = {"static_shared_bytes": 40_000, "dynamic_shared_bytes": 60_000}
-    apart = profile(devices=gpu, activities=[kernel("k", 5, **SHAPE, registers=32, **parts)])
-    together = profile(devices=gpu, activities=[kernel("k", 5, **SHAPE, registers=32, shared_bytes=100_000)])
+    apart = make_profile(devices=gpu, activities=[kernel("k", 5, **SHAPE, registers=32, **parts)])
+    together = make_profile(devices=gpu, activities=[kernel("k", 5, **SHAPE, registers=32, shared_bytes=100_000)])
     first, second = (launches(made, session=0, name="k").row(0, named=True) for made in (apart, together))
     assert first["occupancy_pct"] == second["occupancy_pct"] == 25.0
     assert first["limiter"] == second["limiter"] == "shared memory"
 
 
 def test_no_tool_of_nvidia_is_named_for_another_gpu() -> None:
-    amd = profile(
+    amd = make_profile(
         sessions=[{"session": 0, "format": "pytorch-trace", "tool": "PyTorch profiler"}],
         api_calls=[{"name": "hipLaunchKernel", "start_ns": 0, "duration_ns": 1}],
         activities=[kernel("k", 5)],
     )
     assert how_to_record(amd, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
-    of_perfetto = profile(
+    of_perfetto = make_profile(
         sessions=[{"session": 0, "format": "perfetto", "tool": "Perfetto"}], activities=[kernel("k", 5)]
     )
     nothing = "this kind of recording does not contain it"
     assert [how_to_record(of_perfetto, need) for need in (API_WORK, METRICS, RANGES, ITERATIONS)] == 4 * [nothing]
-    of_intel = profile(sessions=[{"session": 0, "format": "perfetto", "tool": "THAPI"}], activities=[kernel("k", 5)])
+    of_intel = make_profile(
+        sessions=[{"session": 0, "format": "perfetto", "tool": "THAPI"}], activities=[kernel("k", 5)]
+    )
     assert how_to_record(of_intel, API_WORK) == "record with unitrace -h ./app"
-    of_ascend = profile(sessions=[{"session": 0, "format": "ascend-db"}], activities=[kernel("k", 5)])
+    of_ascend = make_profile(sessions=[{"session": 0, "format": "ascend-db"}], activities=[kernel("k", 5)])
     assert why_none(of_ascend, UNIFIED_MEMORY) == "no unified memory: this kind of recording does not contain it"
 
 
 def test_pytorch_names_the_activity_of_the_gpus_manufacturer() -> None:
     table = {"session": 0, "format": "torch-table", "tool": "PyTorch profiler", "framework": "PyTorch (XPU)"}
-    of_intel = profile(sessions=[table])
+    of_intel = make_profile(sessions=[table])
     with_xpu = "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.XPU])"
     assert how_to_record(of_intel, GPU_WORK) == f"record with {with_xpu}"
     trace = {"session": 0, "format": "pytorch-trace", "tool": "PyTorch profiler"}
     calls = [{"name": "urEnqueueKernelLaunch", "start_ns": 0, "duration_ns": 1}]
-    assert how_to_record(profile(sessions=[trace], api_calls=calls), METRICS) == "record with unitrace -q ./app"
+    assert how_to_record(make_profile(sessions=[trace], api_calls=calls), METRICS) == "record with unitrace -q ./app"
     listed = [{"session": 0, "section": "gpu", "name": "Cijk_Alik_Bljk_SB_MT64x64x32", "calls": 1, "total_ns": 5}]
-    of_amd = profile(sessions=[trace], summary=listed)
+    of_amd = make_profile(sessions=[trace], summary=listed)
     assert how_to_record(of_amd, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
 
 
 def test_the_work_of_a_tpu_is_in_the_ranges() -> None:
-    made = profile(
+    profile = make_profile(
         sessions=[{"session": 0, "format": "xplane"}],
         ranges=[{"name": "fusion", "domain": "TPU:0 XLA Ops", "start_ns": 0, "duration_ns": 5}],
     )
-    assert why_none(made, METRICS) == "no metrics: this kind of recording does not contain it"
-    assert why_none(made, GPU_WORK) == "no GPU activities: open Ranges: it shows the work of the TPU"
+    assert why_none(profile, METRICS) == "no metrics: this kind of recording does not contain it"
+    assert why_none(profile, GPU_WORK) == "no GPU activities: open Ranges: it shows the work of the TPU"
 
 
 def test_unknown_figures_of_the_dashboard_name_no_tool_of_nvidia_for_another_gpu() -> None:
@@ -99,8 +101,8 @@ def test_unknown_figures_of_the_dashboard_name_no_tool_of_nvidia_for_another_gpu
         {"session": 0, "section": "gpu", "name": "Cijk_Alik_Bljk_SB_MT64x64x32", "calls": 1, "total_ns": 5},
         {"session": 0, "section": "api", "name": "hipLaunchKernel", "calls": 1, "total_ns": 5},
     ]
-    made = profile(sessions=[{"session": 0, "format": "nsys-stats"}], summary=summed)
-    facts = {fact.name: fact for fact in dashboard(made).performance}
+    profile = make_profile(sessions=[{"session": 0, "format": "nsys-stats"}], summary=summed)
+    facts = {fact.name: fact for fact in dashboard(profile).performance}
     assert facts["wall_ns"].value is None
     assert facts["wall_ns"].record == (
         "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace -f csv -- ./app"

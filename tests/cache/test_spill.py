@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from tests.analysis.frames import profile
+from tests.analysis.frames import make_profile
 from tui.analysis import memo
 from tui.analysis.memo import once_per_profile
 from tui.cache import spill
@@ -88,7 +88,7 @@ def test_results_are_kept_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
 
         return result
 
-    whole = profile()
+    whole = make_profile()
     first, second, third = remembering("first"), remembering("second"), remembering("third")
     monkeypatch.setattr(memo, "_SIZES", memo._ResultSizes())
     monkeypatch.setattr(memo, "MAX_BYTES", 5 * held_bytes(first(whole)) // 2)

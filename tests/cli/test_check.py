@@ -11,7 +11,7 @@ import pytest
 
 from tests.analysis.expert.judging import as_shown
 from tests.analysis.expert.profiles import HEALTHY, MS, SESSION, moved, run
-from tests.analysis.frames import profile
+from tests.analysis.frames import make_profile
 from tui.analysis.expert.findings import RULES
 from tui.cli.main import main
 from tui.output.check import Check
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SAMPLES = Path(__file__).parents[2] / "sample_logs"
 COPIES = "tracking_four_runs.nvprof.log"
 HOSTILE = "[x](http://evil) {0}\x1b[31m"
-MADE = profile(
+MADE = make_profile(
     sessions=[{**SESSION, "source": "/tmp/a b.sqlite", "first_line": 7}],
     activities=[moved(0, 30 * MS), run(30 * MS, 10 * MS, HOSTILE), run(40 * MS, 30 * MS, HOSTILE)],
     tool_findings=[{"tool": "DLProf", "problem": "No DALI ops detected", "recommendation": "Consider DALI"}],
@@ -51,7 +51,7 @@ def test_an_unreadable_file_takes_precedence_over_findings(capsys: pytest.Captur
 
 
 def test_tools_findings_without_severity_fail_nothing() -> None:
-    alone = profile(sessions=[SESSION], tool_findings=[{"tool": "DLProf", "problem": "No DALI ops detected"}])
+    alone = make_profile(sessions=[SESSION], tool_findings=[{"tool": "DLProf", "problem": "No DALI ops detected"}])
     assert not Check(alone).reaches("info")
     assert Check(MADE).reaches("warning")
     assert not Check(MADE).reaches("error")
@@ -124,7 +124,7 @@ def test_markdown_has_no_links_or_lines_of_a_profile() -> None:
     assert text.startswith("## Findings (")
     assert "### Not applicable" in text
     assert "\x1b" not in text
-    by_others = profile(
+    by_others = make_profile(
         tool_findings=[{"tool": HOSTILE, "problem": "much"}],
         tool_figures=[{"tool": HOSTILE, "section": "Performance Summary", "name": "a", "value": 1.0, "unit": "%"}],
     )
@@ -138,9 +138,9 @@ SARIF = jsonschema.Draft7Validator(
 """What the standard requires of the parts that are written, and what code hosts ask for beyond it."""
 
 
-def sarif_of(made: Profile) -> dict[str, Any]:
+def sarif_of(profile: Profile) -> dict[str, Any]:
     """The only run of what is written, which is valid."""
-    content = json.loads(Check(made).as_sarif())
+    content = json.loads(Check(profile).as_sarif())
     SARIF.validate(content)
     assert content["$schema"] == "https://json.schemastore.org/sarif-2.1.0.json"
     (run_of_it,) = content["runs"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.corpus import shared_file
 from tui.analysis.roofline import op_work
 from tui.correlation.graph_replays import has_replays, with_replayed_ops
@@ -72,14 +72,14 @@ def together(*parts: dict[str, list[dict[str, Any]]]) -> Profile:
         if "parent" not in row:
             first[row["session"]] = number
         row["parent"] = first[row["session"]] if "parent" in row else None
-    return profile(**{**frames, **({"ops": ops} if ops else {})})
+    return make_profile(**{**frames, **({"ops": ops} if ops else {})})
 
 
-def named(made: Profile) -> list[tuple[Any, ...]]:
+def named(profile: Profile) -> list[tuple[Any, ...]]:
     """Kernel, op, module, shapes, parent, iteration and join of each replayed kernel."""
-    ops = made["ops"]
+    ops = profile["ops"]
     names = dict(ops.select("op", pl.col("name").cast(pl.String)).iter_rows())
-    joined = made["activities"].filter(pl.col("session") == 0).join(
+    joined = profile["activities"].filter(pl.col("session") == 0).join(
         ops.select("op", "input_shapes", "parent", of="iteration"), on="op", how="left", maintain_order="left"
     )  # fmt: skip
     return [
@@ -89,9 +89,9 @@ def named(made: Profile) -> list[tuple[Any, ...]]:
 
 
 def test_the_nth_launch_of_a_capture_is_the_nth_kernel_of_each_replay() -> None:
-    made = together(replays([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
-    assert has_replays(made)
-    found = with_replayed_ops(made)
+    profile = together(replays([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
+    assert has_replays(profile)
+    found = with_replayed_ops(profile)
     assert named(found) == [
         (GEMM, "aten::op0", "[[0]]", "aten::linear", 0, "graph capture"),
         (RELU, "aten::op1", "[[1]]", "aten::linear", 0, "graph capture"),
@@ -123,8 +123,8 @@ def test_experts_of_a_replay_keep_the_views_of_their_weights() -> None:
 
 
 def test_streams_that_interleave_are_reported_apart_by_names() -> None:
-    made = together(replays([RELU, GEMM, GEMM], streams=(7, 8)), capture([GEMM, RELU, GEMM], at=0))
-    assert [row[1] for row in named(with_replayed_ops(made))] == ["aten::op1", "aten::op0", "aten::op2"]
+    profile = together(replays([RELU, GEMM, GEMM], streams=(7, 8)), capture([GEMM, RELU, GEMM], at=0))
+    assert [row[1] for row in named(with_replayed_ops(profile))] == ["aten::op1", "aten::op0", "aten::op2"]
 
 
 def test_launches_without_names_are_matched_by_count_in_one_stream() -> None:
@@ -159,15 +159,15 @@ def test_pieces_of_equal_layers_are_reported_apart_by_their_order() -> None:
 
 
 def test_the_same_work_before_gives_ops_that_are_inferred() -> None:
-    made = replays([GEMM, RELU])
-    for row in made["activities"]:
+    profile = replays([GEMM, RELU])
+    for row in profile["activities"]:
         row["start_ns"] += 5000
     eager = [
         kernel(name, 5, start_ns=100 + place, op=place, op_join="launch", stream=3, device=0, session=0)
         for place, name in enumerate((RELU, GEMM, RELU))
     ]
     ops = [{"op": at, "name": f"aten::x{at}", "start_ns": at, "duration_ns": 1, "session": 0} for at in range(3)]
-    whole = profile(activities=[*eager, *made["activities"]], api_calls=made["api_calls"], ops=ops)
+    whole = make_profile(activities=[*eager, *profile["activities"]], api_calls=profile["api_calls"], ops=ops)
     rows = named(with_replayed_ops(whole))
     assert [(row[1], row[-1]) for row in rows[3:]] == [
         ("aten::x1", "graph repeat (inferred)"),
@@ -177,17 +177,19 @@ def test_the_same_work_before_gives_ops_that_are_inferred() -> None:
 
 
 def test_annotations_of_graph_nodes_name_their_kernels() -> None:
-    made = together(replays([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
+    profile = together(replays([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
     nodes = pl.Series("graph_node", [41, 42, 41, 42], dtype=pl.Int64)
-    work = made["activities"].with_columns(nodes)
-    found = with_replayed_ops(replace(made, frames={**made.frames, "activities": work}), {41: "layers.0.wq", 7: "x"})
+    work = profile["activities"].with_columns(nodes)
+    found = with_replayed_ops(
+        replace(profile, frames={**profile.frames, "activities": work}), {41: "layers.0.wq", 7: "x"}
+    )
     assert [(row[1], row[-2], row[-1]) for row in named(found)] == [
         ("layers.0.wq", 0, "graph node annotation"),
         (None, None, "launched outside any op"),
         ("layers.0.wq", 1, "graph node annotation"),
         (None, None, "launched outside any op"),
     ]
-    assert found["sessions"].equals(made["sessions"])
+    assert found["sessions"].equals(profile["sessions"])
     assert found["ops"]["op"].to_list() == list(range(found["ops"].height))
     assert found["ops"].filter(pl.col("session") == 0).select("op_source", "start_ns").unique().rows() == [
         ("graph", None)
@@ -213,19 +215,21 @@ def test_annotations_beside_a_trace(tmp_path: Path, kind: str) -> None:
         (tmp_path / "annotations.pkl").write_bytes(pickle.dumps(nodes)[:-9])
     else:
         (tmp_path / "rank1_annotations.pkl").write_bytes(pickle.dumps(nodes))
-    made, errors = load((str(trace),))
-    assert made is not None
+    profile, errors = load((str(trace),))
+    assert profile is not None
     assert not errors
     is_read = kind in ("json", "pickle")
-    assert made["ops"]["name"].cast(pl.String).to_list() == (["layers.0.wq"] if is_read else [])
-    said = [reason for reason in made["issues"]["reason"].to_list() if "nnotations" in reason or "nodes" in reason]
+    assert profile["ops"]["name"].cast(pl.String).to_list() == (["layers.0.wq"] if is_read else [])
+    said = [reason for reason in profile["issues"]["reason"].to_list() if "nnotations" in reason or "nodes" in reason]
     assert len(said) == (kind != "other rank"), said
 
 
 def test_without_graphs_nothing_changes() -> None:
-    made = profile(activities=[kernel(GEMM, 5, start_ns=0, correlation=1)], api_calls=[call("cudaLaunchKernel", 0, 1)])
-    assert not has_replays(made)
-    assert with_replayed_ops(made) is made
+    profile = make_profile(
+        activities=[kernel(GEMM, 5, start_ns=0, correlation=1)], api_calls=[call("cudaLaunchKernel", 0, 1)]
+    )
+    assert not has_replays(profile)
+    assert with_replayed_ops(profile) is profile
 
 
 @pytest.mark.parametrize(
@@ -234,17 +238,17 @@ def test_without_graphs_nothing_changes() -> None:
 def test_replays_of_vllm_have_the_ops_of_the_capture_beside_them(name: str, replayed: int, kernels: int) -> None:
     path = shared_file(f"corpus2/inference/{name}/graph_execution.json.gz")
     alone = load_one(path)
-    made, errors = load((path,))
-    assert made is not None
+    profile, errors = load((path,))
+    assert profile is not None
     assert not errors
-    assert made["sessions"].height == 1
-    work = made["activities"].filter(pl.col("kind") == "kernel")
+    assert profile["sessions"].height == 1
+    work = profile["activities"].filter(pl.col("kind") == "kernel")
     assert work.height == kernels
     of_graph = work.filter(pl.col("op_join") == "graph capture")
     assert of_graph.height == replayed
     assert work["op"].null_count() == 0
     assert alone["activities"].filter(pl.col("kind") == "kernel")["op"].null_count() == replayed
-    named_ops = of_graph.join(made["ops"], on="op", how="left", suffix="_of_op")
+    named_ops = of_graph.join(profile["ops"], on="op", how="left", suffix="_of_op")
     assert named_ops["group"].null_count() == 0
     assert named_ops["input_shapes"].null_count() < named_ops.height / 4
-    assert op_work(made).filter(pl.col("op").cast(pl.String) == "vllm::rocm_unquantized_gemm").height > 72
+    assert op_work(profile).filter(pl.col("op").cast(pl.String) == "vllm::rocm_unquantized_gemm").height > 72

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tui.analysis.ops.op_types import OP_TYPE_SUMMARY, op_type_summary
 from tui.model.columns import columns
 from tui.model.table_spec import TableState
@@ -108,7 +108,7 @@ def test_the_meaning_of_a_missing_value_is_stated() -> None:
 
 
 def test_a_report_of_several_sessions_has_the_session_first() -> None:
-    two = profile(activities=[kernel("sgemm", 10, session=0), kernel("sgemm", 20, session=1)])
+    two = make_profile(activities=[kernel("sgemm", 10, session=0), kernel("sgemm", 20, session=1)])
     assert table_lines(OP_TYPE_SUMMARY, op_type_summary(two), Style(40))[:3] == [
         "Type  GPU time ns   Time%  Session",
         "gemm           20  100.00        1",

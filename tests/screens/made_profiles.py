@@ -1,4 +1,4 @@
-"""Profiles made by hand, opened in the explorer as if a file held them."""
+"""Profiles made in code, opened in the explorer like files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from tests.analysis.frames import copy, kernel, profile
+from tests.analysis.frames import copy, kernel, make_profile
 from tests.screens.explorer import open_explorer
 from tui.loaders import registry
 
@@ -24,7 +24,7 @@ STEPS = (17, 18, 19)
 
 
 def _rank(session: int) -> dict[str, list[dict[str, Any]]]:
-    """What one rank of a training run of three steps recorded."""
+    """Return what one rank of a training run of three steps recorded."""
     work: list[dict[str, Any]] = [copy("HtoD", 400_000, start_ns=1000, stream=13, size_bytes=1 << 20, device=session)]
     calls, ranges, ops = [], [], []
     for place, step in enumerate(STEPS):
@@ -76,11 +76,11 @@ def _rank(session: int) -> dict[str, list[dict[str, Any]]]:
 
 
 def training_profile() -> Profile:
-    """Two ranks of a PyTorch run, and Nsight Compute's metrics of one of its kernels."""
+    """Return two ranks of a PyTorch run, and Nsight Compute's metrics of one of its kernels."""
     ranks = [_rank(0), _rank(1)]
     frames = {name: ranks[0][name] + ranks[1][name] for name in ranks[0]}
     source = {"format": "pytorch-trace", "tool": "PyTorch profiler", "world_size": 2, "host": "node7"}
-    return profile(
+    return make_profile(
         sessions=[
             {"session": rank, "rank": rank, "pid": 600 + rank, "source": f"rank{rank}.pt.trace.json", **source,
              "iteration_source": "PyTorch's ProfilerStep"}
@@ -112,7 +112,7 @@ def training_profile() -> Profile:
 
 
 def dlprof_profile() -> Profile:
-    """A DLProf database with its own figures and findings, and graphs of which no kernels are recorded."""
+    """Return a DLProf database with its own figures and findings, and graphs without recorded kernels."""
     figures = (
         ("System Config", "Mode", None, None, "pytorch"),
         ("Performance Summary", "Wall Clock Time", 2_864_091_540.0, "ns", None),
@@ -121,7 +121,7 @@ def dlprof_profile() -> Profile:
         ("Resource Usage Breakdown", "Using Tensor Cores", 33.5, "%", None),
         ("Resource Usage Breakdown", "CPU", 8.75, "%", None),
     )
-    return profile(
+    return make_profile(
         sessions=[{"session": 0, "format": "dlprof-database", "tool": "DLProf", "tool_version": "1.8.0"}],
         devices=[{"device": 0, "name": "Tesla V100-SXM2-16GB"}],
         tool_figures=[
@@ -150,11 +150,11 @@ def dlprof_profile() -> Profile:
 
 
 @asynccontextmanager
-async def open_profile(made: Profile, **options: Any) -> AsyncIterator[Pilot[None]]:
-    """The explorer with a profile made by hand."""
+async def open_profile(profile: Profile, **options: Any) -> AsyncIterator[Pilot[None]]:
+    """Open a profile made in code in the explorer."""
 
     def load(*_paths: object, **_options: object) -> tuple[Profile, list[Exception]]:
-        return made, []
+        return profile, []
 
     with patch.object(registry, "load", load):
         async with open_explorer("/made/by/hand", **options) as pilot:

@@ -1,4 +1,4 @@
-"""API Calls, Ranges, Metrics and Layers: their parts, and the links from a row to the work behind it."""
+"""API Calls, Ranges, Metrics and Layers: their tabs, and the links from a row to its work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.screens.explorer import (
     app_of,
     assert_at_sizes,
@@ -53,7 +53,7 @@ async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
         await assert_at_sizes(pilot, snapshot)
 
 
-async def test_from_a_function_to_a_call_to_what_it_launched() -> None:
+async def test_links_lead_from_a_function_to_a_call_to_its_launch() -> None:
     async with open_explorer(TORCH, size=(200, 50), view="api-calls") as pilot:
         await press(pilot, *["j"] * column_of(pilot, "functions", "name").index("cudaLaunchKernel"))
         calls = table_of(pilot, "calls").frame
@@ -69,24 +69,30 @@ async def test_from_a_function_to_a_call_to_what_it_launched() -> None:
         assert "after the call" in screen_text(pilot.app)
 
 
-def test_of_a_call_without_a_correlation_it_is_not_said_that_it_launched_nothing() -> None:
+def test_launches_of_a_call_without_correlation_are_unknown_not_none() -> None:
     linked, unlinked = (
-        profile(
+        make_profile(
             activities=[kernel("sgemm", 5, start_ns=0)],
-            api_calls=[{"name": "cudaFree", "correlation": 4}, {"name": "cudaLaunchKernel", "correlation": other}],
+            api_calls=[
+                {"name": "cudaFree", "correlation": 4},
+                {"name": "cudaLaunchKernel", "correlation": correlation},
+            ],
         )
-        for other in (5, None)
+        for correlation in (5, None)
     )
-    cut = profile(
+    cut = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text"}],
         activities=[kernel("sgemm", 5, start_ns=0)],
-        api_calls=[{"name": "cudaLaunchKernel", "correlation": other} for other in (5, None)],
+        api_calls=[{"name": "cudaLaunchKernel", "correlation": correlation} for correlation in (5, None)],
     )
     assert no_call_work(cut) == (
         "nvprof cuts a call's correlation id off behind a long kernel name: its GPU work cannot be linked"
     )
-    assert no_call_work(profile(api_calls=[{"name": "cudaMalloc"}])) == "this input holds no GPU work beside the calls"
-    totals = profile(
+    assert (
+        no_call_work(make_profile(api_calls=[{"name": "cudaMalloc"}]))
+        == "this input holds no GPU work beside the calls"
+    )
+    totals = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text"}],
         summary=[{"section": "gpu", "name": "sgemm", "calls": 2, "total_ns": 10}],
     )
@@ -99,7 +105,7 @@ def test_of_a_call_without_a_correlation_it_is_not_said_that_it_launched_nothing
     ("view", "record"),
     [("kernels", "nvprof --print-gpu-trace"), ("api-calls", "nvprof --print-api-trace")],
 )
-async def test_of_totals_it_is_said_why_their_spread_is_not_known(view: str, record: str) -> None:
+async def test_details_of_totals_say_why_their_spread_is_unknown(view: str, record: str) -> None:
     async with open_explorer("gpt_summary.nvprof.log", size=(200, 50), view=view) as pilot:
         await press(pilot, "i")
         lines = screen_text(pilot.app).splitlines()
@@ -108,7 +114,7 @@ async def test_of_totals_it_is_said_why_their_spread_is_not_known(view: str, rec
         assert any(f"record with {record}" in line for line in lines[lines.index(figures_line) :])
 
 
-async def test_threads_share_out_all_calls() -> None:
+async def test_calls_of_threads_add_up_to_all_calls() -> None:
     async with open_explorer(TORCH, view="api-calls") as pilot:
         await press(pilot, NEXT)
         threads = table_of(pilot, "threads").frame
@@ -120,12 +126,12 @@ async def test_threads_share_out_all_calls() -> None:
         assert_rows_of_report(pilot, "threads", report_json(pilot, "api")["api_threads"])
 
 
-async def test_calls_that_failed_are_named_and_not_ready_is_no_failure() -> None:
+async def test_failed_calls_are_listed_and_cuda_error_not_ready_is_no_failure() -> None:
     def call(at: int, result: int) -> dict[str, object]:
         return {"name": "cudaEventQuery", "start_ns": at, "duration_ns": 5, "result": result, "pid": 1, "tid": 1}
 
-    made = profile(api_calls=[call(0, 0), call(10, 600), call(20, 700), call(30, 700), call(40, 98)])
-    async with open_profile(made, view="api-calls") as pilot:
+    profile = make_profile(api_calls=[call(0, 0), call(10, 600), call(20, 700), call(30, 700), call(40, 98)])
+    async with open_profile(profile, view="api-calls") as pilot:
         await press(pilot, NEXT, NEXT)
         assert table_of(pilot, "errors").frame.drop("session", "function").rows() == [
             (700, "illegal address", 2, 20, 35),
@@ -133,13 +139,13 @@ async def test_calls_that_failed_are_named_and_not_ready_is_no_failure() -> None
         ]
         assert column_of(pilot, "failed_calls", "start_ns") == [20, 30]
         assert_rows_of_report(pilot, "errors", report_json(pilot, "api")["api_errors"])
-    silent = profile(api_calls=[{"name": "cudaFree", "start_ns": 0, "duration_ns": 5}])
+    silent = make_profile(api_calls=[{"name": "cudaFree", "start_ns": 0, "duration_ns": 5}])
     async with open_profile(silent, view="api-calls") as pilot:
         await press(pilot, NEXT, NEXT)
         assert "Return codes of API calls not recorded" in " ".join(screen_text(pilot.app).split())
 
 
-async def test_from_a_range_to_what_was_launched_in_it() -> None:
+async def test_a_link_leads_from_a_range_to_its_launches() -> None:
     async with open_explorer(TORCH, view="ranges") as pilot:
         row = table_of(pilot, "instances").current_row
         assert row is not None
@@ -148,7 +154,7 @@ async def test_from_a_range_to_what_was_launched_in_it() -> None:
         assert work.filter(kind="kernel").height == row["range_kernels"]
 
 
-async def test_what_other_threads_launched_in_the_time_of_a_range_stands_apart() -> None:
+async def test_launches_of_other_threads_during_a_range_are_listed_separately() -> None:
     async with open_explorer(TORCH, size=(200, 50), view="ranges") as pilot:
         await press(pilot, NEXT, NEXT)
         most = table_of(pilot, "meanwhile_ranges").current_row
@@ -180,40 +186,40 @@ async def test_self_times_of_all_depths_add_up_to_the_outermost_total() -> None:
 
 
 async def test_a_metric_leads_to_the_launches_of_its_kernel() -> None:
-    made = profile(
+    profile = make_profile(
         activities=[kernel("void saxpy(int)", 5, start_ns=0), kernel("void other(int)", 5, start_ns=9)],
         metrics=[{"kernel": "saxpy", "metric": "gld_efficiency", "avg": 50.0, "unit": "%"}],
     )
-    async with open_profile(made, view="metrics") as pilot:
+    async with open_profile(profile, view="metrics") as pilot:
         assert column_of(pilot, "metric_launches", "name") == ["void saxpy(int)"]
 
 
-async def test_metrics_of_no_kernel_stand_beside_each_other_and_lead_nowhere() -> None:
+async def test_metrics_without_a_kernel_are_listed_and_lead_nowhere() -> None:
     figures = [{"kernel": None, "metric": name, "avg": 50.0, "unit": "%"} for name in ("first", "second")]
-    made = profile(activities=[kernel("f", 5, start_ns=0)], metrics=figures)
-    async with open_profile(made, view="metrics") as pilot:
+    profile = make_profile(activities=[kernel("f", 5, start_ns=0)], metrics=figures)
+    async with open_profile(profile, view="metrics") as pilot:
         await press(pilot, "i")
         assert app_of(pilot).screen.query_one(DetailPane).is_open
         await press(pilot, "escape", "enter")
         assert app_of(pilot).fault is None
 
 
-async def test_a_total_leads_to_its_layers_and_a_layer_to_work_of_its_name() -> None:
+async def test_a_link_leads_from_a_total_to_its_layers_and_their_work() -> None:
     async with open_explorer(PALEO, view="layers") as pilot:
         await press(pilot, NEXT)
         total = table_of(pilot, "layer_totals").frame.row(0, named=True)
         assert table_of(pilot, "layers_of_total").frame["measured_ns"].sum() == total["measured_ns"]
         assert_rows_of_report(pilot, "layer_totals", report_json(pilot, "layers")["layer_totals"])
-    made = profile(
+    profile = make_profile(
         layers=[{"layer": "conv1", "phase": "forward", "executor": "caffe", "time_ns": 5, "measured": True}],
         ops=[{"op": 0, "name": "conv1", "start_ns": 0, "duration_ns": 5, "op_source": "nvtx"}],
         activities=[kernel("a", 5, start_ns=0, op=0), kernel("b", 5, start_ns=9)],
     )
-    async with open_profile(made, view="layers") as pilot:
+    async with open_profile(profile, view="layers") as pilot:
         assert column_of(pilot, "layer_work", "name") == ["a"]
 
 
-async def test_a_layer_of_caffe_leads_to_the_kernels_that_the_tree_of_layers_counts_for_it() -> None:
+async def test_a_link_leads_from_a_caffe_layer_to_its_kernels_in_the_tree() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", view="layers") as pilot:
         assert len(column_of(pilot, "layer_work", "name")) == 8
         forward = table_of(pilot, "layer_work").frame["duration_ns"].sum()
@@ -226,14 +232,14 @@ async def test_a_layer_of_caffe_leads_to_the_kernels_that_the_tree_of_layers_cou
 
 
 @pytest.mark.parametrize("view", ["api", "ranges", "metrics", "layers"])
-async def test_the_numbers_are_those_of_the_report(view: str) -> None:
+async def test_tables_agree_with_the_report(view: str) -> None:
     sample = {"metrics": METRICS, "layers": PALEO}.get(view, TORCH)
     async with open_explorer(sample, view=screen_of_report(view)) as pilot:
         first = tabs_of(pilot).tables.levels[0].name
         assert_rows_of_report(pilot, first, report_json(pilot, view)["rows"])
 
 
-async def test_the_details_of_a_range_say_what_it_lies_in_and_what_it_launched() -> None:
+async def test_details_of_a_range_name_its_parent_and_its_launches() -> None:
     async with open_explorer(TORCH, size=(200, 50), view="ranges") as pilot:
         await press(pilot, NEXT, "j")
         assert column_of(pilot, "depths", "depth")[1] == 1
@@ -252,10 +258,10 @@ async def test_details_follow_the_cursor() -> None:
         assert "thread 428" in str(app_of(pilot).screen.query_one("#detail-text").render())
 
 
-def test_of_ranges_without_a_thread_it_is_not_said_that_nothing_was_launched() -> None:
+def test_launches_of_ranges_without_a_thread_are_unknown_not_none() -> None:
     call = {"name": "cudaLaunchKernel", "start_ns": 1, "duration_ns": 2, "tid": 7}
     linked, unlinked = (
-        profile(api_calls=[call], ranges=[{"name": "step", "start_ns": 0, "duration_ns": 9, "tid": tid}])
+        make_profile(api_calls=[call], ranges=[{"name": "step", "start_ns": 0, "duration_ns": 9, "tid": tid}])
         for tid in (7, None)
     )
     assert no_work(linked) == "nothing was launched in this range"
@@ -263,10 +269,10 @@ def test_of_ranges_without_a_thread_it_is_not_said_that_nothing_was_launched() -
     assert no_work(unlinked) == no_work_meanwhile(unlinked) == unknown
 
 
-def test_of_an_input_without_gpu_work_it_is_not_said_that_it_holds_totals() -> None:
-    assert no_launches(profile(ops=[{"op_id": 0, "name": "relu"}])).startswith("no GPU activities: record with")
+def test_the_reason_for_no_launches_distinguishes_totals_from_no_gpu_work() -> None:
+    assert no_launches(make_profile(ops=[{"op_id": 0, "name": "relu"}])).startswith("no GPU activities: record with")
     # A session that holds totals, beside one that holds launches.
-    assert no_launches(profile(activities=[kernel("k", 9, start_ns=1)])).startswith("this session holds totals")
-    assert no_instances(profile(api_calls=[{"name": "cudaFree", "start_ns": 1}])).startswith(
+    assert no_launches(make_profile(activities=[kernel("k", 9, start_ns=1)])).startswith("this session holds totals")
+    assert no_instances(make_profile(api_calls=[{"name": "cudaFree", "start_ns": 1}])).startswith(
         "this session holds totals"
     )

@@ -1,4 +1,4 @@
-"""Any column at a glance, and letters that go to panels."""
+"""Distributions and pivots of columns, and the letters of panels."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ LOG = sample_path("caffe_conv1.nvprof.log")
 
 
 def copied_command_text(pilot: Pilot[None]) -> str:
-    """The command that was copied last."""
+    """Return the command that was copied last."""
     message = list(pilot.app._notifications)[-1].message
     return message.partition("\n")[0]
 
 
-async def test_the_distribution_of_a_column_filters_the_table() -> None:
+async def test_a_bin_of_a_distribution_filters_the_table() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", view="kernels", size=(100, 30), notifications=True) as pilot:
         screen = screen_of(pilot)
         assert screen.table is not None
@@ -40,7 +40,7 @@ async def test_the_distribution_of_a_column_filters_the_table() -> None:
         assert screen.table.model.shown_frame().height == before
 
 
-async def test_a_pivot_of_two_columns_filters_the_table() -> None:
+async def test_a_cell_of_a_pivot_filters_the_table() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", view="kernels", size=(100, 30), notifications=True) as pilot:
         screen = screen_of(pilot)
         assert screen.table is not None
@@ -56,7 +56,7 @@ async def test_a_pivot_of_two_columns_filters_the_table() -> None:
         assert screen.table.model.shown_frame().height == 1
 
 
-async def test_a_letter_goes_to_a_panel() -> None:
+async def test_a_letter_focuses_a_panel() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", size=(120, 40)) as pilot:
         before = pilot.app.focused
         await press(pilot, "J")

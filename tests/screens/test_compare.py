@@ -1,4 +1,4 @@
-"""The Compare view: choosing the other side, its parts, and the same figures as ``proftui diff``."""
+"""The Compare view: selecting the other side, its tabs, and the same figures as ``proftui diff``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TRACE, LOG = "resnet50_training.pt.trace.json.gz", "resnet50_training.nvprof.log
 
 
 async def wait_for_rows(pilot: Pilot[None]) -> CompareScreen:
-    """Wait until the view has its rows."""
+    """Wait until the view has its rows, and return it."""
 
     def has_widgets() -> bool:
         screen = app_of(pilot).view_screen
@@ -57,7 +57,7 @@ def rows(screen: CompareScreen) -> TablePane:
     return screen.table
 
 
-async def test_another_file_was_before() -> None:
+async def test_another_file_becomes_the_baseline() -> None:
     async with open_explorer(TRACE, view=FAST_VIEW) as pilot:
         await press(pilot, "d")
         dialog = pilot.app.screen
@@ -71,7 +71,7 @@ async def test_another_file_was_before() -> None:
         assert rows(screen).frame["figure"].to_list()[:2] == ["Average iteration", "Median iteration"]
 
 
-async def test_of_two_sessions_enter_alone_compares_the_first_with_the_second() -> None:
+async def test_enter_compares_the_first_with_the_second_of_two_sessions() -> None:
     async with open_explorer(TRACE, LOG) as pilot:
         await press(pilot, "d", "enter")
         await wait_for_rows(pilot)
@@ -80,7 +80,7 @@ async def test_of_two_sessions_enter_alone_compares_the_first_with_the_second() 
         assert (compared.a.label, compared.b.label) == (TRACE, LOG)
 
 
-async def test_what_changed_most_is_shown_as_far_as_there_is_room() -> None:
+async def test_the_largest_changes_are_shown_as_far_as_they_fit() -> None:
     sentence = "Average iteration +24.9 ms: GPU busy -8.61 µs, GPU idle +25 ms."
     for size, has_room in (((80, 24), False), ((120, 40), True)):
         async with open_explorer(TRACE, size=size, view=FAST_VIEW) as pilot:
@@ -92,7 +92,7 @@ async def test_what_changed_most_is_shown_as_far_as_there_is_room() -> None:
             assert "took more" not in text
 
 
-def test_an_explanation_takes_no_more_than_its_room() -> None:
+def test_an_explanation_fits_its_lines() -> None:
     def rows(sign: int, count: int) -> pl.DataFrame:
         texts = [(f"{'more' if sign > 0 else 'less'} {place}", "", sign * 1e6, sign * 2.0) for place in range(count)]
         schema = {"name": pl.String, "change": pl.String, "delta_ns": pl.Float64, "share_pct": pl.Float64}
@@ -116,7 +116,7 @@ def test_an_explanation_takes_no_more_than_its_room() -> None:
     assert [len(explained.lines(63, room)) for room in (5, 6, 7, 11, 12, 40)] == [0, 6, 7, 10, 11, 17]
 
 
-async def test_the_question_says_what_will_be_before_and_what_now() -> None:
+async def test_the_dialog_names_baseline_and_candidate() -> None:
     async with open_explorer(TRACE, size=(80, 24), view=FAST_VIEW) as pilot:
         await press(pilot, "d")
         cells = [" ".join(part.split()) for line in screen_text(pilot.app).splitlines() for part in line.split("│")]
@@ -125,7 +125,7 @@ async def test_the_question_says_what_will_be_before_and_what_now() -> None:
         assert "sessions 0 1 session 0 session 1" in cells
 
 
-async def test_what_was_asked_for_last_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_the_latest_comparison_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     held = WorkerGate()
     answers: list[object] = []
     async with open_explorer(TRACE, view=FAST_VIEW) as pilot:
@@ -144,7 +144,7 @@ async def test_what_was_asked_for_last_is_shown(monkeypatch: pytest.MonkeyPatch)
         assert answers == ["second"]
 
 
-async def test_every_part_has_the_rows_of_the_diff(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_every_tab_has_the_rows_of_proftui_diff(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", sample_path(LOG), sample_path(TRACE), "--format", "json"]) == 0
     in_json = json.loads(capfd.readouterr().out)
     async with open_explorer(TRACE, view=FAST_VIEW) as pilot:
@@ -153,9 +153,9 @@ async def test_every_part_has_the_rows_of_the_diff(capfd: pytest.CaptureFixture[
         for part in PARTS[1:-1]:  # neither is a memory snapshot
             await press(pilot, "full_stop")
             screen = await wait_for_rows(pilot)
-            wanted = [dict(row) for row in in_json[part.spec.name.removeprefix("changed_")]]
-            assert len({json.dumps(row.pop("key")) for row in wanted}) == len(wanted)
-            assert rows(screen).frame.to_dicts() == wanted
+            expected = [dict(row) for row in in_json[part.spec.name.removeprefix("changed_")]]
+            assert len({json.dumps(row.pop("key")) for row in expected}) == len(expected)
+            assert rows(screen).frame.to_dicts() == expected
             assert ("those of the candidate are recorded" in screen_text(pilot.app)) is (part.spec is CHANGED_OPS)
         await press(pilot, "full_stop")
         assert rows(await wait_for_rows(pilot)).id == "headline"
@@ -163,7 +163,7 @@ async def test_every_part_has_the_rows_of_the_diff(capfd: pytest.CaptureFixture[
         assert rows(await wait_for_rows(pilot)).id == "changed_findings"
 
 
-async def test_sides_are_swapped_and_families_matched() -> None:
+async def test_sides_can_be_swapped_and_families_matched() -> None:
     async with open_explorer(TRACE, view=FAST_VIEW) as pilot:
         app_of(pilot).run_line(f":compare {sample_path(LOG)}")
         await wait_for_rows(pilot)
@@ -195,10 +195,10 @@ async def test_two_marked_iterations_are_compared() -> None:
         await wait_for_rows(pilot)
         compared = app_of(pilot).comparison.sides
         assert compared is not None
-        assert [compared.a.label, compared.b.label] == [f"iteration {one}" for one in chosen]
+        assert [compared.a.label, compared.b.label] == [f"iteration {number}" for number in chosen]
 
 
-async def test_ranks_are_chosen_from_a_list() -> None:
+async def test_ranks_can_be_selected_from_a_list() -> None:
     async with open_explorer("ddp_ranks", view=FAST_VIEW) as pilot:
         await press(pilot, "d", "down", "down", "enter")
         await wait_for_rows(pilot)
@@ -211,7 +211,7 @@ async def test_ranks_are_chosen_from_a_list() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("", "No comparison yet"),
         ("nowhere.log", "nowhere.log: no such file"),
@@ -220,17 +220,19 @@ async def test_ranks_are_chosen_from_a_list() -> None:
         ("iterations x", "not a range of iterations"),
     ],
 )
-async def test_what_is_not_there_is_said(words: str, said: str) -> None:
+async def test_a_missing_side_is_reported(words: str, message: str) -> None:
     async with open_explorer(TRACE, notifications=True, view=FAST_VIEW) as pilot:
         app_of(pilot).run_line(f":compare {words}")
         await wait_until(
-            pilot, lambda: any(said in one.message for one in pilot.app._notifications), f"the message {said}"
+            pilot,
+            lambda: any(message in notification.message for notification in pilot.app._notifications),
+            f"the message {message}",
         )
         assert not isinstance(app_of(pilot).view_screen, CompareScreen)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("0 1", "No file 0 1. Did you mean :compare sessions 0 1 or :compare iterations 0 1?"),
         ("7", "No file 7. Did you mean :compare session 7 or :compare iteration 7?"),
@@ -239,13 +241,13 @@ async def test_what_is_not_there_is_said(words: str, said: str) -> None:
         ("sessions", f"Which sessions? {HOW}"),
     ],
 )
-def test_a_wrong_form_is_answered_with_the_right_one(words: str, said: str) -> None:
+def test_a_syntax_error_is_answered_with_the_right_syntax(words: str, message: str) -> None:
     with pytest.raises(CommandError) as raised:
         check_form(words)
-    assert str(raised.value) == said
+    assert str(raised.value) == message
 
 
-def test_a_file_may_be_called_as_a_part_of_this_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_can_have_the_name_of_a_keyword(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "7").touch()
     for words in ("7", "run.log", "session 1", "sessions 0 1", "iterations 3:5", "iterations 3 5"):
@@ -257,13 +259,13 @@ async def test_screen(part: str, snapshot: SnapshotAssertion) -> None:
     async with open_explorer(TRACE, view=FAST_VIEW) as pilot:
         app_of(pilot).run_line(f":compare {sample_path(LOG)}")
         await wait_for_rows(pilot)
-        for _ in range([one.spec.title.lower() for one in PARTS].index(part)):
+        for _ in range([table.spec.title.lower() for table in PARTS].index(part)):
             await press(pilot, "full_stop")
             await wait_for_rows(pilot)
         await assert_at_sizes(pilot, snapshot)
 
 
-async def test_a_comparison_follows_what_is_read_again_and_what_is_chosen(tmp_path: Path) -> None:
+async def test_a_comparison_is_updated_after_reload_and_selection(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_bytes(Path(sample_path("caffe_conv1.nvprof.log")).read_bytes())
     async with open_explorer(str(path), view=FAST_VIEW) as pilot:
@@ -278,23 +280,23 @@ async def test_a_comparison_follows_what_is_read_again_and_what_is_chosen(tmp_pa
         await press(pilot, "r")
         await wait_until(pilot, lambda: app.comparison.sides is not first, "a comparison with what was read again")
         await settle(pilot)
-        again = app.comparison.sides
-        assert again is not None
-        assert again.a.label == "run.log"
+        updated = app.comparison.sides
+        assert updated is not None
+        assert updated.a.label == "run.log"
         assert (
-            again.a.whole["activities"].height
+            updated.a.whole["activities"].height
             == app.profile_session.profile["activities"].height
             > first.a.whole["activities"].height
         )
         app.run_line(":aggregate 2:3")
-        await wait_until(pilot, lambda: app.comparison.sides is not again, "a comparison of the iterations")
+        await wait_until(pilot, lambda: app.comparison.sides is not updated, "a comparison of the iterations")
         await settle(pilot)
         chosen = app.comparison.sides
         assert chosen is not None
         assert (chosen.a.label, chosen.a.count) == ("run.log, iterations 2:3", 2)
 
 
-async def test_a_path_may_begin_at_home_and_esc_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_path_can_begin_with_a_tilde_and_esc_cancels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "before.log").write_bytes(Path(sample_path("caffe_conv1.nvprof.log")).read_bytes())
     held = WorkerGate()
@@ -314,12 +316,12 @@ async def test_a_path_may_begin_at_home_and_esc_gives_up(tmp_path: Path, monkeyp
         assert app.comparison.sides.a.label == "before.log"
 
 
-def noted(screen: CompareScreen) -> list[str]:
+def rows_with_notes(screen: CompareScreen) -> list[str]:
     table = rows(screen)
     return [str(table.frame[table.spec.pinned][row]) for row in sorted(table.table.model.noted)]
 
 
-async def test_a_note_is_on_a_row_of_one_comparison_and_gone_to(state_directory: Path, tmp_path: Path) -> None:
+async def test_a_note_belongs_to_a_row_of_one_comparison_and_links_to_it(state_directory: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.log"
     other.write_bytes(Path(sample_path(CAFFE)).read_bytes())
     async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
@@ -332,18 +334,18 @@ async def test_a_note_is_on_a_row_of_one_comparison_and_gone_to(state_directory:
         await write_note(pilot, "look at this")
         screen = await wait_for_rows(pilot)
         name = str(rows(screen).frame["name"][2])
-        assert noted(screen) == [name]
+        assert rows_with_notes(screen) == [name]
         await press(pilot, "o")
-        assert noted(await wait_for_rows(pilot)) == [name]
+        assert rows_with_notes(await wait_for_rows(pilot)) == [name]
         await press(pilot, "full_stop")
-        assert noted(await wait_for_rows(pilot)) == []
+        assert rows_with_notes(await wait_for_rows(pilot)) == []
         first = app.comparison.sides
         app.run_line(f":compare {other}")
         await wait_until(pilot, lambda: app.comparison.sides is not first, "the other comparison")
         screen = await wait_for_rows(pilot)
         await press(pilot, "comma")
         screen = await wait_for_rows(pilot)
-        assert (rows(screen).id, noted(screen)) == ("changed_kernels", [])
+        assert (rows(screen).id, rows_with_notes(screen)) == ("changed_kernels", [])
         app.run_line("notes")
         await settle(pilot)
         assert app.view_screen is not None
@@ -357,12 +359,10 @@ async def test_a_note_is_on_a_row_of_one_comparison_and_gone_to(state_directory:
         )
         screen = await wait_for_rows(pilot)
         await wait_until(pilot, lambda: rows(screen).table.model.cursor_row == 2, "the row of the note")
-        assert (rows(screen).id, noted(screen)) == ("changed_kernels", [name])
+        assert (rows(screen).id, rows_with_notes(screen)) == ("changed_kernels", [name])
 
 
-async def test_a_row_of_names_that_are_alike_has_its_own_note_and_details(
-    state_directory: Path, tmp_path: Path
-) -> None:
+async def test_a_row_of_similar_names_has_its_own_note_and_details(state_directory: Path, tmp_path: Path) -> None:
     before, now = (Path(trace_of(tmp_path / name, 800, 100, 100)) for name in ("before.log", "now.log"))
     before.write_text(before.read_text().replace("slow(int*)", "volta_sgemm_nn"))
     now.write_text(now.read_text().replace("slow(int*)", "ampere_sgemm_nn"))
@@ -383,9 +383,9 @@ async def test_a_row_of_names_that_are_alike_has_its_own_note_and_details(
         assert "volta_sgemm_nn" in screen_text(pilot.app)
         await press(pilot, "i", "a")
         screen = await wait_for_rows(pilot)
-        assert noted(screen) == []
+        assert rows_with_notes(screen) == []
         app.run_line("notes")
         await settle(pilot)
         await press(pilot, "enter")
         screen = await wait_for_rows(pilot)
-        await wait_until(pilot, lambda: noted(screen) == ["*_sgemm_nn"], "the row of the note")
+        await wait_until(pilot, lambda: rows_with_notes(screen) == ["*_sgemm_nn"], "the row of the note")

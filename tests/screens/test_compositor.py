@@ -1,4 +1,4 @@
-"""What is not drawn cannot be seen: pictures are those that Textual's own way gives."""
+"""Our compositor draws what Textual's own would draw, and only what can be seen."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ LOG = "resnet50_training.nvprof.log"
 
 
 def compositor_of(pilot: Pilot[None]) -> ChangedLinesCompositor:
-    """What draws the view."""
+    """Return the compositor of the view."""
     found = pilot.app.screen._compositor
     assert isinstance(found, ChangedLinesCompositor)
     return found
 
 
-def cells_drawn_both_ways(pilot: Pilot[None], asked: Region | None, *, every: int = 1) -> tuple[list[str], list[str]]:
-    """The characters and styles of the cells that are asked for, or of every so manyth line, ours and Textual's."""
+def cells_drawn_both_ways(pilot: Pilot[None], region: Region | None, *, every: int = 1) -> tuple[list[str], list[str]]:
+    """Return characters and styles of a region, or of every n-th line, drawn by us and by Textual."""
     ours = compositor_of(pilot)
-    crop = asked or ours.size.region
+    crop = region or ours.size.region
     found = []
     for kind in (ChangedLinesCompositor, Compositor):
         ours.__class__ = kind  # type: ignore[assignment]
@@ -48,7 +48,7 @@ def cells_drawn_both_ways(pilot: Pilot[None], asked: Region | None, *, every: in
     return found[0], found[1]
 
 
-async def test_a_picture_is_the_same() -> None:
+async def test_the_screen_is_drawn_as_textual_draws_it() -> None:
     async with open_explorer(LOG) as pilot:
         for keys in ("1", "4", "f", "escape enter i", "7", "9", "colon"):
             await press(pilot, *keys.split())
@@ -57,12 +57,12 @@ async def test_a_picture_is_the_same() -> None:
             assert len(ours) == 40
             ours, textuals = cells_drawn_both_ways(pilot, None, every=3)
             assert ours == textuals, keys
-            for asked in (Region(0, 7, 120, 9), Region(0, 0, 120, 1), Region(0, 38, 120, 2)):
-                ours, textuals = cells_drawn_both_ways(pilot, asked)
+            for region in (Region(0, 7, 120, 9), Region(0, 0, 120, 1), Region(0, 38, 120, 2)):
+                ours, textuals = cells_drawn_both_ways(pilot, region)
                 assert ours == textuals, keys
 
 
-async def test_nothing_is_drawn_below_a_table_that_hides_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_widgets_hidden_below_a_table_are_not_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_explorer(LOG) as pilot:
         await press(pilot, "4")
         screen = screen_of(pilot)
@@ -89,7 +89,7 @@ async def test_nothing_is_drawn_below_a_table_that_hides_it(monkeypatch: pytest.
         assert drawn == ["LineScrollBar 1", "FrameTable 1"] * 2
 
 
-async def test_what_lines_leave_free_is_drawn_below_them(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_background_is_drawn_beside_short_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     render_lines = FrameTable.render_lines
 
     def narrow(widget: FrameTable, crop: Region) -> list[Strip]:
@@ -105,7 +105,7 @@ async def test_what_lines_leave_free_is_drawn_below_them(monkeypatch: pytest.Mon
         assert all(strip is not None for line in chops for strip in line.values())
 
 
-async def test_styles_are_looked_up_again_only_where_they_can_be_others(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_styles_are_looked_up_again_only_if_they_can_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_explorer(LOG) as pilot:
         await press(pilot, "4", "7")
         looked_up: list[type[DOMNode]] = []
@@ -134,7 +134,7 @@ async def test_styles_are_looked_up_again_only_where_they_can_be_others(monkeypa
         assert cells_drawn_both_ways(pilot, None)[0] == ours
 
 
-async def test_a_view_is_drawn_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_screen_update_draws_a_view_at_most_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_explorer(LOG) as pilot:
         drawn: list[int] = []
         usual_update, usual_draw = ViewScreen._on_timer_update, ViewScreen._compositor_refresh
@@ -155,7 +155,7 @@ async def test_a_view_is_drawn_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -
         assert sum(drawn)
 
 
-async def test_the_classes_of_a_size_are_there_when_a_view_is_laid_out_for_it() -> None:
+async def test_size_classes_are_set_before_a_view_is_laid_out() -> None:
     async with open_explorer(LOG) as pilot:
         screen = screen_of(pilot)
         assert {"-normal", "-tall"} <= screen.classes

@@ -1,4 +1,4 @@
-"""The command that `X` copies prints exactly the rows on the screen: in every view, tab and table of them."""
+"""The command that `X` copies prints exactly the rows on the screen, in every view, tab and table."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ INPUTS: Final = (
 )
 SMALL: Final = "mlp_modules.pt.trace.json.gz"
 SCREEN_ONLY: Final = {"aggregated", "key", "#"}
-"""Columns that the screen alone has, or the command alone."""
+"""Columns that only the screen or only the command has."""
 
 
 def rows_printed(capfd: pytest.CaptureFixture[str], command: str) -> Rows:
-    """The rows that a copied command prints."""
+    """Return the rows that a copied command prints."""
     program, *words = shlex.split(command)
     assert program == "proftui"
     assert main([*words, "--format", "json"]) == 0
@@ -48,29 +48,31 @@ def rows_printed(capfd: pytest.CaptureFixture[str], command: str) -> Rows:
 
 
 def rows_on_screen(pane: TablePane) -> Rows:
-    """The rows as they stand there."""
+    """Return the rows of a table on the screen."""
     columns = [column.name for column in pane.model.columns()]
     rows: Rows = json.loads(pane.model.shown_frame().select(columns).write_json())
     return rows
 
 
-def assert_same_rows(rows: Rows, shown: Rows, what: str) -> None:
-    assert len(rows) == len(shown), what
+def assert_same_rows(rows: Rows, shown: Rows, description: str) -> None:
+    assert len(rows) == len(shown), description
     for place, row in enumerate(shown):
-        wanted = {name: value for name, value in row.items() if name not in SCREEN_ONLY}
-        assert wanted == pytest.approx({name: rows[place][name] for name in wanted}), (what, place)
+        expected = {name: value for name, value in row.items() if name not in SCREEN_ONLY}
+        assert expected == pytest.approx({name: rows[place][name] for name in expected}), (description, place)
 
 
 async def command_and_rows(pilot: Pilot[None], pane: TablePane) -> tuple[str, Rows]:
-    """The command of a table, and its rows."""
+    """Return the command of a table, and its rows."""
     screen = screen_of(pilot)
     pane.focus_table()
     await settle(pilot)
     return copied_command(screen), rows_on_screen(pane)
 
 
-async def test_rows_as_they_were_arranged(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Filter, order, columns, limit, iterations and session are those of the screen; so is what a tree unfolds."""
+async def test_a_copied_command_prints_the_rows_as_arranged(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the filter, order, columns, limit, iterations, session and unfolded rows of the screen."""
     # A tree begins with its first two levels, whatever the room.
     monkeypatch.setattr(tree, "MIN_UNFOLDED_SHARE", 1)
     found: list[tuple[str, Rows]] = []
@@ -116,7 +118,7 @@ async def test_rows_as_they_were_arranged(capfd: pytest.CaptureFixture[str], mon
     )
     assert main(shlex.split(timeline_command)[1:]) == 0
     events = json.loads(capfd.readouterr().out)["traceEvents"]
-    spans = [(one["ts"] * 1000, (one["ts"] + one["dur"]) * 1000) for one in events if one["ph"] == "X"]
+    spans = [(event["ts"] * 1000, (event["ts"] + event["dur"]) * 1000) for event in events if event["ph"] == "X"]
     assert len(spans) > 100
     assert all(start < window.last_ns and end > window.first_ns for start, end in spans)
     assert log_command.startswith("sed -n 1,")
@@ -135,7 +137,7 @@ async def test_rows_as_they_were_arranged(capfd: pytest.CaptureFixture[str], mon
         assert_same_rows(rows_printed(capfd, command), rows, command)
 
 
-def test_a_row_of_a_tree_unfolds_by_its_path_and_with_it_those_above(capfd: pytest.CaptureFixture[str]) -> None:
+def test_unfold_takes_a_path_and_unfolds_its_ancestors(capfd: pytest.CaptureFixture[str]) -> None:
     def shown(*options: str) -> list[str]:
         command = [
             "report",
@@ -159,10 +161,10 @@ def test_a_row_of_a_tree_unfolds_by_its_path_and_with_it_those_above(capfd: pyte
     assert set(inside) < set(shown("--depth", "3", "--unfold", "Sequential_0/Linear_0"))
 
 
-@pytest.mark.parametrize("given", [SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in INPUTS)])
-async def test_every_table_of_every_view(given: str, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("sample", [SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in INPUTS)])
+async def test_copied_commands_print_every_table_of_every_view(sample: str, capfd: pytest.CaptureFixture[str]) -> None:
     found: list[tuple[str, Rows]] = []
-    async with open_explorer(given) as pilot:
+    async with open_explorer(sample) as pilot:
         for view in [*dict.fromkeys(screen_of_report(report) for report in REPORTS), "expert-systems"]:
             if view in ("timeline", "ranks") or app_of(pilot).navigator.availability.get(view, "ok") != "ok":
                 continue
@@ -183,7 +185,7 @@ async def test_every_table_of_every_view(given: str, capfd: pytest.CaptureFixtur
 
 
 @pytest.mark.slow
-async def test_comparisons_and_queries(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_copied_commands_print_comparisons_and_queries(capfd: pytest.CaptureFixture[str]) -> None:
     found: list[tuple[str, Rows]] = []
     a, b = sample_path("caffe_conv1.nvprof.log"), sample_path("resnet50_training.nvprof.log")
     async with open_explorer("resnet50_training.nvprof.log", view="kernels") as pilot:

@@ -10,7 +10,7 @@ from tui.screens.linked_tables import LinkedTables
 from tui.screens.timeline import TimelineScreen
 
 
-async def test_from_an_iteration_to_the_segments_and_the_timeline() -> None:
+async def test_links_lead_from_an_iteration_to_its_segments_and_the_timeline() -> None:
     async with open_explorer(sample_path("resnet50_training.pt.trace.json.gz"), size=(120, 40)) as pilot:
         await press(pilot, "B")
         screen = screen_of(pilot, CriticalPathScreen)
@@ -33,7 +33,7 @@ async def test_from_an_iteration_to_the_segments_and_the_timeline() -> None:
         assert timeline.lanes.hits is None
 
 
-async def test_a_short_screen_keeps_a_bar_and_its_whole_legend() -> None:
+async def test_a_short_screen_keeps_the_bar_and_its_legend() -> None:
     async with open_explorer(sample_path("resnet50_training.pt.trace.json.gz"), size=(80, 24)) as pilot:
         await press(pilot, "B")
         screen = screen_of(pilot)

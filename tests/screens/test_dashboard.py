@@ -1,4 +1,4 @@
-"""The dashboard: its panels, what they say, where they lead."""
+"""The dashboard: its panels, their figures, and their links."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, sample_path, screen_of, settle
 from tests.screens.made_profiles import dlprof_profile, open_profile, training_profile
 from tests.snapshots import assert_picture, screen_text
@@ -59,7 +59,7 @@ def panel_of(pilot: Pilot[None], name: str) -> ChartPanel:
 
 
 def assert_figures_are_defined(screen: DashboardScreen) -> None:
-    """The help has a definition of every figure."""
+    """Check that the help has a definition of every figure."""
     names = {chart.metric for chart in screen.query(ChartPanel) if chart.metric}
     names |= {entry.metric for chart in screen.query(ChartPanel) for entry in chart.entries if entry.metric}
     names |= {fact.name for fact in screen.query_one(StatPanel).facts}
@@ -67,7 +67,7 @@ def assert_figures_are_defined(screen: DashboardScreen) -> None:
 
 
 async def follow_link(pilot: Pilot[None], link: Link) -> None:
-    """Through a link to the rows behind it, and back to the dashboard."""
+    """Follow a link to its rows, and return to the dashboard."""
     app = app_of(pilot)
     link.go(app)
     if not link.view:
@@ -153,7 +153,7 @@ async def test_every_link_leads_to_rows(name: str) -> None:
             await follow_link(pilot, link)
 
 
-async def test_the_rows_behind_a_figure_are_those_that_it_was_worked_out_from() -> None:
+async def test_a_figure_links_to_the_rows_that_it_was_computed_from() -> None:
     # A session of Nsight Compute beside the run: its kernels were replayed, and no figure is of them.
     async with open_explorer(TORCH, NCU, aggregation=Aggregation(4, 6)) as pilot:
         app, strip = app_of(pilot), screen_of(pilot, DashboardScreen).query_one(StatPanel)
@@ -185,7 +185,7 @@ async def test_the_rows_behind_a_figure_are_those_that_it_was_worked_out_from() 
             await settle(pilot)
 
 
-async def test_what_the_system_is_and_what_cannot_be_said_lead_to_where_that_is_known() -> None:
+async def test_system_figures_and_unknown_figures_have_links() -> None:
     async with open_explorer(CAFFE) as pilot:
         app, board = app_of(pilot), screen_of(pilot, DashboardScreen)
         panel_of(pilot, "system").bars.focus()
@@ -213,7 +213,7 @@ async def test_what_the_system_is_and_what_cannot_be_said_lead_to_where_that_is_
         assert board.query_one("#missing-panel", ChartPanel).bars.can_focus
 
 
-async def test_the_cursor_is_seen_in_a_panel_below_the_screen() -> None:
+async def test_a_panel_below_the_screen_is_scrolled_to_the_cursor() -> None:
     async with open_explorer(PALEO, size=(60, 15)) as pilot:
         needs = panel_of(pilot, "missing")
         assert needs.size.height > 8
@@ -224,7 +224,7 @@ async def test_the_cursor_is_seen_in_a_panel_below_the_screen() -> None:
             await press(pilot, "j")
 
 
-async def test_what_is_wrong_and_where_the_time_went_stand_in_the_first_lines() -> None:
+async def test_findings_and_time_are_in_the_first_lines() -> None:
     async with open_explorer(TORCH, size=(80, 24)) as pilot:
         lines = screen_text(pilot.app).splitlines()[:22]
         text = "\n".join(lines)
@@ -232,7 +232,7 @@ async def test_what_is_wrong_and_where_the_time_went_stand_in_the_first_lines() 
             assert words in text
 
 
-async def test_a_finding_is_selected_among_all() -> None:
+async def test_enter_selects_a_finding_in_the_list_of_all() -> None:
     async with open_explorer(TRAINING) as pilot:
         await press(pilot, "j", "enter")
         screen = screen_of(pilot)
@@ -246,23 +246,23 @@ async def test_a_finding_is_selected_among_all() -> None:
         assert str(entry.values["all_rules"]).split()[0] == row["rule"]
 
 
-async def test_ops_and_kernels_go_round_their_orders() -> None:
+async def test_ops_and_kernels_cycle_through_their_orders() -> None:
     async with open_explorer(TRAINING) as pilot:
         for name in ("ops", "kernels"):
             chart = panel_of(pilot, name)
             chart.bars.focus()
-            seen = []
+            orders = []
             for order in ORDERS[1:] + ORDERS[:1]:
                 await press(pilot, "s")
                 # No ops are recorded here: what is counted of them is launches.
                 column = "launches" if (name, order) == ("ops", "calls") else order
                 values = [entry.values[column] for entry in chart.entries]
                 assert values == sorted(values, reverse=True)
-                seen.append([entry.row.key for entry in chart.entries])
-            assert len({tuple(keys) for keys in seen}) == len(ORDERS)
+                orders.append([entry.row.key for entry in chart.entries])
+            assert len({tuple(keys) for keys in orders}) == len(ORDERS)
 
 
-async def test_the_cursor_goes_on_from_panel_to_panel_and_back() -> None:
+async def test_the_cursor_moves_from_panel_to_panel_and_back() -> None:
     async with open_explorer(TRAINING, size=(80, 24)) as pilot:
         screen = app_of(pilot).screen
         met = []
@@ -297,7 +297,7 @@ async def test_i_explains_a_figure_and_follows_the_cursor() -> None:
         assert strip.current.name == "busy_pct"
 
 
-async def test_help_begins_with_what_the_figure_under_the_cursor_means() -> None:
+async def test_help_begins_with_the_definition_of_the_figure_under_the_cursor() -> None:
     async with open_explorer(TRAINING) as pilot:
         panel_of(pilot, "wall").bars.focus()
         await press(pilot, "question_mark")
@@ -310,7 +310,7 @@ async def test_every_figure_has_a_definition(name: str) -> None:
         assert_figures_are_defined(screen_of(pilot, DashboardScreen))
 
 
-IN_THE_REPORT: Final = {
+REPORT_SECTIONS: Final = {
     "wall": ("breakdown", ("category", "time_ns", "wall_ns")),
     "ops": ("top_ops", ("op", "total_ns", "calls", "time_pct", "tc_eligible", "uses_tensor_core")),
     "kernels": ("top_kernels", ("name", "total_ns", "calls", "time_pct")),
@@ -327,12 +327,12 @@ IN_THE_REPORT: Final = {
 
 
 @pytest.mark.parametrize("name", [CAFFE, TRAINING, RUNS, TORCH, NSYS, NCU, PALEO])
-async def test_the_report_says_the_same(name: str) -> None:
+async def test_the_panels_agree_with_the_report(name: str) -> None:
     """Line by line and value by value."""
     async with open_explorer(name) as pilot:
         in_json = json.loads(DashboardReport(app_of(pilot).profile_session.profile).as_json())
         assert_figures_are_defined(screen_of(pilot, DashboardScreen))
-        for panel_name, (table, columns) in IN_THE_REPORT.items():
+        for panel_name, (table, columns) in REPORT_SECTIONS.items():
             on_screen = [[entry.values[column] for column in columns] for entry in panel_of(pilot, panel_name).entries]
             in_report = [[row[column] for column in columns] for row in in_json[table]]
             if panel_name == "wall":
@@ -344,7 +344,7 @@ async def test_the_report_says_the_same(name: str) -> None:
             assert in_json["performance"][fact.name] == fact.value
 
 
-async def test_layers_say_once_which_figure_is_predicted() -> None:
+async def test_layers_mark_the_predicted_figure_once() -> None:
     async with open_explorer(PALEO) as pilot:
         layers = panel_of(pilot, "layers")
         first = layers.entries[0].row
@@ -356,7 +356,7 @@ async def test_layers_say_once_which_figure_is_predicted() -> None:
         assert not any("  " in value for value in values)
 
 
-async def test_parts_of_the_time_add_up() -> None:
+async def test_parts_of_the_time_add_up_to_the_total() -> None:
     async with open_explorer(TORCH) as pilot:
         parts = [entry.values["total_ns"] for entry in panel_of(pilot, "wall").entries]
         wall = screen_of(pilot, DashboardScreen).query_one(StatPanel).facts[0]
@@ -368,7 +368,7 @@ async def test_parts_of_the_time_add_up() -> None:
             assert sum(entry.values["total_ns"] for entry in panel_of(pilot, name).entries) == gpu.value
 
 
-async def test_a_use_of_time_looks_the_same_in_every_panel() -> None:
+async def test_a_kind_of_time_has_one_color_in_every_panel() -> None:
     async with open_explorer("caffe_conv1.nvprof.log") as pilot:
         looks = {
             entry.row.label: entry.row.part for name in ("wall", "uses") for entry in panel_of(pilot, name).entries
@@ -378,7 +378,7 @@ async def test_a_use_of_time_looks_the_same_in_every_panel() -> None:
         assert looks["Other"] == "idle"
 
 
-async def test_what_the_time_of_each_of_few_sessions_was_used_for() -> None:
+async def test_time_by_kind_is_shown_for_each_of_a_few_sessions() -> None:
     async with open_explorer("ddp_ranks") as pilot:
         await press(pilot, "g")
         assert "Sessions  GPU time" in screen_text(pilot.app)
@@ -392,7 +392,7 @@ async def test_what_the_time_of_each_of_few_sessions_was_used_for() -> None:
             assert all(f"session={session}" in link.filter for link in links)
 
 
-async def test_of_several_sessions_the_iterations_of_the_one_under_the_cursor_are_drawn() -> None:
+async def test_iterations_are_those_of_the_session_under_the_cursor() -> None:
     async with open_explorer("ddp_ranks", size=(120, 40)) as pilot:
         iterations = panel_of(pilot, "iterations")
         iterations.bars.focus()
@@ -405,7 +405,7 @@ async def test_of_several_sessions_the_iterations_of_the_one_under_the_cursor_ar
         assert "30 ms ▁▁▁▁▁▁▁▁▁▁\n" in screen_text(pilot.app)
 
 
-async def test_figures_that_do_not_add_up_have_no_sum_over_sessions() -> None:
+async def test_figures_that_are_not_additive_have_no_sum_over_sessions() -> None:
     async with open_profile(training_profile()) as pilot:
         facts = {fact.name for fact in screen_of(pilot, DashboardScreen).query_one(StatPanel).facts}
         assert not facts & {"wall_ns", "span_ns", "iterations", "iteration_avg_ns"}
@@ -422,12 +422,12 @@ async def test_screen(snapshot: SnapshotAssertion) -> None:
         await assert_at_sizes(pilot, snapshot)
 
 
-async def test_colours(snapshot: SnapshotAssertion) -> None:
+async def test_colors(snapshot: SnapshotAssertion) -> None:
     async with open_explorer(TRAINING) as pilot:
         assert_picture(pilot.app, snapshot)
 
 
-async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
+async def test_ascii_mode(snapshot: SnapshotAssertion) -> None:
     async with open_explorer(TORCH, size=(120, 40), ascii_only=True) as pilot:
         text = screen_text(pilot.app)
         assert text.isascii()
@@ -441,10 +441,10 @@ async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
 
 def test_gaps_before_instances_of_one_kernel_are_distinguished() -> None:
     work = ((0, "g", 0), (100, "void at::f_kernel<Fill<int> >(int)", 0), (300, "void at::f_kernel<Add<int> >(int)", 1))
-    made = profile(
+    profile = make_profile(
         activities=[kernel(name, 10, start_ns=start, device=0, iteration=number) for start, name, number in work]
     )
-    lines = gap_entries(idle_gaps(made), several=False)
+    lines = gap_entries(idle_gaps(profile), several=False)
     assert [line.row.label for line in lines] == [
         "iteration 1 → at::f_kernel<Add<int> >",
         "iteration 0 → at::f_kernel<Fill<int> >",

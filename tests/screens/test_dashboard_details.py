@@ -1,4 +1,4 @@
-"""The details of the lines of the dashboard."""
+"""Details of the lines of the dashboard."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def test_every_value_has_a_title(sample: str) -> None:
         assert named <= COLUMNS.keys()
 
 
-async def test_a_finding_says_what_to_do_and_how_its_cost_was_estimated() -> None:
+async def test_details_of_a_finding_have_advice_and_the_basis_of_its_cost() -> None:
     async with open_explorer(TORCH) as pilot:
         panel = app_of(pilot).screen.query_one("#findings-panel", ChartPanel)
         lines = [line.plain for _, line in entry_details(panel.entries[0], panel.metric).lines]
@@ -35,7 +35,7 @@ async def test_a_finding_says_what_to_do_and_how_its_cost_was_estimated() -> Non
         assert lines[4].endswith("all of its idle time")
 
 
-async def test_they_are_of_the_line_under_the_cursor_in_whichever_panel_it_is() -> None:
+async def test_details_follow_the_cursor_in_every_panel() -> None:
     async with open_explorer(TORCH, size=(200, 60)) as pilot:
         screen = app_of(pilot).screen
         await press(pilot, "i")
@@ -46,12 +46,12 @@ async def test_they_are_of_the_line_under_the_cursor_in_whichever_panel_it_is() 
             assert panel.details is not None
             shown = screen.query_one(DetailText)
             assert shown.render() == Content("\n").join(panel.details.wrapped(shown.content_size.width)), key
-        of = screen.focused
+        focused = screen.focused
         await press(pilot, "escape")
-        assert screen.focused is of
+        assert screen.focused is focused
 
 
-def test_a_long_figure_has_lines_of_its_own_below_the_columns() -> None:
+def test_a_long_value_is_wrapped_below_the_columns() -> None:
     strip = StatStrip()
     steps = Fact("steps", "Decode steps", "1 step, 19.1 ms each, 100% of the time, 32 tokens", ColumnKind.TEXT)
     strip.show([steps, *(Fact(f"n{number}", f"Number {number}", number, ColumnKind.COUNT) for number in range(8))])

@@ -1,4 +1,4 @@
-"""The rows behind the lines of the dashboard are those that their figures are of."""
+"""The links of the dashboard lead to the rows of their figures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.analysis.frames import copy, kernel, profile
+from tests.analysis.frames import copy, kernel, make_profile
 from tests.profiles import load_one
 from tests.screens.explorer import sample_path
 from tui.analysis.copies import TRANSFERS, transfers
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-def named_otherwise() -> Profile:
-    """Copies whose names do not tell the direction as the panel writes it, and one that tells none."""
-    return profile(
+def unusual_copies() -> Profile:
+    """Return copies whose names tell the direction unlike the panel, and one whose name does not tell it."""
+    return make_profile(
         activities=[
             copy("DtoH", 5, size_bytes=1),
             kernel("CopyDeviceToHost", 7, kind="memcpy"),
@@ -34,9 +34,9 @@ def named_otherwise() -> Profile:
 
 
 @pytest.mark.parametrize("name", ["made", "jax_train_step.trace.json.gz", "tracking_four_runs.nvprof.log"])
-def test_the_copies_behind_a_direction_add_up_to_its_figures(name: str) -> None:
-    made = named_otherwise() if name == "made" else load_one(sample_path(name))
-    reported, behind = copies_over_sessions(made), transfers(made)
+def test_the_copies_of_a_direction_add_up_to_its_figures(name: str) -> None:
+    profile = unusual_copies() if name == "made" else load_one(sample_path(name))
+    reported, behind = copies_over_sessions(profile), transfers(profile)
     assert reported.height > 1
     for row in reported.iter_rows(named=True):
         link = link_of_copies(row)
@@ -46,11 +46,11 @@ def test_the_copies_behind_a_direction_add_up_to_its_figures(name: str) -> None:
         assert (rows["calls"].sum(), rows["total_ns"].sum()) == (row["calls"], row["total_ns"])
 
 
-def test_the_iterations_behind_a_figure_are_of_the_session_that_it_is_of() -> None:
+def test_the_iterations_of_a_figure_are_of_its_session() -> None:
     steps = [{"name": "step", "start_ns": 100 * number, "duration_ns": 90, "iteration": number} for number in range(3)]
-    made = profile(ranges=steps, activities=[kernel("k", 5, start_ns=7, device=0, session=1)])
-    facts = dashboard(made).performance
-    reported, behind = next(fact for fact in facts if fact.name == "iterations"), iterations_with_uses(made)
+    profile = make_profile(ranges=steps, activities=[kernel("k", 5, start_ns=7, device=0, session=1)])
+    facts = dashboard(profile).performance
+    reported, behind = next(fact for fact in facts if fact.name == "iterations"), iterations_with_uses(profile)
     assert (reported.value, behind["session"].to_list()) == (3, [0, 0, 0, 1])
     link = link_of_fact(reported, facts, iterated=0)
     rows = apply(behind, ITERATIONS_WITH_USES, TableState(filter=link.filter)).take(behind)

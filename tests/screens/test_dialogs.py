@@ -1,4 +1,4 @@
-"""Dialogs and the request for room: opened once, closed once, whatever is pressed or comes about meanwhile."""
+"""Dialogs and the screen for small terminals: opened and closed once, whatever happens meanwhile."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ LOG = "caffe_conv1.nvprof.log"
 
 
 def dialog_types(pilot: Pilot[None]) -> list[type[object]]:
-    """The dialogs on the screen stack, the topmost last."""
+    """Return the types of the dialogs on the screen stack, the topmost last."""
     return [type(screen) for screen in pilot.app.screen_stack if isinstance(screen, ModalScreen)]
 
 
-async def test_enter_pressed_twice_at_once_keeps_a_note_once() -> None:
+async def test_enter_pressed_twice_saves_a_note_once() -> None:
     async with open_explorer(LOG, view="ops-and-kernels") as pilot:
         await type_at_once(pilot, "Mhere\r\r")
         # The second enter opened the row.
@@ -47,7 +47,7 @@ async def test_enter_pressed_twice_at_once_keeps_a_note_once() -> None:
         assert screen.place().level == "name/kernels"
 
 
-async def test_a_dialog_that_is_closed_twice_gives_one_result() -> None:
+async def test_closing_a_dialog_twice_gives_one_result() -> None:
     async with open_explorer(LOG, view="ops-and-kernels") as pilot:
         await press(pilot, "M", "x")
         dialog = pilot.app.screen
@@ -68,12 +68,12 @@ async def test_only_one_dialog_opens() -> None:
         assert dialog_types(pilot) == [HelpScreen]
 
 
-async def test_a_result_does_not_switch_the_view_below_an_open_dialog(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_late_result_does_not_switch_the_view_below_a_dialog(monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = WorkerGate()
     compare = comparison.Comparison._comparison
 
-    def slow(self: comparison.Comparison, what: str) -> object:
-        make = compare(self, what)
+    def slow(self: comparison.Comparison, request: str) -> object:
+        make = compare(self, request)
         return lambda: (go_on.wait(), make())[1]
 
     monkeypatch.setattr(comparison.Comparison, "_comparison", slow)
@@ -93,7 +93,7 @@ async def test_a_result_does_not_switch_the_view_below_an_open_dialog(monkeypatc
         await wait_until(pilot, lambda: app.view_screen is not None and app.view_screen.VIEW == "compare", "the view")
 
 
-async def test_a_dialog_done_while_there_is_no_room_closes_when_there_is() -> None:
+async def test_a_dialog_that_ends_on_a_small_terminal_closes_when_it_is_enlarged() -> None:
     async with open_explorer(LOG, size=(100, 30), notifications=True, view="ops-and-kernels") as pilot:
         await press(pilot, "e")
         dialog = pilot.app.screen
@@ -122,7 +122,7 @@ async def test_a_terminal_four_cells_wide_does_not_freeze_the_dashboard_below_a_
         assert dialog_types(pilot) == []
 
 
-async def test_any_text_can_be_typed_as_the_other_file() -> None:
+async def test_any_text_can_be_typed_as_the_file_to_compare() -> None:
     async with open_explorer(LOG, notifications=True) as pilot:
         for text in ("x" * 5_000, "~nobody-of-this-name/run.log", "/" + "y" * 300 + "/z"):
             await press(pilot, "d")
@@ -134,14 +134,14 @@ async def test_any_text_can_be_typed_as_the_other_file() -> None:
         assert app_of(pilot).comparison.sides is None
 
 
-async def test_a_menu_of_views_unfolds_the_views_without_data() -> None:
+async def test_the_menu_of_views_unfolds_views_without_data() -> None:
     async with open_explorer(LOG) as pilot:
         await press(pilot, "m", "G", "enter")
         assert dialog_types(pilot) == [MenuScreen]
         assert "Not recorded in this profile" in screen_text(pilot.app)
 
 
-async def test_another_file_is_shown_once_it_has_been_read(tmp_path: Path) -> None:
+async def test_another_file_is_shown_when_it_is_loaded(tmp_path: Path) -> None:
     other = tmp_path / "other.log"
     async with open_explorer(LOG, notifications=True) as pilot:
         app = app_of(pilot)
@@ -168,7 +168,7 @@ async def test_another_file_is_shown_once_it_has_been_read(tmp_path: Path) -> No
         assert next_app.profile_session.whole_profile is read.profile
 
 
-def test_threads_that_wait_for_work_do_not_end_the_process_before_the_next_file() -> None:
+def test_idle_threads_do_not_end_the_process_before_the_next_file() -> None:
     class Ends(App[None]):
         def on_mount(self) -> None:
             self.exit(return_code=3)
@@ -180,18 +180,16 @@ def test_threads_that_wait_for_work_do_not_end_the_process_before_the_next_file(
     assert status == 3
 
 
-async def test_a_file_that_cannot_be_opened_leaves_what_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_file_that_cannot_be_opened_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "other.log"
     other.write_text("x")
 
     open_any = os.open
 
-    def refuse(path: Any, flags: int, *how: Any, **more: Any) -> int:
+    def refuse(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
         if str(path) == str(other):
             raise PermissionError(13, "Permission denied", path)
-        return open_any(path, flags, *how, **more)
+        return open_any(path, flags, *arguments, **options)
 
     async with open_explorer(LOG, notifications=True) as pilot:
         monkeypatch.setattr(os, "open", refuse)
@@ -201,8 +199,8 @@ async def test_a_file_that_cannot_be_opened_leaves_what_is_shown(
 
 
 @pytest.mark.parametrize("number", ["9" * 5_000, "9" * 19, "٢"])
-async def test_numbers_that_are_none_are_refused_in_words(number: str) -> None:
-    said = {
+async def test_invalid_numbers_are_refused_with_a_reason(number: str) -> None:
+    messages = {
         f":{number}": "Not a line number",
         f":top {number}": "Give a number of rows",
         f":session {number}": "Not a session",
@@ -212,7 +210,7 @@ async def test_numbers_that_are_none_are_refused_in_words(number: str) -> None:
         f":compare {number} {number}": "",
     }
     async with open_explorer(LOG, notifications=True) as pilot:
-        for line, words in said.items():
+        for line, words in messages.items():
             await run_line(pilot, line)
             assert words in screen_text(pilot.app)
             assert app_of(pilot).fault is None

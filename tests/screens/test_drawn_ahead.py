@@ -1,4 +1,4 @@
-"""What the next key may show is drawn while nobody presses one, and looks as it would have looked."""
+"""Lines that the next key may show are rendered while no key is pressed, and look the same."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KEYS = {
 
 
 async def draw_uncached(pilot: Pilot[None], screen: ViewScreen) -> str:
-    """The screen after everything that was kept of it is forgotten."""
+    """Return the screen after its cached lines were dropped."""
     for view in screen.query(TimelineView):
         view.redraw()
     for chart in screen.query(IterationChart):
@@ -43,13 +43,13 @@ async def draw_uncached(pilot: Pilot[None], screen: ViewScreen) -> str:
     return screen_text(pilot.app)
 
 
-async def test_no_lane_or_bar_is_left_for_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lanes_and_bars_are_drawn_before_the_next_key(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[str] = []
 
     def noted(original: Callable[..., object]) -> Callable[..., object]:
-        def note(*values: object, **more: object) -> object:
+        def note(*values: object, **options: object) -> object:
             drawn.append(original.__name__)
-            return original(*values, **more)
+            return original(*values, **options)
 
         return note
 
@@ -70,7 +70,7 @@ async def test_no_lane_or_bar_is_left_for_the_key(monkeypatch: pytest.MonkeyPatc
                 assert await draw_uncached(pilot, screen) == seen
 
 
-async def test_it_follows_a_key_however_late_the_next_look_was_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_prerendering_restarts_after_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Navigator, "PREPARES_VIEWS", True)
     monkeypatch.setattr(navigator, "ALL_AFTER_S", 10 * TIMEOUT_S)
     looks: list[float] = []

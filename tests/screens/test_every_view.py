@@ -1,4 +1,4 @@
-"""Every view of every sample as it looks when it is first gone to: one application for each sample.
+"""Every view of every sample when it is first opened: one application for each sample.
 
 Its first table is that of ``proftui report --view VIEW --format json``, cell for cell.
 """
@@ -51,7 +51,7 @@ REPORTED: Final = {
 
 
 def assert_reported(app: ProftuiApp, report: str) -> None:
-    """The first table on the screen has the rows of a report."""
+    """Compare the first table on the screen with the rows of a report."""
     assert app.view_screen is not None
     pane = app.view_screen.first_table
     assert pane is not None
@@ -69,7 +69,7 @@ def opened_input(name: str, size: tuple[int, int]) -> AbstractAsyncContextManage
 
 
 @pytest.mark.parametrize("name", INPUTS)
-async def test_views(name: str, snapshot: SnapshotAssertion) -> None:
+async def test_every_view_of_a_sample(name: str, snapshot: SnapshotAssertion) -> None:
     async with opened_input(name, TERMINAL_SIZES[0]) as pilot:
         app = app_of(pilot)
         shown, compared = [], set()

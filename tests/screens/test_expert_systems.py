@@ -1,4 +1,4 @@
-"""The Expert Systems view: from a finding to the rows behind it and back."""
+"""The Expert Systems view: from a finding to its rows and back."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ REPORTED: Final = {"ops-and-kernels": "ops", "api-calls": "api"}
 """Views whose name in a report is another one."""
 
 
-def found(profile: Profile) -> Iterator[dict[str, Any]]:
-    """What was found, and where its rows are."""
+def findings_of(profile: Profile) -> Iterator[dict[str, Any]]:
+    """Return the findings with their links."""
     for row in findings(profile).iter_rows(named=True):
         if row["state"] == "found" and row["view"]:
             yield row
@@ -65,29 +65,31 @@ def found(profile: Profile) -> Iterator[dict[str, Any]]:
 
 def assert_every_jump_shows_rows(profile: Profile) -> None:
     available = views(profile)
-    for row in found(profile):
+    for row in findings_of(profile):
         assert available.get(row["view"], "ok") == "ok", row["rule"]
         tables = tables_of_report(REPORTED.get(row["view"], row["view"]))
-        table = next((one for one in tables if one.spec.endswith(f":{(row['part'] or '').upper()}")), tables[0])
+        table = next(
+            (candidate for candidate in tables if candidate.spec.endswith(f":{(row['part'] or '').upper()}")), tables[0]
+        )
         shown = apply(table.rows(profile), table.table_spec(profile), TableState(filter=row["filter"] or ""))
         assert not shown.error, (row["rule"], row["filter"], shown.error)
         assert shown.shown, (row["rule"], row["filter"])
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_finding_of_a_sample_leads_to_rows(name: str) -> None:
+def test_every_finding_of_a_sample_links_to_rows(name: str) -> None:
     assert_every_jump_shows_rows(as_shown(sample_path(name)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_every_finding_of_a_recording_leads_to_rows(name: str) -> None:
+def test_every_finding_of_a_recording_links_to_rows(name: str) -> None:
     assert_every_jump_shows_rows(as_shown(recording_file(name)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LOGS)
-def test_every_finding_of_a_real_log_leads_to_rows(name: str) -> None:
+def test_every_finding_of_a_real_log_links_to_rows(name: str) -> None:
     assert_every_jump_shows_rows(as_shown(corpus_file(name)))
 
 
@@ -99,7 +101,7 @@ def test_every_finding_of_a_real_log_leads_to_rows(name: str) -> None:
         pytest.param(RUNS, "q", marks=pytest.mark.slow),
     ],
 )
-async def test_enter_jumps_from_every_finding_and_back(name: str, back: str) -> None:
+async def test_enter_opens_the_rows_of_every_finding_and_q_returns(name: str, back: str) -> None:
     async with open_explorer(name, session=0, view="expert-systems") as pilot:
         expert = screen_of(pilot)
         pane = expert.query_one("#table", TablePane)
@@ -143,7 +145,7 @@ async def test_enter_jumps_from_every_finding_and_back(name: str, back: str) -> 
 
 
 def assert_cursor_in(screen: TimelineScreen, gap: Gap) -> None:
-    """The cursor of the timeline is in a gap of the GPU, and the gap takes a good part of the screen."""
+    """Check that the cursor of the timeline is in a gap of the GPU, which takes a good part of the screen."""
     view = screen.lanes
     assert view.shown is not None
     assert view.window is not None
@@ -154,7 +156,7 @@ def assert_cursor_in(screen: TimelineScreen, gap: Gap) -> None:
     assert 0.2 <= gap.length_ns / (view.window.cells * view.window.cell_ns) <= 0.8
 
 
-async def test_the_longest_gap_is_one_key_away_on_the_timeline() -> None:
+async def test_t_on_idle_time_shows_the_longest_gap_in_the_timeline() -> None:
     async with open_explorer(TRAINING, view="expert-systems") as pilot:
         expert = screen_of(pilot)
         pane = expert.query_one("#table", TablePane)
@@ -171,7 +173,7 @@ async def test_the_longest_gap_is_one_key_away_on_the_timeline() -> None:
         assert_cursor_in(screen, Gap(0, longest["device"], longest["start_ns"], longest["duration_ns"]))
 
 
-async def test_a_finding_leads_to_the_part_that_holds_its_rows() -> None:
+async def test_a_finding_opens_the_tab_that_holds_its_rows() -> None:
     grows = next(answer for answer in ITERATIONS if answer.rule == "I9")
     async with open_profile(grows.found, view="expert-systems") as pilot:
         expert = screen_of(pilot)
@@ -185,7 +187,7 @@ async def test_a_finding_leads_to_the_part_that_holds_its_rows() -> None:
         assert app_of(pilot).view_screen is expert
 
 
-async def test_clean_rules_unfold_and_reasons_show_their_rules() -> None:
+async def test_clean_rules_and_reasons_unfold() -> None:
     async with open_explorer(RUNS, session=0, view="expert-systems") as pilot:
         await press(pilot, "G")
         pane = app_of(pilot).view_screen.query_one("#table", TablePane)  # type: ignore[union-attr]
@@ -205,7 +207,7 @@ async def test_clean_rules_unfold_and_reasons_show_their_rules() -> None:
         assert "Not applicable" in screen_text(pilot.app)
 
 
-async def test_details_show_figures_thresholds_and_what_to_do() -> None:
+async def test_details_show_figures_thresholds_and_advice() -> None:
     async with open_explorer(RUNS, session=0, size=(200, 50), view="expert-systems") as pilot:
         await settle(pilot)
         text = screen_text(pilot.app)
@@ -213,7 +215,7 @@ async def test_details_show_figures_thresholds_and_what_to_do() -> None:
             assert heading in text
 
 
-async def test_details_say_what_faster_work_would_save_by_the_critical_path() -> None:
+async def test_details_show_savings_by_the_critical_path() -> None:
     async with open_explorer(TRAINING, size=(200, 60), view="expert-systems") as pilot:
         await settle(pilot)
         text = screen_text(pilot.app)
@@ -222,7 +224,7 @@ async def test_details_say_what_faster_work_would_save_by_the_critical_path() ->
 
 
 def test_savings_of_the_work_behind_a_finding() -> None:
-    """Two kernels on the path of a decode step; another one is not there, and the training waits for its CPU."""
+    """Two kernels on the path of a decode step; another one is not on it, and the training waits for its CPU."""
 
     def lines(profile: Profile, names: Sequence[str | None]) -> list[tuple[str, str]]:
         evidence = json.dumps([{"name": name} for name in names])
@@ -249,7 +251,7 @@ def test_savings_of_the_work_behind_a_finding() -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_where_enter_leads_is_read_without_scrolling(size: tuple[int, int]) -> None:
+async def test_the_target_of_enter_is_visible_without_scrolling(size: tuple[int, int]) -> None:
     async with open_explorer(TRAINING, size=size, view="expert-systems") as pilot:
         await press(pilot, *(["i"] if size[0] < WIDE_CELLS else []))
         await settle(pilot)
@@ -258,7 +260,7 @@ async def test_where_enter_leads_is_read_without_scrolling(size: tuple[int, int]
         assert "Thresholds" in text
 
 
-async def test_on_a_large_screen_sentences_are_whole_and_details_stand_below() -> None:
+async def test_a_large_screen_shows_whole_sentences_and_details_below() -> None:
     async with open_explorer(TRAINING, size=(200, 50), view="expert-systems") as pilot:
         await settle(pilot)
         lines = screen_text(pilot.app).splitlines()
@@ -268,7 +270,7 @@ async def test_on_a_large_screen_sentences_are_whole_and_details_stand_below() -
         assert lines[status + 2].startswith(" Problem  ")
 
 
-async def test_findings_of_the_tool_stand_beside_ours() -> None:
+async def test_findings_of_the_tool_are_listed_with_ours() -> None:
     async with open_explorer(corpus_file("dlprof/dlprof_dldb.sqlite"), size=(200, 50), view="expert-systems") as pilot:
         expert = screen_of(pilot)
         rows = expert.query_one("#table", TablePane).frame.filter(state="found")
@@ -287,13 +289,13 @@ async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
 
 
 @pytest.mark.parametrize("color", ["16", "none"])
-async def test_colours(color: str, snapshot: SnapshotAssertion) -> None:
+async def test_colors(color: str, snapshot: SnapshotAssertion) -> None:
     async with open_explorer(TRAINING, size=(120, 40), color=color, view="expert-systems") as pilot:
         await press(pilot, "j", "i")
         assert_screen(pilot.app, snapshot, svg=True)
 
 
-async def test_on_a_narrow_screen_the_finding_under_the_cursor_stands_whole_below_the_table() -> None:
+async def test_a_narrow_screen_shows_the_whole_finding_below_the_table() -> None:
     async with open_explorer(TRAINING, size=(80, 24), view="expert-systems") as pilot:
         lines = [line.strip() for line in screen_text(pilot.app).splitlines()[-6:-1]]
         assert lines[0] == "GPU busy 38% (80 of 212 ms). For 112 ms of the idle time the CPU was outside"

@@ -1,4 +1,4 @@
-"""The flame view: zoom, find, groupings, and the way to the rows."""
+"""The Flame view: zoom, find, groupings, and links to rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-async def test_a_story_in_the_flame() -> None:
+async def test_zoom_find_and_links_of_the_flame() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", view="flame", size=(100, 24), notifications=True) as pilot:
         chart = pilot.app.screen.query_one(FlameChart)
         text = screen_text(pilot.app)
@@ -66,7 +66,7 @@ async def test_a_story_in_the_flame() -> None:
         assert screen.VIEW in ("ops-and-kernels", "kernels")
 
 
-async def test_a_grouping_is_named_by_the_beginning_of_its_name_or_title() -> None:
+async def test_a_grouping_can_be_abbreviated_by_name_or_title() -> None:
     async with open_explorer("mlp_modules.pt.trace.json.gz", view="flame") as pilot:
         assert "Backward ops are under the name of their forward op." in screen_text(pilot.app)
         view = screen_of(pilot, FlameScreen)
@@ -77,7 +77,7 @@ async def test_a_grouping_is_named_by_the_beginning_of_its_name_or_title() -> No
             assert view.grouping.name == name
 
 
-async def test_what_cannot_be_done_in_the_flame_is_said() -> None:
+async def test_impossible_actions_in_the_flame_say_why() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", view="flame", notifications=True) as pilot:
         chart = pilot.app.screen.query_one(FlameChart)
         for key, words in (
@@ -95,7 +95,7 @@ async def test_what_cannot_be_done_in_the_flame_is_said() -> None:
         assert chart.zoomed == -1
 
 
-async def test_found_nodes_are_gone_through_both_ways_and_round() -> None:
+async def test_n_and_shift_n_cycle_through_the_found_nodes() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", view="flame") as pilot:
         chart = pilot.app.screen.query_one(FlameChart)
         await press(pilot, "slash", *"kernel", "enter")
@@ -116,7 +116,7 @@ async def test_found_nodes_are_gone_through_both_ways_and_round() -> None:
         assert (len(chart.found), line.value) == (0, "")
 
 
-async def test_growth_against_a_comparison_is_said_with_its_sign(tmp_path: Path) -> None:
+async def test_growth_against_a_baseline_has_a_sign(tmp_path: Path) -> None:
     before = tmp_path / "before.log"
     before.write_bytes((SAMPLES / "caffe_conv1.nvprof.log").read_bytes())
     async with open_explorer("caffe_conv1.nvprof.log", view="flame", size=(120, 30)) as pilot:
@@ -134,7 +134,7 @@ async def test_growth_against_a_comparison_is_said_with_its_sign(tmp_path: Path)
         assert "against" not in screen_text(pilot.app)
 
 
-async def test_without_colors_edges_tell_nodes_apart() -> None:
+async def test_nodes_have_edges_without_colors() -> None:
     async with open_explorer(
         "caffe_conv1.nvprof.log", view="flame", size=(80, 24), color="none", ascii_only=True
     ) as pilot:

@@ -1,4 +1,4 @@
-"""``--follow``: what is new is read when it is complete, and the view stays where it is."""
+"""``--follow``: new data is read when it is complete, and the view stays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TRACE = gzip.decompress((SAMPLES / "mlp_modules.pt.trace.json.gz").read_bytes())
 
 
-def test_a_change_is_complete_when_all_that_changed_rests(tmp_path: Path) -> None:
+def test_a_change_is_complete_when_no_file_changes_any_more(tmp_path: Path) -> None:
     first, second, log = tmp_path / "a.pt.trace.json", tmp_path / "b.pt.trace.json", tmp_path / "run.log"
     first.write_text("{}\n")
     watch = FileWatch([str(tmp_path)], settled_s=2, longest_s=30)
@@ -62,7 +62,7 @@ def test_a_change_is_complete_when_all_that_changed_rests(tmp_path: Path) -> Non
     assert stamps([str(tmp_path / "none")]) == {}
 
 
-def test_files_in_folders_below_are_watched_too(tmp_path: Path) -> None:
+def test_files_in_subfolders_are_watched(tmp_path: Path) -> None:
     below = tmp_path / "node0" / "rank0.json"
     below.parent.mkdir()
     below.write_text("{}\n")
@@ -70,7 +70,7 @@ def test_files_in_folders_below_are_watched_too(tmp_path: Path) -> None:
     assert stamps([str(tmp_path)]) == {str(below): (3, status.st_mtime_ns)}
 
 
-async def test_a_folder_is_read_when_its_files_are_complete_and_the_view_stays(tmp_path: Path) -> None:
+async def test_a_folder_is_reloaded_when_complete_and_the_view_stays(tmp_path: Path) -> None:
     app = ProftuiApp(OpenOptions(paths=(str(tmp_path),), follow=True, cache=False))
     path = tmp_path / "rank0.pt.trace.json"
     with patch.multiple(follow, POLL_S=3600.0, SETTLED_S=0.01, REST_FACTOR=0):
@@ -127,8 +127,8 @@ with open(path, "a") as log:
 
 
 @pytest.mark.slow
-def test_a_job_writes_while_it_is_followed(tmp_path: Path) -> None:
-    """In a terminal, beside a process that writes its log row by row: what it wrote is shown when it rests."""
+def test_a_growing_log_is_reloaded_when_it_is_at_rest(tmp_path: Path) -> None:
+    """In a terminal, beside a process that writes its log row by row."""
     log = tmp_path / "run.log"
     head, _, rest = NVPROF_LOG.partition("353.98ms")
     row = "353.98ms" + rest.partition("\n")[0] + "\n"

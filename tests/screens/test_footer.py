@@ -1,4 +1,4 @@
-"""The last line names few keys, those that help most, and each of them does something."""
+"""The footer names the most useful keys, and each of them works."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TORCH = "resnet50_training.pt.trace.json.gz"
 
 
 def footer_keys(pilot: Pilot[None]) -> list[str]:
-    """The keys of the footer, each with its word."""
+    """Return the keys of the footer, each with its label."""
     return [part.strip() for part in screen_text(pilot.app).splitlines()[-1].split("  ") if part.strip()]
 
 
@@ -38,13 +38,13 @@ def footer_keys(pilot: Pilot[None]) -> list[str]:
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,
 )
-async def test_at_most_six_keys_and_those_of_the_view_first(keys: tuple[str, ...], shown: list[str]) -> None:
+async def test_the_footer_has_at_most_six_keys_those_of_the_view_first(keys: tuple[str, ...], shown: list[str]) -> None:
     async with open_explorer(TORCH, size=(80, 24)) as pilot:
         await press(pilot, *keys)
         assert footer_keys(pilot) == shown
 
 
-async def test_details_on_a_narrow_screen_say_how_to_close_them() -> None:
+async def test_the_footer_names_the_key_that_closes_details_on_a_narrow_screen() -> None:
     async with open_explorer(TORCH, size=(80, 24), view="ops-and-kernels") as pilot:
         await press(pilot, "i")
         assert footer_keys(pilot) == ["i close", ". group", "m views", "? help", "q back"]
@@ -52,7 +52,7 @@ async def test_details_on_a_narrow_screen_say_how_to_close_them() -> None:
         assert footer_keys(pilot)[0] == "enter open"
 
 
-async def test_the_keys_are_chosen_anew_after_a_change_of_size() -> None:
+async def test_the_keys_are_selected_again_after_a_resize() -> None:
     async with open_explorer(TORCH, size=(120, 40), view="notes") as pilot:
         wide = footer_keys(pilot)
         await pilot.resize_terminal(80, 24)
@@ -62,7 +62,7 @@ async def test_the_keys_are_chosen_anew_after_a_change_of_size() -> None:
         await wait_until(pilot, lambda: footer_keys(pilot) == wide)
 
 
-async def test_q_is_offered_where_it_quits() -> None:
+async def test_q_is_in_the_footer_if_it_quits() -> None:
     async with open_explorer(TORCH, size=(80, 24)) as pilot:
         assert footer_keys(pilot)[-1] == "q quit"
         await press(pilot, "i")
@@ -75,7 +75,7 @@ async def test_q_is_offered_where_it_quits() -> None:
         assert footer_keys(pilot)[-1] == "q quit"
 
 
-async def test_a_table_without_rows_offers_nothing_to_do_with_rows() -> None:
+async def test_an_empty_table_has_no_keys_for_rows() -> None:
     async with open_explorer("gpt_summary.nvprof.log", size=(80, 24), view="notes") as pilot:
         assert footer_keys(pilot) == ["m views", "? help", "q back"]
         await press(pilot, "colon", *"kernels", "enter", "M", *"look", "ctrl+s")
@@ -83,12 +83,12 @@ async def test_a_table_without_rows_offers_nothing_to_do_with_rows() -> None:
         assert footer_keys(pilot)[0] == "enter open"
 
 
-async def test_the_log_has_keys_of_its_own() -> None:
+async def test_the_log_has_its_own_keys() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", size=(80, 24), view="log") as pilot:
         assert footer_keys(pilot) == ["/ find", "i parsed as", "m views", "? help", "q back"]
 
 
-async def test_a_click_presses_the_key_under_the_pointer() -> None:
+async def test_a_click_on_a_key_presses_it() -> None:
     async with open_explorer(TORCH, size=(80, 24)) as pilot:
         footer = pilot.app.screen.query_one(KeyFooter)
         assert not footer.children

@@ -1,4 +1,4 @@
-"""GPUs: bars, streams, what ran on them, ranks side by side."""
+"""GPUs: bars, streams, their work, and ranks side by side."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
     [{"color": "none"}, {"color": "16"}, {"ascii_only": True}],
     ids=lambda given: next(iter(given)) + str(next(iter(given.values()))),
 )
-async def test_ranks_without_colours_and_without_unicode(
-    options: dict[str, object], snapshot: SnapshotAssertion
-) -> None:
+async def test_ranks_without_colors_and_in_ascii(options: dict[str, object], snapshot: SnapshotAssertion) -> None:
     async with open_explorer(RANKS, size=(120, 40), **options, view="gpus") as pilot:
         await press(pilot, "full_stop")
         assert_screen(pilot.app, snapshot)
@@ -57,7 +55,7 @@ async def test_ranks_without_colours_and_without_unicode(
             assert screen_text(pilot.app).isascii()
 
 
-async def test_from_a_gpu_to_a_stream_to_one_launch_and_back() -> None:
+async def test_links_lead_from_a_gpu_to_a_stream_to_a_launch_and_back() -> None:
     async with open_explorer(RANKS, view="gpus") as pilot:
         assert column_of(pilot, "gpus", "busy_ns") == [95_015_157, 106_081_232]
         assert column_of(pilot, "streams", "stream") == [7, 17]
@@ -88,7 +86,7 @@ async def test_the_straggler_is_named_with_how_it_was_found() -> None:
         assert tabs_of(pilot).tab.name == "gpus"
 
 
-async def test_a_session_by_itself_has_no_ranks_and_says_what_to_do() -> None:
+async def test_a_single_session_has_no_ranks_and_says_what_to_do() -> None:
     async with open_explorer(RANKS) as pilot:
         app_of(pilot).profile_session.choose_session(1)
         await press(pilot, "8", "full_stop")
@@ -98,7 +96,7 @@ async def test_a_session_by_itself_has_no_ranks_and_says_what_to_do() -> None:
         assert column_of(pilot, "ranks", "who") == ["rank 1", "rank 0"]
 
 
-async def test_the_place_within_the_parts_is_returned_to() -> None:
+async def test_the_tab_is_restored_when_returning_to_the_view() -> None:
     async with open_explorer(RANKS, view="gpus") as pilot:
         await press(pilot, "full_stop", "j", "0", "minus")
         assert tabs_of(pilot).tab.name == "ranks"
@@ -106,7 +104,7 @@ async def test_the_place_within_the_parts_is_returned_to() -> None:
         assert table_of(pilot, "ranks").current_row["who"] == "rank 0"
 
 
-async def test_q_goes_from_a_part_to_the_first_one_and_a_door_leads_there() -> None:
+async def test_q_returns_to_the_first_tab_and_a_link_opens_another() -> None:
     async with open_explorer(RANKS, view="gpus") as pilot:
         await press(pilot, "full_stop", "enter", "q", "q")
         assert tabs_of(pilot).tab.name == "gpus"
@@ -115,7 +113,7 @@ async def test_q_goes_from_a_part_to_the_first_one_and_a_door_leads_there() -> N
         assert table_of(pilot, "gpus").state.filter == "h200"
 
 
-async def test_the_numbers_are_those_of_the_report() -> None:
+async def test_tables_agree_with_the_report() -> None:
     async with open_explorer(RANKS, view="gpus") as pilot:
         from_report = report_json(pilot, "gpus")
         assert_rows_of_report(pilot, "gpus", from_report["rows"])
@@ -125,12 +123,12 @@ async def test_the_numbers_are_those_of_the_report() -> None:
         assert_rows_of_report(pilot, "rank_iterations", from_report["rank_iterations"], parent="session")
 
 
-async def test_an_input_without_start_times_has_gpus_and_says_why_no_streams() -> None:
+async def test_an_input_without_start_times_shows_gpus_and_says_why_there_are_no_streams() -> None:
     async with open_explorer(TRAINING, view="gpus") as pilot:
         assert column_of(pilot, "streams", "stream_work") or "start times" in screen_text(pilot.app)
 
 
-async def test_the_details_of_a_gpu_add_up_its_time_and_follow_the_cursor() -> None:
+async def test_details_of_a_gpu_add_up_its_time_and_follow_the_cursor() -> None:
     async with open_explorer(RANKS, size=(200, 50), view="gpus") as pilot:
         await press(pilot, "i")
         assert "Time from its first start to its last end" in screen_text(pilot.app)

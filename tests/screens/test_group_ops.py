@@ -1,4 +1,4 @@
-"""Group Ops: a tree as a table, folded, sorted, filtered and searched, and the way from ops to it and back."""
+"""Group Ops: a tree as a table, folded, sorted, filtered and searched, with links to ops and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, screen_of
 from tests.screens.made_profiles import open_profile
 from tests.snapshots import assert_screen, screen_text
@@ -51,12 +51,12 @@ def current_node(pilot: Pilot[None]) -> str:
 
 @pytest.fixture
 def folded_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tree that is new opens no further than to where it branches, as in a terminal without room."""
+    """Unfold new trees only to their first branch, as in a terminal with little room."""
     monkeypatch.setattr(tree, "MIN_UNFOLDED_SHARE", 1)
 
 
 def deep_profile() -> Profile:
-    """Two branches of a model; the first has one child at every level down to the ops."""
+    """Return two branches of a model; the first has one child at every level down to the ops."""
     places = [("net/a/x", "mm", 50), ("net/a/x", "relu", 30), ("net/b", "mm", 15), (None, "sum", 5)]
     ops = [
         {"op": place, "name": name, "group": group, "start_ns": 10 * place, "duration_ns": 5, "op_source": "recorded"}
@@ -66,24 +66,24 @@ def deep_profile() -> Profile:
         kernel("k", gpu_ns, start_ns=100 * place, op=place, op_join="launch")
         for place, (_, _, gpu_ns) in enumerate(places)
     ]
-    return profile(ops=ops, activities=work)
+    return make_profile(ops=ops, activities=work)
 
 
 @pytest.mark.parametrize("state", STATES)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
-    given, keys = STATES[state]
-    async with open_explorer(given) as pilot:
+    sample, keys = STATES[state]
+    async with open_explorer(sample) as pilot:
         await press(pilot, *keys.split())
         await assert_at_sizes(pilot, snapshot)
 
 
-async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
+async def test_ascii_mode(snapshot: SnapshotAssertion) -> None:
     async with open_explorer(MODULES, size=(80, 24), ascii_only=True, view="group-ops") as pilot:
         assert screen_text(pilot.app).isascii()
         assert_screen(pilot.app, snapshot)
 
 
-async def test_it_opens_the_groups_with_most_time_as_far_as_there_is_room() -> None:
+async def test_groups_with_most_time_are_unfolded_as_far_as_they_fit() -> None:
     async with open_profile(deep_profile(), view="group-ops") as pilot:
         assert node_names(pilot) == ["all", "net", "a", "x", "mm", "relu", "b", "mm", "sum"]
         # Short names are indented all the same.
@@ -115,7 +115,7 @@ async def test_it_opens_the_groups_with_most_time_as_far_as_there_is_room() -> N
 
 
 @pytest.mark.usefixtures("folded_trees")
-async def test_it_begins_where_the_tree_branches_and_folds_by_keys() -> None:
+async def test_the_tree_is_unfolded_to_its_first_branch_and_folds_by_keys() -> None:
     async with open_profile(deep_profile(), view="group-ops") as pilot:
         assert node_names(pilot) == ["all", "net", "sum"]
         # A chain of groups unfolds down to where it branches; h folds, and goes out from there.
@@ -132,7 +132,7 @@ async def test_it_begins_where_the_tree_branches_and_folds_by_keys() -> None:
 
 
 @pytest.mark.usefixtures("folded_trees")
-async def test_levels_fold_and_unfold_and_the_cursor_stays_in_sight() -> None:
+async def test_levels_fold_and_unfold_and_the_cursor_stays_visible() -> None:
     async with open_profile(deep_profile(), view="group-ops") as pilot:
         await press(pilot, "Z")
         assert node_names(pilot) == ["all", "net", "a", "b", "sum"]
@@ -145,7 +145,7 @@ async def test_levels_fold_and_unfold_and_the_cursor_stays_in_sight() -> None:
         assert node_names(pilot) == ["all"]
 
 
-async def test_sorting_sorts_what_lies_in_one_group() -> None:
+async def test_sorting_sorts_within_each_group() -> None:
     async with open_profile(deep_profile(), view="group-ops") as pilot:
         await press(pilot, "Z", "Z", "Z")
         tree_of(pilot).set_sort((("gpu_ns", False),))
@@ -154,7 +154,7 @@ async def test_sorting_sorts_what_lies_in_one_group() -> None:
 
 
 @pytest.mark.usefixtures("folded_trees")
-async def test_a_filter_keeps_what_matches_lie_in_and_says_their_share() -> None:
+async def test_a_filter_keeps_the_ancestors_of_matches_and_shows_their_share() -> None:
     async with open_profile(deep_profile(), view="group-ops") as pilot:
         await press(pilot, "f", *"relu", "enter")
         assert node_names(pilot) == ["all", "net", "a", "x", "relu"]
@@ -165,7 +165,7 @@ async def test_a_filter_keeps_what_matches_lie_in_and_says_their_share() -> None
 
 
 @pytest.mark.usefixtures("folded_trees")
-async def test_find_goes_into_folded_groups_and_on() -> None:
+async def test_find_unfolds_groups_with_matches() -> None:
     async with open_profile(deep_profile(), view="group-ops") as pilot:
         await press(pilot, "slash", *"mm", "enter")
         assert current_node(pilot) == "mm"
@@ -177,7 +177,7 @@ async def test_find_goes_into_folded_groups_and_on() -> None:
         assert node_names(pilot) == ["all", "net", "a", "b", "mm", "sum"]
 
 
-async def test_an_op_leads_to_ops_and_kernels_and_back_into_the_tree() -> None:
+async def test_links_lead_from_an_op_to_its_kernels_and_back() -> None:
     async with open_explorer(MODULES, view="ops-and-kernels") as pilot:
         screen = screen_of(pilot)
         ops = screen.query_one("#ops", TablePane)
@@ -191,7 +191,7 @@ async def test_an_op_leads_to_ops_and_kernels_and_back_into_the_tree() -> None:
         assert ops.model.shown_frame()["op"].to_list() == [first["op"]]
 
 
-async def test_a_launch_leads_to_the_very_place_of_its_op() -> None:
+async def test_a_link_leads_from_a_launch_to_its_op_in_the_tree() -> None:
     async with open_explorer(MODULES, view="ops-and-kernels") as pilot:
         await press(pilot, "enter", "enter", "j", "j", "j", "j")
         screen = screen_of(pilot)
@@ -205,13 +205,13 @@ async def test_a_launch_leads_to_the_very_place_of_its_op() -> None:
         assert tree_of(pilot).current_row["path"] == f"{group}/{name}"  # type: ignore[index]
 
 
-async def test_groupings_are_gone_through_and_named() -> None:
+async def test_a_key_cycles_through_the_groupings() -> None:
     async with open_explorer(TRACE, view="group-ops") as pilot:
-        whole = tree_of(pilot).frame["gpu_ns"][0]
-        for wanted in ("by caller", "by NVTX range", "by type", "by module or range"):
+        total_ns = tree_of(pilot).frame["gpu_ns"][0]
+        for grouping in ("by caller", "by NVTX range", "by type", "by module or range"):
             await press(pilot, "full_stop")
-            assert f"[{wanted.removeprefix('by ')}]" in screen_text(pilot.app)
-            assert tree_of(pilot).frame["gpu_ns"][0] == whole
+            assert f"[{grouping.removeprefix('by ')}]" in screen_text(pilot.app)
+            assert tree_of(pilot).frame["gpu_ns"][0] == total_ns
         await press(pilot, "comma")
         assert "[type]" in screen_text(pilot.app)
         await press(pilot, "colon", *"group range", "enter")
@@ -224,14 +224,14 @@ async def test_groupings_are_gone_through_and_named() -> None:
         assert "[module or range]" in screen_text(pilot.app)
 
 
-async def test_a_grouping_that_the_input_cannot_have_says_why() -> None:
+async def test_an_unavailable_grouping_says_why() -> None:
     async with open_explorer(LOG, notifications=True, view="group-ops") as pilot:
         await press(pilot, "colon", *"group caller", "enter")
         assert "callers of ops not recorded" in screen_text(pilot.app)
         assert "[layer]" in screen_text(pilot.app)
 
 
-async def test_a_hundred_thousand_groups_fold_at_once() -> None:
+async def test_a_hundred_thousand_groups_fold_quickly() -> None:
     async with open_profile(deep_profile(), view="group-ops") as pilot:
         tree = tree_of(pilot)
         rows = 100_000
@@ -262,7 +262,7 @@ async def test_a_hundred_thousand_groups_fold_at_once() -> None:
 
 
 @pytest.mark.usefixtures("folded_trees")
-async def test_of_many_launches_rows_are_made_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rows_of_many_launches_are_computed_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "ROWS_AT_ONCE", 2)
     async with open_profile(deep_profile(), view="group-ops") as pilot:
         assert node_names(pilot) == ["all", "net", "sum"]
@@ -277,7 +277,7 @@ async def test_of_many_launches_rows_are_made_in_a_thread(monkeypatch: pytest.Mo
         assert screen.query_one("#ops", TablePane).frame["total_ns"].sum() == 100
 
 
-async def test_the_end_of_a_name_that_is_cut_distinguishes_it() -> None:
+async def test_cut_names_keep_their_distinct_ends() -> None:
     async with open_explorer("resnet50_training.pt.trace.json.gz", size=(80, 24), view="group-ops") as pilot:
         text = screen_text(pilot.app)
         assert "(autograd engine, no forward op)" in text

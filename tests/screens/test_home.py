@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The present folder, with two profiles of different runs."""
+    """Change into a folder with two profiles of different runs."""
     for name, hours in (("caffe_conv1", 1), ("gpt_summary", 2)):
         shutil.copy(SAMPLES / f"{name}.nvprof.log", tmp_path / f"{name}.log")
         at = (tmp_path / f"{name}.log").stat().st_mtime - 3600 * hours
@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @asynccontextmanager
 async def home(*paths: str, size: tuple[int, int] = (120, 30)) -> AsyncIterator[Pilot[None]]:
-    """The home screen, once it lists what it found."""
+    """Open the home screen, and wait for its list."""
     app = ProftuiApp(OpenOptions(paths=paths))
     async with app.run_test(size=size, notifications=True) as pilot:
         await wait_until(pilot, lambda: isinstance(app.screen, HomeScreen) and app.screen.is_mounted, "the home screen")
@@ -44,7 +44,7 @@ async def home(*paths: str, size: tuple[int, int] = (120, 30)) -> AsyncIterator[
         yield pilot
 
 
-async def test_a_profile_is_found_looked_at_and_opened(folder: Path) -> None:
+async def test_a_profile_is_found_previewed_and_opened(folder: Path) -> None:
     async with home() as pilot:
         text = screen_text(pilot.app)
         assert "2 profiles" in text
@@ -66,7 +66,7 @@ async def test_a_profile_is_found_looked_at_and_opened(folder: Path) -> None:
         assert opened.profile is not None
 
 
-async def test_a_path_is_typed_and_one_that_cannot_be_opened_is_said(folder: Path) -> None:
+async def test_a_path_can_be_typed_and_an_invalid_one_is_reported(folder: Path) -> None:
     (folder / "none.txt").write_text("no profile at all")
     (folder / "below").mkdir()
     shutil.copy(folder / "gpt_summary.log", folder / "below/inner.log")
@@ -84,7 +84,7 @@ async def test_a_path_is_typed_and_one_that_cannot_be_opened_is_said(folder: Pat
         await wait_until(pilot, lambda: app_of(pilot).next_input is not None, "the next input")
 
 
-async def test_a_folder_of_different_runs_is_listed_and_opened_as_a_whole(folder: Path) -> None:
+async def test_a_folder_of_different_runs_is_listed_and_can_be_opened_as_one(folder: Path) -> None:
     async with home(str(folder), size=(80, 24)) as pilot:
         assert "Profiles of different runs." in screen_text(pilot.app)
         await press(pilot, "a")
@@ -96,7 +96,7 @@ async def test_a_folder_of_different_runs_is_listed_and_opened_as_a_whole(folder
         assert opened.profile["sessions"].height == 2
 
 
-async def test_a_row_of_what_opens_says_how_to_record_it(folder: Path) -> None:
+async def test_a_row_of_a_format_says_how_to_record_it(folder: Path) -> None:
     async with home() as pilot:
         await press(pilot, "full_stop", *"/xplane", "enter", "enter")
         text = screen_text(pilot.app)

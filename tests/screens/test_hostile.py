@@ -1,4 +1,4 @@
-"""Nothing from a profile is markup, and none of it reaches the terminal raw."""
+"""Text of a profile is never markup, and never reaches the terminal raw."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = {
     "long": "void f<" + "int, " * 20_000 + "int>(int)",
     "formula": "=cmd|' /C calc'!A0",
 }
-USUAL = ("markup", "escapes", "bidi", "long")
+USUAL_NAME = ("markup", "escapes", "bidi", "long")
 HEADER = "Time(%)      Time     Calls       Avg       Min       Max  Name"
 
 
@@ -44,7 +44,7 @@ def log_with(name: str) -> str:
 @pytest.mark.parametrize(
     "kind",
     # Of those that are slow the fuzz tests have more, and tests/test_text.py every character.
-    [*USUAL, *(pytest.param(kind, marks=pytest.mark.slow) for kind in NAMES if kind not in USUAL)],
+    [*USUAL_NAME, *(pytest.param(kind, marks=pytest.mark.slow) for kind in NAMES if kind not in USUAL_NAME)],
 )
 async def test_every_screen_shows_a_hostile_name_as_text(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "run.log"
@@ -59,7 +59,7 @@ async def test_every_screen_shows_a_hostile_name_as_text(kind: str, tmp_path: Pa
         assert " GPU time         10 ms " in screen_text(pilot.app)
 
 
-async def test_markup_in_a_name_stands_as_it_is(tmp_path: Path) -> None:
+async def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
     path = tmp_path / "run[bold].log"
     path.write_text(log_with("k[bold red](a[i])"), encoding="utf-8")
     async with open_explorer(str(path)) as pilot:

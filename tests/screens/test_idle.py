@@ -1,4 +1,4 @@
-"""What is done while nobody presses a key: views are made ahead, garbage is collected."""
+"""Work while no key is pressed: views are prepared, garbage is collected."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ TRACE = "caffe_conv1.nvprof.log"
 
 
 def prepared_views(pilot: Pilot[None]) -> dict[str, object]:
-    """The views that were made before anyone went to them."""
+    """Return the views that were prepared before they were opened."""
     return dict(app_of(pilot).navigator._prepared)
 
 
 async def wait_for_prepared_views(pilot: Pilot[None]) -> None:
-    """Wait until every view that can be gone to is made."""
+    """Wait until every view that can be opened is prepared."""
     app = app_of(pilot)
     can = {name for name, reason in app.navigator.availability.items() if reason == "ok"}
     await wait_until(pilot, lambda: can <= {*app.navigator._prepared, *app.navigator._views}, "all views")
@@ -45,26 +45,26 @@ def _prepare_views(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_prepare_views")
-async def test_a_view_that_was_made_ahead_shows_what_any_other_does(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_prepared_view_shows_the_same_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_explorer(TRACE) as pilot:
         await wait_for_prepared_views(pilot)
-        made = prepared_views(pilot)
-        assert isinstance(made["kernels"], KernelsScreen)
-        assert made["kernels"].first_table is not None
+        prepared = prepared_views(pilot)
+        assert isinstance(prepared["kernels"], KernelsScreen)
+        assert prepared["kernels"].first_table is not None
         # Rows come when it is gone to: nothing is worked out that nobody asked for.
-        assert made["kernels"].first_table.frame.is_empty()
+        assert prepared["kernels"].first_table.frame.is_empty()
         await go_to(pilot, "kernels")
-        assert pilot.app.screen is made["kernels"]
-        seen = screen_text(pilot.app)
+        assert pilot.app.screen is prepared["kernels"]
+        texts = screen_text(pilot.app)
     monkeypatch.setattr(Navigator, "PREPARES_VIEWS", False)
     async with open_explorer(TRACE) as pilot:
         assert prepared_views(pilot) == {}
         await go_to(pilot, "kernels")
-        assert screen_text(pilot.app) == seen
+        assert screen_text(pilot.app) == texts
 
 
 @pytest.mark.usefixtures("_prepare_views")
-async def test_a_view_is_gone_to_while_it_is_being_made() -> None:
+async def test_a_view_can_be_opened_while_it_is_being_prepared() -> None:
     async with open_explorer(TRACE) as pilot:
         app = app_of(pilot)
         await wait_until(
@@ -86,7 +86,7 @@ async def test_a_view_is_gone_to_while_it_is_being_made() -> None:
 
 
 @pytest.mark.usefixtures("_prepare_views")
-async def test_nobody_has_been_in_a_view_that_was_made_ahead() -> None:
+async def test_a_prepared_view_does_not_count_as_visited() -> None:
     async with open_explorer(TRACE) as pilot:
         await wait_for_prepared_views(pilot)
         app = app_of(pilot)
@@ -95,7 +95,7 @@ async def test_nobody_has_been_in_a_view_that_was_made_ahead() -> None:
 
 
 @pytest.mark.usefixtures("_prepare_views")
-async def test_what_is_imported_late_does_not_wait_for_the_late_look(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_late_imports_do_not_wait_for_the_idle_check(monkeypatch: pytest.MonkeyPatch) -> None:
     imported = WorkerGate()
     monkeypatch.setattr(parse, "make_parser", lambda: imported.wait())
     monkeypatch.setattr(navigator, "YOUNG_AFTER_S", 0.1)
@@ -116,7 +116,7 @@ async def test_what_is_imported_late_does_not_wait_for_the_late_look(monkeypatch
 
 
 class Pauses:
-    """The clock of an app in the hands of the test: the time until the next look passes at once."""
+    """A clock for an app that the test controls: the time until the next check passes at once."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._now_s = 0.0
@@ -128,13 +128,13 @@ class Pauses:
         self._looks_at = time_s
 
     def rest(self, app: ProftuiApp) -> None:
-        """Let time pass until nothing more is to be done."""
+        """Let time pass until the app has nothing left to do."""
         while self._looks_at is not None:
             self._now_s, self._looks_at = self._looks_at, None
             app.navigator.idle._check_idle()
 
 
-async def test_garbage_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_garbage_is_collected_when_no_key_is_pressed(monkeypatch: pytest.MonkeyPatch) -> None:
     collected: list[int] = []
     before = gc.get_threshold()
     pauses = Pauses(monkeypatch)
@@ -155,7 +155,7 @@ async def test_garbage_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> Non
     assert gc.get_threshold() == before
 
 
-async def test_a_collection_after_new_widgets_leaves_those_of_all_views_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_collection_after_new_widgets_excludes_those_of_all_views(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     pauses = Pauses(monkeypatch)
     async with open_explorer(TRACE) as pilot:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.analysis.expert.answers.made import serving
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, screen_of, settle, table_of, view_of
 from tests.screens.made_profiles import open_profile, training_profile
 from tests.snapshots import assert_screen, screen_text
@@ -34,7 +34,7 @@ def chart_of(pilot: Pilot[None]) -> IterationChart:
 
 
 def current_iteration(pilot: Pilot[None]) -> Any:
-    """The iteration under the cursor, which chart and table share."""
+    """Return the iteration under the cursor, which chart and table share."""
     row = table_of(pilot, "table").current_row
     assert row is not None
     chart = chart_of(pilot)
@@ -43,7 +43,7 @@ def current_iteration(pilot: Pilot[None]) -> Any:
 
 
 def current_details(pilot: Pilot[None]) -> dict[str, str]:
-    """What the details say of the row under the cursor, by label."""
+    """Return the details of the row under the cursor, by label."""
     pane = table_of(pilot, "table")
     assert pane.current_row is not None
     lines = screen_of(pilot, IterationsScreen).details(pane, pane.current_row).lines
@@ -51,9 +51,9 @@ def current_details(pilot: Pilot[None]) -> dict[str, str]:
 
 
 def steps_profile(*times: int) -> Any:
-    """Recorded steps that took so long, each with a kernel of half that time."""
+    """Return recorded steps of these durations, each with a kernel of half of it."""
     starts = [sum(times[:at]) for at in range(len(times))]
-    return profile(
+    return make_profile(
         ranges=[
             {"name": f"step {at}", "start_ns": start, "duration_ns": took, "iteration": at, "tid": 1}
             for at, (start, took) in enumerate(zip(starts, times, strict=True))
@@ -65,7 +65,7 @@ def steps_profile(*times: int) -> Any:
     )
 
 
-async def test_the_slowest_iteration_is_one_key_away_and_the_next_slowest_another() -> None:
+async def test_a_key_goes_to_the_slowest_iteration_and_then_to_the_next_slowest() -> None:
     async with open_explorer(TRACE, view="iterations") as pilot:
         await press(pilot, "t")
         assert current_iteration(pilot) == 7
@@ -75,7 +75,7 @@ async def test_the_slowest_iteration_is_one_key_away_and_the_next_slowest_anothe
         assert current_iteration(pilot) == 5
 
 
-async def test_as_many_bars_as_there_is_room_for_have_their_number() -> None:
+async def test_bars_are_numbered_as_far_as_the_numbers_fit() -> None:
     async with open_explorer(TRACE, size=(80, 24), view="iterations") as pilot:
         line = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" iteration  "))
         assert line.split() == ["iteration", "3", "4", "5", "6", "7"]
@@ -84,7 +84,7 @@ async def test_as_many_bars_as_there_is_room_for_have_their_number() -> None:
         assert line.split() == ["iteration", *(str(number) for number in range(0, 60, 5)), "59"]
 
 
-async def test_details_name_what_ran_in_no_iteration_as_the_table_does() -> None:
+async def test_details_name_work_outside_iterations_like_the_table() -> None:
     async with open_explorer(TRACE, view="iterations") as pilot:
         table_of(pilot, "table").table.move_to(5)
         await pilot.pause()
@@ -104,7 +104,7 @@ async def test_an_iteration_lasts_until_the_end_of_its_gpu_work() -> None:
         )
 
 
-async def test_it_begins_on_an_iteration_and_details_stand_right_below_few() -> None:
+async def test_the_cursor_begins_on_an_iteration_and_few_rows_leave_no_empty_lines() -> None:
     async with open_explorer(LOG, size=(120, 40), view="iterations") as pilot:
         table = app_of(pilot).view_screen.query_one("#table", TablePane)  # type: ignore[union-attr]
         assert (table.frame["phase"][0], current_iteration(pilot)) == ("partial", 0)
@@ -130,7 +130,7 @@ async def test_chart_and_table_follow_each_other() -> None:
         assert current_iteration(pilot) == 3
 
 
-async def test_a_span_is_shown_in_every_view_and_taken_back_from_the_list() -> None:
+async def test_a_selected_span_applies_to_every_view_and_can_be_reset() -> None:
     async with open_explorer(TRACE, view="ops-and-kernels") as pilot:
         app = app_of(pilot)
         await press(pilot, "7", "j")
@@ -161,10 +161,13 @@ async def test_a_span_is_shown_in_every_view_and_taken_back_from_the_list() -> N
         assert "3 iterations" in screen_text(app)
         await press(pilot, "k", "enter")
         assert app.profile_session.aggregation == Aggregation()
-        assert [made.chosen for made in app.profile_session.aggregations] == [Aggregation(), Aggregation(4, 6)]
+        assert [aggregation.chosen for aggregation in app.profile_session.aggregations] == [
+            Aggregation(),
+            Aggregation(4, 6),
+        ]
 
 
-async def test_the_chart_says_which_iterations_are_marked_and_which_it_shows() -> None:
+async def test_the_chart_names_the_marked_and_the_visible_iterations() -> None:
     async with open_explorer(TRACE, view="iterations") as pilot:
         app = app_of(pilot)
         await press(pilot, "j", "b", "j", "j")
@@ -177,14 +180,14 @@ async def test_the_chart_says_which_iterations_are_marked_and_which_it_shows() -
         assert "chart:" not in screen_text(app)
 
 
-async def test_a_range_beyond_the_iterations_says_which_there_are_in_every_view() -> None:
+async def test_an_invalid_range_names_the_existing_iterations_in_every_view() -> None:
     async with open_explorer(TRACE) as pilot:
         app_of(pilot).run_line("aggregate 5:99")
         await press(pilot, "4")
         assert "iterations 5:99 (there are 5 to 7)" in screen_text(app_of(pilot))
 
 
-async def test_enter_takes_a_span_and_else_opens_the_kernels_of_the_iteration() -> None:
+async def test_enter_selects_a_span_or_opens_the_kernels_of_the_iteration() -> None:
     async with open_explorer(TRACE, view="iterations") as pilot:
         app = app_of(pilot)
         await press(pilot, "t", "enter")
@@ -200,7 +203,7 @@ async def test_enter_takes_a_span_and_else_opens_the_kernels_of_the_iteration() 
         assert view_of(pilot) == "iterations"
 
 
-async def test_a_range_behind_the_name_of_the_view_is_shown_in_every_view() -> None:
+async def test_a_range_after_the_command_applies_to_every_view() -> None:
     async with open_explorer(TRACE) as pilot:
         app = app_of(pilot)
         await press(pilot, *":iterations", "space", *"4:6", "enter")
@@ -218,14 +221,14 @@ async def test_a_range_behind_the_name_of_the_view_is_shown_in_every_view() -> N
         assert app.profile_session.aggregation == Aggregation()
 
 
-async def test_escape_takes_the_span_away_first() -> None:
+async def test_escape_clears_the_span_first() -> None:
     async with open_explorer(TRACE, view="iterations") as pilot:
         await press(pilot, "b", "j", "escape")
         assert chart_of(pilot).marked is None
         assert view_of(pilot) == "iterations"
 
 
-async def test_steady_iterations_are_proposed_and_taken_with_a_key() -> None:
+async def test_steady_iterations_are_proposed_and_selected_with_a_key() -> None:
     async with open_profile(steps_profile(900, 100, 101, 100, 102, 100, 600), view="iterations") as pilot:
         assert "steady: 1:5, p takes them" in screen_text(pilot.app)
         await press(pilot, "p")
@@ -249,7 +252,7 @@ async def test_a_zoom_that_changes_nothing_says_why(times: tuple[int, ...], key:
         assert reported in screen_text(pilot.app)
 
 
-async def test_zoom_and_fit() -> None:
+async def test_zooming_in_out_and_fitting() -> None:
     async with open_profile(steps_profile(*range(100, 164)), view="iterations") as pilot:
         await press(pilot, "G", "plus")
         assert chart_of(pilot).window == (32, 32)
@@ -269,7 +272,7 @@ async def test_zoom_and_fit() -> None:
         assert chart_of(pilot).window == (0, 64)
 
 
-async def test_more_iterations_than_cells_are_binned_and_no_peak_is_lost() -> None:
+async def test_more_iterations_than_cells_are_binned_without_losing_peaks() -> None:
     times = [100] * 1000
     times[617] = 380
     async with open_profile(steps_profile(*times), size=(80, 24), view="iterations") as pilot:
@@ -279,13 +282,13 @@ async def test_more_iterations_than_cells_are_binned_and_no_peak_is_lost() -> No
         assert "longest of several" in screen_text(pilot.app)
 
 
-async def test_what_is_far_longer_is_cut_and_marked() -> None:
+async def test_outliers_are_cut_and_marked() -> None:
     async with open_profile(steps_profile(9000, *([100] * 9)), view="iterations") as pilot:
         assert "↑" in screen_text(pilot.app)
         assert " 120 ns" in screen_text(pilot.app)
 
 
-async def test_a_key_is_picked_from_candidates_narrowed_by_typing() -> None:
+async def test_an_iteration_key_is_selected_from_candidates_by_typing() -> None:
     async with open_explorer(LOG, view="iterations") as pilot:
         app = app_of(pilot)
         await press(pilot, "E")
@@ -304,7 +307,7 @@ async def test_a_key_is_picked_from_candidates_narrowed_by_typing() -> None:
         assert app.profile_session.aggregation == Aggregation()
 
 
-async def test_a_key_that_is_left_changes_nothing() -> None:
+async def test_canceling_the_iteration_key_changes_nothing() -> None:
     async with open_explorer(LOG, view="iterations") as pilot:
         await press(pilot, "E", "escape")
         assert app_of(pilot).profile_session.aggregation == Aggregation()
@@ -329,7 +332,7 @@ async def test_a_run_in_which_nothing_repeats_is_one_bar() -> None:
         assert app_of(pilot).screen.query_one("#launches", TablePane).frame.height == 32
 
 
-async def test_of_very_much_another_range_is_worked_out_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_range_of_a_large_profile_is_computed_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.app.profile_session.ROWS_AT_ONCE", 0)
     monkeypatch.setattr("tui.screens.iterations.ROWS_AT_ONCE", 0)
     async with open_explorer(TRACE, view="iterations") as pilot:
@@ -343,7 +346,7 @@ async def test_of_very_much_another_range_is_worked_out_in_a_thread(monkeypatch:
         assert app.profile_session.progress == {}
 
 
-async def test_iterations_of_a_file_that_was_read_again_meanwhile_are_not_shown() -> None:
+async def test_iterations_of_an_outdated_profile_are_not_shown() -> None:
     async with open_explorer(TRACE) as pilot:
         app = app_of(pilot)
         before, taken = app.profile_session.whole_profile, []
@@ -419,13 +422,13 @@ async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
 
 
 @pytest.mark.parametrize("color", ["16", "none"])
-async def test_colours(color: str, snapshot: SnapshotAssertion) -> None:
+async def test_colors(color: str, snapshot: SnapshotAssertion) -> None:
     async with open_explorer(TRACE, size=(80, 24), color=color, view="iterations") as pilot:
         await press(pilot, "j", "b", "j")
         assert_screen(pilot.app, snapshot, svg=True)
 
 
-async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
+async def test_ascii_mode(snapshot: SnapshotAssertion) -> None:
     async with open_explorer(TRACE, size=(120, 40), ascii_only=True, view="iterations") as pilot:
         await press(pilot, "j", "b", "j", "b", "a", "b")
         text = screen_text(pilot.app)
@@ -433,7 +436,7 @@ async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
         assert_screen(pilot.app, snapshot)
 
 
-async def test_a_run_that_is_not_divided_is_no_iteration() -> None:
+async def test_an_undivided_run_is_not_called_an_iteration() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", view="iterations") as pilot:
         text = screen_text(pilot.app)
         assert "whole run, not divided" in text
@@ -441,7 +444,7 @@ async def test_a_run_that_is_not_divided_is_no_iteration() -> None:
         assert "mean " not in text
 
 
-async def test_a_filter_by_phase_shows_the_steps_of_the_phase_in_every_view() -> None:
+async def test_a_filter_by_phase_applies_to_every_view() -> None:
     steps = ("step[EXTEND bs=2 toks=60]", "step[DECODE bs=2]", "step[DECODE bs=2]")
     async with open_profile(serving(*((name, 1000, 500) for name in steps)), view="iterations") as pilot:
         assert "P prefill  D decode" in screen_text(pilot.app)

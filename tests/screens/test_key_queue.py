@@ -1,4 +1,4 @@
-"""Keys typed in one go after one that opens something: they reach what it opens, none is lost or acts elsewhere."""
+"""Keys typed right after a key that opens something: they reach what it opens, and none is lost."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ LOG = "resnet50_training.nvprof.log"
 
 
 def view_and_cursor(pilot: Pilot[None]) -> tuple[str, str | None, int]:
-    """The view, its main table, and the row of its cursor."""
+    """Return the view, its main table, and the row of its cursor."""
     screen = screen_of(pilot)
     assert screen.table is not None
     return screen.VIEW, screen.table.id, screen.table.query_one(FrameTable).model.cursor_row
 
 
 def dialog_of(pilot: Pilot[None], kind: type[Kind]) -> Kind:
-    """What is open over the view."""
+    """Return the dialog over the view."""
     found: object = pilot.app.screen
     assert isinstance(found, kind)
     return found
 
 
-async def test_what_follows_a_key_that_opens_a_dialog_is_typed_into_it() -> None:
+async def test_keys_after_a_key_that_opens_a_dialog_reach_the_dialog() -> None:
     async with open_explorer(LOG) as pilot:
         await type_at_once(pilot, "diterations 1 2")
         assert dialog_of(pilot, CompareDialog).query_one(Input).value == "iterations 1 2"
@@ -55,7 +55,7 @@ async def test_what_follows_a_key_that_opens_a_dialog_is_typed_into_it() -> None
         assert view_and_cursor(pilot)[:2] == ("ops-and-kernels", "ops")
 
 
-async def test_what_follows_a_key_that_leads_on_acts_where_that_leads() -> None:
+async def test_keys_after_a_key_that_opens_a_view_reach_the_view() -> None:
     async with open_explorer(LOG) as pilot:
         await type_at_once(pilot, "4\rjj")
         assert view_and_cursor(pilot) == ("ops-and-kernels", "kernels", 2)
@@ -66,8 +66,8 @@ async def test_what_follows_a_key_that_leads_on_acts_where_that_leads() -> None:
         assert view_and_cursor(pilot)[1:] == ("ops", 1)
 
 
-async def test_a_line_begun_while_the_one_before_leads_on_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The colon reached the line that was entered, the letters a view that had come since."""
+async def test_a_command_typed_while_a_view_opens_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The colon once reached the submitted command line, and the letters the view that had opened since."""
     passing: list[CommandBar] = []
     entry_done = CommandBar.entry_done
     monkeypatch.setattr(CommandBar, "entry_done", lambda bar: passing.append(bar))

@@ -1,4 +1,4 @@
-"""Inputs of many launches: rows are made in a thread, and the views show what those of few launches show."""
+"""Inputs with many launches: rows are computed in a thread, and are the same."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VIEWS: Final = ("kernels", "ops-and-kernels", "kernels-by-iteration", "kernels-b
 
 
 async def rows_of_views() -> dict[tuple[str, int], pl.DataFrame]:
-    """The rows of each level of each view."""
+    """Return the rows of each level of each view."""
     found = {}
     async with open_explorer(LOG, view=VIEWS[0]) as pilot:
         for view in VIEWS:
@@ -51,22 +51,22 @@ async def rows_of_views() -> dict[tuple[str, int], pl.DataFrame]:
     return found
 
 
-async def test_rows_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rows_computed_in_a_thread_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = await rows_of_views()
     monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
-    made = await rows_of_views()
-    assert made.keys() == at_once.keys()
-    assert [place for place, rows in made.items() if not rows.equals(at_once[place])] == []
+    in_thread = await rows_of_views()
+    assert in_thread.keys() == at_once.keys()
+    assert [place for place, rows in in_thread.items() if not rows.equals(at_once[place])] == []
 
 
 def block_launches(screen: LinkedTables, monkeypatch: pytest.MonkeyPatch) -> WorkerGate:
-    """Hold up the making of launches: the event lets it go on."""
+    """Block the computation of launches until the gate is set."""
     go_on = WorkerGate()
     launches = screen.levels[1].rows
 
-    def slow(*given: object) -> pl.DataFrame:
+    def slow(*arguments: object) -> pl.DataFrame:
         go_on.wait()
-        return launches(*given)  # type: ignore[arg-type]
+        return launches(*arguments)  # type: ignore[arg-type]
 
     levels = (screen.levels[0], replace(screen.levels[1], rows=slow))
     monkeypatch.setattr(screen, "levels", levels)
@@ -74,7 +74,7 @@ def block_launches(screen: LinkedTables, monkeypatch: pytest.MonkeyPatch) -> Wor
 
 
 @pytest.mark.usefixtures("threshold_of_one")
-async def test_rows_of_what_was_selected_before_are_neither_gone_into_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_outdated_rows_are_neither_opened_nor_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_explorer(LOG, view="kernels") as pilot:
         screen = linked_tables(pilot)
         before = screen.pane(1).frame
@@ -95,7 +95,7 @@ async def test_rows_of_what_was_selected_before_are_neither_gone_into_nor_kept(m
 
 
 @pytest.mark.usefixtures("threshold_of_one")
-async def test_an_iteration_is_opened_once_its_row_is_there() -> None:
+async def test_an_iteration_is_opened_when_its_row_is_computed() -> None:
     async with open_explorer(LOG) as pilot:
         pilot.app.go("kernels-by-iteration", lambda screen: open_iteration(screen.query_one(LinkedTables), 0, 1))  # type: ignore[attr-defined]
         await settle(pilot)

@@ -1,4 +1,4 @@
-"""The loading screen of several files: a line each, of many those that matter; esc keeps what is there."""
+"""The loading screen of several files: a line for each, of many the most relevant ones; esc keeps partial data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KB = 1000
 
 
 def eight_ranks() -> list[FileProgress]:
-    """Eight ranks, of which each state is there."""
+    """Return eight ranks, one in each state."""
     names = [FileProgress(f"traces/rank{rank}.pt.trace.json.gz", 100 * KB) for rank in range(8)]
     names[0] = replace(names[0], state=DONE, bytes_read=100 * KB, rank=0)
     names[1] = replace(names[1], state=DONE, bytes_read=100 * KB, rank=1)
@@ -52,8 +52,8 @@ def eight_ranks() -> list[FileProgress]:
     return names
 
 
-def line_texts(files: list[FileProgress], width: int, height: int, **how: bool) -> list[str]:
-    return [line.plain.rstrip() for line in files_lines(files, width, height, **how)]
+def line_texts(files: list[FileProgress], width: int, height: int, **options: bool) -> list[str]:
+    return [line.plain.rstrip() for line in files_lines(files, width, height, **options)]
 
 
 def test_a_line_for_each_file() -> None:
@@ -67,29 +67,29 @@ def test_a_line_for_each_file() -> None:
     assert all(len(line) <= 72 for line in lines)
 
 
-def test_of_many_those_under_way_and_left_out() -> None:
+def test_many_files_show_those_in_progress_and_those_left_out() -> None:
     many = [FileProgress(f"rank{rank}.json", KB, DONE, KB, rank) for rank in range(200)]
     many[7] = replace(many[7], state=LEFT_OUT, rank=None, why="odd")
     many[90] = replace(many[90], state=READING, bytes_read=500)
     many[199] = replace(many[199], state=WAITING)
     assert files_summary(many) == "197 of 200 files read, 1 left out, 1 in progress, 1 waiting"
     assert [line.split()[:2] for line in line_texts(many, 72, 10)] == [["rank90.json", "50%"], ["rank7.json", "left"]]
-    failed = [replace(one, state=LEFT_OUT, why="odd") for one in many]
+    failed = [replace(file, state=LEFT_OUT, why="odd") for file in many]
     assert line_texts(failed, 72, 10)[-1] == "and 191 more"
     assert len(line_texts(failed, 72, 10)) == 10
     assert [line_texts(failed, 72, height) for height in (1, 0, -5)] == [["and 200 more"], [], []]
 
 
 @pytest.mark.parametrize("width", [10, 30, 44, 76, 106])
-def test_no_line_is_too_wide_and_hostile_names_are_plain(width: int) -> None:
-    files = [replace(one, path=f"a/\x1b[31m[red]{'x' * 90}{at}") for at, one in enumerate(eight_ranks())]
+def test_lines_fit_the_width_and_hostile_names_are_plain(width: int) -> None:
+    files = [replace(file, path=f"a/\x1b[31m[red]{'x' * 90}{at}") for at, file in enumerate(eight_ranks())]
     for line in line_texts(files, width, 10):
         assert len(line) <= max(width, 26)
         assert "\x1b" not in line
 
 
 class SlowOpening:
-    """Stands for a reading that goes on until it is told to stop."""
+    """Stands for opening files until it is told to stop."""
 
     def __init__(self, files: list[FileProgress], so_far: LoadPreview | None = None) -> None:
         self.files = files
@@ -97,13 +97,13 @@ class SlowOpening:
         self.go_on = WorkerGate()
 
     def __call__(self, options: OpenOptions, report: Report, **_how: Any) -> OpenedProfiles:
-        done = sum(one.bytes_read for one in self.files)
-        total = sum(one.bytes_total for one in self.files)
+        done = sum(file.bytes_read for file in self.files)
+        total = sum(file.bytes_total for file in self.files)
         while report(LoadProgress("traces", done, total, 12_345, self._so_far(), files=self.files)):
             if self.go_on.wait(0.1):
                 break
         else:
-            self.files = [replace(one, state=STOPPED) if one.state == WAITING else one for one in self.files]
+            self.files = [replace(file, state=STOPPED) if file.state == WAITING else file for file in self.files]
         report(LoadProgress("traces", done, total, 12_345, files=self.files))
         return _opened(options)
 
@@ -132,7 +132,7 @@ async def test_screen(snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPat
             await wait_until(pilot, lambda: app.view_screen is not None, "a view")
 
 
-async def test_each_rank_shows_how_far_it_is_and_esc_keeps_what_is_there() -> None:
+async def test_each_rank_shows_its_progress_and_esc_keeps_partial_data() -> None:
     slow = SlowOpening(eight_ranks())
     app = ProftuiApp(OpenOptions(paths=(str(SAMPLES / "ddp_ranks"),)))
     with patch.object(opening, "open_profiles", slow):
@@ -145,11 +145,11 @@ async def test_each_rank_shows_how_far_it_is_and_esc_keeps_what_is_there() -> No
             assert "left out not a JSON document of trace events" in " ".join(text.split())
             await pilot.press("escape")
             await wait_until(pilot, lambda: app.view_screen is not None, "a view")
-            assert [one.state for one in slow.files].count(STOPPED) == 3
+            assert [file.state for file in slow.files].count(STOPPED) == 3
             assert app.profile_session.whole_profile is not None
 
 
-def test_past_the_last_byte_no_speed_falls() -> None:
+def test_the_speed_does_not_fall_after_the_last_byte() -> None:
     read, total = 30 << 20, 40 << 20
     half = LoadProgress("run.log", read, total, 7_000)
     assert (
@@ -166,7 +166,7 @@ def test_past_the_last_byte_no_speed_falls() -> None:
     assert "step 2 of 2" in state_words(piped, 10, 12, is_past=True)
 
 
-async def test_ctrl_c_names_a_key_that_quits_where_it_is_pressed() -> None:
+async def test_ctrl_c_names_the_key_that_quits() -> None:
     slow = SlowOpening(eight_ranks())
     app = ProftuiApp(OpenOptions(paths=(str(SAMPLES / "ddp_ranks"),)))
     with patch.object(opening, "open_profiles", slow), patch.object(ProftuiApp, "say", autospec=True) as say:
@@ -184,7 +184,7 @@ async def test_ctrl_c_names_a_key_that_quits_where_it_is_pressed() -> None:
     assert app.return_code == 0
 
 
-async def test_a_rank_that_is_left_out_is_reported_when_the_folder_opens(tmp_path: Any) -> None:
+async def test_a_rank_that_is_left_out_is_reported(tmp_path: Any) -> None:
     for file in (SAMPLES / "ddp_ranks").iterdir():
         shutil.copy(file, tmp_path)
     (tmp_path / "ddp_rank1.pt.trace.json.gz").write_bytes(b"\x1f\x8b\x08\x00not gzip at all")
@@ -198,7 +198,7 @@ async def test_a_rank_that_is_left_out_is_reported_when_the_folder_opens(tmp_pat
             assert "issues: 1 error" in screen_text(app).splitlines()[0]
 
 
-async def test_where_there_is_no_room_what_is_read_so_far_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_preview_is_left_out_on_a_small_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.screens.loading._PREVIEW_AFTER_S", -1.0)
     read = LoadPreview((PreviewRow("gemm", 3, 7.5e9),), 1, 3, 7.5e9, 12_000_000_000, ())
     slow = SlowOpening(eight_ranks(), read)
@@ -213,11 +213,11 @@ async def test_where_there_is_no_room_what_is_read_so_far_is_left_out(monkeypatc
 
 
 def messages_and_severities(pilot: Pilot[None]) -> list[tuple[str, str]]:
-    """The messages on the screen and their severity."""
+    """Return the messages on the screen and their severity."""
     return [(note.message, note.severity) for note in pilot.app._notifications]
 
 
-async def test_reading_again_reports_what_is_gone(tmp_path: Path) -> None:
+async def test_reloading_reports_what_is_gone(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     shutil.copy(SAMPLES / "tracking_four_runs.nvprof.log", path)
     async with open_explorer(str(path), view=FAST_VIEW, notifications=True, cache=False) as pilot:
@@ -241,7 +241,7 @@ async def test_reading_again_reports_what_is_gone(tmp_path: Path) -> None:
         assert app.profile_session.whole_profile is known
 
 
-async def test_reading_again_is_stopped(tmp_path: Path) -> None:
+async def test_reloading_can_be_stopped(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     shutil.copy(SAMPLES / "caffe_conv1.nvprof.log", path)
     slow = SlowOpening(eight_ranks())
@@ -258,7 +258,7 @@ async def test_reading_again_is_stopped(tmp_path: Path) -> None:
         assert app.profile_session.whole_profile is known
 
 
-async def test_opening_another_file_is_stopped(tmp_path: Path) -> None:
+async def test_opening_another_file_can_be_stopped(tmp_path: Path) -> None:
     slow = SlowOpening(eight_ranks())
     async with open_explorer("caffe_conv1.nvprof.log", view=FAST_VIEW, notifications=True) as pilot:
         app = app_of(pilot)
@@ -273,7 +273,7 @@ async def test_opening_another_file_is_stopped(tmp_path: Path) -> None:
         assert "reading other.log" not in screen_text(app)
 
 
-async def test_standard_input_is_not_read_again() -> None:
+async def test_standard_input_cannot_be_reloaded() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", view=FAST_VIEW, notifications=True) as pilot:
         loading = app_of(pilot).loading_files
         loading._options = replace(loading._options, paths=("-",))
@@ -281,7 +281,7 @@ async def test_standard_input_is_not_read_again() -> None:
         assert messages_and_severities(pilot) == [("Standard input cannot be read twice.", "warning")]
 
 
-async def test_a_part_of_a_file_and_what_could_not_be_read_are_said(tmp_path: Path) -> None:
+async def test_partial_and_unreadable_files_are_reported(tmp_path: Path) -> None:
     for file in (SAMPLES / "ddp_ranks").iterdir():
         shutil.copy(file, tmp_path)
     for rank in (0, 1):
@@ -298,7 +298,7 @@ async def test_a_part_of_a_file_and_what_could_not_be_read_are_said(tmp_path: Pa
         assert severity == "warning"
 
 
-async def test_a_choice_made_while_the_file_is_read_again_is_to_be_made_again() -> None:
+async def test_a_selection_during_a_reload_is_refused() -> None:
     async with open_explorer("tracking_four_runs.nvprof.log", view=FAST_VIEW, notifications=True) as pilot:
         session = app_of(pilot).profile_session
         assert session.whole_profile is not None
@@ -309,7 +309,7 @@ async def test_a_choice_made_while_the_file_is_read_again_is_to_be_made_again() 
         assert session.session is None
 
 
-async def test_of_several_files_none_is_remembered_with_figures_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_figures_of_several_files_are_not_stored_for_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     remembered: list[str] = []
     monkeypatch.setattr("tui.state.workspace.remember_opened", lambda path, _figures: remembered.append(path))
     log, other = (str(SAMPLES / f"{name}.nvprof.log") for name in ("caffe_conv1", "gpt_summary"))

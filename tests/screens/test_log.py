@@ -1,4 +1,4 @@
-"""The log: the lines of the input, what was read from them, and what is found in them."""
+"""The log: the lines of the input, what was parsed from them, and searching."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def status_text(pilot: Pilot[None]) -> str:
     return str(screen_of(pilot, LogScreen).query_one("#log-status").render())
 
 
-async def test_keys_and_mouse_move_in_the_log_and_what_is_found_is_forgotten_again() -> None:
+async def test_keys_and_mouse_move_in_the_log_and_esc_clears_the_search() -> None:
     async with open_explorer(CAFFE, view="log", notifications=True) as pilot:
         log = screen_of(pilot, LogScreen)
         view = log.log_view
@@ -70,7 +70,7 @@ async def test_details_follow_the_line_and_notes_lead_back_to_it() -> None:
         assert log.log_view.cursor_line == 7
 
 
-async def test_a_line_of_another_file_brings_that_file() -> None:
+async def test_a_line_of_another_file_opens_that_file() -> None:
     async with open_explorer(CAFFE, RUNS, view="log") as pilot:
         log = screen_of(pilot, LogScreen)
         assert log.path() == [sample_path(CAFFE)]

@@ -1,4 +1,4 @@
-"""Memory: copies by direction and size, runs of tiny ones, unified memory, what the allocator gave out."""
+"""Memory: copies by direction and size, bursts of small ones, unified memory, the allocator."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.analysis.frames import copy, printed, profile
+from tests.analysis.frames import copy, make_profile, summary_row
 from tests.screens.explorer import (
     app_of,
     assert_at_sizes,
@@ -44,14 +44,14 @@ async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
         await assert_at_sizes(pilot, snapshot)
 
 
-async def test_the_curve_without_unicode() -> None:
+async def test_the_curve_in_ascii() -> None:
     async with open_explorer(TORCH, ascii_only=True, view="memory") as pilot:
         await press(pilot, *[NEXT] * 4)
         assert screen_text(pilot.app).isascii()
         assert "|3" in screen_text(pilot.app)
 
 
-async def test_from_a_direction_to_a_copy_to_its_launch() -> None:
+async def test_links_lead_from_a_direction_to_a_copy_to_its_launch() -> None:
     async with open_explorer(TORCH, size=(200, 50), view="memory") as pilot:
         assert column_of(pilot, "transfers", "copy_kind") == ["HtoD", "set"]
         single = table_of(pilot, "copies_of_transfer").frame
@@ -65,7 +65,7 @@ async def test_from_a_direction_to_a_copy_to_its_launch() -> None:
         assert "pinned to device" in text
 
 
-async def test_by_size_every_copy_stands_once() -> None:
+async def test_every_copy_is_in_one_size_class() -> None:
     async with open_explorer(TORCH, view="memory") as pilot:
         await press(pilot, NEXT)
         sizes = table_of(pilot, "transfer_sizes").frame
@@ -88,7 +88,7 @@ async def test_the_allocator_shows_peak_iterations_and_single_events() -> None:
         assert table_of(pilot, "allocation_events").frame["iteration"].unique().to_list() == [4]
 
 
-async def test_the_numbers_are_those_of_the_report() -> None:
+async def test_tables_agree_with_the_report() -> None:
     async with open_explorer(TORCH, view="memory") as pilot:
         from_report = report_json(pilot, "memory")
         for name, rows in (
@@ -104,12 +104,12 @@ async def test_the_numbers_are_those_of_the_report() -> None:
         )
 
 
-async def test_tiny_copies_in_a_run_and_unified_memory_as_the_log_sums_it_up() -> None:
-    made = profile(
+async def test_bursts_of_small_copies_and_totals_of_unified_memory() -> None:
+    profile = make_profile(
         activities=[copy("HtoD", 1000, start_ns=2000 * place, device=0, stream=7, size_bytes=64) for place in range(4)],
-        summary=[printed("um", "Host To Device", 12, 5_000, line=9, session=1)],
+        summary=[summary_row("um", "Host To Device", 12, 5_000, line=9, session=1)],
     )
-    async with open_profile(made, view="memory") as pilot:
+    async with open_profile(profile, view="memory") as pilot:
         await press(pilot, NEXT, NEXT)
         assert column_of(pilot, "tiny_runs", "calls") == [4]
         assert table_of(pilot, "copies_of_run").frame.height == 4
@@ -118,7 +118,7 @@ async def test_tiny_copies_in_a_run_and_unified_memory_as_the_log_sums_it_up() -
         assert screen_of(pilot).path()[0] == "Unified memory"
 
 
-async def test_what_is_not_recorded_says_what_records_it() -> None:
+async def test_missing_data_names_the_command_that_records_it() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", view="memory") as pilot:
         await press(pilot, *[NEXT] * 3)
         assert "--unified-memory-profiling" in screen_text(pilot.app)
@@ -126,13 +126,13 @@ async def test_what_is_not_recorded_says_what_records_it() -> None:
         assert "profile_memory=True" in screen_text(pilot.app)
 
 
-def test_shares_of_copies_are_headed_otherwise_than_those_of_the_gpu_time() -> None:
+def test_shares_of_copies_and_of_gpu_time_have_different_headings() -> None:
     for spec in (TRANSFERS, TRANSFER_SIZES):
         titles = {column.name: column.title for column in spec.columns}
         assert (titles["time_pct"], titles["impossible"]) == ("Of copies", "Above peak")
 
 
-def test_two_rates_say_where_they_are_from() -> None:
+def test_two_rates_are_labeled_by_their_source() -> None:
     rates = (
         next(column for column in spec.columns if column.kind is ColumnKind.RATE)
         for spec in (SINGLE_TRANSFERS, ACTIVITY_TABLE)

@@ -1,3 +1,5 @@
+"""Keys, links, history and commands that lead from view to view."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -38,7 +40,7 @@ def linked_screen(pilot: Pilot[None]) -> ViewScreen:
     return screen
 
 
-async def test_from_op_to_kernel_to_launch_config_to_source_line_and_out() -> None:
+async def test_links_lead_from_an_op_to_a_kernel_to_a_source_line_and_back() -> None:
     async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
         ops = linked_screen(pilot).query_one("#ops", TablePane)
         assert ops.current_row is not None
@@ -92,7 +94,7 @@ async def test_backspace_goes_back_and_never_quits() -> None:
         assert "This is the first view. q quits." in screen_text(pilot.app)
 
 
-async def test_the_tables_below_follow_the_cursor() -> None:
+async def test_linked_tables_follow_the_cursor() -> None:
     async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
         await press(pilot, "j")
         kernels = linked_screen(pilot).query_one("#kernels", TablePane)
@@ -100,7 +102,7 @@ async def test_the_tables_below_follow_the_cursor() -> None:
         assert linked_screen(pilot).query_one("#launches", TablePane).frame["duration_ns"].sum() == 260_020_000
 
 
-async def test_escape_undoes_the_smallest_thing_and_never_quits() -> None:
+async def test_escape_undoes_one_thing_at_a_time_and_never_quits() -> None:
     async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
         await press(pilot, "f")
         await pilot.press(*"convolution", "enter")
@@ -120,7 +122,7 @@ async def test_escape_undoes_the_smallest_thing_and_never_quits() -> None:
         assert pilot.app.return_code is None
 
 
-async def test_history_and_last_view() -> None:
+async def test_history_and_last_view_keys() -> None:
     async with open_explorer("resnet50_training.nvprof.log", view="ops-and-kernels") as pilot:
         await press(pilot, "0")
         assert view_of(pilot) == "api-calls"
@@ -137,12 +139,12 @@ async def test_history_and_last_view() -> None:
 
 
 def latest_message(pilot: Pilot[None]) -> tuple[str, str]:
-    """The latest message and its severity."""
+    """Return the latest message and its severity."""
     *_, latest = pilot.app._notifications
     return latest.message, latest.severity
 
 
-async def test_where_a_key_finds_nothing_to_do_a_message_says_so() -> None:
+async def test_a_key_without_effect_shows_a_message() -> None:
     async with open_explorer(CAFFE, notifications=True) as pilot:
         for key, words in (
             ("left_square_bracket", "This is the start of the history."),
@@ -164,14 +166,14 @@ async def test_where_a_key_finds_nothing_to_do_a_message_says_so() -> None:
         assert latest_message(pilot) == ("This screen has one panel.", "information")
 
 
-async def test_a_session_that_is_not_there_is_declined() -> None:
+async def test_a_missing_session_is_refused() -> None:
     async with open_explorer(RUNS, notifications=True) as pilot:
         await run_line(pilot, "session 4")
         assert latest_message(pilot) == ("No session 4. Sessions are 0 to 3.", "error")
         assert app_of(pilot).profile_session.session is None
 
 
-async def test_a_view_is_returned_to_as_it_was_left() -> None:
+async def test_a_view_keeps_its_state() -> None:
     async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
         await press(pilot, "j", "j", "m")
         await press(pilot, "escape", "enter", "1", "4")
@@ -180,7 +182,7 @@ async def test_a_view_is_returned_to_as_it_was_left() -> None:
         assert row["op"] == "convolution"
 
 
-async def test_menu_of_views_says_why_one_cannot_be_fed() -> None:
+async def test_the_menu_of_views_says_why_a_view_has_no_data() -> None:
     async with open_explorer(CAFFE) as pilot:
         await press(pilot, "m")
         assert isinstance(pilot.app.screen, MenuScreen)
@@ -194,7 +196,7 @@ async def test_menu_of_views_says_why_one_cannot_be_fed() -> None:
         assert view_of(pilot) == "expert-systems"
 
 
-async def test_the_menu_line_under_the_cursor_is_all_of_one_colour() -> None:
+async def test_the_menu_line_under_the_cursor_has_one_color() -> None:
     async with open_explorer(CAFFE) as pilot:
         await press(pilot, "m")
         lines = pilot.app.screen.query_one(MenuLines)
@@ -211,14 +213,14 @@ async def test_the_menu_line_under_the_cursor_is_all_of_one_colour() -> None:
         assert len(colors(2)) == 1
 
 
-async def test_a_view_without_input_is_declined_in_words() -> None:
+async def test_a_view_without_data_is_refused_with_a_reason() -> None:
     async with open_explorer(CAFFE, notifications=True) as pilot:
         await press(pilot, "0")
         assert view_of(pilot) == "dashboard"
         assert "no API calls" in screen_text(pilot.app)
 
 
-async def test_help_lists_the_keys_of_here_and_everywhere_and_finds_in_them() -> None:
+async def test_help_lists_the_keys_of_the_view_and_the_app_and_can_be_searched() -> None:
     async with open_explorer(CAFFE, size=(140, 60), view="ops-and-kernels") as pilot:
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
@@ -235,15 +237,15 @@ async def test_help_lists_the_keys_of_here_and_everywhere_and_finds_in_them() ->
         assert view_of(pilot) == "ops-and-kernels"
         await press(pilot, "7", "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
-        here = [action.id for action in pilot.app.screen._here]
-        assert {"iterations.zoom-in", "iterations.zoom-out", "table.open"} <= set(here)
-        assert "chart.open" not in here, "the table has the focus"
-        assert here.index("table.filter") < here.index("table.down"), "what only moves comes last"
-        assert "table.write-note" in here
+        local_actions = [action.id for action in pilot.app.screen._here]
+        assert {"iterations.zoom-in", "iterations.zoom-out", "table.open"} <= set(local_actions)
+        assert "chart.open" not in local_actions, "the table has the focus"
+        assert local_actions.index("table.filter") < local_actions.index("table.down"), "what only moves comes last"
+        assert "table.write-note" in local_actions
         assert "app.write-note" not in [action.id for action in pilot.app.screen._everywhere]
 
 
-async def test_command_line_goes_filters_sorts_and_says_what_it_does_not_know() -> None:
+async def test_commands_open_views_filter_and_sort_and_errors_are_reported() -> None:
     async with open_explorer(CAFFE, notifications=True) as pilot:
 
         async def command(line: str) -> None:
@@ -259,9 +261,9 @@ async def test_command_line_goes_filters_sorts_and_says_what_it_does_not_know() 
         assert table.state.sort == (("calls", False),)
         await command("nonsense")
         assert "Unknown command: nonsense." in screen_text(pilot.app)
-        with patch.object(app_of(pilot), "say") as said:
+        with patch.object(app_of(pilot), "say") as say:
             await command("kernals")
-        assert said.call_args.args == ("Unknown command: kernals. Did you mean kernels?",)
+        assert say.call_args.args == ("Unknown command: kernals. Did you mean kernels?",)
         await command("export away")
         assert ":export takes no argument." in screen_text(pilot.app)
         await command("83")
@@ -271,7 +273,7 @@ async def test_command_line_goes_filters_sorts_and_says_what_it_does_not_know() 
         assert pilot.app.return_code == 0
 
 
-async def test_one_session_of_several() -> None:
+async def test_one_of_several_sessions_can_be_selected() -> None:
     async with open_explorer(RUNS) as pilot:
         app = app_of(pilot)
         assert app.profile_session.profile["sessions"].height == 4
@@ -283,7 +285,7 @@ async def test_one_session_of_several() -> None:
         assert app.profile_session.session is None
 
 
-async def test_panels_of_the_dashboard_are_doors() -> None:
+async def test_panels_of_the_dashboard_link_to_views() -> None:
     async with open_explorer(CAFFE) as pilot:
         pilot.app.screen.query_one("#kernels").focus()
         await press(pilot, "j", "enter")
@@ -293,7 +295,7 @@ async def test_panels_of_the_dashboard_are_doors() -> None:
         assert table.model.shown_frame()["name"].to_list() == ["cudnn_dgrad_sm35_ldg_nt_64x16x64x16x16"]
 
 
-async def test_find_in_the_log_goes_round_and_marks_lines() -> None:
+async def test_find_in_the_log_wraps_around_and_marks_lines() -> None:
     async with open_explorer(CAFFE, view="log") as pilot:
         log = screen_of(pilot, LogScreen)
         await press(pilot, "slash", *"memset", "enter")
@@ -321,7 +323,7 @@ async def test_find_in_the_log_goes_round_and_marks_lines() -> None:
         lambda app: app.view_screen.show_failure("not enough memory"),
     ],
 )
-async def test_what_comes_before_a_view_has_its_widgets_is_shown_once_it_has(comes: Callable[[Any], None]) -> None:
+async def test_events_before_a_view_is_composed_take_effect_afterwards(comes: Callable[[Any], None]) -> None:
     async with open_explorer("ddp_ranks") as pilot:
         app = app_of(pilot)
         app.go("kernels")
@@ -338,12 +340,12 @@ async def test_what_comes_before_a_view_has_its_widgets_is_shown_once_it_has(com
             assert shown == [1]
 
 
-def test_what_each_view_shows_is_read_whole_in_the_menu_of_a_narrow_terminal() -> None:
+def test_descriptions_of_views_fit_the_menu_of_a_narrow_terminal() -> None:
     room = menu_width(80) - TITLE_CELLS - BORDER_CELLS
     assert {view.name: len(view.about) for view in VIEWS if len(view.about) > room} == {}
 
 
-async def test_the_log_says_how_many_lines_are_marked_and_the_keys_to_them() -> None:
+async def test_the_log_counts_marked_lines_and_names_their_keys() -> None:
     async with open_explorer("cnn_report_wrapped.md", size=(80, 24), view="log") as pilot:
         screen = screen_of(pilot, LogScreen)
         read = len(screen.log_view.parsed_lines)
@@ -354,7 +356,7 @@ async def test_the_log_says_how_many_lines_are_marked_and_the_keys_to_them() -> 
 
 
 @pytest.mark.parametrize(("ascii_only", "sign"), [(False, "…"), (True, "~")], ids=["usual", "ascii"])
-async def test_a_line_of_the_log_says_at_which_ends_it_goes_on(ascii_only: bool, sign: str) -> None:
+async def test_a_cut_line_of_the_log_is_marked_at_its_cut_ends(ascii_only: bool, sign: str) -> None:
     async with open_explorer("gpt_summary.nvprof.log", size=(80, 24), ascii_only=ascii_only, view="log") as pilot:
 
         def lines() -> list[str]:
@@ -379,7 +381,7 @@ async def test_a_line_of_the_log_says_at_which_ends_it_goes_on(ascii_only: bool,
         assert "native::" in lines()[2]
 
 
-async def test_of_a_session_without_a_text_the_log_is_that_of_another() -> None:
+async def test_the_log_of_a_session_without_text_is_that_of_another() -> None:
     async with open_explorer("resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz") as pilot:
         app_of(pilot).profile_session.choose_session(1)
         await go_to(pilot, "log")
@@ -391,7 +393,7 @@ async def test_of_a_session_without_a_text_the_log_is_that_of_another() -> None:
 
 
 @pytest.mark.parametrize("key", ["1", "4"])
-async def test_details_that_hide_a_table_take_the_keys_and_give_them_back(key: str) -> None:
+async def test_details_that_hide_a_table_take_the_focus_and_return_it(key: str) -> None:
     async with open_explorer(CAFFE) as pilot:
         await press(pilot, key, "i")
         had = pilot.app.focused
@@ -404,20 +406,20 @@ async def test_details_that_hide_a_table_take_the_keys_and_give_them_back(key: s
         assert pilot.app.focused is had is not None
 
 
-async def test_too_small_a_terminal_asks_for_room_and_comes_back() -> None:
+async def test_a_terminal_that_is_too_small_asks_for_more_room() -> None:
     async with open_explorer(CAFFE) as pilot:
         await pilot.resize_terminal(48, 12)
         await settle(pilot)
         assert isinstance(pilot.app.screen, TooSmallScreen)
-        said = [line.strip() for line in screen_text(pilot.app).splitlines() if line.strip()]
-        assert said == ["Terminal too small: 48×12 (need 60×15)", "Q quits"]
+        lines = [line.strip() for line in screen_text(pilot.app).splitlines() if line.strip()]
+        assert lines == ["Terminal too small: 48×12 (need 60×15)", "Q quits"]
         await pilot.resize_terminal(80, 24)
         await settle(pilot)
         assert view_of(pilot) == "dashboard"
         assert not isinstance(pilot.app.screen, TooSmallScreen)
 
 
-async def test_ctrl_c_says_how_to_quit_over_dialogs_too_and_copies_what_is_selected() -> None:
+async def test_ctrl_c_names_the_key_that_quits_and_copies_a_selection() -> None:
     async with open_explorer(CAFFE, theme="light", notifications=True) as pilot:
         app = app_of(pilot)
         with patch.object(type(app), "say", autospec=True) as say:
@@ -447,7 +449,7 @@ async def test_the_command_line_has_the_focus_at_once() -> None:
         assert isinstance(pilot.app.focused, Input)
 
 
-async def test_what_needs_rows_waits_until_they_are_there() -> None:
+async def test_when_filled_waits_until_the_tables_are_filled() -> None:
     async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
         tables = linked_screen(pilot).query_one(LinkedTables)
         done: list[str] = []
@@ -458,7 +460,7 @@ async def test_what_needs_rows_waits_until_they_are_there() -> None:
         assert done == ["now"]
 
 
-async def test_what_is_typed_ahead_goes_to_the_command_line() -> None:
+async def test_keys_typed_ahead_reach_the_command_line() -> None:
     async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
         for key, character in (("colon", ":"), *((letter, letter) for letter in "memory"), ("enter", "\r")):
             pilot.app.post_message(events.Key(key, character))
@@ -466,7 +468,7 @@ async def test_what_is_typed_ahead_goes_to_the_command_line() -> None:
         assert view_of(pilot) == "memory"
 
 
-async def test_digits_and_the_colon_are_typed_where_something_is_typed_and_the_colon_is_no_key_of_dialogs() -> None:
+async def test_digits_and_colons_are_text_in_inputs_and_no_keys_of_dialogs() -> None:
     async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
         await press(pilot, "f", "1", "colon")
         assert view_of(pilot) == "ops-and-kernels"
@@ -479,28 +481,28 @@ async def test_digits_and_the_colon_are_typed_where_something_is_typed_and_the_c
         assert view_of(pilot) == "ops-and-kernels"
 
 
-async def test_a_digit_in_the_menu_of_views_goes_where_its_line_leads_or_says_why_not() -> None:
+async def test_a_digit_in_the_menu_of_views_opens_its_view_or_says_why_not() -> None:
     async with open_explorer(CAFFE) as pilot:
         await press(pilot, "m", "4")
         assert not isinstance(pilot.app.screen, MenuScreen)
         assert view_of(pilot) == "ops-and-kernels"
-        with patch.object(app_of(pilot).navigator, "_say") as said:
+        with patch.object(app_of(pilot).navigator, "_say") as say:
             await press(pilot, "m", "0")
-            await wait_until(pilot, lambda: said.called)
-        assert said.call_args.args == ("API Calls: no API calls: record with nvprof --print-api-trace",)
+            await wait_until(pilot, lambda: say.called)
+        assert say.call_args.args == ("API Calls: no API calls: record with nvprof --print-api-trace",)
         assert view_of(pilot) == "ops-and-kernels"
 
 
-async def test_a_key_that_does_nothing_here_says_where_it_does() -> None:
+async def test_a_key_of_another_view_names_that_view() -> None:
     async with open_explorer(CAFFE) as pilot:
         assert view_of(pilot) == "dashboard"
-        with patch.object(app_of(pilot), "say") as said:
+        with patch.object(app_of(pilot), "say") as say:
             await press(pilot, "f")
-            await wait_until(pilot, lambda: said.called)
-            assert said.call_args.args == ("f does nothing here (in a table: filter). ? lists the keys.",)
-            said.reset_mock()
+            await wait_until(pilot, lambda: say.called)
+            assert say.call_args.args == ("f does nothing here (in a table: filter). ? lists the keys.",)
+            say.reset_mock()
             # What moves the cursor is not spoken of, and what a dialog does not know is its own affair.
             await press(pilot, "l", "m", "f")
             assert isinstance(pilot.app.screen, MenuScreen)
             await press(pilot, "escape", "4", "f", "escape")
-            assert not said.called
+            assert not say.called

@@ -1,4 +1,4 @@
-"""Notes on rows: written, shown, kept, gone to, deleted."""
+"""Notes on rows: written, shown, stored, linked, deleted."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 CAFFE = "caffe_conv1.nvprof.log"
 
 
-def noted_names(table: TablePane) -> list[str]:
+def names_with_notes(table: TablePane) -> list[str]:
     return [str(table.frame["name"][row]) for row in sorted(table.table.model.noted)]
 
 
-async def test_a_note_is_typed_and_stands_with_its_row(state_directory: Path) -> None:
+async def test_a_note_is_typed_and_marks_its_row(state_directory: Path) -> None:
     async with open_explorer(CAFFE, view="kernels") as pilot:
         table = table_of(pilot, "kernels")
         await press(pilot, "j", "M")
@@ -66,25 +66,25 @@ async def test_a_note_is_typed_and_stands_with_its_row(state_directory: Path) ->
         await settle(pilot)
         row = table.current_row
         assert row is not None
-        assert noted_names(table) == [row["name"]]
+        assert names_with_notes(table) == [row["name"]]
         assert "\n# " in screen_text(pilot.app)
         note = next(iter(app_of(pilot).notes.store.all.values()))
         assert (note.text, note.place.view, note.words) == ("see\nthis", "kernels", row["name"])
         await press(pilot, "i")
         lines = screen_text(pilot.app).splitlines()
-        here = next(number for number, line in enumerate(lines) if line.lstrip().startswith("Note"))
-        assert lines[here].split() == ["Note", "see"]
-        assert lines[here + 1].split() == ["this"]
-        assert lines[here + 2].split()[0] == "Written"
-    kept = list((state_directory / "notes").iterdir())
-    assert len(kept) == 1
-    assert kept[0].stat().st_mode & 0o777 == 0o600
+        note_line = next(number for number, line in enumerate(lines) if line.lstrip().startswith("Note"))
+        assert lines[note_line].split() == ["Note", "see"]
+        assert lines[note_line + 1].split() == ["this"]
+        assert lines[note_line + 2].split()[0] == "Written"
+    stored = list((state_directory / "notes").iterdir())
+    assert len(stored) == 1
+    assert stored[0].stat().st_mode & 0o777 == 0o600
     assert (state_directory / "notes").stat().st_mode & 0o777 == 0o700
     assert state_directory.stat().st_mode & 0o777 == 0o700
-    assert "caffe" not in kept[0].name
+    assert "caffe" not in stored[0].name
 
 
-async def test_notes_are_there_in_the_next_run_and_survive_filter_and_reload() -> None:
+async def test_notes_are_kept_for_the_next_run_and_after_filter_and_reload() -> None:
     async with open_explorer(CAFFE, view="kernels") as pilot:
         table = table_of(pilot, "kernels")
         await press(pilot, "j")
@@ -93,15 +93,15 @@ async def test_notes_are_there_in_the_next_run_and_survive_filter_and_reload() -
         await write_note(pilot, "slow since the update")
     async with open_explorer(CAFFE, view="kernels") as pilot:
         table = table_of(pilot, "kernels")
-        assert noted_names(table) == [name]
+        assert names_with_notes(table) == [name]
         table.set_filter("sgemm")
         await settle(pilot)
         await press(pilot, "r")
         await settle(pilot)
-        assert noted_names(table) == [name]
+        assert names_with_notes(table) == [name]
 
 
-async def test_leaving_the_dialog_changes_nothing_and_an_empty_text_deletes() -> None:
+async def test_canceling_the_dialog_changes_nothing_and_an_empty_text_deletes() -> None:
     async with open_explorer(CAFFE, view="kernels") as pilot:
         table = table_of(pilot, "kernels")
         await press(pilot, "M", "x", "escape")
@@ -113,10 +113,10 @@ async def test_leaving_the_dialog_changes_nothing_and_an_empty_text_deletes() ->
         assert [note.text for note in app_of(pilot).notes.store.all.values()] == ["one"]
         await write_note(pilot, " \n ")
         assert not app_of(pilot).notes.store.all
-        assert noted_names(table) == []
+        assert names_with_notes(table) == []
 
 
-async def test_too_long_a_text_stays_in_the_dialog_with_the_reason() -> None:
+async def test_a_text_that_is_too_long_stays_in_the_dialog_with_the_reason() -> None:
     async with open_explorer(CAFFE, view="kernels") as pilot:
         await write_note(pilot, "x" * 2001)
         assert isinstance(pilot.app.screen, NoteDialog)
@@ -133,7 +133,7 @@ async def test_hostile_text_reaches_no_terminal() -> None:
         assert "[red]·[31m·bold[/]" in screen_text(pilot.app)
 
 
-async def test_a_note_on_a_launch_belongs_to_the_kernel_gone_into() -> None:
+async def test_a_note_on_a_launch_belongs_to_its_kernel() -> None:
     async with open_explorer("resnet50_training.csv", view="kernels") as pilot:
         table = table_of(pilot, "kernels")
         await press(pilot, "j", "enter", "j")
@@ -151,7 +151,7 @@ async def test_a_note_on_a_launch_belongs_to_the_kernel_gone_into() -> None:
         assert app_of(pilot).view_screen.VIEW == "kernels"
 
 
-async def test_a_row_is_gone_to_once_it_is_there_however_long_that_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_link_of_a_note_waits_for_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
     # A look again after that long does not count as being at work.
     monkeypatch.setattr(navigator, "CHECK_EVERY_S", 0.05)
     hold = WorkerGate()
@@ -181,7 +181,7 @@ async def test_a_row_is_gone_to_once_it_is_there_however_long_that_takes(monkeyp
         assert message_of(pilot) == ""
 
 
-async def test_the_notes_view_goes_to_a_row_that_a_filter_hides() -> None:
+async def test_the_notes_view_links_to_a_row_that_a_filter_hides() -> None:
     async with open_explorer(CAFFE, notifications=True, view="kernels") as pilot:
         table = table_of(pilot, "kernels")
         await press(pilot, "j", "j")
@@ -203,7 +203,7 @@ async def test_the_notes_view_goes_to_a_row_that_a_filter_hides() -> None:
         )
 
 
-async def test_a_row_that_is_left_out_as_small_is_gone_to() -> None:
+async def test_the_notes_view_links_to_a_row_that_is_hidden_as_small() -> None:
     async with open_explorer(CAFFE, notifications=True, view="kernels") as pilot:
         table = table_of(pilot, "kernels")
         await press(pilot, "G")
@@ -220,7 +220,7 @@ async def test_a_row_that_is_left_out_as_small_is_gone_to() -> None:
         )
 
 
-async def test_a_note_of_another_session_says_what_changes_what_is_shown() -> None:
+async def test_a_row_of_a_hidden_session_names_the_keys_that_show_it() -> None:
     async with open_explorer("tracking_four_runs.nvprof.log", notifications=True, view="kernels") as pilot:
         await write_note(pilot, "look")
         app_of(pilot).run_line("session 0")
@@ -230,7 +230,7 @@ async def test_a_note_of_another_session_says_what_changes_what_is_shown() -> No
         assert message_of(pilot) == "Row not found in session 0. S and A change what is shown."
 
 
-async def test_for_standard_input_it_is_said_that_nothing_is_kept() -> None:
+async def test_notes_on_standard_input_are_not_kept_and_a_message_says_so() -> None:
     async with open_explorer(CAFFE, notifications=True, view="kernels") as pilot:
         app_of(pilot).session_restore.files = None
         table = table_of(pilot, "kernels")
@@ -249,7 +249,7 @@ async def test_for_standard_input_it_is_said_that_nothing_is_kept() -> None:
         assert message_of(pilot) == NO_FILE
 
 
-async def test_a_note_on_a_row_that_is_gone_says_so(tmp_path: Path) -> None:
+async def test_a_note_on_a_missing_row_says_so(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     text = Path(sample_path(CAFFE)).read_text()
     path.write_text(text)
@@ -289,7 +289,7 @@ async def test_standard_input_has_no_notes() -> None:
     assert Notes(None).all == {}
 
 
-async def test_a_querys_rows_have_no_notes() -> None:
+async def test_rows_of_a_query_have_no_notes() -> None:
     async with open_explorer(CAFFE, notifications=True, view=FAST_VIEW) as pilot:
         app_of(pilot).run_line("sql SELECT name FROM kernels")
         await pilot.app.workers.wait_for_complete()
@@ -299,7 +299,7 @@ async def test_a_querys_rows_have_no_notes() -> None:
         assert message_of(pilot) == WITHOUT_NOTES["sql"]
 
 
-async def test_two_runs_on_one_file_keep_each_others_notes() -> None:
+async def test_two_runs_with_one_file_keep_the_notes_of_both() -> None:
     async with open_explorer(CAFFE, view="kernels") as pilot:
         table = table_of(pilot, "kernels")
         await write_note(pilot, "mine")
@@ -348,7 +348,7 @@ async def test_damaged_notes_are_reported_once_and_not_lost(state_directory: Pat
     assert (folder / f"{path.name}.damaged").read_text() == '{"version": 1, "entries": {"a"'
 
 
-async def test_notes_of_another_version_stay_as_they_are(state_directory: Path) -> None:
+async def test_notes_of_another_version_are_not_changed(state_directory: Path) -> None:
     known = files([sample_path(CAFFE)])
     assert known is not None
     folder = state_directory / "notes"
@@ -366,8 +366,8 @@ async def test_notes_of_another_version_stay_as_they_are(state_directory: Path) 
     assert path.read_text() == '{"version": 99, "entries": {}}'
 
 
-@pytest.mark.parametrize("what", ["dialog", "notes", "signs"])
-async def test_screen(what: str, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("state", ["dialog", "notes", "signs"])
+async def test_screen(state: str, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.state.notes.time.time", lambda: 1_767_323_045.0)
     async with open_explorer(CAFFE, view="kernels") as pilot:
         await press(pilot, "j")
@@ -375,16 +375,16 @@ async def test_screen(what: str, snapshot: SnapshotAssertion, monkeypatch: pytes
         await press(pilot, "j")
         await write_note(pilot, "fine")
         await press(pilot, "space")
-        if what == "dialog":
+        if state == "dialog":
             await press(pilot, "k", "k", "M")
-        elif what == "notes":
+        elif state == "notes":
             await run_line(pilot, "notes")
         else:
             await press(pilot, "k", "k", "i")
         await assert_at_sizes(pilot, snapshot)
 
 
-def test_the_frame_is_typed_when_there_is_nothing() -> None:
+def test_the_frame_of_no_notes_has_its_types() -> None:
     from tui.analysis.notes_table import NOTES, notes_frame
 
     frame = notes_frame({}, None)
@@ -392,7 +392,7 @@ def test_the_frame_is_typed_when_there_is_nothing() -> None:
     assert {column.name for column in NOTES.columns} <= set(frame.columns)
 
 
-async def test_a_note_on_a_line_of_the_log_is_said_there_and_gone_to() -> None:
+async def test_a_note_on_a_line_of_the_log_is_shown_and_links_to_it() -> None:
     async with open_explorer(CAFFE, view="log") as pilot:
         await press(pilot, "j", "j", "j")
         await write_note(pilot, "look here")
@@ -411,7 +411,7 @@ async def test_a_note_on_a_line_of_the_log_is_said_there_and_gone_to() -> None:
 
 
 @pytest.mark.parametrize("lane", ["GPU 0", "ops", "API calls"])
-async def test_a_note_in_the_timeline_is_in_the_details_and_gone_to(lane: str) -> None:
+async def test_a_note_in_the_timeline_is_in_the_details_and_links_to_it(lane: str) -> None:
     async with open_explorer("mlp_modules.pt.trace.json.gz", size=(200, 50), view="timeline") as pilot:
         screen = screen_of(pilot, TimelineScreen)
         view = screen.lanes
@@ -422,17 +422,17 @@ async def test_a_note_in_the_timeline_is_in_the_details_and_gone_to(lane: str) -
         await write_note(pilot, "odd one")
         await press(pilot, "i")
         assert "odd one" in screen_text(pilot.app)
-        here = (view.lane, view.item)
+        lane_and_item = (view.lane, view.item)
         await press(pilot, "i", "g", "z")
-        assert (view.lane, view.item) != here
+        assert (view.lane, view.item) != lane_and_item
         await run_line(pilot, "notes")
         await press(pilot, "enter")
         await settle(pilot)
         assert app_of(pilot).view_screen is screen
-        assert (view.lane, view.item) == here
+        assert (view.lane, view.item) == lane_and_item
 
 
-async def test_a_note_on_a_panel_of_the_dashboard_stands_in_its_title_and_is_gone_to() -> None:
+async def test_a_note_on_a_panel_is_in_its_title_and_links_to_it() -> None:
     async with open_explorer(CAFFE, size=(80, 24)) as pilot:
         await press(pilot, "tab")
         await write_note(pilot, "[red]none[/]")
@@ -453,7 +453,7 @@ async def test_a_note_on_a_panel_of_the_dashboard_stands_in_its_title_and_is_gon
         assert "#" not in screen_text(pilot.app)
 
 
-async def test_where_there_are_no_rows_it_is_said_where_notes_are() -> None:
+async def test_a_key_on_a_chart_says_where_notes_can_be_written() -> None:
     async with open_explorer("resnet50_training.nvprof.log", notifications=True, view="iterations") as pilot:
         pilot.app.screen.query_one("#chart").focus()
         await press(pilot, "M")

@@ -1,4 +1,4 @@
-"""Where no row is selected in a table, the tables below it show nothing."""
+"""If no row is selected in a table, the linked tables show nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tui.screens.base import NOTHING_ABOVE
 from tui.screens.linked_tables import LinkedTables
 
 
-async def test_a_filter_that_keeps_no_row_empties_the_tables_below() -> None:
+async def test_a_filter_without_matches_empties_the_linked_tables() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", view="ops-and-kernels") as pilot:
         screen = screen_of(pilot)
         tables = screen.query_one(LinkedTables)

@@ -1,4 +1,4 @@
-"""Op Type Summary: figures that fold, and the way to the ops of a type."""
+"""Op Type Summary: figures that fold, and links to the ops of a type."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.screens.explorer import assert_at_sizes, open_explorer, press, screen_of, table_of
 from tests.screens.made_profiles import open_profile
 from tests.snapshots import screen_text
@@ -30,9 +30,9 @@ def visible_columns(pilot: Pilot[None]) -> set[str]:
     return {column.name for column in table_of(pilot, "table").model.columns()}
 
 
-@pytest.mark.parametrize(("given", "keys"), [(TRACE, "l z")], ids=["open"])
-async def test_screen(given: str, keys: str, snapshot: SnapshotAssertion) -> None:
-    async with open_explorer(given, view="op-types") as pilot:
+@pytest.mark.parametrize(("sample", "keys"), [(TRACE, "l z")], ids=["open"])
+async def test_screen(sample: str, keys: str, snapshot: SnapshotAssertion) -> None:
+    async with open_explorer(sample, view="op-types") as pilot:
         await press(pilot, *keys.split())
         await assert_at_sizes(pilot, snapshot)
 
@@ -52,7 +52,7 @@ async def test_figures_fold_and_unfold_under_the_cursor() -> None:
         assert table_of(pilot, "table").model.cursor_column == "gpu_ns"
 
 
-async def test_on_another_column_all_figures_fold_and_unfold() -> None:
+async def test_all_figures_fold_and_unfold_on_another_column() -> None:
     async with open_explorer(TRACE, view="op-types") as pilot:
         await press(pilot, "z")
         assert visible_columns(pilot) >= FIGURES | {"cpu_own_avg_ns", "gpu_idle_max_ns", "cpu_overhead_min_ns"}
@@ -60,9 +60,9 @@ async def test_on_another_column_all_figures_fold_and_unfold() -> None:
         assert not any(name.endswith(("avg_ns", "min_ns", "max_ns")) for name in visible_columns(pilot))
 
 
-@pytest.mark.parametrize("given", [TRACE, LOG, "caffe_conv1.nvprof.log"])
-async def test_enter_shows_ops_that_add_up_to_the_row(given: str) -> None:
-    async with open_explorer(given, view="op-types") as pilot:
+@pytest.mark.parametrize("sample", [TRACE, LOG, "caffe_conv1.nvprof.log"])
+async def test_enter_opens_ops_that_add_up_to_the_row(sample: str) -> None:
+    async with open_explorer(sample, view="op-types") as pilot:
         rows = table_of(pilot, "table").frame.head(4).to_dicts()
         for place, row in enumerate(rows):
             await press(pilot, "2", "g", *["j"] * place, "enter")
@@ -71,7 +71,7 @@ async def test_enter_shows_ops_that_add_up_to_the_row(given: str) -> None:
             assert ops.model.shown_frame()[ops.spec.weight].sum() == row["gpu_ns"], row["op_type"]
 
 
-async def test_work_without_an_op_and_unknown_types_are_gone_to_as_well() -> None:
+async def test_unattributed_work_and_unclassified_types_have_links() -> None:
     ops = [
         {"op": 0, "name": "mystery", "start_ns": 0, "duration_ns": 9, "op_source": "recorded"},
         {"op": 1, "name": "aten::mm", "start_ns": 10, "duration_ns": 9, "op_source": "recorded"},
@@ -81,7 +81,7 @@ async def test_work_without_an_op_and_unknown_types_are_gone_to_as_well() -> Non
         kernel("sgemm", 50, op=1, op_join="launch", start_ns=90),
         kernel("sgemm", 30, op_join="launch not recorded", start_ns=190),
     ]
-    async with open_profile(profile(ops=ops, activities=work), view="op-types") as pilot:
+    async with open_profile(make_profile(ops=ops, activities=work), view="op-types") as pilot:
         names = table_of(pilot, "table").frame["op_type"].cast(str).to_list()
         assert names == ["unknown", "gemm", "(unattributed: launch not recorded)"]
         for place, (op, gpu_ns) in enumerate((("mystery", 70), ("aten::mm", 50), (names[2], 30))):
@@ -90,7 +90,7 @@ async def test_work_without_an_op_and_unknown_types_are_gone_to_as_well() -> Non
             assert ops_shown.select("op", "gpu_self_ns").rows() == [(op, gpu_ns)]
 
 
-async def test_figures_that_are_not_known_say_why_and_what_records_them() -> None:
+async def test_unknown_figures_say_why_and_what_records_them() -> None:
     async with open_explorer(LOG, size=(200, 50), view="op-types") as pilot:
         # Below so few types the details stand unasked; the kernels come first.
         assert re.search(
@@ -107,7 +107,7 @@ async def test_figures_that_are_not_known_say_why_and_what_records_them() -> Non
         assert "no times of single calls are known" in screen_text(pilot.app)
 
 
-async def test_the_arrangement_is_returned_to_with_its_signs() -> None:
+async def test_folds_of_columns_are_kept() -> None:
     async with open_explorer(TRACE, size=(200, 50), view="op-types") as pilot:
         await press(pilot, "l", "z", "1", "minus")
         assert visible_columns(pilot) >= FIGURES
@@ -115,7 +115,7 @@ async def test_the_arrangement_is_returned_to_with_its_signs() -> None:
         assert "CPU time ▸" in screen_text(pilot.app)
 
 
-async def test_details_open_where_a_larger_terminal_has_room_for_them() -> None:
+async def test_details_open_if_a_resized_terminal_has_room() -> None:
     async with open_explorer(TRACE, size=(80, 24), view="op-types") as pilot:
         assert "Kernels with most time" not in screen_text(pilot.app)
         await pilot.resize_terminal(120, 40)
@@ -127,7 +127,7 @@ async def test_details_open_where_a_larger_terminal_has_room_for_them() -> None:
         assert "16 rows" in screen_text(pilot.app)
 
 
-async def test_details_that_open_unasked_are_computed_once_for_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_details_that_open_automatically_are_computed_once_per_row(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[str] = []
     usual = OpTypesScreen.details
 

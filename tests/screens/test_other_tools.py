@@ -1,4 +1,4 @@
-"""Views of what profilers other than nvprof record."""
+"""Views of recordings by other tools than nvprof."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ SCREENS: Final = {
 """For each state: the profile, the view, and the keys that lead to it from there."""
 
 
-def keys(text: str) -> list[str]:
+def keys_of(text: str) -> list[str]:
     return [{":": "colon", "-": "minus"}.get(key, key) for key in text.split()]
 
 
 @pytest.mark.parametrize("state", SCREENS)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
-    made, view, path = SCREENS[state]
-    async with open_profile(made(), view=view) as pilot:
-        await press(pilot, *keys(path))
+    make, view, path = SCREENS[state]
+    async with open_profile(make(), view=view) as pilot:
+        await press(pilot, *keys_of(path))
         await assert_at_sizes(pilot, snapshot)
 
 
-async def test_the_digit_seven_shows_iterations_as_they_are_numbered() -> None:
+async def test_iterations_keep_their_recorded_numbers() -> None:
     async with open_profile(training_profile(), view="iterations") as pilot:
         shown = table_of(pilot, "table").frame
         assert shown["iteration"].to_list() == [*STEPS, None, *STEPS, None]
-        await press(pilot, *keys("f s e s s i o n = 1 enter"))
+        await press(pilot, *keys_of("f s e s s i o n = 1 enter"))
         assert table_of(pilot, "table").frame.height == 8
-        await press(pilot, *keys(": s e s s i o n"), "space", "1", "enter")
+        await press(pilot, *keys_of(": s e s s i o n"), "space", "1", "enter")
         assert set(table_of(pilot, "table").frame["session"]) == {1}
         assert "rank 1 of 2" in screen_text(pilot.app).splitlines()[0]
 
@@ -60,20 +60,20 @@ async def test_an_input_without_iterations_names_the_command_that_records_them()
         ]
 
 
-async def test_iterations_that_are_found_say_how_and_can_be_chosen() -> None:
+async def test_found_iterations_say_how_they_were_found_and_can_be_selected() -> None:
     async with open_explorer("resnet50_training.nvprof.log", view="iterations") as pilot:
         app = app_of(pilot)
-        whole = table_of(pilot, "table").frame
+        iterations = table_of(pilot, "table").frame
         words = reasons(app.profile_session.profile)[0]
         assert words.startswith("found: ")
         assert words.partition(",")[0] in screen_text(app).splitlines()[0]
-        last = whole["iteration"].drop_nulls().to_list()[-1]
+        last = iterations["iteration"].drop_nulls().to_list()[-1]
         app.run_line(f"aggregate {last}")
         await settle(pilot)
 
         def chosen() -> list[int]:
             """The iterations that other views show; this view shows them among all."""
-            assert table_of(pilot, "table").frame.height == whole.height
+            assert table_of(pilot, "table").frame.height == iterations.height
             found: list[int] = table_of(pilot, "table").frame.filter(pl.col("aggregated"))["iteration"].to_list()
             return found
 
@@ -84,12 +84,12 @@ async def test_iterations_that_are_found_say_how_and_can_be_chosen() -> None:
         assert chosen() == [last]
         app.run_line("aggregate all")
         await settle(pilot)
-        assert table_of(pilot, "table").frame.equals(whole)
+        assert table_of(pilot, "table").frame.equals(iterations)
 
 
-async def test_enter_goes_from_a_range_to_its_instances_and_q_back() -> None:
+async def test_enter_opens_the_instances_of_a_range_and_q_returns() -> None:
     async with open_profile(training_profile(), view="ranges") as pilot:
-        await press(pilot, *keys("f f o r w a r d enter"))
+        await press(pilot, *keys_of("f f o r w a r d enter"))
         await press(pilot, "enter")
         instances = table_of(pilot, "instances")
         assert instances.has_class("-current")
@@ -101,7 +101,9 @@ async def test_enter_goes_from_a_range_to_its_instances_and_q_back() -> None:
 
 async def test_a_launch_shows_its_origin_and_its_measured_metrics() -> None:
     async with open_profile(training_profile(), size=(200, 70)) as pilot:
-        await press(pilot, *keys(": k e r n e l s"), "space", *"session", "equals_sign", "0", "enter", "enter", "enter")
+        await press(
+            pilot, *keys_of(": k e r n e l s"), "space", *"session", "equals_sign", "0", "enter", "enter", "enter"
+        )
         text = screen_text(pilot.app)
         for reported in (
             "cudaLaunchKernel  process 600, thread 600",
@@ -128,7 +130,7 @@ async def test_the_panel_of_the_tool_opens_its_report() -> None:
         assert "[bold]to increase" in table_of(pilot, "table").frame["text"].to_list()[1]
 
 
-async def test_no_panel_where_the_tool_says_nothing() -> None:
+async def test_a_tool_without_a_report_has_no_panel() -> None:
     async with open_profile(training_profile(), size=(200, 50)) as pilot:
         assert not pilot.app.screen.query_one("#tool-report").parent.display  # type: ignore[union-attr]
         assert "As " not in screen_text(pilot.app)

@@ -1,4 +1,4 @@
-"""A view that memory does not suffice for says so in a line, and is tried again; the others go on."""
+"""A view that runs out of memory says so and is tried again; the others work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tui.screens import base, linked_tables, timeline
 SAMPLE = "resnet50_training.pt.trace.json.gz"
 
 
-def lacking(*_: Any, **__: Any) -> NoReturn:
+def raise_memory_error(*_: Any, **__: Any) -> NoReturn:
     # As numpy says it where a process may have no more.
     raise np._core._exceptions._ArrayMemoryError((1 << 50,), np.dtype(np.int64))  # type: ignore[attr-defined]
 
@@ -35,13 +35,13 @@ def every_input_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "title", "where", "function"),
     [("kernels", "Kernels", linked_tables, "measure"), ("timeline", "Timeline", timeline, "shown_lanes")],
 )
-async def test_view_says_it_and_others_work_on(
+async def test_a_view_out_of_memory_says_so_and_others_work(
     name: str, title: str, where: Any, function: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_explorer(SAMPLE) as pilot:
         app = app_of(pilot)
         with monkeypatch.context() as patched:
-            patched.setattr(where, function, lacking)
+            patched.setattr(where, function, raise_memory_error)
             app.go(name)
             await settle(pilot)
         words = f"{title}: not enough memory (for 8.00 PiB more); close other programs"
@@ -58,7 +58,7 @@ async def test_view_says_it_and_others_work_on(
         assert app.fault is None
 
 
-def panicking(words: str) -> Any:
+def raise_panic(words: str) -> Any:
     def panic(*_: Any, **__: Any) -> NoReturn:
         raise pl.exceptions.PanicException(words)
 
@@ -66,11 +66,11 @@ def panicking(words: str) -> Any:
 
 
 @pytest.mark.usefixtures("every_input_is_large")
-async def test_a_panic_for_want_of_memory_is_said_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_panic_about_memory_is_reported_as_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_explorer(SAMPLE) as pilot:
         asyncio.get_running_loop().set_default_executor(Threads())
         app = app_of(pilot)
-        monkeypatch.setattr(linked_tables, "measure", panicking("memory allocation of 8388608 bytes failed"))
+        monkeypatch.setattr(linked_tables, "measure", raise_panic("memory allocation of 8388608 bytes failed"))
         app.go("kernels")
         await settle(pilot)
         assert "Kernels: not enough memory (for 8.00 MiB more)" in screen_text(app)
@@ -78,11 +78,11 @@ async def test_a_panic_for_want_of_memory_is_said_as_any_other(monkeypatch: pyte
 
 
 @pytest.mark.usefixtures("every_input_is_large")
-async def test_any_other_panic_ends_the_explorer_and_leaves_nothing_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_any_other_panic_ends_the_explorer(monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_explorer(SAMPLE) as pilot:
         asyncio.get_running_loop().set_default_executor(Threads())
         app = app_of(pilot)
-        monkeypatch.setattr(linked_tables, "measure", panicking("index out of bounds"))
+        monkeypatch.setattr(linked_tables, "measure", raise_panic("index out of bounds"))
         app.go("kernels")
         await settle(pilot)
         fault, app._exception = app.fault, None
@@ -91,12 +91,14 @@ async def test_any_other_panic_ends_the_explorer_and_leaves_nothing_at_work(monk
         assert not any(worker.is_running for worker in app.workers)
 
 
-def test_without_a_screen_it_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(headless, "load_files", lacking)
+def test_commands_report_out_of_memory_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(headless, "load_files", raise_memory_error)
     assert main(["report", sample_path(SAMPLE)]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err == (
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err == (
         "proftui: not enough memory (for 8.00 PiB more): "
         "close other programs, or open a dataset written by proftui convert\n"
     )

@@ -1,4 +1,4 @@
-"""The parts of the GPUs view over ranks: iterations, ops and collectives, with their links."""
+"""The tabs of the GPUs view over ranks: iterations, ops and collectives, with their links."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_collectives_in_ascii(snapshot: SnapshotAssertion) -> None:
         assert_screen(pilot.app, snapshot)
 
 
-async def test_details_of_a_rank_say_who_is_waited_for() -> None:
+async def test_details_of_a_rank_name_the_straggler() -> None:
     async with open_explorer(RANKS, size=(120, 40), view="gpus") as pilot:
         await press(pilot, MORE, "i")
         text = screen_text(pilot.app)
@@ -57,7 +57,7 @@ async def test_details_of_a_rank_say_who_is_waited_for() -> None:
         assert "\n Straggler  Rank 1 is the straggler: it arrives last at the long collectives in 4 of 4 it" in text
 
 
-async def test_from_a_rank_and_an_iteration_to_what_ran_in_it() -> None:
+async def test_links_lead_from_a_rank_and_an_iteration_to_its_work() -> None:
     async with open_explorer(RANKS, view="gpus") as pilot:
         await press(pilot, MORE, "enter", "j", "enter")
         assert screen_of(pilot).path() == ["Ranks", "rank 1", "iteration 4", "gpu work"]
@@ -68,7 +68,7 @@ async def test_from_a_rank_and_an_iteration_to_what_ran_in_it() -> None:
         assert tabs_of(pilot).tab.name == "gpus"
 
 
-async def test_from_an_iteration_to_its_slowest_rank_and_what_ran_there() -> None:
+async def test_links_lead_from_an_iteration_to_its_slowest_rank_and_its_work() -> None:
     async with open_explorer(RANKS, view="gpus") as pilot:
         await press(pilot, MORE, MORE)
         assert column_of(pilot, "slowest_ranks", "longest_rank") == ["rank 1", "rank 0", "rank 0", "rank 0"]
@@ -80,7 +80,7 @@ async def test_from_an_iteration_to_its_slowest_rank_and_what_ran_there() -> Non
         assert set(column_of(pilot, "iteration_work", "iteration")) == {4}
 
 
-async def test_from_an_op_type_to_an_op_to_its_ranks() -> None:
+async def test_links_lead_from_an_op_type_to_an_op_to_its_ranks() -> None:
     async with open_explorer(RANKS, size=(200, 50), view="gpus") as pilot:
         await press(pilot, MORE, MORE, MORE)
         assert "Besides communication, gemm differs most: rank 1 takes 15.6 ms more per iteration" in screen_text(
@@ -92,7 +92,7 @@ async def test_from_an_op_type_to_an_op_to_its_ranks() -> None:
         assert column_of(pilot, "ranks_of_op", "who") == ["rank 1", "rank 0"]
 
 
-async def test_waiting_is_shown_with_the_clocks_that_measure_it() -> None:
+async def test_waits_are_shown_with_the_clock_that_measured_them() -> None:
     async with open_explorer(RANKS, size=(200, 50), view="gpus") as pilot:
         await press(pilot, *[MORE] * 4)
         text = screen_text(pilot.app)
@@ -104,7 +104,7 @@ async def test_waiting_is_shown_with_the_clocks_that_measure_it() -> None:
         assert column_of(pilot, "collective_ranks", "comm_wait_ns") == [0, 14_892_806]
 
 
-async def test_the_numbers_are_those_of_the_report() -> None:
+async def test_tables_agree_with_the_report() -> None:
     async with open_explorer(RANKS, view="gpus") as pilot:
         from_report = report_json(pilot, "ranks")
         await press(pilot, MORE)
@@ -118,7 +118,7 @@ async def test_the_numbers_are_those_of_the_report() -> None:
         assert_rows_of_report(pilot, "collective_kinds", from_report["collective_kinds"])
 
 
-async def test_the_rank_that_the_others_wait_for_is_named_where_iterations_take_equally_long() -> None:
+async def test_the_straggler_is_named_if_iterations_take_equally_long() -> None:
     async with open_explorer(RANKS, view="gpus") as pilot:
         await run_line(pilot, "iterations 3:4")
         await press(pilot, "8", MORE, MORE)
@@ -128,7 +128,7 @@ async def test_the_rank_that_the_others_wait_for_is_named_where_iterations_take_
         assert "iteration times of ranks differ by at most 5.2%" in text
 
 
-async def test_one_rank_alone_has_no_parts_over_ranks() -> None:
+async def test_a_single_rank_has_no_tabs_of_ranks() -> None:
     async with open_explorer(RANKS, view="gpus") as pilot:
         app_of(pilot).profile_session.choose_session(0)
         for times in range(1, 5):
@@ -137,7 +137,7 @@ async def test_one_rank_alone_has_no_parts_over_ranks() -> None:
 
 
 @pytest.mark.slow
-async def test_the_dashboard_of_several_sessions_comes_to_rest_after_seconds_of_work() -> None:
+async def test_the_dashboard_of_several_sessions_needs_limited_cpu_time() -> None:
     # Of the processor's time: on a loaded machine minutes go by until it has had as much.
     begun_s = time.process_time()
     async with open_explorer(RANKS, is_shared=False) as pilot:

@@ -1,4 +1,4 @@
-"""Ops and Kernels of inputs that record their ops."""
+"""Ops and Kernels of inputs with recorded ops."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_screen(state: str, trace: str, snapshot: SnapshotAssertion) -> No
         await assert_at_sizes(pilot, snapshot)
 
 
-async def test_from_an_op_to_its_kernels_to_one_launch(trace: str) -> None:
+async def test_links_lead_from_an_op_to_its_kernels_to_a_launch(trace: str) -> None:
     async with open_explorer(trace, view="ops-and-kernels") as pilot:
         ops = column_of(pilot, "ops", "op")
         assert ops[:4] == ["aten::mm", "aten::addmm", "aten::relu", "(unattributed: launched outside any op)"]
@@ -59,7 +59,7 @@ async def test_from_an_op_to_its_kernels_to_one_launch(trace: str) -> None:
         assert app_of(pilot).screen.query_one(DetailPane).is_open
 
 
-async def test_an_op_without_kernels_of_its_own_shows_those_of_what_it_called(trace: str) -> None:
+async def test_an_op_without_own_kernels_shows_those_of_its_callees(trace: str) -> None:
     async with open_explorer(trace, view="ops-and-kernels") as pilot:
         await press(pilot, *["j"] * column_of(pilot, "ops", "op").index("aten::linear"))
         assert column_of(pilot, "kernels", "launched_by") == ["aten::addmm"]
@@ -67,7 +67,7 @@ async def test_an_op_without_kernels_of_its_own_shows_those_of_what_it_called(tr
         assert table_of(pilot, "launches").model.shown_frame().height == 2
 
 
-async def test_work_without_an_op_shows_its_kernels_and_their_launches(trace: str) -> None:
+async def test_unattributed_work_shows_its_kernels_and_launches(trace: str) -> None:
     async with open_explorer(trace, view="ops-and-kernels") as pilot:
         await press(pilot, "j", "j", "j")
         assert column_of(pilot, "kernels", "name") == ["void my_own_kernel(float*)"]
@@ -76,7 +76,7 @@ async def test_work_without_an_op_shows_its_kernels_and_their_launches(trace: st
         assert "(unattributed: launched outside any op)" in screen_text(pilot.app)
 
 
-async def test_ops_that_launched_nothing_come_last_and_can_be_filtered(trace: str) -> None:
+async def test_ops_without_launches_are_last_and_can_be_filtered(trace: str) -> None:
     async with open_explorer(trace, view="ops-and-kernels") as pilot:
         await press(pilot, "G")
         assert "This op launched nothing on the GPU" in screen_text(pilot.app)
@@ -98,7 +98,7 @@ async def test_details_show_shapes_and_types_of_the_calls_of_an_op(trace: str) -
         assert "model.py(21): forward" in text
 
 
-async def test_a_profile_with_both_kinds_of_sessions_says_where_each_op_is_from(trace: str) -> None:
+async def test_sessions_with_recorded_and_inferred_ops_name_the_source(trace: str) -> None:
     async with open_explorer(trace, sample_path("caffe_conv1.nvprof.log"), size=(200, 50)) as pilot:
         assert "Top 10 GPU ops  recorded in 1 of 2 sessions" in screen_text(pilot.app)
         await press(pilot, "4")
@@ -119,7 +119,7 @@ async def test_a_profile_with_both_kinds_of_sessions_says_where_each_op_is_from(
         assert table_of(pilot, "ops").spec.weight == "gpu_self_ns"
 
 
-async def test_a_kind_of_work_leads_to_the_ops_that_did_some_of_it(trace: str) -> None:
+async def test_a_kind_of_work_links_to_its_ops(trace: str) -> None:
     async with open_explorer(trace, size=(200, 100)) as pilot:
         assert "Top 10 GPU ops  recorded, GPU self time" in screen_text(pilot.app)
         assert "GPU time by kind of work  by op, else by kernel name" in screen_text(pilot.app)
@@ -134,11 +134,11 @@ GROUPED = ("by name", "by input shape", "by launch config", "by op instance")
 
 async def test_every_grouping_has_the_same_gpu_time_down_to_the_launches(trace: str) -> None:
     async with open_explorer(trace, view="ops-and-kernels") as pilot:
-        whole = sum(column_of(pilot, "ops", "gpu_self_ns"))  # type: ignore[arg-type]
-        for wanted in GROUPED:
-            assert f"[{wanted.removeprefix('by ')}]" in screen_text(pilot.app)
+        total_ns = sum(column_of(pilot, "ops", "gpu_self_ns"))  # type: ignore[arg-type]
+        for grouping in GROUPED:
+            assert f"[{grouping.removeprefix('by ')}]" in screen_text(pilot.app)
             ops = table_of(pilot, "ops")
-            assert ops.frame[ops.spec.weight].sum() == whole
+            assert ops.frame[ops.spec.weight].sum() == total_ns
             row, kernel = ops.current_row, table_of(pilot, "kernels").current_row
             assert row is not None
             assert kernel is not None
@@ -151,7 +151,7 @@ async def test_every_grouping_has_the_same_gpu_time_down_to_the_launches(trace: 
         assert "[op instance]" in screen_text(pilot.app)
 
 
-async def test_each_grouping_keeps_its_own_filter_and_links_lead_to_names(trace: str) -> None:
+async def test_each_grouping_keeps_its_filter_and_links_open_the_grouping_by_name(trace: str) -> None:
     async with open_explorer(trace, view="ops-and-kernels") as pilot:
         await press(pilot, "full_stop", "f", *"input_shapes:512", "enter")
         assert table_of(pilot, "ops").state.filter == "input_shapes:512"
@@ -166,7 +166,7 @@ async def test_each_grouping_keeps_its_own_filter_and_links_lead_to_names(trace:
         assert "[name]" in screen_text(pilot.app)
 
 
-async def test_an_op_of_the_dashboard_is_shown_whatever_the_grouping(trace: str) -> None:
+async def test_an_op_of_the_dashboard_is_shown_in_any_grouping(trace: str) -> None:
     async with open_explorer(trace, view="ops-and-kernels") as pilot:
         await press(pilot, "full_stop", "full_stop", "1")
         app_of(pilot).screen.query_one("#ops").focus()
@@ -175,7 +175,7 @@ async def test_an_op_of_the_dashboard_is_shown_whatever_the_grouping(trace: str)
         assert column_of(pilot, "ops", "op") == ["aten::mm"]
 
 
-async def test_a_grouping_that_is_not_there_says_so(trace: str) -> None:
+async def test_an_unknown_grouping_is_refused(trace: str) -> None:
     async with open_explorer(trace, notifications=True, view="ops-and-kernels") as pilot:
         await press(pilot, "colon", *"group class", "enter")
         assert "no kernel classes defined in" in screen_text(pilot.app)
@@ -187,15 +187,15 @@ async def test_a_grouping_that_is_not_there_says_so(trace: str) -> None:
 
 async def test_the_status_names_what_the_rows_are() -> None:
     async with open_explorer("resnet50_training.pt.trace.json.gz", size=(80, 24), view="ops-and-kernels") as pilot:
-        said = []
+        texts = []
         for _ in range(3):
             lines = screen_text(pilot.app).splitlines()
-            said.append(next(line for line in lines if " rows · sorted by " in line).split(":")[0].strip())
+            texts.append(next(line for line in lines if " rows · sorted by " in line).split(":")[0].strip())
             await press(pilot, "full_stop")
-        assert said == ["Ops", "Ops by shape", "Launch configs"]
+        assert texts == ["Ops", "Ops by shape", "Launch configs"]
 
 
-async def test_a_table_of_totals_shows_its_ops_and_does_not_guess_their_kernels(tmp_path: Path) -> None:
+async def test_totals_show_ops_without_guessing_their_kernels(tmp_path: Path) -> None:
     path = tmp_path / "key_averages.txt"
     path.write_text(usual())
     async with open_explorer(str(path), view="ops-and-kernels") as pilot:

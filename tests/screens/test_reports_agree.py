@@ -1,4 +1,4 @@
-"""What stands in a view is what `proftui report --view VIEW --format json` says, cell for cell.
+"""Views agree with `proftui report --view VIEW --format json`, cell by cell.
 
 The first tables of all views are compared in test_every_view.py, further parts where the view itself is tested.
 """
@@ -32,7 +32,7 @@ OBJECTS: Final = ("numbers", "thresholds", "evidence")
 
 
 async def go_by_command(pilot: Pilot[None], view: str) -> TablePane:
-    """Go to a view by its name; its first table."""
+    """Go to a view by a command, and return its first table."""
     await press(pilot, "colon")
     await pilot.press(*view, "enter")
     await settle(pilot)
@@ -43,7 +43,7 @@ async def go_by_command(pilot: Pilot[None], view: str) -> TablePane:
 
 
 def cells_of(pane: TablePane) -> list[dict[str, Any]]:
-    """The rows as they stand there, as a report writes them."""
+    """Return the rows on the screen as a report writes them."""
     frame = pane.model.shown_frame()
     columns = [column.name for column in pane.spec.columns if column.name in frame.columns]
     cells: list[dict[str, Any]] = json.loads(frame.select(columns).write_json())
@@ -51,7 +51,7 @@ def cells_of(pane: TablePane) -> list[dict[str, Any]]:
 
 
 def report_rows(profile: Profile, view: str) -> list[dict[str, Any]]:
-    """The rows of the first table of the report."""
+    """Return the rows of the first table of a report."""
     rows: list[dict[str, Any]] = json.loads(as_json(profile, view))["rows"]
     return rows
 
@@ -63,7 +63,7 @@ def report_rows(profile: Profile, view: str) -> list[dict[str, Any]]:
         ("kernels-by-op", "ops", "iteration_ops"),
     ],
 )
-async def test_what_ran_in_the_slowest_iteration_is_that_of_the_report(view: str, below: str, table: str) -> None:
+async def test_the_work_of_the_slowest_iteration_agrees_with_the_report(view: str, below: str, table: str) -> None:
     async with open_explorer("resnet50_training.pt.trace.json.gz") as pilot:
         pane = await go_by_command(pilot, view)
         content = json.loads(as_json(app_of(pilot).profile_session.profile, view))
@@ -81,9 +81,9 @@ async def test_what_ran_in_the_slowest_iteration_is_that_of_the_report(view: str
             assert row == pytest.approx({column: content[table][place][column] for column in row}), place
 
 
-@pytest.mark.parametrize("given", ["resnet50_training.nvprof.log", "ddp_ranks", "gemm.ncu.csv"])
-async def test_what_the_rules_say_is_what_check_says(given: str) -> None:
-    async with open_explorer(given) as pilot:
+@pytest.mark.parametrize("sample", ["resnet50_training.nvprof.log", "ddp_ranks", "gemm.ncu.csv"])
+async def test_findings_agree_with_proftui_check(sample: str) -> None:
+    async with open_explorer(sample) as pilot:
         pane = await go_by_command(pilot, "expert-systems")
         await press(pilot, "G", "enter")
         findings = json.loads(Check(app_of(pilot).profile_session.profile).as_json())["findings"]
@@ -111,7 +111,7 @@ async def test_what_the_rules_say_is_what_check_says(given: str) -> None:
         assert clean == [(row["rule"], row["session"], row["reason"]) for row in findings if row["state"] == "clean"]
 
 
-async def test_other_summaries_are_those_of_the_report(tmp_path: Path) -> None:
+async def test_other_summaries_agree_with_the_report(tmp_path: Path) -> None:
     log = tmp_path / "um.log"
     log.write_text(
         "==7== Profiling result:\n"
@@ -133,7 +133,7 @@ async def test_other_summaries_are_those_of_the_report(tmp_path: Path) -> None:
         assert [row["name"] for row in rows] == ["Gpu page fault groups", "CPU Page faults"]
 
 
-async def test_notes_are_those_of_the_report() -> None:
+async def test_notes_agree_with_the_report() -> None:
     async with open_explorer("resnet50_training.nvprof.log") as pilot:
         await press(pilot, "4", "M", *"ask", "enter")
         pane, app = await go_by_command(pilot, "notes"), app_of(pilot)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.screens.explorer import open_explorer, press, sample_path, screen_of
 from tests.snapshots import screen_text
 from tui.analysis.roofline import op_work_by_shape
@@ -10,7 +10,7 @@ from tui.screens.linked_tables import LinkedTables
 from tui.screens.roofline import RooflinePlot, RooflineScreen, what_if
 
 
-async def test_the_plot_the_table_and_the_calls() -> None:
+async def test_the_plot_the_table_and_the_calls_of_an_op() -> None:
     async with open_explorer(
         sample_path("resnet50_training.pt.trace.json.gz"), size=(120, 40), view="roofline"
     ) as pilot:
@@ -31,17 +31,17 @@ async def test_the_plot_the_table_and_the_calls() -> None:
         assert screen.query_one(LinkedTables).pane(1).model.shown_frame().height == top["calls"]
 
 
-def test_float32_without_a_known_kernel_has_the_share_of_both_peaks() -> None:
+def test_float32_of_an_unknown_kernel_has_shares_of_both_peaks() -> None:
     shapes = {"input_shapes": "[[1024, 512], [512, 256]]", "input_types": '["float32", "float32"]'}
-    made = profile(
+    profile = make_profile(
         ops=[{"op": 0, "name": "aten::mm", "pid": 9, "tid": 1, "start_ns": 0, "duration_ns": 9, **shapes}],
         activities=[kernel("mystery", 20_000, op=0, op_join="launch", device=0)],
         devices=[{"session": 0, "device": 0, "name": "NVIDIA H200"}],
     )
-    (row,) = op_work_by_shape(made).rows(named=True)
+    (row,) = op_work_by_shape(profile).rows(named=True)
     # 268 MFLOP in 20 µs are 13.4 TFLOP/s, of 66.9 and 494.7.
     assert (row["roof_pct"], row["peak"]) == (None, None)
-    assert what_if(made, row) == [
+    assert what_if(profile, row) == [
         ("Of the fp32 peak", "20.1%", "kernel's type unknown"),
         ("Of the tf32 peak", "2.7%", "kernel's type unknown"),
     ]

@@ -1,4 +1,4 @@
-"""Where a file was left: offered when it is opened again, and gone back to on request alone."""
+"""Restoring the last session of a file: offered when it is opened, and restored only on request."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ TRACE = "resnet50_training.csv"
 
 
 def resume_offers(pilot: Pilot[None]) -> list[str]:
-    """The offer on the screen."""
+    """Return the offers to resume on the screen."""
     screen = screen_of(pilot)
     return [line.render().plain for line in screen.query(OfferLine)]
 
 
 async def leave_in_kernels(path: str, **options: Any) -> dict[str, Any]:
-    """Look at kernels, filter, sort, mark, put the cursor on a row, go into it, and quit; gives that row."""
+    """Filter, sort, mark and open a row of the kernels, quit, and return that row."""
     async with open_explorer(path, **options) as pilot:
         await run_line(pilot, "kernels")
         table = table_of(pilot, "kernels")
@@ -61,11 +61,11 @@ async def leave_in_kernels(path: str, **options: Any) -> dict[str, Any]:
     return row
 
 
-async def test_a_file_is_gone_on_with_by_a_key(state_directory: Path) -> None:
+async def test_a_key_restores_the_last_session_of_a_file(state_directory: Path) -> None:
     row = await leave_in_kernels(TRACE)
-    kept = list((state_directory / "left-off").iterdir())
-    assert len(kept) == 1
-    assert kept[0].stat().st_mode & 0o777 == 0o600
+    stored = list((state_directory / "left-off").iterdir())
+    assert len(stored) == 1
+    assert stored[0].stat().st_mode & 0o777 == 0o600
     async with open_explorer(TRACE) as pilot:
         assert view_of(pilot) == "dashboard"
         assert resume_offers(pilot) == ["Last time: Kernels, filter gemm, 1 marked: press ' to return"]
@@ -83,10 +83,10 @@ async def test_a_file_is_gone_on_with_by_a_key(state_directory: Path) -> None:
         assert message_of(pilot) == ""
 
 
-async def test_the_query_of_the_sql_view_is_asked_again() -> None:
-    asked = "SELECT name, calls FROM kernels ORDER BY calls DESC LIMIT 2"
+async def test_the_query_of_the_sql_view_is_run_again() -> None:
+    query = "SELECT name, calls FROM kernels ORDER BY calls DESC LIMIT 2"
     async with open_explorer(CAFFE) as pilot:
-        rows = (await run_sql(pilot, asked)).query_one("#result", TablePane).frame
+        rows = (await run_sql(pilot, query)).query_one("#result", TablePane).frame
         await press(pilot, "tab", "Q")
     async with open_explorer(CAFFE) as pilot:
         await press(pilot, "apostrophe")
@@ -94,10 +94,10 @@ async def test_the_query_of_the_sql_view_is_asked_again() -> None:
         await settle(pilot)
         assert view_of(pilot) == "sql"
         assert table_of(pilot, "result").frame.equals(rows)
-        assert asked in screen_text(pilot.app)
+        assert query in screen_text(pilot.app)
 
 
-async def test_what_was_compared_is_compared_again_from_any_folder(
+async def test_a_comparison_is_restored_in_any_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "before.log").write_bytes(Path(sample_path(CAFFE)).read_bytes())
@@ -123,7 +123,7 @@ async def test_what_was_compared_is_compared_again_from_any_folder(
         assert (app.comparison.sides.a.label, app.comparison.sides.b.label) == ("before.log", CAFFE)
 
 
-async def test_nothing_is_restored_unasked_and_the_offer_goes_with_the_next_key() -> None:
+async def test_nothing_is_restored_automatically_and_the_offer_ends_with_the_next_key() -> None:
     await leave_in_kernels(CAFFE)
     async with open_explorer(CAFFE) as pilot:
         assert len(resume_offers(pilot)) == 1
@@ -134,7 +134,7 @@ async def test_nothing_is_restored_unasked_and_the_offer_goes_with_the_next_key(
         assert not table_of(pilot, "kernels").model.marks
 
 
-async def test_a_look_at_the_dashboard_alone_keeps_what_was_remembered() -> None:
+async def test_opening_only_the_dashboard_keeps_the_stored_session() -> None:
     await leave_in_kernels(CAFFE)
     async with open_explorer(CAFFE) as pilot:
         await press(pilot, "Q")
@@ -142,7 +142,7 @@ async def test_a_look_at_the_dashboard_alone_keeps_what_was_remembered() -> None
         assert "Kernels, filter gemm" in resume_offers(pilot)[0]
 
 
-async def test_resume_on_the_command_line_does_so_at_once() -> None:
+async def test_resume_on_the_command_line_restores_the_session() -> None:
     await leave_in_kernels(CAFFE)
     async with open_explorer(CAFFE, resume=True) as pilot:
         await wait_until(pilot, lambda: view_of(pilot) == "kernels", "the view")
@@ -169,7 +169,7 @@ async def test_iterations_session_and_other_views_are_restored() -> None:
         assert table_of(pilot, "kernels").state.filter == "gemm"
 
 
-async def test_a_changed_file_says_so_and_what_is_gone_is_left_out(tmp_path: Path) -> None:
+async def test_a_changed_file_is_reported_and_missing_rows_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     text = Path(sample_path(CAFFE)).read_text()
     path.write_text(text)
@@ -183,14 +183,14 @@ async def test_a_changed_file_says_so_and_what_is_gone_is_left_out(tmp_path: Pat
         assert table_of(pilot, "kernels").state.filter == "gemm"
 
 
-async def test_no_row_is_reported_missing_before_the_tables_are_updated(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rows_are_not_reported_missing_before_the_tables_are_updated(monkeypatch: pytest.MonkeyPatch) -> None:
     # A look again after that long does not count as being at work.
     monkeypatch.setattr(navigator, "CHECK_EVERY_S", 0.05)
     row = await leave_in_kernels(TRACE)
     async with open_explorer(TRACE) as pilot:
         original = TablePane.cursor_settled
         held: list[TablePane] = []
-        monkeypatch.setattr(TablePane, "cursor_settled", lambda one: held.append(one))
+        monkeypatch.setattr(TablePane, "cursor_settled", lambda pane: held.append(pane))
         app = app_of(pilot)
         await press(pilot, "apostrophe")
         await wait_until(
@@ -202,14 +202,14 @@ async def test_no_row_is_reported_missing_before_the_tables_are_updated(monkeypa
         assert table_of(pilot, "launches").model.missing_of(table_of(pilot, "launches").state)[0]
         assert screen.is_filling
         monkeypatch.setattr(TablePane, "cursor_settled", original)
-        for one in held:
-            one.cursor_settled()
+        for pane in held:
+            pane.cursor_settled()
         await wait_until(pilot, lambda: not screen.is_filling, "the launches")
         assert table_of(pilot, "launches").model.cursor_row == 1
         assert message_of(pilot) == ""
 
 
-async def test_a_view_a_session_and_iterations_that_are_gone_are_said(state_directory: Path) -> None:
+async def test_missing_views_sessions_and_iterations_are_reported(state_directory: Path) -> None:
     known = files([sample_path(CAFFE)])
     assert known is not None
     place = workspace.SavedPlace("kernels", "kernels", (workspace.SavedTable("kernels", filter="gemm"),))
@@ -240,7 +240,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("place", HOSTILE)
-async def test_what_no_run_has_written_is_not_used(state_directory: Path, place: dict[str, object]) -> None:
+async def test_invalid_stored_places_are_ignored(state_directory: Path, place: dict[str, object]) -> None:
     known = files([sample_path(CAFFE)])
     assert known is not None
     content = {"version": 1, "entries": {"last": {"stamp": known.stamp, "places": [place]}}}
@@ -250,7 +250,7 @@ async def test_what_no_run_has_written_is_not_used(state_directory: Path, place:
     assert workspace.read_workspace(known) == (None, "")
 
 
-async def test_hostile_values_that_could_have_been_written_do_no_harm() -> None:
+async def test_hostile_stored_values_do_no_harm() -> None:
     known = files([sample_path(CAFFE)])
     assert known is not None
     table = workspace.SavedTable(
@@ -272,7 +272,7 @@ async def test_hostile_values_that_could_have_been_written_do_no_harm() -> None:
         await press(pilot, "j", "escape", "escape", "7")
 
 
-async def test_another_version_is_reported_and_left_alone(state_directory: Path) -> None:
+async def test_a_state_of_another_version_is_reported_and_not_changed(state_directory: Path) -> None:
     known = files([sample_path(CAFFE)])
     assert known is not None
     folder = state_directory / "left-off"
@@ -286,7 +286,7 @@ async def test_another_version_is_reported_and_left_alone(state_directory: Path)
     assert path.read_text() == '{"version": 99, "entries": {}}'
 
 
-async def test_after_forget_nothing_is_remembered(state_directory: Path) -> None:
+async def test_forget_deletes_the_stored_session(state_directory: Path) -> None:
     await leave_in_kernels(CAFFE)
     async with open_explorer(CAFFE) as pilot:
         await run_line(pilot, "kernels")
@@ -295,7 +295,7 @@ async def test_after_forget_nothing_is_remembered(state_directory: Path) -> None
     assert list((state_directory / "left-off").iterdir()) == []
 
 
-async def test_the_place_is_stored_from_time_to_time_and_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_place_is_stored_periodically_and_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
     known = files([sample_path(CAFFE)])
     assert known is not None
     async with open_explorer(CAFFE) as pilot:
@@ -324,14 +324,14 @@ async def test_the_place_is_stored_from_time_to_time_and_written_once(monkeypatc
         assert [where.place.tables[0].filter for where in written] == ["conv"]
 
 
-async def test_of_standard_input_nothing_can_be_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_standard_input_cannot_be_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.state.store.files", lambda _paths: None)
     async with open_explorer(CAFFE, notifications=True, resume=True) as pilot:
         assert message_of(pilot) == NO_FILE
         assert not resume_offers(pilot)
 
 
-async def test_a_query_that_cannot_be_stored_is_said() -> None:
+async def test_a_query_that_cannot_be_stored_is_reported() -> None:
     async with open_explorer(CAFFE, notifications=True) as pilot:
         restore = app_of(pilot).session_restore
         with patch.object(type(restore.queries), "keep", lambda _self, text, _name: f"{text}: the disk is full"):

@@ -1,4 +1,4 @@
-"""Every screen as it looks at three sizes."""
+"""Every screen at three sizes."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("color", ["truecolor", "16", "none"])
-async def test_colours(theme: str, color: str, snapshot: SnapshotAssertion) -> None:
+async def test_colors(theme: str, color: str, snapshot: SnapshotAssertion) -> None:
     async with open_explorer(CAFFE, size=(80, 24), theme=theme, color=color, view="ops-and-kernels") as pilot:
         await press(pilot, "space")
         assert_screen(pilot.app, snapshot, svg=True)
 
 
-async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
+async def test_ascii_mode(snapshot: SnapshotAssertion) -> None:
     async with open_explorer(CAFFE, size=(120, 40), ascii_only=True, view="ops-and-kernels") as pilot:
         assert_screen(pilot.app, snapshot)
 
 
 @pytest.mark.parametrize("keys", [("m",), ("4", "c")], ids=["menu", "columns"])
 @pytest.mark.parametrize("color", ["truecolor", "16", "none"])
-async def test_the_line_under_the_cursor_of_a_dialog_stands_out(keys: tuple[str, ...], color: str) -> None:
+async def test_the_line_under_the_cursor_of_a_dialog_is_highlighted(keys: tuple[str, ...], color: str) -> None:
     async with open_explorer(CAFFE, size=(80, 24), color=color) as pilot:
         await press(pilot, *keys, "j")
         strips = pilot.app.screen._compositor.render_strips()

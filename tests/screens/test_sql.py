@@ -1,4 +1,4 @@
-"""The SQL view: typing, running, recalling, and its result as a table like any other."""
+"""The SQL view: typing, running and recalling queries, and their result as a table."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_a_query_on_the_command_line_shows_its_rows() -> None:
         ("paleo_vgg16.txt", "SELECT model, position, layer FROM layers LIMIT 10"),
     ],
 )
-async def test_the_example_is_of_what_the_input_holds(sample: str, example: str) -> None:
+async def test_the_example_query_fits_the_input(sample: str, example: str) -> None:
     async with open_explorer(sample, view=FAST_VIEW) as pilot:
         screen = await run_sql(pilot, "")
         assert screen.query_one(SqlEditor).placeholder == example
@@ -55,7 +55,7 @@ async def test_the_example_is_of_what_the_input_holds(sample: str, example: str)
         assert answer_text(screen).startswith("10 rows in ")
 
 
-async def test_a_table_of_the_list_shows_its_first_rows() -> None:
+async def test_enter_on_a_table_shows_its_first_rows() -> None:
     async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
         screen = await run_sql(pilot, "")
         pane = screen.query_one("#result", TablePane)
@@ -67,7 +67,7 @@ async def test_a_table_of_the_list_shows_its_first_rows() -> None:
         assert pane.frame.height == 32
 
 
-async def test_a_fault_is_said_and_mended_where_it_stands_and_the_rows_stay() -> None:
+async def test_an_error_is_reported_at_its_place_and_the_rows_stay() -> None:
     async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
         screen = await run_sql(pilot, ASKED)
         screen.query_one("#result", TablePane).focus_table()
@@ -77,7 +77,7 @@ async def test_a_fault_is_said_and_mended_where_it_stands_and_the_rows_stay() ->
         assert screen.focused is screen.query_one(SqlEditor)
 
 
-async def test_the_command_without_a_query_leads_from_the_rows_to_where_one_is_typed() -> None:
+async def test_the_command_without_a_query_focuses_the_editor() -> None:
     async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
         screen = await run_sql(pilot, ASKED)
         screen.query_one("#result", TablePane).focus_table()
@@ -86,7 +86,7 @@ async def test_the_command_without_a_query_leads_from_the_rows_to_where_one_is_t
         assert screen.query_one(SqlEditor).text == ASKED
 
 
-async def test_a_fault_before_any_rows_leaves_none_to_wait_for() -> None:
+async def test_an_error_before_any_rows_ends_the_loading_state() -> None:
     async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
         screen = await run_sql(pilot, "")
         # As it is where the list of tables gives way to a query before it is there.
@@ -97,7 +97,7 @@ async def test_a_fault_before_any_rows_leaves_none_to_wait_for() -> None:
         assert "loading…" not in screen_text(pilot.app)
 
 
-async def test_what_was_run_is_recalled_and_completed() -> None:
+async def test_queries_are_recalled_and_completed() -> None:
     async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
         screen = await run_sql(pilot, "SELECT 1 AS a")
         await run_sql(pilot, "SELECT 2 AS b")
@@ -112,7 +112,7 @@ async def test_what_was_run_is_recalled_and_completed() -> None:
         assert editor.text == "SELECT name"
 
 
-async def test_what_was_run_is_recalled_in_the_next_run_until_it_is_forgotten(state_directory: Path) -> None:
+async def test_queries_are_recalled_in_the_next_run_until_forgotten(state_directory: Path) -> None:
     async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
         await run_sql(pilot, "SELECT 1 AS a")
         await run_sql(pilot, "SELECT 'ü' AS b")

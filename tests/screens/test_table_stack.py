@@ -1,4 +1,4 @@
-"""Tables below each other: lines that a table has no use for go to those below it, and its own edge stays."""
+"""Tables below each other: lines that a table does not need go to those below it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRAINING, TOTALS = "resnet50_training.nvprof.log", "tracking_four_runs.nvprof.lo
 
 
 def lines_of_table(pilot: Pilot[None], name: str) -> tuple[int, int]:
-    """Where a table begins on the screen, and how many lines it has."""
+    """Return the first line of a table on the screen, and its height."""
     region = table_of(pilot, name).region
     return region.y, region.height
 
@@ -32,7 +32,7 @@ def lines_of_table(pilot: Pilot[None], name: str) -> tuple[int, int]:
     st.lists(st.tuples(st.integers(1, 3), st.none() | st.integers(0, 60)), max_size=4),
     st.integers(1, 3),
 )
-def test_all_lines_are_given_out_and_none_has_more_than_it_can_use(
+def test_all_lines_are_distributed_and_no_table_has_more_than_it_can_use(
     room: int, upper: list[tuple[int, int | None]], last: int
 ) -> None:
     heights = shared_heights(room, [*upper, (last, None)])
@@ -42,7 +42,7 @@ def test_all_lines_are_given_out_and_none_has_more_than_it_can_use(
 
 
 @pytest.mark.parametrize("size", [(120, 40), (200, 50)])
-async def test_one_gpu_and_one_stream_leave_the_screen_to_the_work(size: tuple[int, int]) -> None:
+async def test_small_tables_leave_their_lines_to_the_last_one(size: tuple[int, int]) -> None:
     async with open_explorer(TRAINING, size=size, view="gpus") as pilot:
         used = HEADER_LINES + 1 + 1
         assert lines_of_table(pilot, "gpus")[1] == lines_of_table(pilot, "streams")[1] == used
@@ -51,7 +51,7 @@ async def test_one_gpu_and_one_stream_leave_the_screen_to_the_work(size: tuple[i
         assert top + height == size[1] - 1
 
 
-async def test_the_query_bar_has_a_line_of_its_own_above_a_short_table() -> None:
+async def test_the_query_bar_has_its_own_line_above_a_short_table() -> None:
     async with open_explorer(TRAINING, view="gpus") as pilot:
         before = lines_of_table(pilot, "gpus")[1]
         await press(pilot, "slash")
@@ -61,7 +61,7 @@ async def test_the_query_bar_has_a_line_of_its_own_above_a_short_table() -> None
         assert lines_of_table(pilot, "gpus")[1] == before
 
 
-async def test_going_through_the_rows_of_a_table_does_not_move_its_edge() -> None:
+async def test_moving_the_cursor_does_not_resize_the_table() -> None:
     async with open_explorer(TRAINING, view="ops-and-kernels") as pilot:
         upper = lines_of_table(pilot, "ops")
         edges = set()
@@ -74,18 +74,18 @@ async def test_going_through_the_rows_of_a_table_does_not_move_its_edge() -> Non
 
 
 @given(st.integers(0, 25), st.lists(st.none() | st.integers(2, 60), min_size=1, max_size=4), st.data())
-def test_on_a_short_screen_the_current_table_has_a_row_and_the_others_a_line(
-    room: int, wanted: list[int | None], data: st.DataObject
+def test_a_short_screen_has_rows_for_the_current_table_and_a_line_for_others(
+    room: int, needed: list[int | None], data: st.DataObject
 ) -> None:
-    current = data.draw(st.integers(0, len(wanted) - 1))
-    heights = folded_heights(room, wanted, current)
+    current = data.draw(st.integers(0, len(needed) - 1))
+    heights = folded_heights(room, needed, current)
     assert sum(heights) == room
-    assert min(heights) >= (1 if room >= len(wanted) else 0)
-    if room >= len(wanted) + 2:
-        assert heights[current] >= min(3, wanted[current] or 3)
+    assert min(heights) >= (1 if room >= len(needed) else 0)
+    if room >= len(needed) + 2:
+        assert heights[current] >= min(3, needed[current] or 3)
 
 
-async def test_on_a_short_screen_every_table_has_a_line_that_says_what_it_holds_and_how_to_get_there() -> None:
+async def test_a_short_screen_has_a_line_with_content_and_key_of_every_table() -> None:
     async with open_explorer(TRAINING, size=(80, 24), view="ops-and-kernels") as pilot:
         assert [lines_of_table(pilot, name)[1] for name in ("ops", "kernels", "launches")] == [15, 5, 1]
         assert screen_text(pilot.app).splitlines()[22].split() == ["Launches:", "265", "rows", "tab", "goes", "down"]
@@ -105,7 +105,7 @@ async def test_on_a_short_screen_every_table_has_a_line_that_says_what_it_holds_
         assert lines_of_table(pilot, "ops")[1] == 15
 
 
-async def test_on_a_short_screen_the_row_of_the_cursor_is_there_when_its_table_opens_again() -> None:
+async def test_a_short_screen_shows_the_row_of_the_cursor_when_a_table_opens_again() -> None:
     async with open_explorer(TRAINING, size=(80, 24), view="ops-and-kernels") as pilot:
         await press(pilot, *"jjjjjjjjjj", "tab", "tab", "tab")
         table = table_of(pilot, "ops").table
@@ -113,7 +113,7 @@ async def test_on_a_short_screen_the_row_of_the_cursor_is_there_when_its_table_o
         assert table.scroll_offset.y <= table.model.cursor_row < table.scroll_offset.y + table.page_rows
 
 
-async def test_on_a_short_screen_tables_with_few_rows_are_all_open() -> None:
+async def test_a_short_screen_opens_all_tables_with_few_rows() -> None:
     async with open_explorer(TRAINING, size=(80, 24), view="gpus") as pilot:
         used = HEADER_LINES + 1 + 1
         assert lines_of_table(pilot, "gpus")[1] == lines_of_table(pilot, "streams")[1] == used
@@ -121,7 +121,7 @@ async def test_on_a_short_screen_tables_with_few_rows_are_all_open() -> None:
         assert top + height == 23
 
 
-async def test_below_a_row_without_rows_there_are_none_of_another() -> None:
+async def test_a_row_without_children_shows_no_rows_of_another() -> None:
     async with open_explorer("resnet50_training.pt.trace.json.gz", view="ops-and-kernels") as pilot:
         assert not table_of(pilot, "launches").frame.is_empty()
         await press(pilot, "G")
@@ -129,7 +129,7 @@ async def test_below_a_row_without_rows_there_are_none_of_another() -> None:
         assert table_of(pilot, "launches").frame.is_empty()
 
 
-async def test_the_first_picture_of_a_view_on_a_small_screen_is_for_that_size(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_first_frame_of_a_view_fits_a_small_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
     populate = GpusScreen.populate
 
@@ -144,7 +144,7 @@ async def test_the_first_picture_of_a_view_on_a_small_screen_is_for_that_size(mo
             assert looks[0] == expected
 
 
-async def test_a_table_that_the_input_cannot_feed_leaves_its_lines_to_those_above() -> None:
+async def test_a_table_without_data_leaves_its_lines_to_the_tables_above() -> None:
     async with open_explorer(TOTALS, view="kernels") as pilot:
         assert lines_of_table(pilot, "launches")[1] == NO_ROWS_LINES
         top, height = lines_of_table(pilot, "launches")
@@ -152,7 +152,7 @@ async def test_a_table_that_the_input_cannot_feed_leaves_its_lines_to_those_abov
         assert "This input holds totals, not launches" in screen_text(pilot.app)
 
 
-async def test_a_row_with_nothing_below_it_does_not_move_what_others_have() -> None:
+async def test_a_row_without_children_does_not_change_the_layout() -> None:
     async with open_explorer(TRAINING, view="api-calls") as pilot:
         assert table_of(pilot, "launched").frame.is_empty()
         assert lines_of_table(pilot, "launched")[1] == NO_ROWS_LINES
@@ -166,7 +166,7 @@ async def test_a_row_with_nothing_below_it_does_not_move_what_others_have() -> N
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-async def test_the_details_of_a_launch_are_of_the_level_that_they_were_opened_from(size: tuple[int, int]) -> None:
+async def test_details_are_of_the_table_that_they_were_opened_from(size: tuple[int, int]) -> None:
     async with open_explorer(TRAINING, size=size, view="ops-and-kernels") as pilot:
         await press(pilot, "enter", "enter", "i")
         screen = app_of(pilot).screen
@@ -176,7 +176,7 @@ async def test_the_details_of_a_launch_are_of_the_level_that_they_were_opened_fr
         assert screen.query_one(".-current").id == "launches"
 
 
-async def test_below_a_table_without_rows_there_is_none_that_says_so_again() -> None:
+async def test_only_the_first_empty_table_says_why_it_is_empty() -> None:
     async with open_explorer(TRAINING, size=(120, 40), view="memory") as pilot:
         await press(pilot, "full_stop", "full_stop")
         await settle(pilot)

@@ -1,4 +1,4 @@
-"""What all tables can do, in the explorer: carried filters, what is remembered, exports, help."""
+"""All tables of the explorer: global filters, restored arrangements, exports, help."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ TRAINING: Final = "resnet50_training.nvprof.log"
 
 
 def table_of_keys(pilot: Pilot[None]) -> TablePane:
-    """The table that keys are for."""
+    """Return the table that keys act on."""
     screen = screen_of(pilot)
     assert screen.table is not None
     return screen.table
 
 
 def status_text(pilot: Pilot[None]) -> str:
-    """What the status line of that table says."""
+    """Return the text of the status line of that table."""
     return table_of_keys(pilot).status_line.status.line(400)
 
 
-async def test_a_filter_follows_only_on_request_and_one_key_drops_it() -> None:
+async def test_a_filter_becomes_global_on_request_and_one_key_removes_it() -> None:
     async with open_explorer(TRAINING, view="kernels") as pilot:
         await press(pilot, "f", *"Launch", "enter")
         shown = table_of_keys(pilot).model.shown_frame()["name"].to_list()
@@ -70,7 +70,7 @@ async def test_a_filter_follows_only_on_request_and_one_key_drops_it() -> None:
         assert len(table_of_keys(pilot).model.rows) == table_of_keys(pilot).frame.height
 
 
-async def test_where_it_cannot_be_understood_the_badge_says_why() -> None:
+async def test_a_global_filter_that_does_not_apply_says_why() -> None:
     async with open_explorer(TRAINING, view="kernels") as pilot:
         await press(pilot, "f", *"batch", "enter", "C", "tab")
         assert table_of_keys(pilot).id == "launches"
@@ -78,7 +78,7 @@ async def test_where_it_cannot_be_understood_the_badge_says_why() -> None:
         assert "carried filter not here: no names" in status_text(pilot)
 
 
-async def test_the_tables_own_filter_joins_what_is_carried() -> None:
+async def test_the_filter_of_a_table_is_combined_with_the_global_filter() -> None:
     async with open_explorer(TRAINING, view="kernels") as pilot:
         await press(pilot, "f", *"gemm", "enter", "C", "f", *"total>1", "enter", "C")
         assert app_of(pilot).profile_session.global_filter == "gemm total_ns>1ms"
@@ -88,13 +88,13 @@ async def test_the_tables_own_filter_joins_what_is_carried() -> None:
         assert frame["total_ns"].min() > 1_000_000  # type: ignore[operator]
 
 
-async def test_c_without_a_filter_says_how_to_get_one() -> None:
+async def test_c_without_a_filter_names_the_key_to_filter() -> None:
     async with open_explorer(TRAINING, notifications=True, view="kernels") as pilot:
         await press(pilot, "C")
         assert messages_of(pilot) == ["no filter to carry: f sets one"]
 
 
-async def test_views_are_found_as_they_were_left_in_the_next_run() -> None:
+async def test_arrangements_of_tables_are_restored_in_the_next_run() -> None:
     async with open_explorer(TRAINING, view="kernels") as pilot:
         await run_line(pilot, "sort calls,-total")
         assert table_of_keys(pilot).state.sort == (("calls", False), ("total_ns", True))
@@ -133,7 +133,7 @@ async def test_top_all_shows_all_again() -> None:
         assert "first" not in status_text(pilot)
 
 
-async def test_the_first_page_of_the_help_explains_the_column_below_the_keys() -> None:
+async def test_help_explains_the_column_under_the_cursor() -> None:
     async with open_explorer(TRAINING, size=(120, 40), view="kernels") as pilot:
         await press(pilot, "l", "question_mark")
         lines = [line.strip(" │") for line in screen_text(pilot.app).splitlines()]
@@ -146,7 +146,7 @@ async def test_the_first_page_of_the_help_explains_the_column_below_the_keys() -
         )
 
 
-async def test_an_export_says_what_it_is_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_export_has_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with open_explorer(TRAINING, view="kernels") as pilot:
         await press(pilot, "f", *"gemm", "enter", "e", "h", "h")
@@ -183,7 +183,7 @@ async def test_an_export_holds_the_rows_of_the_view_cell_for_cell(
         }
 
 
-async def test_enter_that_comes_at_once_writes_the_format_that_was_chosen_to_a_name_of_its_own(
+async def test_an_immediate_enter_exports_the_selected_format_to_a_new_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -204,7 +204,7 @@ async def test_enter_that_comes_at_once_writes_the_format_that_was_chosen_to_a_n
         assert json.loads(Path("resnet50_training.nvprof-kernels.json").read_text())["profile"] == TRAINING
 
 
-async def test_what_an_export_is_of_names_the_row_the_session_and_the_iterations(
+async def test_metadata_of_an_export_name_row_session_and_iterations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied: list[str] = []
@@ -252,7 +252,7 @@ async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
         await assert_at_sizes(pilot, snapshot)
 
 
-async def test_what_the_bar_says_is_cut_in_ascii_too() -> None:
+async def test_texts_of_the_query_bar_are_cut_in_ascii() -> None:
     for ascii_only, mark in ((False, "…"), (True, "~")):
         async with open_explorer(TRAINING, size=(80, 24), ascii_only=ascii_only, view="kernels") as pilot:
             await press(pilot, "F")
@@ -261,7 +261,7 @@ async def test_what_the_bar_says_is_cut_in_ascii_too() -> None:
             assert bar.isascii() == ascii_only
 
 
-async def test_arrow_keys_are_spelled_and_choices_cut_with_a_mark_in_ascii() -> None:
+async def test_ascii_mode_spells_arrow_keys_and_marks_cut_choices() -> None:
     async with open_explorer(TRAINING, size=(80, 24), ascii_only=True) as pilot:
         await press(pilot, "colon")
         assert screen_text(pilot.app).rstrip().endswith("up previous  right complete  enter run  esc cancel")

@@ -1,4 +1,4 @@
-"""What someone who has never seen it looks for first, by keys that the footer or the help names."""
+"""The first tasks of a new user, by keys that the footer or the help names."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 LOG, TORCH = "resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz"
-SIZES: Final = ((80, 24), (120, 40))
+TERMINAL_SIZES: Final = ((80, 24), (120, 40))
 
 
 async def press_named(pilot: Pilot[None], *keys: str) -> None:
-    """Press keys, each of which the last line names, or else the help."""
+    """Press keys, each of which the footer or the help must name."""
     written = {"m": "m", "question_mark": "?"}
     for key in keys:
         label = written.get(key, key)
@@ -38,7 +38,7 @@ async def press_named(pilot: Pilot[None], *keys: str) -> None:
 
 
 async def go_by_menu(pilot: Pilot[None], title: str) -> None:
-    """To a view by the menu, whose lines are read from above."""
+    """Go to a view by the menu, reading its lines from the top."""
     await press_named(pilot, "m")
     assert isinstance(pilot.app.screen, MenuScreen)
     lines = [
@@ -52,10 +52,12 @@ async def go_by_menu(pilot: Pilot[None], title: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "total_ns", "size"), [(LOG, 11_282_017, SIZES[0]), (TORCH, 11_281_981, SIZES[1])], ids=["log", "trace"]
+    ("sample", "total_ns", "size"),
+    [(LOG, 11_282_017, TERMINAL_SIZES[0]), (TORCH, 11_281_981, TERMINAL_SIZES[1])],
+    ids=["log", "trace"],
 )
-async def test_the_launch_config_of_the_slowest_kernel(given: str, total_ns: int, size: tuple[int, int]) -> None:
-    async with open_explorer(given, size=size) as pilot:
+async def test_the_launch_config_of_the_slowest_kernel(sample: str, total_ns: int, size: tuple[int, int]) -> None:
+    async with open_explorer(sample, size=size) as pilot:
         await go_by_menu(pilot, "Kernels")
         screen = screen_of(pilot)
         tables = screen.query_one(LinkedTables)
@@ -67,19 +69,19 @@ async def test_the_launch_config_of_the_slowest_kernel(given: str, total_ns: int
         await press_named(pilot, "enter", "l", "s", "enter")
         launch = tables.pane(1).current_row
         assert launch is not None
-        whole = (
+        config = (
             app_of(pilot)
             .profile_session.profile["activities"]
             .filter(pl.col("name").cast(pl.String) == slowest["name"])
         )
-        assert launch["duration_ns"] == whole["duration_ns"].max()
+        assert launch["duration_ns"] == config["duration_ns"].max()
         text = screen_text(pilot.app)
         assert "186.21 µs" in text
         for fact in ("(2 128 1)  256 blocks", "(32 16 1)  512 threads", "40  per thread"):
             assert fact in text
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("size", TERMINAL_SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_the_longest_idle_gap(size: tuple[int, int]) -> None:
     async with open_explorer(LOG, size=size) as pilot:
         longest = gaps(app_of(pilot).profile_session.profile).sort("duration_ns", descending=True).row(0, named=True)
@@ -90,7 +92,7 @@ async def test_the_longest_idle_gap(size: tuple[int, int]) -> None:
         assert "gap of 5.29 ms from 169.458656 ms in GPU 0 stream 7" in screen_text(pilot.app)
 
 
-async def test_the_longest_idle_gap_by_name_from_anywhere() -> None:
+async def test_a_command_goes_to_the_longest_idle_gap_from_any_view() -> None:
     async with open_explorer(LOG, size=(80, 24), view="ops-and-kernels") as pilot:
         await press(pilot, "colon", *"gaps", "enter")
         assert isinstance(pilot.app.screen, MenuScreen)
@@ -101,22 +103,22 @@ async def test_the_longest_idle_gap_by_name_from_anywhere() -> None:
         await wait_until(pilot, lambda: "Timeline: Longest gaps  (I)" in screen_text(pilot.app), "the command is found")
 
 
-async def test_a_key_of_a_view_that_cannot_be_fed_says_why_by_name() -> None:
+async def test_the_key_of_a_view_without_data_says_why() -> None:
     async with open_explorer("gpt_summary.nvprof.log", notifications=True) as pilot:
         await press(pilot, "colon", *"gaps", "enter")
         assert "Timeline: no start times: record with nvprof" in screen_text(pilot.app)
 
 
 @pytest.mark.parametrize(
-    ("given", "worst", "time", "size"),
+    ("sample", "worst", "time", "size"),
     [
-        (LOG, 4, "53.2 ms, 1.29 x median  other 64%", SIZES[1]),
-        (TORCH, 7, "53.7 ms, 1.31 x median  CPU 52%", SIZES[0]),
+        (LOG, 4, "53.2 ms, 1.29 x median  other 64%", TERMINAL_SIZES[1]),
+        (TORCH, 7, "53.7 ms, 1.31 x median  CPU 52%", TERMINAL_SIZES[0]),
     ],
     ids=["log", "trace"],
 )
-async def test_the_worst_iteration(given: str, worst: int, time: str, size: tuple[int, int]) -> None:
-    async with open_explorer(given, size=size) as pilot:
+async def test_the_worst_iteration(sample: str, worst: int, time: str, size: tuple[int, int]) -> None:
+    async with open_explorer(sample, size=size) as pilot:
         await go_by_menu(pilot, "Iterations")
         await press_named(pilot, "t")
         assert f"iteration {worst}: {time}" in screen_text(pilot.app)

@@ -1,4 +1,4 @@
-"""The timeline on the screen: keys, what they lead to, and what is said."""
+"""The timeline: keys, links, and texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from textual.widgets import OptionList
 
-from tests.analysis.frames import copy, kernel, profile
+from tests.analysis.frames import copy, kernel, make_profile
 from tests.screens.explorer import (
     app_of,
     assert_at_sizes,
@@ -57,7 +57,7 @@ def lanes_of(pilot: Pilot[None]) -> TimelineView:
 
 
 def lane_and_item(pilot: Pilot[None]) -> tuple[str, str | None]:
-    """The lane of the cursor, and the name of what is under it."""
+    """Return the lane of the cursor, and the name of the item under it."""
     view = lanes_of(pilot)
     assert view.shown is not None
     assert view.profile is not None
@@ -66,23 +66,23 @@ def lane_and_item(pilot: Pilot[None]) -> tuple[str, str | None]:
 
 
 def screen_line(pilot: Pilot[None], holds: str) -> str:
-    """The line of the screen that holds a text."""
+    """Return the line of the screen that contains a text."""
     return next(text for text in screen_text(pilot.app).splitlines() if holds in text)
 
 
 def underlined_cells(pilot: Pilot[None], holds: str) -> list[int]:
-    """The cells that are underlined in the line of the screen that holds a text."""
+    """Return the underlined cells of the line of the screen that contains a text."""
     strip = next(strip for strip in pilot.app.screen._compositor.render_strips() if holds in strip.text)
     return [cell for cell, is_marked in enumerate(marked_cells(strip)) if is_marked]
 
 
 def marked_cells(strip: Strip) -> list[bool]:
-    """Whether each cell of a line is underlined."""
+    """Return whether each cell of a line is underlined."""
     return [bool(look and look.underline) for text, look, _ in strip for _ in range(cell_width(text))]
 
 
 def two_streams(*more: dict[str, Any]) -> Profile:
-    """Three rounds of copy, gemm, gap, relu on two streams, with the calls that launched them, and more of these."""
+    """Return three rounds of copy, gemm, gap, relu on two streams, with the calls that launched them."""
     work, calls = [], list(more)
     for round_ in range(3):
         at, first = 1_000_000 * (round_ + 1), 10 * round_
@@ -97,14 +97,14 @@ def two_streams(*more: dict[str, Any]) -> Profile:
             {"name": "cudaLaunchKernel", "start_ns": at - 20_000, "duration_ns": 4_000, "correlation": first + 1},
             {"name": "cudaLaunchKernel", "start_ns": at - 10_000, "duration_ns": 4_000, "correlation": first + 2},
         ]
-    return profile(
+    return make_profile(
         sessions=[{"session": 0, "start_resolution_ns": 1}],
         activities=work,
         api_calls=[{**call, "pid": 1, "tid": 5} for call in calls],
     )
 
 
-async def test_it_opens_on_the_first_launch_and_shows_all_of_the_time() -> None:
+async def test_the_timeline_opens_on_the_first_launch_and_shows_the_whole_time() -> None:
     async with open_profile(two_streams(), view="timeline") as pilot:
         assert lane_and_item(pilot) == ("GPU 0", "[CUDA memcpy HtoD]")
         view = lanes_of(pilot)
@@ -139,9 +139,9 @@ async def test_keys_move_by_cell_lane_launch_and_page() -> None:
         assert lane_and_item(pilot)[0] == "thread 5 API calls"
 
 
-async def test_what_has_no_room_below_the_lanes_is_left_out_not_cut() -> None:
+async def test_facts_below_the_lanes_are_left_out_whole_if_they_do_not_fit() -> None:
     work = [(1_234_567_891, 500_000), (1_235_200_000, 90_000), (1_999_000_000, 1_000)]
-    long = profile(
+    long = make_profile(
         activities=[
             kernel("gemm_tensorop", length, start_ns=at, device=0, stream=7, correlation=at) for at, length in work
         ]
@@ -150,32 +150,32 @@ async def test_what_has_no_room_below_the_lanes_is_left_out_not_cut() -> None:
         await press(pilot, "h")
         facts = "gemm_tensorop · at 1.234567891 s · 500.00 µs · 1 of 2 in this cell, the longest"
         assert screen_line(pilot, " · at ").strip() == f"{facts} · GPU 0 stream 7"
-        for width, said in ((90, facts), (80, facts.replace("in this cell", "here"))):
+        for width, text in ((90, facts), (80, facts.replace("in this cell", "here"))):
             await pilot.resize_terminal(width, 24)
             await settle(pilot)
-            assert screen_line(pilot, " · at ").strip() == said
+            assert screen_line(pilot, " · at ").strip() == text
 
 
-async def test_zoom_keeps_the_cursor_in_its_place_and_z_fits() -> None:
+async def test_zoom_keeps_the_cursor_in_place_and_z_fits() -> None:
     async with open_profile(two_streams(), view="timeline") as pilot:
         await press(pilot, "j", "n", "n", "n")
         view = lanes_of(pilot)
         place = view.window.cell_of(view.cursor_ns)
-        whole = view.window
+        fitted = view.window
         await press(pilot, "plus", "equals_sign")
         assert view.window.cell_ns == 10_000
         assert view.window.cell_of(view.cursor_ns) == place
         await press(pilot, "underscore")
         assert view.window.cell_ns == 20_000
         await press(pilot, "z")
-        assert view.window == whole
+        assert view.window == fitted
         await press(pilot, "Z")
         start = view.window.cell_of(2_060_000)
         assert view.window.cell_of(2_360_000) - start == 15
         assert "gemm_tens" in screen_line(pilot, "stream 7")
 
 
-async def test_gaps_are_gone_through_and_listed_longest_first() -> None:
+async def test_keys_go_from_gap_to_gap_and_a_list_has_the_longest_first() -> None:
     async with open_profile(two_streams(), view="timeline") as pilot:
         await press(pilot, "right_curly_bracket")
         assert "gap of 340 µs from 1.36 ms in GPU 0" in screen_text(pilot.app)
@@ -196,7 +196,7 @@ async def test_gaps_are_gone_through_and_listed_longest_first() -> None:
         assert "gap of 340 µs from 2.36 ms" in screen_text(pilot.app)
 
 
-async def test_kernels_around_a_gap_have_their_whole_line_and_are_distinguished() -> None:
+async def test_kernels_around_a_gap_have_a_line_each_and_are_distinguished() -> None:
     async with open_explorer(TRACE, size=(80, 24), view="timeline") as pilot:
         view = lanes_of(pilot)
         lane = view.shown.lanes[view.lane]
@@ -211,10 +211,10 @@ async def test_kernels_around_a_gap_have_their_whole_line_and_are_distinguished(
             for short, name in zip(re.split("  +", text)[-1].split(" → "), both, strict=True):
                 names.setdefault(short, set()).add(name)
         # Functors whose names are the same for eleven letters: only in 24 cells could they be told apart.
-        assert [short for short, of in names.items() if len(of) > 1] == ["vecto…<…CUDAFuncto…>"]
+        assert [short for short, full_names in names.items() if len(full_names) > 1] == ["vecto…<…CUDAFuncto…>"]
 
 
-async def test_what_was_not_found_is_faded() -> None:
+async def test_items_that_do_not_match_are_dimmed() -> None:
     async with open_explorer(TRACE, size=(200, 50), view="timeline") as pilot:
         view = lanes_of(pilot)
 
@@ -234,7 +234,7 @@ async def test_what_was_not_found_is_faded() -> None:
         assert colors() == before
 
 
-async def test_in_a_tall_lane_a_match_is_underlined_once() -> None:
+async def test_a_match_in_a_tall_lane_is_underlined_once() -> None:
     async with open_explorer(TRACE, size=(200, 50), color="16", view="timeline") as pilot:
         await press(pilot, "slash", *"gemm", "enter")
         await wait_until(pilot, lambda: lanes_of(pilot).hits is not None, "hits")
@@ -283,7 +283,7 @@ async def test_keys_redraw_what_they_change_and_no_part_of_a_wide_character(
         assert cells_of(view) == after
 
 
-async def test_a_name_is_found_in_every_lane_and_esc_forgets_it() -> None:
+async def test_a_name_is_found_in_every_lane_and_esc_clears_the_search() -> None:
     async with open_profile(two_streams(), view="timeline") as pilot:
         await press(pilot, "slash", *"relu", "enter")
         await wait_until(pilot, lambda: lanes_of(pilot).hits is not None, "hits")
@@ -310,7 +310,7 @@ async def test_time_is_measured_from_a_mark() -> None:
         assert view.mark_ns is None
 
 
-async def test_a_launch_and_its_call_lead_to_each_other() -> None:
+async def test_a_launch_and_its_call_link_to_each_other() -> None:
     async with open_profile(two_streams(), view="timeline") as pilot:
         await press(pilot, "j", "n")
         view = lanes_of(pilot)
@@ -322,7 +322,7 @@ async def test_a_launch_and_its_call_lead_to_each_other() -> None:
         assert lane_and_item(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
 
 
-async def test_details_are_those_of_a_launch_and_follow_the_cursor() -> None:
+async def test_details_of_a_launch_follow_the_cursor() -> None:
     async with open_profile(two_streams(), size=(200, 50), view="timeline") as pilot:
         await press(pilot, "j", "n", "enter")
         assert "Launched by" in screen_text(pilot.app)
@@ -335,7 +335,7 @@ async def test_details_are_those_of_a_launch_and_follow_the_cursor() -> None:
         assert "Nothing in GPU 0 stream 7" in screen_text(pilot.app)
 
 
-async def test_enter_in_a_gap_says_what_is_around_it() -> None:
+async def test_enter_in_a_gap_shows_the_work_around_it() -> None:
     async with open_profile(two_streams(), size=(200, 50), view="timeline") as pilot:
         await press(pilot, "j", "right_curly_bracket", "enter")
         panel = [row[row.rindex("│") + 1 :].split() for row in screen_text(pilot.app).splitlines() if "│" in row]
@@ -345,7 +345,7 @@ async def test_enter_in_a_gap_says_what_is_around_it() -> None:
         assert ["CPU", "outside", "API", "API", "calls:", "17.000", "µs", "of", "it"] in panel
 
 
-async def test_a_gap_of_a_gpu_names_the_call_that_the_cpu_is_in() -> None:
+async def test_a_gap_of_a_gpu_names_the_current_call_of_the_cpu() -> None:
     waiting = {"name": "cudaStreamSynchronize", "start_ns": 1_400_000, "duration_ns": 300_000}
     async with open_profile(two_streams(waiting), size=(200, 50), view="timeline") as pilot:
         await press(pilot, "right_curly_bracket", "enter")
@@ -360,11 +360,11 @@ async def test_a_gap_of_a_gpu_names_the_call_that_the_cpu_is_in() -> None:
         assert " CPU " not in screen_text(pilot.app)
 
 
-async def test_beside_details_a_gap_stays_under_the_cursor() -> None:
-    """A gap of two cells of 1 us; where details leave fewer cells, all of the time would be in cells of 2 us."""
+async def test_a_gap_stays_under_the_cursor_when_details_open() -> None:
+    """A gap of two cells of 1 us; with details open, the whole time would be shown in cells of 2 us."""
     work = [kernel("relu", 10_000, start_ns=start, device=0, stream=7) for start in (0, 12_000, 160_000)]
     async with open_profile(
-        profile(sessions=[{"session": 0}], activities=work), size=(200, 50), view="timeline"
+        make_profile(sessions=[{"session": 0}], activities=work), size=(200, 50), view="timeline"
     ) as pilot:
         await press(pilot, "right_curly_bracket")
         view = lanes_of(pilot)
@@ -381,7 +381,7 @@ async def test_beside_details_a_gap_stays_under_the_cursor() -> None:
         assert view.item is None
 
 
-async def test_a_launch_of_a_table_is_shown_in_its_place_and_q_leads_back() -> None:
+async def test_t_shows_a_launch_in_the_timeline_and_q_returns() -> None:
     async with open_profile(two_streams()) as pilot:
         await press(pilot, "colon", *"kernels relu", "enter", "enter", "j", "T")
         assert lane_and_item(pilot) == ("GPU 0 stream 9", "relu")
@@ -393,7 +393,7 @@ async def test_a_launch_of_a_table_is_shown_in_its_place_and_q_leads_back() -> N
         assert lanes_of(pilot).cursor_ns == 2_700_000
 
 
-async def test_t_leads_from_the_timeline_to_the_row_of_what_is_under_the_cursor() -> None:
+async def test_t_in_the_timeline_opens_the_row_of_the_item() -> None:
     def there() -> object:
         screen = app_of(pilot).view_screen
         table = screen.table if screen is not None else None
@@ -412,7 +412,7 @@ async def test_t_leads_from_the_timeline_to_the_row_of_what_is_under_the_cursor(
         await wait_until(pilot, lambda: there() == ("api-calls", "functions", "cudaLaunchKernel"), "the call")
 
 
-async def test_a_kernel_of_a_table_is_found_with_all_its_launches() -> None:
+async def test_t_on_a_kernel_finds_all_its_launches() -> None:
     async with open_profile(two_streams()) as pilot:
         await press(pilot, "colon", *"kernels gemm", "enter", "T")
         await wait_until(pilot, lambda: lanes_of(pilot).hits is not None, "hits")
@@ -428,28 +428,28 @@ async def test_a_kernel_of_a_table_is_found_with_all_its_launches() -> None:
         (("3", "j", "j", "T"), "/530 · "),
     ],
 )
-async def test_an_op_or_a_group_is_found_with_all_its_calls(keys: tuple[str, ...], found: str) -> None:
+async def test_t_on_an_op_or_a_group_finds_all_its_calls(keys: tuple[str, ...], found: str) -> None:
     async with open_explorer(TRACE, size=(200, 50), view="issues") as pilot:
         await press(pilot, *keys)
         await wait_until(pilot, lambda: found in " ".join(screen_text(pilot.app).split()), found)
 
 
-async def test_a_sum_over_ops_has_no_place() -> None:
+async def test_a_row_of_several_ops_is_not_in_the_timeline() -> None:
     async with open_explorer(TRACE, size=(200, 50), view="issues") as pilot:
         await press(pilot, "2", "T")
         assert messages_of(pilot) == [NO_PLACE]
 
 
-async def test_chosen_iterations_limit_the_time() -> None:
+async def test_selected_iterations_limit_the_time() -> None:
     async with open_explorer(TRACE, view="timeline") as pilot:
-        whole = lanes_of(pilot).window
+        window = lanes_of(pilot).window
         await press(pilot, "colon", *"aggregate 4", "enter")
         part = lanes_of(pilot).window
-        assert part.begin_ns > whole.begin_ns
-        assert part.end_ns < whole.end_ns
+        assert part.begin_ns > window.begin_ns
+        assert part.end_ns < window.end_ns
 
 
-async def test_ranks_of_a_run_stand_together_and_others_one_at_a_time() -> None:
+async def test_ranks_of_a_run_are_shown_together_and_other_sessions_one_at_a_time() -> None:
     async with open_profile(training_profile(), view="timeline") as pilot:
         view = lanes_of(pilot)
         assert {lane.session for lane in view.shown.lanes} == {0}
@@ -480,14 +480,14 @@ async def test_ranks_of_a_run_stand_together_and_others_one_at_a_time() -> None:
         assert marked == [view.label_cells + view.window.cell_of(view.cursor_ns)]
 
 
-async def test_a_launch_of_a_session_that_is_not_shown_brings_that_session() -> None:
+async def test_a_launch_of_another_session_shows_that_session() -> None:
     async with open_profile(training_profile()) as pilot:
         await press(pilot, "colon", *"kernels session=1", "enter", "enter", "T")
         assert {lane.session for lane in lanes_of(pilot).shown.lanes} == {1}
         assert lane_and_item(pilot)[0].startswith("GPU 1")
 
 
-async def test_many_launches_are_put_in_order_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lanes_of_many_launches_are_computed_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeline, "ITEMS_AT_ONCE", 0)
     async with open_profile(two_streams()) as pilot:
         await press(pilot, "colon", *"kernels relu", "enter", "enter", "j", "T")
@@ -497,7 +497,7 @@ async def test_many_launches_are_put_in_order_in_a_thread(monkeypatch: pytest.Mo
         assert lanes_of(pilot).cursor_ns == 2_700_000
 
 
-async def test_the_place_is_that_which_was_chosen_whatever_sizes_the_terminal_has_meanwhile() -> None:
+async def test_the_cursor_keeps_its_place_when_the_terminal_is_resized() -> None:
     async with open_explorer(TRACE, view="timeline") as pilot:
         await press(pilot, *"jllllll", *["plus"] * 6, "i")
         chosen = lanes_of(pilot).window
@@ -520,7 +520,7 @@ async def test_a_log_without_start_times_says_what_to_record() -> None:
         assert "No start times: record with nvprof --print-gpu-trace" in screen_line(pilot, " Timeline ")
 
 
-async def test_only_what_is_looked_for_now_is_gone_to(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_the_latest_search_moves_the_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
     held = WorkerGate()
 
     def find_slowly(profile: Profile, shown: ShownLanes, text: str, *, is_exact: bool) -> Hits:
@@ -542,7 +542,7 @@ async def test_only_what_is_looked_for_now_is_gone_to(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("path", [TRACE, LOG])
-async def test_the_screen_and_the_report_say_the_same(path: str) -> None:
+async def test_lanes_agree_with_the_report(path: str) -> None:
     async with open_explorer(path, size=(120, 40), view="timeline") as pilot:
         rows = screen_text(pilot.app).splitlines()
     shown = {
@@ -550,8 +550,8 @@ async def test_the_screen_and_the_report_say_the_same(path: str) -> None:
         for row in rows
         if "% " in row[:40]
     }
-    made = open_profiles(OpenOptions(paths=(sample_path(path),)), lambda _: True, session=None).shown
-    report = as_text(made, "timeline", Style(120)).splitlines()
+    profile = open_profiles(OpenOptions(paths=(sample_path(path),)), lambda _: True, session=None).shown
+    report = as_text(profile, "timeline", Style(120)).splitlines()
     from_screen = {
         row.split("%")[0].rsplit(None, 1)[0].strip(): row.split("%")[0].rsplit(None, 1)[1]
         for row in report
@@ -579,13 +579,13 @@ async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
 
 
 @pytest.mark.parametrize("color", ["16", "none"])
-async def test_colours(color: str, snapshot: SnapshotAssertion) -> None:
+async def test_colors(color: str, snapshot: SnapshotAssertion) -> None:
     async with open_explorer(TRACE, size=(80, 24), color=color, view="timeline") as pilot:
         await press(pilot, "j", "plus", "plus")
         assert_screen(pilot.app, snapshot, svg=True)
 
 
-async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
+async def test_ascii_mode(snapshot: SnapshotAssertion) -> None:
     async with open_explorer(TRACE, size=(120, 40), ascii_only=True, view="timeline") as pilot:
         await press(pilot, "plus", "plus", "plus", "plus", "n", "n")
         assert screen_text(pilot.app).isascii()

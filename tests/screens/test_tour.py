@@ -1,4 +1,4 @@
-"""The whole tour by keys: to every view and back, and what stays as it was left."""
+"""A tour by keys: to every view and back, and what stays as it was."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ ROWS: Final = {
     },
 }  # fmt: skip
 """Rows that the first table of each view shows, by sample; the other views that can be gone to are no tables."""
-PICTURES: Final = {LOG: {"dashboard", "timeline", "flame", "log"}, TORCH: {"dashboard", "timeline", "flame"}}
-NOT_FED: Final = {
+VIEWS_WITHOUT_TABLE: Final = {LOG: {"dashboard", "timeline", "flame", "log"}, TORCH: {"dashboard", "timeline", "flame"}}
+VIEWS_WITHOUT_DATA: Final = {
     LOG: {"roofline", "ranges", "metrics", "summaries", "layers", "tool-report"},
     TORCH: {"metrics", "summaries", "layers", "tool-report", "log"},
 }
 
 
 async def go_by_menu(pilot: Pilot[None], name: str) -> None:
-    """To a view by the menu; one that cannot be fed is passed over there."""
+    """Go to a view by the menu, which skips views without data."""
     await press(pilot, "m")
     assert isinstance(pilot.app.screen, MenuScreen)
     fed = [known for known in VIEWS if app_of(pilot).navigator.availability.get(known.name, "ok") == "ok"]
@@ -54,16 +54,16 @@ async def go_by_menu(pilot: Pilot[None], name: str) -> None:
     await settle(pilot)
 
 
-def assert_arrived(pilot: Pilot[None], given: str, name: str) -> None:
-    """The view is there, at its first level, unfiltered, with all of its rows."""
+def assert_arrived(pilot: Pilot[None], sample: str, name: str) -> None:
+    """Check that the view shows its first level, unfiltered, with all of its rows."""
     assert view_of(pilot) == name
     assert pilot.app.screen is screen_of(pilot), "nothing lies above it"
-    if name in PICTURES[given]:
+    if name in VIEWS_WITHOUT_TABLE[sample]:
         return
     table = screen_of(pilot).first_table
     assert table is not None
     assert (table.model.shown_frame().height, table.state.filter, table.state.marks) == (
-        ROWS[given][name],
+        ROWS[sample][name],
         "",
         frozenset(),
     )
@@ -72,47 +72,49 @@ def assert_arrived(pilot: Pilot[None], given: str, name: str) -> None:
         assert screen.table is screen.query_one(LinkedTables).pane(0)
 
 
-@pytest.mark.parametrize("given", [LOG, pytest.param(TORCH, marks=pytest.mark.slow)])
-async def test_every_view_and_back_again(given: str) -> None:
-    async with open_explorer(given) as pilot:
+@pytest.mark.parametrize("sample", [LOG, pytest.param(TORCH, marks=pytest.mark.slow)])
+async def test_every_view_is_reachable_and_back(sample: str) -> None:
+    async with open_explorer(sample) as pilot:
         gone_to = ["dashboard"]
         for known in VIEWS[1:]:
-            if known.name in NOT_FED[given] | {"compare", "sql"}:
+            if known.name in VIEWS_WITHOUT_DATA[sample] | {"compare", "sql"}:
                 continue
             if known.key:
                 await press(pilot, known.key)
             else:
                 await go_by_menu(pilot, known.name)
-            assert_arrived(pilot, given, known.name)
+            assert_arrived(pilot, sample, known.name)
             gone_to.append(known.name)
         for name in gone_to[-2::-1]:
             await press(pilot, "left_square_bracket")
-            assert_arrived(pilot, given, name)
+            assert_arrived(pilot, sample, name)
         for name in gone_to[1:]:
             await press(pilot, "right_square_bracket")
             assert view_of(pilot) == name
         for name in gone_to[-2::-1]:
             await press(pilot, "q")
-            assert_arrived(pilot, given, name)
+            assert_arrived(pilot, sample, name)
         assert pilot.app.return_code is None
         await press(pilot, "q")
         assert pilot.app.return_code == 0
 
 
-@pytest.mark.parametrize("given", [LOG, pytest.param(TORCH, marks=pytest.mark.slow)])
-async def test_a_view_that_is_not_fed_is_passed_over_and_says_why(given: str) -> None:
-    async with open_explorer(given, notifications=True) as pilot:
-        assert {name for name, why in app_of(pilot).navigator.availability.items() if why != "ok"} == NOT_FED[given]
-        for name in sorted(NOT_FED[given]):
+@pytest.mark.parametrize("sample", [LOG, pytest.param(TORCH, marks=pytest.mark.slow)])
+async def test_views_without_data_are_skipped_and_say_why(sample: str) -> None:
+    async with open_explorer(sample, notifications=True) as pilot:
+        assert {
+            name for name, why in app_of(pilot).navigator.availability.items() if why != "ok"
+        } == VIEWS_WITHOUT_DATA[sample]
+        for name in sorted(VIEWS_WITHOUT_DATA[sample]):
             await press(pilot, "colon")
             await pilot.press(*name, "enter")
             await settle(pilot)
             assert view_of(pilot) == "dashboard"
-            said = messages_of(pilot)
-            assert said[-1].endswith(app_of(pilot).navigator.availability[name])
+            messages = messages_of(pilot)
+            assert messages[-1].endswith(app_of(pilot).navigator.availability[name])
 
 
-async def test_the_way_to_a_launch_stays_as_it_was_left() -> None:
+async def test_the_path_to_a_launch_is_kept() -> None:
     async with open_explorer(TORCH) as pilot:
         await press(pilot, "4", "f")
         await pilot.press(*"conv", "enter")
@@ -169,21 +171,21 @@ async def test_the_palette_finds_views_and_actions() -> None:
 async def test_the_menu_shows_its_last_line_and_every_reason_whole() -> None:
     async with open_explorer(LOG, size=(80, 24)) as pilot:
         await press(pilot, "m", "G")
-        text = menu_text(pilot)
+        text = dialog_text(pilot)
         assert "problems found while reading the input" in text
         assert "Not recorded 6 views: Roofline, Ranges, Metrics, Other Summaries, Layers, Profiler Report" in text
         await press(pilot, "enter")
         for where in ("as it opens", "at its end"):
-            text = menu_text(pilot)
+            text = dialog_text(pilot)
             assert "Not recorded in this profile" in text, where
-            for name in sorted(NOT_FED[LOG]):
+            for name in sorted(VIEWS_WITHOUT_DATA[LOG]):
                 assert begin_sentence(app_of(pilot).navigator.availability[name]) in text, where
             await press(pilot, "g", "G")
         await press(pilot, "enter")
         assert view_of(pilot) == "issues"
 
 
-def menu_text(pilot: Pilot[None]) -> str:
-    """The words of a dialog, without its frame and scroll bar."""
+def dialog_text(pilot: Pilot[None]) -> str:
+    """Return the words of a dialog, without its frame and scroll bar."""
     lines = [line.partition("│")[2].rpartition("│")[0] for line in screen_text(pilot.app).splitlines()]
     return " ".join(" ".join(line.rstrip("▁▂▃▄▅▆▇█") for line in lines).split())

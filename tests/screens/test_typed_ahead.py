@@ -1,4 +1,4 @@
-"""Keys typed in one go across an enter: what follows it reaches what the line leads to."""
+"""Keys typed at once, across an enter: the rest reaches what the enter opened."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("begins", ["f", "/"])
-async def test_after_the_bar_of_a_table_keys_reach_its_rows(begins: str) -> None:
+async def test_keys_after_the_query_bar_reach_the_rows(begins: str) -> None:
     async with open_explorer("resnet50_training.nvprof.log", view="kernels") as pilot:
         await type_at_once(pilot, f"{begins}gemm\r")
         table = pilot.app.screen.query(FrameTable).first()
@@ -44,7 +44,7 @@ async def test_after_the_bar_of_a_table_keys_reach_its_rows(begins: str) -> None
         assert (table.model.cursor_row, len(table.model.rows)) == (at + 2, rows)
 
 
-async def test_after_a_filter_that_is_wrong_nothing_is_typed() -> None:
+async def test_keys_after_a_wrong_filter_are_dropped() -> None:
     async with open_explorer("resnet50_training.nvprof.log", view="kernels") as pilot:
         await type_at_once(pilot, "fgemm|\rjj")
         bar = pilot.app.screen.query(TablePane).first().search.bar
@@ -61,7 +61,7 @@ async def test_a_second_search_can_follow_at_once() -> None:
         assert (state.filter, state.find) == ("gemm", "cudnn")
 
 
-async def test_after_a_search_in_the_log_keys_move_on_from_the_hit() -> None:
+async def test_keys_after_a_search_in_the_log_continue_from_the_match() -> None:
     async with open_explorer("resnet50_training.nvprof.log", view="log") as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, LogScreen)
@@ -73,7 +73,7 @@ async def test_after_a_search_in_the_log_keys_move_on_from_the_hit() -> None:
         assert screen.log_view.cursor_line == hit + 2
 
 
-async def test_after_a_search_in_the_timeline_keys_move_on_from_the_hit() -> None:
+async def test_keys_after_a_search_in_the_timeline_continue_from_the_match() -> None:
     async with open_explorer("resnet50_training.nvprof.log", view="timeline") as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, TimelineScreen)
@@ -86,7 +86,7 @@ async def test_after_a_search_in_the_timeline_keys_move_on_from_the_hit() -> Non
         assert screen.lanes.item > hit
 
 
-async def test_after_a_query_tab_and_keys_reach_its_rows() -> None:
+async def test_keys_after_a_query_reach_its_rows() -> None:
     async with open_explorer("resnet50_training.nvprof.log") as pilot:
         app_of(pilot).go("sql")
         await wait_until(pilot, lambda: getattr(pilot.app.focused, "id", "") == "sql", "the editor")
@@ -96,19 +96,19 @@ async def test_after_a_query_tab_and_keys_reach_its_rows() -> None:
         assert (table.model.cursor_row, len(table.model.rows)) == (2, 80)
 
 
-def reads_after(go_on: WorkerGate) -> Any:
-    """Stands for a reading that takes until the test goes on."""
+def slow_open_profiles(go_on: WorkerGate) -> Any:
+    """Block the opening of files until the gate is set."""
 
-    def read(*given: Any, **how: Any) -> opening.OpenedProfiles:
+    def read(*arguments: Any, **options: Any) -> opening.OpenedProfiles:
         go_on.wait()
-        return open_profiles(*given, **how)
+        return open_profiles(*arguments, **options)
 
     return patch.object(opening, "open_profiles", read)
 
 
 @pytest.mark.parametrize("late", ["before", "after"])
 async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) -> None:
-    """Some are typed while the files are read, and others just before or just after the first view is there."""
+    """Some are typed while the files are read, others just before or after the first view is shown."""
     app = ProftuiApp(OpenOptions(paths=(sample_path("resnet50_training.nvprof.log"),)))
     go_on, seen = WorkerGate(), []
     loaded = app.loading_files._take
@@ -126,11 +126,11 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
 
     go = app.go
 
-    def note(name: str, *how: Any) -> None:
+    def note(name: str, *arguments: Any) -> None:
         seen.append(name)
-        go(name, *how)
+        go(name, *arguments)
 
-    with reads_after(go_on), patch.object(app.loading_files, "_take", arrive), patch.object(app, "go", note):
+    with slow_open_profiles(go_on), patch.object(app.loading_files, "_take", arrive), patch.object(app, "go", note):
         async with app.run_test(size=(80, 24)) as pilot:
             await wait_until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
             post("7")
@@ -144,10 +144,10 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
 @pytest.mark.parametrize(
     ("keys", "is_open"), [(":sql SELECT q FROM Q", True), ("/sq", True), (":kernels\rq", False), ("4q", False)]
 )
-async def test_while_files_are_read_q_is_a_letter_of_a_line_and_quits_elsewhere(keys: str, is_open: bool) -> None:
+async def test_q_typed_while_loading_is_text_in_inputs_and_quits_elsewhere(keys: str, is_open: bool) -> None:
     app = ProftuiApp(OpenOptions(paths=(sample_path("resnet50_training.nvprof.log"),)))
     go_on = WorkerGate()
-    with reads_after(go_on), patch.object(app.loading_files, "_take", lambda _opened: None):
+    with slow_open_profiles(go_on), patch.object(app.loading_files, "_take", lambda _opened: None):
         async with app.run_test(size=(80, 24)) as pilot:
             await wait_until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
             for key in keys:
@@ -157,7 +157,7 @@ async def test_while_files_are_read_q_is_a_letter_of_a_line_and_quits_elsewhere(
             go_on.set()
 
 
-async def test_a_table_that_a_view_opens_with_does_not_take_the_keys_of_a_bar_opened_since() -> None:
+async def test_a_late_focus_request_does_not_take_keys_from_the_query_bar() -> None:
     async with open_explorer("resnet50_training.nvprof.log", view="kernels") as pilot:
         pane = pilot.app.screen.query(TablePane).first()
         pane.focus_table()
@@ -170,13 +170,13 @@ async def test_a_table_that_a_view_opens_with_does_not_take_the_keys_of_a_bar_op
 
 
 @asynccontextmanager
-async def unfilled(*, while_reading: str = "") -> AsyncIterator[tuple[Pilot[None], WorkerGate]]:
-    """The dashboard, of which nothing is worked out before the event, after keys typed while files were read."""
+async def dashboard_without_lines(*, while_reading: str = "") -> AsyncIterator[tuple[Pilot[None], WorkerGate]]:
+    """Open the dashboard with its lines blocked until the gate is set; ``while_reading``: keys typed during loading."""
     app, is_worked_out = ProftuiApp(OpenOptions(paths=(sample_path("resnet50_training.nvprof.log"),))), WorkerGate()
 
-    def late(*given: Any, **how: Any) -> Iterator[Any]:
+    def late(*arguments: Any, **options: Any) -> Iterator[Any]:
         assert is_worked_out.wait()
-        yield from dashboard_parts(*given, **how)
+        yield from dashboard_parts(*arguments, **options)
 
     with patch.object(dashboard_screen, "dashboard_parts", late):
         async with app.run_test(size=(80, 24)) as pilot:
@@ -191,8 +191,8 @@ async def unfilled(*, while_reading: str = "") -> AsyncIterator[tuple[Pilot[None
                 is_worked_out.set()
 
 
-def row_of_cursor(pilot: Pilot[None]) -> tuple[str | None, int]:
-    """The list of the dashboard that has the focus, and its line under the cursor."""
+def list_and_line(pilot: Pilot[None]) -> tuple[str | None, int]:
+    """Return the list of the dashboard that has the focus, and its line under the cursor."""
     bars = pilot.app.focused
     assert isinstance(bars, BarList)
     return bars.id, bars.cursor
@@ -202,22 +202,22 @@ def row_of_cursor(pilot: Pilot[None]) -> tuple[str | None, int]:
 @pytest.mark.parametrize(("keys", "line"), [("G", 2), ("jj", 2), ("Gk", 1), ("j\x1bG", 2)])
 async def test_keys_for_lines_of_the_dashboard_wait_for_lines(keys: str, line: int, while_reading: bool) -> None:
     keys = keys.replace("\x1b", "" if while_reading else "\x1b")
-    async with unfilled(while_reading=keys if while_reading else "") as (pilot, is_worked_out):
+    async with dashboard_without_lines(while_reading=keys if while_reading else "") as (pilot, is_worked_out):
         if not while_reading:
             for key in keys:
                 pilot.app.post_message(events.Key(KEY_NAMES.get(key, key), key))
         await pilot.pause()
-        assert row_of_cursor(pilot) == ("findings", 0)
+        assert list_and_line(pilot) == ("findings", 0)
         is_worked_out.set()
         await settle(pilot)
-        assert row_of_cursor(pilot) == ("findings", line)
+        assert list_and_line(pilot) == ("findings", line)
         await press(pilot, "k")
-        assert row_of_cursor(pilot) == ("findings", line - 1)
+        assert list_and_line(pilot) == ("findings", line - 1)
 
 
-async def test_a_door_that_is_not_there_yet_is_gone_through_when_it_is_unless_one_thinks_better_of_it() -> None:
+async def test_enter_on_a_line_that_is_being_computed_opens_it_later_unless_escape_cancels() -> None:
     for keys, view in (("enter",), "expert-systems"), (("enter", "escape"), "dashboard"):
-        async with unfilled() as (pilot, is_worked_out):
+        async with dashboard_without_lines() as (pilot, is_worked_out):
             await pilot.press(*keys)
             is_worked_out.set()
             await settle(pilot)
@@ -226,8 +226,8 @@ async def test_a_door_that_is_not_there_yet_is_gone_through_when_it_is_unless_on
             assert view_of(pilot) == view
 
 
-async def test_who_leaves_the_dashboard_does_not_wait_for_its_lines() -> None:
-    async with unfilled() as (pilot, is_worked_out):
+async def test_leaving_the_dashboard_does_not_wait_for_its_lines() -> None:
+    async with dashboard_without_lines() as (pilot, is_worked_out):
         await pilot.press("G", "7")
         await wait_until(pilot, lambda: view_of(pilot) == "iterations", "the iterations")
         assert not is_worked_out.is_set()

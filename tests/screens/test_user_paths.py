@@ -1,4 +1,4 @@
-"""What a user meets on the way: where the cursor is, what the keys at the foot say, what stays when something fails."""
+"""Everyday use: the position of the cursor, the keys in the footer, and what stays after an error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from textual.widgets import Input
 from textual.widgets._toast import Toast
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.screens.explorer import app_of, open_explorer, press, sample_path, screen_of, settle
 from tests.screens.made_profiles import open_profile
 from tests.snapshots import screen_text
@@ -30,7 +30,7 @@ CAFFE, TRAINING, RUNS = "caffe_conv1.nvprof.log", "resnet50_training.nvprof.log"
 GRAPHS = "gpt_cudagraph.nsys.sqlite.gz"
 
 
-async def test_the_dashboard_begins_on_its_first_chart() -> None:
+async def test_the_dashboard_focuses_its_first_chart() -> None:
     async with open_explorer(TRAINING, size=(80, 24)) as pilot:
         assert isinstance(pilot.app.focused, BarList)
         assert pilot.app.focused.id == "findings"
@@ -47,7 +47,7 @@ async def test_the_dashboard_begins_on_its_first_chart() -> None:
         (GRAPHS, "Graph launches", "kernels", "kind=graph"),
     ],
 )
-async def test_every_figure_is_a_link_to_its_own_rows(file: str, fact: str, view: str, text: str) -> None:
+async def test_figures_of_the_dashboard_link_to_their_rows(file: str, fact: str, view: str, text: str) -> None:
     async with open_explorer(file) as pilot:
         strip = app_of(pilot).view_screen.query_one(StatStrip)  # type: ignore[union-attr]
         strip.focus()
@@ -60,7 +60,7 @@ async def test_every_figure_is_a_link_to_its_own_rows(file: str, fact: str, view
         assert app_of(pilot).view_screen.VIEW == "dashboard"  # type: ignore[union-attr]
 
 
-async def test_what_is_unknown_is_said_once_with_the_reason() -> None:
+async def test_unknown_figures_are_listed_once_with_the_reason() -> None:
     async with open_explorer(RUNS) as pilot:
         text = screen_text(pilot.app)
         assert "unknown: Wall time, GPU utilization (no start times recorded)" in " ".join(text.split())
@@ -76,7 +76,7 @@ async def test_kernels_of_one_template_are_distinguished() -> None:
         assert any("CUDAF" in label for label in labels)
 
 
-async def test_the_command_line_is_on_the_screen_and_gives_the_focus_back() -> None:
+async def test_the_command_line_is_visible_and_returns_the_focus() -> None:
     async with open_explorer(TRAINING, size=(80, 24)) as pilot:
         before = pilot.app.focused
         await press(pilot, "colon", *"kern")
@@ -85,7 +85,7 @@ async def test_the_command_line_is_on_the_screen_and_gives_the_focus_back() -> N
         assert pilot.app.focused is before
 
 
-async def test_a_fault_of_the_command_line_is_said_and_the_focus_stays() -> None:
+async def test_an_error_in_a_command_is_reported_and_the_focus_stays() -> None:
     async with open_explorer(TRAINING, notifications=True) as pilot:
         before = pilot.app.focused
         await press(pilot, "colon", *"nosuch", "enter")
@@ -93,7 +93,7 @@ async def test_a_fault_of_the_command_line_is_said_and_the_focus_stays() -> None
         assert "Unknown command: nosuch. ? lists the keys, m the views." in screen_text(pilot.app)
 
 
-async def test_the_find_of_the_command_line_goes_to_the_match() -> None:
+async def test_the_find_command_goes_to_the_match() -> None:
     async with open_explorer(TRAINING, view="ops-and-kernels") as pilot:
         await press(pilot, "colon", *"find elementwise", "enter")
         pane = app_of(pilot).view_screen.query(TablePane).first()  # type: ignore[union-attr]
@@ -136,7 +136,7 @@ async def test_help_lists_only_what_works_here() -> None:
         assert "table.sort" in {action.id for action in pilot.app.screen._here}
 
 
-async def test_too_small_from_the_start_and_q_still_quits() -> None:
+async def test_q_quits_on_a_terminal_that_is_too_small_from_the_start() -> None:
     async with open_explorer(TRAINING, size=(48, 12)) as pilot:
         assert isinstance(pilot.app.screen, TooSmallScreen)
         # With room for a letter, nothing is laid out again and again.
@@ -150,7 +150,7 @@ async def test_too_small_from_the_start_and_q_still_quits() -> None:
     assert pilot.app.return_code == 0
 
 
-async def test_a_dialog_outlives_a_terminal_that_was_too_small() -> None:
+async def test_a_dialog_survives_a_terminal_that_is_too_small() -> None:
     async with open_explorer(TRAINING, view="ops-and-kernels") as pilot:
         await press(pilot, "e")
         dialog = pilot.app.screen
@@ -160,7 +160,7 @@ async def test_a_dialog_outlives_a_terminal_that_was_too_small() -> None:
         await wait_until(pilot, lambda: pilot.app.screen is dialog, "the dialog")
 
 
-async def test_reload_keeps_the_old_profile_where_the_file_is_gone_or_garbage(tmp_path: Path) -> None:
+async def test_a_failed_reload_keeps_the_profile(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     shutil.copy(sample_path(CAFFE), log)
     async with open_explorer(str(log), notifications=True) as pilot:
@@ -186,7 +186,7 @@ async def test_reload_keeps_the_old_profile_where_the_file_is_gone_or_garbage(tm
         assert pane.current_row["op"] == "convolution backward data"
 
 
-async def test_a_session_that_is_not_there_ends_with_words() -> None:
+async def test_a_missing_session_on_the_command_line_is_an_error() -> None:
     app = ProftuiApp(OpenOptions(paths=(sample_path(CAFFE),), session=9))
     async with app.run_test() as pilot:
         await wait_until(pilot, lambda: app.return_code is not None, "the end")
@@ -194,7 +194,7 @@ async def test_a_session_that_is_not_there_ends_with_words() -> None:
     assert [str(error) for error in app.loading_files.errors] == ["no session 9; the only session is 0"]
 
 
-async def test_several_files_are_named_and_the_bad_one_is_said() -> None:
+async def test_several_files_are_named_and_an_unreadable_one_is_reported() -> None:
     async with open_explorer(TRAINING, "gpt_summary.nvprof.log", "/nowhere/missing.log", notifications=True) as pilot:
         text = screen_text(pilot.app)
         assert "0 resnet50_training" in text
@@ -202,7 +202,7 @@ async def test_several_files_are_named_and_the_bad_one_is_said() -> None:
         await wait_until(pilot, lambda: "/nowhere/missing.log: no such file" in screen_text(pilot.app), "the message")
 
 
-async def test_issues_are_spelled_out_where_there_is_nothing_else(tmp_path: Path) -> None:
+async def test_issues_are_shown_in_full_if_the_dashboard_is_empty(tmp_path: Path) -> None:
     log = tmp_path / "nothing.log"
     log.write_text("==12== NVPROF is profiling process 12, command: ./app\n==12== Warning: No kernels were profiled.\n")
     async with open_explorer(str(log)) as pilot:
@@ -211,14 +211,14 @@ async def test_issues_are_spelled_out_where_there_is_nothing_else(tmp_path: Path
         assert "No kernels were profiled" in text
 
 
-async def test_a_match_far_to_the_right_is_brought_into_view() -> None:
+async def test_a_match_far_to_the_right_is_scrolled_into_view() -> None:
     async with open_explorer(TRAINING, size=(80, 24), view="log") as pilot:
         await press(pilot, "slash", *"cudaMemset", "enter")
         assert isinstance(screen_of(pilot), LogScreen)
         await wait_until(pilot, lambda: "cudaMemset" in screen_text(pilot.app), "the match")
 
 
-async def test_the_path_of_an_export_can_be_typed_on_after_another_format() -> None:
+async def test_the_path_of_an_export_stays_editable_after_changing_the_format() -> None:
     async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
         await press(pilot, "e", "right", "right")
         path = pilot.app.screen.query_one("#export-path", Input)
@@ -232,13 +232,13 @@ async def test_details_of_a_kernel_show_how_its_durations_spread() -> None:
         text = screen_text(pilot.app)
         assert "Durations   8.86 µs " in text
         assert "logarithmic" in text
-    same = profile(activities=[kernel("k", 9, start_ns=start) for start in (1, 20)])
+    same = make_profile(activities=[kernel("k", 9, start_ns=start) for start in (1, 20)])
     async with open_profile(same, view="kernels") as pilot:
         await press(pilot, "i")
         assert "Durations   9 ns  each of its launches" in screen_text(pilot.app)
 
 
-async def test_ascii_alone_wherever_one_goes() -> None:
+async def test_ascii_mode_in_every_view() -> None:
     async with open_explorer(TRAINING, size=(80, 24), ascii_only=True) as pilot:
         for keys in ("", "m", "escape 4 e", "escape c", "escape enter enter i"):
             await press(pilot, *keys.split())

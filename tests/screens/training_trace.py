@@ -32,8 +32,8 @@ def training_events() -> list[Event]:
 def _step(step: int) -> list[Event]:
     """One step: linear and relu forward, linear backward, the loss copied back, and a kernel launched before."""
     at, first = 10_000.0 * (step + 1), 100 * step
-    here = {"Call_stack": STACK, "Module_Hierarchy": "Linear_0"}
-    linear = {"Input_Dims": [[64, 512], [1024, 512], [1024]], "Input_type": ["float", "float", "float"], **here}
+    call_site = {"Call_stack": STACK, "Module_Hierarchy": "Linear_0"}
+    linear = {"Input_Dims": [[64, 512], [1024, 512], [1024]], "Input_type": ["float", "float", "float"], **call_site}
     backward = {"tid": BACKWARD_THREAD, "Fwd_thread_id": 1, "Sequence_number": 5 + step}
     return [
         {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step + 3}", "pid": PROCESS, "tid": PROCESS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tui.analysis.durations import DurationSpread, SlowPart, duration_spread, variants
 from tui.analysis.estimated_savings import Saving
 from tui.analysis.launch_config import ProfilingCommand
@@ -52,7 +52,7 @@ def test_gains_say_what_they_rest_on() -> None:
 
 def test_slow_launches() -> None:
     assert slow_lines(None) == []
-    assert slow_lines(duration_spread(profile(activities=[kernel("k", 5), kernel("k", 5)])["activities"])) == []
+    assert slow_lines(duration_spread(make_profile(activities=[kernel("k", 5), kernel("k", 5)])["activities"])) == []
     parts = tuple(SlowPart(number, 10, 9 - number) for number in range(6))
     made = DurationSpread(60, 1, 1, 1, 1, 1, 1, slow=39, slow_ns=700, slow_iterations=parts, slow_streams=parts[:1])
     assert slow_lines(made) == [
@@ -63,10 +63,10 @@ def test_slow_launches() -> None:
 
 
 def test_variants_are_shown_where_there_are_several() -> None:
-    found = profile(activities=[kernel("k", ns) for ns in (5, 6)])
+    found = make_profile(activities=[kernel("k", ns) for ns in (5, 6)])
     assert variant_lines(variants(found, found["activities"])) == []
     shape = {"grid_y": 1, "grid_z": 1, "block_x": 32, "block_y": 1, "block_z": 1}
-    many = profile(activities=[kernel("k", 10 + x, grid_x=x, op=0, **shape) for x in range(1, 8)],
+    many = make_profile(activities=[kernel("k", 10 + x, grid_x=x, op=0, **shape) for x in range(1, 8)],
                    ops=[{"op": 0, "name": "o", "input_shapes": "[" + "8, " * 60 + "8]"}])  # fmt: skip
     lines = variant_lines(variants(many, many["activities"]))
     assert lines[0][:2] == ("17 ns", "(7 1 1) x (32 1 1)")
@@ -109,6 +109,8 @@ def test_blocks_without_lines_leave_the_details_as_they_are() -> None:
 
 
 def test_launches_without_an_op_have_no_shapes() -> None:
-    found = profile(activities=[kernel("k", 5, op=None), kernel("k", 7, op=0)], ops=[{"op": 0, "input_shapes": "[2]"}])
+    found = make_profile(
+        activities=[kernel("k", 5, op=None), kernel("k", 7, op=0)], ops=[{"op": 0, "input_shapes": "[2]"}]
+    )
     renamed = found["activities"].with_columns(pl.lit("an op's name").alias("op"))
     assert variants(found, renamed)["input_shapes"].to_list() == ["[2]", None]

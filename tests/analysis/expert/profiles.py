@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.analysis.frames import copy, kernel, printed, profile
+from tests.analysis.frames import copy, kernel, make_profile, summary_row
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -64,7 +64,7 @@ def step(number: int, start: int, duration: int, **more: Any) -> Rows:
 def traced(*activities: Rows, **frames: Any) -> Profile:
     """One session with these activities on an A100."""
     rows = {"sessions": [SESSION], "devices": [A100], "activities": list(activities), **frames}
-    return profile(**{name: given for name, given in rows.items() if given})
+    return make_profile(**{name: given for name, given in rows.items() if given})
 
 
 def with_calls(*pairs: tuple[Rows, Rows], calls: tuple[Rows, ...] = (), **frames: Any) -> Profile:
@@ -72,7 +72,7 @@ def with_calls(*pairs: tuple[Rows, Rows], calls: tuple[Rows, ...] = (), **frames
     return traced(*(work for work, _ in pairs), api_calls=[*(made for _, made in pairs), *calls], **frames)
 
 
-SUMMED: Final = profile(summary=[printed("gpu", GEMM, 10, 10 * MS, avg_ns=MS, min_ns=MS, max_ns=MS)])
+SUMMED: Final = make_profile(summary=[summary_row("gpu", GEMM, 10, 10 * MS, avg_ns=MS, min_ns=MS, max_ns=MS)])
 """Totals alone."""
 
 HEALTHY: Final = with_calls(
@@ -81,7 +81,7 @@ HEALTHY: Final = with_calls(
 )
 """A GPU that always has work, launched well ahead."""
 
-MIXED: Final = profile(
+MIXED: Final = make_profile(
     sessions=[SESSION, {**SESSION, "session": 1}],
     devices=[A100],
     activities=[moved(0, 30 * MS), run(30 * MS, 10 * MS), {**run(0, MS), "session": 1}],

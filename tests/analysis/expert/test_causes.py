@@ -28,7 +28,7 @@ from tests.analysis.expert.profiles import (
     traced,
     with_calls,
 )
-from tests.analysis.frames import printed, profile
+from tests.analysis.frames import make_profile, summary_row
 from tests.corpus import recording_file
 from tui.analysis.dashboard import guidance
 from tui.analysis.expert.findings import answers, expert_rows, findings, leads
@@ -174,25 +174,28 @@ def test_the_call_that_takes_most_of_the_time_before_the_first_work_is_named() -
 )
 def test_cuda_starts_in_one_long_call(name: str, calls: int, longest: int, *, is_found: bool) -> None:
     """Of 90 ms in these calls the longest takes so much; other calls take 10."""
-    rows = [printed("api", name, calls, 90 * MS, max_ns=longest * MS), printed("api", "cudaLaunch", 99, 10 * MS)]
-    assert isinstance(ask("A10", profile(summary=rows)), Found) is is_found
+    rows = [
+        summary_row("api", name, calls, 90 * MS, max_ns=longest * MS),
+        summary_row("api", "cudaLaunch", 99, 10 * MS),
+    ]
+    assert isinstance(ask("A10", make_profile(summary=rows)), Found) is is_found
 
 
 def test_a_copy_in_which_cuda_starts_is_no_slow_copy() -> None:
-    rows = [printed("gpu", GEMM, 9, 10 * MS), printed("api", "cudaMemcpyToSymbol", 5, 90 * MS, max_ns=89 * MS)]
-    assert clean_by("T8", profile(summary=rows)).why == "blocking copies take 0% of the API time"
+    rows = [summary_row("gpu", GEMM, 9, 10 * MS), summary_row("api", "cudaMemcpyToSymbol", 5, 90 * MS, max_ns=89 * MS)]
+    assert clean_by("T8", make_profile(summary=rows)).why == "blocking copies take 0% of the API time"
 
 
 def test_totals_of_many_allocations_are_found() -> None:
     """A thousand calls take 3 of 6 s; one of 10 ms may have started CUDA."""
-    rows = [printed("api", "cudaMalloc", 1000, 3 * S, max_ns=10 * MS), printed("api", "cudaLaunch", 9, 3 * S)]
-    verdict = found_by("A8", profile(summary=rows))
+    rows = [summary_row("api", "cudaMalloc", 1000, 3 * S, max_ns=10 * MS), summary_row("api", "cudaLaunch", 9, 3 * S)]
+    verdict = found_by("A8", make_profile(summary=rows))
     assert verdict.problem == (
         "Allocating and freeing GPU memory takes 2.99 s (50% of the API time) in 1,000 calls, mostly `cudaMalloc`."
     )
     assert verdict.advice == "Allocate once before the loop, or use a caching allocator: cudaMallocAsync."
-    few = [printed("api", "cudaMalloc", 30, 3 * S, max_ns=MS), printed("api", "cudaLaunch", 9, 3 * S)]
-    assert isinstance(ask("A8", profile(summary=few)), CannotTell)
+    few = [summary_row("api", "cudaMalloc", 30, 3 * S, max_ns=MS), summary_row("api", "cudaLaunch", 9, 3 * S)]
+    assert isinstance(ask("A8", make_profile(summary=few)), CannotTell)
 
 
 def test_a_first_iteration_that_alone_is_slow_warms_up() -> None:
@@ -253,14 +256,16 @@ def test_launches_of_one_configuration_may_do_different_work() -> None:
 
 
 def test_products_without_tensor_cores_on_an_unknown_gpu_are_said_to_be_so() -> None:
-    known = profile(summary=[printed("gpu", "volta_sgemm_128x64_tn", 9, 90 * MS), printed("gpu", "f", 1, 10 * MS)])
+    known = make_profile(
+        summary=[summary_row("gpu", "volta_sgemm_128x64_tn", 9, 90 * MS), summary_row("gpu", "f", 1, 10 * MS)]
+    )
     verdict = found_by("P1", known)
     assert verdict.problem == (
         "Kernels that tensor cores could run take 90% of GPU time, mostly `volta_sgemm_128x64_tn`. The GPU is unknown."
     )
     assert (verdict.cost_ns, verdict.rank_ns) == (None, 45 * MS)
     assert verdict.advice == "Use mixed precision if the GPU has tensor cores, and name it with --gpu."
-    older = profile(summary=[printed("gpu", "maxwell_sgemm_128x64_tn", 9, 90 * MS)])
+    older = make_profile(summary=[summary_row("gpu", "maxwell_sgemm_128x64_tn", 9, 90 * MS)])
     assert isinstance(ask("P1", older), CannotTell)
 
 
@@ -293,12 +298,12 @@ def test_times_of_a_run_whose_kernels_were_repeated_are_shares_of_gpu_time() -> 
 
 def test_warnings_about_the_input_come_first_only_where_there_is_no_work() -> None:
     issue: dict[str, Any] = {"session": 0, "line": 1, "severity": "warning", "reason": "a range has no end", "text": ""}
-    slow = [printed("gpu", "[CUDA memcpy HtoD]", 9, 50 * MS), printed("gpu", GEMM, 9, 50 * MS)]
-    with_work = leads(findings(profile(summary=slow, issues=[issue])))["rule"].to_list()
+    slow = [summary_row("gpu", "[CUDA memcpy HtoD]", 9, 50 * MS), summary_row("gpu", GEMM, 9, 50 * MS)]
+    with_work = leads(findings(make_profile(summary=slow, issues=[issue])))["rule"].to_list()
     assert with_work.index("T1") < with_work.index("Q2")
     config = {"tool": "DLProf", "section": "Model Config", "name": "cudnn_benchmark_disabled", "value": 1.0}
     ops = [{"op": 0, "op_source": "recorded", "name": "conv2d", "start_ns": 0, "duration_ns": MS, "pid": 1, "tid": 1}]
-    without = leads(findings(profile(tool_figures=[config], ops=ops, issues=[issue])))["rule"].to_list()
+    without = leads(findings(make_profile(tool_figures=[config], ops=ops, issues=[issue])))["rule"].to_list()
     assert without[:2] == ["Q2", "P6"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.analysis.expert.judging import as_shown, ask
 from tests.analysis.expert.profiles import MS, call, launched, moved, run, step, traced, with_calls
-from tests.analysis.frames import printed, profile
+from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.rule import CannotTell, Clean, Found
 
@@ -89,8 +89,8 @@ def test_copies_that_a_recording_of_jax_calls_asynchronous_block_nobody() -> Non
 
 
 def test_totals_of_blocking_copies_are_over_all_threads() -> None:
-    totals = profile(
-        summary=[printed("gpu", "[CUDA memcpy HtoD]", 9, 40 * MS), printed("api", "cudaMemcpy", 9, 60 * MS)]
+    totals = make_profile(
+        summary=[summary_row("gpu", "[CUDA memcpy HtoD]", 9, 40 * MS), summary_row("api", "cudaMemcpy", 9, 60 * MS)]
     )
     result = ask("T8", totals)
     assert isinstance(result, Found)
@@ -99,9 +99,9 @@ def test_totals_of_blocking_copies_are_over_all_threads() -> None:
 
 def test_costs_of_totals_are_shares_of_the_longer_of_gpu_and_api_time() -> None:
     """Copies take most of the GPU time, and 1% of what is known of the program's."""
-    calls = [printed("api", "cudaMalloc", 1, 89 * MS, max_ns=89 * MS), printed("api", "cudaMemcpy", 9, 11 * MS)]
-    work = [printed("gpu", "[CUDA memcpy HtoD]", 9, 1 * MS), printed("gpu", "f", 1, MS // 10)]
-    totals = profile(summary=[*work, *calls])
+    calls = [summary_row("api", "cudaMalloc", 1, 89 * MS, max_ns=89 * MS), summary_row("api", "cudaMemcpy", 9, 11 * MS)]
+    work = [summary_row("gpu", "[CUDA memcpy HtoD]", 9, 1 * MS), summary_row("gpu", "f", 1, MS // 10)]
+    totals = make_profile(summary=[*work, *calls])
     rows = {row["rule"]: row for row in findings(totals).filter(state="found").iter_rows(named=True)}
     assert [(rule, rows[rule]["cost_pct"], rows[rule]["severity"]) for rule in ("A10", "T8", "T1")] == [
         ("A10", 89.0, "warning"),
@@ -115,7 +115,7 @@ def test_costs_of_totals_are_shares_of_the_longer_of_gpu_and_api_time() -> None:
 
 def test_shares_of_a_table_with_missing_rows_are_of_all_gpu_time() -> None:
     """Copies are all that was printed, and 5% of the GPU time: they are not what costs."""
-    rest = profile(summary=[printed("gpu", "[CUDA memcpy HtoD]", 9, 5 * MS, time_pct=5.0)])
+    rest = make_profile(summary=[summary_row("gpu", "[CUDA memcpy HtoD]", 9, 5 * MS, time_pct=5.0)])
     assert isinstance(ask("T1", rest), Clean)
     assert isinstance(ask("U8", rest), CannotTell)
 
@@ -129,13 +129,13 @@ def test_advice_names_tools_of_the_framework_that_ran() -> None:
 
 
 def test_blocking_copies_can_wait_for_all_kernels() -> None:
-    calls = [printed("api", "cudaMemcpy", 2000, 95 * MS), printed("api", "cudaLaunchKernel", 6000, 5 * MS)]
-    totals = profile(summary=[printed("gpu", "flux", 6000, 80 * MS), *calls])
+    calls = [summary_row("api", "cudaMemcpy", 2000, 95 * MS), summary_row("api", "cudaLaunchKernel", 6000, 5 * MS)]
+    totals = make_profile(summary=[summary_row("gpu", "flux", 6000, 80 * MS), *calls])
     result = ask("T8", totals)
     assert isinstance(result, Found)
     assert (result.numbers["share_pct"], result.cost_ns) == (95.0, 15 * MS)
     assert result.advice == (
         "Copy less often: pack small copies into one, keep values on the device, and read results back once."
     )
-    waiting = ask("T8", profile(summary=[printed("gpu", "flux", 6000, 94 * MS + MS // 2), *calls]))
+    waiting = ask("T8", make_profile(summary=[summary_row("gpu", "flux", 6000, 94 * MS + MS // 2), *calls]))
     assert waiting == Clean("blocking copies wait for kernels: 500 µs without any", {**result.numbers})

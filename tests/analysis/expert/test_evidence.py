@@ -77,10 +77,10 @@ def test_a_rank_that_waits_for_another_is_advised_to_look_at_that_one() -> None:
     assert "waits for the last one" not in (even.advice if isinstance(even, Found) else "")
 
 
-def with_origins(made: Profile) -> Profile:
+def with_origins(profile: Profile) -> Profile:
     """The same with clocks that count from one moment."""
-    origin = pl.lit(0, made["sessions"].schema["origin_ns"]).alias("origin_ns")
-    return replace(made, frames={**made.frames, "sessions": made["sessions"].with_columns(origin)}, steps=None)
+    origin = pl.lit(0, profile["sessions"].schema["origin_ns"]).alias("origin_ns")
+    return replace(profile, frames={**profile.frames, "sessions": profile["sessions"].with_columns(origin)}, steps=None)
 
 
 def test_a_graph_that_is_recorded_whole_may_hide_communication() -> None:
@@ -164,11 +164,11 @@ def test_memory_use_is_known_from_the_allocator(held: int, rule: str, pct: float
 
 def test_a_finding_has_the_line_of_what_it_names() -> None:
     memset = {"kind": "memset", "name": "[CUDA memset]", "device": 0, "size_bytes": 24 << 20}
-    made = traced(
+    profile = traced(
         {**memset, "start_ns": 0, "duration_ns": 1025, "line": 71},
         {**memset, "start_ns": 2000, "duration_ns": 768, "line": 84},
     )
-    row = of_rule(findings(made), "Q1")
+    row = of_rule(findings(profile), "Q1")
     assert row["problem"].startswith("`[CUDA memset]` moves 24 MiB in 768 ns: 29.8 TiB/s, above the peak of ")
     assert row["problem"].endswith(" 1 more row is as impossible.")
     assert row["line"] == 84
@@ -176,13 +176,13 @@ def test_a_finding_has_the_line_of_what_it_names() -> None:
 
 @pytest.mark.parametrize(("others", "words"), [((), "kernel time"), ((NCCL,), "the time of compute kernels")])
 def test_shares_of_kernel_time_say_where_communication_is_left_out(others: tuple[str, ...], words: str) -> None:
-    made = traced(run(0, MS, grid_x=27, registers=255), *(run(MS, MS, name) for name in others))
+    profile = traced(run(0, MS, grid_x=27, registers=255), *(run(MS, MS, name) for name in others))
     for rule, problem in (
         ("L1", f"100% of {words} runs below "),
         ("L3", f"100% of {words} is in launches smaller than one wave. "),
         ("L9", f" on average over {words}. "),
     ):
-        found = ask(rule, made)
+        found = ask(rule, profile)
         assert isinstance(found, Found)
         assert problem in found.problem
 

@@ -31,7 +31,7 @@ from tests.analysis.expert.profiles import (
     traced,
     with_calls,
 )
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.corpus import recording_file
 from tui.analysis.expert.findings import FINDINGS, FOLDED, RULES, counts, expert_rows, findings, leads
 from tui.model.profile import merge_profiles
@@ -189,10 +189,10 @@ def test_each_rule_counts_once_over_all_sessions() -> None:
 
 
 def test_rules_that_a_replay_cannot_feed_count_where_a_timeline_feeds_them() -> None:
-    replayed = profile(
+    replayed = make_profile(
         sessions=[{**SESSION, "format": "ncu-csv", "tool": "Nsight Compute"}], activities=[run(0, 10 * MS)]
     )
-    timeline = profile(sessions=[SESSION], devices=[A100], activities=[moved(0, 30 * MS), run(30 * MS, 10 * MS)])
+    timeline = make_profile(sessions=[SESSION], devices=[A100], activities=[moved(0, 30 * MS), run(30 * MS, 10 * MS)])
     alone = counts(findings(timeline))
     assert counts(findings(replayed))["not applicable"] > alone["not applicable"]
     together = counts(findings(merge_profiles([replayed, timeline])))
@@ -305,8 +305,8 @@ def test_no_rule_raises_and_each_answers(
         "devices": [{"session": 0, "device": 0, "name": gpu}] if gpu else [],
         "sessions": [{**SESSION, "session": n, "start_resolution_ns": resolution} for n in range(sessions)],
     }
-    made = profile(**{name: rows for name, rows in given_frames.items() if rows})
-    rows = findings(made)
+    profile = make_profile(**{name: rows for name, rows in given_frames.items() if rows})
+    rows = findings(profile)
     assert not rows["reason"].str.contains("failed on this profile").any()
     costs = rows["cost_ns"].drop_nulls()
     assert costs.is_empty() or (costs >= 0).all()
@@ -340,8 +340,8 @@ def test_totals_alone_are_never_clean_of_what_needs_times() -> None:
 
 
 def test_steps_of_a_call_are_distinguished() -> None:
-    made = traced(run(0, MS, correlation=1), api_calls=[call(0, 10, correlation=1)], ranges=[step(0, 0, MS)])
-    assert of_rule(findings(made), "I1")["state"] == "found"
+    profile = traced(run(0, MS, correlation=1), api_calls=[call(0, 10, correlation=1)], ranges=[step(0, 0, MS)])
+    assert of_rule(findings(profile), "I1")["state"] == "found"
 
 
 def test_uploads_before_the_first_iteration_are_clean_of_repeated_uploads() -> None:
@@ -356,11 +356,11 @@ def test_uploads_before_the_first_iteration_are_clean_of_repeated_uploads() -> N
 
 def test_kernels_without_times_are_not_reported_as_not_run() -> None:
     launch = {"grid_x": 64, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1}
-    made = profile(
+    profile = make_profile(
         sessions=[{**SESSION, "format": "ncu-csv", "tool": "Nsight Compute"}],
         activities=[kernel("sgemm", None, device=0, registers=32, **launch)],
     )
-    rows = findings(made)
+    rows = findings(profile)
     for rule in ("L1", "L2", "L3"):
         assert of_rule(rows, rule)["reason"] == (
             "times of kernels are not recorded: record with ncu --set full --csv --page raw ./app"
@@ -386,7 +386,7 @@ def test_what_costs_next_to_nothing_is_clean_and_says_what_it_costs() -> None:
         kernel("even", 990 * MS, start_ns=0, block_x=256, **shape),
         kernel("odd", 12 * MS, start_ns=990 * MS, block_x=1000, **shape),
     ]
-    rows = findings(profile(sessions=[SESSION], devices=[A100], activities=work))
+    rows = findings(make_profile(sessions=[SESSION], devices=[A100], activities=work))
     (reason,) = rows.filter(rule="L5", state="clean")["reason"]
     assert reason == (
         "`odd` has blocks of 1,000 threads (1.2% of GPU time): 24 of 32 lanes of the last warp do nothing: "

@@ -7,7 +7,7 @@ from typing import Final
 from tests.analysis.expert.asking import found
 from tests.analysis.expert.judging import ask
 from tests.analysis.expert.profiles import MS, NCCL, SESSION, US, call, launched, moved, run, traced, with_calls
-from tests.analysis.frames import printed, profile
+from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.rule import CannotTell, Clean, Found, cause_of
 
@@ -64,7 +64,7 @@ def test_copies_between_devices_need_no_pinned_memory() -> None:
 
 def test_a_table_of_copies_alone_says_nothing_about_kernels() -> None:
     """The kernels are in another table of the same tool."""
-    copies = profile(summary=[printed("gpu", "[CUDA memcpy HtoD]", 9, 5 * MS)])
+    copies = make_profile(summary=[summary_row("gpu", "[CUDA memcpy HtoD]", 9, 5 * MS)])
     assert ask("T1", copies) == CannotTell("no kernels are recorded to compare the copies with")
     assert ask("U8", copies) == CannotTell("no kernels are recorded")
 
@@ -91,7 +91,9 @@ def test_a_call_that_loads_a_kernel_is_counted_once() -> None:
 
 
 def test_programs_without_batches_are_told_of_none() -> None:
-    short = [printed("gpu", "solve", 100, 100 * US, avg_ns=US)]
-    assert found_by("A2", profile(summary=short)).advice.startswith("Give each kernel more work, or fuse chains")
-    known = [printed("gpu", "void cudnn::detail::softmax<float>", 100, 100 * US, avg_ns=US)]
-    assert found_by("A2", profile(summary=known)).advice.startswith("Give each kernel more work (larger batch), or")
+    short = [summary_row("gpu", "solve", 100, 100 * US, avg_ns=US)]
+    assert found_by("A2", make_profile(summary=short)).advice.startswith("Give each kernel more work, or fuse chains")
+    known = [summary_row("gpu", "void cudnn::detail::softmax<float>", 100, 100 * US, avg_ns=US)]
+    assert found_by("A2", make_profile(summary=known)).advice.startswith(
+        "Give each kernel more work (larger batch), or"
+    )

@@ -23,7 +23,7 @@ from tests.analysis.expert.profiles import (
     traced,
     with_calls,
 )
-from tests.analysis.frames import printed, profile
+from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.rule import CannotTell, Clean, Found, Severity
 from tui.analysis.iterations.times import iteration_times
 from tui.keys import ACTIONS
@@ -163,12 +163,12 @@ def test_the_steady_iterations_of_the_rules_are_those_that_the_view_of_them_prop
         steps.append(step(n, begin, length))
         work.append(run(begin + length - 9 * MS, 9 * MS, iteration=n))
         begin += length
-    made = traced(*work, ranges=steps)
-    times = iteration_times(made).row(0, named=True)
+    profile = traced(*work, ranges=steps)
+    times = iteration_times(profile).row(0, named=True)
     assert (times["steady_first"], times["steady_last"]) == (1, 3)
     expected = "--iterations 1:3, or p in Iterations."
     for rule in ("U1", "I2", "I10"):
-        verdict = ask(rule, made)
+        verdict = ask(rule, profile)
         assert isinstance(verdict, Found)
         assert expected in verdict.advice
     assert [action.keys for action in ACTIONS if action.id == "iterations.steady"] == ["p"]
@@ -203,8 +203,8 @@ def test_late_launches_state_their_part_in_long_gaps() -> None:
 def test_the_cost_of_cudas_start_is_what_its_calls_take() -> None:
     """Of the calls that CUDA starts in, all that take long are named."""
     calls = [("cudaFree", 42), ("cudaMemGetInfo", 32), ("cudaStreamCreate", 25), ("cudaGetDeviceProperties", 1)]
-    rows = [printed("api", name, 1, took * MS, max_ns=took * MS) for name, took in calls]
-    result = ask("A10", profile(summary=rows))
+    rows = [summary_row("api", name, 1, took * MS, max_ns=took * MS) for name, took in calls]
+    result = ask("A10", make_profile(summary=rows))
     assert isinstance(result, Found)
     assert result.problem.endswith("`cudaMemGetInfo` and `cudaStreamCreate` belong to it.")
     assert result.advice == "CUDA starts once. Profile more iterations, or leave start-up out of what you compare."
@@ -236,7 +236,7 @@ def test_one_rank_alone_may_wait_for_another() -> None:
     assert isinstance(verdict, Found)
     assert (verdict.numbers["comm_ns"], verdict.cost_ns) == (15 * MS, 10 * MS)
     assert verdict.advice.startswith("If other ranks were recorded, open all together first")
-    alone = ask("C1", profile(sessions=[{**SESSION, "rank": 0, "world_size": 2}], activities=talking))
+    alone = ask("C1", make_profile(sessions=[{**SESSION, "rank": 0, "world_size": 2}], activities=talking))
     assert isinstance(alone, Found)
     assert alone.advice.startswith("Open all ranks together first")
 
@@ -405,12 +405,12 @@ def test_a_run_that_is_idle_all_along_has_no_stretch_of_its_own() -> None:
 
 
 def test_totals_do_not_hold_the_cost_of_waits() -> None:
-    work = printed("gpu", GEMM, 9, 90 * MS)
+    work = summary_row("gpu", GEMM, 9, 90 * MS)
     # A few waits are those for results.
-    few = ask("A1", profile(summary=[work, printed("api", "cudaDeviceSynchronize", 99, 60 * MS)]))
+    few = ask("A1", make_profile(summary=[work, summary_row("api", "cudaDeviceSynchronize", 99, 60 * MS)]))
     assert isinstance(few, Clean)
     assert few.why == "the CPU waits 60 ms in 99 calls, no longer than the GPU works"
-    verdict = ask("A1", profile(summary=[work, printed("api", "cudaDeviceSynchronize", 100, 60 * MS)]))
+    verdict = ask("A1", make_profile(summary=[work, summary_row("api", "cudaDeviceSynchronize", 100, 60 * MS)]))
     assert isinstance(verdict, Found)
     assert (verdict.cost_ns, verdict.severity, verdict.numbers["wait_ns"]) == (None, Severity.INFO, 60 * MS)
 

@@ -18,7 +18,7 @@ from tests.analysis.expert.answers import (
 )
 from tests.analysis.expert.judging import BY_ID, ask
 from tests.analysis.expert.profiles import GEMM, MS, SESSION, run, traced
-from tests.analysis.frames import printed, profile
+from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.rule import CannotTell, Clean, Found
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ def test_a_rule_names_missing_data(answer: Answer) -> None:
 
 def shares(*shares_pct: float, tool: str) -> Profile:
     """A table of kernels with such percentages, and one of copies of 100%."""
-    rows = [printed("gpu", GEMM, 1, MS, time_pct=share) for share in shares_pct]
-    rows += [printed("gpu", "[CUDA memcpy HtoD]", 1, MS, time_pct=51.0)]
-    rows += [printed("gpu", "[CUDA memcpy DtoH]", 1, MS, time_pct=49.0)]
-    return profile(sessions=[{**SESSION, "format": tool}], summary=rows)
+    rows = [summary_row("gpu", GEMM, 1, MS, time_pct=share) for share in shares_pct]
+    rows += [summary_row("gpu", "[CUDA memcpy HtoD]", 1, MS, time_pct=51.0)]
+    rows += [summary_row("gpu", "[CUDA memcpy DtoH]", 1, MS, time_pct=49.0)]
+    return make_profile(sessions=[{**SESSION, "format": tool}], summary=rows)
 
 
 def test_tables_of_kernels_and_of_copies_add_up_to_100_each() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 from tests.corpus import corpus_file, shared_file
 from tests.profiles import load_one
 from tui.analysis.devices import find_peaks, peak_option
@@ -57,8 +57,8 @@ H200 = [{"session": 0, "device": 0, "name": "NVIDIA H200"}]
 
 
 def test_a_matrix_product_against_the_roofline() -> None:
-    made = profile(ops=[op("aten::mm", 0, **MM)], activities=[launched(0, 2000)], devices=H200)
-    (row,) = op_work(made).rows(named=True)
+    profile = make_profile(ops=[op("aten::mm", 0, **MM)], activities=[launched(0, 2000)], devices=H200)
+    (row,) = op_work(profile).rows(named=True)
     flops, moved = 2 * 1024 * 256 * 512, 2 * (1024 * 512 + 512 * 256 + 1024 * 256)
     assert (row["flops"], row["bytes"], row["gpu_ns"], row["peak"]) == (flops, moved, 2000, "bf16")
     assert row["tflops_per_s"] == pytest.approx(flops / 2e-6 / 1e12)
@@ -74,8 +74,8 @@ def test_nested_calls_count_once_and_wrappers_only_alone() -> None:
         op("aten::mm", 1, 0, **MM),
         op("aten::linear", 2, input_shapes="[[1024, 512], [256, 512]]", input_types='["bfloat16", "bfloat16"]'),
     ]
-    made = profile(ops=ops, activities=[launched(1, 2000), launched(2, 3000, start_ns=5000)], devices=H200)
-    assert op_work(made).select("row", pl.col("op").cast(str), "gpu_ns").rows() == [
+    profile = make_profile(ops=ops, activities=[launched(1, 2000), launched(2, 3000, start_ns=5000)], devices=H200)
+    assert op_work(profile).select("row", pl.col("op").cast(str), "gpu_ns").rows() == [
         (1, "aten::mm", 2000),
         (2, "aten::linear", 3000),
     ]
@@ -87,14 +87,14 @@ def test_a_product_within_another_op_is_exported_and_not_summed_twice() -> None:
            input_types='["bfloat16", "bfloat16", ""]'),
         op("aten::mm", 1, 0, **MM),
     ]  # fmt: skip
-    made = profile(ops=ops, activities=[launched(1, 2000)], devices=H200)
-    assert op_work(made)["op"].cast(str).to_list() == ["vllm::rocm_unquantized_gemm"]
-    exported = exported_op_work(made)
+    profile = make_profile(ops=ops, activities=[launched(1, 2000)], devices=H200)
+    assert op_work(profile)["op"].cast(str).to_list() == ["vllm::rocm_unquantized_gemm"]
+    exported = exported_op_work(profile)
     assert exported.select(pl.col("op").cast(str), "counted_in", "gpu_self_ns", "flops", "peak", "bound").rows() == [
         ("vllm::rocm_unquantized_gemm", None, 2000, 2 * 1024 * 256 * 512, "bf16", "memory"),
         ("aten::mm", "vllm::rocm_unquantized_gemm", 2000, 2 * 1024 * 256 * 512, "bf16", "memory"),
     ]
-    assert exported_op_work_by_shape(made).select("calls", "counted_in").sort("counted_in").rows() == [
+    assert exported_op_work_by_shape(profile).select("calls", "counted_in").sort("counted_in").rows() == [
         (1, None),
         (1, "vllm::rocm_unquantized_gemm"),
     ]
@@ -103,8 +103,8 @@ def test_a_product_within_another_op_is_exported_and_not_summed_twice() -> None:
 def test_the_kernel_of_a_concatenation_tells_the_element_type() -> None:
     joined = {"input_shapes": "[[[8], [8]], []]", "input_types": '["TensorList", "Scalar"]'}
     name = "void at::native::(anonymous namespace)::CatArrayBatchedCopy<float, unsigned int, 1, 64, 64>(...)"
-    made = profile(ops=[op("aten::cat", 0, **joined)], activities=[launched(0, 1000, name)], devices=H200)
-    (row,) = op_work(made).rows(named=True)
+    profile = make_profile(ops=[op("aten::cat", 0, **joined)], activities=[launched(0, 1000, name)], devices=H200)
+    (row,) = op_work(profile).rows(named=True)
     assert (row["flops"], row["bytes"], row["bound"]) == (0, 2 * 16 * 4, "memory")
     assert row["formula"] == "elements of the lists read and written, 4 B each by the kernel's name"
 
@@ -112,27 +112,27 @@ def test_the_kernel_of_a_concatenation_tells_the_element_type() -> None:
 def test_copies_from_the_host_are_not_bound_by_gpu_memory() -> None:
     copied = {"input_shapes": "[[8], [8], []]", "input_types": '["float32", "float32", "Scalar"]'}
     work = kernel("[CUDA memcpy HtoD]", 500, kind="memcpy", copy_kind="HtoD", op=0, op_join="launch", device=0)
-    made = profile(ops=[op("aten::copy_", 0, **copied)], activities=[work], devices=H200)
-    assert op_work(made).is_empty()
+    profile = make_profile(ops=[op("aten::copy_", 0, **copied)], activities=[work], devices=H200)
+    assert op_work(profile).is_empty()
 
 
 def test_without_the_gpu_the_rates_are_known_and_the_roof_is_not() -> None:
-    made = profile(ops=[op("aten::mm", 0, **MM)], activities=[launched(0, 2000)])
-    (row,) = op_work(made).rows(named=True)
+    profile = make_profile(ops=[op("aten::mm", 0, **MM)], activities=[launched(0, 2000)])
+    (row,) = op_work(profile).rows(named=True)
     assert row["tflops_per_s"] is not None
     assert [row[name] for name in ("roof_ns", "roof_pct", "bound", "peak")] == [None] * 4
 
 
 def test_peaks_of_the_user_go_first() -> None:
     recorded = [{**H200[0], "memory_bandwidth": 4.0e12}]
-    made = profile(ops=[op("aten::mm", 0, **MM)], activities=[launched(0, 2000)], devices=recorded)
-    own = replace(made, peaks=(peak_option("bf16=100"), peak_option("bandwidth=1000")))
+    profile = make_profile(ops=[op("aten::mm", 0, **MM)], activities=[launched(0, 2000)], devices=recorded)
+    own = replace(profile, peaks=(peak_option("bf16=100"), peak_option("bandwidth=1000")))
     (row,) = op_work(own).rows(named=True)
     moved = 2 * (1024 * 512 + 512 * 256 + 1024 * 256)
     assert (row["bound"], row["peak_flops_per_s"]) == ("compute", 100e12)
     assert row["roof_ns"] == pytest.approx(2 * 1024 * 256 * 512 / 100e3)
-    assert op_work(made)["roof_ns"].item() == pytest.approx(1e9 * moved / 4.0e12)
-    unknown = profile(ops=[op("aten::mm", 0, **MM)], activities=[launched(0, 2000)])
+    assert op_work(profile)["roof_ns"].item() == pytest.approx(1e9 * moved / 4.0e12)
+    unknown = make_profile(ops=[op("aten::mm", 0, **MM)], activities=[launched(0, 2000)])
     assert op_work(replace(unknown, peaks=own.peaks))["bound"].to_list() == ["compute"]
 
 
@@ -150,17 +150,17 @@ def test_columns_of_ops_kernels_and_iterations() -> None:
     ]
     ranges = [{"name": "ProfilerStep#3", "start_ns": 0, "duration_ns": 8000, "iteration": 3}]
     work = [launched(1, 2000, iteration=3), launched(4, 1000, start_ns=4000, iteration=3, name="cat")]
-    made = profile(ops=ops, activities=work, devices=H200, ranges=ranges)
+    profile = make_profile(ops=ops, activities=work, devices=H200, ranges=ranges)
     rate = 2 * 1024 * 256 * 512 / 2e-6 / 1e12
-    rows = {row["op"]: row for row in ops_with_rates(made).iter_rows(named=True)}
+    rows = {row["op"]: row for row in ops_with_rates(profile).iter_rows(named=True)}
     assert rows["aten::mm"]["tflops_per_s"] == pytest.approx(rate)
     assert (rows["aten::mm"]["bound"], rows["aten::cat"]["tb_per_s"]) == ("memory", None)
-    kernels = {row["name"]: row["tflops_per_s"] for row in kernels_with_rates(made).iter_rows(named=True)}
+    kernels = {row["name"]: row["tflops_per_s"] for row in kernels_with_rates(profile).iter_rows(named=True)}
     assert kernels == {GEMM: pytest.approx(rate), "cat": None}
-    steps = with_mfu(made, pl.DataFrame({"session": [0], "iteration": [3], "duration_ns": [8000]},
+    steps = with_mfu(profile, pl.DataFrame({"session": [0], "iteration": [3], "duration_ns": [8000]},
                                         schema_overrides={"session": pl.UInt32, "iteration": pl.Int32}))  # fmt: skip
     assert steps["mfu_pct"].item() == pytest.approx(100 * rate * 2000 / 8000 / 989.4)
-    assert op_work_unknown(made).select("op", "gpu_ns", "work_unknown").rows() == [
+    assert op_work_unknown(profile).select("op", "gpu_ns", "work_unknown").rows() == [
         ("aten::cat", 1000, "of a list of tensors PyTorch records no element types, and the kernel's name tells none")
     ]
 
@@ -175,8 +175,8 @@ def test_experts_of_a_server_have_the_sizes_of_the_views_in_their_op() -> None:
         op("aten::view", 3, 0, input_shapes="[[4, 32, 96], []]", input_types='["uint8", "ScalarList"]'),
         op("aten::view", 4, 0, input_shapes="[[4, 24, 64], []]", input_types='["uint8", "ScalarList"]'),
     ]
-    made = profile(ops=ops, activities=[launched(0, 2000)], devices=H200)
-    (row,) = op_work(made).rows(named=True)
+    profile = make_profile(ops=ops, activities=[launched(0, 2000)], devices=H200)
+    (row,) = op_work(profile).rows(named=True)
     assert row["formula"] == "2·T·topk·(H·up + inner·H), T=8 topk=2 H=64 up=96 inner=48"
     assert row["flops"] == 2 * 16 * (64 * 96 + 48 * 64)
     assert row["bytes"] == 2 * 2 * 8 * 64 + 4 * (32 * 96 + 24 * 64)
@@ -186,7 +186,9 @@ def test_experts_of_a_server_have_the_sizes_of_the_views_in_their_op() -> None:
         (4, "the sizes of the experts are not recorded in vllm::moe_forward"),
     ):
         less = [one for one in ops if one["op"] != left_out]
-        assert op_work_unknown(profile(ops=less, activities=[launched(0, 2000)]))["work_unknown"].to_list() == [why]
+        assert op_work_unknown(make_profile(ops=less, activities=[launched(0, 2000)]))["work_unknown"].to_list() == [
+            why
+        ]
 
 
 def test_kernels_below_an_op_have_rates_where_they_do_its_work_alone() -> None:
@@ -196,23 +198,23 @@ def test_kernels_below_an_op_have_rates_where_they_do_its_work_alone() -> None:
         *(launched(3, 1000, "half", start_ns=4000, activity=2), launched(3, 1000, "rest", start_ns=6000, activity=3)),
         *(launched(6, 500, "sort", start_ns=8000, activity=4), kernel("x", 9, start_ns=9000, device=0, activity=5)),
     ]
-    made = profile(ops=ops, activities=work, devices=H200)
-    rows = kernels_of_recorded_op(made, session=0, op="aten::linear").select("name", "tflops_per_s", "bound").rows()
+    profile = make_profile(ops=ops, activities=work, devices=H200)
+    rows = kernels_of_recorded_op(profile, session=0, op="aten::linear").select("name", "tflops_per_s", "bound").rows()
     flops = 2 * 1024 * 256 * 512
     assert [(str(name), rate, bound) for name, rate, bound in rows] == [
         (GEMM, pytest.approx(flops / 2000 / 1e3), "memory"),
         ("zero", None, None),
     ]
-    assert kernels_of_recorded_op(made, session=0, op="aten::unique")["tb_per_s"].to_list() == [None]
+    assert kernels_of_recorded_op(profile, session=0, op="aten::unique")["tb_per_s"].to_list() == [None]
     shared = "other launches of its op take more than 10% of the op's GPU time"
-    assert [why_no_rates(made, number) for number in range(6)] == [
+    assert [why_no_rates(profile, number) for number in range(6)] == [
         *("", shared, shared, shared),
         *("no formula for this op", "the op that launched it is not known"),
     ]
 
 
 def test_without_shapes_nothing_is_known() -> None:
-    assert op_work(profile(ops=[op("aten::mm", 0)], activities=[launched(0, 2000)], devices=H200)).is_empty()
+    assert op_work(make_profile(ops=[op("aten::mm", 0)], activities=[launched(0, 2000)], devices=H200)).is_empty()
 
 
 @pytest.mark.parametrize(
@@ -359,7 +361,7 @@ def test_the_recorded_types_of_a_trace_decide_the_peak() -> None:
 def test_the_whole_of_a_session() -> None:
     ops = [op("aten::mm", 0, **MM), op("aten::unknown", 1)]
     work = [launched(0, 2000, start_ns=0), launched(1, 6000, start_ns=4000, name="other")]
-    (whole,) = rooflines(profile(ops=ops, activities=work, devices=H200))
+    (whole,) = rooflines(make_profile(ops=ops, activities=work, devices=H200))
     flops = 2 * 1024 * 256 * 512
     # 2 µs of 8 µs of GPU work are of an op with a formula; the wall time is 10 µs.
     assert (whole.gpu_ns, whole.covered_pct, whole.flops) == (2000, 25.0, flops)
@@ -377,26 +379,26 @@ def test_what_is_computed_again_counts_for_the_hardware_alone() -> None:
         op("aten::mm", 2, **MM, direction="bprop", forward=0, group="autograd::engine::evaluate_function: MmBackward0"),
     ]
     work = [launched(at, 2000, start_ns=2000 * at) for at in range(3)]
-    (whole,) = rooflines(profile(ops=ops, activities=work, devices=H200))
+    (whole,) = rooflines(make_profile(ops=ops, activities=work, devices=H200))
     once = 100 * 2 * 1024 * 256 * 512 / 989.4e12 / 6e-6
     assert (whole.mfu_pct, whole.hfu_pct) == (pytest.approx(2 * once), pytest.approx(3 * once))
 
 
 def test_the_calls_behind_a_shape() -> None:
-    made = profile(
+    profile = make_profile(
         ops=[op("aten::mm", 0, **MM), op("aten::mm", 1, **MM)],
         activities=[launched(0, 2000), launched(1, 3000, start_ns=5000)],
         devices=H200,
     )
-    (shape,) = op_work_by_shape(made).rows(named=True)
+    (shape,) = op_work_by_shape(profile).rows(named=True)
     assert (shape["calls"], shape["gpu_ns"]) == (2, 5000)
-    assert calls_of_shape(made, shape)["gpu_ns"].to_list() == [3000, 2000]
-    assert calls_of_shape(made, None).is_empty()
+    assert calls_of_shape(profile, shape)["gpu_ns"].to_list() == [3000, 2000]
+    assert calls_of_shape(profile, None).is_empty()
 
 
 @pytest.mark.parametrize(
     "shapes", ["x", "7", "[" * 2_000, f"[[{'9' * 5_000}, 2], [2, 3]]", f"[[{'9' * 400}, 2], [2, 3]]"]
 )
 def test_shapes_that_no_program_writes_are_unknown(shapes: str) -> None:
-    made = profile(ops=[op("aten::mm", 0, **{**MM, "input_shapes": shapes})], activities=[launched(0, 2000)])
-    assert op_work(made).is_empty()
+    profile = make_profile(ops=[op("aten::mm", 0, **{**MM, "input_shapes": shapes})], activities=[launched(0, 2000)])
+    assert op_work(profile).is_empty()

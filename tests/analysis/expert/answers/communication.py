@@ -16,7 +16,7 @@ from tests.analysis.expert.profiles import (
     run,
     traced,
 )
-from tests.analysis.frames import profile
+from tests.analysis.frames import make_profile
 from tui.analysis.expert.rule import Severity
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def steps_of(*ranks: tuple[int, int], of: int = 200) -> Profile:
         for rank, (computes, talks) in enumerate(ranks)
         for part, value in zip(parts, (computes, talks, of - computes - talks), strict=True)
     ]
-    return profile(sessions=[{**SESSION, "format": "ascend-csv", "tool": "Ascend"}], tool_figures=figures)
+    return make_profile(sessions=[{**SESSION, "format": "ascend-csv", "tool": "Ascend"}], tool_figures=figures)
 
 
 CLUSTER = steps_of((40, 90), (40, 10))

@@ -20,7 +20,7 @@ from tests.analysis.expert.profiles import (
     traced,
     with_calls,
 )
-from tests.analysis.frames import printed, profile
+from tests.analysis.frames import make_profile, summary_row
 
 ANSWERS: Final = (
     Answer(
@@ -32,7 +32,7 @@ ANSWERS: Final = (
         ),
         {"wait_ns": 9 * MS, "share_pct": 45.0, "calls": 1},
         HEALTHY,
-        profile(summary=[printed("gpu", GEMM, 1, MS), printed("api", "cudaDeviceSynchronize", 2, 2 * MS)]),
+        make_profile(summary=[summary_row("gpu", GEMM, 1, MS), summary_row("api", "cudaDeviceSynchronize", 2, 2 * MS)]),
         lacks="more than the GPU time",
     ),
     Answer(
@@ -101,10 +101,10 @@ ANSWERS: Final = (
     ),
     Answer(
         "A10",
-        profile(
+        make_profile(
             summary=[
-                printed("api", "cudaFree", 4, 90 * MS, avg_ns=22 * MS, max_ns=89 * MS, min_ns=US),
-                printed("api", "cudaLaunch", 100, 10 * MS, avg_ns=100 * US, max_ns=200 * US, min_ns=US),
+                summary_row("api", "cudaFree", 4, 90 * MS, avg_ns=22 * MS, max_ns=89 * MS, min_ns=US),
+                summary_row("api", "cudaLaunch", 100, 10 * MS, avg_ns=100 * US, max_ns=200 * US, min_ns=US),
             ]
         ),
         {"api_pct": 90.0, "calls": 4, "max_ns": 89 * MS},

@@ -24,7 +24,7 @@ from tests.analysis.expert.profiles import (
     traced,
     with_calls,
 )
-from tests.analysis.frames import kernel, profile
+from tests.analysis.frames import kernel, make_profile
 
 if TYPE_CHECKING:
     from tui.analysis.expert.rule import Severity
@@ -55,11 +55,11 @@ QUIET = with_calls(
     launched(90 * MS, 10 * MS, 80 * MS, 10 * US, 2),
     launched(100 * MS, MS, 85 * MS, 9, 3),
 )
-NO_DEVICE = profile(sessions=[SESSION], activities=[run(0, MS)], devices=[])
-NAMES_ONLY = profile(sessions=[SESSION], activities=[kernel(GEMM, MS, start_ns=0)])
+NO_DEVICE = make_profile(sessions=[SESSION], activities=[run(0, MS)], devices=[])
+NAMES_ONLY = make_profile(sessions=[SESSION], activities=[kernel(GEMM, MS, start_ns=0)])
 AMONG_COPIES = traced(moved(0, 30 * MS), run(30 * MS, 10 * MS))
 TALKING = traced(run(0, 10 * MS), run(10 * MS, 10 * MS, NCCL, stream=9), run(15 * MS, 15 * MS))
-CALLS_ONLY = profile(sessions=[SESSION], api_calls=[call(0, 1)])
+CALLS_ONLY = make_profile(sessions=[SESSION], api_calls=[call(0, 1)])
 SMALL = {**SHAPE, "grid_x": 27}
 STEPS = [step(n, n * 10 * MS, 10 * MS) for n in range(8)]
 
@@ -144,7 +144,7 @@ def ranks(first: int, second: int) -> Profile:
             talk = run(at + length, end - at - length, NCCL, stream=9, iteration=n)
             activities += [{**work, "session": rank}, {**talk, "session": rank}]
             marks.append({**step(n, at, 100 * MS), "session": rank})
-    return profile(sessions=sessions, devices=[A100, {**A100, "session": 1}], activities=activities, ranges=marks)
+    return make_profile(sessions=sessions, devices=[A100, {**A100, "session": 1}], activities=activities, ranges=marks)
 
 
 def message(start: int, duration: int, elements: int, **more: Any) -> dict[str, Any]:

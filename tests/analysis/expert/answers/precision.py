@@ -18,7 +18,7 @@ from tests.analysis.expert.profiles import (
     run,
     traced,
 )
-from tests.analysis.frames import profile
+from tests.analysis.frames import make_profile
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -46,7 +46,7 @@ def inferred(**layers_us: int) -> Profile:
         {"layer": name, "phase": "forward", "executor": "tensorrt", "time_ns": time * US, "measured": True}
         for name, time in layers_us.items()
     ]
-    return profile(sessions=[{**SESSION, "format": "tensorrt-json", "tool": "trtexec"}], layers=rows)
+    return make_profile(sessions=[{**SESSION, "format": "tensorrt-json", "tool": "trtexec"}], layers=rows)
 
 
 ANSWERS: Final = (
@@ -55,7 +55,7 @@ ANSWERS: Final = (
         traced(run(0, 6 * MS, SGEMM), run(6 * MS, 4 * MS, ADD)),
         {"eligible_ns": 6 * MS, "using_ns": 0, "kernel_ns": 10 * MS},
         HEALTHY,
-        profile(sessions=[SESSION], activities=[run(0, MS, "maxwell_sgemm_128x64_tn")]),
+        make_profile(sessions=[SESSION], activities=[run(0, MS, "maxwell_sgemm_128x64_tn")]),
         more={"cost_ns": 3 * MS},
     ),
     Answer(
@@ -63,7 +63,7 @@ ANSWERS: Final = (
         traced(run(0, 6 * MS, SGEMM), run(6 * MS, 4 * MS, GEMM)),
         {"efficiency_pct": 40.0, "eligible_ns": 10 * MS, "using_ns": 4 * MS},
         HEALTHY,
-        profile(sessions=[SESSION], activities=[run(0, MS, SGEMM)]),
+        make_profile(sessions=[SESSION], activities=[run(0, MS, SGEMM)]),
     ),
     Answer(
         "P3",

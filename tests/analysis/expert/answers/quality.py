@@ -18,7 +18,7 @@ from tests.analysis.expert.profiles import (
     step,
     traced,
 )
-from tests.analysis.frames import printed, profile
+from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.rule import Severity
 
 ANSWERS: Final = (
@@ -39,7 +39,7 @@ ANSWERS: Final = (
     ),
     Answer(
         "Q2",
-        profile(sessions=[SESSION], issues=[{"severity": "error", "line": 3, "reason": "the row is cut"}]),
+        make_profile(sessions=[SESSION], issues=[{"severity": "error", "line": 3, "reason": "the row is cut"}]),
         {"errors": 1, "warnings": 0},
         HEALTHY,
         None,
@@ -55,9 +55,13 @@ ANSWERS: Final = (
     ),
     Answer(
         "Q5",
-        profile(summary=[printed("gpu", GEMM, 1, MS, time_pct=60.0), printed("gpu", ADD, 1, MS, time_pct=20.0)]),
+        make_profile(
+            summary=[summary_row("gpu", GEMM, 1, MS, time_pct=60.0), summary_row("gpu", ADD, 1, MS, time_pct=20.0)]
+        ),
         {"gpu_pct": 80.0},
-        profile(summary=[printed("gpu", GEMM, 1, MS, time_pct=60.0), printed("gpu", ADD, 1, MS, time_pct=40.0)]),
+        make_profile(
+            summary=[summary_row("gpu", GEMM, 1, MS, time_pct=60.0), summary_row("gpu", ADD, 1, MS, time_pct=40.0)]
+        ),
         HEALTHY,
     ),
     Answer(

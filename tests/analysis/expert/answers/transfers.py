@@ -19,7 +19,7 @@ from tests.analysis.expert.profiles import (
     traced,
     with_calls,
 )
-from tests.analysis.frames import profile
+from tests.analysis.frames import make_profile
 
 ANSWERS: Final = (
     Answer(
@@ -49,7 +49,7 @@ ANSWERS: Final = (
         traced(moved(0, 2 * MS, size=12 * MS), run(0, MS)),
         {"rate": 6e9, "ceiling": 24e9, "of_ceiling_pct": 25.0},
         traced(moved(0, 1 * MS, size=20 * MS), run(0, MS)),
-        profile(sessions=[SESSION], activities=[moved(0, 2 * MS, size=12 * MS)]),
+        make_profile(sessions=[SESSION], activities=[moved(0, 2 * MS, size=12 * MS)]),
         says="25% of the 22.4 GiB/s typical for this GPU's link.",
         lacks="name the GPU with --gpu",
     ),

@@ -17,7 +17,7 @@ from tests.analysis.expert.profiles import (
     traced,
     with_calls,
 )
-from tests.analysis.frames import profile
+from tests.analysis.frames import make_profile
 
 ANSWERS: Final = (
     Answer(
@@ -62,7 +62,9 @@ ANSWERS: Final = (
         traced(*(run(n * 15 * US, 10 * US) for n in range(20))),
         {"gaps": 19, "idle_ns": 95 * US},
         SPARSE,
-        profile(sessions=[{**SESSION, "start_resolution_ns": 10_000}], activities=[run(0, 10 * US), run(MS, 10 * US)]),
+        make_profile(
+            sessions=[{**SESSION, "start_resolution_ns": 10_000}], activities=[run(0, 10 * US), run(MS, 10 * US)]
+        ),
         lacks="rounded to 10 µs",
     ),
     Answer("U8", AMONG_COPIES, {"compute_pct": 25.0, "compute_ns": 10 * MS, "busy_ns": 40 * MS}, HEALTHY, CALLS_ONLY),

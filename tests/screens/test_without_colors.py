@@ -1,4 +1,4 @@
-"""Where few colors or none are sent, what is under the cursor, dim or in focus is told by how its text is set."""
+"""With few or no colors, the cursor, dim text and the focus are shown by text styles."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def dim_text(widget: Widget) -> str:
-    """What is dim on the first line of a widget."""
+    """Return the dim text on the first line of a widget."""
     return "".join(segment.text for segment in widget.render_line(0) if segment.style and segment.style.dim)
 
 
-async def test_the_line_under_the_cursor_of_the_palette_is_in_reverse() -> None:
+async def test_the_selected_line_of_the_palette_is_reversed() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", color="none") as pilot:
         await press(pilot, "ctrl+p")
         lines = pilot.app.screen.query_one(CommandList)
@@ -39,7 +39,7 @@ async def test_the_line_under_the_cursor_of_the_palette_is_in_reverse() -> None:
 
 
 @pytest.mark.parametrize(("color", "theme"), [("none", "dark"), ("16", "dark"), ("16", "light")])
-async def test_what_is_not_typed_is_dim_in_the_editors_of_sql_and_of_notes(color: str, theme: str) -> None:
+async def test_placeholders_of_editors_are_dim(color: str, theme: str) -> None:
     async with open_explorer("caffe_conv1.nvprof.log", color=color, theme=theme) as pilot:
         await go_to(pilot, "kernels")
         await press(pilot, "M")
@@ -52,7 +52,7 @@ async def test_what_is_not_typed_is_dim_in_the_editors_of_sql_and_of_notes(color
         assert dim_text(editor) == "ect"
 
 
-async def test_the_pointer_of_a_chart_is_in_reverse_while_keys_go_there() -> None:
+async def test_the_cursor_of_a_focused_chart_is_reversed() -> None:
     async with open_explorer("resnet50_training.nvprof.log", color="none") as pilot:
         await go_to(pilot, "iterations")
         chart, table = pilot.app.screen.query_one(IterationChart), pilot.app.screen.query_one(FrameTable)
@@ -81,9 +81,7 @@ async def test_the_pointer_of_a_chart_is_in_reverse_while_keys_go_there() -> Non
         ("truecolor", "dark", " layer ", (None, "#8f979e")),
     ],
 )
-async def test_a_part_that_the_input_cannot_feed(
-    color: str, theme: str, layer: str, looks: tuple[bool | None, str]
-) -> None:
+async def test_tabs_without_data_are_marked(color: str, theme: str, layer: str, looks: tuple[bool | None, str]) -> None:
     async with open_explorer("resnet50_training.nvprof.log", color=color, theme=theme) as pilot:
         await go_to(pilot, "group-ops")
         styles = {part.text: part.style for part in pilot.app.screen.query_one(TabBar).render_line(0)}
