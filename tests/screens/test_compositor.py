@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from textual._compositor import Compositor
@@ -153,6 +154,22 @@ async def test_a_screen_update_draws_a_view_at_most_once(monkeypatch: pytest.Mon
         await press(pilot, "3")
         assert set(drawn) <= {0, 1}
         assert sum(drawn)
+
+
+async def test_a_view_opens_with_rows_not_with_an_empty_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_explorer(LOG, size=(160, 50)) as pilot:
+        pictures: list[str] = []
+        usual_draw = ViewScreen._compositor_refresh
+
+        def draw(screen: ViewScreen) -> None:
+            usual_draw(screen)
+            pictures.append("\n".join(strip.text for strip in screen._compositor.render_strips()))
+
+        monkeypatch.setattr(ViewScreen, "_compositor_refresh", draw)
+        await press(pilot, "9")
+        filled = [picture for picture in pictures if re.search("[1-9][0-9]* rows", picture)]
+        assert filled
+        assert all("Severity" in picture and "warning" in picture for picture in filled)
 
 
 async def test_size_classes_are_set_before_a_view_is_laid_out() -> None:

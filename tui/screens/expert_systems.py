@@ -255,7 +255,10 @@ class ExpertSystemsScreen(ViewScreen):
 
     def compose_body(self) -> Iterable[Widget]:
         """Yield the table, and below it the finding under the cursor if there is no room for all details."""
-        yield TablePane(EXPERT, id="table")
+        pane = TablePane(EXPERT, id="table")
+        # The severity comes first; the sentence has the remaining width.
+        pane.model.state = replace(pane.model.state, name_last=True)
+        yield pane
         yield Static(id="whole-finding")
 
     @property
@@ -274,9 +277,6 @@ class ExpertSystemsScreen(ViewScreen):
     def populate(self) -> None:
         """Fill the table."""
         pane = self.query_one("#table", TablePane)
-        if pane.frame.is_empty():
-            # The severity comes first; the sentence has the remaining width.
-            pane.state = replace(pane.state, name_last=True)
         rows = self.rows()
         pane.show(rows, empty=NO_RULE if rows.is_empty() else "", spec=spec_for(self.profile))
         pane.focus_table()
@@ -294,7 +294,8 @@ class ExpertSystemsScreen(ViewScreen):
         parts = [Content(plain(str(row.get("message") or "")))]
         if advice := row.get("recommendation"):
             parts.append(Content.assemble(("Do: ", "$text-muted"), plain(str(advice))))
-        self.query_one("#whole-finding", Static).update(Content("\n").join(parts))
+        # Its height is fixed.
+        self.query_one("#whole-finding", Static).update(Content("\n").join(parts), layout=False)
 
     def opens_details(self, pane: TablePane) -> bool:
         """Return True: details explain the findings."""
@@ -308,8 +309,8 @@ class ExpertSystemsScreen(ViewScreen):
             self._paths, self._paths_of = {}, self.profile
         path = self._paths.get(row["session"])
         if path is None:
-            # Details of large profiles are made in a thread.
-            self.call_later(self._find_path, self.profile, row["session"])
+            # After the picture of the details, which a working thread would delay.
+            self.call_after_refresh(self._find_path, self.profile, row["session"])
         return finding_details(row, () if path is None else path_lines(self.profile, row, path))
 
     @work(thread=True, exclusive=True, group="path", description="path")

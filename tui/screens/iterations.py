@@ -61,6 +61,7 @@ class IterationsScreen(ViewScreen):
     """The chart of all iterations above a table of them; both have the same cursor."""
 
     VIEW = "iterations"
+    AUTO_FOCUS = "FrameTable"
     BINDINGS: ClassVar = bindings_for(Scope.ITERATIONS)
     HELP: ClassVar = (
         "Iterations as recorded, else as detected: the outermost loop of launches (E chooses another loop or a "
@@ -129,7 +130,9 @@ class IterationsScreen(ViewScreen):
         self._pane.model.excluded_sessions = replayed_sessions(profile)
         is_new = self._pane.frame.is_empty()
         self._pane.show(rows, empty=why_none(profile, NEEDED) if rows.is_empty() else "")
-        self.set_class(rows.height <= FEW_ROWS, "-few")
+        # Textual would update the styles of all widgets of the screen; only the chart changes.
+        self.set_class(rows.height <= FEW_ROWS, "-few", update=False)
+        self.app.stylesheet.update_nodes([self.chart])
         if is_new and not self._pane.model.cursor_row:
             self._go_to_first_iteration()
         row = self._pane.current_row

@@ -274,7 +274,7 @@ class DetailPane(VerticalScroll):
         if self.is_open:
             # A hidden widget loses the focus only later.
             self.call_after_refresh(self._pass_focus)
-            self.call_after_refresh(self.take_spare_lines)
+            self.take_spare_lines()
 
     def _pass_focus(self) -> None:
         if self.screen.has_class("-narrow"):
@@ -294,7 +294,6 @@ class DetailPane(VerticalScroll):
         self.show(details)
         self.add_class("-open")
         self._mark_screen(is_open=True)
-        self.call_after_refresh(self.take_spare_lines)
         self.scroll_home(animate=False)
         if self.screen.has_class("-narrow"):
             self.focus()

@@ -189,6 +189,8 @@ class FrameTable(ScrollView, can_focus=True):
         self._written: tuple[object, ...] = ()
         """The row styles that the writers were made for."""
         self._painter: TablePainter | None = None
+        self._painted_cells = 0
+        """The width that the painter was made for."""
         self._part_styles: TableStyles | None = None
         self._strips: dict[tuple[int, RowState], Strip] = {}
 
@@ -241,8 +243,9 @@ class FrameTable(ScrollView, can_focus=True):
         if self._painter is None:
             model, state = self.model, self.model.shown_state
             columns, written = model.columns(), self._ensure_writers()
+            self._painted_cells = self.scrollable_content_region.width
             # One cell stays free, so that the last column does not touch the scrollbar.
-            width = max(0, self.scrollable_content_region.width - 1)
+            width = max(0, self._painted_cells - 1)
             widths = {column.name: written[column.name].width_sorted_by(len(model.sort)) for column in columns}
             layout = lay_out(
                 columns,
@@ -278,9 +281,16 @@ class FrameTable(ScrollView, can_focus=True):
             self.post_message(self.LayoutChanged(self))
         return self._painter
 
+    def _fit_width(self) -> None:
+        """Lay out the columns again if the width is another one."""
+        if self._painter is not None and self._painted_cells != self.scrollable_content_region.width:
+            self._painter = None
+            self._strips.clear()
+
     @property
     def table_layout(self) -> TableLayout:
         """The columns on the line, and the number of those that do not fit."""
+        self._fit_width()
         return self._ensure_painter().layout
 
     def _row_styles(self) -> TableStyles:
@@ -324,9 +334,8 @@ class FrameTable(ScrollView, can_focus=True):
         self.redraw()
 
     def on_resize(self) -> None:
-        """Lay out the columns for the new width, and the thumb for the new height."""
+        """Place the thumb and the rows for the new height; the columns are laid out when they are drawn."""
         self._place_thumb()
-        self.redraw()
         self._scroll_to_cursor()
 
     def watch_show_vertical_scrollbar(self) -> None:
@@ -337,6 +346,8 @@ class FrameTable(ScrollView, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Render some lines, without Textual's wrapping."""
+        # Before the size is announced by an event, so that a view that opens has rows at once.
+        self._fit_width()
         return direct_lines(self, crop, super().render_lines)
 
     def render_line(self, y: int) -> Strip:
