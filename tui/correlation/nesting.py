@@ -387,7 +387,8 @@ def levels(depth: npt.NDArray[Any]) -> list[Indices]:
 def _parents(depth: Ints) -> Ints:
     """Return the parent of each of the sorted intervals: the last one before it that is one level higher."""
     parent = np.full(len(depth), NONE, np.int64)
-    for above, here in pairwise(levels(depth)):
+    by_depth = np.argsort(depth.astype(np.min_scalar_type(int(depth.max(initial=0)))), kind="stable")
+    for above, here in pairwise(np.split(by_depth, np.cumsum(np.bincount(depth))[:-1])):
         if len(here) and len(above):
             parent[here] = above[np.searchsorted(above, here) - 1]
     return parent

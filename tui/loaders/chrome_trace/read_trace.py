@@ -569,6 +569,8 @@ class _TraceReader:
     @property
     def _blocks_here(self) -> int:
         """The number of blocks after which worker processes take over; a pipe may end at any time."""
+        if self._is_large:  # they start with the first block
+            return 1
         return _BLOCKS_HERE if self._source.size else _BLOCKS_HERE + _BLOCKS_LEFT
 
     def _new_pool(self, stream: Stream) -> DecoderPool | None:

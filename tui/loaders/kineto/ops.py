@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -223,12 +224,14 @@ def _passes(rows: pl.DataFrame, flows: pl.DataFrame) -> _Passes:
 
 def _input_columns(rows: pl.DataFrame) -> dict[str, pl.Series]:
     used = rows.select(pl.when(matching(rows["name"], _USES_VALUES)).then("input_values"))["input_values"]
-    return {
-        "dtype": map_names(rows["input_types"], _element_types),
-        "input_shapes": map_names(rows["input_shapes"], _shapes),
-        "input_types": map_names(rows["input_types"], _types_of_arguments),
-        "input_values": map_names(used, _values),
+    columns = {
+        "dtype": (rows["input_types"], _element_types),
+        "input_shapes": (rows["input_shapes"], _shapes),
+        "input_types": (rows["input_types"], _types_of_arguments),
+        "input_values": (used, _values),
     }
+    found = run_together(*(partial(map_names, *column) for column in columns.values()))
+    return dict(zip(columns, found, strict=True))
 
 
 _NUMBERED, _BACKWARD = 1, 2
