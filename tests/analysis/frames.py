@@ -1,4 +1,4 @@
-"""Small profiles made by hand."""
+"""Makes small profiles for tests."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ Row = Mapping[str, Any]
 
 
 def make_profile(**frames: Sequence[Row]) -> Profile:
-    """A profile with these rows; sessions that rows name and ``sessions`` does not are added."""
-    rows = {name: list(given) for name, given in frames.items()}
-    for name, given in rows.items():
+    """Return a profile with these rows; sessions that rows name and ``sessions`` lacks are added."""
+    rows = {name: list(frame) for name, frame in frames.items()}
+    for name, frame in rows.items():
         if name != "issues":
-            rows[name] = [{"session": 0, **row} for row in given]
-    named = {row["session"] for name, given in rows.items() if name != "issues" for row in given}
+            rows[name] = [{"session": 0, **row} for row in frame]
+    named = {row["session"] for name, frame in rows.items() if name != "issues" for row in frame}
     known = {row["session"] for row in rows.get("sessions", [])}
     rows["sessions"] = [*rows.get("sessions", []), *({"session": session} for session in sorted(named - known))]
     if "activities" in rows:
         rows["activities"] = [{"kind": "kernel", **row, "activity": i} for i, row in enumerate(rows["activities"])]
     return profile_of(
-        {name: pl.DataFrame(given, infer_schema_length=None) for name, given in rows.items() if given}, source="run.log"
+        {name: pl.DataFrame(frame, infer_schema_length=None) for name, frame in rows.items() if frame}, source="run.log"
     )
 
 
-def kernel(name: str, duration_ns: int | None, **more: Any) -> dict[str, Any]:
-    """One launch of a kernel."""
-    return {"name": name, "duration_ns": duration_ns, **more}
+def kernel(name: str, duration_ns: int | None, **fields: Any) -> dict[str, Any]:
+    """Return a launch of a kernel."""
+    return {"name": name, "duration_ns": duration_ns, **fields}
 
 
-def copy(direction: str, duration_ns: int, **more: Any) -> dict[str, Any]:
-    """One copy."""
+def copy(direction: str, duration_ns: int, **fields: Any) -> dict[str, Any]:
+    """Return a copy."""
     return {
         "kind": "memcpy",
         "name": f"[CUDA memcpy {direction}]",
         "copy_kind": direction,
         "duration_ns": duration_ns,
-        **more,
+        **fields,
     }
 
 
-def summary_row(section: str, name: str, calls: int | None, total_ns: int | None, **more: Any) -> dict[str, Any]:
-    """One row of a summary that the log holds."""
-    return {"section": section, "name": name, "calls": calls, "total_ns": total_ns, **more}
+def summary_row(section: str, name: str, calls: int | None, total_ns: int | None, **fields: Any) -> dict[str, Any]:
+    """Return a row of a printed summary."""
+    return {"section": section, "name": name, "calls": calls, "total_ns": total_ns, **fields}

@@ -1,4 +1,4 @@
-"""Random profiles with recorded ops, launches without any, and totals alone; for what must add up."""
+"""Random profiles with recorded ops, with unattributed launches, and with totals alone, for tests that sums agree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GROUPS = (None, "model", "model/block", "model/block/linear", "model/block/a/b",
 
 @st.composite
 def _session(draw: st.DrawFn, session: int, first_op: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The ops and the GPU work of a session."""
+    """Draw the ops and the GPU work of a session."""
     ops: list[dict[str, Any]] = []
     for place in range(draw(st.integers(0, 6))):
         inner = place > 0 and draw(st.booleans())
@@ -65,7 +65,7 @@ def _session(draw: st.DrawFn, session: int, first_op: int) -> tuple[list[dict[st
 
 @st.composite
 def op_profiles(draw: st.DrawFn) -> Profile:
-    """Up to three sessions, of which the last may hold totals alone."""
+    """Draw up to three sessions, of which the last may hold totals alone."""
     ops: list[dict[str, Any]] = []
     work: list[dict[str, Any]] = []
     for session in range(draw(st.integers(1, 2))):

@@ -1,4 +1,4 @@
-"""A range of iterations as a filter in front of everything, and iterations by a key."""
+"""A range of iterations as a global filter, and iterations by a key."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tui.model.schema import FRAMES
 STEP = ["gemm", "relu", "gemm<2>", "softmax"]
 
 
-def training(steps: int = 4, *, left: int = 0, **more: Any) -> Any:
-    """Steps of four kernels, 10 ns apart and 6 ns long; each launched 100 ns before it ran, in an op of its own."""
+def training_profile(steps: int = 4, *, left: int = 0, **fields: Any) -> Any:
+    """Return steps of four kernels, 10 ns apart and 6 ns long; each launched 100 ns before it ran, in its own op."""
     names = STEP[len(STEP) - left :] + STEP * steps
     rows = range(len(names))
     return make_profile(
@@ -43,19 +43,19 @@ def training(steps: int = 4, *, left: int = 0, **more: Any) -> Any:
         ],
         ranges=[{"name": "epoch", "start_ns": 0, "duration_ns": 5000, "tid": 1}]
         + [{"name": "forward", "start_ns": 901 + 40 * at, "duration_ns": 15, "tid": 1} for at in range(steps)],
-        **more,
+        **fields,
     )
 
 
-def counts(made: Any) -> dict[str, int]:
-    return {name: made[name].height for name in ("activities", "api_calls", "ops", "ranges")}
+def frame_heights(profile: Any) -> dict[str, int]:
+    return {name: profile[name].height for name in ("activities", "api_calls", "ops", "ranges")}
 
 
-def test_a_range_of_found_iterations_keeps_what_belongs_to_them_and_the_numbers_of_ops() -> None:
-    profile = training(4)
+def test_a_range_of_found_iterations_keeps_their_rows_and_the_op_numbers() -> None:
+    profile = training_profile(4)
     part = select_iterations(profile, Aggregation(1, 2))
     # The first op of each step begins 1 ns before its launch, and so in the step before.
-    assert counts(part) == {"activities": 8, "api_calls": 10, "ops": 8, "ranges": 2}
+    assert frame_heights(part) == {"activities": 8, "api_calls": 10, "ops": 8, "ranges": 2}
     assert part["activities"]["iteration"].to_list() == [1] * 4 + [2] * 4
     assert part["activities"]["op"].to_list() == list(range(4, 12))
     assert part["ops"]["op"].to_list() == list(range(5, 13))
@@ -67,14 +67,14 @@ def test_a_range_of_found_iterations_keeps_what_belongs_to_them_and_the_numbers_
     assert kernels(part)["calls"].sum() == 8
 
 
-def test_all_iterations_are_everything_with_what_was_left_over() -> None:
-    profile = training(3, left=2)
-    assert counts(select_iterations(profile, Aggregation())) == counts(profile)
+def test_all_iterations_include_partial_ones() -> None:
+    profile = training_profile(3, left=2)
+    assert frame_heights(select_iterations(profile, Aggregation())) == frame_heights(profile)
     assert select_iterations(profile, Aggregation(0, None))["activities"].height == 12
     assert select_iterations(profile, Aggregation(None, 1))["activities"].height == 8
 
 
-def test_recorded_iterations_are_chosen_by_their_own_numbers() -> None:
+def test_recorded_iterations_are_selected_by_their_own_numbers() -> None:
     profile = make_profile(
         ranges=[
             {"name": f"ProfilerStep#{at}", "start_ns": 100 * at, "duration_ns": 90, "tid": 1, "iteration": at}
@@ -94,7 +94,7 @@ def test_recorded_iterations_are_chosen_by_their_own_numbers() -> None:
         ],
     )
     part = select_iterations(profile, Aggregation(4, 4))
-    assert counts(part) == {"activities": 1, "api_calls": 2, "ops": 0, "ranges": 2}
+    assert frame_heights(part) == {"activities": 1, "api_calls": 2, "ops": 0, "ranges": 2}
     assert part["api_calls"]["start_ns"].to_list() == [420, 480]
     assert part["ranges"]["name"].to_list() == ["ProfilerStep#4", "forward"]
     assert sources(part) == {0: "recorded"}
@@ -103,7 +103,7 @@ def test_recorded_iterations_are_chosen_by_their_own_numbers() -> None:
 
 
 def test_summaries_of_the_input_are_left_out_with_an_issue() -> None:
-    profile = training(3, summary=[summary_row("gpu", "gemm", 3, 90)])
+    profile = training_profile(3, summary=[summary_row("gpu", "gemm", 3, 90)])
     part = select_iterations(profile, Aggregation(1, 1))
     assert part["summary"].is_empty()
     assert part["issues"].select("session", "severity", "reason").rows() == [
@@ -116,7 +116,7 @@ def test_summaries_of_the_input_are_left_out_with_an_issue() -> None:
     assert set(part["issues"].schema.items()) == set(FRAMES["issues"].items())
 
 
-def test_a_run_that_does_not_repeat_is_iteration_0_whole() -> None:
+def test_a_run_that_does_not_repeat_is_one_iteration() -> None:
     profile = make_profile(activities=[kernel("a", 5, start_ns=0)], summary=[summary_row("gpu", "a", 1, 5)])
     part = select_iterations(profile, Aggregation(0, 0))
     assert (part["activities"].height, part["summary"].height, part["issues"].height) == (1, 1, 0)
@@ -138,7 +138,7 @@ def test_sessions_without_the_iteration_are_left_out_with_an_issue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("selection", "message"),
     [
         (Aggregation(1, 7), "iterations 1:7 (there are 1 to 2)"),
         (Aggregation(2, 7), "iterations 2:7 (there is 2)"),
@@ -147,22 +147,22 @@ def test_sessions_without_the_iteration_are_left_out_with_an_issue() -> None:
         (Aggregation(0, 2), "iterations 0:2"),
     ],
 )
-def test_a_range_beyond_the_iterations_lists_existing_ones(wanted: Aggregation, said: str) -> None:
-    assert iterations_in_words(select_iterations(training(3), wanted)) == said
+def test_a_range_beyond_the_iterations_lists_existing_ones(selection: Aggregation, message: str) -> None:
+    assert iterations_in_words(select_iterations(training_profile(3), selection)) == message
 
 
-def test_an_input_without_times_has_no_iterations_to_choose() -> None:
+def test_an_input_without_times_has_no_iterations_to_select() -> None:
     with pytest.raises(ProftuiError, match="there are none: work has no start times"):
         select_iterations(make_profile(activities=[kernel("a", 5)]), Aggregation(0, 1))
 
 
 @given(st.integers(3, 6), st.integers(0, 3), st.integers(0, 5), st.integers(0, 5))
-def test_the_same_choice_twice_changes_nothing_and_parts_add_up(steps: int, left: int, one: int, other: int) -> None:
-    profile = training(steps, left=left)
+def test_selecting_twice_changes_nothing_and_parts_add_up(steps: int, left: int, one: int, other: int) -> None:
+    profile = training_profile(steps, left=left)
     first, last = sorted((min(one, steps - 1), min(other, steps - 1)))
-    wanted = Aggregation(first, last)
-    once = select_iterations(profile, wanted)
-    twice = select_iterations(once, wanted)
+    selection = Aggregation(first, last)
+    once = select_iterations(profile, selection)
+    twice = select_iterations(once, selection)
     assert all(twice[name].equals(once[name]) for name in FRAMES)
     assert iterations(twice).equals(iterations(once))
     parts = [select_iterations(profile, Aggregation(number, number)) for number in range(first, last + 1)]
@@ -174,8 +174,8 @@ def test_the_same_choice_twice_changes_nothing_and_parts_add_up(steps: int, left
 # --- keys ------------------------------------------------------------------------------------------------------------
 
 
-def by_key(made: Any, key: str) -> list[tuple[Any, ...]]:
-    return iterations(with_iterations(made, key)).select("iteration", "phase", "name", "kernels_launched").rows()
+def by_key(profile: Any, key: str) -> list[tuple[Any, ...]]:
+    return iterations(with_iterations(profile, key)).select("iteration", "phase", "name", "kernels_launched").rows()
 
 
 @pytest.mark.parametrize(
@@ -189,14 +189,14 @@ def by_key(made: Any, key: str) -> list[tuple[Any, ...]]:
     ids=["kernel", "short name", "op", "part of an op"],
 )
 def test_an_iteration_ends_where_its_key_ends(key: str, name: str) -> None:
-    assert by_key(training(3, left=1), key) == [
+    assert by_key(training_profile(3, left=1), key) == [
         (None, "partial", name, 1),
         *((number, "whole", name, 4) for number in range(3)),
     ]
 
 
-def test_what_comes_after_the_last_key_is_no_iteration() -> None:
-    profile = training(3)
+def test_work_after_the_last_key_is_outside_iterations() -> None:
+    profile = training_profile(3)
     assert by_key(profile, "relu") == [
         (None, "partial", "relu", 2),
         (0, "whole", "relu", 4),
@@ -212,8 +212,8 @@ def test_what_comes_after_the_last_key_is_no_iteration() -> None:
     assert select_iterations(part, Aggregation(1, 1, "relu"))["activities"].equals(part["activities"])
 
 
-def test_a_range_and_a_call_are_keys_as_well_and_replace_what_is_recorded() -> None:
-    profile = training(4)
+def test_ranges_and_calls_can_be_keys_and_replace_recorded_iterations() -> None:
+    profile = training_profile(4)
     assert [row[:2] for row in by_key(profile, "forward")] == [
         (None, "partial"),
         (0, "whole"),
@@ -232,7 +232,7 @@ def test_a_range_and_a_call_are_keys_as_well_and_replace_what_is_recorded() -> N
     assert sources(cut) == {0: "key"}
 
 
-def test_a_key_within_itself_or_in_other_threads_does_not_count_twice() -> None:
+def test_nested_keys_and_keys_of_other_threads_do_not_count_twice() -> None:
     ops = [
         {"name": "step", "start_ns": start, "duration_ns": took, "tid": tid, "op": at}
         for at, (start, took, tid) in enumerate([(0, 50, 1), (10, 20, 1), (20, 10, 2), (60, 30, 1), (100, 10, 1)])
@@ -269,11 +269,11 @@ def test_a_session_without_the_key_is_one_iteration() -> None:
 )
 def test_an_unknown_or_ambiguous_key_lists_names(key: str, message: str) -> None:
     with pytest.raises(ProftuiError) as fault:
-        with_iterations(training(3), key)
+        with_iterations(training_profile(3), key)
     assert str(fault.value).startswith(message)
 
 
-def test_candidates_are_what_comes_once_in_every_iteration_most_evenly_first() -> None:
+def test_candidates_occur_once_per_iteration_and_the_most_even_are_first() -> None:
     profile = make_profile(
         activities=[
             *(
@@ -292,7 +292,7 @@ def test_candidates_are_what_comes_once_in_every_iteration_most_evenly_first() -
     assert candidate_keys(make_profile()).is_empty()
 
 
-def test_a_name_whose_calls_all_end_at_once_has_no_rhythm() -> None:
+def test_a_name_whose_calls_end_at_the_same_time_is_no_candidate() -> None:
     marks = [{"name": "all at once", "start_ns": 4, "duration_ns": 0, "pid": 1, "tid": 1} for _ in range(3)]
     profile = make_profile(activities=[{"name": "k", "start_ns": 0, "duration_ns": 5}], ranges=marks)
     row = candidate_keys(profile).row(0, named=True)
@@ -304,15 +304,15 @@ def test_recorded_steps_of_a_real_trace_are_found_again_by_their_last_op() -> No
     recorded = iterations(profile).drop_nulls("iteration")
     ops = candidate_keys(profile).filter(pl.col("key_kind") == "op", pl.col("per_iteration") == 1)
     assert ops.height > 0
-    again = iterations(with_iterations(profile, "Optimizer.step#SGD.step")).drop_nulls("iteration")
-    assert again.height == recorded.height == 5
+    found_again = iterations(with_iterations(profile, "Optimizer.step#SGD.step")).drop_nulls("iteration")
+    assert found_again.height == recorded.height == 5
 
 
 # --- the command line's words ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("3:7", (3, 7)),
         ("3:", (3, None)),
@@ -322,11 +322,11 @@ def test_recorded_steps_of_a_real_trace_are_found_again_by_their_last_op() -> No
         (" 3 : 7 ", (3, 7)),
     ],
 )
-def test_ranges_of_iterations(text: str, wanted: tuple[int | None, int | None]) -> None:
-    assert aggregation(text, None) == Aggregation(*wanted)
+def test_ranges_of_iterations(text: str, expected: tuple[int | None, int | None]) -> None:
+    assert aggregation(text, None) == Aggregation(*expected)
 
 
 @pytest.mark.parametrize("text", ["", "a", "3-7", "7:3", "3:7:9", "-1", "99999999999", "٣"])
-def test_what_is_no_range_of_iterations(text: str) -> None:
+def test_invalid_ranges_of_iterations(text: str) -> None:
     with pytest.raises(ProftuiError, match="as 3:7, 3:, :7, 5 or phase=decode"):
         aggregation(text, None)

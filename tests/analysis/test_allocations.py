@@ -1,4 +1,4 @@
-"""What the framework's allocator gave out: peaks, growth, curve."""
+"""The framework's allocator: peaks, growth, curve."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-def run(changes: list[int], *, first: int = 100, step: int = 10) -> Profile:
-    """A GPU whose allocator does one thing every ns; iterations of so many ns."""
+def allocator_profile(changes: list[int], *, first: int = 100, step: int = 10) -> Profile:
+    """Return a GPU whose allocator has one event every ns; iterations of so many ns."""
     total, events = first, []
     for at, change in enumerate(changes):
         total += change
@@ -41,8 +41,8 @@ def run(changes: list[int], *, first: int = 100, step: int = 10) -> Profile:
     return with_iterations(make_profile(memory_events=events, ranges=marks, activities=work, devices=devices))
 
 
-def test_the_peak_and_when_and_how_it_grew() -> None:
-    profile = run([50, -20, 70, -90], step=2)
+def test_peak_memory_its_time_and_growth() -> None:
+    profile = allocator_profile([50, -20, 70, -90], step=2)
     assert allocators(profile).drop("session", "active_peak_bytes").rows() == [
         ("GPU", 0, 200, 2, 1, 1000, 100, 110, 10, 5000, 4),
     ]
@@ -60,7 +60,7 @@ def test_memory_of_devices_is_separate() -> None:
     assert rows.select("place", "device", "peak_bytes").rows() == [("GPU", 0, 16), ("GPU", 1, 32), ("CPU", None, 8)]
 
 
-def test_without_totals_nothing_is_made_up() -> None:
+def test_without_totals_peaks_are_unknown() -> None:
     events = [{"place": "GPU", "device": 0, "start_ns": 1, "delta_bytes": 8}]
     profile = with_iterations(make_profile(memory_events=events))
     row = allocators(profile).row(0, named=True)
@@ -78,19 +78,19 @@ def test_intervals_between_iterations_are_separate_without_totals() -> None:
     assert not rows.select(ALLOCATOR_ITERATIONS.key).is_duplicated().any()
 
 
-def test_iterations_that_were_chosen_keep_their_own_allocations() -> None:
-    chosen = select_iterations(run([1] * 30), aggregation("1", None))
+def test_selected_iterations_keep_their_own_allocations() -> None:
+    chosen = select_iterations(allocator_profile([1] * 30), aggregation("1", None))
     assert chosen["memory_events"]["start_ns"].to_list() == list(range(10, 20))
     assert allocations(chosen)["iteration"].unique().to_list() == [1]
 
 
 def test_marks_are_where_iterations_begin() -> None:
-    assert iteration_starts(run([1] * 30), session=0) == [(0, 0), (1, 10), (2, 20)]
+    assert iteration_starts(allocator_profile([1] * 30), session=0) == [(0, 0), (1, 10), (2, 20)]
 
 
 @given(st.lists(st.integers(-50, 50), min_size=2, max_size=40), st.integers(1, 12))
 def test_the_parts_add_up(changes: list[int], steps: int) -> None:
-    profile = run(changes, first=10_000)
+    profile = allocator_profile(changes, first=10_000)
     row = allocators(profile).row(0, named=True)
     assert row["growth_bytes"] == sum(changes)
     by_step = allocator_iterations(profile, session=0, place="GPU", device=0)

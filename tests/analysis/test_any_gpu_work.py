@@ -1,4 +1,4 @@
-"""Work of any sort, on GPUs that have no number, of no length, without times or a launch: as counted by hand."""
+"""Any GPU work: without a GPU number, a length, times or a launch; figures agree with counting by hand."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ ROW = st.fixed_dictionaries(
 )
 
 
-def _instants(rows: list[dict[str, Any]]) -> set[int]:
-    """The nanoseconds in which any of these was on."""
+def _busy_instants(rows: list[dict[str, Any]]) -> set[int]:
+    """Return the nanoseconds in which any of these was active."""
     return {at for row in rows for at in range(row["start_ns"], row["start_ns"] + row["duration_ns"])}
 
 
 @given(st.lists(ROW, min_size=1, max_size=14))
-def test_times_are_those_counted_nanosecond_by_nanosecond(work: list[dict[str, Any]]) -> None:
+def test_times_agree_with_counting_every_nanosecond(work: list[dict[str, Any]]) -> None:
     # As loaders give them: in order of start.
     work = sorted(work, key=lambda row: (row["start_ns"] is None, row["start_ns"] or 0))
     sessions = [{"session": number, "start_resolution_ns": 1} for number in range(2)]
@@ -48,7 +48,7 @@ def test_times_are_those_counted_nanosecond_by_nanosecond(work: list[dict[str, A
         for number in range(2)
     }
     spans = {number: max(b for _, b in own) - min(a for a, _ in own) for number, own in ends.items() if own}
-    busy = {key: len(_instants(rows)) for key, rows in on.items()}
+    busy = {key: len(_busy_instants(rows)) for key, rows in on.items()}
 
     found = busy_time(profile)
     assert {
@@ -66,7 +66,7 @@ def test_times_are_those_counted_nanosecond_by_nanosecond(work: list[dict[str, A
     idle = {(row["session"], row["device"]): row for row in idle_time(profile).iter_rows(named=True)}
     holes = gaps(profile)
     for key, rows in on.items():
-        moments = _instants(rows)
+        moments = _busy_instants(rows)
         first, last = min(row["start_ns"] for row in rows), max(row["start_ns"] + row["duration_ns"] for row in rows)
         assert idle[key]["idle_ns"] == last - first - len(moments)
         of_gpu = [row for row in holes.iter_rows(named=True) if (row["session"], row["device"]) == key]
@@ -78,15 +78,19 @@ def test_times_are_those_counted_nanosecond_by_nanosecond(work: list[dict[str, A
     assert set(by_stream) == wanted
     for (session, device, stream), row in by_stream.items():
         of_all = on[session, device]
-        mine = [one for one in of_all if one["stream"] == stream]
-        others = [one for one in of_all if one["stream"] != stream]
-        assert row["gpu_ns"] == sum(one["duration_ns"] for one in mine)
-        assert row["busy_ns"] == len(_instants(mine))
-        assert row["beside_ns"] == len(_instants(mine) & _instants(others))
+        mine = [activity for activity in of_all if activity["stream"] == stream]
+        others = [activity for activity in of_all if activity["stream"] != stream]
+        assert row["gpu_ns"] == sum(activity["duration_ns"] for activity in mine)
+        assert row["busy_ns"] == len(_busy_instants(mine))
+        assert row["beside_ns"] == len(_busy_instants(mine) & _busy_instants(others))
 
     for row in gpu_summary(profile).iter_rows(named=True):
-        whole = [one for one in work if (one["session"], one["device"]) == (row["session"], row["device"])]
-        known = [one["duration_ns"] for one in whole if one["duration_ns"] is not None]
+        whole = [
+            activity
+            for activity in work
+            if (activity["session"], activity["device"]) == (row["session"], row["device"])
+        ]
+        known = [activity["duration_ns"] for activity in whole if activity["duration_ns"] is not None]
         assert row["gpu_ns"] == (sum(known) if known else None)
         assert row["busy_ns"] == busy.get((row["session"], row["device"]))
     result = kernels(profile)

@@ -23,12 +23,12 @@ H100 = {"device": 0, "compute_capability": "9.0", "name": "NVIDIA H100"}
 K40 = {"device": 0, "compute_capability": "3.5", "name": "Tesla K40c"}
 
 
-def times(profile: Profile, **wanted: int) -> dict[str, int | None]:
-    frame = breakdown(profile).filter(*(pl.col(column) == value for column, value in wanted.items()))
+def times_by_category(profile: Profile, **columns: int) -> dict[str, int | None]:
+    frame = breakdown(profile).filter(*(pl.col(column) == value for column, value in columns.items()))
     return dict(frame.select("category", "time_ns").iter_rows())
 
 
-def whys(profile: Profile) -> dict[str, str | None]:
+def reasons_by_category(profile: Profile) -> dict[str, str | None]:
     return dict(breakdown(profile).select("category", "why").iter_rows())
 
 
@@ -52,8 +52,8 @@ FULL = make_profile(
 )  # fmt: skip
 
 
-def test_each_instant_belongs_to_the_first_category_that_is_on() -> None:
-    assert times(FULL) == {
+def test_each_instant_belongs_to_the_first_active_category() -> None:
+    assert times_by_category(FULL) == {
         "Using tensor cores": 100,
         "Not using tensor cores": 50,
         "Kernels, tensor cores unknown": 50,
@@ -64,8 +64,8 @@ def test_each_instant_belongs_to_the_first_category_that_is_on() -> None:
         "Other": 5 + 30,
     }
     assert breakdown(FULL)["wall_ns"].unique().to_list() == [500]
-    assert whys(FULL)["Kernels, tensor cores unknown"] == "tensor-core use of these kernels unknown"
-    assert whys(FULL)["Other"] is None
+    assert reasons_by_category(FULL)["Kernels, tensor cores unknown"] == "tensor-core use of these kernels unknown"
+    assert reasons_by_category(FULL)["Other"] is None
     assert BREAKDOWN.columns[0].name == "category"
 
 
@@ -75,7 +75,7 @@ def test_unknown_categories_are_null_and_their_time_is_in_other() -> None:
         devices=[K40],
         activities=[kernel(TC, 30, start_ns=0, device=0), kernel("a", 10, start_ns=90, device=0)],
     )
-    assert times(profile) == {
+    assert times_by_category(profile) == {
         "Using tensor cores": 0,
         "Not using tensor cores": 40,
         "Memory": 0,
@@ -84,7 +84,7 @@ def test_unknown_categories_are_null_and_their_time_is_in_other() -> None:
         "CPU": None,
         "Other": 60,
     }
-    assert whys(profile)["Other"] == "includes what is not recorded: Dataloader, I/O, CPU"
+    assert reasons_by_category(profile)["Other"] == "includes what is not recorded: Dataloader, I/O, CPU"
 
 
 def test_kernels_of_unknown_tensor_core_use_are_in_no_dlprof_category() -> None:
@@ -92,24 +92,24 @@ def test_kernels_of_unknown_tensor_core_use_are_in_no_dlprof_category() -> None:
         devices=[H100],
         activities=[{"kind": "graph", "name": "[CUDA graph 1]", "duration_ns": 5, "start_ns": 0, "device": 0}],
     )
-    found = times(profile)
+    found = times_by_category(profile)
     assert (found["Using tensor cores"], found["Not using tensor cores"]) == (None, None)
     assert found["Kernels, tensor cores unknown"] == 5
-    assert whys(profile)["Using tensor cores"] == "tensor-core use of all kernels unknown"
+    assert reasons_by_category(profile)["Using tensor cores"] == "tensor-core use of all kernels unknown"
 
 
-def test_the_input_has_the_last_word_on_tensor_cores() -> None:
+def test_recorded_tensor_core_use_takes_precedence() -> None:
     profile = make_profile(devices=[H100], activities=[kernel(TC, 5, start_ns=0, device=0, uses_tensor_core=False)])
-    assert times(profile)["Not using tensor cores"] == 5
+    assert times_by_category(profile)["Not using tensor cores"] == 5
 
 
-def test_rocprof_without_copies_does_not_say_that_there_were_none() -> None:
+def test_copies_are_unknown_if_rocprof_did_not_record_them() -> None:
     profile = make_profile(
         sessions=[{"session": 0, "format": "rocprof-csv"}],
         activities=[kernel("a", 5, start_ns=0, device=0)],
     )
-    assert times(profile)["Memory"] is None
-    assert whys(profile)["Memory"] == "only kernels recorded"
+    assert times_by_category(profile)["Memory"] is None
+    assert reasons_by_category(profile)["Memory"] == "only kernels recorded"
 
 
 def test_sessions_are_separate_and_gpus_of_one_are_averaged() -> None:
@@ -120,13 +120,13 @@ def test_sessions_are_separate_and_gpus_of_one_are_averaged() -> None:
             kernel("volta_sgemm_128x32_nn", 7, start_ns=1000, device=0, session=1),
         ]
     )
-    assert times(profile, session=0)["Not using tensor cores"] == 76  # 75.5, rounded to even
-    assert times(profile, session=0)["Other"] == 24
-    assert times(profile, session=1)["Not using tensor cores"] == 7
+    assert times_by_category(profile, session=0)["Not using tensor cores"] == 76  # 75.5, rounded to even
+    assert times_by_category(profile, session=0)["Other"] == 24
+    assert times_by_category(profile, session=1)["Not using tensor cores"] == 7
     assert breakdown_by_device(profile).filter(pl.col("category") == "Other")["time_ns"].to_list() == [0, 49, 0]
 
 
-def test_nothing_with_a_time_has_no_breakdown() -> None:
+def test_a_profile_without_times_has_no_breakdown() -> None:
     empty = breakdown(make_profile(activities=[kernel("a", 5)]))
     assert empty.is_empty()
     assert empty.columns == ["session", "category", "time_ns", "wall_ns", "wall_pct", "why"]
@@ -135,7 +135,7 @@ def test_nothing_with_a_time_has_no_breakdown() -> None:
 def test_api_calls_alone_are_cpu_time() -> None:
     profile = make_profile(api_calls=[{"name": "cudaMalloc", "start_ns": 10, "duration_ns": 5},
                               {"name": "cudaFree", "start_ns": 20, "duration_ns": 5}])  # fmt: skip
-    found = times(profile)
+    found = times_by_category(profile)
     assert (found["CPU"], found["Other"], found["Using tensor cores"], found["Memory"]) == (10, 5, None, None)
 
 
@@ -161,7 +161,7 @@ def test_host_phases_are_recognized_by_name(name: str, phase: HostPhase) -> None
 
 
 @pytest.mark.parametrize("name", ["dlprof/dlprof_dldb.sqlite", "dlprof/w_Relu/dlprof_dldb.sqlite"])
-def test_dlprof_finds_the_same(corpus: Callable[[str], str], name: str) -> None:
+def test_the_breakdown_agrees_with_dlprof(corpus: Callable[[str], str], name: str) -> None:
     profile = load_one(corpus(name))
     figures = profile["tool_figures"].filter(pl.col("section") == "Resource Usage Breakdown")
     theirs = {title.lower(): value for title, value in figures.select("name", "value").iter_rows()}
@@ -202,7 +202,7 @@ def test_the_parts_add_up_to_the_wall_time(
         assert set(found["category"]) <= set(map(str, Category))
 
 
-def test_verdicts_of_every_launch_are_those_of_every_name() -> None:
+def test_verdicts_by_launch_agree_with_verdicts_by_name() -> None:
     profile = make_profile(
         devices=[H100, {**K40, "device": 1}],
         activities=[

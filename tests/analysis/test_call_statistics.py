@@ -1,4 +1,4 @@
-"""Figures by name from sorted numbers are those that Polars works out group by group."""
+"""Statistics by name computed from sorted numbers agree with those that Polars computes by groups."""
 
 import polars as pl
 import pytest
@@ -12,9 +12,9 @@ from tui.analysis.grouping import group_rows
 _KEYS = ("session", "kind", "name")
 
 
-def _rows(given: list[tuple[int, str, str, int | None]], lines: list[int | None] | None = None) -> pl.DataFrame:
+def _rows(calls: list[tuple[int, str, str, int | None]], lines: list[int | None] | None = None) -> pl.DataFrame:
     schema = {"session": pl.UInt32, "kind": pl.Categorical, "name": pl.Categorical, "duration_ns": pl.Int64}
-    rows = pl.DataFrame(given, schema=schema, orient="row")
+    rows = pl.DataFrame(calls, schema=schema, orient="row")
     line = pl.Series("line", lines if lines is not None else range(1, rows.height + 1), pl.UInt32)
     return rows.with_columns(line, pl.col("name").alias("short_name"))
 
@@ -25,7 +25,7 @@ def _by_group(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _same(rows: pl.DataFrame) -> None:
+def _assert_same_statistics(rows: pl.DataFrame) -> None:
     found = call_statistics_by(rows, _KEYS, "short_name", many=0)
     assert_frame_equal(found.sort(_KEYS), _by_group(rows).sort(_KEYS), check_exact=True)
 
@@ -39,12 +39,12 @@ def _same(rows: pl.DataFrame) -> None:
         max_size=80,
     )
 )
-def test_sorted_numbers_give_the_same_as_groups(given: list[tuple[int, str, str, int | None]]) -> None:
-    _same(_rows(given))
+def test_statistics_of_sorted_numbers_agree_with_group_by(calls: list[tuple[int, str, str, int | None]]) -> None:
+    _assert_same_statistics(_rows(calls))
 
 
 def test_quantiles_lie_between_two_calls() -> None:
-    rows = _rows([(0, "kernel", "a", taken) for taken in (40, 10, 20, 30)] + [(0, "kernel", "b", 7)])
+    rows = _rows([(0, "kernel", "a", duration) for duration in (40, 10, 20, 30)] + [(0, "kernel", "b", 7)])
     found = call_statistics_by(rows, _KEYS, many=0).sort("name")
     assert found.select("calls", "total_ns", "min_ns", "max_ns", "median_ns", "p90_ns", "p99_ns", "line").rows() == [
         (4, 100, 10, 40, 25, 37, 40, 1),
@@ -65,11 +65,11 @@ def test_quantiles_lie_between_two_calls() -> None:
     ],
     ids=["no duration", "below zero", "lines out of order", "no line", "too long", "no rows"],
 )
-def test_what_cannot_be_one_number_is_grouped(rows: pl.DataFrame) -> None:
-    _same(rows)
+def test_rows_that_cannot_be_packed_into_one_number_are_grouped(rows: pl.DataFrame) -> None:
+    _assert_same_statistics(rows)
 
 
-def test_so_many_rows_are_sorted() -> None:
+def test_many_rows_are_sorted() -> None:
     names = [("kernel", "abcde"[at * at % 5], at * 7919 % 1013) for at in range(MANY)]
     rows = _rows([(0, *result) for result in names])
     assert_frame_equal(

@@ -20,7 +20,7 @@ class Text:
         return ["a line"][first - 1 : first - 1 + count]
 
 
-def test_every_view_is_answered_for_and_an_empty_input_feeds_few() -> None:
+def test_every_view_has_an_availability_and_an_empty_input_has_few_views() -> None:
     found = views(make_profile())
     assert list(found) == [view.name for view in VIEWS]
     assert {name for name, answer in found.items() if answer == OK} == {
@@ -32,7 +32,7 @@ def test_every_view_is_answered_for_and_an_empty_input_feeds_few() -> None:
     }
 
 
-def test_a_reason_names_what_is_missing_and_what_records_it() -> None:
+def test_a_reason_names_the_missing_data_and_the_command_that_records_it() -> None:
     found = views(make_profile(summary=[summary_row("gpu", "k", 1, 5)]))
     assert found["kernels"] == found["ops-and-kernels"] == OK
     assert found["metrics"] == "no metrics: record with nvprof --metrics all"
@@ -40,7 +40,7 @@ def test_a_reason_names_what_is_missing_and_what_records_it() -> None:
     assert found["layers"] == "no layer times: open a layer profile: of trtexec --dumpProfile, caffe time or Paleo"
 
 
-def test_what_no_recording_of_a_tool_holds_is_not_asked_for() -> None:
+def test_data_that_a_tool_cannot_record_is_not_requested() -> None:
     profile = make_profile(sessions=[{"format": "xla-trace", "tool": "XLA profiler"}])
     assert why_none(profile, ALLOCATIONS) == "no allocations: this kind of recording does not contain it"
     result = "no allocations: open a PyTorch trace recorded with profile_memory=True"
@@ -55,7 +55,7 @@ def test_a_view_of_start_times_needs_a_trace() -> None:
     assert trace["timeline"] == trace["iterations"] == OK
 
 
-def test_views_that_each_frame_feeds() -> None:
+def test_views_available_with_each_frame() -> None:
     assert views(make_profile(api_calls=[{"name": "cudaFree", "duration_ns": 1}]))["api-calls"] == OK
     assert views(make_profile(summary=[summary_row("api", "cudaFree", 1, 1)]))["api-calls"] == OK
     measured = views(make_profile(metrics=[{"kernel": "k", "metric": "ipc", "avg": 1.0}]))
@@ -115,7 +115,7 @@ def test_inspect_lists_the_content_of_each_session() -> None:
     assert "partial" not in result
 
 
-def test_inspect_reports_that_not_all_was_read() -> None:
+def test_inspect_reports_partial_data() -> None:
     empty = make_profile()
     assert inspect(Profile(empty.frames, ("a",), partial="stopped at 68%"))["partial"] == "stopped at 68%"
     assert inspect(merge_profiles([empty, make_profile()]))["sources"] == ["run.log", "run.log"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.analysis.frames import kernel, make_profile
-from tests.analysis.test_rank_waits import ALLREDUCE, DAY_ONE, MS, job
+from tests.analysis.test_rank_waits import ALLREDUCE, DAY_ONE, MS, job_of_ranks
 from tests.corpus import recording_file
 from tests.profiles import load
 from tui.analysis.collective_details import collective_sizes, collectives_with_causes, why_no_sizes
@@ -15,7 +15,9 @@ from tui.analysis.collectives import collective_ranks, matched_times
 from tui.analysis.iterations.iteration_table import with_iterations
 
 
-def said(name: str, sent: int, received: int, *, dtype: str = "Float", seq: int | None = None, ranks: int = 2) -> str:
+def collective_arguments(
+    name: str, sent: int, received: int, *, dtype: str = "Float", seq: int | None = None, ranks: int = 2
+) -> str:
     end = "" if seq is None else f"; Seq: {seq}"
     return (
         f"Collective name: {name}; In msg nelems: {sent}; Out msg nelems: {received}; Dtype: {dtype}; "
@@ -23,8 +25,8 @@ def said(name: str, sent: int, received: int, *, dtype: str = "Float", seq: int 
     )
 
 
-def ranks_of(rows: list[tuple[int, int, str]], **more: Any) -> Any:
-    """Two ranks, whose kernels have such a session, start (ms) and arguments; each takes 1 ms."""
+def two_ranks(rows: list[tuple[int, int, str]], **fields: Any) -> Any:
+    """Return two ranks, whose kernels have this session, start (ms) and arguments; each takes 1 ms."""
     work = kernel(ALLREDUCE, MS, iteration=0, device=0, stream=7)
     return with_iterations(
         make_profile(
@@ -35,14 +37,16 @@ def ranks_of(rows: list[tuple[int, int, str]], **more: Any) -> Any:
                 {**work, "session": session, "start_ns": start * MS, "arguments": words}
                 for session, start, words in rows
             ],
-            **more,
+            **fields,
         )
     )
 
 
-def test_sequence_numbers_match_where_counts_differ() -> None:
+def test_sequence_numbers_match_collectives_if_counts_differ() -> None:
     numbers = [(0, 0, 7), (0, 2, 8), (0, 4, 9), (1, 2, 8), (1, 4, 9)]
-    found = ranks_of([(session, start, said("allreduce", 4, 4, seq=seq)) for session, start, seq in numbers])
+    found = two_ranks(
+        [(session, start, collective_arguments("allreduce", 4, 4, seq=seq)) for session, start, seq in numbers]
+    )
     assert matched_times(found).select("turn", "session", "start_ns").rows() == [
         (8, 0, 2 * MS),
         (8, 1, 2 * MS),
@@ -50,7 +54,7 @@ def test_sequence_numbers_match_where_counts_differ() -> None:
         (9, 1, 4 * MS),
     ]
     assert collective_ranks(found).height == 4
-    without = ranks_of([(session, start, said("allreduce", 4, 4)) for session, start, _ in numbers])
+    without = two_ranks([(session, start, collective_arguments("allreduce", 4, 4)) for session, start, _ in numbers])
     assert matched_times(without).is_empty()
 
 
@@ -63,8 +67,8 @@ def test_sequence_numbers_match_where_counts_differ() -> None:
         ("broadcast", 1000, 1000, 4000, 1),
     ],
 )
-def test_bandwidth_is_that_of_nccl_tests(name: str, sent: int, received: int, message: int, factor: float) -> None:
-    words = said(name, sent, received, ranks=4)
+def test_bandwidth_agrees_with_nccl_tests(name: str, sent: int, received: int, message: int, factor: float) -> None:
+    words = collective_arguments(name, sent, received, ranks=4)
     found = make_profile(
         activities=[
             kernel(ALLREDUCE, 1000, start_ns=0, arguments=words, device=0),
@@ -81,15 +85,15 @@ def test_bandwidth_is_that_of_nccl_tests(name: str, sent: int, received: int, me
     assert row["link_pct"] == pytest.approx(100 * message / 1e-6 * factor / 450e9)
 
 
-def test_without_sizes_the_reason_is_said() -> None:
-    assert why_no_sizes(job([[0, MS]])).startswith("message sizes are not recorded")
+def test_without_sizes_there_is_a_reason() -> None:
+    assert why_no_sizes(job_of_ranks([[0, MS]])).startswith("message sizes are not recorded")
     assert why_no_sizes(make_profile(activities=[kernel(ALLREDUCE, 5, start_ns=0)])).startswith(
         "message sizes are not recorded"
     )
     assert why_no_sizes(make_profile(activities=[kernel("k", 5, start_ns=0)])) == "no kernels of NCCL or RCCL"
 
 
-def test_the_cause_of_the_last_rank_is_named() -> None:
+def test_the_cause_of_the_last_arrival_is_named() -> None:
     found, _ = load((recording_file("ddp_rank0.pt.trace.json.gz"), recording_file("ddp_rank1.pt.trace.json.gz")))
     assert found is not None
     found = with_iterations(found)

@@ -1,4 +1,4 @@
-"""Two profiles side by side: every difference is theirs, and the sums are those of each."""
+"""Two profiles side by side: all differences are those of the profiles, and sums agree with each side."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def sample_profile(name: str) -> Profile:
     return load_one(sample_path(name))
 
 
-def with_work(whole: Profile, kept: pl.Expr) -> Profile:
-    return replace(whole, frames={**whole.frames, "activities": whole["activities"].filter(kept)})
+def with_activities(profile: Profile, predicate: pl.Expr) -> Profile:
+    return replace(profile, frames={**profile.frames, "activities": profile["activities"].filter(predicate)})
 
 
 @pytest.fixture(scope="module")
 def tools() -> Sides:
-    """The same run as nvprof would have written it, and as PyTorch did."""
+    """Return the same run as nvprof would have written it, and as PyTorch did."""
     return sides(sample_profile(TRAINING), sample_profile(TRACE), ("nvprof", "PyTorch"))
 
 
@@ -67,8 +67,8 @@ def test_both_sides_are_reported_per_iteration_where_both_have_some(tools: Sides
 
 
 def test_whole_runs_are_compared_when_asked_or_where_iterations_are_missing() -> None:
-    asked = sides(sample_profile(TRACE), sample_profile(TRACE), ("a", "b"), whole_runs=True)
-    assert (asked.per_iteration, asked.why, asked.a.count) == (False, "of the whole runs", None)
+    compared = sides(sample_profile(TRACE), sample_profile(TRACE), ("a", "b"), whole_runs=True)
+    assert (compared.per_iteration, compared.why, compared.a.count) == (False, "of the whole runs", None)
     caffe = sample_profile("caffe_conv1.nvprof.log")
     assert sides(sample_profile(TRACE), caffe, ("a", "b")).why == "of the whole runs: no iterations in b"
 
@@ -77,13 +77,13 @@ def test_whole_runs_are_compared_when_asked_or_where_iterations_are_missing() ->
 def test_gpu_time_adds_up_on_both_sides(tools: Sides, table: object) -> None:
     rows = table(tools)  # type: ignore[operator]
     for column, side in (("a_total_ns", tools.a), ("b_total_ns", tools.b)):
-        wanted = side.profile["activities"]["duration_ns"].sum() / 5
-        assert rows[column].sum() == pytest.approx(wanted, rel=1e-12)
+        expected = side.profile["activities"]["duration_ns"].sum() / 5
+        assert rows[column].sum() == pytest.approx(expected, rel=1e-12)
     assert rows["delta_ns"].sum() == pytest.approx(rows["b_total_ns"].sum() - rows["a_total_ns"].sum(), abs=1e-3)
     assert rows["delta_ns"].abs().is_sorted(descending=True)
 
 
-def test_a_profile_does_not_differ_from_itself() -> None:
+def test_a_profile_equals_itself() -> None:
     same = sides(sample_profile(TRACE), sample_profile(TRACE), ("a", "b"))
     for rows in (changed_kernels(same), changed_ops(same), changed_api(same)):
         assert rows["delta_ns"].abs().max() == 0
@@ -95,13 +95,13 @@ def test_a_profile_does_not_differ_from_itself() -> None:
     assert (verdict.figure.name, verdict.fails, verdict.others) == ("median_iteration_ns", False, ())
 
 
-def test_what_is_new_and_what_is_gone() -> None:
+def test_new_and_removed_rows() -> None:
     whole = sample_profile(TRACE)
     work = whole["activities"]
     first, second = (name for name in work["name"].cast(pl.String).unique().sort().to_list()[:2])
 
     def without(name: str) -> Profile:
-        return with_work(whole, pl.col("name") != name)
+        return with_activities(whole, pl.col("name") != name)
 
     compared = sides(without(first), without(second), ("a", "b"), whole_runs=True)
     rows = changed_kernels(compared).filter(pl.col("change") != "").sort("change", descending=True)
@@ -118,7 +118,7 @@ def test_a_step_that_takes_longer_is_slower() -> None:
     from tui.model.aggregation import Aggregation
 
     by_time = times.sort("duration_ns")["iteration"].to_list()
-    fast, slow = (select_iterations(whole, Aggregation(one, one)) for one in (by_time[0], by_time[-1]))
+    fast, slow = (select_iterations(whole, Aggregation(number, number)) for number in (by_time[0], by_time[-1]))
     verdict = judge(headline(sides(fast, slow, ("fast", "slow"))), 5.0)
     assert verdict is not None
     assert verdict.figure.baseline == times["duration_ns"].min()
@@ -130,7 +130,7 @@ def test_a_step_that_takes_longer_is_slower() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("ampere_sgemm_128x64_nn", "volta_sgemm_128x64_nn"),
         ("sm80_xmma_fprop_implicit_gemm", "sm90_xmma_fprop_implicit_gemm"),
@@ -138,17 +138,17 @@ def test_a_step_that_takes_longer_is_slower() -> None:
         ("cutlass_80_tensorop_gemm", "cutlass_90_tensorop_gemm"),
     ],
 )
-def test_names_of_one_family(one: str, other: str) -> None:
-    assert kernel_family(one) == kernel_family(other)
+def test_names_of_the_same_family(first: str, second: str) -> None:
+    assert kernel_family(first) == kernel_family(second)
 
 
-def test_names_of_two_families() -> None:
+def test_names_of_different_families() -> None:
     assert kernel_family("ampere_sgemm_128x64_nn") != kernel_family("ampere_sgemm_128x64_nt")
     assert kernel_family("volta_h884gemm_64x64") != kernel_family("volta_s884gemm_64x64")
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("cudaMalloc", "cudaMalloc_v3020"),
         ("cudaLaunchKernel_v7000", "cudaLaunchKernel_ptsz_v7000"),
@@ -156,13 +156,13 @@ def test_names_of_two_families() -> None:
         ("cuMemcpyHtoD_v2", "cuMemcpyHtoD_v2_ptds"),
     ],
 )
-def test_calls_of_several_versions(one: str, other: str) -> None:
-    assert base_call(one) == base_call(other)
-    assert base_call(one) != base_call(f"{other}Async")
+def test_calls_of_several_versions(first: str, second: str) -> None:
+    assert base_call(first) == base_call(second)
+    assert base_call(first) != base_call(f"{second}Async")
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("AddmmBackward", "AddmmBackward0"),
         ("CudnnConvolutionBackward", "ConvolutionBackward0"),
@@ -177,12 +177,12 @@ def test_calls_of_several_versions(one: str, other: str) -> None:
         ("cudnn_v7_conv", "cudnn_v8_conv"),
     ],
 )
-def test_ops_of_one_family(one: str, other: str) -> None:
-    assert op_family(one) == op_family(other)
+def test_ops_of_the_same_family(first: str, second: str) -> None:
+    assert op_family(first) == op_family(second)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("aten::add", "aten::add_"),
         ("aten::conv1d", "aten::conv2d"),
@@ -192,11 +192,11 @@ def test_ops_of_one_family(one: str, other: str) -> None:
         ("(unattributed: launch not recorded)", "(unattributed: launched outside any op)"),
     ],
 )
-def test_ops_of_two_families(one: str, other: str) -> None:
-    assert op_family(one) != op_family(other)
+def test_ops_of_different_families(first: str, second: str) -> None:
+    assert op_family(first) != op_family(second)
 
 
-def test_ops_of_another_library_are_matched_when_asked_and_marked() -> None:
+def test_ops_of_another_library_are_matched_if_tolerant_and_marked() -> None:
     before, now = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
     compared = sides(before, now, ("fp32", "amp"))
     exact, tolerant = changed_ops(compared), changed_ops(compared, tolerant=True)
@@ -214,11 +214,11 @@ def test_inferred_types_are_not_compared_with_recorded_ops(tools: Sides) -> None
     assert not changed_ops(tools, tolerant=True)["similar"].any()
 
 
-def call(name: str, duration_ns: int, **more: object) -> Row:
-    return {"name": name, "start_ns": 0, "duration_ns": duration_ns, **more}
+def call(name: str, duration_ns: int, **fields: object) -> Row:
+    return {"name": name, "start_ns": 0, "duration_ns": duration_ns, **fields}
 
 
-def test_calls_of_another_version_are_matched_when_asked_and_marked() -> None:
+def test_calls_of_another_version_are_matched_if_tolerant_and_marked() -> None:
     before = make_profile(api_calls=[call("cuMemAlloc", 30), call("cudaFree", 5), call("cudaFree_v3020", 1)])
     now = make_profile(api_calls=[call("cuMemAlloc_v2", 40), call("cuMemAlloc_v2", 10), call("cudaFree", 5)])
     compared = sides(before, now, ("a", "b"))
@@ -237,7 +237,7 @@ def test_calls_of_another_version_are_matched_when_asked_and_marked() -> None:
     ]
 
 
-def test_kernels_that_both_have_are_never_added_to_others_like_them() -> None:
+def test_kernels_of_both_sides_are_never_merged_with_similar_ones() -> None:
     before = make_profile(
         activities=[kernel("f<1>(int)", 10), kernel("volta_gemm", 7), kernel("f<2>(int)", 5), kernel("f", 2)]
     )
@@ -254,7 +254,7 @@ def test_kernels_that_both_have_are_never_added_to_others_like_them() -> None:
     assert rows.n_unique(subset=CHANGED_KERNELS.key) == rows.height
 
 
-def test_several_names_of_a_side_are_one_row_of_the_sum() -> None:
+def test_several_names_of_one_side_are_summed_in_one_row() -> None:
     before = make_profile(activities=[kernel("f<1>(int)", 10), kernel("f<2>(int)", 30)])
     now = make_profile(activities=[kernel("f<3>(int)", 20)])
     rows = changed_kernels(sides(before, now, ("a", "b")), tolerant=True)
@@ -263,7 +263,7 @@ def test_several_names_of_a_side_are_one_row_of_the_sum() -> None:
     ]
 
 
-def test_what_one_side_does_not_hold_at_all_is_not_new() -> None:
+def test_rows_are_not_new_if_the_baseline_does_not_record_them() -> None:
     before = make_profile(activities=[kernel("a", 10)])
     now = make_profile(activities=[kernel("a", 10)], api_calls=[call("cudaFree", 5), call("cudaMalloc", 7)])
     shown = ("name", "change", "a_total_ns", "b_total_ns", "delta_ns", "delta_pct")
@@ -274,7 +274,7 @@ def test_what_one_side_does_not_hold_at_all_is_not_new() -> None:
     assert changed_api(sides(now, before, ("b", "a")))["change"].to_list() == ["", ""]
 
 
-def test_a_sum_without_the_part_of_a_session_is_unknown_with_a_reason() -> None:
+def test_a_sum_that_lacks_a_session_is_unknown_with_a_reason() -> None:
     before = make_profile(api_calls=[call("cudaFree", 5), call("cudaMalloc", 7)])
     parts = [call("cudaFree", 5), call("cudaMalloc", 7), {**call("cudaFree", 0, session=1), "duration_ns": None}]
     rows = changed_api(sides(before, make_profile(api_calls=parts), ("a", "b")))
@@ -288,7 +288,7 @@ def test_a_sum_without_the_part_of_a_session_is_unknown_with_a_reason() -> None:
     assert (figures["api_ns"].baseline, figures["api_ns"].candidate, figures["api_calls"].candidate) == (12, None, 3)
 
 
-def test_a_row_of_similar_names_is_unknown_where_one_of_them_is() -> None:
+def test_a_row_of_similar_names_is_unknown_if_one_of_them_is() -> None:
     before = make_profile(activities=[kernel("f<1>(int)", 10), kernel("f<2>(int)", None)])
     rows = changed_kernels(sides(before, make_profile(activities=[kernel("f<3>(int)", 20)]), ("a", "b")), tolerant=True)
     assert rows.select("name", "a_total_ns", "b_total_ns", "delta_ns", "unknown_reason").rows() == [
@@ -296,7 +296,7 @@ def test_a_row_of_similar_names_is_unknown_where_one_of_them_is() -> None:
     ]
 
 
-def test_one_call_takes_the_time_of_those_whose_time_is_known() -> None:
+def test_the_average_call_is_of_calls_with_a_known_time() -> None:
     before = make_profile(activities=[kernel("f", 10), kernel("f", None)])
     compared = sides(before, make_profile(activities=[kernel("f", 12)]), ("a", "b"))
     for rows in (changed_kernels(compared), changed_ops(compared), changed_op_types(compared)):
@@ -305,7 +305,7 @@ def test_one_call_takes_the_time_of_those_whose_time_is_known() -> None:
         ).rows() == [(10, 2, 10, 12, 20, "baseline: at least (calls without time: 1)")]
 
 
-def test_one_launch_of_recorded_ops_takes_the_time_of_those_whose_time_is_known() -> None:
+def test_the_average_launch_of_recorded_ops_is_of_launches_with_a_known_time() -> None:
     op = {"op": 0, "name": "aten::mm", "start_ns": 0, "duration_ns": 9, "tid": 1, "op_type": "gemm"}
     work = [kernel("f", 10, op=0), kernel("f", None, op=0), kernel("g", None, op=0), kernel("f", 8), kernel("f", None)]
     before = make_profile(ops=[op], activities=[*work, kernel("h", 6, session=1), kernel("h", None, session=1)])
@@ -325,12 +325,12 @@ def test_one_launch_of_recorded_ops_takes_the_time_of_those_whose_time_is_known(
     ]
 
 
-def test_what_changed_as_much_comes_by_its_time() -> None:
+def test_equal_changes_are_sorted_by_time() -> None:
     same = make_profile(activities=[kernel("a", 1), kernel("b", 3), kernel("c", 2)])
     assert changed_kernels(sides(same, same, ("a", "b")))["name"].to_list() == ["b", "c", "a"]
 
 
-def test_whole_runs_say_over_how_many_sessions_they_are_summed() -> None:
+def test_sums_of_whole_runs_name_the_number_of_sessions() -> None:
     one = make_profile(activities=[kernel("a", 1)])
     two = make_profile(activities=[kernel("a", 1), kernel("a", 2, session=1)])
     assert sides(one, two, ("a", "a")).why == (
@@ -344,7 +344,7 @@ def test_figures_of_a_row_have_one_unit() -> None:
     assert Figure("share", "Share", ColumnKind.PERCENT, 10.0, 10.001).texts == ("10.00%", "10.00%", "<0.01 points")
 
 
-def test_no_launches_are_none_where_no_kernel_took_time() -> None:
+def test_launches_are_zero_if_no_kernel_took_time() -> None:
     before = make_profile(activities=[copy("HtoD", 10)], sessions=[{"session": 0, "format": "nvprof-text"}])
     figures = {
         figure.name: figure for figure in headline(sides(before, sample_profile(TRACE), ("a", "b"), whole_runs=True))
@@ -352,7 +352,7 @@ def test_no_launches_are_none_where_no_kernel_took_time() -> None:
     assert (figures["kernel_ns"].baseline, figures["launches"].baseline) == (0.0, 0.0)
 
 
-def test_families_match_what_another_tool_spells_otherwise(tools: Sides) -> None:
+def test_families_match_names_of_different_tools(tools: Sides) -> None:
     exact, tolerant = changed_kernels(tools), changed_kernels(tools, tolerant=True)
     matched = [rows.filter(pl.col("change").is_in(["", "similar"]))["b_total_ns"].sum() for rows in (exact, tolerant)]
     assert matched[1] > matched[0]
@@ -414,7 +414,7 @@ def test_a_comparison_with_itself_has_no_largest_changes() -> None:
     assert busy_and_idle_sentence(headline(same)) == "Average iteration 0 ns: GPU busy 0 ns, GPU idle 0 ns."
 
 
-def test_times_that_are_not_judged_are_named_where_they_are_longer_too() -> None:
+def test_longer_times_that_are_not_judged_are_named() -> None:
     def time(name: str, before: float, now: float) -> Figure:
         return Figure(name, name, ColumnKind.DURATION, before, now)
 
@@ -434,7 +434,7 @@ def test_times_that_are_not_judged_are_named_where_they_are_longer_too() -> None
     assert (kernels.figure.name, kernels.fails) == ("kernel_ns", True)
 
 
-def test_a_kind_of_work_that_one_side_alone_has_took_no_time_on_the_other() -> None:
+def test_work_of_one_side_alone_took_no_time_on_the_other() -> None:
     before, now = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
     figures = {figure.name: figure for figure in headline(sides(before, now, ("fp32", "amp")))}
     copies = figures["memcpy_ns"]
@@ -443,9 +443,9 @@ def test_a_kind_of_work_that_one_side_alone_has_took_no_time_on_the_other() -> N
     assert figures["kernel_ns"].baseline + figures["memset_ns"].baseline == pytest.approx(figures["gpu_ns"].baseline)  # type: ignore[operator]
 
 
-def test_where_copies_may_not_have_been_asked_for_their_time_is_unknown() -> None:
+def test_the_time_of_copies_is_unknown_if_they_may_not_have_been_recorded() -> None:
     whole = sample_profile(TRACE)
-    kernels_alone = with_work(whole, pl.col("kind") == "kernel")
+    kernels_alone = with_activities(whole, pl.col("kind") == "kernel")
     by_rocprof = replace(
         kernels_alone,
         frames={
@@ -460,7 +460,7 @@ def test_where_copies_may_not_have_been_asked_for_their_time_is_unknown() -> Non
 
 
 def test_a_kind_of_work_that_neither_side_has_is_left_out() -> None:
-    kernels_alone = with_work(sample_profile(TRACE), pl.col("kind") == "kernel")
+    kernels_alone = with_activities(sample_profile(TRACE), pl.col("kind") == "kernel")
     names = [figure.name for figure in headline(sides(kernels_alone, kernels_alone, ("a", "b")))]
     assert "kernel_ns" in names
     assert not {"memcpy_ns", "memset_ns"} & set(names)

@@ -1,4 +1,4 @@
-"""The figures that sum two profiles up: those that are unknown, or leave something out, say why and what records it."""
+"""The headline figures of a comparison: unknown or incomplete ones say why and what records them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def compared(before: Profile, now: Profile) -> tuple[Sides, dict[str, Figure]]:
     return both, {figure.name: figure for figure in headline(both)}
 
 
-def test_what_was_not_recorded_is_named_with_what_records_it() -> None:
+def test_unrecorded_figures_name_the_command_that_records_them() -> None:
     work = make_profile(activities=[kernel("volta_sgemm_nn", 10)], sessions=[NVPROF])
     calls = make_profile(api_calls=[call("cudaFree", 5)], sessions=[NVPROF])
     _, figures = compared(work, calls)
@@ -58,7 +58,7 @@ def test_what_was_not_recorded_is_named_with_what_records_it() -> None:
     )
 
 
-def test_every_unknown_figure_has_a_reason_and_every_known_one_that_is_whole_has_none() -> None:
+def test_unknown_figures_have_a_reason_and_complete_ones_have_none() -> None:
     sort = make_profile(activities=[kernel("mine", 10, start_ns=5, device=0), copy("HtoD", 3, start_ns=20, device=0)])
     for before, now in ((sort, make_profile(ops=[{"op": 0, "name": "aten::mm", "start_ns": 0}])), (sort, sort)):
         _, figures = compared(before, now)
@@ -82,7 +82,7 @@ def test_spans_of_several_sessions_do_not_add_up() -> None:
     assert figures["busy_pct"].reasons == ("", "")
 
 
-def test_copies_that_may_not_have_been_asked_for_are_missing_from_the_gpu_time_too() -> None:
+def test_copies_that_may_not_have_been_recorded_make_the_gpu_time_incomplete() -> None:
     rocprof = {"session": 0, "format": "rocprofv3-csv", "tool": "rocprofv3"}
     kernels_alone = make_profile(activities=[kernel("f", 10)], sessions=[rocprof])
     _, figures = compared(kernels_alone, make_profile(activities=[kernel("f", 10), copy("HtoD", 3)]))
@@ -96,7 +96,7 @@ def test_copies_that_may_not_have_been_asked_for_are_missing_from_the_gpu_time_t
     assert figures["gpu_ns"].reasons == ("without copies and memsets, which may not have been recorded", "")
 
 
-def test_times_of_replayed_kernels_are_of_no_run() -> None:
+def test_times_of_replayed_kernels_are_not_those_of_the_run() -> None:
     ncu = make_profile(activities=[kernel("f", 10)], sessions=[{"session": 0, "format": "ncu-csv"}])
     figure = compared(ncu, make_profile(activities=[kernel("f", 10)], sessions=[NVPROF]))[1]["gpu_ns"]
     assert figure.reasons == (
@@ -106,7 +106,7 @@ def test_times_of_replayed_kernels_are_of_no_run() -> None:
     )
 
 
-def test_a_sum_without_the_time_of_some_calls_is_at_least_that() -> None:
+def test_a_sum_without_some_times_is_a_lower_bound() -> None:
     before = make_profile(activities=[kernel("f", 10), kernel("f", None), kernel("g", 5)])
     lost = make_profile(activities=[kernel("f", 10), kernel("g", None)], sessions=[NVPROF])
     _, figures = compared(before, lost)
@@ -124,7 +124,7 @@ def test_a_sum_without_the_time_of_some_calls_is_at_least_that() -> None:
     assert "GPU time and kernel time of the baseline: at least (calls without time: 1)." in words
 
 
-def test_a_kind_without_rows_is_unknown_where_the_printed_table_is_incomplete() -> None:
+def test_a_kind_without_rows_is_unknown_if_the_printed_table_is_incomplete() -> None:
     whole = make_profile(
         summary=[
             summary_row("gpu", "f", 2, 90, time_pct=90.0),
@@ -167,7 +167,7 @@ def test_a_partial_input_has_only_the_figures_of_the_part() -> None:
 
 
 def steps(*milliseconds: int) -> Profile:
-    """Iterations of these lengths, with a kernel in each."""
+    """Return iterations of these lengths, with a kernel in each."""
     ranges: list[Row] = []
     work: list[Row] = []
     start = 0
@@ -202,7 +202,7 @@ def test_spread_of_iterations() -> None:
     assert not iteration_spread(both.a).overlaps(iteration_spread(both.b))
 
 
-def test_what_a_side_may_have_had_all_the_same_is_neither_new_nor_gone() -> None:
+def test_rows_that_may_not_have_been_recorded_are_neither_new_nor_removed() -> None:
     def rows(before: Profile, now: Profile) -> list[tuple[object, ...]]:
         changed = changed_kernels(sides(before, now, ("a", "b"), whole_runs=True))
         return changed.select("name", "change", "delta_ns", "unknown_reason").rows()

@@ -54,45 +54,45 @@ def launch(
     }
 
 
-def work(name: str, start: int, duration: int, correlation: int, *, stream: int = 7, **more: Any) -> dict[str, Any]:
-    made = {"start_ns": start * US, "correlation": correlation, "stream": stream, "device": 0, "iteration": 0}
-    return kernel(name, duration * US, **{**made, **more})
+def work(name: str, start: int, duration: int, correlation: int, *, stream: int = 7, **fields: Any) -> dict[str, Any]:
+    columns = {"start_ns": start * US, "correlation": correlation, "stream": stream, "device": 0, "iteration": 0}
+    return kernel(name, duration * US, **{**columns, **fields})
 
 
 def op(name: str, start: int, duration: int, *, tid: int = 1) -> dict[str, Any]:
     return {"name": name, "start_ns": start * US, "duration_ns": duration * US, "pid": 1, "tid": tid}
 
 
-def step(start: int, duration: int, **more: Any) -> dict[str, Any]:
+def step(start: int, duration: int, **fields: Any) -> dict[str, Any]:
     times = {"start_ns": start * US, "duration_ns": duration * US, "pid": 1, "tid": 1, "iteration": 0}
-    return {"name": "ProfilerStep#0", **times, **more}
+    return {"name": "ProfilerStep#0", **times, **fields}
 
 
-def made(**frames: Any) -> Profile:
-    """A profile with numbered ops and its iterations."""
+def profile_with_iterations(**frames: Any) -> Profile:
+    """Return a profile with numbered ops and its iterations."""
     frames["ops"] = [{**row, "op": number} for number, row in enumerate(frames.get("ops", []))]
     return with_iterations(make_profile(**frames))
 
 
-def path(found: Profile) -> list[tuple[str, str | None, float, float]]:
-    """Kind, name, start and duration of the segments, in microseconds."""
+def path_rows(found: Profile) -> list[tuple[str, str | None, float, float]]:
+    """Return kind, name, start and duration of the segments, in microseconds."""
     rows = path_segments(found).select("path_kind", "name", "start_ns", "duration_ns").rows()
     return [(kind, name, start / US, length / US) for kind, name, start, length in rows]
 
 
 def assert_graphs_hold(found: Profile) -> None:
-    """Recomputed with the recorded times, every moment falls where it was recorded."""
+    """Check that with the recorded times every moment is recomputed where it was recorded."""
     whole = base_profile(found)
     for window, segments in paths_by_iteration(whole).values():
-        graph = Graph(traces(whole), window, sorted({window.session, *(one.on_session for one in segments)}))
+        graph = Graph(traces(whole), window, sorted({window.session, *(segment.on_session for segment in segments)}))
         assert len(graph.order()) == len(graph.times)
         at = earliest_times(graph, np.array([[passes] for *_, passes in graph.edges]))
         assert at[:, 0].tolist() == graph.times
 
 
 def serial() -> Profile:
-    """a waits for its launch, b for a, c (on the CPU's time) for the call that waited for b."""
-    return made(
+    """Return work in which a waits for its launch, b for a, c (on the CPU's time) for the call that waited for b."""
+    return profile_with_iterations(
         ranges=[step(0, 100)],
         ops=[op("first", 0, 30), op("second", 62, 18), op("inner", 64, 12)],
         api_calls=[
@@ -111,7 +111,7 @@ def serial() -> Profile:
 
 def test_a_path_covers_its_iteration() -> None:
     found = serial()
-    assert path(found) == [
+    assert path_rows(found) == [
         ("CPU op", "first", 0, 10),
         ("launch delay", "a", 10, 5),
         ("kernel", "a", 15, 20),
@@ -134,7 +134,7 @@ def test_a_path_covers_its_iteration() -> None:
     assert_graphs_hold(found)
 
 
-def test_what_half_of_it_saves() -> None:
+def test_savings_of_halving_each_segment() -> None:
     rows = {(row["path_kind"], row["name"]): row for row in critical_path(serial()).iter_rows(named=True)}
     # b was launched at 14 and can start 5 us later at the earliest: half of a saves all of its 10 us.
     assert rows["kernel", "a"]["half_saves_ns"] == 10 * US
@@ -145,8 +145,8 @@ def test_what_half_of_it_saves() -> None:
     assert rows["kernel", "c"]["path_pct"] == pytest.approx(24)
 
 
-def test_work_beside_the_path_has_slack_and_saves_nothing() -> None:
-    found = made(
+def test_work_off_the_path_has_slack_and_saves_nothing() -> None:
+    found = profile_with_iterations(
         ranges=[step(0, 100)],
         ops=[op("first", 0, 30)],
         api_calls=[launch(1, 10), launch(2, 14)],
@@ -158,25 +158,25 @@ def test_work_beside_the_path_has_slack_and_saves_nothing() -> None:
     assert_graphs_hold(found)
 
 
-def test_a_queued_kernel_waits_for_its_launch_where_that_is_later() -> None:
+def test_a_queued_kernel_waits_for_its_launch_if_that_is_later() -> None:
     # The launch at 18 takes 5 us as the first does: the kernel before it has ended at 20 already.
-    found = made(
+    found = profile_with_iterations(
         ranges=[step(0, 40)],
         ops=[op("first", 0, 30)],
         api_calls=[launch(1, 10), launch(2, 18)],
         activities=[work("a", 15, 5, 1), work("b", 25, 15, 2)],
     )
-    assert path(found)[-2:] == [("launch delay", "b", 18, 7), ("kernel", "b", 25, 15)]
+    assert path_rows(found)[-2:] == [("launch delay", "b", 18, 7), ("kernel", "b", 25, 15)]
 
 
 def test_the_path_goes_from_thread_to_thread() -> None:
-    found = made(
+    found = profile_with_iterations(
         ranges=[step(0, 60)],
         ops=[op("forward", 0, 10), op("backward", 14, 20, tid=2), op("optimizer", 36, 10)],
         api_calls=[launch(1, 5), launch(2, 20, tid=2), launch(3, 40)],
         activities=[work("f", 8, 2, 1), work("b", 23, 5, 2), work("o", 44, 16, 3)],
     )
-    assert path(found) == [
+    assert path_rows(found) == [
         ("CPU op", "forward", 0, 5),
         ("API call", "cudaLaunchKernel", 5, 2),
         ("CPU op", "forward", 7, 3),
@@ -194,20 +194,24 @@ def test_the_path_goes_from_thread_to_thread() -> None:
     assert_graphs_hold(found)
 
 
-def test_waits_of_streams_are_inferred_after_such_a_call() -> None:
+def test_waits_of_streams_are_inferred_after_cudastreamwaitevent() -> None:
     calls = [launch(1, 5), launch(8, 8, 1, name="cudaStreamWaitEvent"), launch(2, 10)]
     activities = [work("a", 8, 30, 1), work("b", 40, 20, 2, stream=8)]
-    found = made(ranges=[step(0, 60)], ops=[op("all", 0, 20)], api_calls=calls, activities=activities)
-    assert path(found)[-3:] == [("kernel", "a", 8, 30), ("synchronization", "b", 38, 2), ("kernel", "b", 40, 20)]
+    found = profile_with_iterations(
+        ranges=[step(0, 60)], ops=[op("all", 0, 20)], api_calls=calls, activities=activities
+    )
+    assert path_rows(found)[-3:] == [("kernel", "a", 8, 30), ("synchronization", "b", 38, 2), ("kernel", "b", 40, 20)]
     assert path_segments(found)["is_inferred"].to_list()[-2]
-    without = made(ranges=[step(0, 60)], ops=[op("all", 0, 20)], api_calls=[calls[0], calls[2]], activities=activities)
-    assert path(without)[-2:] == [("launch delay", "b", 10, 30), ("kernel", "b", 40, 20)]
+    without = profile_with_iterations(
+        ranges=[step(0, 60)], ops=[op("all", 0, 20)], api_calls=[calls[0], calls[2]], activities=activities
+    )
+    assert path_rows(without)[-2:] == [("launch delay", "b", 10, 30), ("kernel", "b", 40, 20)]
     assert_graphs_hold(found)
 
 
 @pytest.mark.parametrize("name", ["cudaGraphLaunch", "hipGraphLaunch"])
 def test_a_graph_launch_leads_to_its_nodes(name: str) -> None:
-    found = made(
+    found = profile_with_iterations(
         ranges=[step(0, 60)],
         ops=[op("replay", 0, 20)],
         api_calls=[launch(1, 5, name=name)],
@@ -218,7 +222,7 @@ def test_a_graph_launch_leads_to_its_nodes(name: str) -> None:
             work("join", 46, 14, 1),
         ],
     )
-    assert path(found) == [
+    assert path_rows(found) == [
         ("CPU op", "replay", 0, 5),
         ("launch delay", "a", 5, 7),
         ("kernel", "a", 12, 10),
@@ -231,13 +235,13 @@ def test_a_graph_launch_leads_to_its_nodes(name: str) -> None:
 
 
 def test_a_copy_that_its_call_waits_for() -> None:
-    found = made(
+    found = profile_with_iterations(
         ranges=[step(0, 50)],
         ops=[op("item", 0, 40)],
         api_calls=[launch(1, 5, 25, name="cudaMemcpyAsync")],
         activities=[copy("DtoH", 10 * US, start_ns=15 * US, correlation=1, stream=7, device=0, iteration=0)],
     )
-    assert path(found) == [
+    assert path_rows(found) == [
         ("CPU op", "item", 0, 5),
         ("launch delay", "[CUDA memcpy DtoH]", 5, 10),
         ("copy", "[CUDA memcpy DtoH]", 15, 10),
@@ -249,10 +253,12 @@ def test_a_copy_that_its_call_waits_for() -> None:
 
 
 def test_without_launches_the_path_stays_on_the_gpu() -> None:
-    found = made(activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)])
-    assert path(found) == [("kernel", "a", 0, 10), ("kernel gap", "b", 10, 2), ("kernel", "b", 12, 10)]
+    found = profile_with_iterations(
+        activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)]
+    )
+    assert path_rows(found) == [("kernel", "a", 0, 10), ("kernel gap", "b", 10, 2), ("kernel", "b", 12, 10)]
     assert missing_launches_note(found).startswith("launches are not recorded, so that the path stays on the GPU")
-    none = made(activities=[kernel("a", 5)])
+    none = profile_with_iterations(activities=[kernel("a", 5)])
     assert critical_path(none).is_empty()
     assert path_segments(none).is_empty()
     assert why_no_path(none).startswith("no start times of GPU work")
@@ -269,8 +275,10 @@ def test_recorded_waits_of_streams_take_the_place_of_inferred_ones() -> None:
         launch(2, 15),
     ]
     activities = [work("a", 8, 30, 1), work("later", 38, 1, 3), work("b", 40, 20, 2, stream=8)]
-    found = made(ranges=[step(0, 60)], ops=[op("all", 0, 20)], api_calls=calls, activities=activities)
-    assert path(found)[-3:] == [("kernel", "a", 8, 30), ("synchronization", "b", 38, 2), ("kernel", "b", 40, 20)]
+    found = profile_with_iterations(
+        ranges=[step(0, 60)], ops=[op("all", 0, 20)], api_calls=calls, activities=activities
+    )
+    assert path_rows(found)[-3:] == [("kernel", "a", 8, 30), ("synchronization", "b", 38, 2), ("kernel", "b", 40, 20)]
     assert not path_segments(found)["is_inferred"].any()
     # a has to end before b, later does not: it may take longer by what b starts later than it ends.
     rows = {row["name"]: row for row in critical_path(found).iter_rows(named=True) if row["path_kind"] == "kernel"}
@@ -287,8 +295,10 @@ def test_a_call_that_waits_for_an_event_waits_for_what_was_launched_before_it() 
         launch(91, 10, 15, name="cudaEventSynchronize") | wait,
     ]
     activities = [work("a", 10, 10, 1), work("b", 20, 4, 2, stream=8)]
-    found = made(ranges=[step(0, 40)], ops=[op("all", 0, 40)], api_calls=calls, activities=activities)
-    assert path(found)[-3:] == [
+    found = profile_with_iterations(
+        ranges=[step(0, 40)], ops=[op("all", 0, 40)], api_calls=calls, activities=activities
+    )
+    assert path_rows(found)[-3:] == [
         ("kernel", "a", 10, 10),
         ("synchronization", "cudaEventSynchronize", 20, 5),
         ("CPU op", "all", 25, 15),
@@ -297,9 +307,9 @@ def test_a_call_that_waits_for_an_event_waits_for_what_was_launched_before_it() 
 
 
 def eight_iterations() -> Profile:
-    """Each of ten units, with two kernels; the sixth (of number 5) takes the longest."""
+    """Return iterations of ten units each, with two kernels; the sixth (of number 5) takes the longest."""
     begins = [10 * number for number in range(8)]
-    return made(
+    return profile_with_iterations(
         ranges=[{**step(at, 10), "iteration": at // 10} for at in begins],
         ops=[op("all", at, 8) for at in begins],
         api_calls=[launch(2 * at + turn, at + turn, 1) for at in begins for turn in (1, 2)],
@@ -311,7 +321,7 @@ def eight_iterations() -> Profile:
     )
 
 
-def test_of_a_very_large_profile_only_what_is_around_an_iteration_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_surroundings_of_an_iteration_are_read_from_a_large_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = eight_iterations()
     expected = critical_paths(whole).row(5, named=True), critical_path(whole, 0, 5).rows()
     monkeypatch.setattr(tui.analysis.critical_path, "MAX_ACTIVITIES", 5)
@@ -330,17 +340,19 @@ def test_of_a_very_large_profile_only_what_is_around_an_iteration_is_looked_at(m
     assert critical_paths_spec(chosen).title == CRITICAL_PATHS.title
 
 
-def test_an_iteration_that_is_too_large_itself_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_iteration_that_is_too_large_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.analysis.critical_path, "MAX_ACTIVITIES", 1)
     monkeypatch.setattr(tui.analysis.critical_path_trace, "MAX_ACTIVITIES", 1)
-    found = made(activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)])
+    found = profile_with_iterations(
+        activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)]
+    )
     assert why_no_path(found).startswith("the run has 2 GPU activities, more than the 1 that are looked at together: ")
     assert why_no_path(eight_iterations()).startswith("iteration 3 has 4 GPU activities, more than the 1 ")
     assert critical_path(found).is_empty()
     assert path_segments(found).is_empty()
 
 
-def test_the_cause_lies_on_the_slow_rank() -> None:
+def test_the_cause_is_on_the_slow_rank() -> None:
     found, _ = load((recording_file("ddp_rank0.pt.trace.json.gz"), recording_file("ddp_rank1.pt.trace.json.gz")))
     assert found is not None
     found = with_iterations(found)
@@ -381,7 +393,7 @@ def test_an_iteration_without_recorded_times_saves_nothing() -> None:
 
 
 def path_between(name: str, begin: int, end: int) -> list[tuple[int, str]]:
-    """Begin, in microseconds since another one, and kind of the segments of the path to the work that ends last."""
+    """Return begin (in microseconds since another) and kind of the segments of the path to the work that ends last."""
     found, _ = load((corpus_file(name),))
     assert found is not None
     whole = base_profile(found)
@@ -416,13 +428,13 @@ HTA_ADD = (
 """The nodes but the last of the path that HTA 0.5.0 finds in ``[param|torch.add|0|0|0|measure|forward]``."""
 
 
-def test_every_node_of_hta_is_here() -> None:
+def test_every_node_of_hta_is_on_the_path() -> None:
     rows = path_between("kineto/benchmark_simple_add_trace.json.gz", 19_678_706, 19_732_481)
     assert tuple(start for start, _ in rows) == HTA_ADD
     assert [kind for _, kind in rows[-2:]] == ["launch delay", "kernel"]
 
 
-def test_streams_wait_for_each_other_as_in_hta() -> None:
+def test_waits_of_streams_agree_with_hta() -> None:
     """Its path in AlexNet has 149 nodes at 146 moments; one edge goes from one stream to another."""
     name = "kineto/benchmark_result_2869224_1695835535_trace.json.gz"
     rows = path_between(name, 43_346_703, 43_382_728)

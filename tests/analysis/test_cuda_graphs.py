@@ -1,4 +1,4 @@
-"""CUDA graphs as things: replays, nodes, times and gaps."""
+"""CUDA graphs: replays, nodes, times and gaps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def replayed(*graphs: tuple[str, ...]) -> Profile:
-    """Each a replay of these kernels, of 5 ns each, 2 ns apart."""
+    """Return replays of these kernels, of 5 ns each, 2 ns apart."""
     work, calls = [], []
     for number, names in enumerate(graphs):
         calls.append({"name": "cudaGraphLaunch", "start_ns": 100 * number, "duration_ns": 1, "correlation": number})
@@ -27,7 +27,7 @@ def replayed(*graphs: tuple[str, ...]) -> Profile:
     return make_profile(activities=[*work, kernel("eager", 10, start_ns=9000)], api_calls=calls)
 
 
-def test_replays_of_the_same_kernels_in_the_same_order_are_one_graph() -> None:
+def test_replays_of_equal_kernels_in_equal_order_are_one_graph() -> None:
     profile = replayed(("a", "b", "c"), ("b", "a", "c"), ("a", "b", "c"))
     rows = cuda_graphs(profile).select("cuda_graph", "replays", "nodes", "gpu_ns", "replay_avg_ns", "replay_gap_ns")
     assert rows.rows() == [("graph 1", 2, 3, 30, 19, 4), ("graph 2", 1, 3, 15, 19, 4)]
@@ -44,7 +44,7 @@ def test_replays_of_the_same_kernels_in_the_same_order_are_one_graph() -> None:
     assert no_graphs(profile) == ""
 
 
-def test_without_graphs_the_reason_is_said() -> None:
+def test_without_graphs_there_is_a_reason() -> None:
     profile = make_profile(activities=[kernel("k", 5, start_ns=0)])
     assert cuda_graphs(profile).is_empty()
     assert no_graphs(profile) == "no launches of CUDA graphs whose kernels are recorded"

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-def at(start_ns: int | None, duration_ns: int | None, **more: Any) -> dict[str, Any]:
-    return kernel("k", duration_ns, start_ns=start_ns, device=0, **more)
+def kernel_at(start_ns: int | None, duration_ns: int | None, **fields: Any) -> dict[str, Any]:
+    return kernel("k", duration_ns, start_ns=start_ns, device=0, **fields)
 
 
 def fact(board: Dashboard, name: str) -> Fact:
@@ -38,8 +38,19 @@ def value(board: Dashboard, name: str) -> object:
     return fact(board, name).value
 
 
-def test_busy_time_counts_what_overlaps_once() -> None:
-    found = busy_time(make_profile(activities=[at(0, 10), at(5, 10), at(7, 2), at(30, 5), at(30, 5), at(100, 0)]))
+def test_busy_time_counts_overlapping_work_once() -> None:
+    found = busy_time(
+        make_profile(
+            activities=[
+                kernel_at(0, 10),
+                kernel_at(5, 10),
+                kernel_at(7, 2),
+                kernel_at(30, 5),
+                kernel_at(30, 5),
+                kernel_at(100, 0),
+            ]
+        )
+    )
     assert found.rows(named=True) == [
         {
             "session": 0,
@@ -56,7 +67,13 @@ def test_busy_time_counts_what_overlaps_once() -> None:
 
 
 def test_each_device_is_busy_on_its_own_and_idle_within_the_sessions_span() -> None:
-    rows = [at(0, 10), {**at(5, 10), "device": 1}, {**at(50, 10), "session": 1}, at(None, 7), at(3, None)]
+    rows = [
+        kernel_at(0, 10),
+        {**kernel_at(5, 10), "device": 1},
+        {**kernel_at(50, 10), "session": 1},
+        kernel_at(None, 7),
+        kernel_at(3, None),
+    ]
     found = busy_time(make_profile(activities=rows))
     assert found.select("session", "device", "span_ns", "busy_ns", "idle_ns").rows() == [
         (0, 0, 15, 10, 5),
@@ -65,8 +82,8 @@ def test_each_device_is_busy_on_its_own_and_idle_within_the_sessions_span() -> N
     ]
 
 
-def test_an_overlap_below_the_resolution_is_none() -> None:
-    rows = [at(0, 8), at(0, 8), at(10, 8), at(100, 50), at(120, 10)]
+def test_an_overlap_below_the_resolution_does_not_count() -> None:
+    rows = [kernel_at(0, 8), kernel_at(0, 8), kernel_at(10, 8), kernel_at(100, 50), kernel_at(120, 10)]
     fine = busy_time(make_profile(activities=rows))
     coarse = busy_time(make_profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 10}]))
     assert fine["busy_ns"].to_list() == [8 + 8 + 50]
@@ -75,14 +92,14 @@ def test_an_overlap_below_the_resolution_is_none() -> None:
 
 
 def test_busy_time_is_never_more_than_the_span() -> None:
-    rows = [at(0, 9), at(0, 9), at(0, 9)]
+    rows = [kernel_at(0, 9), kernel_at(0, 9), kernel_at(0, 9)]
     found = busy_time(make_profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 10}]))
     assert found.select("span_ns", "busy_ns", "idle_ns", "busy_pct").rows() == [(9, 9, 0, 100.0)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), min_size=1, max_size=25))
 def test_busy_time_is_the_number_of_instants_with_work(spans: list[tuple[int, int]]) -> None:
-    found = busy_time(make_profile(activities=[at(start, length) for start, length in sorted(spans)]))
+    found = busy_time(make_profile(activities=[kernel_at(start, length) for start, length in sorted(spans)]))
     instants = {tick for start, length in spans for tick in range(start, start + length)}
     assert found["busy_ns"].to_list() == [len(instants)]
 
@@ -90,7 +107,11 @@ def test_busy_time_is_the_number_of_instants_with_work(spans: list[tuple[int, in
 def test_performance_of_a_trace() -> None:
     board = dashboard(
         make_profile(
-            activities=[at(0, 60), at(70, 20, session=0), copy("HtoD", 10, start_ns=90, device=0, size_bytes=50)],
+            activities=[
+                kernel_at(0, 60),
+                kernel_at(70, 20, session=0),
+                copy("HtoD", 10, start_ns=90, device=0, size_bytes=50),
+            ],
             api_calls=[{"name": "cudaFree", "duration_ns": 7}, {"name": "cudaFree", "duration_ns": 8}],
             devices=[{"device": 0, "name": "Tesla K40c"}],
         )
@@ -132,7 +153,7 @@ def test_performance_of_a_trace() -> None:
     assert board.devices.select("name", "sm_count", "busy_pct").rows() == [("Tesla K40c", 15, 90.0)]
 
 
-def test_figures_that_totals_do_not_hold_are_unknown_with_the_recording_command() -> None:
+def test_figures_missing_from_totals_are_unknown_with_the_recording_command() -> None:
     board = dashboard(make_profile(summary=[summary_row("gpu", "k", 2, 30)]))
     assert (value(board, "gpu_ns"), value(board, "launches")) == (30, 2)
     assert fact(board, "gpu_ns").source == "the summary that the input holds"
@@ -169,7 +190,7 @@ OF_EACH_GROUP = (
 )
 
 
-def test_the_split_is_the_largest_groups_and_the_rest_and_adds_up() -> None:
+def test_the_split_has_the_largest_groups_and_the_rest_and_adds_up() -> None:
     rows = [kernel(name, ns, kind="memset" if name.startswith("[") else "kernel") for name, ns in OF_EACH_GROUP]
     split = dashboard(make_profile(activities=rows)).split
     assert split.height == SPLIT + 1
@@ -184,12 +205,12 @@ def test_the_split_is_the_largest_groups_and_the_rest_and_adds_up() -> None:
     assert split["time_pct"].sum() == pytest.approx(100)
 
 
-def test_a_rest_of_one_is_named() -> None:
+def test_a_rest_of_one_group_has_its_name() -> None:
     split = dashboard(make_profile(activities=[kernel(name, ns) for name, ns in OF_EACH_GROUP[: SPLIT + 1]])).split
     assert split["group"].to_list()[-1] == "optimizer"
 
 
-def test_top_tables_join_sessions_and_are_cut() -> None:
+def test_top_tables_join_sessions_and_are_limited() -> None:
     rows = [kernel(f"kernel{i}", 10 + i) for i in range(12)] + [kernel("kernel0", 100, session=1)]
     board = dashboard(make_profile(activities=rows))
     assert board.top_kernels.height == TOP
@@ -248,7 +269,7 @@ def test_copies_of_sessions_are_joined_by_bytes_and_seconds() -> None:
     ]
 
 
-def test_the_system_is_as_recorded_in_the_log() -> None:
+def test_system_figures_are_those_of_the_log() -> None:
     sessions = [
         {"session": 0, "command": "./a", "pid": 1, "start_resolution_ns": 10},
         {"session": 1, "command": "./a", "pid": 2, "start_resolution_ns": 1000},
@@ -264,21 +285,21 @@ def test_the_system_is_as_recorded_in_the_log() -> None:
 
 
 def test_results_are_kept_for_the_same_frames_only() -> None:
-    asked: list[Profile] = []
+    computed: list[Profile] = []
 
     @once_per_profile("activities")
-    def counted(of: Profile) -> pl.DataFrame:
-        asked.append(of)
-        return of["activities"]
+    def counted(profile: Profile) -> pl.DataFrame:
+        computed.append(profile)
+        return profile["activities"]
 
     first, second = make_profile(activities=[kernel("k", 1)]), make_profile(activities=[kernel("k", 2)])
     assert counted(first) is counted(first)
     assert counted(second) is not counted(first)
-    assert asked == [first, second]
+    assert computed == [first, second]
     for number in range(20):
         counted(make_profile(activities=[kernel("k", number)]))
     counted(first)
-    assert len(asked) == 23
+    assert len(computed) == 23
 
 
 def test_a_real_trace(corpus: Callable[[str], str]) -> None:
@@ -317,26 +338,26 @@ def test_the_span_of_some_sessions_is_not_that_of_all() -> None:
     assert facts["span_ns"].source == "start times in only 1 of 2 sessions"
 
 
-def test_a_second_thread_waits_for_what_the_first_works_out() -> None:
-    asked: list[int] = []
+def test_a_second_thread_waits_for_the_result_of_the_first() -> None:
+    computed: list[int] = []
     begun = threading.Event()
 
     @once_per_profile("activities")
-    def slow(of: Profile) -> pl.DataFrame:
-        asked.append(1)
+    def slow(profile: Profile) -> pl.DataFrame:
+        computed.append(1)
         begun.set()
         time.sleep(0.05)
-        return of["activities"]
+        return profile["activities"]
 
     given = make_profile(activities=[kernel("k", 1)])
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(slow, given)
         assert begun.wait(TIMEOUT_S)
         assert pool.submit(slow, given).result() is first.result()
-    assert asked == [1]
+    assert computed == [1]
 
 
-def test_what_nothing_claims_is_shown_by_name_however_little_it_is() -> None:
+def test_unclassified_work_is_listed_by_name() -> None:
     rows = [kernel(name, ns, kind="memset" if name.startswith("[") else "kernel") for name, ns in OF_EACH_GROUP]
     split = dashboard(make_profile(activities=[*rows, kernel("zzz_of_nobody", 1)])).split
     assert split.height == SPLIT + 1
@@ -366,15 +387,15 @@ def test_gpu_time_by_use_adds_up() -> None:
     assert sum(board.gpu_uses["total_ns"]) == value(board, "gpu_ns")
 
 
-def test_wall_time_and_iterations_of_several_sessions_are_each_its_own() -> None:
-    board = dashboard(make_profile(activities=[at(0, 10), {**at(50, 30), "session": 1}]))
+def test_wall_time_and_iterations_are_listed_by_session() -> None:
+    board = dashboard(make_profile(activities=[kernel_at(0, 10), {**kernel_at(50, 30), "session": 1}]))
     for name in ("wall_ns", "span_ns"):
         assert (value(board, name), fact(board, name).source) == (None, "each session has its own")
     assert (value(board, "busy_ns"), value(board, "idle_ns")) == (40, 0)
 
 
-def test_advice_holds_the_most_severe_findings_of_different_rules() -> None:
-    rows = [at(1000 * place * 1000, 2000) for place in range(100)]
+def test_advice_has_the_most_severe_findings_of_different_rules() -> None:
+    rows = [kernel_at(1000 * place * 1000, 2000) for place in range(100)]
     result = advice(make_profile(activities=[*rows, *({**row, "session": 1} for row in rows)]))
     assert result.top_findings["rule"].n_unique() == result.top_findings.height > 0
     first = result.top_findings.row(0, named=True)

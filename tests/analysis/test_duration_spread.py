@@ -1,4 +1,4 @@
-"""How the durations of a kernel are spread, and where the slow launches are."""
+"""The spread of the durations of a kernel, and its slow launches."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_variants_by_grid_block_and_shapes() -> None:
 
 
 @pytest.mark.parametrize(("durations", "expected"), [([], []), ([5, 5, None], [3 - 1]), ([0, 0], [2])])
-def test_bins_of_little(durations: list[int | None], expected: list[int]) -> None:
+def test_bins_of_few_durations(durations: list[int | None], expected: list[int]) -> None:
     assert [part.launches for part in log_bins(pl.Series(durations, dtype=pl.Int64), 4)] == expected
 
 

@@ -1,4 +1,4 @@
-"""What would be gained without some work, and the command that profiles a launch."""
+"""What would be saved without some work, and the command that profiles a launch."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-def at(start: int, ns: int, name: str = "k", **more: Any) -> Row:
-    return kernel(name, ns, start_ns=start, **{"device": 0, "stream": 7, **more})
+def kernel_at(start: int, ns: int, name: str = "k", **fields: Any) -> Row:
+    return kernel(name, ns, start_ns=start, **{"device": 0, "stream": 7, **fields})
 
 
-def of(found: Profile, name: str) -> pl.Series:
+def activity_numbers(found: Profile, name: str) -> pl.Series:
     return found["activities"].filter(pl.col("name") == name)["activity"]
 
 
-def test_only_the_time_counts_in_which_nothing_else_runs() -> None:
+def test_only_time_without_other_work_counts() -> None:
     found = make_profile(
         activities=[
-            at(0, 100, "a"),
-            at(40, 20, "b", stream=8),
-            at(100, 50, "b", stream=8),
-            at(120, 50, "a"),
-            at(300, 10, "a"),
+            kernel_at(0, 100, "a"),
+            kernel_at(40, 20, "b", stream=8),
+            kernel_at(100, 50, "b", stream=8),
+            kernel_at(120, 50, "a"),
+            kernel_at(300, 10, "a"),
         ]
     )
-    (b,) = estimated_savings(found, of(found, "b"))
+    (b,) = estimated_savings(found, activity_numbers(found, "b"))
     # b at 40 is hidden; b at 100 is alone for 20, until a begins.
     assert (b.launches, b.time_ns, b.alone_ns, b.busy_ns, b.span_ns, b.stream) == (2, 70, 20, 180, 310, 8)
     # Half of it would end at 125: within a.
     assert b.half_ns == 0
-    (a,) = estimated_savings(found, of(found, "a"))
+    (a,) = estimated_savings(found, activity_numbers(found, "a"))
     assert (a.launches, a.time_ns) == (3, 160)
     # Without 0 to 40 and 60 to 100, 150 to 170, 300 to 310.
     assert a.alone_ns == 110
@@ -53,14 +53,14 @@ def test_only_the_time_counts_in_which_nothing_else_runs() -> None:
     assert a.half_ns == 180 - (60 + 50 + 5)
 
 
-def test_gains_are_reported_per_gpu_and_per_iteration() -> None:
+def test_savings_are_reported_per_gpu_and_per_iteration() -> None:
     found = make_profile(
         activities=[
-            at(0, 10, iteration=3),
-            at(20, 30, iteration=4),
-            at(60, 5, "other", iteration=5),
-            at(0, 99, device=1),
-            at(0, 1000, session=1),
+            kernel_at(0, 10, iteration=3),
+            kernel_at(20, 30, iteration=4),
+            kernel_at(60, 5, "other", iteration=5),
+            kernel_at(0, 99, device=1),
+            kernel_at(0, 1000, session=1),
         ]
     )
     gains = estimated_savings(found, pl.Series([0, 1, 3], dtype=pl.UInt32))
@@ -71,18 +71,23 @@ def test_gains_are_reported_per_gpu_and_per_iteration() -> None:
     assert [(gain.alone_per_iteration_ns, gain.half_per_iteration_ns) for gain in gains] == [(None, None), (20.0, 10.0)]
 
 
-def test_an_iteration_gains_only_what_was_launched_in_one() -> None:
+def test_savings_per_iteration_count_only_launches_in_iterations() -> None:
     found = make_profile(
-        activities=[at(0, 1000), at(2000, 10, iteration=3), at(2005, 20, "other"), at(3000, 30, iteration=4)]
+        activities=[
+            kernel_at(0, 1000),
+            kernel_at(2000, 10, iteration=3),
+            kernel_at(2005, 20, "other"),
+            kernel_at(3000, 30, iteration=4),
+        ]
     )
-    (gain,) = estimated_savings(found, of(found, "k"))
+    (gain,) = estimated_savings(found, activity_numbers(found, "k"))
     assert (gain.alone_ns, gain.half_ns, gain.iterations) == (1035, 515, 2)
     assert (gain.alone_per_iteration_ns, gain.half_per_iteration_ns) == (17.5, 7.5)
 
 
 def test_without_start_times_there_are_no_figures() -> None:
     found = make_profile(activities=[kernel("k", 5), kernel("k", None, start_ns=4)])
-    assert estimated_savings(found, of(found, "k")) == ()
+    assert estimated_savings(found, activity_numbers(found, "k")) == ()
 
 
 @given(
@@ -92,25 +97,25 @@ def test_without_start_times_there_are_no_figures() -> None:
         max_size=15,
     )
 )
-def test_gains_are_bounded(rows: list[tuple[int, int, str, int]]) -> None:
-    found = make_profile(activities=[at(start, ns, name, device=device) for start, ns, name, device in rows])
+def test_savings_are_bounded(rows: list[tuple[int, int, str, int]]) -> None:
+    found = make_profile(activities=[kernel_at(start, ns, name, device=device) for start, ns, name, device in rows])
     busy = dict(busy_time(found).select("device", "busy_ns").rows())
     for name in {row[2] for row in rows}:
-        for gain in estimated_savings(found, of(found, name)):
+        for gain in estimated_savings(found, activity_numbers(found, name)):
             assert 0 <= gain.half_ns <= gain.alone_ns <= min(gain.time_ns, gain.busy_ns)
             assert gain.busy_ns == busy[gain.device] <= gain.span_ns
             # By hand, instant by instant.
             here = [row for row in rows if row[3] == gain.device]
             own, others = (
-                {tick for start, ns, other, _ in here if (other == name) is wanted for tick in range(start, start + ns)}
-                for wanted in (True, False)
+                {tick for start, ns, other, _ in here if (other == name) is is_own for tick in range(start, start + ns)}
+                for is_own in (True, False)
             )
             assert gain.alone_ns == len(own - others)
     for gain in estimated_savings(found, found["activities"]["activity"]):
         assert gain.alone_ns == gain.busy_ns
 
 
-def test_real_log_copies_of_the_first_run_hide_nothing() -> None:
+def test_real_log_copies_of_the_first_run_are_exposed() -> None:
     found = load_one(corpus_file("seeds/000_eb78dec59201d654.txt"))
     (all_work,) = estimated_savings(found, found["activities"]["activity"])
     assert all_work.alone_ns == all_work.busy_ns
@@ -124,9 +129,15 @@ HALF = "void gemm<half, 8>(half*)"
 A100 = {"device": 0, "name": "NVIDIA A100-SXM4-40GB"}
 
 
-def test_the_launch_is_counted_among_those_of_its_function() -> None:
+def test_the_launch_is_numbered_among_those_of_its_function() -> None:
     found = make_profile(
-        activities=[at(0, 1, GEMM), at(5, 1, "other"), at(10, 1, HALF), at(20, 1, GEMM), at(30, 1, GEMM, session=1)],
+        activities=[
+            kernel_at(0, 1, GEMM),
+            kernel_at(5, 1, "other"),
+            kernel_at(10, 1, HALF),
+            kernel_at(20, 1, GEMM),
+            kernel_at(30, 1, GEMM, session=1),
+        ],
         devices=[A100],
         sessions=[{"session": 0, "command": "python train.py --lr 0.1"}, {"session": 1}],
     )
@@ -140,8 +151,12 @@ def test_the_launch_is_counted_among_those_of_its_function() -> None:
     assert last.endswith("--launch-skip 0 --launch-count 1 ./app")
 
 
-def test_the_order_of_the_calls_counts_where_it_is_known() -> None:
-    rows = [at(0, 1, "k", correlation=9), at(5, 1, "k", correlation=4), at(7, 1, "k", correlation=6, device=1)]
+def test_launches_are_numbered_in_the_order_of_their_calls() -> None:
+    rows = [
+        kernel_at(0, 1, "k", correlation=9),
+        kernel_at(5, 1, "k", correlation=4),
+        kernel_at(7, 1, "k", correlation=6, device=1),
+    ]
     found = make_profile(activities=rows, devices=[A100], sessions=[{"session": 0, "format": "nsys-sqlite"}])
     result = profiling_command(found, 0)
     assert result.command == (
@@ -152,9 +167,11 @@ def test_the_order_of_the_calls_counts_where_it_is_known() -> None:
     )
 
 
-def test_another_function_whose_kernels_share_a_call_does_not_matter() -> None:
-    graph = [at(2, 1, "of_a_graph", correlation=5), at(3, 1, "of_a_graph", correlation=5)]
-    found = make_profile(activities=[at(0, 1, correlation=9), *graph, at(5, 1, correlation=4)], devices=[A100])
+def test_kernels_of_another_function_in_the_same_call_do_not_count() -> None:
+    graph = [kernel_at(2, 1, "of_a_graph", correlation=5), kernel_at(3, 1, "of_a_graph", correlation=5)]
+    found = make_profile(
+        activities=[kernel_at(0, 1, correlation=9), *graph, kernel_at(5, 1, correlation=4)], devices=[A100]
+    )
     assert "--launch-skip 1 " in (profiling_command(found, 0).command or "")
     assert profiling_command(found, 0).note.startswith("launches are counted in the order of their calls")
     assert "--launch-skip 1 " in (profiling_command(found, 2).command or "")
@@ -162,10 +179,10 @@ def test_another_function_whose_kernels_share_a_call_does_not_matter() -> None:
 
 
 def test_gpus_that_nsight_compute_does_not_know() -> None:
-    kepler = make_profile(activities=[at(0, 1), at(1, 1)], devices=[{"device": 0, "name": "Tesla K40c"}])
+    kepler = make_profile(activities=[kernel_at(0, 1), kernel_at(1, 1)], devices=[{"device": 0, "name": "Tesla K40c"}])
     assert profiling_command(kepler, 1).command == "nvprof --kernels '::k$:2' --metrics all ./app"
     assert profiling_command(kepler, 1).note.startswith("Nsight Compute does not support compute capability 3.5; ")
-    amd = make_profile(activities=[at(0, 1)], devices=[{"device": 0, "name": "AMD Instinct MI300X"}])
+    amd = make_profile(activities=[kernel_at(0, 1)], devices=[{"device": 0, "name": "AMD Instinct MI300X"}])
     assert profiling_command(amd, 0).command is None
     assert "this one is by AMD" in profiling_command(amd, 0).note
 
@@ -181,8 +198,8 @@ def test_copies_and_missing_launches() -> None:
     "command",
     ["./app; rm -rf ~", "$(reboot)", "a `b` | c && d", "it's", "a\nb", "x" * 500, "", "[bold]x[/]", "A=1 ./app"],
 )
-def test_a_hostile_command_line_is_nothing_but_words(command: str) -> None:
-    found = make_profile(activities=[at(0, 1)], sessions=[{"session": 0, "command": command}])
+def test_a_hostile_command_line_is_quoted(command: str) -> None:
+    found = make_profile(activities=[kernel_at(0, 1)], sessions=[{"session": 0, "command": command}])
     result = profiling_command(found, 0).command
     assert result is not None
     words = shlex.split(result)
@@ -193,8 +210,8 @@ def test_a_hostile_command_line_is_nothing_but_words(command: str) -> None:
 
 
 @given(st.text(max_size=40))
-def test_any_name_is_one_word_that_matches_itself(name: str) -> None:
-    found = make_profile(activities=[at(0, 1, name)], devices=[A100])
+def test_any_name_is_quoted_and_matches_itself(name: str) -> None:
+    found = make_profile(activities=[kernel_at(0, 1, name)], devices=[A100])
     result = profiling_command(found, 0)
     if result.command is None:
         assert result.note == "the launch has no recorded name"
@@ -215,7 +232,7 @@ def test_any_name_is_one_word_that_matches_itself(name: str) -> None:
     ],
 )
 def test_the_pattern_finds_the_function(name: str, base: str) -> None:
-    found = make_profile(activities=[at(0, 1, name)], devices=[A100])
+    found = make_profile(activities=[kernel_at(0, 1, name)], devices=[A100])
     result = profiling_command(found, 0).command
     assert result is not None
     pattern = shlex.split(result)[4].removeprefix("regex:")

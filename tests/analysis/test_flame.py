@@ -1,4 +1,4 @@
-"""The flame view: its sums are those of Group Ops, and what lies in a node adds up to it."""
+"""The flame graph: its sums are those of Group Ops, and the children of a node add up to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tui.analysis.ops.op_trees import group_ops
 
 
 @pytest.mark.parametrize("name", ["resnet50_training", "caffe_conv1", "gpt_summary", "tracking_four_runs"])
-def test_every_grouping_has_the_sums_of_group_ops(name: str) -> None:
+def test_every_grouping_adds_up_to_group_ops(name: str) -> None:
     profile = with_iterations(load_one(str(SAMPLES / f"{name}.nvprof.log")))
     tops = group_ops(profile).filter(pl.col("parent") == -1).sort("session")["gpu_ns"].to_list()
     for grouping in GROUPINGS:
@@ -34,7 +34,7 @@ def test_every_grouping_has_the_sums_of_group_ops(name: str) -> None:
         assert around.filter(outside).is_empty()
 
 
-def test_exact_nodes_found_names_and_growth() -> None:
+def test_exact_nodes_search_and_growth() -> None:
     profile = with_iterations(load_one(str(SAMPLES / "caffe_conv1.nvprof.log")))
     rows = flame(profile)
     assert rows.select("node", "what", "level", "gpu_ns", "offset_ns").rows()[4:8] == [

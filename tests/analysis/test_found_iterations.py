@@ -1,4 +1,4 @@
-"""Iterations that are found in what repeats, in sessions that record none."""
+"""Iterations found by repetition, in sessions that record none."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 STEP = ["gemm", "relu", "gemm", "softmax", "[CUDA memset]"]
 
 
-def launches(names: list[str], *, apart_ns: int = 10, took_ns: int = 6, **more: Any) -> list[dict[str, Any]]:
-    """One launch after the other, from 0 on, in stream 7 of GPU 0."""
+def launches_of(names: list[str], *, apart_ns: int = 10, took_ns: int = 6, **fields: Any) -> list[dict[str, Any]]:
+    """Return launches one after the other, from 0 on, in stream 7 of GPU 0."""
     return [
-        kernel(name, took_ns, start_ns=at * apart_ns, device=0, stream=7, **more)
+        kernel(name, took_ns, start_ns=at * apart_ns, device=0, stream=7, **fields)
         | ({"kind": "memset"} if name.startswith("[") else {})
         for at, name in enumerate(names)
     ]
@@ -41,8 +41,8 @@ def phases(profile: Profile) -> list[tuple[Any, ...]]:
     )
 
 
-def test_whole_steps_after_what_was_left_of_one() -> None:
-    profile = make_profile(activities=launches(STEP[3:] + STEP * 3))
+def test_whole_steps_after_a_partial_one() -> None:
+    profile = make_profile(activities=launches_of(STEP[3:] + STEP * 3))
     assert phases(profile) == [
         (None, "partial", 0, 20, 1, 12),
         (0, "whole", 20, 50, 4, 30),
@@ -59,7 +59,7 @@ def test_whole_steps_after_what_was_left_of_one() -> None:
 
 
 def test_warm_up_and_tail_are_separate() -> None:
-    profile = make_profile(activities=launches(["init", "fill", "tune", *STEP[4:], *STEP * 4, "save", "check"]))
+    profile = make_profile(activities=launches_of(["init", "fill", "tune", *STEP[4:], *STEP * 4, "save", "check"]))
     # The longest wait is nowhere: the first place counts, and the pattern begins as early as it can.
     assert [(number, phase) for number, phase, *_ in phases(profile)] == [
         (None, "warm-up"),
@@ -74,8 +74,8 @@ def test_warm_up_and_tail_are_separate() -> None:
     )
 
 
-def test_other_streams_calls_and_ops_belong_to_the_step_in_which_the_cpu_began_them() -> None:
-    work = launches(STEP * 3)
+def test_other_streams_calls_and_ops_belong_to_the_step_of_their_cpu_time() -> None:
+    work = launches_of(STEP * 3)
     for at, row in enumerate(work):
         row["correlation"] = at
     # Launched in step 1, it begins in step 2; the one without a launch record counts by its start.
@@ -112,19 +112,19 @@ def test_replays_of_a_graph_are_iterations() -> None:
 @pytest.mark.parametrize(
     ("work", "reason"),
     [
-        (launches(["a"]), "whole run: no pattern can repeat in 1 launch"),
-        (launches(["a", "b", "c", "a"]), "whole run: no pattern can repeat in 4 launches"),
-        (launches(["a"] * 50), "whole run: nothing but the same kernel in 50 launches"),
-        (launches(["a", "b", "c", "d", "e", "f", "g"]), "whole run: no pattern repeats in 7 launches"),
+        (launches_of(["a"]), "whole run: no pattern can repeat in 1 launch"),
+        (launches_of(["a", "b", "c", "a"]), "whole run: no pattern can repeat in 4 launches"),
+        (launches_of(["a"] * 50), "whole run: nothing but the same kernel in 50 launches"),
+        (launches_of(["a", "b", "c", "d", "e", "f", "g"]), "whole run: no pattern repeats in 7 launches"),
         (
-            [*launches(["a"] * 9), kernel("b", 1, start_ns=5, device=0, stream=9)],
+            [*launches_of(["a"] * 9), kernel("b", 1, start_ns=5, device=0, stream=9)],
             "whole run: nothing but the same kernel in 9 launches of stream 7, which has most kernels",
         ),
         ([copy("HtoD", 3, start_ns=0)], "whole run: no kernel with a start time"),
         (
             [
-                *launches(STEP * 4),
-                *({**one, "name": None, "start_ns": 900 + at} for at, one in enumerate(launches(STEP))),
+                *launches_of(STEP * 4),
+                *({**one, "name": None, "start_ns": 900 + at} for at, one in enumerate(launches_of(STEP))),
             ],
             "whole run: 5 of 25 launches have no name",
         ),
@@ -149,8 +149,8 @@ def test_a_run_that_does_not_repeat_is_one_iteration_and_has_a_reason(work: list
 def test_recorded_iterations_are_never_replaced_and_other_sessions_have_their_own() -> None:
     profile = make_profile(
         activities=[
-            *(row | {"session": 0, "iteration": 17} for row in launches(STEP * 3)),
-            *(row | {"session": 1} for row in launches(STEP * 3)),
+            *(row | {"session": 0, "iteration": 17} for row in launches_of(STEP * 3)),
+            *(row | {"session": 1} for row in launches_of(STEP * 3)),
             {"session": 2, "name": "no times", "duration_ns": 3},
         ]
     )
@@ -165,12 +165,12 @@ def test_inspect_reports_found_iterations() -> None:
     def summary_of(profile: Profile) -> Any:
         return inspect(profile)["sessions"][0]["frames"].get("iterations")
 
-    assert summary_of(make_profile(activities=launches(STEP * 3))) == {
+    assert summary_of(make_profile(activities=launches_of(STEP * 3))) == {
         "rows": 3,
         "source": "found",
         "reason": "5 launches repeat 3 times, the same kernels in every one",
     }
-    assert summary_of(make_profile(activities=launches(["a"]))) == {
+    assert summary_of(make_profile(activities=launches_of(["a"]))) == {
         "rows": 1,
         "source": "whole run",
         "reason": "no pattern can repeat in 1 launch",
@@ -188,9 +188,7 @@ def test_inspect_reports_found_iterations() -> None:
     ),
     st.integers(1, 6),
 )
-def test_pieces_follow_one_another_over_the_whole_range_and_add_up(
-    works: list[tuple[int, int, str, int, int]], rounds: int
-) -> None:
+def test_phases_cover_the_whole_range_and_add_up(works: list[tuple[int, int, str, int, int]], rounds: int) -> None:
     rows, now = [], 0
     for session, stream, name, wait, took in works * rounds:
         now += wait
@@ -244,7 +242,7 @@ def test_pieces_follow_one_another_over_the_whole_range_and_add_up(
         ),
     ],
 )
-def test_recordings_that_say_nothing_of_their_steps(name: str, count: int, left: int, reason: str) -> None:
+def test_recordings_without_recorded_steps(name: str, count: int, left: int, reason: str) -> None:
     profile = load_one(shared_file(name))
     table = iterations(profile)
     assert table["phase"].to_list() == ["partial", *["whole"] * count]
@@ -257,7 +255,7 @@ def test_recordings_that_say_nothing_of_their_steps(name: str, count: int, left:
 
 
 def as_nvprof_text(activities: pl.DataFrame) -> str:
-    """Kernels and copies as nvprof prints them."""
+    """Return kernels and copies like nvprof prints them."""
     begin = activities["start_ns"][0]
     rows = [
         TraceRow(
@@ -299,8 +297,8 @@ def test_steps_of_tiny_kernels_as_nvprof_text_are_the_outer_loop(tmp_path: Path)
         with_iterations(bare, "loop of 3 launches")
 
 
-def test_a_loop_is_offered_with_the_time_of_its_rounds() -> None:
-    profile = make_profile(activities=launches((["a", "b"] * 20 + ["c"]) * 4))
+def test_a_loop_is_proposed_with_the_time_of_its_rounds() -> None:
+    profile = make_profile(activities=launches_of((["a", "b"] * 20 + ["c"]) * 4))
     rows = key_choices(profile).filter(pl.col("key_kind") == "loop").drop("session").rows()
     assert rows == [
         ("loop", "loop of 41 launches", 4, None, 406, 0.0, pytest.approx(100 * 4 * 406 / 1636)),

@@ -1,4 +1,4 @@
-"""The list of profiles: what is found, in which order, what is known of each, and which folders list their profiles."""
+"""The list of profiles: which are found, in which order, with which figures, and which folders are listed."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tui.state.workspace import OpenedFile, opened_files, remember_opened
 NOW = 1_700_000_000
 
 
-def put(sample: str, path: Path, hours_ago: float) -> Path:
-    """A copy of a sample that was written so long ago."""
+def copy_of_sample(sample: str, path: Path, hours_ago: float) -> Path:
+    """Copy a sample, as written so long ago."""
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(SAMPLES / sample, path)
     os.utime(path, (NOW - 3600 * hours_ago,) * 2)
@@ -38,24 +38,24 @@ def put(sample: str, path: Path, hours_ago: float) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two profiles, one of them below, and files that are none."""
-    put("caffe_conv1.nvprof.log", tmp_path / "runs/deep/conv.txt", 1)
-    put("gpt_summary.nvprof.log", tmp_path / "runs/gpt.log", 50)
-    put("gpt_summary.nvprof.log", tmp_path / "runs/.hidden/gpt.log", 1)
+    """Return a folder with two profiles, one of them in a subfolder, and other files."""
+    copy_of_sample("caffe_conv1.nvprof.log", tmp_path / "runs/deep/conv.txt", 1)
+    copy_of_sample("gpt_summary.nvprof.log", tmp_path / "runs/gpt.log", 50)
+    copy_of_sample("gpt_summary.nvprof.log", tmp_path / "runs/.hidden/gpt.log", 1)
     (tmp_path / "runs/notes.md").write_text("no profile")
     (tmp_path / "runs/empty.log").touch()
     return tmp_path / "runs"
 
 
-def test_the_newest_first_by_content(folder: Path) -> None:
+def test_profiles_are_found_by_content_the_newest_first(folder: Path) -> None:
     found = find_profiles(str(folder))
-    assert [(Path(one.path).name, one.format, one.size) for one in found.profiles] == [
+    assert [(Path(profile.path).name, profile.format, profile.size) for profile in found.profiles] == [
         ("conv.txt", "nvprof-text", 10_053),
         ("gpt.log", "nvprof-text", 3_626),
     ]
     assert found.left_out == ""
-    looked = [with_figures(one) for one in found.profiles]
-    rows = profiles_frame([one for one in looked if one is not None], str(folder), now=NOW)
+    looked = [with_figures(profile) for profile in found.profiles]
+    rows = profiles_frame([profile for profile in looked if profile is not None], str(folder), now=NOW)
     shown = ["file", "format", "gpu", "duration_ns", "age", "opened", "notes"]
     assert rows.select(shown).rows() == [
         ("deep/conv.txt", "nvprof-text", "Tesla K40c", 993_831_536, "1 h", None, 0),
@@ -65,14 +65,14 @@ def test_the_newest_first_by_content(folder: Path) -> None:
     assert profiles_frame([], "").columns == rows.columns
 
 
-def test_source_code_and_texts_about_profiles_are_none(tmp_path: Path) -> None:
+def test_source_code_and_texts_about_profiles_are_not_found(tmp_path: Path) -> None:
     text = (SAMPLES / "caffe_conv1.nvprof.log").read_text()
     (tmp_path / "reader.py").write_text(text)
     (tmp_path / "page.md").write_text("# How to read it\n\nTime(%)  Time  Calls  Avg  Min  Max  Name\nand so on\n")
     (tmp_path / "cut.json").write_text('{"schemaVersion": 1, "traceEvents": [{"ph": "X", ')
     found = find_profiles(str(tmp_path)).profiles
-    assert sorted(Path(one.path).name for one in found) == ["cut.json", "page.md"]
-    looked = {Path(one.path).name: with_figures(one) for one in found}
+    assert sorted(Path(profile.path).name for profile in found) == ["cut.json", "page.md"]
+    looked = {Path(profile.path).name: with_figures(profile) for profile in found}
     assert looked["page.md"] is None
     damaged = looked["cut.json"]
     assert damaged is not None
@@ -81,12 +81,12 @@ def test_source_code_and_texts_about_profiles_are_none(tmp_path: Path) -> None:
     assert lines[-1].startswith("Cannot be read: ")
 
 
-def test_names_that_are_no_text(tmp_path: Path) -> None:
+def test_file_names_that_are_no_valid_text(tmp_path: Path) -> None:
     odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/run \xff.log"))
-    put("caffe_conv1.nvprof.log", odd, 1)
-    (one,) = find_profiles(str(tmp_path)).profiles
-    assert one.path == str(odd)
-    looked = with_figures(one)
+    copy_of_sample("caffe_conv1.nvprof.log", odd, 1)
+    (profile,) = find_profiles(str(tmp_path)).profiles
+    assert profile.path == str(odd)
+    looked = with_figures(profile)
     assert looked is not None
     rows = profiles_frame([looked], str(tmp_path), now=NOW)
     assert rows.select("path", "file", "duration_ns").rows() == [
@@ -94,30 +94,30 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
     ]
 
 
-def test_those_opened_before_wherever_they_are(folder: Path, tmp_path: Path) -> None:
-    far = put("caffe_conv1.nvprof.log", tmp_path / "elsewhere/far.log", 100)
+def test_files_opened_before_are_listed_wherever_they_are(folder: Path, tmp_path: Path) -> None:
+    far = copy_of_sample("caffe_conv1.nvprof.log", tmp_path / "elsewhere/far.log", 100)
     figures = first_figures(load_one(str(SAMPLES / "caffe_conv1.nvprof.log")))
     assert remember_opened(str(far), figures) == ""
     assert remember_opened(str(tmp_path / "gone.log"), figures) == ""
     found = find_profiles(str(folder)).profiles
-    assert [Path(one.path).name for one in found] == ["conv.txt", "gpt.log", "far.log"]
+    assert [Path(profile.path).name for profile in found] == ["conv.txt", "gpt.log", "far.log"]
     assert found[-1].figures == figures
     assert found[-1].opened is not None
     # What was known of it is of another content.
     far.write_text("another")
-    assert [Path(one.path).name for one in find_profiles(str(folder)).profiles] == ["conv.txt", "gpt.log"]
+    assert [Path(profile.path).name for profile in find_profiles(str(folder)).profiles] == ["conv.txt", "gpt.log"]
     assert isinstance(opened_files()[str(far)], OpenedFile)
 
 
-def test_first_figures_and_their_preview() -> None:
+def test_figures_of_a_profile_and_their_preview() -> None:
     path = str(SAMPLES / "caffe_conv1.nvprof.log")
     figures = first_figures(load_one(path))
     assert (figures.gpu, figures.duration_ns, figures.launches, figures.gpu_ns) == (
         "Tesla K40c", 993_831_536, 32, 753_580_086,
     )  # fmt: skip
-    assert [(one.calls, one.total_ns) for one in figures.top][:2] == [(2, 281_640_000), (2, 260_020_000)]
-    one = FoundProfile(path, "nvprof-text", 10_053, 0, figures=figures)
-    lines = profile_preview(one, 42, 20, is_looked=True)
+    assert [(row.calls, row.total_ns) for row in figures.top][:2] == [(2, 281_640_000), (2, 260_020_000)]
+    row = FoundProfile(path, "nvprof-text", 10_053, 0, figures=figures)
+    lines = profile_preview(row, 42, 20, is_looked=True)
     assert lines[:5] == [
         "caffe_conv1.nvprof.log",
         "GPU       Tesla K40c",
@@ -126,7 +126,7 @@ def test_first_figures_and_their_preview() -> None:
         "32 launches",
     ]
     assert lines[7] == "cudnn_dgrad_sm3…_64x16x64x16x16     260 ms"
-    assert len(profile_preview(one, 42, 4, is_looked=True)) == 4
+    assert len(profile_preview(row, 42, 4, is_looked=True)) == 4
     large = FoundProfile("/x/big.json", "pytorch-trace", 5 << 30, 0)
     assert profile_preview(large, 42, 9, is_looked=True)[1:] == [
         "pytorch-trace, 5 GiB",
@@ -136,17 +136,17 @@ def test_first_figures_and_their_preview() -> None:
 
 def test_which_folders_list_their_profiles(folder: Path, tmp_path: Path) -> None:
     for rank in range(3):
-        put("gpt_summary.nvprof.log", tmp_path / f"job/rank{rank}.log", 1)
+        copy_of_sample("gpt_summary.nvprof.log", tmp_path / f"job/rank{rank}.log", 1)
     assert not lists_profiles(str(tmp_path / "job"))
     assert not lists_profiles(str(folder / "gpt.log"))
     assert not lists_profiles(str(folder))  # one profile of its own
-    put("caffe_conv1.nvprof.log", folder / "other.log", 1)
+    copy_of_sample("caffe_conv1.nvprof.log", folder / "other.log", 1)
     assert lists_profiles(str(folder))
     assert lists_profiles(str(tmp_path))  # all of them are below
     assert lists_profiles(str(folder / "deep")) is False
     # Alike names are no evidence of one job; the time of the same command is, as are the names of PyTorch's handler.
     for number in (1, 2):
-        put("gpt_summary.nvprof.log", tmp_path / f"runs/run{number}.log", 1)
+        copy_of_sample("gpt_summary.nvprof.log", tmp_path / f"runs/run{number}.log", 1)
     assert lists_profiles(str(tmp_path / "runs"))
     for number in (0, 1):
         text = f"==4{number}== NVPROF is profiling process 4{number}, command: ./train\n"
@@ -157,9 +157,9 @@ def test_which_folders_list_their_profiles(folder: Path, tmp_path: Path) -> None
     os.utime(log, (1, 1))
     assert lists_profiles(str(tmp_path / "command"))
     for name in ("a_12.1700000000123", "a_13.1700000009123"):
-        put("mlp_modules.pt.trace.json.gz", tmp_path / f"handler/{name}.pt.trace.json.gz", 1)
+        copy_of_sample("mlp_modules.pt.trace.json.gz", tmp_path / f"handler/{name}.pt.trace.json.gz", 1)
     assert not lists_profiles(str(tmp_path / "handler"))
-    put("mlp_modules.pt.trace.json.gz", tmp_path / "handler/a_14.1700000990000.pt.trace.json.gz", 1)
+    copy_of_sample("mlp_modules.pt.trace.json.gz", tmp_path / "handler/a_14.1700000990000.pt.trace.json.gz", 1)
     assert lists_profiles(str(tmp_path / "handler"))
     (tmp_path / "nothing").mkdir()
     assert not lists_profiles(str(tmp_path / "nothing"))

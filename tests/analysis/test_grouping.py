@@ -1,4 +1,4 @@
-"""Grouping by packed keys gives what grouping by the columns gives."""
+"""Grouping by packed keys agrees with grouping by the columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCHEMA = {"session": pl.UInt32, "stream": pl.Int64, "name": pl.Categorical, "tol
 
 
 @given(ROWS, st.sampled_from([["session", "name"], ["stream", "name", "session"], ["told", "name"], ["session"]]))
-def test_grouped_is_group_by(rows: list[tuple[object, ...]], keys: list[str]) -> None:
+def test_grouping_by_packed_keys_equals_group_by(rows: list[tuple[object, ...]], keys: list[str]) -> None:
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     sums = [pl.len().alias("calls"), pl.col("duration_ns").sum()]
     found, expected = group_rows(frame, keys, sums), frame.group_by(keys).agg(*sums)
@@ -33,7 +33,7 @@ def test_grouped_is_group_by(rows: list[tuple[object, ...]], keys: list[str]) ->
 
 
 @pytest.mark.parametrize("values", [[], [None], [1, 1], [1, None], [2, 1, 2]])
-def test_present_is_unique(values: list[int | None]) -> None:
+def test_present_equals_unique(values: list[int | None]) -> None:
     column = pl.Series(values, dtype=pl.Int64)
     assert sorted(unique_values(column).to_list(), key=str) == sorted(column.unique().to_list(), key=str)
 
@@ -50,8 +50,8 @@ def test_present_is_unique(values: list[int | None]) -> None:
     ],
     ids=["names", "close", "too far apart", "large", "one is missing", "no whole numbers"],
 )
-def test_each_value_of_a_long_column_is_met_once(values: pl.Series) -> None:
-    """Of a long column of few values rows of each are looked up, rather than grouped."""
+def test_each_value_of_a_long_column_is_found_once(values: pl.Series) -> None:
+    """Rows of each value of a long column with few values are looked up instead of grouped."""
     expected = sorted(values.unique().to_list(), key=str)
     found = unique_values(values)
     assert (found.dtype, sorted(found.to_list(), key=str)) == (values.dtype, expected)

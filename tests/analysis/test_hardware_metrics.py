@@ -1,4 +1,4 @@
-"""Which recorded launches a metric was measured on."""
+"""The recorded launches that a metric was measured on."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ BOTH = make_profile(
 )
 
 
-def test_timeline_launches_are_matched_to_replayed_kernels_with_other_spelling() -> None:
+def test_launches_are_matched_to_replayed_kernels_with_another_spelling() -> None:
     found = launches_measured(BOTH, metrics(BOTH).row(0, named=True))
     assert found.select("session", "duration_ns").rows() == [(0, 5), (1, 5)]
 
 
-def test_where_a_session_has_the_very_name_others_of_the_same_short_name_are_none() -> None:
+def test_an_exact_name_takes_precedence_over_an_equal_short_name() -> None:
     one = make_profile(
         activities=[kernel("void f<int>(int const*)", 5, **SHAPE), kernel("void f<long>(long const*)", 6, **SHAPE)],
         metrics=[{**METRIC, **SHAPE}],
@@ -34,13 +34,13 @@ def test_where_a_session_has_the_very_name_others_of_the_same_short_name_are_non
     assert found["duration_ns"].to_list() == [5]
 
 
-def test_of_a_kernel_that_nobody_launched_there_are_no_launches() -> None:
+def test_a_kernel_that_was_not_launched_has_no_launches() -> None:
     row = {**metrics(BOTH).row(0, named=True), "kernel": "h"}
     assert launches_measured(BOTH, row).is_empty()
 
 
-def measured(kernel: str, *, unit: str | None = "%", **values: float) -> list[dict[str, object]]:
-    """Metrics of a kernel: their names as in `NAMES`, and their values."""
+def measured_metrics_of(kernel: str, *, unit: str | None = "%", **values: float) -> list[dict[str, object]]:
+    """Return metrics of a kernel: their names as in `NAMES`, and their values."""
     return [
         {"session": 0, "kernel": kernel, "metric": NAMES[name], "avg": value, "unit": UNITS.get(name, unit), **SHAPE}
         for name, value in values.items()
@@ -61,13 +61,13 @@ NAMES = {
 UNITS = {"took": "ns", "long": None, "wait": None, "selected": None, "sampled": None, "other": None}
 
 
-def test_measured_kernels_say_what_bounds_them_the_longest_first() -> None:
+def test_measured_kernels_are_sorted_by_time_and_name_their_bound() -> None:
     profile = make_profile(
         metrics=[
-            *measured("short", sm=80.0, memory=20.0, took=10.0),
-            *measured("long", sm=20.0, memory=70.0, took=90.0, occupancy=50.0),
-            *measured("idle", sm=10.0, memory=59.0, took=50.0),
-            *measured("unknown", other=1.0),
+            *measured_metrics_of("short", sm=80.0, memory=20.0, took=10.0),
+            *measured_metrics_of("long", sm=20.0, memory=70.0, took=90.0, occupancy=50.0),
+            *measured_metrics_of("idle", sm=10.0, memory=59.0, took=50.0),
+            *measured_metrics_of("unknown", other=1.0),
         ]
     )
     found = measured_kernels(profile)
@@ -78,15 +78,17 @@ def test_measured_kernels_say_what_bounds_them_the_longest_first() -> None:
     ]
 
 
-def test_stall_reasons_are_shares_of_one_way_of_counting_without_what_is_no_stall() -> None:
-    profile = make_profile(metrics=measured("f", sm=10.0, memory=20.0, long=6.0, wait=2.0, selected=1.0, sampled=999.0))
+def test_stall_reasons_are_shares_of_one_kind_of_sample_without_selected() -> None:
+    profile = make_profile(
+        metrics=measured_metrics_of("f", sm=10.0, memory=20.0, long=6.0, wait=2.0, selected=1.0, sampled=999.0)
+    )
     row = measured_kernels(profile).row(0, named=True)
     assert (row["stall"], row["stall_pct"]) == ("long scoreboard", 75.0)
     stalls = key_metrics_of(profile, row).filter(part="Stall reasons")
     assert stalls.select("label", "avg", "stall_pct").rows() == [("long scoreboard", 6.0, 75.0), ("wait", 2.0, 25.0)]
 
 
-def test_key_metrics_are_in_sections_and_of_two_of_one_name_the_share_counts() -> None:
+def test_key_metrics_have_sections_and_a_share_takes_precedence() -> None:
     details = [
         {"kernel": "f", "metric": "Memory Throughput", "avg": 5e11, "unit": "B/s"},
         {"kernel": "f", "metric": "Memory Throughput", "avg": 53.0, "unit": "%"},
@@ -102,6 +104,6 @@ def test_key_metrics_are_in_sections_and_of_two_of_one_name_the_share_counts() -
     ]
 
 
-def test_occupancy_of_nvprof_is_a_share_too() -> None:
+def test_occupancy_of_nvprof_becomes_a_percentage() -> None:
     profile = make_profile(metrics=[{"kernel": "f", "metric": "achieved_occupancy", "avg": 0.25, "unit": None}])
     assert measured_kernels(profile)["achieved_pct"].to_list() == [25.0]

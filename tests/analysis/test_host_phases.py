@@ -1,4 +1,4 @@
-"""Users can name their own loading and file work, over what comes with the program."""
+"""The user's own rules for data loading and file I/O, on top of those of the program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tui.analysis.gpu_time.host_calls import HostPhase, host_phases_of_names, pa
 from tui.model.errors import ProftuiError
 
 
-def test_a_users_rules_are_tried_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_rules_take_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "host_phases.toml"
     monkeypatch.setattr(host_calls, "user_phases_path", lambda: path)
     names = pl.Series(["feeder::pull", "aten::mm", "saving model"])
@@ -34,13 +34,13 @@ def test_a_users_rules_are_tried_first(tmp_path: Path, monkeypatch: pytest.Monke
         ('[[rule]]\nphase = "io"\npattern = "("', "mine.toml: rule 1: pattern is not a regular expression"),
     ],
 )
-def test_a_users_file_that_cannot_be_used_is_named(text: str, message: str) -> None:
+def test_an_invalid_file_of_the_user_is_named(text: str, message: str) -> None:
     with pytest.raises(ProftuiError) as error:
         parse_phases(text, "mine.toml")
     assert error.value.message.startswith(message)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_of_the_user_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "host_phases.toml"
     path.write_bytes(b"\xff\xfe\xff")
     monkeypatch.setattr(host_calls, "user_phases_path", lambda: path)

@@ -65,7 +65,7 @@ def test_the_span_of_a_gpu_is_that_of_all_gpus_of_its_session() -> None:
     ]
 
 
-def test_what_the_gpu_waits_for_and_what_the_cpu_does() -> None:
+def test_a_gap_names_what_the_gpu_waits_for_and_what_the_cpu_does() -> None:
     found = gaps(MADE).select("activity", "wait", "cpu_in", "call", "call_ns", "api_ns", "api_calls_begun").rows()
     assert found == [
         (4, "host wait", "memory call", "cudaMalloc", 25_000, 25_320, 3),
@@ -93,7 +93,7 @@ def test_without_calls_the_cpu_activity_is_unknown() -> None:
     assert idle_time(profile)["unknown_wait_ns"].to_list() == [50]
 
 
-def test_sums_by_what_was_waited_for() -> None:
+def test_sums_by_reason() -> None:
     assert gap_summary(MADE).rows() == [
         (0, 0, "macro", "host wait", "memory call", 1, 30_000, pytest.approx(95.238095), 30_000),
         (0, 0, "micro", "host wait", "sync", 1, 1000, pytest.approx(3.174603), 1000),
@@ -133,7 +133,7 @@ def test_gaps_shorter_than_the_resolution_are_not_reported() -> None:
     assert idle_time(profile).select("idle_ns", "micro_ns", "unresolved_ns").row(0) == (25, 15, 10)
 
 
-def test_gpus_and_sessions_have_gaps_of_their_own() -> None:
+def test_gaps_are_per_gpu_and_session() -> None:
     profile = make_profile(
         activities=[
             kernel("a", 10, start_ns=0, device=0),
@@ -150,10 +150,10 @@ def test_gpus_and_sessions_have_gaps_of_their_own() -> None:
     ]
 
 
-def test_nothing_has_no_gaps() -> None:
-    for made in (make_profile(activities=[kernel("a", 10)]), make_profile(activities=[kernel("a", 10, start_ns=0)])):
-        assert gaps(made).is_empty()
-        assert gap_summary(made).is_empty()
+def test_a_profile_without_work_has_no_gaps() -> None:
+    for profile in (make_profile(activities=[kernel("a", 10)]), make_profile(activities=[kernel("a", 10, start_ns=0)])):
+        assert gaps(profile).is_empty()
+        assert gap_summary(profile).is_empty()
     assert idle_time(make_profile(activities=[kernel("a", 10)])).is_empty()
     assert utilization_in_chunks(make_profile(activities=[kernel("a", 10)])).is_empty()
 
@@ -210,7 +210,7 @@ def test_gaps_and_busy_time_are_the_span(
     )
 
 
-def test_neighbouring_chunks_of_low_use_are_one_stretch() -> None:
+def test_adjacent_chunks_of_low_use_are_merged() -> None:
     profile = make_profile(
         activities=[
             kernel("a", 200, start_ns=0, device=0),

@@ -23,11 +23,11 @@ def interval_set(intervals: list[tuple[int, int]]) -> IntervalSet:
     return union_of(starts, starts + np.array([length for _, length in intervals], np.int64))
 
 
-def instants(intervals: list[tuple[int, int]]) -> set[int]:
+def covered_instants(intervals: list[tuple[int, int]]) -> set[int]:
     return {moment for start, length in intervals for moment in range(start, start + length)}
 
 
-def covered(found: IntervalSet) -> set[int]:
+def instants_of_set(found: IntervalSet) -> set[int]:
     return {
         moment
         for start, end in zip(found.starts.tolist(), found.ends.tolist(), strict=True)
@@ -35,37 +35,39 @@ def covered(found: IntervalSet) -> set[int]:
     }
 
 
-def is_in_order(found: IntervalSet) -> bool:
+def is_sorted_and_disjoint(found: IntervalSet) -> bool:
     return bool((found.starts[1:] > found.ends[:-1]).all()) and bool((found.ends >= found.starts).all())
 
 
 @given(INTERVALS, INTERVALS)
-def test_sets_of_intervals_are_sets_of_instants(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
-    a, b = interval_set(one), interval_set(other)
-    assert covered(a) == instants(one)
+def test_set_operations_agree_with_sets_of_instants(
+    first: list[tuple[int, int]], second: list[tuple[int, int]]
+) -> None:
+    a, b = interval_set(first), interval_set(second)
+    assert instants_of_set(a) == covered_instants(first)
     for found, expected in (
-        (a | b, instants(one) | instants(other)),
-        (a & b, instants(one) & instants(other)),
-        (a - b, instants(one) - instants(other)),
+        (a | b, covered_instants(first) | covered_instants(second)),
+        (a & b, covered_instants(first) & covered_instants(second)),
+        (a - b, covered_instants(first) - covered_instants(second)),
     ):
-        assert covered(found) == expected
+        assert instants_of_set(found) == expected
         assert found.length_ns == len(expected)
-    assert is_in_order(a | b)
+    assert is_sorted_and_disjoint(a | b)
     assert a.length_ns + b.length_ns == (a | b).length_ns + (a & b).length_ns
     assert a.length_ns == (a - b).length_ns + (a & b).length_ns
 
 
 @given(INTERVALS, st.integers(-30, END), st.integers(-30, END))
-def test_what_is_covered_and_what_is_not_is_all_of_a_stretch(intervals: list[tuple[int, int]], x: int, y: int) -> None:
+def test_covered_and_uncovered_time_add_up_to_the_interval(intervals: list[tuple[int, int]], x: int, y: int) -> None:
     first, last = sorted((x, y))
     found = interval_set(intervals)
     here = int(found.within(np.array([first]), np.array([last]))[0])
-    assert here == len({moment for moment in instants(intervals) if first <= moment < last})
+    assert here == len({moment for moment in covered_instants(intervals) if first <= moment < last})
     assert here + found.gaps(first, last).length_ns == last - first
 
 
 @given(INTERVALS, st.integers(1, 4))
-def test_so_many_are_on_at_once(intervals: list[tuple[int, int]], count: int) -> None:
+def test_counts_of_concurrent_intervals(intervals: list[tuple[int, int]], count: int) -> None:
     starts = np.array([start for start, _ in intervals], np.int64)
     ends = starts + np.array([length for _, length in intervals], np.int64)
     expected = {
@@ -73,26 +75,26 @@ def test_so_many_are_on_at_once(intervals: list[tuple[int, int]], count: int) ->
         for moment in range(-20, END)
         if sum(start <= moment < start + length for start, length in intervals) >= count
     }
-    assert covered(covered_at_least(starts, ends, count)) == expected
+    assert instants_of_set(covered_at_least(starts, ends, count)) == expected
     depths = [sum(start <= moment < start + length for start, length in intervals) for moment in range(-20, END)]
     assert max_concurrent(starts, ends) == max(*depths, min(1, len(intervals)))
-    assert union_length(starts, ends) == len(instants(intervals))
+    assert union_length(starts, ends) == len(covered_instants(intervals))
 
 
 @given(INTERVALS, st.integers(-30, END), st.integers(-30, END))
 def test_parts_between_two_times(intervals: list[tuple[int, int]], x: int, y: int) -> None:
     first, last = sorted((x, y))
     found = interval_set(intervals).clip_to(first, last)
-    assert covered(found) == {moment for moment in instants(intervals) if first <= moment < last}
+    assert instants_of_set(found) == {moment for moment in covered_instants(intervals) if first <= moment < last}
 
 
-def test_pairs_that_overlap_are_those_that_share_time() -> None:
+def test_overlapping_pairs_share_time() -> None:
     a, b = interval_set([(0, 10), (20, 10)]), interval_set([(5, 3), (9, 15), (28, 9)])
     mine, theirs = overlapping_pairs(a, b)
     assert list(zip(mine.tolist(), theirs.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 1), (1, 2)]
 
 
-def test_nothing_is_a_set_too() -> None:
+def test_empty_sets() -> None:
     some = interval_set([(3, 4)])
     assert (EMPTY | some, some | EMPTY, some - EMPTY) == (some, some, some)
     assert ((EMPTY & some).length_ns, (EMPTY - some).length_ns, (some & EMPTY).length_ns) == (0, 0, 0)

@@ -1,4 +1,4 @@
-"""How long iterations take, and the stretch of them that is steady."""
+"""Durations of iterations, and the steady interval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tui.analysis.iterations import times as module
 from tui.analysis.iterations.times import iteration_times, steady_stretch
 
 
-def steps(*times: int, session: int = 0) -> list[dict[str, object]]:
+def steps_profile(*times: int, session: int = 0) -> list[dict[str, object]]:
     starts = np.cumsum([0, *times[:-1]]).tolist()
     return [
         {"session": session, "name": f"step {at}", "start_ns": start, "duration_ns": took, "iteration": at + 10}
@@ -20,8 +20,8 @@ def steps(*times: int, session: int = 0) -> list[dict[str, object]]:
     ]
 
 
-def test_times_of_each_session_with_their_steady_stretch() -> None:
-    profile = make_profile(ranges=[*steps(900, 100, 110, 100, 110, 500), *steps(50, session=1)])
+def test_times_and_steady_iterations_of_each_session() -> None:
+    profile = make_profile(ranges=[*steps_profile(900, 100, 110, 100, 110, 500), *steps_profile(50, session=1)])
     first, second = iteration_times(profile).iter_rows(named=True)
     assert {name: first[name] for name in ("iterations", "first", "last", "total_ns", "avg_ns", "median_ns")} == {
         "iterations": 6,
@@ -38,7 +38,7 @@ def test_times_of_each_session_with_their_steady_stretch() -> None:
     assert (second["iterations"], second["std_ns"], second["cv"], second["steady_first"]) == (1, None, None, None)
 
 
-def test_what_is_not_counted_is_not_timed() -> None:
+def test_work_outside_iterations_is_not_timed() -> None:
     names = ["b", *"ab" * 4]
     profile = make_profile(activities=[kernel(name, 5, start_ns=10 * at) for at, name in enumerate(names)])
     row = iteration_times(profile).row(0, named=True)
@@ -46,8 +46,8 @@ def test_what_is_not_counted_is_not_timed() -> None:
     assert iteration_times(make_profile()).is_empty()
 
 
-def longest(times: list[float]) -> int:
-    """The length of the longest steady stretch, by looking at every one."""
+def longest_by_brute_force(times: list[float]) -> int:
+    """Return the length of the longest steady interval, by testing every one."""
     return max(
         (
             b - a
@@ -60,13 +60,13 @@ def longest(times: list[float]) -> int:
 
 
 @given(st.lists(st.integers(90, 130).map(float) | st.integers(1, 500).map(float), max_size=25))
-def test_no_steady_stretch_is_longer(times: list[float]) -> None:
+def test_no_steady_interval_is_longer(times: list[float]) -> None:
     found = steady_stretch(np.array(times))
-    assert (0 if found is None else found[1] - found[0]) == longest(times)
+    assert (0 if found is None else found[1] - found[0]) == longest_by_brute_force(times)
 
 
 @pytest.mark.parametrize("pause", [6e11, 3.6e12, 6e14])
-def test_after_a_long_pause_the_steady_stretch_is_the_same(pause: float) -> None:
+def test_a_long_pause_does_not_change_the_steady_interval(pause: float) -> None:
     # Iterations of 20 us after ten minutes, an hour and a week.
     times = [10_000.0, 20_000, 30_000] * 9 + [20_000.0, 20_400] * 6 + [10_000.0, 20_000, 30_000] * 9
     found = steady_stretch(np.array(times))
@@ -75,7 +75,7 @@ def test_after_a_long_pause_the_steady_stretch_is_the_same(pause: float) -> None
     assert steady_stretch(np.array([pause, *[10_000.0, 20_000, 30_000] * 9])) is None
 
 
-def test_of_very_many_iterations_the_steady_part_is_found_without_looking_at_every_length(
+def test_steady_iterations_of_many_are_found_without_testing_every_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_ALL_LENGTHS", 20)

@@ -1,4 +1,4 @@
-"""What the time of each iteration went to, and the bars that are drawn of it."""
+"""What the time of each iteration was used for, and the bars of the chart."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tui.analysis.kernels import kernels
 from tui.model.aggregation import Aggregation
 
 
-def step(at: int, number: int, took: int = 100) -> dict[str, Any]:
+def step_range(at: int, number: int, took: int = 100) -> dict[str, Any]:
     return {"name": f"step {number}", "start_ns": at, "duration_ns": took, "iteration": number}
 
 
 def two_steps() -> Any:
-    """Two recorded steps of 100 ns with a gap of 50 between them, on two GPUs."""
+    """Return two recorded steps of 100 ns with a gap of 50 between them, on two GPUs."""
     tensor: dict[str, Any] = {"uses_tensor_core": True, "device": 0}
     return make_profile(
-        ranges=[step(0, 5), step(150, 6)],
+        ranges=[step_range(0, 5), step_range(150, 6)],
         activities=[
             kernel("gemm", 30, start_ns=10, iteration=5, **tensor),
             kernel("relu", 30, start_ns=20, iteration=5, device=1, uses_tensor_core=False),
@@ -47,7 +47,7 @@ def test_each_instant_counts_once_and_all_adds_up_to_the_duration() -> None:
     assert rows["aggregated"].to_list() == [None, None]
 
 
-def test_a_chosen_iteration_has_what_ran_in_its_time_whichever_launched_it() -> None:
+def test_a_selected_iteration_has_the_work_that_ran_in_its_time() -> None:
     profile = with_iterations(two_steps())
     chosen = select_iterations(profile, Aggregation(6, 6))
     for function in (iterations_with_uses, iteration_work):
@@ -62,23 +62,29 @@ def test_a_chosen_iteration_has_what_ran_in_its_time_whichever_launched_it() -> 
 
 def test_unrecorded_use_of_kernels_and_copies_is_unknown() -> None:
     rows = [{"iteration": 5, **kernel("odd", 30, start_ns=at, device=0)} for at in (10, 60)]
-    profile = make_profile(ranges=[step(0, 5)], activities=rows, sessions=[{"session": 0, "format": "rocprof-csv"}])
+    profile = make_profile(
+        ranges=[step_range(0, 5)], activities=rows, sessions=[{"session": 0, "format": "rocprof-csv"}]
+    )
     assert iterations_with_uses(profile).select("busy_ns", *GPU_USES).rows() == [(60, None, None, 60, None)]
     (bar,) = BarRows(chart_rows(iterations_with_uses(profile), 0)).bars(0, 1, 1)
     assert list(bar.parts_ns) == [0, 0, 60, 0, 0, 0, 0, 40]
     # Of graphs it is not known, in an iteration that ran nothing else.
     more = kernel("gemm", 40, start_ns=160, iteration=6, device=0, uses_tensor_core=True)
     of_graph = make_profile(
-        ranges=[step(0, 5), step(150, 6)], activities=[*rows, more], sessions=[{"session": 0, "format": "nsys-sqlite"}]
+        ranges=[step_range(0, 5), step_range(150, 6)],
+        activities=[*rows, more],
+        sessions=[{"session": 0, "format": "nsys-sqlite"}],
     )
     assert iterations_with_uses(of_graph).select(GPU_USES).rows() == [(None, None, 60, 0), (40, 0, 0, 0)]
     # Of one of them it is known.
     rows[0]["uses_tensor_core"] = False
-    result = make_profile(ranges=[step(0, 5)], activities=rows, sessions=[{"session": 0, "format": "nsys-sqlite"}])
+    result = make_profile(
+        ranges=[step_range(0, 5)], activities=rows, sessions=[{"session": 0, "format": "nsys-sqlite"}]
+    )
     assert iterations_with_uses(result).select(GPU_USES).rows() == [(0, 30, 30, 0)]
 
 
-def test_what_the_host_did_while_no_gpu_had_work() -> None:
+def test_host_phases_while_no_gpu_has_work() -> None:
     profile = two_steps()
     busy = profile["activities"]
     calls = [
@@ -92,7 +98,7 @@ def test_what_the_host_did_while_no_gpu_had_work() -> None:
     assert rows["idle_ns"][0] == 35
 
 
-def test_the_chosen_iterations_are_marked() -> None:
+def test_selected_iterations_are_marked() -> None:
     profile = two_steps()
     assert iterations_with_uses(profile, Aggregation(6, 9))["aggregated"].to_list() == [False, True]
     assert iterations_with_uses(profile, Aggregation(None, 5))["aggregated"].to_list() == [True, False]
@@ -100,7 +106,7 @@ def test_the_chosen_iterations_are_marked() -> None:
 
 
 def test_without_gpu_work_its_figures_are_unknown() -> None:
-    profile = make_profile(ranges=[step(0, 0)])
+    profile = make_profile(ranges=[step_range(0, 0)])
     assert iterations_with_uses(profile).select(USES).rows() == [(None,) * len(USES)]
     assert iterations_with_uses(make_profile()).is_empty()
 
@@ -113,7 +119,9 @@ def test_without_gpu_work_its_figures_are_unknown() -> None:
     ),
     st.booleans(),
 )
-def test_parts_add_up_to_busy_and_pieces_to_the_run(work: list[tuple[int, int, bool | None, int]], cut: bool) -> None:
+def test_parts_add_up_to_busy_time_and_phases_to_the_run(
+    work: list[tuple[int, int, bool | None, int]], cut: bool
+) -> None:
     profile = make_profile(
         activities=[
             kernel("end" if at % 4 == 3 else "a", took, start_ns=start, device=device, stream=7, uses_tensor_core=uses)
@@ -149,7 +157,7 @@ def rows_of(*times: int | None, phase: str = "whole") -> pl.DataFrame:
     )
 
 
-def test_one_bar_a_row_where_there_is_room_else_the_mean_and_the_longest_of_some() -> None:
+def test_bars_are_single_rows_or_the_mean_and_the_longest_of_several() -> None:
     rows = rows_of(10, 30, 20, 50, 40)
     assert [(bar.first, bar.last, bar.max_ns, bar.mean_ns) for bar in BarRows(rows).bars(0, 5, 9)] == [
         (at, at, time, time) for at, time in enumerate((10, 30, 20, 50, 40))
@@ -163,14 +171,14 @@ def test_one_bar_a_row_where_there_is_room_else_the_mean_and_the_longest_of_some
     assert BarRows(rows).bars(0, 0, 9) == BarRows(rows).bars(0, 5, 0) == []
 
 
-def test_a_time_that_is_not_known_is_neither_counted_nor_the_slowest() -> None:
+def test_an_unknown_time_is_neither_counted_nor_the_slowest() -> None:
     first, second = BarRows(rows_of(None, 0, None, None)).bars(0, 4, 2)
     assert (first.slowest, first.max_ns, first.mean_ns) == (1, 0, 0.0)
     assert (second.max_ns, second.mean_ns, second.parts_ns) == (None, None, ())
 
 
 @given(st.lists(st.none() | st.integers(0, 10**12), min_size=1, max_size=300), st.integers(1, 50))
-def test_bars_hold_every_row_once_and_no_peak_is_lost(times: list[int | None], most: int) -> None:
+def test_bars_have_every_row_once_and_every_peak(times: list[int | None], most: int) -> None:
     shown = BarRows(rows_of(*times)).bars(0, len(times), most)
     assert len(shown) <= most
     assert [bar.first for bar in shown] == [0, *(bar.last + 1 for bar in shown[:-1])]
@@ -181,15 +189,15 @@ def test_bars_hold_every_row_once_and_no_peak_is_lost(times: list[int | None], m
     assert all(times[bar.slowest] == bar.max_ns for bar in shown)
 
 
-def test_the_scale_is_not_that_of_one_that_is_far_longer_than_the_others() -> None:
+def test_the_scale_ignores_outliers() -> None:
     assert scale_ns(BarRows(rows_of(10, 12, 11, 9, 30)).bars(0, 5, 9)) == 30
     assert scale_ns(BarRows(rows_of(10, 12, 11, 9, 900)).bars(0, 5, 9)) == 13
     assert scale_ns([]) == scale_ns(BarRows(rows_of(None)).bars(0, 1, 9)) == 0
 
 
-def test_the_chart_draws_what_has_a_place_in_time() -> None:
+def test_the_chart_draws_iterations_with_a_start_time() -> None:
     profile = make_profile(
-        ranges=[step(0, 5)],
+        ranges=[step_range(0, 5)],
         activities=[kernel("a", 5, start_ns=2, iteration=5), kernel("b", 5, start_ns=400)],
     )
     rows = iterations_with_uses(profile)

@@ -1,4 +1,4 @@
-"""The kernels of each iteration, launch by launch and op by op."""
+"""The kernels of each iteration, by launch and by op."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tui.analysis.iterations.work import (
 )
 
 
-def made() -> Any:
-    """Steps 3 and 4 on two GPUs, a step without work, and work outside of them."""
+def work_of_iterations() -> Any:
+    """Return steps 3 and 4 on two GPUs, a step without work, and work outside steps."""
     return make_profile(
         ranges=[
             {"name": f"step {at}", "start_ns": 100 * at, "duration_ns": 80, "iteration": at} for at in (3, 4, 5)
@@ -44,7 +44,7 @@ def made() -> Any:
 
 
 def test_kernels_of_each_iteration_with_shares_of_its_time() -> None:
-    rows = iteration_work(made())
+    rows = iteration_work(work_of_iterations())
     names = ["iteration", "duration_ns", "kernels_launched", "tc_kernels", "tc_unknown", "kernel_ns", "tc_ns", "gpu_ns"]
     assert rows.select(names).rows() == [
         (3, 80, 2, 1, 0, 60, 40, 70),
@@ -76,7 +76,7 @@ def test_shares_of_an_iteration_are_of_time_and_never_above_it() -> None:
     ]
 
 
-def test_kernels_without_durations_take_an_unknown_time_not_none() -> None:
+def test_kernels_without_durations_take_an_unknown_time_not_zero() -> None:
     found = make_profile(
         ranges=[{"name": "step", "start_ns": 0, "duration_ns": 100, "iteration": 0}],
         activities=[
@@ -116,7 +116,7 @@ def test_without_gpu_work_there_are_no_figures_of_it() -> None:
     assert ops_of_slowest(make_profile()).is_empty()
 
 
-def test_the_slowest_iteration_is_that_which_took_longest() -> None:
+def test_the_slowest_iteration_has_the_longest_duration() -> None:
     ranges = [
         {"name": f"step {at}", "start_ns": 100 * at, "duration_ns": length_ns, "iteration": at}
         for at, length_ns in ((3, 70), (4, 90), (5, 80), (6, 90))
@@ -126,23 +126,23 @@ def test_the_slowest_iteration_is_that_which_took_longest() -> None:
     assert launches_of_slowest(found)["name"].to_list() == ["k"]
 
 
-def test_launches_of_an_iteration_are_in_order_of_time_whatever_they_are() -> None:
-    rows = launches_of_iteration(made(), session=0, iteration=3)
+def test_launches_of_an_iteration_are_sorted_by_time() -> None:
+    rows = launches_of_iteration(work_of_iterations(), session=0, iteration=3)
     assert rows["name"].to_list() == ["[CUDA memcpy HtoD]", "gemm", "relu"]
     assert rows["launched_by"].to_list() == [None, "aten::mm", None]
-    assert launches_of_iteration(made(), session=0, iteration=5).is_empty()
-    assert launches_of_iteration(made(), session=0, iteration=None)["start_ns"].to_list() == [700]
-    assert launches_of_iteration(made(), session=1, iteration=3).is_empty()
+    assert launches_of_iteration(work_of_iterations(), session=0, iteration=5).is_empty()
+    assert launches_of_iteration(work_of_iterations(), session=0, iteration=None)["start_ns"].to_list() == [700]
+    assert launches_of_iteration(work_of_iterations(), session=1, iteration=3).is_empty()
 
 
-def test_a_run_in_which_nothing_repeats_is_iteration_0_with_all_of_its_work() -> None:
+def test_a_run_without_repetition_is_one_iteration_with_all_its_work() -> None:
     single = make_profile(activities=[kernel("a", 5, start_ns=0, device=0), kernel("b", 6, start_ns=9, device=0)])
     assert iteration_work(single).select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 2, 11)]
     assert launches_of_iteration(single, session=0, iteration=0).height == 2
 
 
 def test_ops_of_an_iteration_are_recorded_and_unattributed_work_has_a_reason() -> None:
-    rows = ops_of_iteration(made(), session=0, iteration=3)
+    rows = ops_of_iteration(work_of_iterations(), session=0, iteration=3)
     assert rows.select("op", "op_source", "why_no_op", "gpu_ns", "tc_ns", "data_type", "input_shapes").rows() == [
         ("aten::mm", "recorded", None, 40, 40, "float", "[[2, 3], [3, 4]]"),
         ("(unattributed: reason not recorded)", None, "reason not recorded", 30, 0, None, None),
@@ -150,7 +150,7 @@ def test_ops_of_an_iteration_are_recorded_and_unattributed_work_has_a_reason() -
     assert rows["time_pct"].sum() == pytest.approx(100)
 
 
-def test_ops_that_are_not_recorded_are_inferred_and_say_so() -> None:
+def test_ops_that_are_not_recorded_are_inferred_and_marked() -> None:
     log = with_iterations(load_one(sample_path("resnet50_training.nvprof.log")))
     row = iteration_work(log).row(0, named=True)
     ops = ops_of_iteration(log, session=0, iteration=row["iteration"])
@@ -215,7 +215,7 @@ def test_kernels_of_iterations_and_of_none_add_up(work: list[tuple[int | None, i
     assert (rows["tc_ns"].sum() or 0) == sum(took for _, took, uses in work if uses is True)
 
 
-def test_a_name_that_is_several_things_is_offered_as_what_it_would_be_taken_for() -> None:
+def test_an_ambiguous_name_is_proposed_as_what_it_would_select() -> None:
     log = make_profile(
         ranges=[{"name": "step", "start_ns": 100 * at, "duration_ns": 90, "tid": 1} for at in range(5)],
         activities=[kernel("step", 5, start_ns=100 * at, device=0, stream=7) for at in range(5)]
@@ -228,7 +228,7 @@ def test_a_name_that_is_several_things_is_offered_as_what_it_would_be_taken_for(
     assert rows_containing(rows, "none[").is_empty()
 
 
-def test_a_key_is_offered_with_the_iterations_that_it_ends_and_the_part_of_the_run_that_it_covers() -> None:
+def test_a_key_is_proposed_with_its_iterations_and_its_coverage() -> None:
     log = make_profile(
         ranges=[
             {"name": "step", "start_ns": 1000 * at + inner, "duration_ns": 500 - 2 * inner, "tid": 1}

@@ -51,7 +51,7 @@ def test_figures_of_a_kernel_are_those_of_its_launches() -> None:
     ]
 
 
-def test_values_that_one_launch_does_not_record_are_unknown() -> None:
+def test_values_missing_from_one_launch_are_unknown() -> None:
     row = kernels(make_profile(activities=[kernel("k", 7)])).row(0, named=True)
     assert (row["median_ns"], row["p99_ns"], row["std_ns"]) == (7, 7, None)
 
@@ -65,7 +65,7 @@ def test_a_duration_that_is_unknown_is_not_zero() -> None:
     assert found.select("calls", "total_ns", "avg_ns", "min_ns").rows() == [(2, 5, 5, 5), (1, None, None, None)]
 
 
-def test_rows_are_by_session_and_kind_the_largest_total_first() -> None:
+def test_rows_are_sorted_by_session_kind_and_total() -> None:
     found = kernels(
         make_profile(
             activities=[
@@ -87,7 +87,7 @@ def test_rows_are_by_session_and_kind_the_largest_total_first() -> None:
     assert found["time_pct"].to_list() == pytest.approx([900 / 13, 100, 200 / 13, 100 / 13, 100 / 13])
 
 
-def test_a_log_of_totals_gives_its_own_rows() -> None:
+def test_a_log_of_totals_has_its_printed_rows() -> None:
     found = kernels(
         make_profile(
             summary=[
@@ -107,7 +107,7 @@ def test_a_log_of_totals_gives_its_own_rows() -> None:
     ]
 
 
-def test_rows_of_one_name_are_added_up_as_far_as_they_can_be() -> None:
+def test_rows_of_equal_name_are_summed_where_possible() -> None:
     found = kernels(
         make_profile(
             summary=[
@@ -127,7 +127,7 @@ def test_rows_of_one_name_are_added_up_as_far_as_they_can_be() -> None:
     ]
 
 
-def test_shares_are_the_printed_ones_where_the_table_is_not_whole() -> None:
+def test_shares_of_an_incomplete_table_are_the_printed_ones() -> None:
     whole = [summary_row("gpu", "a", 1, 75, time_pct=75.0), summary_row("gpu", "b", 1, 25, time_pct=25.01)]
     assert kernels(make_profile(summary=whole))["time_pct"].to_list() == [75.0, 25.0]
     cut = [summary_row("gpu", "a", 1, 60, time_pct=60.0), summary_row("gpu", "b", 1, 20, time_pct=20.0)]
@@ -160,12 +160,12 @@ def test_an_empty_profile_has_empty_tables_with_their_columns() -> None:
 
 
 def assert_has_columns(frame: pl.DataFrame, spec: TableSpec) -> None:
-    wanted = {column.name for column in spec.columns} | set(spec.key) | {name for name, _ in spec.sort}
-    assert wanted | ({spec.weight} if spec.weight else set()) <= set(frame.columns)
+    expected = {column.name for column in spec.columns} | set(spec.key) | {name for name, _ in spec.sort}
+    assert expected | ({spec.weight} if spec.weight else set()) <= set(frame.columns)
     assert spec.pinned in {column.name for column in spec.columns}
 
 
-def test_launches_are_those_of_one_kernel_with_shapes_as_text() -> None:
+def test_launches_of_one_kernel_with_shapes_as_text() -> None:
     shape = {"grid_x": 27848, "grid_y": 1, "grid_z": 1, "block_x": 8, "block_y": 32, "block_z": 1}
     found = launches(
         make_profile(
@@ -222,7 +222,7 @@ def test_ops_sum_kernels_of_a_kind() -> None:
     assert kernels_of_op(found, session=0, op_type="pooling", direction=None).height == 0
 
 
-def test_an_op_of_one_kernel_has_the_average_that_is_printed_of_it() -> None:
+def test_an_op_of_one_kernel_has_its_printed_average() -> None:
     rows = [
         summary_row("gpu", "vectorized_layer_norm_kernel", 817, 2_748_800, avg_ns=3_364),
         summary_row("gpu", GEMM, 3, 100, avg_ns=34),
@@ -237,7 +237,7 @@ durations = st.one_of(st.none(), st.integers(0, 10**12))
 
 
 @given(st.lists(st.tuples(names, durations, st.integers(0, 2)), max_size=30))
-def test_totals_reconcile(rows: list[tuple[str, int | None, int]]) -> None:
+def test_totals_agree_between_tables(rows: list[tuple[str, int | None, int]]) -> None:
     found = make_profile(activities=[kernel(name, ns, session=session) for name, ns, session in rows])
     known = [ns for _, ns, _ in rows if ns is not None]
     for frame in (kernels(found), ops(found)):
@@ -265,7 +265,7 @@ def test_percentiles_lie_between_the_extremes(given_durations: list[int]) -> Non
         ("nvprof_rendered/ddp_rank0.summary.txt", 112_912_157),
     ],
 )
-def test_real_logs_reconcile(corpus: Callable[[str], str], name: str, total_ns: int) -> None:
+def test_totals_of_real_logs_agree(corpus: Callable[[str], str], name: str, total_ns: int) -> None:
     found = load_one(corpus(name))
     for frame in (kernels(found), ops(found)):
         assert frame["total_ns"].sum() == total_ns

@@ -12,9 +12,9 @@ from tests.profiles import load_one
 from tui.analysis.launch_calls import delays_by_name, launch_calls, launch_delays
 
 
-def call(correlation: int | None, start: int, duration: int, **more: Any) -> dict[str, Any]:
+def call(correlation: int | None, start: int, duration: int, **fields: Any) -> dict[str, Any]:
     row = {"name": "cudaLaunchKernel", "correlation": correlation, "start_ns": start, "duration_ns": duration}
-    return {**row, **more}
+    return {**row, **fields}
 
 
 MADE = make_profile(
@@ -36,7 +36,7 @@ MADE = make_profile(
 )
 
 
-def test_work_waits_from_the_end_of_its_call_and_the_gpu_with_it() -> None:
+def test_the_delay_is_from_the_end_of_the_call_to_the_start_of_the_work() -> None:
     found = launch_delays(MADE)
     assert found.select(
         "activity", "launch_ns", "launch_end_ns", "queue_ns", "queue_idle_ns", "queue_depth"
@@ -48,7 +48,7 @@ def test_work_waits_from_the_end_of_its_call_and_the_gpu_with_it() -> None:
     ]
 
 
-def test_by_name_those_that_began_before_their_call_returned_have_not_waited() -> None:
+def test_work_that_starts_before_its_call_returns_has_no_delay() -> None:
     found = delays_by_name(MADE)
     assert found.row(0, named=True) == {
         "session": 0,
@@ -68,7 +68,7 @@ def test_by_name_those_that_began_before_their_call_returned_have_not_waited() -
     assert found["name"].cast(pl.String).to_list() == ["a", "b"]
 
 
-def test_of_a_replayed_graph_the_first_kernel_alone_waited_for_the_launch() -> None:
+def test_only_the_first_kernel_of_a_graph_waits_for_the_launch() -> None:
     profile = make_profile(
         activities=[kernel("a", 10, start_ns=start, device=0, correlation=1) for start in (100, 120, 140)],
         api_calls=[call(1, 0, 25, name="cudaGraphLaunch")],
@@ -77,7 +77,7 @@ def test_of_a_replayed_graph_the_first_kernel_alone_waited_for_the_launch() -> N
     assert launch_calls(profile)["launched_with"].to_list() == [0, 1, 2]
 
 
-def test_sessions_have_their_own_correlations() -> None:
+def test_correlations_are_per_session() -> None:
     profile = make_profile(
         activities=[
             kernel("a", 10, start_ns=100, device=0, correlation=1, session=0),
@@ -91,15 +91,15 @@ def test_sessions_have_their_own_correlations() -> None:
 
 
 def test_without_calls_or_times_there_are_no_delays() -> None:
-    for made in (
+    for profile in (
         make_profile(activities=[kernel("a", 10, start_ns=0, correlation=1)]),
         make_profile(activities=[kernel("a", 10, correlation=1)], api_calls=[call(1, 0, 5)]),
     ):
-        assert launch_delays(made).is_empty()
-        assert delays_by_name(made).is_empty()
+        assert launch_delays(profile).is_empty()
+        assert delays_by_name(profile).is_empty()
 
 
-def test_as_nsight_systems_records_it() -> None:
+def test_delays_of_an_nsight_systems_recording() -> None:
     found = launch_delays(load_one(recording_file("resnet50_amp.nsys.sqlite.gz")))
     assert found.height == 5738
     # The call that copies the first batch returns after the copy began.
@@ -113,7 +113,7 @@ LAUNCHES = st.tuples(st.integers(0, 50), st.integers(0, 9), st.integers(1, 30), 
 
 
 @given(st.lists(LAUNCHES, max_size=12))
-def test_as_many_wait_as_were_launched_and_have_not_begun(launches: list[tuple[int, int, int, int]]) -> None:
+def test_the_queue_length_counts_launched_work_that_has_not_started(launches: list[tuple[int, int, int, int]]) -> None:
     rows = sorted(launches, key=lambda row: row[0] + row[2])
     profile = make_profile(
         activities=[

@@ -55,7 +55,7 @@ def test_a_launch_has_its_call_op_and_iteration() -> None:
     assert (row["launch_ns"], row["delay_ns"], row["launched_by"]) == (100, 40, "aten::addmm")
 
 
-def test_what_the_input_does_not_say_of_a_launch_stays_unknown() -> None:
+def test_unrecorded_facts_of_a_launch_are_unknown() -> None:
     origin = launch_origin(make_profile(activities=[kernel("k", 5, start_ns=140, op_join="launch not recorded")]), 0)
     assert (origin.call, origin.delay_ns, origin.op, origin.tid) == (None, None, None, None)
     assert (origin.op_join, origin.call_reason) == ("launch not recorded", None)
@@ -65,7 +65,7 @@ def test_what_the_input_does_not_say_of_a_launch_stays_unknown() -> None:
         launch_origin(make_profile(), 0)
 
 
-def metric(name: str, value: float, unit: str | None = "%", **more: object) -> dict[str, object]:
+def metric(name: str, value: float, unit: str | None = "%", **fields: object) -> dict[str, object]:
     return {
         "session": 1,
         "kernel": "void gemm<float>(int)",
@@ -74,11 +74,11 @@ def metric(name: str, value: float, unit: str | None = "%", **more: object) -> d
         "avg": value,
         "unit": unit,
         "invocations": 1,
-        **more,
+        **fields,
     }
 
 
-def joined_with(*metrics: dict[str, object], name: str = "void gemm<float>(int)") -> MeasuredLaunch | None:
+def metrics_joined_with(*metrics: dict[str, object], name: str = "void gemm<float>(int)") -> MeasuredLaunch | None:
     profile = make_profile(
         sessions=[
             {"session": 0, "format": "nsys-sqlite", "source": "run.sqlite"},
@@ -91,7 +91,7 @@ def joined_with(*metrics: dict[str, object], name: str = "void gemm<float>(int)"
 
 
 def test_metrics_of_the_same_launch_configuration_have_key_metrics_first() -> None:
-    measured = joined_with(
+    measured = metrics_joined_with(
         metric("lts__t_sector_hit_rate.pct", 40.0),
         metric("Memory Throughput", 3e12, "B/s"),
         metric("Memory Throughput", 60.0),
@@ -116,18 +116,18 @@ def test_metrics_of_the_same_launch_configuration_have_key_metrics_first() -> No
 
 
 def test_a_kernel_matched_by_short_name_is_marked() -> None:
-    measured = joined_with(metric("Achieved Occupancy", 50.0), name="gemm")
+    measured = metrics_joined_with(metric("Achieved Occupancy", 50.0), name="gemm")
     assert measured is not None
     assert (measured.exact_name, measured.values) == (False, (("achieved occupancy", 50.0, "%"),))
 
 
-def test_another_kernel_or_another_shape_was_not_measured() -> None:
-    assert joined_with(metric("Achieved Occupancy", 50.0), name="other") is None
-    assert joined_with(metric("Achieved Occupancy", 50.0, block_x=128)) is None
-    assert joined_with(metric("Achieved Occupancy", 50.0, block_x=None)) is None
+def test_metrics_of_another_kernel_or_shape_do_not_apply() -> None:
+    assert metrics_joined_with(metric("Achieved Occupancy", 50.0), name="other") is None
+    assert metrics_joined_with(metric("Achieved Occupancy", 50.0, block_x=128)) is None
+    assert metrics_joined_with(metric("Achieved Occupancy", 50.0, block_x=None)) is None
 
 
-def test_the_row_of_an_activity_is_found_wherever_it_is() -> None:
+def test_the_row_of_an_activity_is_found_at_any_position() -> None:
     rows = [kernel("a", 1), kernel("b", 1, session=1), kernel("c", 1, session=1), kernel("d", 1)]
     whole = make_profile(activities=rows)
     assert [activity_row(whole, number)["name"] for number in range(4)] == ["a", "b", "c", "d"]

@@ -1,4 +1,4 @@
-"""The longest gaps alone are those of the table of all gaps."""
+"""The longest gaps are the first rows of the table of all gaps."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tui.analysis.gpu_time.idle_gaps import gaps, longest_gaps
     "name", ["caffe_conv1.nvprof.log", "resnet50_training.pt.trace.json.gz", "gpt_cudagraph.nsys.sqlite.gz"]
 )
 @pytest.mark.parametrize("most", [1, 6])
-def test_they_are_the_first_of_all(name: str, most: int) -> None:
+def test_the_longest_gaps_are_the_first_of_all_gaps(name: str, most: int) -> None:
     read = load_one(str(SAMPLES / name))
     assert_frame_equal(longest_gaps(read, most), gaps(read).head(most))
 
 
-def test_those_of_several_gpus_are_in_one_order_and_calls_outside_them_do_not_count() -> None:
+def test_gaps_of_several_gpus_are_sorted_together() -> None:
     rows = [
         kernel("k", 10, start_ns=start, device=device) for device, start in ((0, 0), (0, 30), (1, 0), (1, 15), (1, 100))
     ]

@@ -1,4 +1,4 @@
-"""What Nsight Systems' own rules find in a recording, we find in it too."""
+"""Findings of Nsight Systems' own rules in a recording are found here, too."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def recording(name: str) -> Profile:
     return load_one(recording_file(f"{name}.nsys.sqlite.gz"))
 
 
-def table(name: str, rule: str) -> list[list[str]]:
-    """The rows of the table of a rule, cell by cell; none if it found no problem."""
+def nsight_table(name: str, rule: str) -> list[list[str]]:
+    """Return the rows of the table of a rule, cell by cell; none if it found no problem."""
     text = Path(oracle_file(f"{name}.nsys-analyze.txt")).read_text()
     section = text.split(f"({rule}):", 1)[1].split("\n ** ", 1)[0]
     if "\n ----" not in section:
@@ -35,19 +35,19 @@ def table(name: str, rule: str) -> list[list[str]]:
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_gaps_of_half_a_second(name: str) -> None:
     ours = gaps(recording(name)).filter(pl.col("duration_ns") >= 500_000_000)
-    theirs = [(int(row[1]), int(row[2]), int(row[4])) for row in table(name, "gpu_gaps")]
+    theirs = [(int(row[1]), int(row[2]), int(row[4])) for row in nsight_table(name, "gpu_gaps")]
     assert ours.select("duration_ns", "start_ns", "device").rows() == theirs
     assert len(theirs) == {"ddp": 3, "gpt_cudagraph": 0, "resnet50_amp": 1}[name]
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_stretches_of_low_use(name: str) -> None:
+def test_intervals_of_low_use(name: str) -> None:
     whole = recording(name)
     # Nsight's rule does not count whole graphs as work, and counts what overlaps twice.
     single = whole["activities"].filter(pl.col("kind") != "graph")
     found = low_utilization(Profile({**whole.frames, "activities": single}, whole.sources))
     ends = pl.col("start_ns") + pl.col("duration_ns")
-    theirs = {int(row[5]): row for row in table(name, "gpu_time_util")}
+    theirs = {int(row[5]): row for row in nsight_table(name, "gpu_time_util")}
     assert found.height == len(theirs)
     for session, device, start, duration in found.select("session", "device", "start_ns", "duration_ns").iter_rows():
         row = theirs[device]
@@ -57,16 +57,18 @@ def test_stretches_of_low_use(name: str) -> None:
         assert 100 * inside["duration_ns"].sum() / duration == pytest.approx(float(row[1]), abs=0.051)
 
 
-def calls(profile: Profile, *classes: ApiClass) -> pl.DataFrame:
+def waiting_calls(profile: Profile, *classes: ApiClass) -> pl.DataFrame:
     names = [name for name in profile["api_calls"]["name"].unique() if api_class(name) in classes]
     return profile["api_calls"].filter(pl.col("name").cast(pl.String).is_in(names))
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_calls_that_wait(name: str) -> None:
-    theirs = [(int(row[0]), int(row[1]), int(row[3]), row[4]) for row in table(name, "cuda_api_sync")]
+    theirs = [(int(row[0]), int(row[1]), int(row[3]), row[4]) for row in nsight_table(name, "cuda_api_sync")]
     # To wait for an event is what Nsight's rule advises, not what it finds.
-    waiting = calls(recording(name), ApiClass.SYNC).filter(~pl.col("name").cast(pl.String).str.contains("Event"))
+    waiting = waiting_calls(recording(name), ApiClass.SYNC).filter(
+        ~pl.col("name").cast(pl.String).str.contains("Event")
+    )
     ours = waiting.sort("duration_ns", descending=True).head(len(theirs))
     assert len(theirs) == 50
     assert ours.select("duration_ns", "start_ns", "tid").rows() == [row[:3] for row in theirs]
@@ -74,16 +76,16 @@ def test_calls_that_wait(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_no_copy_or_set_is_synchronous(name: str) -> None:
-    found = calls(recording(name), ApiClass.COPY)["name"].cast(pl.String).unique().to_list()
-    assert table(name, "cuda_memcpy_sync") == table(name, "cuda_memset_sync") == []
+def test_no_memcpy_or_memset_is_synchronous(name: str) -> None:
+    found = waiting_calls(recording(name), ApiClass.COPY)["name"].cast(pl.String).unique().to_list()
+    assert nsight_table(name, "cuda_memcpy_sync") == nsight_table(name, "cuda_memset_sync") == []
     assert found
     assert all("Async" in call for call in found)
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_copies_from_pageable_memory(name: str) -> None:
-    rows = table(name, "cuda_memcpy_async")
+    rows = nsight_table(name, "cuda_memcpy_async")
     theirs = {(int(row[0]), int(row[1]), float(row[4])) for row in rows}
     profile = recording(name)
     pageable = (pl.col("src_memory") == "pageable") | (pl.col("dst_memory") == "pageable")

@@ -26,7 +26,7 @@ def launch(**changes: Any) -> dict[str, Any]:
     return kernel("k", 100, **{"device": 0, **plain, **shared, **changes})
 
 
-def on(gpu: str | None, **changes: Any) -> Profile:
+def launch_on(gpu: str | None, **changes: Any) -> Profile:
     return make_profile(activities=[launch(**changes)], devices=[{"device": 0, "name": gpu}])
 
 
@@ -51,8 +51,8 @@ KB = 1024
         ("Tesla K80", {"registers": 86, "static_shared_bytes": 6400}, 5, 62.5, "registers"),
     ],
 )
-def test_checked_values(gpu: str, changes: dict[str, Any], blocks: int, pct: float, limiter: str) -> None:
-    row = occupancy(on(gpu, **changes)).row(0, named=True)
+def test_known_occupancies(gpu: str, changes: dict[str, Any], blocks: int, pct: float, limiter: str) -> None:
+    row = occupancy(launch_on(gpu, **changes)).row(0, named=True)
     assert (row["blocks_per_sm"], row["occupancy_pct"], row["limiter"]) == (blocks, pytest.approx(pct), limiter)
     assert row["occupancy_reason"] is None
 
@@ -82,17 +82,17 @@ def test_checked_values(gpu: str, changes: dict[str, Any], blocks: int, pct: flo
     ],
 )
 def test_unknown_occupancy_is_null_with_the_reason(gpu: str | None, changes: dict[str, Any], reason: str) -> None:
-    row = occupancy(on(gpu, **changes)).row(0, named=True)
+    row = occupancy(launch_on(gpu, **changes)).row(0, named=True)
     assert row["occupancy_reason"] == reason
     assert (row["blocks_per_sm"], row["occupancy_pct"], row["limiter"], row["waves"]) == (None, None, None, None)
 
 
 def test_waves_need_the_number_of_sms() -> None:
-    waves = occupancy(on("Tesla K40c", grid_x=96, block_x=128, registers=17))["waves"].to_list()
+    waves = occupancy(launch_on("Tesla K40c", grid_x=96, block_x=128, registers=17))["waves"].to_list()
     assert waves == [pytest.approx(96 / (16 * 15))]
-    damaged = occupancy(on("Tesla K40c", grid_x=-5)).row(0, named=True)
+    damaged = occupancy(launch_on("Tesla K40c", grid_x=-5)).row(0, named=True)
     assert [damaged[name] for name in ("waves", "achieved_pct", "sm_efficiency_pct")] == [None, None, None]
-    row = occupancy(on("NVIDIA GeForce RTX 3080", grid_x=96)).row(0, named=True)
+    row = occupancy(launch_on("NVIDIA GeForce RTX 3080", grid_x=96)).row(0, named=True)
     assert (row["waves"], row["occupancy_pct"]) == (None, 100.0)
 
 
@@ -100,12 +100,12 @@ def test_waves_need_the_number_of_sms() -> None:
     ("blocks", "full", "tail_pct"), [(96, 0, 0.0), (240, 1, 0.0), (480, 2, 0.0), (481, 2, 100 / 3), (720, 3, 0.0)]
 )
 def test_a_tail_is_a_partial_wave_after_whole_ones(blocks: int, full: int, tail_pct: float) -> None:
-    row = occupancy(on("Tesla K40c", grid_x=blocks, block_x=128, registers=17)).row(0, named=True)
+    row = occupancy(launch_on("Tesla K40c", grid_x=blocks, block_x=128, registers=17)).row(0, named=True)
     assert (row["waves"], row["full_waves"]) == (pytest.approx(blocks / 240), full)
     assert row["tail_pct"] == pytest.approx(tail_pct)
 
 
-def test_configurations_are_worked_out_once_each() -> None:
+def test_each_configuration_is_computed_once() -> None:
     found = make_profile(
         activities=[launch(), launch(), launch(registers=255), copy("HtoD", 3, device=0)],
         devices=[{"device": 0, "name": "Tesla K40c"}],
@@ -119,14 +119,16 @@ def test_configurations_are_worked_out_once_each() -> None:
     assert launches(found, session=0, name="[CUDA memcpy HtoD]")["occupancy_pct"].to_list() == [None]
 
 
-def test_the_option_names_a_gpu_that_the_log_does_not() -> None:
-    found = on(None, registers=86, static_shared_bytes=6400)
+def test_the_gpu_option_applies_if_the_log_names_none() -> None:
+    found = launch_on(None, registers=86, static_shared_bytes=6400)
     assert launches(found, session=0, name="k", gpu="K40c")["occupancy_pct"].to_list() == [25.0]
     assert device_facts(found, gpu="K40c")["facts_source"].to_list() == ["option"]
 
 
-def test_launch_config_holds_all_that_is_known() -> None:
-    found = on("Tesla K40c", grid_x=6, grid_y=218, grid_z=128, block_x=16, block_y=16, registers=79, stream=13, line=74)
+def test_launch_config_has_all_known_facts() -> None:
+    found = launch_on(
+        "Tesla K40c", grid_x=6, grid_y=218, grid_z=128, block_x=16, block_y=16, registers=79, stream=13, line=74
+    )
     config = launch_config(found, 0)
     assert (config.grid, config.block, config.blocks) == ((6, 218, 128), (16, 16, 1), 167_424)
     assert (config.threads_per_block, config.threads) == (256, 42_860_544)
@@ -142,7 +144,7 @@ def test_launch_config_of_a_copy_has_the_reason_for_no_occupancy() -> None:
     assert config.occupancy_reason == "not applicable: a memcpy occupies no SM"
 
 
-def test_launch_config_of_nothing_is_an_error() -> None:
+def test_launch_config_of_a_missing_launch_is_an_error() -> None:
     with pytest.raises(KeyError):
         launch_config(make_profile(), 0)
 
@@ -153,10 +155,12 @@ def test_launch_config_of_nothing_is_an_error() -> None:
     registers=st.integers(0, 255),
     shared=st.integers(0, 227 * KB),
 )
-def test_more_of_anything_never_raises_the_blocks(capability: str, threads: int, registers: int, shared: int) -> None:
-    def blocks(**more: int) -> int:
+def test_more_resources_per_block_never_raise_the_number_of_blocks(
+    capability: str, threads: int, registers: int, shared: int
+) -> None:
+    def blocks(**fields: int) -> int:
         values = {"block_x": threads, "registers": registers, "static_shared_bytes": shared}
-        changed = {name: value + more.get(name, 0) for name, value in values.items()}
+        changed = {name: value + fields.get(name, 0) for name, value in values.items()}
         device = {"device": 0, "compute_capability": capability}
         row = occupancy(make_profile(activities=[launch(**changed)], devices=[device])).row(0, named=True)
         assert row["occupancy_pct"] is None or 0 < row["occupancy_pct"] <= 100
@@ -214,7 +218,7 @@ def test_gpus_are_known_by_name(name: str, capability: str, sms: int | None) -> 
         "[red]K40c[/]",
     ],
 )
-def test_a_name_that_could_be_anything_is_nothing(name: str) -> None:
+def test_an_ambiguous_gpu_name_is_unknown(name: str) -> None:
     assert find_gpu(name) is None
 
 
@@ -237,14 +241,14 @@ def test_recorded_device_properties_are_kept() -> None:
     ]
 
 
-def test_an_unknown_gpu_option_is_an_error_that_names_its_neighbours() -> None:
+def test_an_unknown_gpu_option_is_an_error_with_suggestions() -> None:
     with pytest.raises(ProftuiError) as error:
         device_facts(make_profile(), gpu="RTX 3099")
     assert error.value.message == "--gpu RTX 3099: unknown GPU"
     assert "RTX 3090" in error.value.hint
 
 
-def test_real_log_most_time_runs_below_half_occupancy(corpus: Callable[[str], str]) -> None:
+def test_real_log_most_time_is_below_half_occupancy(corpus: Callable[[str], str]) -> None:
     table = occupancy(load_one(corpus("seeds/000_eb78dec59201d654.txt")))
     below = table.filter(pl.col("occupancy_pct") < 50)["total_ns"].sum()
     assert round(100 * below / table["total_ns"].sum(), 1) == 95.1

@@ -60,7 +60,7 @@ def launch(name: str = "k", ns: int = 100, **changes: Any) -> dict[str, Any]:
         (("3.5", 2048, 32, 0), ()),
     ],
 )
-def test_known_cases(config: tuple[str, int, int, int], advice: tuple[OccupancyAdvice, ...]) -> None:
+def test_known_advice(config: tuple[str, int, int, int], advice: tuple[OccupancyAdvice, ...]) -> None:
     assert occupancy_advice(*config) == advice
 
 
@@ -70,7 +70,7 @@ def test_known_cases(config: tuple[str, int, int, int], advice: tuple[OccupancyA
     registers=st.integers(0, 255),
     shared=st.integers(0, 227 * KB),
 )
-def test_every_advice_reaches_its_occupancy_with_the_smallest_change(
+def test_advice_reaches_its_occupancy_with_the_smallest_change(
     capability: str, threads: int, registers: int, shared: int
 ) -> None:
     def resident(threads: int, registers: int, shared: int) -> tuple[int | None, float | None]:

@@ -28,38 +28,38 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-def gpu_ns(given: Profile) -> dict[int, int]:
-    """GPU time by session."""
-    return sums(kernels(given), "total_ns")
+def gpu_time_by_session(profile: Profile) -> dict[int, int]:
+    """Return the GPU time by session."""
+    return weight_by_session(kernels(profile), "total_ns")
 
 
-def sums(rows: pl.DataFrame, weight: str) -> dict[int, int]:
-    """A weight by session, those of none left out."""
+def weight_by_session(rows: pl.DataFrame, weight: str) -> dict[int, int]:
+    """Return the sum of a weight by session, without rows of unknown weight."""
     found = rows.group_by("session").agg(pl.col(weight).sum()).filter(pl.col(weight) > 0)
     return dict(found.sort("session").rows())
 
 
-def positive(given: dict[int, int]) -> dict[int, int]:
-    return dict(sorted((session, value) for session, value in given.items() if value))
+def without_zeros(sums: dict[int, int]) -> dict[int, int]:
+    return dict(sorted((session, value) for session, value in sums.items() if value))
 
 
 @given(op_profiles())
 def test_groupings_add_up_to_all_gpu_time(profile: Profile) -> None:
-    whole = positive(gpu_ns(profile))
+    whole = without_zeros(gpu_time_by_session(profile))
     for grouping in GROUPINGS:
         rows = grouping.rows(profile)
-        assert sums(rows, grouping.spec.weight) == whole, grouping.name
+        assert weight_by_session(rows, grouping.spec.weight) == whole, grouping.name
         assert {column.name for column in grouping.spec.columns} <= set(rows.columns)
         assert rows.select(grouping.spec.key).is_duplicated().any() is False
-    assert sums(op_type_summary(profile), "gpu_ns") == whole
-    assert sums(instances(profile), "gpu_ns") == whole
+    assert weight_by_session(op_type_summary(profile), "gpu_ns") == whole
+    assert weight_by_session(instances(profile), "gpu_ns") == whole
     assert coverage(profile).total_ns == sum(whole.values())
 
 
 # Each example asks for the work behind hundreds of rows.
 @settings(max_examples=settings().max_examples // 3)
 @given(op_profiles())
-def test_rows_behind_a_group_add_up_to_it(profile: Profile) -> None:
+def test_rows_of_a_group_add_up_to_it(profile: Profile) -> None:
     for grouping in GROUPINGS:
         rows = grouping.rows(profile)
         seen: list[int] = []
@@ -77,13 +77,13 @@ def test_rows_behind_a_group_add_up_to_it(profile: Profile) -> None:
 
 @given(op_profiles())
 def test_every_level_of_every_tree_adds_up(profile: Profile) -> None:
-    whole = positive(gpu_ns(profile))
+    whole = without_zeros(gpu_time_by_session(profile))
     for tree in TREES:
         if tree.why_not(profile):
             continue
         rows = tree.tree(profile)
-        assert sums(rows, "gpu_self_ns") == whole, tree.name
-        assert sums(rows.filter(pl.col("level") == 1), "gpu_ns") == whole
+        assert weight_by_session(rows, "gpu_self_ns") == whole, tree.name
+        assert weight_by_session(rows.filter(pl.col("level") == 1), "gpu_ns") == whole
         forest = forest_of(rows["parent"].to_numpy())
         own, inside = rows["gpu_self_ns"].fill_null(0).to_numpy(), rows["gpu_ns"].fill_null(0).to_numpy()
         assert (inside == own + forest.child_sums(inside)).all()
@@ -95,7 +95,7 @@ def test_every_level_of_every_tree_adds_up(profile: Profile) -> None:
         assert all(times == sorted(times, reverse=True) for times in by_parent["gpu_ns"].to_list())
 
 
-def test_classes_are_the_users_and_other_is_always_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_classes_are_the_users_and_other_always_exists(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "kernel_classes.toml"
     monkeypatch.setattr(groupings, "classes_path", lambda: path)
     profile = make_profile(
@@ -131,7 +131,7 @@ def test_classes_are_the_users_and_other_is_always_there(monkeypatch: pytest.Mon
         ("wrong = 1", "expected"),
     ],
 )
-def test_a_wrong_file_of_classes_names_the_place(text: str, complaint: str) -> None:
+def test_an_invalid_file_of_classes_names_the_place(text: str, complaint: str) -> None:
     with pytest.raises(ProftuiError, match=complaint) as caught:
         parse_classes(text, "kernel_classes.toml")
     assert "kernel_classes.toml" in str(caught.value)
@@ -192,7 +192,7 @@ def test_configurations_with_equal_text_are_distinguished() -> None:
     assert not rows.select(by_config.spec.key).is_duplicated().any()
 
 
-def test_ops_whose_time_is_unknown_did_not_take_none() -> None:
+def test_ops_with_unknown_time_did_not_take_zero() -> None:
     work = [
         kernel("volta_sgemm", None, start_ns=0),
         copy("HtoD", 5, start_ns=10),
@@ -204,7 +204,7 @@ def test_ops_whose_time_is_unknown_did_not_take_none() -> None:
     assert rows["gpu_idle_ns"].to_list() == [None, None, None]
 
 
-def test_op_types_that_are_called_the_same_are_added_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_op_types_of_equal_name_are_added_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "op_types.toml"
     own.write_text(
         '[[rule]]\nop_type = "fancy backward"\npattern = "^one"\n'
@@ -230,7 +230,7 @@ def test_steps_of_a_loop_are_one_range_with_a_descriptive_name() -> None:
     assert rows.filter(pl.col("node") == "step *")["launches"].to_list() == [2]
 
 
-def test_rows_of_equal_time_stand_in_one_order() -> None:
+def test_rows_of_equal_time_have_a_stable_order() -> None:
     work = [kernel(f"volta_sgemm_{number}", 5, session=session) for session in range(9) for number in range(9)]
     profile = make_profile(activities=work)
     assert kinds_of_work(profile)["session"].to_list() == list(range(9))

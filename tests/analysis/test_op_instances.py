@@ -1,4 +1,4 @@
-"""Op instances of logs without ops: runs of one type and direction, with ids that line up across iterations."""
+"""Inferred op instances: consecutive launches of one type and direction, with IDs that match across iterations."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 GEMM, RELU, POOL = "volta_sgemm_128x32_nn", "void relu_kernel(float*)", "maxpool_bwd_nchw"
 
 
-def opened(path: str) -> Profile:
+def load_with_iterations(path: str) -> Profile:
     found, errors = registry.load((path,), format_in=None, report=lambda *_args, **_more: True)
     assert found is not None, errors
     return with_iterations(found)
 
 
-def run(*names: str | None, **more: Any) -> Profile:
-    """Launches one after the other; None is one that no rule knows."""
+def profile_of_launches(*names: str | None, **fields: Any) -> Profile:
+    """Return launches one after the other; None is one that no rule classifies."""
     work = [
-        kernel(name or "qqq", 10, start_ns=100 * place, device=0, stream=7, **more) for place, name in enumerate(names)
+        kernel(name or "qqq", 10, start_ns=100 * place, device=0, stream=7, **fields)
+        for place, name in enumerate(names)
     ]
     return make_profile(activities=work)
 
@@ -42,7 +43,7 @@ def ids(found: Profile) -> list[tuple[Any, ...]]:
 
 
 def test_launches_of_one_type_and_direction_in_a_row_are_one_op() -> None:
-    assert ids(run(GEMM, GEMM, RELU, GEMM, POOL)) == [
+    assert ids(profile_of_launches(GEMM, GEMM, RELU, GEMM, POOL)) == [
         ("GEMM_1", 2, 20),
         ("ACTIVATION_1", 1, 10),
         ("GEMM_2", 1, 10),
@@ -50,14 +51,14 @@ def test_launches_of_one_type_and_direction_in_a_row_are_one_op() -> None:
     ]
 
 
-def test_what_no_rule_knows_ends_an_op_and_is_in_none() -> None:
-    profile = run(GEMM, None, GEMM)
+def test_unclassified_launches_end_an_op_and_belong_to_none() -> None:
+    profile = profile_of_launches(GEMM, None, GEMM)
     assert ids(profile) == [("GEMM_1", 1, 10), ("GEMM_2", 1, 10)]
     left = instances(profile).filter(pl.col("op_source").is_null())
     assert left.select("op", "launches", "gpu_ns").rows() == [(UNATTRIBUTED, 1, 10)]
 
 
-def test_streams_do_not_cut_each_others_ops() -> None:
+def test_streams_do_not_interrupt_ops_of_other_streams() -> None:
     work = [
         kernel(GEMM, 10, start_ns=0, device=0, stream=7),
         kernel("ncclDevKernel_AllReduce", 90, start_ns=5, device=0, stream=9),
@@ -102,7 +103,7 @@ def test_an_op_with_different_kernels_in_another_iteration_is_marked() -> None:
     assert by_instance(make_profile(activities=work))["same_kernels"].to_list() == [False]
 
 
-def test_recorded_ops_stay_as_they_are() -> None:
+def test_recorded_ops_are_unchanged() -> None:
     profile = make_profile(
         ops=[{"op": 0, "name": "aten::mm", "op_id": "MM_1", "start_ns": 0, "duration_ns": 5, "op_source": "recorded"}],
         activities=[
@@ -117,32 +118,35 @@ def test_recorded_ops_stay_as_they_are() -> None:
     ]
 
 
-LINES_UP = {"resnet50_training.nvprof.log": (5, 669), "gpt_cudagraph.nsys.sqlite.gz": (6, 1)}
+ALIGNED_LOGS = {"resnet50_training.nvprof.log": (5, 669), "gpt_cudagraph.nsys.sqlite.gz": (6, 1)}
 
 
-@pytest.mark.parametrize("name", LINES_UP)
-def test_ops_line_up_across_the_iterations_of_real_logs(name: str) -> None:
-    _lines_up(opened(sample_path(name)), *LINES_UP[name])
+@pytest.mark.parametrize("name", ALIGNED_LOGS)
+def test_ops_are_aligned_across_iterations_of_real_logs(name: str) -> None:
+    _assert_ops_are_aligned(load_with_iterations(sample_path(name)), *ALIGNED_LOGS[name])
 
 
-RENDERED = {"nvprof_rendered/resnet50_amp.gputrace.txt": (5, 669), "nvprof_rendered/ddp_rank0.gputrace.txt": (4, 349)}
+ALIGNED_CORPUS_LOGS = {
+    "nvprof_rendered/resnet50_amp.gputrace.txt": (5, 669),
+    "nvprof_rendered/ddp_rank0.gputrace.txt": (4, 349),
+}
 
 
-@pytest.mark.parametrize("path", RENDERED)
-def test_ops_line_up_across_the_iterations_of_other_logs(path: str, corpus: Callable[[str], str]) -> None:
-    _lines_up(opened(corpus(path)), *RENDERED[path])
+@pytest.mark.parametrize("path", ALIGNED_CORPUS_LOGS)
+def test_ops_are_aligned_across_iterations_of_other_logs(path: str, corpus: Callable[[str], str]) -> None:
+    _assert_ops_are_aligned(load_with_iterations(corpus(path)), *ALIGNED_CORPUS_LOGS[path])
 
 
-def _lines_up(found: Profile, iterations: int, ops: int) -> None:
-    """Every op is in every iteration, and launches the same kernels in all of them."""
+def _assert_ops_are_aligned(found: Profile, iterations: int, ops: int) -> None:
+    """Check that every op is in every iteration, and launches the same kernels in all of them."""
     by_id = by_instance(found).filter(pl.col("calls").is_not_null(), ~pl.col("op_id").str.starts_with("(outside"))
     assert by_id.height == ops
     assert set(by_id["calls"].to_list()) == {iterations}
     assert by_id["same_kernels"].all()
 
 
-def conv(name: str, start_ns: int, duration_ns: int, **more: Any) -> dict[str, Any]:
-    return kernel(name, duration_ns, start_ns=start_ns, device=0, stream=7, **more)
+def conv(name: str, start_ns: int, duration_ns: int, **fields: Any) -> dict[str, Any]:
+    return kernel(name, duration_ns, start_ns=start_ns, device=0, stream=7, **fields)
 
 
 def caffe(position: int, layer: str, phase: str, time_ns: int) -> dict[str, Any]:
@@ -154,7 +158,7 @@ FORWARD, BACKWARD = "implicit_convolve_sgemm_fprop", "cudnn_wgrad_alg0_engine"
 
 
 def test_layers_are_those_of_caffes_log() -> None:
-    found = inferred_instances(opened(sample_path("caffe_conv1.nvprof.log")))
+    found = inferred_instances(load_with_iterations(sample_path("caffe_conv1.nvprof.log")))
     result = (
         found.group_by("layer").agg(pl.col("op_type").cast(pl.String).unique().sort()).sort("layer", nulls_last=True)
     )
@@ -165,8 +169,8 @@ def test_layers_are_those_of_caffes_log() -> None:
     assert "memset" in result["op_type"][1].to_list()
 
 
-def two_layers(*order: str, time_ns: int = 100) -> list[str | None]:
-    """The layers of launches, in a log of two iterations and a network of two convolutions."""
+def layers_of_launches(*order: str, time_ns: int = 100) -> list[str | None]:
+    """Return the layers of launches, in a log of two iterations and a network of two convolutions."""
     work, at = [], 0
     for iteration in range(2):
         for name in order:
@@ -179,10 +183,10 @@ def two_layers(*order: str, time_ns: int = 100) -> list[str | None]:
 
 def test_layers_are_matched_in_order_and_backward_in_reverse_order() -> None:
     steps = (FORWARD, RELU, FORWARD, RELU, BACKWARD, RELU, BACKWARD)
-    assert two_layers(*steps)[:7] == ["conv1", None, "conv2", None, "conv2", None, "conv1"]
+    assert layers_of_launches(*steps)[:7] == ["conv1", None, "conv2", None, "conv2", None, "conv1"]
 
 
 def test_layers_are_not_guessed() -> None:
     # Three convolutions for two layers, or longer on the GPU than the layer took.
-    assert set(two_layers(FORWARD, RELU, FORWARD, RELU, FORWARD)) == {None}
-    assert set(two_layers(FORWARD, RELU, FORWARD, time_ns=20)) == {None}
+    assert set(layers_of_launches(FORWARD, RELU, FORWARD, RELU, FORWARD)) == {None}
+    assert set(layers_of_launches(FORWARD, RELU, FORWARD, time_ns=20)) == {None}

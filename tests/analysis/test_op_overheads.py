@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-def op(number: int, name: str, start: int, duration: int, parent: int | None = None, **more: Any) -> dict[str, Any]:
+def op(number: int, name: str, start: int, duration: int, parent: int | None = None, **fields: Any) -> dict[str, Any]:
     row = {"op": number, "name": name, "start_ns": start, "duration_ns": duration, "parent": parent}
-    return {**row, "pid": 1, "tid": 1, **more}
+    return {**row, "pid": 1, "tid": 1, **fields}
 
 
 def call(start: int, duration: int) -> dict[str, Any]:
@@ -38,7 +38,7 @@ MADE = make_profile(
 )
 
 
-def test_overhead_is_cpu_time_without_cuda_calls_and_idle_is_between_its_own_gpu_work() -> None:
+def test_overhead_excludes_cuda_calls_and_idle_is_between_own_gpu_work() -> None:
     assert op_overheads(MADE).select(pl.exclude("session", "gpu_total_ns")).rows() == [
         (0, "linear", 100, 17, 83, 20 + 40),
         (1, "mm", 40, 5, 35, 50),
@@ -50,14 +50,14 @@ def test_overhead_is_cpu_time_without_cuda_calls_and_idle_is_between_its_own_gpu
     assert found["overhead_pct"].to_list() == [83.0, 87.5, 100 * 20 / 30, 100.0]
 
 
-def test_without_calls_or_gpu_work_it_is_not_known() -> None:
+def test_overhead_is_unknown_without_calls_or_gpu_work() -> None:
     profile = make_profile(ops=[op(0, "linear", 0, 100)])
     row = op_overheads(profile).row(0, named=True)
     assert (row["cpu_total_ns"], row["api_total_ns"], row["cpu_overhead_ns"], row["gpu_idle_ns"]) == (100, *[None] * 3)
     assert overheads_by_name(make_profile(activities=[kernel("a", 5)])).is_empty()
 
 
-def test_dlprof_finds_the_same(corpus: Callable[[str], str]) -> None:
+def test_overheads_agree_with_dlprof(corpus: Callable[[str], str]) -> None:
     profile = load_one(corpus("dlprof/dlprof_dldb.sqlite"))
     figures = profile["tool_figures"].filter(pl.col("section") == "Op Types")
     theirs: dict[str, float] = dict(figures.select("name", "value").iter_rows())
@@ -73,7 +73,7 @@ def test_dlprof_finds_the_same(corpus: Callable[[str], str]) -> None:
     assert compared == 7
 
 
-def test_ops_as_deep_as_no_program_has_them_cost_no_more_than_others() -> None:
+def test_very_deep_nesting_is_not_slower() -> None:
     depth, kernels = 400, 3000
     profile = make_profile(
         ops=[op(at, "f", at, 10_000, parent=at - 1 if at else None) for at in range(depth)],
@@ -89,9 +89,9 @@ SPAN = st.tuples(st.integers(0, 60), st.integers(0, 15), st.integers(0, 4), st.i
 
 
 @given(st.lists(SPAN, max_size=14), st.lists(st.integers(0, 3), min_size=4, max_size=4))
-def test_idle_as_instant_by_instant(spans: list[tuple[int, int, int, int]], parents: list[int]) -> None:
+def test_idle_time_agrees_with_counting_instants(spans: list[tuple[int, int, int, int]], parents: list[int]) -> None:
     above = {at: parent if parent < at else None for at, parent in enumerate([0, *parents])}
-    made: Profile = make_profile(
+    profile: Profile = make_profile(
         ops=[op(at, f"op{at}", 0, 1000, parent=parent, tid=at) for at, parent in above.items()],
         activities=[
             kernel("k", length, start_ns=start, device=device, op=at) for start, length, at, device in sorted(spans)
@@ -101,7 +101,7 @@ def test_idle_as_instant_by_instant(spans: list[tuple[int, int, int, int]], pare
     def lies_in(at: int | None, outer: int) -> bool:
         return at is not None and (at == outer or lies_in(above[at], outer))
 
-    for outer, idle in op_overheads(made).select("op", "gpu_idle_ns").iter_rows():
+    for outer, idle in op_overheads(profile).select("op", "gpu_idle_ns").iter_rows():
         expected = 0
         for gpu in (0, 1):
             mine = [(s, s + length) for s, length, at, device in spans if device == gpu and lies_in(at, outer)]

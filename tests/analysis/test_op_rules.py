@@ -99,7 +99,7 @@ def test_each_name_is_classified_once_and_a_null_is_no_name() -> None:
     assert sorted(found["name"].cast(pl.String).to_list()) == ["Kernel", "volta_sgemm_32x32_nn"]
 
 
-def test_only_the_beginning_of_an_endless_name_is_looked_at() -> None:
+def test_only_the_beginning_of_a_very_long_name_is_classified() -> None:
     found = classify(pl.Series(["x" * NAME_LIMIT + "gemm", "gemm" + "x" * 100_000]))
     result = dict(zip(found["name"].str.len_chars(), found["op_type"], strict=True))
     assert result == {NAME_LIMIT + 4: UNKNOWN, 100_004: "gemm"}
@@ -127,7 +127,7 @@ def user_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_users_rules_come_first(user_file: Path) -> None:
+def test_the_users_rules_take_precedence(user_file: Path) -> None:
     found = make_profile(activities=[kernel("volta_sgemm_32x32_nn", 5)])
     assert ops(found)["op"].to_list() == ["gemm"]
     user_file.write_text(
@@ -185,7 +185,7 @@ def test_every_op_type_of_the_rules_for_ops_has_a_group() -> None:
     assert {rule.op_type for rule in rules.op_rules} <= set(rules.groups)
 
 
-def test_a_users_rules_for_ops_come_first(user_file: Path) -> None:
+def test_the_users_rules_for_ops_take_precedence(user_file: Path) -> None:
     called = [{"op": 0, "name": "my_lib::attend", "op_source": "recorded"}, {"op": 1, "name": "aten::mm"}]
     user_file.write_text(
         '[[op_rule]]\nop_type = "my op"\ndirection = "fprop"\npattern = "^my_lib"\n[groups]\n"mine" = ["my op"]\n',
@@ -199,7 +199,7 @@ def test_a_users_rules_for_ops_come_first(user_file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[[rule]", "not TOML"),
         ("rule = 3", "expected [[rule]] tables"),
@@ -213,27 +213,27 @@ def test_a_users_rules_for_ops_come_first(user_file: Path) -> None:
         ('[groups]\n"a" = "b"', "expected [groups] with lists of op types"),
     ],
 )
-def test_a_broken_file_is_an_error_with_a_sentence(user_file: Path, text: str, said: str) -> None:
+def test_an_invalid_file_is_an_error_with_the_reason(user_file: Path, text: str, message: str) -> None:
     user_file.write_text(text, encoding="utf-8")
     with pytest.raises(ProftuiError) as error:
         op_rules.op_rules()
-    assert said in error.value.message
+    assert message in error.value.message
     assert error.value.message.startswith(str(user_file))
     assert "\n" not in str(error.value)
 
 
-def test_a_binary_file_is_an_error_with_a_sentence(user_file: Path) -> None:
+def test_a_binary_file_is_an_error_with_the_reason(user_file: Path) -> None:
     user_file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ProftuiError, match="cannot be read"):
         op_rules.op_rules()
 
 
-def test_rules_without_groups_are_fine() -> None:
+def test_rules_without_groups_are_valid() -> None:
     rules = parse_op_type_rules('[[rule]]\nop_type = "x"\npattern = "a"\n', "mine.toml")
     assert (rules.rules, dict(rules.groups)) == ((OpTypeRule("x", "", "a", ""),), {})
 
 
-def test_few_names_of_deep_learning_are_unknown() -> None:
+def test_few_kernels_of_deep_learning_are_unclassified() -> None:
     lines = Path(corpus_file("kernel_names.tsv")).read_text(encoding="utf-8").splitlines()[1:]
     frame = pl.DataFrame(
         [(int(count), name) for count, *_, name in (line.split("\t") for line in lines)],
@@ -265,7 +265,7 @@ def locked_folder(tmp_path: Path) -> Iterator[Path]:
         folder.chmod(0o700)
 
 
-def test_a_home_that_cannot_be_looked_into_has_no_rules(locked_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inaccessible_home_has_no_rules(locked_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(op_rules, "op_type_rules_path", lambda: locked_folder / "op_types.toml")
     monkeypatch.setattr(cached_results, "user_file_path", lambda name: locked_folder / "proftui" / name)
     assert user_files.stamp(locked_folder / "op_types.toml") is None

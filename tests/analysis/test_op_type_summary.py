@@ -1,4 +1,4 @@
-"""The Op Type Summary: parts that add up, and DLProf's own report of the same recording."""
+"""The Op Type Summary: sums agree, also with DLProf's own report of the same recording."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tests.analysis.frames import kernel, make_profile, summary_row
-from tests.analysis.test_op_instances import opened
+from tests.analysis.test_op_instances import load_with_iterations
 from tui.analysis.ops.op_types import FOLDS, OP_TYPE_SUMMARY, op_type_summary
 from tui.analysis.ops.ops_by_name import OPS, ops
 from tui.model.table_spec import TableState
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 AS_DLPROF = {"CPU Time": "cpu_own", "GPU Time": "gpu_busy", "CPU Overhead": "cpu_overhead", "GPU Idle": "gpu_idle"}
 
 
-def test_every_figure_is_that_of_dlprofs_report(corpus: Callable[[str], str]) -> None:
-    found = op_type_summary(opened(corpus("dlprof/dlprof_dldb.sqlite")))
+def test_figures_agree_with_dlprofs_report(corpus: Callable[[str], str]) -> None:
+    found = op_type_summary(load_with_iterations(corpus("dlprof/dlprof_dldb.sqlite")))
     report = pl.read_csv(corpus("dlprof/no_relu/dlprof_op_type.csv"), skip_lines=1)
     assert found["op_type"].cast(pl.String).sort().to_list() == report["Op Type"].sort().to_list()
     ours = {row["op_type"]: row for row in found.to_dicts()}
     for theirs in report.to_dicts():
         row = ours[theirs["Op Type"]]
         assert (row["ops"], row["calls"]) == (theirs["# Ops"], theirs["# Calls"])
-        for what, stem in AS_DLPROF.items():
-            assert row[f"{stem}_ns"] == theirs[f"Total {what} (ns)"]
-            assert row[f"{stem}_min_ns"] == theirs[f"Min {what} (ns)"]
-            assert row[f"{stem}_max_ns"] == theirs[f"Max {what} (ns)"]
-            assert abs(row[f"{stem}_avg_ns"] - theirs[f"Avg. {what} (ns)"]) <= 0.5
+        for figure, stem in AS_DLPROF.items():
+            assert row[f"{stem}_ns"] == theirs[f"Total {figure} (ns)"]
+            assert row[f"{stem}_min_ns"] == theirs[f"Min {figure} (ns)"]
+            assert row[f"{stem}_max_ns"] == theirs[f"Max {figure} (ns)"]
+            assert abs(row[f"{stem}_avg_ns"] - theirs[f"Avg. {figure} (ns)"]) <= 0.5
 
 
-def op(number: int, name: str, start_ns: int, duration_ns: int, **more: Any) -> dict[str, Any]:
-    given = {"pid": 9, "tid": 1, "op_source": "recorded"}
-    return {**given, "op": number, "name": name, "start_ns": start_ns, "duration_ns": duration_ns, **more}
+def op(number: int, name: str, start_ns: int, duration_ns: int, **fields: Any) -> dict[str, Any]:
+    columns = {"pid": 9, "tid": 1, "op_source": "recorded"}
+    return {**columns, "op": number, "name": name, "start_ns": start_ns, "duration_ns": duration_ns, **fields}
 
 
-def test_ops_within_ops_count_what_they_spend_themselves() -> None:
+def test_nested_ops_count_their_self_time() -> None:
     profile = make_profile(
         ops=[op(0, "aten::linear", 0, 100), op(1, "aten::addmm", 10, 60, parent=0), op(2, "aten::mm", 200, 30)],
         api_calls=[{"pid": 9, "tid": 1, "name": "cudaLaunchKernel", "start_ns": 20, "duration_ns": 15}],
@@ -93,7 +93,7 @@ def test_every_figure_belongs_to_one_group_of_columns() -> None:
 
 
 def test_launches_and_calls_of_ops_have_separate_columns() -> None:
-    profile = opened("sample_logs/resnet50_training.nvprof.log")
+    profile = load_with_iterations("sample_logs/resnet50_training.nvprof.log")
     heading = {column.title: column.name for column in OPS.columns}
     assert "Calls" not in heading
     by_op = ops(profile).group_by("op_type").agg(pl.col(heading["Launches"]).sum().alias("launches"))

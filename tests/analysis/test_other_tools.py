@@ -1,4 +1,4 @@
-"""What several tools say of one program: each its own, never added up."""
+"""What several tools record of one program is kept separate, and never added up."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_replayed_kernels_alone_are_shown_as_they_are() -> None:
     assert replayed_sessions(totals) == (1,)
 
 
-def test_figures_of_the_tool_are_separate_and_in_its_own_words() -> None:
+def test_figures_of_the_tool_are_separate_and_keep_their_names() -> None:
     profile = make_profile(
         sessions=[{"session": 0, "format": "dlprof-database"}],
         tool_figures=[
@@ -111,7 +111,7 @@ def test_a_tool_is_known_by_the_format_of_its_files() -> None:
     assert tools_of(make_profile(sessions=[{**REPLAY, "session": 0}, {**RUN, "session": 1}])) == (Tool.NSYS, Tool.NCU)
 
 
-def test_what_is_missing_is_recorded_with_the_tool_that_made_the_file() -> None:
+def test_missing_data_is_recorded_with_the_tool_of_the_file() -> None:
     pytorch = make_profile(sessions=[{"session": 0, "format": "pytorch-trace"}], ops=[{"op": 0, "name": "aten::mm"}])
     assert why_none(pytorch, ITERATIONS) == (
         "no iterations: record with torch.profiler, with prof.step() at the end of each step"
@@ -120,10 +120,10 @@ def test_what_is_missing_is_recorded_with_the_tool_that_made_the_file() -> None:
     assert views(pytorch)["iterations"] == (
         "no start times: record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
     )
-    asked = {need.name: need.record for need in recordable_needs(pytorch)}
-    assert asked[SHAPES.name] == "torch.profiler.profile(record_shapes=True)"
-    assert "with_stack=True" in asked[STACKS.name]
-    assert asked[METRICS.name].startswith("ncu ")
+    commands = {need.name: need.record for need in recordable_needs(pytorch)}
+    assert commands[SHAPES.name] == "torch.profiler.profile(record_shapes=True)"
+    assert "with_stack=True" in commands[STACKS.name]
+    assert commands[METRICS.name].startswith("ncu ")
     assert not any(need.record.startswith("nvprof") for need in missing_needs(pytorch))
 
     nsys = make_profile(sessions=[RUN], activities=[kernel("k", 5, start_ns=0)])
@@ -185,7 +185,7 @@ def test_copies_in_summaries_are_recognized_in_the_terms_of_every_tool() -> None
     assert COPIES in missing_needs(make_profile(summary=[summary_row("gpu", "copy_kernel", 1, 5)]))
 
 
-def test_single_copies_go_where_their_names_say() -> None:
+def test_directions_of_copies_follow_their_names() -> None:
     named = {"kind": "memcpy", "size_bytes": 8}
     rows = [kernel("[CUDA memcpy Device-to-Host]", 5) | named, kernel("CopyHostToDevice", 3) | named]
     found = make_profile(activities=rows)
@@ -203,19 +203,19 @@ def test_ops_without_gpu_work_have_a_view_for_their_cpu_times() -> None:
     assert views(make_profile(api_calls=[{"name": "cudaFree", "duration_ns": 1}]))["ops-and-kernels"] != OK
 
 
-def test_sums_of_gpus_are_unknown_where_all_durations_are() -> None:
+def test_sums_of_gpus_are_unknown_if_all_durations_are() -> None:
     found = gpu_summary(make_profile(activities=[kernel("k", None, device=0), kernel("k", None, device=0)]))
     assert found.select("kernels_launched", "gpu_ns", "kernel_ns", "copy_ns").rows() == [(2, None, None, 0)]
     partly = gpu_summary(make_profile(activities=[kernel("k", None, device=0), kernel("k", 3, device=0)]))
     assert partly.select("gpu_ns", "kernel_ns", "copy_ns").rows() == [(3, 3, 0)]
 
 
-def test_copies_are_unknown_where_the_tool_records_kernels_alone() -> None:
+def test_copies_are_unknown_if_the_tool_records_only_kernels() -> None:
     found = gpu_summary(make_profile(sessions=[{"session": 0, "format": "ncu"}], activities=[kernel("k", 3, device=0)]))
     assert found.select("gpu_ns", "kernel_ns", "copy_ns").rows() == [(3, 3, None)]
 
 
-def test_work_of_no_known_kind_is_called_unknown() -> None:
+def test_work_of_unknown_kind_is_called_unknown() -> None:
     recorded = make_profile(
         ops=[{"op": 0, "name": "command_buffer", "start_ns": 0, "duration_ns": 9}],
         activities=[kernel("zzz", 4, op=0), kernel("ampere_sgemm_128x64_nn", 6, op=0)],

@@ -16,11 +16,11 @@ from tui.analysis.gpus import streams
 from tui.model.profile import Profile
 
 
-def row(profile: Profile) -> dict[str, Any]:
+def only_row(profile: Profile) -> dict[str, Any]:
     return overlap(profile).row(0, named=True)
 
 
-def test_what_nothing_hides_is_exposed() -> None:
+def test_work_without_overlap_is_exposed() -> None:
     profile = make_profile(
         activities=[
             kernel("gemm", 100, start_ns=0, device=0, stream=7),
@@ -31,7 +31,7 @@ def test_what_nothing_hides_is_exposed() -> None:
             {"kind": "memset", "name": "[CUDA memset]", "start_ns": 290, "duration_ns": 10, "device": 0, "stream": 7},
         ]
     )
-    assert row(profile) == {
+    assert only_row(profile) == {
         "session": 0,
         "device": 0,
         "total_span_ns": 300,
@@ -57,24 +57,24 @@ def test_what_nothing_hides_is_exposed() -> None:
     }
 
 
-def test_a_share_of_nothing_is_null_and_so_are_streams_that_have_no_name() -> None:
-    found = row(make_profile(activities=[kernel("gemm", 100, start_ns=0)]))
+def test_shares_of_zero_and_unnamed_streams_are_null() -> None:
+    found = only_row(make_profile(activities=[kernel("gemm", 100, start_ns=0)]))
     shares = ("comm_hidden_pct", "copy_hidden_pct", "both_ways_pct", "kernel_streams", "device")
     assert [found[name] for name in shares] == [None] * 5
     assert found["concurrent_pct"] == 0
     assert overlap(make_profile(activities=[kernel("gemm", 100)])).is_empty()
 
 
-def test_kernels_that_only_rounding_makes_overlap_are_not_concurrent() -> None:
+def test_kernels_that_overlap_by_rounding_are_not_concurrent() -> None:
     rounded = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10}],
         activities=[kernel("a", 25, start_ns=0), kernel("b", 25, start_ns=20), kernel("c", 25, start_ns=30)],
     )
-    found = row(rounded)
+    found = only_row(rounded)
     assert (found["concurrent_ns"], found["most_at_once"]) == (6, 2)
 
 
-def test_of_rounded_starts_busy_time_is_the_one_that_the_gpu_has() -> None:
+def test_busy_time_with_rounded_starts_agrees_with_the_gpu() -> None:
     profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10}],
         activities=[
@@ -87,7 +87,7 @@ def test_of_rounded_starts_busy_time_is_the_one_that_the_gpu_has() -> None:
     result = busy_time(profile)["busy_ns"].item()
     assert result == 8 + 8 + 8 + 5
     assert streams(profile)["busy_ns"].to_list() == [result]
-    found = row(profile)
+    found = only_row(profile)
     parts = [found[name] for name in ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")]
     assert (found["busy_ns"], parts) == (result, [21, 0, 8, 71])
 
@@ -96,9 +96,7 @@ def test_of_rounded_starts_busy_time_is_the_one_that_the_gpu_has() -> None:
     st.lists(st.tuples(st.integers(0, 90), st.integers(0, 30), st.sampled_from(["a", "nccl", "HtoD"])), min_size=1),
     st.integers(1, 12),
 )
-def test_the_parts_add_up_to_the_span_whatever_starts_are_rounded_to(
-    work: list[tuple[int, int, str]], resolution_ns: int
-) -> None:
+def test_the_parts_add_up_to_the_span_at_any_resolution(work: list[tuple[int, int, str]], resolution_ns: int) -> None:
     profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": resolution_ns}],
         activities=[
@@ -108,7 +106,7 @@ def test_the_parts_add_up_to_the_span_whatever_starts_are_rounded_to(
             for start, length, name in work
         ],
     )
-    found = row(profile)
+    found = only_row(profile)
     parts = [found[name] for name in ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")]
     assert sum(parts) == found["total_span_ns"]
     assert min(parts) >= 0
@@ -137,14 +135,14 @@ NAMES = ("gemm", "ncclKernel", "HtoD", "DtoH")
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12), st.sampled_from(NAMES)), min_size=1, max_size=10),
 )
-def test_as_instant_by_instant(work: list[tuple[int, int, str]]) -> None:
+def test_overlap_agrees_with_counting_instants(work: list[tuple[int, int, str]]) -> None:
     profile = make_profile(
         activities=[
             (copy(name, length, start_ns=start) if name.endswith(("H", "D")) else kernel(name, length, start_ns=start))
             for start, length, name in work
         ]
     )
-    found = row(profile)
+    found = only_row(profile)
     on = [[name for start, length, name in work if start <= moment < start + length] for moment in range(100)]
     kernels = [sum(name in ("gemm", "ncclKernel") for name in names) for names in on]
     assert found["compute_ns"] == sum("gemm" in names for names in on)
@@ -158,13 +156,13 @@ def test_as_instant_by_instant(work: list[tuple[int, int, str]]) -> None:
 
 
 @pytest.mark.parametrize("name", ["gaunernst_bert-small-uncased__1016001", "Qwen_Qwen1.5-0.5B-Chat__1016005"])
-def test_tracelens_finds_the_same(corpus: Callable[[str], str], name: str) -> None:
+def test_overlap_agrees_with_tracelens(corpus: Callable[[str], str], name: str) -> None:
     report = pl.read_csv(corpus(f"kineto/{name}_perf_report_csvs/gpu_timeline.csv"))
     theirs = dict(report.select("type", "time ms").iter_rows())
     whole = load_one(corpus(f"kineto/{name}.json.gz"))
     # TraceLens leaves out the work of which the trace has no launch: that of the step before the recording began.
     launched = whole["activities"].filter(pl.col("iteration").is_not_null())
-    found = row(Profile({**whole.frames, "activities": launched}, whole.sources))
+    found = only_row(Profile({**whole.frames, "activities": launched}, whole.sources))
     for theirs_name, ours in (
         ("computation_time", "compute_ns"),
         ("exposed_comm_time", "exposed_comm_ns"),

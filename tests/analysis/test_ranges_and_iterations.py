@@ -32,8 +32,8 @@ from tui.query.facts import informative_columns
 MS = 1_000_000
 
 
-def call(at_ns: int, correlation: int, tid: int = 1, **more: Any) -> dict[str, Any]:
-    """A launch of 2 ns."""
+def call(at_ns: int, correlation: int, tid: int = 1, **fields: Any) -> dict[str, Any]:
+    """Return a launch of 2 ns."""
     return {
         "name": "cudaLaunchKernel",
         "start_ns": at_ns,
@@ -41,13 +41,13 @@ def call(at_ns: int, correlation: int, tid: int = 1, **more: Any) -> dict[str, A
         "pid": 7,
         "tid": tid,
         "correlation": correlation,
-        **more,
+        **fields,
     }
 
 
-def named(name: str, start_ns: int, duration_ns: int | None, tid: int | None = 1, **more: Any) -> dict[str, Any]:
-    """A range of a thread."""
-    return {"name": name, "start_ns": start_ns, "duration_ns": duration_ns, "pid": 7, "tid": tid, **more}
+def range_of(name: str, start_ns: int, duration_ns: int | None, tid: int | None = 1, **fields: Any) -> dict[str, Any]:
+    """Return a range of a thread."""
+    return {"name": name, "start_ns": start_ns, "duration_ns": duration_ns, "pid": 7, "tid": tid, **fields}
 
 
 FRAMES: dict[str, list[dict[str, Any]]] = {
@@ -60,40 +60,40 @@ FRAMES: dict[str, list[dict[str, Any]]] = {
         kernel("never launched in this file", 3, start_ns=1300),
     ],
     "ranges": [
-        named("step", 0, 40),
-        named("inner", 25, 10),
-        named("step", 50, 20),
-        named("inner", 30, 10, tid=2, domain="NCCL"),
-        named("open", 5, None),
-        named("nobody's", 5, 100, tid=None),
+        range_of("step", 0, 40),
+        range_of("inner", 25, 10),
+        range_of("step", 50, 20),
+        range_of("inner", 30, 10, tid=2, domain="NCCL"),
+        range_of("open", 5, None),
+        range_of("nobody's", 5, 100, tid=None),
     ],
 }
 TWO_THREADS = make_profile(**FRAMES)
 
 
-def test_where_few_columns_fit_those_of_other_threads_work_stay_first() -> None:
+def test_columns_of_other_threads_work_have_priority() -> None:
     shown = sorted(RANGES_MEANWHILE.columns[1:], key=lambda column: column.priority)
     assert (shown[0].name, shown[0].title) == ("meanwhile_gpu_ns", "Other threads")
 
 
-def test_work_of_other_threads_is_not_shown_where_one_thread_launches_all() -> None:
+def test_work_of_other_threads_is_not_shown_if_one_thread_launches_all() -> None:
     columns = {"meanwhile_gpu_ns", "meanwhile_kernels"}
     one_thread = make_profile(**{name: [row for row in rows if row.get("tid") != 2] for name, rows in FRAMES.items()})
-    for made, result in ((TWO_THREADS, columns), (one_thread, set())):
-        for spec, rows in ((RANGES, ranges_by_name(made)), (RANGE_INSTANCES, range_instances(made))):
+    for profile, result in ((TWO_THREADS, columns), (one_thread, set())):
+        for spec, rows in ((RANGES, ranges_by_name(profile)), (RANGE_INSTANCES, range_instances(profile))):
             assert {column.name for column in informative_columns(spec, rows)[0]} & columns == result
 
 
-def test_a_range_nested_in_one_of_its_name_counts_twice_as_the_help_states() -> None:
-    """JAX records PjitFunction(f) around PjitFunction(f)."""
-    twice = ranges_by_name(make_profile(ranges=[named("f", 0, 40), named("f", 10, 20)]))
+def test_a_range_nested_in_one_of_equal_name_counts_twice() -> None:
+    """JAX records PjitFunction(f) around PjitFunction(f); the help says so."""
+    twice = ranges_by_name(make_profile(ranges=[range_of("f", 0, 40), range_of("f", 10, 20)]))
     assert twice.select("calls", "total_ns").rows() == [(2, 60)]
     for spec in (RANGES, RANGES_MEANWHILE):
         (total,) = (column.help for column in spec.columns if column.name == "total_ns")
         assert total.endswith("nested ranges of the same name count as well.")
 
 
-def test_gpu_work_belongs_to_the_ranges_that_its_own_thread_had_open_at_the_launch() -> None:
+def test_gpu_work_belongs_to_ranges_open_in_its_thread_at_the_launch() -> None:
     found = {(row["domain"], row["name"]): row for row in ranges_by_name(TWO_THREADS).iter_rows(named=True)}
     picked = {
         key: (row["calls"], row["total_ns"], row["range_gpu_ns"], row["range_kernels"]) for key, row in found.items()
@@ -112,7 +112,7 @@ def test_gpu_work_belongs_to_the_ranges_that_its_own_thread_had_open_at_the_laun
     ]
 
 
-def test_work_of_other_threads_in_the_time_of_a_range_is_a_figure_of_its_own() -> None:
+def test_work_of_other_threads_during_a_range_is_a_separate_figure() -> None:
     columns = ("range_gpu_ns", "range_kernels", "meanwhile_gpu_ns", "meanwhile_kernels")
     found = {(row["domain"], row["name"]): row for row in ranges_by_name(TWO_THREADS).iter_rows(named=True)}
     assert {key: tuple(row[column] for column in columns) for key, row in found.items()} == {
@@ -138,21 +138,21 @@ def test_another_process_is_not_another_thread() -> None:
     profile = make_profile(
         api_calls=[call(10, 1, pid=8, tid=2)],
         activities=[kernel("a", 100, start_ns=50, correlation=1)],
-        ranges=[named("r", 0, 40)],
+        ranges=[range_of("r", 0, 40)],
     )
     assert ranges_by_name(profile).select("range_gpu_ns", "meanwhile_gpu_ns").row(0) == (0, 0)
 
 
-def test_a_range_is_of_the_iteration_that_it_is_in_by_time() -> None:
+def test_a_range_belongs_to_the_iteration_of_its_time() -> None:
     profile = make_profile(
         ranges=[
-            named("step 4", 100, 100, iteration=4),
-            named("step 5", 200, 100, iteration=5),
-            named("backward", 150, 50),
-            named("backward", 210, 20, tid=2),
-            named("epoch", 100, 200),
-            named("before", 10, 20),
-            named("open", 150, None),
+            range_of("step 4", 100, 100, iteration=4),
+            range_of("step 5", 200, 100, iteration=5),
+            range_of("backward", 150, 50),
+            range_of("backward", 210, 20, tid=2),
+            range_of("epoch", 100, 200),
+            range_of("before", 10, 20),
+            range_of("open", 150, None),
         ],
     )
     rows = range_instances(profile)
@@ -164,13 +164,13 @@ def test_a_range_is_of_the_iteration_that_it_is_in_by_time() -> None:
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 3)), max_size=20),
     st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20), st.integers(1, 3), st.sampled_from("ab")), max_size=8),
 )
-def test_both_figures_of_a_name_are_all_that_its_process_launched_while_it_was_open(
+def test_both_figures_add_up_to_all_launches_of_the_process_during_the_range(
     calls: list[tuple[int, int]], ranges: list[tuple[int, int, int, str]]
 ) -> None:
     profile = make_profile(
         api_calls=[call(at, number, tid=tid) for number, (at, tid) in enumerate(calls)],
         activities=[kernel("a", 1 << number, start_ns=99, correlation=number) for number in range(len(calls))],
-        ranges=[named(name, start, length, tid=tid) for start, length, tid, name in ranges],
+        ranges=[range_of(name, start, length, tid=tid) for start, length, tid, name in ranges],
     )
     for row in ranges_by_name(profile).iter_rows(named=True):
         of_name = [(start, start + length, tid) for start, length, tid, name in ranges if name == row["name"]]
@@ -180,11 +180,11 @@ def test_both_figures_of_a_name_are_all_that_its_process_launched_while_it_was_o
         assert (row["range_gpu_ns"], row["meanwhile_gpu_ns"]) == expected
 
 
-def test_a_name_within_itself_counts_its_work_once() -> None:
+def test_nested_ranges_of_equal_name_count_their_work_once() -> None:
     profile = make_profile(
         api_calls=[call(10, 1)],
         activities=[kernel("a", 100, start_ns=50, correlation=1)],
-        ranges=[named("r", 0, 40), named("r", 5, 10), named("r", 8, 60)],
+        ranges=[range_of("r", 0, 40), range_of("r", 5, 10), range_of("r", 8, 60)],
     )
     assert ranges_by_name(profile).select("calls", "range_gpu_ns", "range_kernels").row(0) == (3, 100, 1)
     assert range_instances(profile)["range_gpu_ns"].to_list() == [100, 100, 100]
@@ -197,13 +197,13 @@ def test_sessions_of_the_same_threads_and_correlations_are_kept_separate() -> No
             kernel("a", 100, start_ns=50, correlation=1),
             kernel("a", 7, start_ns=50, correlation=1, session=1),
         ],
-        ranges=[named("r", 0, 40), named("r", 0, 40, session=1), named("r", 0, 40, session=2)],
+        ranges=[range_of("r", 0, 40), range_of("r", 0, 40, session=1), range_of("r", 0, 40, session=2)],
     )
     rows = ranges_by_name(profile).sort("session")
     assert rows["range_gpu_ns"].to_list() == [100, 7, None]
 
 
-def test_ranges_that_the_input_summed_itself_are_ranges_too() -> None:
+def test_sums_of_ranges_in_the_input_are_ranges() -> None:
     profile = make_profile(
         summary=[
             summary_row("nvtx", "step", 3, 90, avg_ns=30, min_ns=10, max_ns=50),
@@ -215,13 +215,13 @@ def test_ranges_that_the_input_summed_itself_are_ranges_too() -> None:
     assert rows.select("name", "calls", "total_ns", "max_ns", "range_gpu_ns").rows() == [("step", 3, 90, 50, None)]
 
 
-def test_iterations_keep_their_numbers_and_the_last_row_is_work_outside() -> None:
+def test_iterations_keep_their_numbers_and_the_last_row_is_outside_work() -> None:
     profile = make_profile(
         sessions=[{"session": 0, "rank": 3}],
         ranges=[
-            named("ProfilerStep#17", 100, 100, iteration=17),
-            named("ProfilerStep#18", 200, 100, iteration=18),
-            named("ProfilerStep#19", 300, 100, iteration=19),
+            range_of("ProfilerStep#17", 100, 100, iteration=17),
+            range_of("ProfilerStep#18", 200, 100, iteration=18),
+            range_of("ProfilerStep#19", 300, 100, iteration=19),
         ],
         activities=[
             kernel("before", 20, start_ns=10),
@@ -248,7 +248,7 @@ def test_iterations_keep_their_numbers_and_the_last_row_is_work_outside() -> Non
     assert rows["time_pct"].sum() == 100.0
 
 
-def test_an_iteration_that_only_its_kernels_know_has_no_times_of_its_own() -> None:
+def test_an_iteration_known_only_from_kernels_has_no_recorded_times() -> None:
     profile = make_profile(
         activities=[kernel("a", 50, start_ns=0, iteration=2), kernel("a", 70, start_ns=60, iteration=2)]
     )
@@ -258,7 +258,7 @@ def test_an_iteration_that_only_its_kernels_know_has_no_times_of_its_own() -> No
     ]
 
 
-def test_work_of_an_iteration_whose_durations_are_unknown_did_not_take_none() -> None:
+def test_work_of_unknown_duration_did_not_take_zero() -> None:
     work = [kernel("k", None, start_ns=0, iteration=0), kernel("k", 5, start_ns=9, iteration=1)]
     marks = [{"name": "s", "start_ns": 20 * n, "duration_ns": 9, "iteration": n, "pid": 1, "tid": 1} for n in range(3)]
     found = iterations(make_profile(activities=work, ranges=marks))
@@ -267,8 +267,8 @@ def test_work_of_an_iteration_whose_durations_are_unknown_did_not_take_none() ->
     assert whole.select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 1, None)]
 
 
-def test_marks_without_gpu_work_say_nothing_of_it() -> None:
-    rows = iterations(make_profile(ranges=[named("step 0", 0, 10, iteration=0)]))
+def test_iterations_without_gpu_work_have_unknown_gpu_figures() -> None:
+    rows = iterations(make_profile(ranges=[range_of("step 0", 0, 10, iteration=0)]))
     assert rows.select("duration_ns", "kernels_launched", "gpu_ns", "busy_ns").rows() == [(10, None, None, None)]
     assert iterations(make_profile(activities=[kernel("a", 5)])).is_empty()
     assert iterations(make_profile()).is_empty()
@@ -289,7 +289,7 @@ def test_iterations_and_work_outside_add_up_to_the_total(
     works: list[tuple[int, str, int, int | None]],
 ) -> None:
     profile = make_profile(
-        ranges=[named("step 0", 0, 10, iteration=0, session=number) for number in range(3)],
+        ranges=[range_of("step 0", 0, 10, iteration=0, session=number) for number in range(3)],
         activities=[
             {
                 "session": session,
@@ -332,9 +332,9 @@ def test_gpus_have_recorded_properties_and_utilization() -> None:
     assert gpu_summary(make_profile()).schema["gpu_ns"] == pl.Int64
 
 
-def test_an_iteration_lasts_until_its_gpu_work_ends_where_the_cpu_runs_ahead() -> None:
+def test_an_iteration_lasts_until_its_gpu_work_ends_if_the_cpu_runs_ahead() -> None:
     profile = make_profile(
-        ranges=[named(f"ProfilerStep#{at}", 100 * at, 90, iteration=at) for at in range(3)],
+        ranges=[range_of(f"ProfilerStep#{at}", 100 * at, 90, iteration=at) for at in range(3)],
         activities=[kernel("warm-up", 40, start_ns=10)]
         + [kernel("gemm", 380, start_ns=50 + 400 * at, iteration=at) for at in range(3)],
     )
@@ -349,23 +349,23 @@ def test_an_iteration_lasts_until_its_gpu_work_ends_where_the_cpu_runs_ahead() -
     assert (times["median_ns"], times["cpu_avg_ns"], times["gpu_avg_ns"], times["runs_ahead"]) == (400, 90, 380, True)
 
 
-def test_a_step_that_the_gpu_begins_long_after_the_cpu_has_ended_it_lasts_as_long_as_its_gpu_work() -> None:
-    """The profiler was started while the GPU had the work of an earlier step: that is not in the recording."""
+def test_a_step_that_the_gpu_starts_late_lasts_as_long_as_its_gpu_work() -> None:
+    """The profiler was started while the GPU had the work of an earlier step, which is not in the recording."""
     profile = make_profile(
-        ranges=[named("ProfilerStep#7", 0, 2 * MS, iteration=7)],
+        ranges=[range_of("ProfilerStep#7", 0, 2 * MS, iteration=7)],
         activities=[kernel("gemm", 10 * MS, start_ns=8 * MS, iteration=7)],
     )
     rows = iterations(profile).drop_nulls("iteration")
     assert rows.select("start_ns", "duration_ns", "iteration_cpu_ns").rows() == [(8 * MS, 10 * MS, 2 * MS)]
     assert utilization(profile).row(0, named=True)["busy_pct"] == 100.0
     soon = make_profile(
-        ranges=[named("ProfilerStep#7", 0, 2 * MS, iteration=7)],
+        ranges=[range_of("ProfilerStep#7", 0, 2 * MS, iteration=7)],
         activities=[kernel("gemm", 10 * MS, start_ns=2 * MS + 5_000, iteration=7)],
     )
     assert iterations(soon).drop_nulls("iteration")["start_ns"].to_list() == [0]
 
 
-def test_the_steps_of_a_recording_that_replays_graphs_take_as_long_as_the_gpu_does() -> None:
+def test_steps_of_replayed_graphs_last_as_long_as_their_gpu_work() -> None:
     read = load_one(recording_file("gpt_cudagraph.pt.trace.json.gz"))
     assert iterations(read).drop_nulls("iteration").select("duration_ns", "iteration_cpu_ns", "gpu_ns").rows() == [
         (4_771_079, 1_742_683, 3_826_592),
@@ -380,9 +380,9 @@ def test_the_steps_of_a_recording_that_replays_graphs_take_as_long_as_the_gpu_do
     assert busy["busy_pct"] == pytest.approx(80.23, abs=0.01)
 
 
-def test_where_the_cpu_waits_for_the_gpu_an_iteration_is_the_recorded_one() -> None:
+def test_an_iteration_is_the_recorded_one_if_the_cpu_waits_for_the_gpu() -> None:
     profile = make_profile(
-        ranges=[named(f"ProfilerStep#{at}", 100 * at, 90, iteration=at) for at in range(3)],
+        ranges=[range_of(f"ProfilerStep#{at}", 100 * at, 90, iteration=at) for at in range(3)],
         activities=[kernel("gemm", 50, start_ns=30 + 100 * at, iteration=at) for at in range(3)],
     )
     rows = iterations(profile).drop_nulls("iteration")

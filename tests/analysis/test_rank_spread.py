@@ -34,8 +34,8 @@ MS = 1_000_000
 GEMM = "ampere_sgemm_128x64_nn"
 
 
-def job(times: Sequence[Sequence[int]]) -> Profile:
-    """Ranks of which each has iterations of such lengths, with a matrix product as long as the iteration."""
+def job_of_ranks(times: Sequence[Sequence[int]]) -> Profile:
+    """Return ranks with iterations of these lengths, each with a matrix product as long as the iteration."""
     rows: dict[str, list[dict[str, Any]]] = {"activities": [], "ranges": [], "sessions": []}
     for rank, own in enumerate(times):
         rows["sessions"].append({"session": rank, "rank": rank, "world_size": len(times), "source": f"{rank}.json"})
@@ -58,14 +58,14 @@ def job(times: Sequence[Sequence[int]]) -> Profile:
     return with_iterations(make_profile(**rows))
 
 
-def test_the_slowest_rank_of_each_iteration_worst_first() -> None:
-    profile = job([[10 * MS, 20 * MS], [12 * MS, 20 * MS], [11 * MS, 29 * MS]])
+def test_the_slowest_rank_of_each_iteration_is_listed_the_worst_first() -> None:
+    profile = job_of_ranks([[10 * MS, 20 * MS], [12 * MS, 20 * MS], [11 * MS, 29 * MS]])
     rows = slowest_ranks(profile)
     assert rows.columns == [column.name for column in SLOWEST_RANKS.columns]
-    wanted = rows.select(
+    columns = rows.select(
         "iteration", "longest_rank", "longest_ns", "above_median_ns", "rank_median_ns", "fastest_rank", "shortest_ns"
     )
-    assert wanted.rows() == [
+    assert columns.rows() == [
         (1, "rank 2", 29 * MS, 9 * MS, 20 * MS, "rank 0", 20 * MS),
         (0, "rank 1", 12 * MS, 1 * MS, 11 * MS, "rank 0", 10 * MS),
     ]
@@ -75,15 +75,15 @@ def test_the_slowest_rank_of_each_iteration_worst_first() -> None:
 
 def test_ops_are_compared_by_iteration_of_the_rank() -> None:
     # The second rank recorded one iteration more, and takes no longer for each.
-    profile = job([[10 * MS, 14 * MS], [12 * MS, 12 * MS, 12 * MS]])
+    profile = job_of_ranks([[10 * MS, 14 * MS], [12 * MS, 12 * MS, 12 * MS]])
     (row,) = op_type_ranks(profile).rows(named=True)
     assert (row["op_type"], row["op_least_ns"], row["op_most_ns"], row["apart_ns"]) == ("gemm", 12 * MS, 12 * MS, 0)
     assert row["ranks_total_ns"] == 60 * MS
     assert ranks_of_op(profile)["iterations"].to_list() == [2, 3]
 
 
-def test_an_op_whose_time_is_unknown_on_a_rank_did_not_take_none_there() -> None:
-    profile = job([[10 * MS, 20 * MS], [12 * MS, 20 * MS]])
+def test_an_op_of_unknown_time_on_a_rank_did_not_take_zero() -> None:
+    profile = job_of_ranks([[10 * MS, 20 * MS], [12 * MS, 20 * MS]])
     unknown = pl.when(pl.col("session") == 0).then("duration_ns").alias("duration_ns")
     profile = replace(profile, frames={**profile.frames, "activities": profile["activities"].with_columns(unknown)})
     assert ranks_of_op(profile).select("session", "rank_op_ns", "rank_gpu_ns", "rank_launches").rows() == [
@@ -93,8 +93,8 @@ def test_an_op_whose_time_is_unknown_on_a_rank_did_not_take_none_there() -> None
     assert op_ranks(profile).select("op_least_ns", "op_most_ns", "apart_ns").rows() == [(15 * MS, 15 * MS, 0)]
 
 
-def test_an_op_that_only_some_ranks_have_counts_those() -> None:
-    profile = job([[10 * MS], [12 * MS], [20 * MS]])
+def test_an_op_of_some_ranks_counts_those_ranks() -> None:
+    profile = job_of_ranks([[10 * MS], [12 * MS], [20 * MS]])
     rare = profile["activities"].with_columns(
         name=profile["activities"]["name"].cast(str).set(profile["activities"]["session"] == 2, "softmax_warp_forward")
     )
@@ -108,7 +108,7 @@ def test_an_op_that_only_some_ranks_have_counts_those() -> None:
 
 @given(st.lists(st.lists(st.integers(1, 90 * MS), min_size=1, max_size=4), min_size=2, max_size=5))
 def test_all_levels_add_up_to_the_work_in_iterations(times: list[list[int]]) -> None:
-    profile = job(times)
+    profile = job_of_ranks(times)
     whole = profile["activities"]["duration_ns"].sum()
     assert op_type_ranks(profile)["ranks_total_ns"].sum() == whole
     assert op_ranks(profile)["ranks_total_ns"].sum() == whole
@@ -118,8 +118,8 @@ def test_all_levels_add_up_to_the_work_in_iterations(times: list[list[int]]) -> 
     assert (rows["op_middle_ns"] <= rows["op_most_ns"]).all()
 
 
-def test_sixty_four_ranks_stand_worst_first() -> None:
-    profile = job([[10 * MS + rank * 1000 + (30 * MS if rank == 41 else 0)] * 3 for rank in range(64)])
+def test_sixty_four_ranks_are_sorted_the_worst_first() -> None:
+    profile = job_of_ranks([[10 * MS + rank * 1000 + (30 * MS if rank == 41 else 0)] * 3 for rank in range(64)])
     assert slowest_ranks(profile)["longest_rank"].unique().to_list() == ["rank 41"]
     assert slowest_ranks(profile)["ranks"].to_list() == [64] * 3
     (row,) = op_type_ranks(profile).rows(named=True)
@@ -128,8 +128,8 @@ def test_sixty_four_ranks_stand_worst_first() -> None:
     assert ranks_of_op(profile)["who"][0] == "rank 41"
 
 
-def test_one_rank_alone_is_compared_with_nobody() -> None:
-    profile = job([[10 * MS, 20 * MS]])
+def test_a_single_rank_is_not_compared() -> None:
+    profile = job_of_ranks([[10 * MS, 20 * MS]])
     assert slowest_ranks(profile).is_empty()
     assert op_type_ranks(profile).is_empty()
     assert op_type_ranks(profile).columns == [column.name for column in OP_TYPE_RANKS.columns]

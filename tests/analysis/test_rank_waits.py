@@ -1,4 +1,4 @@
-"""Waiting and transfer in collectives, and when the clocks of ranks can tell them apart."""
+"""Waiting and transfer in collectives, and whether the clocks of ranks can separate them."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ ALLREDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<40
 BROADCAST = "ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 
-def group(name: str, *members: int) -> str:
+def group_arguments(name: str, *members: int) -> str:
     return (
         f"Collective name: allreduce; In msg nelems: 4; Group size: {len(members)}; Process group name: {name}; "
         f"Process group ranks: {list(members)}"
     )
 
 
-def job(
+def job_of_ranks(
     arrivals: Sequence[Sequence[int]],
     transfer_ns: int = MS,
     *,
@@ -52,7 +52,7 @@ def job(
     name: str = ALLREDUCE,
     source: str = "",
 ) -> Profile:
-    """Ranks that arrive at each collective at such times of a common clock, and leave together.
+    """Return ranks that arrive at each collective at these times of a common clock, and leave together.
 
     Args:
         arrivals: For each collective the time at which each rank comes, less than 10 ms; each is an iteration.
@@ -89,8 +89,8 @@ def job(
     return with_iterations(make_profile(**rows))
 
 
-def test_the_last_to_arrive_waits_for_nobody() -> None:
-    profile = job([[0, 3 * MS], [5 * MS, 1 * MS]])
+def test_the_last_to_arrive_does_not_wait() -> None:
+    profile = job_of_ranks([[0, 3 * MS], [5 * MS, 1 * MS]])
     assert clock_alignment(profile).agree == {0, 1}
     assert clock_alignment(profile).sentence == "clocks agree: ranks leave collectives within 0 ns of each other"
     rows = collective_ranks(profile).select("iteration", "who", "arrival_ns", "comm_wait_ns", "comm_transfer_ns").rows()
@@ -115,7 +115,7 @@ def test_the_last_to_arrive_waits_for_nobody() -> None:
     st.integers(0, MS),
 )
 def test_wait_and_transfer_are_the_time_in_collectives(arrivals: list[list[int]], transfer_ns: int) -> None:
-    profile = job(arrivals, transfer_ns)
+    profile = job_of_ranks(arrivals, transfer_ns)
     rows = wait_and_transfer_times(profile)
     assert rows.height == len(arrivals) * len(arrivals[0])
     assert (rows["comm_wait_ns"] + rows["comm_transfer_ns"]).to_list() == rows["duration_ns"].to_list()
@@ -130,9 +130,9 @@ def test_wait_and_transfer_are_the_time_in_collectives(arrivals: list[list[int]]
     assert by_rank["comm_wait_ns"].sum() == kinds["comm_wait_ns"].sum() == sum(waited)
 
 
-def test_clocks_that_are_off_are_found_out_by_the_ends() -> None:
+def test_clock_offsets_are_found_by_the_ends_of_collectives() -> None:
     # Rank 1 says that its clock began two milliseconds later than it did.
-    honest = job([[0, 3 * MS], [5 * MS, 1 * MS], [2 * MS, 0]])
+    honest = job_of_ranks([[0, 3 * MS], [5 * MS, 1 * MS], [2 * MS, 0]])
     sessions = honest["sessions"].with_columns(
         pl.when(pl.col("rank") == 1).then(pl.col("origin_ns") + 2 * MS).otherwise("origin_ns").alias("origin_ns")
     )
@@ -147,8 +147,8 @@ def test_clocks_that_are_off_are_found_out_by_the_ends() -> None:
     assert stragglers(off).by_session.height == 2, "lengths tell the straggler without clocks"
 
 
-def test_one_clock_that_differs_is_named_and_its_collectives_are_left_out() -> None:
-    honest = job([[0, 3 * MS, MS], [5 * MS, 1 * MS, 0]])
+def test_a_clock_that_differs_is_named_and_its_collectives_are_left_out() -> None:
+    honest = job_of_ranks([[0, 3 * MS, MS], [5 * MS, 1 * MS, 0]])
     sessions = honest["sessions"].with_columns(
         pl.when(pl.col("rank") == 2).then(pl.col("origin_ns") + 8 * MS).otherwise("origin_ns").alias("origin_ns")
     )
@@ -160,7 +160,7 @@ def test_one_clock_that_differs_is_named_and_its_collectives_are_left_out() -> N
 
 
 def test_files_without_the_time_of_day_have_no_common_clock() -> None:
-    profile = job([[0, 3 * MS]], origins=[None, None])
+    profile = job_of_ranks([[0, 3 * MS]], origins=[None, None])
     assert clock_alignment(profile).sentence == (
         "clocks are not comparable: 2 of 2 files do not record the wall-clock time of their time zero"
     )
@@ -168,19 +168,19 @@ def test_files_without_the_time_of_day_have_no_common_clock() -> None:
 
 
 def test_sessions_of_one_file_have_one_clock() -> None:
-    profile = job([[0, 3 * MS]], origins=[None, None], source="job.sqlite")
+    profile = job_of_ranks([[0, 3 * MS]], origins=[None, None], source="job.sqlite")
     assert clock_alignment(profile).agree == {0, 1}
     assert wait_and_transfer_times(profile)["comm_wait_ns"].to_list() == [3 * MS, 0]
 
 
-def test_a_broadcast_may_be_left_before_the_last_has_come() -> None:
-    profile = job([[0, 3 * MS]], name=BROADCAST)
+def test_a_broadcast_can_end_before_the_last_rank_arrives() -> None:
+    profile = job_of_ranks([[0, 3 * MS]], name=BROADCAST)
     assert clock_alignment(profile).agree == frozenset()
     assert "the ranks share no collective that all of them leave together" in clock_alignment(profile).sentence
     assert collective_kinds(profile)["comm_wait_ns"].to_list() == [None]
 
 
-def test_groups_are_matched_by_themselves() -> None:
+def test_groups_are_matched_separately() -> None:
     rows: dict[str, list[dict[str, Any]]] = {"activities": [], "sessions": []}
     pairs = {0: (0, 1), 1: (0, 1), 2: (2, 3), 3: (2, 3)}
     for rank, pair in pairs.items():
@@ -188,12 +188,12 @@ def test_groups_are_matched_by_themselves() -> None:
         work = {"session": rank, "device": 0, "iteration": 0}
         # Ranks 2 and 3 talk once more among themselves.
         for turn in range(1 + pair[0] // 2):
-            own = group("tp", *pair)
+            own = group_arguments("tp", *pair)
             rows["activities"].append(
                 kernel(ALLREDUCE, 2 * MS - rank % 2 * MS, start_ns=turn * 5 * MS + rank % 2 * MS, arguments=own, **work)
             )
         rows["activities"].append(
-            kernel(ALLREDUCE, 3 * MS, start_ns=20 * MS, arguments=group("dp", 0, 1, 2, 3), **work)
+            kernel(ALLREDUCE, 3 * MS, start_ns=20 * MS, arguments=group_arguments("dp", 0, 1, 2, 3), **work)
         )
     profile = with_iterations(make_profile(**rows))
     found = matched_times(profile).group_by("communicator").agg(pl.col("turn").max(), pl.col("session").unique().sort())
@@ -206,8 +206,8 @@ def test_groups_are_matched_by_themselves() -> None:
     assert collective_kinds(profile)["group_size"].sort().to_list() == [2, 2, 4]
 
 
-def test_what_is_of_another_kind_on_another_rank_is_not_the_same() -> None:
-    profile = job([[0, 3 * MS], [0, MS]])
+def test_collectives_of_different_kinds_are_not_matched() -> None:
+    profile = job_of_ranks([[0, 3 * MS], [0, MS]])
     other = pl.lit(ALLREDUCE.replace("AllReduce_Sum_f32", "AllGather"), profile["activities"].schema["name"])
     swapped = profile["activities"].with_columns(
         pl.when((pl.col("session") == 1) & (pl.col("iteration") == 1)).then(other).otherwise("name").alias("name")
@@ -216,9 +216,9 @@ def test_what_is_of_another_kind_on_another_rank_is_not_the_same() -> None:
     assert matched_times(mixed).select("iteration", "collective").rows() == [(0, "allreduce"), (0, "allreduce")]
 
 
-def test_a_group_of_which_one_rank_is_open_is_matched_with_none() -> None:
-    profile = job([[0, 3 * MS], [0, MS]])
-    named = pl.lit("; ".join((group("pp", 0, 4), "Seq: 1")), profile["activities"].schema["arguments"])
+def test_a_group_with_one_open_rank_is_unmatched() -> None:
+    profile = job_of_ranks([[0, 3 * MS], [0, MS]])
+    named = pl.lit("; ".join((group_arguments("pp", 0, 4), "Seq: 1")), profile["activities"].schema["arguments"])
     apart = profile["activities"].with_columns(
         pl.when((pl.col("session") == 0) & (pl.col("iteration") == 1)).then(named).alias("arguments")
     )
@@ -231,7 +231,7 @@ def test_a_group_of_which_one_rank_is_open_is_matched_with_none() -> None:
 
 
 def test_waits_for_ranks_that_are_not_open_count_as_transfer() -> None:
-    profile = job([[0, 3 * MS]])
+    profile = job_of_ranks([[0, 3 * MS]])
     sessions = profile["sessions"].with_columns(pl.lit(8, profile["sessions"].schema["world_size"]).alias("world_size"))
     part = with_iterations(type(profile)({**profile.frames, "sessions": sessions}, profile.sources))
     assert clock_alignment(part).sentence == (
@@ -241,7 +241,7 @@ def test_waits_for_ranks_that_are_not_open_count_as_transfer() -> None:
 
 
 def test_an_iteration_missing_on_a_rank_of_the_group_is_unmatched() -> None:
-    profile = job([[0, 3 * MS], [0, MS]])
+    profile = job_of_ranks([[0, 3 * MS], [0, MS]])
     without = profile["activities"].filter(~((pl.col("session") == 1) & (pl.col("iteration") == 1)))
     short = with_iterations(type(profile)({**profile.frames, "activities": without}, profile.sources))
     assert matched_times(short)["iteration"].unique().to_list() == [0]
@@ -252,7 +252,7 @@ def test_an_iteration_missing_on_a_rank_of_the_group_is_unmatched() -> None:
 
 
 def test_a_kind_that_is_never_matched_is_all_unmatched() -> None:
-    profile = job([[0, 3 * MS]])
+    profile = job_of_ranks([[0, 3 * MS]])
     outside = profile["activities"].with_columns(pl.lit(None, pl.Int32).alias("iteration"))
     lost = type(profile)({**profile.frames, "activities": outside}, profile.sources)
     row = collective_kinds(lost).row(0, named=True)
@@ -261,8 +261,8 @@ def test_a_kind_that_is_never_matched_is_all_unmatched() -> None:
     assert unmatched_note(lost).endswith("outside iterations")
 
 
-def test_one_rank_alone_has_no_collectives_to_compare() -> None:
-    profile = job([[0, 3 * MS]]).only_session(0)
+def test_a_single_rank_has_no_matched_collectives() -> None:
+    profile = job_of_ranks([[0, 3 * MS]]).only_session(0)
     assert collective_kinds(profile).is_empty()
     assert matched_collectives(profile).is_empty()
     assert "fewer than two ranks" in clock_alignment(profile).sentence

@@ -1,4 +1,4 @@
-"""Ranks side by side, and which one the others wait for."""
+"""Ranks side by side, and the straggler."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ MS = 1_000_000
 ALLREDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 
-def run(waits: list[list[int]], *, clock_ns: int = 0, name: str = ALLREDUCE, world: int | None = None) -> Profile:
-    """Ranks of which each has iterations of 10 ms with one collective that takes so long; others have other clocks."""
+def ranks_with_waits(
+    waits: list[list[int]], *, clock_ns: int = 0, name: str = ALLREDUCE, world: int | None = None
+) -> Profile:
+    """Return ranks with iterations of 10 ms, each with one collective of this length; their clocks differ."""
     rows: dict[str, list[dict[str, Any]]] = {"activities": [], "ranges": [], "sessions": []}
     for rank, times in enumerate(waits):
         rows["sessions"].append({"session": rank, "rank": rank, "world_size": world or len(waits)})
@@ -44,8 +46,8 @@ def run(waits: list[list[int]], *, clock_ns: int = 0, name: str = ALLREDUCE, wor
     return with_iterations(make_profile(**rows))
 
 
-def test_the_rank_with_the_shortest_collectives_is_the_one_that_is_waited_for() -> None:
-    profile = run([[3 * MS, 4 * MS, 5 * MS], [1 * MS, 1 * MS, 1 * MS]])
+def test_the_rank_with_the_shortest_collectives_is_the_straggler() -> None:
+    profile = ranks_with_waits([[3 * MS, 4 * MS, 5 * MS], [1 * MS, 1 * MS, 1 * MS]])
     result = stragglers(profile)
     assert result.by_iteration.rows() == [(0, 1, 2 * MS), (1, 1, 3 * MS), (2, 1, 4 * MS)]
     assert result.by_session.rows() == [(1, 3, 9 * MS)]
@@ -59,20 +61,22 @@ def test_the_rank_with_the_shortest_collectives_is_the_one_that_is_waited_for() 
 
 
 def test_clocks_of_ranks_are_not_compared() -> None:
-    near, far = (run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], clock_ns=clock) for clock in (0, 3600 * 1000 * MS))
+    near, far = (
+        ranks_with_waits([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], clock_ns=clock) for clock in (0, 3600 * 1000 * MS)
+    )
     assert ranks(near).rows() == ranks(far).rows()
     assert rank_iterations(near).rows() == rank_iterations(far).rows()
 
 
-def test_where_the_ranks_take_turns_none_is_named() -> None:
-    verdict = straggler_verdict(run([[3 * MS, 1 * MS], [1 * MS, 3 * MS]]))
+def test_no_straggler_is_named_if_ranks_take_turns() -> None:
+    verdict = straggler_verdict(ranks_with_waits([[3 * MS, 1 * MS], [1 * MS, 3 * MS]]))
     assert verdict.session is None
     assert verdict.sentence.startswith("no single straggler")
 
 
-def test_ranks_that_come_together_wait_for_none() -> None:
+def test_ranks_that_arrive_together_have_no_straggler() -> None:
     # Of collectives of 4 ms rank 1 is in each for 50 microseconds less: half a percent of an iteration.
-    even = run([[4 * MS] * 4, [4 * MS - 50_000] * 4])
+    even = ranks_with_waits([[4 * MS] * 4, [4 * MS - 50_000] * 4])
     assert stragglers(even).by_iteration.rows() == [(step, None, 50_000) for step in range(4)]
     assert rank_iterations(even, session=0)["last_rank"].to_list() == [None] * 4
     assert ranks(even).select("came_last", "waited_ns").rows() == [(0, 200_000), (0, 0)]
@@ -86,12 +90,15 @@ def test_ranks_that_come_together_wait_for_none() -> None:
     ]
 
 
-def test_short_collectives_are_known_to_keep_nobody_waiting() -> None:
-    assert ranks(run([[20_000, 10_000], [10_000, 20_000]])).select("came_last", "waited_ns").rows() == [(0, 0), (0, 0)]
+def test_short_collectives_do_not_make_ranks_wait() -> None:
+    assert ranks(ranks_with_waits([[20_000, 10_000], [10_000, 20_000]])).select("came_last", "waited_ns").rows() == [
+        (0, 0),
+        (0, 0),
+    ]
 
 
-def test_who_leaves_a_broadcast_first_did_not_come_last() -> None:
-    sent = run(
+def test_the_first_to_leave_a_broadcast_did_not_arrive_last() -> None:
+    sent = ranks_with_waits(
         [[1 * MS, 1 * MS], [3 * MS, 4 * MS]], name="ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
     )
     assert matched_times(sent).height == 4
@@ -106,13 +113,13 @@ def test_who_leaves_a_broadcast_first_did_not_come_last() -> None:
 
 
 def test_collectives_are_recognized_in_kernel_names_of_old_nccl() -> None:
-    old = run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], name="ncclAllReduceRingLLKernel_sum_f32(ncclColl)")
+    old = ranks_with_waits([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], name="ncclAllReduceRingLLKernel_sum_f32(ncclColl)")
     assert collectives(old)["collective"].unique().to_list() == ["allreduce"]
     assert straggler_verdict(old).session == 1
 
 
-def test_others_that_are_not_open_may_come_later_still() -> None:
-    profile = run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], world=8)
+def test_ranks_that_are_not_open_may_arrive_later() -> None:
+    profile = ranks_with_waits([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], world=8)
     part = "2 of 8 ranks of a process group are open: another rank may arrive later"
     assert straggler_verdict(profile).sentence.endswith(f"; {part}")
     opened = "2 of 8 ranks of a process group are open: another may be slower still."
@@ -120,20 +127,20 @@ def test_others_that_are_not_open_may_come_later_still() -> None:
 
 
 def test_an_iteration_with_other_collectives_on_one_rank_is_left_out() -> None:
-    profile = run([[3 * MS, 4 * MS], [1 * MS]])
+    profile = ranks_with_waits([[3 * MS, 4 * MS], [1 * MS]])
     assert matched_times(profile)["iteration"].unique().to_list() == [0]
     assert stragglers(profile).iterations == 1
 
 
-def test_one_session_has_nothing_to_be_compared_with() -> None:
-    alone = run([[3 * MS, 4 * MS]])
+def test_a_single_session_is_not_compared() -> None:
+    alone = ranks_with_waits([[3 * MS, 4 * MS]])
     assert ranks(alone).is_empty()
     assert ranks(alone).columns == [column.name for column in RANKS.columns]
     assert rank_iterations(alone).is_empty()
     assert straggler_verdict(alone).sentence.startswith("straggler not applicable")
 
 
-def test_ranks_without_collectives_are_compared_and_nobody_is_named() -> None:
+def test_ranks_without_collectives_are_compared_without_a_straggler() -> None:
     rows = [kernel("gemm", 5, start_ns=10 * session, session=session, device=0) for session in (0, 1)]
     profile = with_iterations(make_profile(activities=rows))
     assert ranks(profile)["came_last"].to_list() == [None, None]
@@ -141,7 +148,7 @@ def test_ranks_without_collectives_are_compared_and_nobody_is_named() -> None:
 
 
 def test_iterations_are_compared_with_the_mean_of_the_ranks() -> None:
-    rows = rank_iterations(run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]]), session=1)
+    rows = rank_iterations(ranks_with_waits([[3 * MS, 4 * MS], [1 * MS, 1 * MS]]), session=1)
     assert rows.select("iteration", "behind_ns", "mean_ns", "spread_pct", "last_rank", "wait_ns").rows() == [
         (0, 0, 10 * MS, 0.0, "rank 1", 2 * MS),
         (1, 0, 10 * MS, 0.0, "rank 1", 3 * MS),
@@ -150,7 +157,7 @@ def test_iterations_are_compared_with_the_mean_of_the_ranks() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 9 * MS), min_size=2, max_size=4), min_size=2, max_size=4))
 def test_the_parts_of_each_rank_add_up_to_its_wall_time(waits: list[list[int]]) -> None:
-    profile = run(waits)
+    profile = ranks_with_waits(waits)
     rows = ranks(profile)
     parts = sum((rows[name] for name in ("exposed_comm_ns", "exposed_copy_ns", "idle_ns")), rows["compute_ns"])
     assert parts.to_list() == rows["wall_ns"].to_list()
@@ -188,7 +195,7 @@ def test_the_rule_on_stragglers_names_the_same_rank(ddp: Profile) -> None:
     assert found["cost_ns"].to_list() == [63_904_511]
 
 
-def test_why_there_are_no_ranks_is_what_is_so() -> None:
+def test_the_reason_for_no_ranks_fits_the_input() -> None:
     assert why_no_ranks(make_profile(activities=[kernel("a", 5, start_ns=0)])) == (
         "only one rank recorded: open the recordings of several ranks together"
     )
@@ -199,7 +206,7 @@ def test_why_there_are_no_ranks_is_what_is_so() -> None:
     assert why_no_ranks(untimed) == "fewer than two of 2 sessions have GPU work with start times"
 
 
-def test_all_sessions_are_offered_only_where_there_are_more() -> None:
+def test_all_sessions_are_offered_only_if_there_are_several() -> None:
     two = make_profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
     assert no_ranks(two.only_session(0)) == "one session of 2 is shown: press S for all"
     alone = no_ranks(make_profile(activities=[kernel("a", 5, start_ns=0)]))

@@ -1,4 +1,4 @@
-"""Recorded ops: what they cost, what is counted once and what twice, and that nothing of the GPU's time is lost."""
+"""Recorded ops: their times, counted once or twice as documented, and no GPU time is lost."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ GEMM, RELU = "volta_sgemm_128x32_nn", "void relu_kernel(float*)"
 RED = "void at::native::reduce_kernel<512>(float)"
 
 
-def op(name: str, start_ns: int, duration_ns: int | None, parent: int | None = None, **more: Any) -> dict[str, Any]:
-    """One call of an op, on thread 1 of process 9."""
-    given = {"pid": 9, "tid": 1, "op_source": "recorded"}
-    return {**given, "name": name, "start_ns": start_ns, "duration_ns": duration_ns, "parent": parent, **more}
+def op(name: str, start_ns: int, duration_ns: int | None, parent: int | None = None, **fields: Any) -> dict[str, Any]:
+    """Return a call of an op, on thread 1 of process 9."""
+    columns = {"pid": 9, "tid": 1, "op_source": "recorded"}
+    return {**columns, "name": name, "start_ns": start_ns, "duration_ns": duration_ns, "parent": parent, **fields}
 
 
-def call(name: str, start_ns: int, duration_ns: int, **more: Any) -> dict[str, Any]:
-    """One CUDA call, on the same thread."""
-    return {"pid": 9, "tid": 1, "name": name, "start_ns": start_ns, "duration_ns": duration_ns, **more}
+def call(name: str, start_ns: int, duration_ns: int, **fields: Any) -> dict[str, Any]:
+    """Return a CUDA call, on the same thread."""
+    return {"pid": 9, "tid": 1, "name": name, "start_ns": start_ns, "duration_ns": duration_ns, **fields}
 
 
-def launched(by: int | None, name: str, duration_ns: int | None, **more: Any) -> dict[str, Any]:
-    """A kernel that an op launched; of none, with the reason as ``op_join``."""
-    return kernel(name, duration_ns, op=by, **({"op_join": "launch"} if by is not None else {}), **more)
+def launch_of(by: int | None, name: str, duration_ns: int | None, **fields: Any) -> dict[str, Any]:
+    """Return a kernel that an op launched; without an op, with the reason as ``op_join``."""
+    return kernel(name, duration_ns, op=by, **({"op_join": "launch"} if by is not None else {}), **fields)
 
 
-def recorded(ops: Sequence[Mapping[str, Any]], *activities: Mapping[str, Any], **frames: Any) -> Profile:
-    """A profile with these ops, numbered in order."""
+def profile_of_ops(ops: Sequence[Mapping[str, Any]], *activities: Mapping[str, Any], **frames: Any) -> Profile:
+    """Return a profile with these ops, numbered in order."""
     numbered = [{**row, "op": number} for number, row in enumerate(ops)]
     return make_profile(ops=numbered, activities=list(activities), **frames)
 
@@ -76,20 +76,20 @@ LINEAR = (
 
 
 def linear(**frames: Any) -> Profile:
-    return recorded(
+    return profile_of_ops(
         LINEAR,
-        launched(1, GEMM, 500),
-        launched(1, "[CUDA memset]", 20, kind="memset"),
-        launched(2, RELU, 100),
-        launched(4, GEMM, 300),
-        launched(None, RELU, 40, op_join="launch not recorded"),
-        launched(None, RED, 30, op_join="launched outside any op"),
-        launched(None, RED, 10, op_join="launched outside any op"),
+        launch_of(1, GEMM, 500),
+        launch_of(1, "[CUDA memset]", 20, kind="memset"),
+        launch_of(2, RELU, 100),
+        launch_of(4, GEMM, 300),
+        launch_of(None, RELU, 40, op_join="launch not recorded"),
+        launch_of(None, RED, 30, op_join="launched outside any op"),
+        launch_of(None, RED, 10, op_join="launched outside any op"),
         **frames,
     )
 
 
-def test_each_call_has_its_own_time_and_that_of_what_it_called() -> None:
+def test_each_call_has_self_and_total_time() -> None:
     found = op_instances(linear())
     assert found.select("op", "launches", "gpu_self_ns", "gpu_total_ns", "cpu_total_ns", "cpu_self_ns").rows() == [
         (0, 0, 0, 520, 100, 40),
@@ -103,7 +103,7 @@ def test_each_call_has_its_own_time_and_that_of_what_it_called() -> None:
     assert found["api_ns"].to_list() == found["api_calls"].to_list() == [None] * 6
 
 
-def test_ops_by_name_and_what_has_no_op_add_up_to_the_gpu_time() -> None:
+def test_ops_by_name_and_unattributed_work_add_up_to_the_gpu_time() -> None:
     found = recorded_ops(linear())
     columns = ("op", "calls", "gpu_self_ns", "gpu_total_ns", "cpu_total_ns", "cpu_self_ns", "launches", "kernels")
     assert found.select(columns).rows() == [
@@ -138,8 +138,8 @@ def test_cpu_self_leaves_out_the_cuda_calls_of_the_op() -> None:
     assert found == [(37, 3, 1), (50, 10, 1), (26, 4, 1), (30, 0, 0), (20, 0, 0), (5, 0, 0)]
 
 
-def test_a_name_that_only_calls_itself_counts_once_and_otherwise_each_time() -> None:
-    found = recorded(
+def test_recursive_calls_count_once_and_others_each_time() -> None:
+    found = profile_of_ops(
         (
             op("aten::layer_norm", 0, 50),
             op("aten::layer_norm", 5, 40, 0),
@@ -148,8 +148,8 @@ def test_a_name_that_only_calls_itself_counts_once_and_otherwise_each_time() -> 
             op("aten::to", 105, 10, 3),
             op("aten::linear", 120, 60, 3),
         ),
-        launched(2, GEMM, 7),
-        launched(5, GEMM, 11),
+        launch_of(2, GEMM, 7),
+        launch_of(5, GEMM, 11),
     )
     rows = {row["op"]: row for row in recorded_ops(found).to_dicts()}
     norm, dense = rows["aten::layer_norm"], rows["aten::linear"]
@@ -158,26 +158,28 @@ def test_a_name_that_only_calls_itself_counts_once_and_otherwise_each_time() -> 
     assert (dense["gpu_self_ns"], dense["gpu_total_ns"]) == (11, 22)
     assert op_instances(found)["call"].to_list() == [0, 0, 2, 3, 4, 5]
     # Where the outer call did something itself, the two are not one.
-    own = recorded((op("f", 0, 50), op("f", 5, 40, 0)), launched(0, GEMM, 7), launched(1, GEMM, 2))
+    own = profile_of_ops((op("f", 0, 50), op("f", 5, 40, 0)), launch_of(0, GEMM, 7), launch_of(1, GEMM, 2))
     assert recorded_ops(own).select("calls", "gpu_self_ns", "gpu_total_ns").rows() == [(2, 9, 11)]
     # Kernels of the op are told once, whatever calls whatever.
     assert kernels_of_recorded_op(found, session=0, op="aten::linear")["total_ns"].to_list() == [11]
 
 
-def test_an_inner_call_of_the_same_name_brings_its_time_along() -> None:
-    found = recorded((op("f", 0, 50), op("f", 5, 40, 0), op("f", 6, 20, 1)), launched(2, GEMM, 7), launched(2, RELU, 2))
+def test_an_inner_call_of_equal_name_keeps_its_time() -> None:
+    found = profile_of_ops(
+        (op("f", 0, 50), op("f", 5, 40, 0), op("f", 6, 20, 1)), launch_of(2, GEMM, 7), launch_of(2, RELU, 2)
+    )
     row = recorded_ops(found).row(0, named=True)
     assert (row["calls"], row["gpu_self_ns"], row["gpu_total_ns"], row["gpu_max_ns"]) == (1, 9, 9, 9)
     assert (row["cpu_total_ns"], row["cpu_self_ns"], row["launches"], row["kernels"]) == (50, 50, 2, 2)
 
 
 def test_ops_of_other_threads_take_no_time_from_their_parent() -> None:
-    found = recorded((op("f", 0, 50), op("g", 5, 40, 0, tid=2), op("h", 6, 10, 1, tid=2)), launched(2, GEMM, 7))
+    found = profile_of_ops((op("f", 0, 50), op("g", 5, 40, 0, tid=2), op("h", 6, 10, 1, tid=2)), launch_of(2, GEMM, 7))
     assert op_instances(found).select("gpu_total_ns", "cpu_self_ns").rows() == [(7, 50), (7, 30), (7, 10)]
 
 
-def test_what_is_not_known_is_null() -> None:
-    found = recorded((op("f", 0, None), op("g", 5, 10)))
+def test_unknown_values_are_null() -> None:
+    found = profile_of_ops((op("f", 0, None), op("g", 5, 10)))
     assert recorded_ops(found).select("op", "calls", "gpu_self_ns", "time_pct", "cpu_total_ns", "launches").rows() == [
         ("g", 1, None, None, 10, None),
         ("f", 1, None, None, None, None),
@@ -187,12 +189,12 @@ def test_what_is_not_known_is_null() -> None:
     assert (kinds_of_work(empty).height, op_types(empty).height, kernels_with_ops(empty).height) == (0, 0, 0)
 
 
-def test_work_of_an_unknown_op_or_for_no_reason_is_not_lost() -> None:
-    found = recorded(
+def test_work_of_a_missing_op_is_not_lost() -> None:
+    found = profile_of_ops(
         (op("f", 0, 10),),
-        launched(7, GEMM, 5),
+        launch_of(7, GEMM, 5),
         kernel(GEMM, 3),
-        launched(0, GEMM, 2),
+        launch_of(0, GEMM, 2),
     )
     assert recorded_ops(found).select("op", "gpu_self_ns", "launches").rows() == [
         ("(unattributed: reason not recorded)", 8, 2),
@@ -200,24 +202,24 @@ def test_work_of_an_unknown_op_or_for_no_reason_is_not_lost() -> None:
     ]
 
 
-def test_parents_that_make_no_sense_end_nothing() -> None:
-    found = recorded(
+def test_invalid_parents_are_ignored() -> None:
+    found = profile_of_ops(
         (op("a", 0, 10, 1), op("b", 0, 10, 0), op("c", 0, 10, 2), op("d", 0, 10, 99), op("e", 0, 10, 1)),
-        launched(4, GEMM, 5),
+        launch_of(4, GEMM, 5),
     )
     assert op_instances(found)["gpu_total_ns"].to_list() == [0, 0, 0, 0, 5]
     assert op_tree(found["ops"]).parent.tolist() == [-1] * 5
 
 
 def two_sessions() -> Profile:
-    """One session with ops, one without, and one whose GPU work is known as totals only."""
-    first = recorded((op("f", 0, 50), op("aten::mm", 5, 40, 0)), launched(1, GEMM, 70), copy("HtoD", 30, op=0))
+    """Return a session with ops, one without, and one whose GPU work is known as totals only."""
+    first = profile_of_ops((op("f", 0, 50), op("aten::mm", 5, 40, 0)), launch_of(1, GEMM, 70), copy("HtoD", 30, op=0))
     second = make_profile(activities=[kernel(GEMM, 60), kernel(RELU, 40)])
-    third = recorded((op("g", 0, 9),), summary=[summary_row("gpu", RELU, 3, 90, time_pct=100.0)])
+    third = profile_of_ops((op("g", 0, 9),), summary=[summary_row("gpu", RELU, 3, 90, time_pct=100.0)])
     return merge_profiles([first, second, third])
 
 
-def test_sessions_with_and_without_ops_stand_side_by_side() -> None:
+def test_sessions_with_and_without_ops_are_listed_together() -> None:
     found = two_sessions()
     assert ops_spec(found) is RECORDED_OPS
     assert all_ops_by_name(found).select("session", "op", "gpu_self_ns", "time_pct", "op_source").rows() == [
@@ -240,13 +242,13 @@ def test_sessions_with_and_without_ops_stand_side_by_side() -> None:
     assert totals == [(0, 100), (1, 100), (2, 90)]
 
 
-def test_kinds_of_work_add_up_and_ask_the_op_first() -> None:
-    found = recorded(
+def test_kinds_of_work_add_up_and_follow_the_op_first() -> None:
+    found = profile_of_ops(
         (op("aten::layer_norm", 0, 50), op("training step", 60, 40)),
-        launched(0, RED, 5),
-        launched(0, "[CUDA memcpy HtoD]", 3, kind="memcpy"),
-        launched(1, RED, 2),
-        launched(None, GEMM, 1, op_join="launch not recorded"),
+        launch_of(0, RED, 5),
+        launch_of(0, "[CUDA memcpy HtoD]", 3, kind="memcpy"),
+        launch_of(1, RED, 2),
+        launch_of(None, GEMM, 1, op_join="launch not recorded"),
     )
     assert kinds_of_work(found).select("op_type", "group", "calls", "total_ns").rows() == [
         ("layer norm", "normalization", 1, 5),
@@ -280,8 +282,10 @@ def test_kinds_of_work_add_up_and_ask_the_op_first() -> None:
 
 
 def test_the_same_op_of_several_sessions_is_one_on_the_dashboard() -> None:
-    one = recorded((op("aten::mm", 0, 50),), launched(0, GEMM, 5))
-    two = recorded((op("aten::mm", 0, 50),), launched(0, GEMM, 3), launched(0, "[CUDA memset]", 2, kind="memset"))
+    one = profile_of_ops((op("aten::mm", 0, 50),), launch_of(0, GEMM, 5))
+    two = profile_of_ops(
+        (op("aten::mm", 0, 50),), launch_of(0, GEMM, 3), launch_of(0, "[CUDA memset]", 2, kind="memset")
+    )
     board = dashboard(merge_profiles([one, two, make_profile(activities=[kernel(RELU, 10)])]))
     assert board.top_ops.select("op", "total_ns", "calls", "launches", "time_pct", "op_source").rows() == [
         ("activation", 10, None, 1, 50.0, "inferred"),
@@ -295,16 +299,16 @@ def test_the_same_op_of_several_sessions_is_one_on_the_dashboard() -> None:
 
 
 def test_recorded_op_types_take_precedence_over_names() -> None:
-    found = recorded(
+    found = profile_of_ops(
         (
             op("layer1/Conv", 0, 9, op_type="Conv2D", direction="fprop", tc_eligible=True),
             op("layer1/Conv", 10, 9, op_type="Conv2D", direction="bprop", tc_eligible=True),
             op("AddmmBackward0", 20, 9),
         ),
-        launched(0, "void kernel(float)", 5, uses_tensor_core=True),
-        launched(0, "void other(float)", 5),
-        launched(2, "void other(float)", 1, uses_tensor_core=False),
-        launched(2, "[CUDA memset]", 1, kind="memset"),
+        launch_of(0, "void kernel(float)", 5, uses_tensor_core=True),
+        launch_of(0, "void other(float)", 5),
+        launch_of(2, "void other(float)", 1, uses_tensor_core=False),
+        launch_of(2, "[CUDA memset]", 1, kind="memset"),
     )
     columns = ("op", "op_type", "group", "direction", "tc_eligible", "uses_tensor_core")
     assert recorded_ops(found).select(columns).rows() == [
@@ -329,10 +333,10 @@ def test_op_types_sum_the_ops_of_a_type() -> None:
 
 
 def test_ops_can_be_distinguished_by_their_shapes() -> None:
-    found = recorded(
+    found = profile_of_ops(
         (op("f", 0, 9, input_shapes="[[1]]"), op("f", 10, 9, input_shapes="[[2]]"), op("f", 20, 9)),
-        launched(0, GEMM, 5),
-        launched(1, GEMM, 3),
+        launch_of(0, GEMM, 5),
+        launch_of(1, GEMM, 3),
     )
     rows = recorded_by_name(found, "input_shapes").sort("gpu_self_ns", descending=True)
     assert rows.select("op", "input_shapes", "calls", "gpu_self_ns").rows() == [
@@ -342,7 +346,7 @@ def test_ops_can_be_distinguished_by_their_shapes() -> None:
     ]
 
 
-def test_from_an_op_to_its_kernels_to_their_launches() -> None:
+def test_kernels_of_an_op_and_their_launches() -> None:
     found = linear()
     rows = kernels_of_recorded_op(found, session=0, op="aten::linear")
     columns = ("launched_by", "name", "calls", "total_ns", "time_pct", "op_type", "group")
@@ -364,8 +368,8 @@ def test_from_an_op_to_its_kernels_to_their_launches() -> None:
     assert kernels_with_ops(found)["total_ns"].sum() == 1000
 
 
-def test_what_the_calls_of_an_op_were_like() -> None:
-    found = recorded(
+def test_variants_of_the_calls_of_an_op() -> None:
+    found = profile_of_ops(
         (
             op("outer", 0, 100, group="model"),
             op("f", 1, 9, 0, input_shapes="[[1]]", dtype="float", stack="a.py(1);b.py(2)", direction="fprop"),
@@ -390,13 +394,13 @@ WORK = st.lists(st.tuples(st.integers(-1, 45), st.integers(0, 1000)), max_size=6
 
 
 @given(tree=TREES, work=WORK)
-def test_the_parts_are_the_whole_in_any_tree(tree: list[tuple[int, int, int]], work: list[tuple[int, int]]) -> None:
+def test_parts_add_up_in_any_tree(tree: list[tuple[int, int, int]], work: list[tuple[int, int]]) -> None:
     # Every op but the first may lie in any op before it.
     rows = [
         op(f"op{name}", number, 10 * weight, above if above < number else None)
         for number, (above, name, weight) in enumerate(tree)
     ]
-    found = recorded(rows, *(launched(None if by < 0 else by, GEMM, duration) for by, duration in work))
+    found = profile_of_ops(rows, *(launch_of(None if by < 0 else by, GEMM, duration) for by, duration in work))
     instances = op_instances(found)
     linked = sum(duration for by, duration in work if 0 <= by < len(rows))
     own = instances["gpu_self_ns"].fill_null(0).to_list()
@@ -404,7 +408,7 @@ def test_the_parts_are_the_whole_in_any_tree(tree: list[tuple[int, int, int]], w
     roots = instances.filter(pl.col("parent").is_null())
     assert roots["gpu_total_ns"].fill_null(0).sum() == linked
     for row in instances.to_dicts():
-        below = [other["op"] for other in instances.to_dicts() if row["op"] in _above(rows, other["op"])]
+        below = [other["op"] for other in instances.to_dicts() if row["op"] in _ancestors(rows, other["op"])]
         assert (row["gpu_total_ns"] or 0) == sum(own[number] for number in below)
     by_op = recorded_ops(found)
     assert by_op["gpu_self_ns"].fill_null(0).sum() == sum(duration for _by, duration in work)
@@ -414,8 +418,8 @@ def test_the_parts_are_the_whole_in_any_tree(tree: list[tuple[int, int, int]], w
     assert kinds_of_work(found)["total_ns"].sum() == sum(duration for _by, duration in work)
 
 
-def _above(rows: list[dict[str, Any]], number: int) -> list[int]:
-    """An op and all ops that it lies in, found one by one."""
+def _ancestors(rows: list[dict[str, Any]], number: int) -> list[int]:
+    """Return an op and all ops that it is nested in, found one by one."""
     chain = []
     at: int | None = number
     while at is not None:
@@ -427,18 +431,18 @@ def _above(rows: list[dict[str, Any]], number: int) -> list[int]:
 @pytest.mark.parametrize("depth", [1, 300])
 def test_deep_nesting_is_summed_all_the_way(depth: int) -> None:
     rows = [op(f"op{number}", number, 1000 - number, number - 1 if number else None) for number in range(depth)]
-    found = op_instances(recorded(rows, launched(depth - 1, GEMM, 7)))
+    found = op_instances(profile_of_ops(rows, launch_of(depth - 1, GEMM, 7)))
     assert found["gpu_total_ns"].to_list() == [7] * depth
 
 
 def untimed() -> Profile:
-    """Two calls of linear: of what the first launched nothing is timed, of the second a part."""
-    return recorded(
+    """Return two calls of linear: no launch of the first is timed, some of the second are."""
+    return profile_of_ops(
         LINEAR,
-        launched(1, GEMM, None, start_ns=1000),
-        launched(2, RELU, 100, start_ns=2000),
-        launched(4, GEMM, 300, start_ns=3000),
-        launched(4, RED, None, start_ns=4000),
+        launch_of(1, GEMM, None, start_ns=1000),
+        launch_of(2, RELU, 100, start_ns=2000),
+        launch_of(4, GEMM, 300, start_ns=3000),
+        launch_of(4, RED, None, start_ns=4000),
     )
 
 
@@ -477,8 +481,8 @@ def test_sums_count_the_launches_that_they_leave_out() -> None:
     assert types.rows() == [("gemm", 300, 100), ("activation", 100, 100)]
 
 
-def test_nothing_but_unknown_work_is_not_summed_to_nothing() -> None:
-    profile = recorded((op("a", 0, 9), op("b", 10, 9), op("b", 20, 9)), launched(1, GEMM, None))
+def test_sums_of_unknown_work_are_not_zero() -> None:
+    profile = profile_of_ops((op("a", 0, 9), op("b", 10, 9), op("b", 20, 9)), launch_of(1, GEMM, None))
     found = recorded_ops(profile).sort("op")
     assert found.select("op", "launches", "untimed_launches", "gpu_self_ns", "gpu_total_ns").rows() == [
         ("a", 0, 0, 0, 0),
@@ -505,16 +509,16 @@ def test_types_and_trees_count_the_launches_that_their_times_leave_out() -> None
         assert set(rows["untimed_launches"]) == {0}
 
 
-def test_an_inner_call_of_the_same_name_brings_along_what_is_not_known() -> None:
+def test_an_inner_call_of_equal_name_keeps_unknown_time() -> None:
     twice = (op("aten::norm", 0, 100), op("aten::norm", 10, 60, 0))
-    found = recorded_ops(recorded(twice, launched(1, RELU, None)))
+    found = recorded_ops(profile_of_ops(twice, launch_of(1, RELU, None)))
     assert found.select("calls", "launches", "untimed_launches", "gpu_self_ns").row(0) == (1, 1, 1, None)
-    half = recorded_ops(recorded(twice, launched(1, RELU, None), launched(1, RELU, 5)))
+    half = recorded_ops(profile_of_ops(twice, launch_of(1, RELU, None), launch_of(1, RELU, 5)))
     assert half.select("calls", "launches", "untimed_launches", "gpu_self_ns").row(0) == (1, 2, 1, 5)
 
 
-def test_cpu_self_is_not_known_where_an_op_within_has_no_duration() -> None:
-    found = op_instances(recorded((op("a", 0, 100), op("b", 10, None, 0), op("c", 20, 5, 0))))
+def test_cpu_self_is_unknown_if_a_nested_op_has_no_duration() -> None:
+    found = op_instances(profile_of_ops((op("a", 0, 100), op("b", 10, None, 0), op("c", 20, 5, 0))))
     assert found["cpu_self_ns"].to_list() == [None, None, 5]
 
 
@@ -527,26 +531,26 @@ def test_averages_over_several_names_are_of_the_launches_with_a_duration() -> No
     assert board.select("launches", "total_ns", "avg_ns").rows() == [(4, 60, 30)]
     two = make_profile(activities=[*work, *({**row, "session": 1} for row in work)])
     assert dashboard(two).ops.select("launches", "total_ns", "avg_ns").rows() == [(8, 120, 30)]
-    of_ops = recorded((op("a", 0, 9),), launched(0, GEMM, None), launched(0, GEMM, 40))
+    of_ops = profile_of_ops((op("a", 0, 9),), launch_of(0, GEMM, None), launch_of(0, GEMM, 40))
     assert kernels_with_ops(of_ops).select("calls", "total_ns", "avg_ns").rows() == [(2, 40, 40)]
 
 
-def test_a_sum_of_calls_is_unknown_where_one_row_has_none() -> None:
+def test_a_sum_of_calls_is_unknown_if_one_row_has_none() -> None:
     rows = [summary_row("gpu", GEMM, None, 40), summary_row("gpu", "volta_sgemm_64x64_nn", 3, 20)]
     assert inferred_ops(make_profile(summary=rows)).select("calls", "total_ns", "avg_ns").rows() == [(None, 60, None)]
     assert dashboard(make_profile(summary=rows)).split["calls"].to_list() == [None]
 
 
 def training_ops() -> Profile:
-    """A step with a module, its backward, a recomputed part, the optimizer, and a hook; every op launches a kernel."""
+    """Return a step: a module, its backward, a recomputed part, the optimizer and a hook; each op launches a kernel."""
     engine = "autograd::engine::evaluate_function: "
-    again = f"{engine}CheckpointFunctionBackward/CheckpointFunctionBackward"
+    recomputed = f"{engine}CheckpointFunctionBackward/CheckpointFunctionBackward"
     table = [
         ("aten::addmm", "Net_0/Linear_0", "fprop", None, 10),
         ("aten::relu", "Net_0", "fprop", None, 3),
         ("aten::mm", f"{engine}AddmmBackward0/AddmmBackward0", "bprop", 0, 20),
         ("aten::threshold_backward", f"{engine}ReluBackward0/ReluBackward0", "bprop", 1, 6),
-        ("aten::addmm", f"{again}/Linear_0", "fprop", None, 10),
+        ("aten::addmm", f"{recomputed}/Linear_0", "fprop", None, 10),
         ("aten::add_", f"{engine}torch::autograd::AccumulateGrad", "bprop", None, 2),
         ("aten::_foreach_add_", "Optimizer.step#SGD.step", None, None, 4),
         ("aten::_foreach_norm", "", None, None, 1),
@@ -565,7 +569,7 @@ def training_ops() -> Profile:
     return make_profile(ops=ops, activities=[*work, kernel("x", 7, start_ns=2000, op_join="launch not recorded")])
 
 
-def test_backward_stands_where_its_forward_ran() -> None:
+def test_backward_is_placed_at_its_forward_op() -> None:
     tree = by_path(training_ops())
     rows = {row["path"]: tuple(row[name] for name in PASSES) for row in tree.iter_rows(named=True)}
     assert rows[""] == (13, 41, 10, 6, 12)
@@ -598,12 +602,12 @@ def test_without_backward_there_are_no_passes() -> None:
 def test_passes_of_recordings_add_up_to_the_flat_totals(name: str) -> None:
     profile = load_one(recording_file(f"{name}.pt.trace.json.gz"))
     tree, trains = by_path(profile), "bprop" in profile["ops"]["direction"].cast(pl.String).to_list()
-    for one in (tree, by_caller(profile), by_type(profile)):
-        assert one["gpu_self_ns"].sum() == one["gpu_ns"][0] == profile["activities"]["duration_ns"].sum()
-        assert one["gpu_ns"][0] == ops_by_name(profile)["gpu_self_ns"].sum()
-        assert one["launches"][0] == profile["activities"].height
-        assert one.filter(pl.sum_horizontal(PASSES) != pl.col("gpu_ns")).is_empty() or not trains
-        assert one.select(PASSES).head(1).rows() == tree.select(PASSES).head(1).rows()
+    for grouping in (tree, by_caller(profile), by_type(profile)):
+        assert grouping["gpu_self_ns"].sum() == grouping["gpu_ns"][0] == profile["activities"]["duration_ns"].sum()
+        assert grouping["gpu_ns"][0] == ops_by_name(profile)["gpu_self_ns"].sum()
+        assert grouping["launches"][0] == profile["activities"].height
+        assert grouping.filter(pl.sum_horizontal(PASSES) != pl.col("gpu_ns")).is_empty() or not trains
+        assert grouping.select(PASSES).head(1).rows() == tree.select(PASSES).head(1).rows()
     if trains:
         of_reducer = pl.col("group").cast(pl.String).str.contains("ddp.reducer::", literal=True).fill_null(False)
         backward = profile["ops"].filter((pl.col("direction") == "bprop") | of_reducer)["op"]

@@ -15,8 +15,8 @@ from tests.profiles import load_one
 from tui.analysis.iterations.repeating_pattern import Repetition, find_loops, find_repetition
 
 
-def found(names: list[int], gaps: dict[int, int] | None = None) -> Repetition | None:
-    """The repetition of launches of 5 ns each, 1 ns apart or further where ``gaps`` says so."""
+def repetition_of(names: list[int], gaps: dict[int, int] | None = None) -> Repetition | None:
+    """Return the repetition of launches of 5 ns each, 1 ns apart or more as ``gaps`` says."""
     spaces = np.ones(len(names), np.int64)
     for place, gap in (gaps or {}).items():
         spaces[place] = gap
@@ -28,83 +28,83 @@ STEP = [0, 1, 2, 2, 3, 1, 4]
 
 
 def test_whole_steps() -> None:
-    repetition = found(STEP * 5)
+    repetition = repetition_of(STEP * 5)
     assert repetition is not None
     assert (repetition.period, repetition.first, repetition.count, repetition.match) == (7, 0, 5, 1.0)
     assert repetition.boundaries.tolist() == [0, 7, 14, 21, 28, 35]
 
 
-def test_what_is_left_of_the_step_before_the_recording_is_no_step() -> None:
-    repetition = found(STEP[4:] + STEP * 4)
+def test_a_partial_step_at_the_beginning_is_no_step() -> None:
+    repetition = repetition_of(STEP[4:] + STEP * 4)
     assert repetition is not None
     assert (repetition.first, repetition.count) == (3, 4)
 
 
-def test_warm_up_and_tail_are_left_out_and_a_step_begins_after_the_longest_wait() -> None:
+def test_warm_up_and_tail_are_excluded_and_steps_begin_after_the_longest_gap() -> None:
     names = [9, 8, 7] + STEP[5:] + STEP * 4 + [6, 9]
     boundaries = range(5, 5 + 7 * 4, 7)
-    repetition = found(names, dict.fromkeys(boundaries, 100))
+    repetition = repetition_of(names, dict.fromkeys(boundaries, 100))
     assert repetition is not None
     assert (repetition.period, repetition.first, repetition.count, repetition.gap_ns) == (7, 5, 4, 100)
 
 
 @given(st.integers(2, 6), st.integers(3, 9))
 def test_steps_of_few_kernels_are_found(length: int, rounds: int) -> None:
-    repetition = found(list(range(length)) * rounds)
+    repetition = repetition_of(list(range(length)) * rounds)
     assert repetition is not None
     assert (repetition.period, repetition.first, repetition.count) == (length, 0, rounds)
 
 
-def test_layers_within_a_step_are_not_the_step() -> None:
+def test_layers_within_a_step_are_not_taken_for_the_step() -> None:
     step = [5] + [0, 1, 2, 3] * 12 + [6]
-    repetition = found(step * 6)
+    repetition = repetition_of(step * 6)
     assert repetition is not None
     assert (repetition.period, repetition.count) == (50, 6)
 
 
-def loops(names: list[int]) -> list[tuple[int, list[int]]]:
-    """Period and starts of each loop of launches of 5 ns each, 1 ns apart."""
+def loops_of(names: list[int]) -> list[tuple[int, list[int]]]:
+    """Return period and starts of each loop of launches of 5 ns each, 1 ns apart."""
     start = 6 * np.arange(len(names))
     return [(loop.period, loop.starts.tolist()) for loop in find_loops(np.array(names, np.int64), start, start + 5)]
 
 
-def test_a_step_of_equal_pairs_is_found_by_what_comes_at_its_end() -> None:
+def test_a_step_of_equal_pairs_is_found_by_its_end() -> None:
     names = ([0, 1] * 800 + [2, 3, 4, 3, 5]) * 4
-    repetition = found(names)
+    repetition = repetition_of(names)
     assert repetition is not None
     assert (repetition.period, repetition.first, repetition.count, repetition.match) == (1605, 0, 4, 1.0)
     pairs = [1605 * step + 2 * pair for step in range(4) for pair in range(800)]
-    assert loops(names) == [(1605, [0, 1605, 3210, 4815]), (2, pairs)]
+    assert loops_of(names) == [(1605, [0, 1605, 3210, 4815]), (2, pairs)]
 
 
-def test_three_loops_within_each_other() -> None:
+def test_three_nested_loops() -> None:
     batch = [0, 1, 2] * 60 + [3]
     epoch = batch * 20 + [4, 5]
-    rounds = [(period, len(starts)) for period, starts in loops(epoch * 3)]
+    rounds = [(period, len(starts)) for period, starts in loops_of(epoch * 3)]
     assert rounds == [(3622, 3), (181, 60), (3, 3600)]
 
 
 def test_an_outer_loop_that_is_interrupted_begins_again_after_that() -> None:
     batch = [0, 1, 2] * 60 + [3]
     names = batch * 20 + [4, 5] + batch * 30
-    repetition = found(names)
+    repetition = repetition_of(names)
     assert repetition is not None
     assert repetition.interrupted is not None
     assert repetition.interrupted.starts.tolist() == [181 * at + 2 * (at >= 20) for at in range(50)]
-    assert [(period, len(starts)) for period, starts in loops(names)] == [(181, 50), (3, 3000)]
+    assert [(period, len(starts)) for period, starts in loops_of(names)] == [(181, 50), (3, 3000)]
 
 
-def test_what_interrupts_a_pattern_at_no_regular_place_makes_no_loop() -> None:
+def test_irregular_interruptions_make_no_loop() -> None:
     names = [0, 1, 2, 3, 4, 5] * 400
     for place in (131, 700, 1003, 1500, 1777, 2111):
         names[place] = 9
-    repetition = found(names)
+    repetition = repetition_of(names)
     assert repetition is not None
     assert (repetition.period, repetition.count) == (6, 400)
 
 
 def test_layers_are_a_loop_within_the_step() -> None:
-    assert [(period, len(starts)) for period, starts in loops(([5] + [0, 1, 2, 3] * 12 + [6]) * 6)] == [
+    assert [(period, len(starts)) for period, starts in loops_of(([5] + [0, 1, 2, 3] * 12 + [6]) * 6)] == [
         (50, 6),
         (4, 72),
     ]
@@ -116,7 +116,7 @@ def test_layers_are_a_loop_within_the_step() -> None:
     ids=["nothing", "one", "one kernel", "all different", "short and twice", "chance"],
 )
 def test_no_repetition(names: list[int]) -> None:
-    assert found(names) is None
+    assert repetition_of(names) is None
 
 
 @given(st.permutations(range(40)), st.integers(2, 40), st.integers(4, 12), st.integers(0, 39))
@@ -124,7 +124,7 @@ def test_a_step_of_different_kernels_is_found_wherever_the_recording_begins(
     kernels: list[int], length: int, rounds: int, skipped: int
 ) -> None:
     skipped %= length
-    repetition = found((kernels[:length] * rounds)[skipped:])
+    repetition = repetition_of((kernels[:length] * rounds)[skipped:])
     assert repetition is not None
     left = (length - skipped) % length
     whole = rounds - (skipped > 0)
@@ -132,14 +132,16 @@ def test_a_step_of_different_kernels_is_found_wherever_the_recording_begins(
 
 
 @given(st.lists(st.integers(0, 5), max_size=200))
-def test_what_is_found_repeats(names: list[int]) -> None:
-    repetition = found(names)
+def test_found_patterns_repeat(names: list[int]) -> None:
+    repetition = repetition_of(names)
     if repetition is None:
         return
     starts = repetition.boundaries.tolist()
     assert 0 <= starts[0] < starts[-1] <= len(names)
     rounds = [names[a:b] for a, b in pairwise(starts)]
-    same = sum(one == other for first, second in pairwise(rounds) for one, other in zip(first, second, strict=True))
+    same = sum(
+        name == next_name for first, second in pairwise(rounds) for name, next_name in zip(first, second, strict=True)
+    )
     assert repetition.match == pytest.approx(same / (repetition.period * (repetition.count - 1)))
 
 
@@ -152,7 +154,7 @@ def test_what_is_found_repeats(names: list[int]) -> None:
         ("corpus/nvprof_rendered/gpt_cudagraph.gputrace.txt", 90),
     ],
 )
-def test_recordings_that_say_nothing_of_their_steps(name: str, steps: int) -> None:
+def test_steps_of_recordings_without_recorded_steps(name: str, steps: int) -> None:
     work = load_one(shared_file(name))["activities"]
     stream = work["stream"].mode(maintain_order=True)[0]
     main = work.filter(pl.col("stream") == stream).sort("start_ns")
@@ -163,7 +165,7 @@ def test_recordings_that_say_nothing_of_their_steps(name: str, steps: int) -> No
     assert (repetition.count, repetition.match) == (steps, 1.0)
 
 
-def test_a_pattern_that_never_comes_twice_in_a_row_within_a_round_is_no_loop() -> None:
+def test_a_pattern_that_never_repeats_within_a_round_is_no_loop() -> None:
     codes = np.array([2, 1, 2, 1, 2, 0, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2], np.int64)
     start = 10 * np.arange(len(codes))
     assert find_loops(codes, start, start + 5) == []

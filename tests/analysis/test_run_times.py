@@ -1,4 +1,4 @@
-"""Runs of equal and of slower code: changes beyond noise are found, and noise is not taken for a change."""
+"""Runs of equal and of slower code: changes beyond the noise are found, and noise is not taken for a change."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ KERNELS = {
 """Microseconds an iteration."""
 
 
-def recorded(
+def run_with_noise(
     random: np.random.Generator, number: int, *, slow: str = "", host: float = 0.05, noise: float = 0.003
 ) -> pl.DataFrame:
-    """A run of 30 iterations, with the noise of real ones.
+    """Return a run of 30 iterations, with the noise of real ones.
 
     Runs differ in their clock (0.5%), their kernels (0.3%) and in the time of the CPU; iterations vary by 1%, and
     some take much longer.
@@ -41,19 +41,19 @@ def recorded(
         pl.DataFrame(
             {
                 "run": number, "file": f"run{number}", "gpu": "H100", "session": 0, "iteration": range(count),
-                "what": what, "name": name, "time_ns": np.asarray(times).round().astype(np.int64),
+                "what": part, "name": name, "time_ns": np.asarray(times).round().astype(np.int64),
             },
             schema=SCHEMA,
             strict=False,
         )
-        for what, name, times in parts
+        for part, name, times in parts
     )  # fmt: skip
 
 
 def runs(
     random: np.random.Generator, count: int = 3, *, slow: str = "", host: float = 0.05, noise: float = 0.003
 ) -> pl.DataFrame:
-    return pl.concat(recorded(random, number, slow=slow, host=host, noise=noise) for number in range(count))
+    return pl.concat(run_with_noise(random, number, slow=slow, host=host, noise=noise) for number in range(count))
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 10))])
@@ -72,8 +72,8 @@ def test_equal_code_passes_and_a_kernel_slower_by_8_percent_fails(seed: int) -> 
 
 
 @pytest.mark.slow
-def test_intervals_hold_what_they_say_where_kernels_differ_from_run_to_run() -> None:
-    """By 1%: nine of ten intervals of equal kernels hold 0, and what is not certain is said to be undecided."""
+def test_confidence_intervals_have_their_coverage_if_kernels_vary_between_runs() -> None:
+    """By 1%: nine of ten intervals of equal kernels contain 0, and uncertain changes are undecided."""
     random = np.random.default_rng(20)
     of_equal, found, undecided = 0, 0, 0
     for _ in range(40):
@@ -83,9 +83,9 @@ def test_intervals_hold_what_they_say_where_kernels_differ_from_run_to_run() -> 
         assert equal is not None
         assert slower is not None
         assert equal.slower(5) == ()
-        of_equal += sum(one.is_noise for one in equal.work)
-        found += "attention" in [one.name for one in slower.slower(5)]
-        undecided += "attention" in [one.name for one in slower.undecided(5)]
+        of_equal += sum(change.is_noise for change in equal.work)
+        found += "attention" in [change.name for change in slower.slower(5)]
+        undecided += "attention" in [change.name for change in slower.undecided(5)]
     assert 0.86 < of_equal / 400 < 0.94
     assert found >= 34
     assert found + undecided >= 39
@@ -99,7 +99,7 @@ def test_a_machine_with_slow_and_fast_runs_does_not_fail_equal_code() -> None:
         assert found.slower(5) == ()
 
 
-def test_the_interval_is_the_same_each_time_and_holds_both_noises() -> None:
+def test_the_interval_is_deterministic_and_covers_both_kinds_of_noise() -> None:
     random = np.random.default_rng(3)
     before, now = runs(random), runs(random)
     first = compare_runs(before, now)
@@ -110,7 +110,7 @@ def test_the_interval_is_the_same_each_time_and_holds_both_noises() -> None:
     assert first.per_iteration
     of_iteration, of_gpu = first.totals
     assert (of_iteration.what, of_gpu.what) == (ITERATION, GPU)
-    width = [one.change_pct.high - one.change_pct.low for one in (of_iteration, of_gpu)]
+    width = [estimate.change_pct.high - estimate.change_pct.low for estimate in (of_iteration, of_gpu)]
     assert width[0] > width[1], "the CPU's part varies more"
     assert compare_runs(before.head(0), now) is None
 
@@ -135,7 +135,7 @@ def test_work_that_moved_to_another_kernel_is_no_regression() -> None:
     assert gone.unmatched == (("gemm",), ())
 
 
-def test_the_times_of_a_run_are_those_of_its_views() -> None:
+def test_the_times_of_a_run_agree_with_its_views() -> None:
     profile = with_iterations(load_one(str(SAMPLES / "mlp_modules.pt.trace.json.gz")))
     times = run_times(profile, 0, "mlp")
     of_iterations = times.filter(pl.col("what") == ITERATION)["time_ns"].sort().to_list()

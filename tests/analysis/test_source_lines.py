@@ -1,4 +1,4 @@
-"""Where rows come from in inputs that are no text."""
+"""The source of rows in inputs that are not text."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Text:
         return ["x"] * count
 
 
-def of(source: str, line: int | None) -> Profile:
+def profile_of_source(source: str, line: int | None) -> Profile:
     return make_profile(sessions=[{"session": 0, "source": source}], activities=[kernel("k", 5, start_ns=0, line=line)])
 
 
 def test_the_source_of_an_event_is_its_line_and_a_command() -> None:
-    profile = of("/data/run's.json.gz", 1234)
+    profile = profile_of_source("/data/run's.json.gz", 1234)
     assert source_of_row(profile, {"session": 0, "line": 1234, "activity": 0}) == (
         "line 1,234 of run's.json.gz; to see it: zcat 'run'\"'\"'s.json.gz' | sed -n 1234,+12p"
     )
@@ -33,7 +33,7 @@ def test_the_source_of_an_event_is_its_line_and_a_command() -> None:
 
 
 def test_the_source_of_a_database_row_is_its_number() -> None:
-    profile = of("run.sqlite", None)
+    profile = profile_of_source("run.sqlite", None)
     assert source_of_row(profile, {"session": 0, "activity": 7}) == (
         "run.sqlite has tables, not lines: GPU work 7, in input order"
     )
@@ -41,8 +41,8 @@ def test_the_source_of_a_database_row_is_its_number() -> None:
     assert why_no_text(profile) == TABLES == views(profile)["log"]
 
 
-def test_a_text_is_shown_by_the_log() -> None:
-    profile = replace(of("run.log", 2), texts={"run.log": Text()})
+def test_the_source_of_a_text_is_the_log() -> None:
+    profile = replace(profile_of_source("run.log", 2), texts={"run.log": Text()})
     assert why_no_text(profile) == ""
     assert source_of_row(profile, {"session": 0, "line": 2}) == ""
     assert source_of_row(profile, {"session": 0, "line": None}) == NO_LINE

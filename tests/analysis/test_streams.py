@@ -31,14 +31,14 @@ def test_streams_have_work_times_and_overlap_with_other_streams() -> None:
     assert rows["busy_pct"].to_list() == [100 * 100 / 300, 50.0, 100 * 10 / 300]
 
 
-def test_overlap_from_rounding_alone_does_not_count() -> None:
+def test_overlap_by_rounding_does_not_count() -> None:
     rows = [kernel("a", 1200, start_ns=0, device=0, stream=7), kernel("b", 500, start_ns=1000, device=0, stream=8)]
     rounded = make_profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 1000}])
     assert streams(rounded)["beside_ns"].to_list() == [0, 0]
     assert streams(make_profile(activities=rows))["beside_ns"].to_list() == [200, 200]
 
 
-def test_work_on_no_named_stream_and_work_without_times() -> None:
+def test_work_without_a_stream_and_work_without_times() -> None:
     profile = make_profile(activities=[kernel("a", 5, start_ns=0, device=0), kernel("b", 5, device=0, stream=7)])
     assert streams(profile).select("stream", "stream_work").rows() == [(None, 1)]
     assert streams(make_profile(activities=[kernel("b", 5, stream=7)])).is_empty()
@@ -51,7 +51,7 @@ def test_work_on_no_named_stream_and_work_without_times() -> None:
         max_size=20,
     )
 )
-def test_streams_of_a_gpu_cover_what_it_was_busy(rows: list[tuple[int, int, int, int]]) -> None:
+def test_streams_of_a_gpu_cover_its_busy_time(rows: list[tuple[int, int, int, int]]) -> None:
     profile = make_profile(
         activities=[
             kernel("k", length, start_ns=start, stream=stream, device=device)

@@ -1,4 +1,4 @@
-"""What is worked out block by block equals what is worked out of the whole, wherever the blocks are cut."""
+"""Results computed block by block equal those of the whole, wherever the blocks are split."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interval_sets, "BLOCK", 4)
 
 
-def line_of(work: list[tuple[int, int, int]], resolution_ns: int = 1) -> tuple[Timeline, np.ndarray]:
-    """A timeline of (start, duration, class), and the classes."""
+def timeline_of(work: list[tuple[int, int, int]], resolution_ns: int = 1) -> tuple[Timeline, np.ndarray]:
+    """Return a timeline of (start, duration, class), and the classes."""
     rows = sorted(work)
     starts = np.array([start for start, _, _ in rows], np.int64)
     ends = starts + np.array([duration for _, duration, _ in rows], np.int64)
@@ -38,18 +38,18 @@ def line_of(work: list[tuple[int, int, int]], resolution_ns: int = 1) -> tuple[T
 
 @given(WORK)
 def test_lengths_by_class(work: list[tuple[int, int, int]]) -> None:
-    line, classes = line_of(work)
+    line, classes = timeline_of(work)
     sets = [{0}, {1, 2}, {0, 1, 2, 3}, {9}]
     expected = []
-    for wanted in sets:
-        on = np.isin(classes, list(wanted))
+    for classes_of_set in sets:
+        on = np.isin(classes, list(classes_of_set))
         expected.append(union_of(line.starts[on], line.ends[on]).length_ns)
     assert lengths_by_class(line, classes, sets) == expected
 
 
 @given(WORK, st.integers(1, 4))
-def test_together(work: list[tuple[int, int, int]], resolution_ns: int) -> None:
-    line, classes = line_of(work, resolution_ns)
+def test_concurrency(work: list[tuple[int, int, int]], resolution_ns: int) -> None:
+    line, classes = timeline_of(work, resolution_ns)
     chosen = classes != 3
     starts = line.starts[chosen]
     ends = np.maximum(starts, line.ends[chosen] - (resolution_ns - 1))
@@ -60,11 +60,11 @@ def test_together(work: list[tuple[int, int, int]], resolution_ns: int) -> None:
 
 @given(WORK)
 def test_unions_by_class(work: list[tuple[int, int, int]]) -> None:
-    line, classes = line_of(work)
+    line, classes = timeline_of(work)
     found = unions_by_class(line.starts, line.ends, classes - 1)
-    assert sorted(found) == sorted({int(one) - 1 for one in classes} - {-1})
-    for one, spans in found.items():
-        own = union_of(line.starts[classes - 1 == one], line.ends[classes - 1 == one])
+    assert sorted(found) == sorted({int(number) - 1 for number in classes} - {-1})
+    for number, spans in found.items():
+        own = union_of(line.starts[classes - 1 == number], line.ends[classes - 1 == number])
         assert spans.starts.tolist() == own.starts.tolist()
         assert spans.ends.tolist() == own.ends.tolist()
         assert spans.before.tolist() == own.before.tolist()
@@ -72,13 +72,13 @@ def test_unions_by_class(work: list[tuple[int, int, int]]) -> None:
 
 @given(WORK, WORK)
 def test_joint_length(one: list[tuple[int, int, int]], other: list[tuple[int, int, int]]) -> None:
-    first, second = (union_of(line.starts, line.ends) for line, _ in (line_of(one), line_of(other)))
+    first, second = (union_of(line.starts, line.ends) for line, _ in (timeline_of(one), timeline_of(other)))
     assert length_of_union(first, second) == (first | second).length_ns
 
 
 @given(WORK, st.integers(1, 5))
 def test_gaps_of_at_least_a_length(work: list[tuple[int, int, int]], least: int) -> None:
-    line, _ = line_of(work)
+    line, _ = timeline_of(work)
     reached = np.maximum.accumulate(line.ends)
     expected = np.flatnonzero(line.starts[1:] - reached[:-1] >= least) + 1
     places, begun, last = find_gaps(line.starts, line.ends, least)
@@ -87,7 +87,7 @@ def test_gaps_of_at_least_a_length(work: list[tuple[int, int, int]], least: int)
     assert last == reached[-1]
 
 
-def test_values_of_chosen_rows_as_they_are_met() -> None:
+def test_values_of_selected_rows_in_order_of_occurrence() -> None:
     column = np.array([7, 7, 20, 7, 5, 20, 9, 7], np.int64)
     assert list(distinct_values(column, column != 5)) == [7, 20, 9]
 

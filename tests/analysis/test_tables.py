@@ -15,12 +15,12 @@ from tui.analysis.layers import LAYER_TOTALS, LAYERS, layer_totals, layers
 from tui.analysis.tool_report import OTHER_SUMMARIES, other_summaries
 
 
-def layer(name: str, time_ns: int | None, predicted_ns: int | None = None, **more: Any) -> dict[str, Any]:
+def layer(name: str, time_ns: int | None, predicted_ns: int | None = None, **fields: Any) -> dict[str, Any]:
     run = {"model": "vgg", "phase": "forward", "executor": "cudnn", "measured": True}
-    return {"layer": name, "time_ns": time_ns, "predicted_ns": predicted_ns, **run, **more}
+    return {"layer": name, "time_ns": time_ns, "predicted_ns": predicted_ns, **run, **fields}
 
 
-def test_measured_and_predicted_stand_side_by_side() -> None:
+def test_measured_and_predicted_times_are_in_one_row() -> None:
     found = layers(make_profile(layers=[layer("conv1", 80, 40), layer("pool1", None, 7), layer("fc", 20, None)]))
     assert found.select("layer", "measured_ns", "predicted_ns", "ratio", "time_pct").rows() == [
         ("conv1", 80, 40, 0.5, 80.0),
@@ -91,7 +91,7 @@ def test_metrics_name_their_gpu() -> None:
     assert_has_columns(found, METRICS)
 
 
-def test_rows_without_lines_are_distinguished() -> None:
+def test_rows_without_lines_have_unique_keys() -> None:
     expected = {"severity": "warning", "reason": "reported by Nsight Systems"}
     result = issues(
         make_profile(issues=[{**expected, "text": "No NVTX events"}, {**expected, "text": "The driver is old"}])
@@ -113,7 +113,7 @@ def test_unified_memory_of_several_gpus_is_separate() -> None:
     assert not rows.select(UNIFIED.key).is_duplicated().any()
 
 
-def test_copies_of_equal_time_stand_in_one_order() -> None:
+def test_copies_of_equal_time_have_a_stable_order() -> None:
     work = [copy("HtoD", 5, session=session) for session in range(12)]
     assert copies(make_profile(activities=work))["session"].to_list() == list(range(12))
 

@@ -1,4 +1,4 @@
-"""What could use tensor cores, and how much of its time does."""
+"""Work that could use tensor cores, and how much of its time does."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ NHWC = "nchwToNhwcKernel"
 A100 = [{"device": 0, "name": "NVIDIA A100-SXM4-40GB"}]
 
 
-def use(found: Profile) -> TensorCoreUse:
+def only_use(found: Profile) -> TensorCoreUse:
     return tensor_core_use(tensor_core_time(found))
 
 
-def ops(*rows: tuple[str, int | None], **more: Any) -> list[Row]:
-    """Ops by name and parent."""
-    result = {"op_source": "recorded", **more}
+def ops_of(*rows: tuple[str, int | None], **fields: Any) -> list[Row]:
+    """Return ops by name and parent."""
+    result = {"op_source": "recorded", **fields}
     return [{"op": number, "name": name, "parent": parent, **result} for number, (name, parent) in enumerate(rows)]
 
 
@@ -102,7 +102,7 @@ def test_kernels_by_name(name: str, eligible: bool | None) -> None:
 
 
 def test_time_is_counted_on_the_deepest_eligible_op_alone() -> None:
-    tree = ops(("model", None), ("aten::linear", 0), ("aten::addmm", 1), ("aten::add_", 1), ("aten::relu", 0))
+    tree = ops_of(("model", None), ("aten::linear", 0), ("aten::addmm", 1), ("aten::add_", 1), ("aten::relu", 0))
     work = [
         kernel(TC, 100, op=2, device=0),
         kernel(NHWC, 30, op=2, device=0),
@@ -115,7 +115,7 @@ def test_time_is_counted_on_the_deepest_eligible_op_alone() -> None:
     assert table["tc_eligible"].to_list() == [True, True, True, False, False]
     assert table["deepest"].to_list() == [False, False, True, False, False]
     assert eligible_activities(found).to_list() == [True, True, True, False, False]
-    figures = use(found)
+    figures = only_use(found)
     assert (figures.kernel_ns, figures.using_ns, figures.eligible_ns) == (145, 100, 130)
     assert figures.efficiency_pct == pytest.approx(100 * 100 / 130)
     assert figures.share_pct == pytest.approx(100 * 100 / 145)
@@ -123,13 +123,13 @@ def test_time_is_counted_on_the_deepest_eligible_op_alone() -> None:
     assert named == {"model": True, "aten::linear": True, "aten::addmm": True, "aten::add_": False, "aten::relu": False}
 
 
-def test_an_op_that_no_entry_knows_is_what_it_launched() -> None:
+def test_an_unknown_op_is_eligible_by_its_launches() -> None:
     work = [kernel(TC, 100, op=0, device=0), kernel(ADD, 50, op=0, device=0), kernel("Kernel", 7, op=0, device=0)]
-    recorded = make_profile(activities=work, ops=ops(("MyFusedBlock", None)), devices=A100)
+    recorded = make_profile(activities=work, ops=ops_of(("MyFusedBlock", None)), devices=A100)
     assert eligible_ops(recorded)["tc_eligible"].to_list() == [True]
     assert eligible_activities(recorded).to_list() == [True, False, False]
     # A range says nothing of what is in it.
-    marked = make_profile(activities=work, ops=ops(("MyFusedBlock", None), op_source="nvtx"), devices=A100)
+    marked = make_profile(activities=work, ops=ops_of(("MyFusedBlock", None), op_source="nvtx"), devices=A100)
     assert eligible_activities(marked).to_list() == [True, False, None]
 
 
@@ -142,30 +142,30 @@ def test_recorded_eligibility_of_ops_is_kept() -> None:
     assert eligible_activities(make_profile(activities=work, ops=tree, devices=A100)).to_list() == [False, True]
 
 
-def test_on_a_gpu_without_tensor_cores_nothing_applies() -> None:
+def test_nothing_applies_on_a_gpu_without_tensor_cores() -> None:
     found = make_profile(
         activities=[kernel(TC, 100, op=0, device=0)],
-        ops=ops(("aten::mm", None)),
+        ops=ops_of(("aten::mm", None)),
         devices=[{"device": 0, "name": "Tesla K40c"}],
     )
     assert recorded_ops(found)["tc_eligible"].to_list() == [False]
-    figures = use(found)
+    figures = only_use(found)
     assert (figures.efficiency_pct, figures.share_pct) == (None, None)
     assert figures.reason == "no tensor cores: compute capability 3.5 has none"
 
 
-def test_a_share_of_nothing_is_unknown() -> None:
-    plain = use(make_profile(activities=[kernel(ADD, 10, device=0)], devices=A100))
+def test_a_share_of_zero_is_unknown() -> None:
+    plain = only_use(make_profile(activities=[kernel(ADD, 10, device=0)], devices=A100))
     assert (plain.efficiency_pct, plain.share_pct, plain.reason) == (None, 0.0, "")
-    assert use(make_profile(activities=[copy("HtoD", 4)])).reason == "no kernel time"
+    assert only_use(make_profile(activities=[copy("HtoD", 4)])).reason == "no kernel time"
 
 
 def test_unknown_time_is_in_no_share_and_is_reported() -> None:
     work = [kernel(TC, 60, device=0), kernel(FP32, 20, device=0), kernel("Kernel", 20, device=0)]
-    figures = use(make_profile(activities=work, devices=A100))
+    figures = only_use(make_profile(activities=work, devices=A100))
     assert figures.efficiency_pct == figures.share_pct == 75.0
     assert figures.unknown_pct == figures.eligible_unknown_pct == 20.0
-    mostly = use(make_profile(activities=[kernel(TC, 60, device=0), kernel("Kernel", 61, device=0)], devices=A100))
+    mostly = only_use(make_profile(activities=[kernel(TC, 60, device=0), kernel("Kernel", 61, device=0)], devices=A100))
     assert (mostly.efficiency_pct, mostly.share_pct) == (None, None)
 
 
@@ -174,27 +174,27 @@ def test_kernels_on_tensor_cores_without_durations_are_no_share_of_0() -> None:
     totals = make_profile(summary=[summary_row("gpu", TC, 3, None), summary_row("gpu", FP32, 3, 5)], devices=A100)
     for found in (single, totals):
         assert dict(tensor_core_time(found).select("name", "total_ns").rows()) == {TC: None, FP32: 5}
-        figures = use(found)
+        figures = only_use(found)
         assert (figures.kernel_ns, figures.efficiency_pct, figures.share_pct) == (5, None, None)
         assert figures.reason == "durations of tensor-core kernels not recorded"
         facts = {fact.name: fact for fact in dashboard(found).performance}
         assert (facts["tc_share_pct"].value, facts["tc_share_pct"].source) == (None, figures.reason)
 
 
-def test_totals_count_as_well() -> None:
+def test_totals_count() -> None:
     rows = [summary_row("gpu", TC, 3, 30), summary_row("gpu", FP32, 1, 10), summary_row("gpu", "[CUDA memset]", 1, 9)]
-    figures = use(make_profile(summary=rows))
+    figures = only_use(make_profile(summary=rows))
     assert (figures.kernel_ns, figures.efficiency_pct, figures.share_pct) == (40, 75.0, 75.0)
 
 
-def test_without_a_gpu_name_figures_are_unknown_where_tensor_cores_are() -> None:
+def test_figures_are_unknown_without_a_gpu_name() -> None:
     rows = [summary_row("gpu", FP32, 1, 10), summary_row("gpu", ADD, 1, 5)]
     totals = make_profile(summary=rows)
     for found in (totals, make_profile(activities=[kernel(FP32, 10, device=0), kernel(ADD, 5, device=0)])):
-        figures = use(found)
+        figures = only_use(found)
         assert (figures.efficiency_pct, figures.share_pct, figures.guessed) == (None, None, True)
         assert figures.reason == ("unknown GPU, which may have no tensor cores: name it with --gpu")
-    old, new = use(replace(totals, gpu="Tesla M40")), use(replace(totals, gpu="A100"))
+    old, new = only_use(replace(totals, gpu="Tesla M40")), only_use(replace(totals, gpu="A100"))
     assert (old.share_pct, old.reason) == (None, "no tensor cores: compute capability 5.2 has none")
     assert (new.efficiency_pct, new.share_pct, new.reason) == (0.0, 0.0, "")
 
@@ -232,12 +232,12 @@ def test_the_dashboard_names_both_figures() -> None:
 )
 def test_parts_add_up(rows: list[tuple[str, int, int | None, bool | None]], has_ops: bool) -> None:
     work = [kernel(name, ns, device=0, op=op, uses_tensor_core=uses) for name, ns, op, uses in rows]
-    tree = ops(("aten::linear", None), ("aten::mm", 0), ("aten::relu", None), ("x", 1)) if has_ops else []
+    tree = ops_of(("aten::linear", None), ("aten::mm", 0), ("aten::relu", None), ("x", 1)) if has_ops else []
     found = make_profile(activities=work, ops=tree, devices=A100)
     table = tensor_core_time(found)
     assert table["total_ns"].sum() == sum(ns for _, ns, _, _ in rows)
     assert table["launches"].sum() == len(rows)
-    figures = use(found)
+    figures = only_use(found)
     for share in (figures.efficiency_pct, figures.share_pct, figures.unknown_pct, figures.eligible_unknown_pct):
         assert share is None or 0 <= share <= 100
     assert figures.eligible_using_ns <= min(figures.using_ns, figures.eligible_ns)
@@ -256,17 +256,17 @@ def test_parts_add_up(rows: list[tuple[str, int, int | None, bool | None]], has_
     ],
 )
 def test_recordings(name: str, efficiency: float | None, share: float | None) -> None:
-    figures = use(load_one(recording_file(name)))
+    figures = only_use(load_one(recording_file(name)))
     result = [None if value is None else round(value, 1) for value in (figures.efficiency_pct, figures.share_pct)]
     assert result == [efficiency, share]
 
 
 def test_a_trace_with_0_percent_in_the_plugin() -> None:
     name = "kineto/resnet50_nw0_worker0.1623143089861.pt.trace.json.gz"
-    assert use(load_one(corpus_file(name))).share_pct == 0.0
+    assert only_use(load_one(corpus_file(name))).share_pct == 0.0
 
 
-def test_a_kernel_that_lost_its_name_may_be_anything() -> None:
+def test_a_kernel_without_a_name_is_unknown() -> None:
     work = [kernel(TC, 30), {**kernel("", 70), "name": None}]
-    figures = use(make_profile(activities=work, devices=A100))
+    figures = only_use(make_profile(activities=work, devices=A100))
     assert (figures.kernel_ns, figures.using_ns, figures.unknown_ns, figures.share_pct) == (100, 30, 70, None)

@@ -1,4 +1,4 @@
-"""Verdicts on tensor cores: the input's own, then the GPU's, then the name's."""
+"""Verdicts on tensor cores: first the input's own, then the GPU's, then the name's."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def verdict(row: Row, **device: Any) -> tuple[bool | None, str]:
         ),
     ],
 )
-def test_the_order_of_what_decides(row: Row, device: Row, expected: tuple[bool | None, str]) -> None:
+def test_precedence_of_the_sources(row: Row, device: Row, expected: tuple[bool | None, str]) -> None:
     assert verdict(row, **device) == expected
 
 
@@ -97,7 +97,7 @@ def test_a_name_on_two_gpus_uses_them_where_any_launch_does() -> None:
     assert launches(found, session=0, name=HALF)["uses_tensor_core"].to_list() == [True, False]
 
 
-def test_launches_of_which_one_is_not_measured_are_unknown_unless_one_uses_them() -> None:
+def test_launches_with_an_unmeasured_one_are_unknown_unless_one_uses_them() -> None:
     def verdict_of(*values: bool | None) -> bool | None:
         found = make_profile(activities=[kernel("Kernel", 1, uses_tensor_core=value) for value in values])
         return kernels(found)["uses_tensor_core"].item()
@@ -110,7 +110,7 @@ def test_launches_of_which_one_is_not_measured_are_unknown_unless_one_uses_them(
     ]
 
 
-def test_totals_have_verdicts_as_well() -> None:
+def test_totals_have_verdicts() -> None:
     rows = [summary_row("gpu", HALF, 2, 10), summary_row("gpu", "[CUDA memcpy HtoD]", 1, 5)]
     found = make_profile(
         summary=rows, devices=[{"device": 0, "name": "Tesla K40c"}, {"device": 1, "name": "Tesla K40m"}]
@@ -139,11 +139,11 @@ def test_the_gpu_that_the_user_names_decides_everywhere() -> None:
         assert recorded_ops(found)["uses_tensor_core"].to_list() == [uses]
         chosen = {"session": 0, "op": "aten::conv2d"}
         assert kernels_of_recorded_op(found, **chosen)["uses_tensor_core"].to_list() == [uses]
-        more = {"kind": "kernel", "name": HALF, "launched_by": "aten::conv2d"}
-        assert launches_of_recorded_op(found, **chosen, **more)["uses_tensor_core"].to_list() == [uses]
+        launch = {"kind": "kernel", "name": HALF, "launched_by": "aten::conv2d"}
+        assert launches_of_recorded_op(found, **chosen, **launch)["uses_tensor_core"].to_list() == [uses]
 
 
-def test_rules_of_the_user_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_rules_take_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "tensor_cores.toml"
     own.write_text("[[rule]]\nverdict = 'yes'\npattern = '^my_mma'\nreason = 'I wrote it'\n")
     monkeypatch.setattr(tensor_core_use, "tensor_core_rules_path", lambda: own)
@@ -158,7 +158,7 @@ def test_a_real_log_of_a_kepler_uses_none() -> None:
     }
 
 
-def test_recordings_in_single_precision_use_tensor_cores_too_where_tf32_is_allowed() -> None:
+def test_single_precision_uses_tensor_cores_if_tf32_is_allowed() -> None:
     def shares(name: str) -> tuple[float, float]:
         """Of kernel time: in kernels that use them, in kernels of which it is not known."""
         rows = kernels(load_one(recording_file(name))).filter(pl.col("kind") == "kernel")
@@ -172,7 +172,7 @@ def test_recordings_in_single_precision_use_tensor_cores_too_where_tf32_is_allow
         assert unknown < 0.5
 
 
-def test_names_say_what_an_h200_measured() -> None:
+def test_names_agree_with_measurements_on_an_h200() -> None:
     """Kernels of two training steps (PyTorch 2.11), and whether Nsight Compute 2025.3 counted matrix instructions."""
     measured = pl.read_csv(MEASURED, separator="\t")
     result = tensor_cores_by_name(measured["kernel"]).with_columns(pl.col("name").cast(pl.String))

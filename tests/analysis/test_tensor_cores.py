@@ -1,4 +1,4 @@
-"""Who uses tensor cores, by name."""
+"""Tensor core use by kernel name."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ UNKNOWN = ("Kernel", "device_kernel", "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x25
 @pytest.mark.parametrize(
     ("names", "verdict"), [(YES, True), (NO, False), (UNKNOWN, None)], ids=["yes", "no", "unknown"]
 )
-def test_names(names: tuple[str, ...], verdict: bool | None) -> None:
+def test_verdicts_by_name(names: tuple[str, ...], verdict: bool | None) -> None:
     rows = tensor_cores_by_name(pl.Series(names))
     assert {name: uses for name, uses, _ in rows.rows()} == dict.fromkeys(names, verdict)
     assert rows["tensor_core_reason"].null_count() == 0
 
 
-def test_names_of_the_public_agree_with_a_prototype_or_are_unknown() -> None:
+def test_public_kernel_names_agree_with_a_prototype_or_are_unknown() -> None:
     path = corpus_file("kernel_names.tsv")
     table = pl.read_csv(path, separator="\t", quote_char=None).select("name", "proto_tc")
     ours = tensor_cores_by_name(table["name"]).with_columns(pl.col("name").cast(pl.String))
@@ -88,6 +88,6 @@ def test_op_types_without_tensor_cores_are_op_types() -> None:
         ("[[eligible]]\nof = 'op'\nverdict = 'yes'\npattern = '('", "eligible 1: pattern is not a regular expression"),
     ],
 )
-def test_a_users_rules_are_checked(text: str, words: str) -> None:
+def test_the_users_rules_are_validated(text: str, words: str) -> None:
     with pytest.raises(ProftuiError, match=words):
         parse_tensor_core_rules(text, "own.toml")

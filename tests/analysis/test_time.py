@@ -18,9 +18,9 @@ from tui.analysis.launch_calls import neighbors
 from tui.analysis.sessions import session_times
 
 
-def activity(number: int, start: int, duration: int | None, **more: object) -> dict[str, object]:
+def activity(number: int, start: int, duration: int | None, **fields: object) -> dict[str, object]:
     row = {"session": 0, "activity": number, "kind": "kernel", "name": f"k{number}", "start_ns": start}
-    return {**row, "duration_ns": duration, "device": 0, "stream": 7, **more}
+    return {**row, "duration_ns": duration, "device": 0, "stream": 7, **fields}
 
 
 OVERLAPPING = make_profile(
@@ -29,12 +29,12 @@ OVERLAPPING = make_profile(
 )
 
 
-def test_each_step_holds_the_share_in_which_the_gpu_had_work() -> None:
+def test_each_bin_has_the_busy_share_of_the_gpu() -> None:
     shares = busy_over_time(OVERLAPPING, session=0, device=0, first_ns=0, last_ns=400, bins=4)
     assert shares.tolist() == [1.0, 0.5, 0.0, 1.0]
 
 
-def test_there_are_no_steps_without_time_and_no_work_on_another_gpu() -> None:
+def test_no_bins_without_times_or_work_of_the_gpu() -> None:
     assert busy_over_time(OVERLAPPING, session=0, device=0, first_ns=5, last_ns=5, bins=4).tolist() == []
     assert busy_over_time(OVERLAPPING, session=0, device=1, first_ns=0, last_ns=400, bins=2).tolist() == [0.0, 0.0]
 
@@ -43,7 +43,7 @@ def test_there_are_no_steps_without_time_and_no_work_on_another_gpu() -> None:
     st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 3_000)), min_size=1, max_size=40),
     st.integers(1, 50),
 )
-def test_the_steps_add_up_to_the_busy_time(intervals: list[tuple[int, int]], bins: int) -> None:
+def test_the_bins_add_up_to_the_busy_time(intervals: list[tuple[int, int]], bins: int) -> None:
     rows = [activity(number, start, length) for number, (start, length) in enumerate(sorted(intervals))]
     profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 0}],
@@ -57,7 +57,7 @@ def test_the_steps_add_up_to_the_busy_time(intervals: list[tuple[int, int]], bin
         assert shares.tolist() == []
 
 
-def test_neighbours_are_those_on_the_same_stream_with_the_gap_between() -> None:
+def test_neighbors_are_on_the_same_stream_with_the_gap_between() -> None:
     before, after = neighbors(OVERLAPPING, 2)
     assert before is not None
     assert (before.activity, before.name, before.gap_ns) == (0, "k0", 200)
@@ -80,7 +80,7 @@ def test_a_gap_below_the_start_time_resolution_is_not_reported() -> None:
     assert after.gap_ns == 15_000
 
 
-def test_sessions_side_by_side_keep_their_order_and_say_nothing_where_nothing_is_known() -> None:
+def test_sessions_keep_their_order_and_unknown_figures_are_null() -> None:
     profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "pid": 5}, {"session": 1, "format": "paleo"}],
         activities=[activity(0, 0, 70), activity(1, 100, 30)],
@@ -147,7 +147,7 @@ def test_rounded_starts_are_adjusted_to_the_reported_busy_time(work: list[tuple[
     assert sorted(placed.rows.tolist()) == line.rows.tolist()
 
 
-def test_iterations_and_wall_time_count_what_only_rounding_lets_overlap() -> None:
+def test_iterations_and_wall_time_count_overlap_by_rounding() -> None:
     work = [(start, name) for start in (0, 2_000, 4_000) for name in ("relu", "volta_h884gemm_128x128", "relu")]
     rows = [
         {**activity(number, start, 300), "name": name, "iteration": start // 2_000}

@@ -1,4 +1,4 @@
-"""Lanes of the timeline: what slices of time hold, and that they add up to what other figures say."""
+"""Lanes of the timeline: the content of slices of time, and that they add up to other figures."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_cublas"
 
 
-def run() -> Profile:
-    """Two streams of a GPU, the calls behind them, an op in an op and a range."""
+def recorded_profile() -> Profile:
+    """Return two streams of a GPU, the calls that launched their work, nested ops and a range."""
     thread = {"pid": 9, "tid": 4}
     return make_profile(
         sessions=[{"session": 0, "start_resolution_ns": 1}],
@@ -74,12 +74,12 @@ def run() -> Profile:
     )
 
 
-def lane_of(given: Profile, kind: LaneKind, stream: int | None = None) -> Lane:
-    return next(lane for lane in lanes(given) if (lane.kind, lane.stream) == (kind, stream))
+def lane_of(profile: Profile, kind: LaneKind, stream: int | None = None) -> Lane:
+    return next(lane for lane in lanes(profile) if (lane.kind, lane.stream) == (kind, stream))
 
 
-def test_lanes_are_gpus_with_their_streams_then_threads_from_the_outermost_in() -> None:
-    found = lanes(run())
+def test_lanes_are_gpus_with_streams_then_threads_from_the_outermost_level() -> None:
+    found = lanes(recorded_profile())
     assert [lane_title(lane) for lane in found] == [
         "GPU 0",
         "GPU 0 stream 7",
@@ -101,8 +101,8 @@ def test_lanes_are_gpus_with_their_streams_then_threads_from_the_outermost_in() 
     assert [len(lane.starts) for lane in found] == [5, 4, 1, 1, 1, 1, 3]
 
 
-def test_a_slice_shows_what_took_most_of_it_and_how_much_of_it_was_busy() -> None:
-    stream = lane_of(run(), LaneKind.STREAM, 7)
+def test_a_slice_has_its_main_kind_and_its_busy_share() -> None:
+    stream = lane_of(recorded_profile(), LaneKind.STREAM, 7)
     found = bins(stream, np.array([0, 100, 200, 300, 900, 1000]))
     assert found.busy_ns.tolist() == [0, 90, 60, 0, 50]
     assert found.item_kinds.tolist() == [NOTHING, ItemKind.TENSOR, ItemKind.TENSOR, NOTHING, ItemKind.KERNEL]
@@ -110,27 +110,27 @@ def test_a_slice_shows_what_took_most_of_it_and_how_much_of_it_was_busy() -> Non
 
 
 def test_a_kernel_precedes_an_overlapping_copy_where_streams_share_a_lane() -> None:
-    gpu = lane_of(run(), LaneKind.GPU)
+    gpu = lane_of(recorded_profile(), LaneKind.GPU)
     found = bins(gpu, np.array([200, 250, 260, 400]))
     assert found.item_kinds.tolist() == [ItemKind.TENSOR, ItemKind.KERNEL, ItemKind.FROM_GPU]
     assert found.busy_ns.tolist() == [50, 10, 140]
 
 
-def test_what_takes_no_time_is_seen_all_the_same() -> None:
+def test_items_without_duration_are_visible() -> None:
     profile = make_profile(activities=[copy("HtoD", 0, start_ns=50, device=0, stream=1)])
     (lane,) = lanes(profile)
     assert lane_cells(lane, np.array([0, 40, 80])).texts == [" ", "›"]
 
 
 @pytest.mark.parametrize("shown", [str, to_ascii], ids=["usual", "ascii"])
-def test_no_two_looks_of_a_lane_share_a_glyph(shown: Callable[[str], str]) -> None:
+def test_no_two_styles_of_a_lane_share_a_glyph(shown: Callable[[str], str]) -> None:
     for of_lane in (list(ItemKind)[: ItemKind.LAUNCH], list(ItemKind)[ItemKind.LAUNCH : ItemKind.OP]):
         drawn = [set(shown(GLYPHS[look])) for look in of_lane]
         assert sum(map(len, drawn)) == len(set().union(*drawn))
 
 
 def test_a_partly_busy_cell_is_lighter_and_a_wide_one_shows_its_name() -> None:
-    profile = run()
+    profile = recorded_profile()
     stream = lane_of(profile, LaneKind.STREAM, 7)
     edges = np.arange(140, 280, 10)
     drawn = lane_cells(stream, edges, lambda item: item_name(profile, stream, item))
@@ -141,35 +141,37 @@ def test_a_partly_busy_cell_is_lighter_and_a_wide_one_shows_its_name() -> None:
 
 
 @st.composite
-def work(draw: st.DrawFn) -> tuple[Profile, int]:
+def drawn_work(draw: st.DrawFn) -> tuple[Profile, int]:
     resolution = draw(st.sampled_from([1, 1, 7]))
     rows = draw(
         st.lists(
             st.tuples(st.integers(0, 400), st.integers(0, 90), st.integers(0, 2), st.sampled_from("kcd")), max_size=40
         )
     )
-    made = [
+    activities = [
         kernel(f"k{start % 3}", length, start_ns=start * resolution, device=0, stream=stream)
-        if what == "k"
-        else copy("HtoD" if what == "c" else "DtoH", length, start_ns=start * resolution, device=0, stream=stream)
-        for start, length, stream, what in sorted(rows)
+        if kind == "k"
+        else copy("HtoD" if kind == "c" else "DtoH", length, start_ns=start * resolution, device=0, stream=stream)
+        for start, length, stream, kind in sorted(rows)
     ]
     sessions = [{"session": 0, "start_resolution_ns": resolution}]
-    return make_profile(sessions=sessions, **({"activities": made} if made else {})), draw(st.integers(1, 60))
+    return make_profile(sessions=sessions, **({"activities": activities} if activities else {})), draw(
+        st.integers(1, 60)
+    )
 
 
-@given(work())
+@given(drawn_work())
 def test_the_slices_of_a_gpu_add_up_to_its_busy_time(given: tuple[Profile, int]) -> None:
-    made, count = given
-    found = lanes(made)
+    profile, count = given
+    found = lanes(profile)
     if not found:
-        assert timelines(made) == ()
+        assert timelines(profile) == ()
         return
     gpu = found[0]
     window = whole_window(int(gpu.starts[0]), int(gpu.reached[-1]), count, least_ns=1)
     edges = np.append(window.edges(), gpu.reached[-1] + 1000)
-    row = busy_time(made).row(0, named=True)
-    result = timeline_lanes(made).row(0, named=True)
+    row = busy_time(profile).row(0, named=True)
+    result = timeline_lanes(profile).row(0, named=True)
     slices = bins(gpu, edges)
     assert min(int(slices.busy_ns.sum()), row["span_ns"]) == row["busy_ns"] == result["busy_ns"]
     assert slices.begun.sum() == row["activities"] == result["count"]
@@ -192,8 +194,8 @@ def test_sums_of_blocks_are_those_of_single_segments(parts: list[tuple[int, int]
         assert found.until(np.array([moment]))[0].tolist() == expected
 
 
-def test_item_under_the_cursor() -> None:
-    profile = run()
+def test_the_item_under_the_cursor() -> None:
+    profile = recorded_profile()
     stream = lane_of(profile, LaneKind.STREAM, 7)
     assert main_item(stream, 100, 200) == 1
     assert main_item(stream, 100, 145) == 0
@@ -208,7 +210,7 @@ def test_item_under_the_cursor() -> None:
 
 
 def test_gaps_follow_each_other_and_the_longest_come_first() -> None:
-    stream = lane_of(run(), LaneKind.STREAM, 7)
+    stream = lane_of(recorded_profile(), LaneKind.STREAM, 7)
     assert longest_lane_gaps(stream, 5) == [TimeInterval(260, 900), TimeInterval(140, 150)]
     assert longest_lane_gaps(stream, 1) == [TimeInterval(260, 900)]
     assert next_gap(stream, 0, 1, least_ns=1) == TimeInterval(140, 150)
@@ -274,7 +276,7 @@ def test_gaps_shorter_than_the_start_time_resolution_are_not_reported() -> None:
 
 
 def test_a_launch_leads_to_its_call_and_back() -> None:
-    profile = run()
+    profile = recorded_profile()
     found = lanes(profile)
     gpu = lane_of(profile, LaneKind.GPU)
     frame, rows = linked_rows(profile, gpu, 1)
@@ -288,8 +290,8 @@ def test_a_launch_leads_to_its_call_and_back() -> None:
     ]
 
 
-def test_names_are_found_in_all_lanes_in_order_of_time() -> None:
-    profile = run()
+def test_names_are_found_in_all_lanes_sorted_by_time() -> None:
+    profile = recorded_profile()
     shown = shown_lanes(profile)
     hits = find_name(profile, shown, "memcpy")
     assert hits.starts.tolist() == [10, 100, 200]
@@ -312,7 +314,7 @@ def test_names_are_found_in_all_lanes_in_order_of_time() -> None:
     ("origins", "starts", "together"),
     [((0, 50), (10, 0), True), ((0, None), (10, 0), False), ((0, 10_000), (10, 0), False)],
 )
-def test_sessions_stand_together_only_where_their_clocks_compare(
+def test_sessions_are_shown_together_only_if_their_clocks_compare(
     origins: tuple[int | None, ...], starts: tuple[int, ...], *, together: bool
 ) -> None:
     profile = make_profile(
@@ -333,8 +335,8 @@ def test_sessions_stand_together_only_where_their_clocks_compare(
         assert [lane.session for lane in shown_lanes(profile, 1).lanes] == [1]
 
 
-def test_the_deepest_lanes_give_way_first() -> None:
-    found = lanes(run())
+def test_the_deepest_lanes_are_dropped_first() -> None:
+    found = lanes(recorded_profile())
     assert fitting_lanes(found, 7) == list(range(7))
     assert [lane_title(found[place]) for place in fitting_lanes(found, 6)][-2:] == [
         "thread 4 ops",
@@ -344,7 +346,7 @@ def test_the_deepest_lanes_give_way_first() -> None:
 
 
 @given(st.integers(0, 10**12), st.integers(1, 10**10), st.integers(1, 300), st.data())
-def test_zooming_keeps_the_moment_in_its_place_and_stays_within_the_time(
+def test_zooming_keeps_the_moment_in_place_and_stays_in_bounds(
     begin: int, length: int, cells: int, data: st.DataObject
 ) -> None:
     window = whole_window(begin, begin + length, cells, least_ns=1)
@@ -364,7 +366,7 @@ def test_zooming_keeps_the_moment_in_its_place_and_stays_within_the_time(
 
 
 @given(st.integers(0, 10**13), st.integers(1, 10**9), st.integers(20, 300))
-def test_labels_of_the_ruler_stand_where_they_say(first: int, cell: int, cells: int) -> None:
+def test_labels_of_the_ruler_are_at_their_times(first: int, cell: int, cells: int) -> None:
     window = whole_window(first, first + cell * cells, cells, least_ns=1)
     found = ruler(window)
     units = {"s": 10**9, "ms": 10**6, "µs": 10**3, "ns": 1}
@@ -400,14 +402,14 @@ def test_a_log_without_start_times_has_no_lanes() -> None:
     st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9), st.sampled_from(sorted(ItemKind))), min_size=1),
     st.integers(1, 5),
 )
-def test_cutting_in_parts_between_pauses_changes_nothing(items: list[tuple[int, int, int]], at_once: int) -> None:
+def test_splitting_at_pauses_changes_nothing(items: list[tuple[int, int, int]], at_once: int) -> None:
     starts, lengths, item_kinds = (np.array(values) for values in zip(*sorted(items), strict=True))
-    made = []
+    results = []
     for count in (len(items) + 1, at_once):
         with patch.object(lanes_module, "SEGMENTS_AT_ONCE", count):
             found = flatten(starts, starts + lengths, item_kinds.astype(np.int8), resolution_ns=1, before=FIRST)
-        made.append((found.starts.tolist(), found.ends.tolist(), found.item_kinds.tolist()))
-    assert made[0] == made[1]
+        results.append((found.starts.tolist(), found.ends.tolist(), found.item_kinds.tolist()))
+    assert results[0] == results[1]
 
 
 def test_kinds_are_stacked_in_a_lane_of_several_lines() -> None:
@@ -428,8 +430,8 @@ def test_kinds_are_stacked_in_a_lane_of_several_lines() -> None:
     assert lower[1].tolist() == [ItemKind.TENSOR, ItemKind.TENSOR, NOTHING]
 
 
-def test_a_name_stands_in_the_middle_line_of_a_tall_bar() -> None:
-    stream = lane_of(run(), LaneKind.STREAM, 7)
+def test_a_name_is_in_the_middle_line_of_a_tall_bar() -> None:
+    stream = lane_of(recorded_profile(), LaneKind.STREAM, 7)
     edges = np.arange(0, 1000, 10)
     cells = lane_cells(stream, edges, lambda item: "gemm", signs=Signs.FILLS)
     lines = ["".join(texts) for texts, _ in cells.tall(3)]
@@ -459,8 +461,8 @@ def test_tracks_are_means_over_cells() -> None:
     ]
 
 
-def test_what_several_streams_of_a_gpu_ran_counts_once_in_the_top_work() -> None:
-    profile = run()
+def test_concurrent_streams_count_once_in_the_top_work() -> None:
+    profile = recorded_profile()
     streams = [lane for lane in lanes(profile) if lane.kind is LaneKind.STREAM]
     top = top_of_gpus(profile, shown_lanes(profile), 0, 10_000)
     assert top["count"].sum() == sum(len(lane.starts) for lane in streams) == 5
@@ -468,7 +470,7 @@ def test_what_several_streams_of_a_gpu_ran_counts_once_in_the_top_work() -> None
 
 
 def test_spare_lines_go_to_gpu_lanes_first_and_to_lanes_of_a_kind_alike() -> None:
-    found = lanes(run())
+    found = lanes(recorded_profile())
     assert lane_heights(found, 0) == [1] * 7
     assert lane_heights(found, 10) == [4, 4, 4, 1, 1, 1, 1]
     assert lane_heights(found, 13) == [4, 4, 4, 2, 2, 2, 2]

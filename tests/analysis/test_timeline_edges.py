@@ -1,4 +1,4 @@
-"""What is on the timeline where things take no time, where starts are rounded, and where streams overlap."""
+"""The timeline of items without duration, with rounded starts, and with overlapping streams."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tui.analysis.timeline.shown import iteration_marks, shown_lanes, timeline_l
 from tui.analysis.timeline.window import whole_window
 
 
-def test_what_takes_no_time_is_found_in_the_cell_that_it_begins_in() -> None:
+def test_items_without_duration_are_in_the_cell_of_their_start() -> None:
     profile = make_profile(activities=[copy("HtoD", 0, start_ns=50, device=0, stream=1)])
     hits = find_name(profile, shown_lanes(profile), "htod").by_lane[0]
     assert hits.in_cells(np.array([49, 50, 51, 52])).tolist() == [False, True, False]
     assert hits.in_cells(np.array([40, 50, 60])).tolist() == [False, True]
 
 
-def test_what_takes_no_time_at_the_end_is_on_the_screen() -> None:
+def test_an_item_without_duration_at_the_end_is_visible() -> None:
     profile = make_profile(activities=[kernel("k", 10, start_ns=0, device=0), copy("DtoH", 0, start_ns=10, device=0)])
     shown = shown_lanes(profile)
     assert (shown.end_ns, shown.until_ns) == (10, 11)
@@ -31,7 +31,7 @@ def test_what_takes_no_time_at_the_end_is_on_the_screen() -> None:
     assert timeline_lanes(profile)["busy_pct"].to_list() == [100.0]
 
 
-def test_a_stream_is_busy_no_longer_than_from_its_first_start_to_its_last_end() -> None:
+def test_a_stream_is_busy_no_longer_than_its_span() -> None:
     twice = [kernel("k", 60, start_ns=0, device=0, stream=7)] * 2
     profile = make_profile(
         sessions=[{"session": 0, "start_resolution_ns": 100}],
@@ -42,7 +42,7 @@ def test_a_stream_is_busy_no_longer_than_from_its_first_start_to_its_last_end() 
     assert result["busy_ns"].to_list()[1:] == streams(profile)["busy_ns"].to_list()
 
 
-def test_a_bar_is_of_the_work_that_its_cells_are_drawn_as() -> None:
+def test_a_bar_is_of_the_work_that_its_cells_show() -> None:
     profile = make_profile(
         activities=[
             kernel("relu", 100, start_ns=0, device=0, stream=7, uses_tensor_core=False),
@@ -54,7 +54,7 @@ def test_a_bar_is_of_the_work_that_its_cells_are_drawn_as() -> None:
     assert drawn.item_kinds.tolist() == [ItemKind.KERNEL] * 10 + [ItemKind.COMMUNICATION, -1]
 
 
-def test_of_two_that_end_where_a_gap_begins_every_view_names_the_same() -> None:
+def test_every_view_names_the_same_work_before_a_gap() -> None:
     profile = make_profile(
         activities=[
             kernel("long", 100, start_ns=0, device=0, stream=7),
@@ -67,7 +67,7 @@ def test_of_two_that_end_where_a_gap_begins_every_view_names_the_same() -> None:
     assert gaps(profile).select("before", "after").rows() == [("short", "next")]
 
 
-def test_an_iteration_is_over_where_it_ends_and_none_follows() -> None:
+def test_an_iteration_ends_at_its_end() -> None:
     steps = [(0, 50), (50, 30), (200, 100), (220, 10), (400, None), (500, 7)]
     profile = make_profile(
         ranges=[

@@ -35,8 +35,8 @@ KB, MB = 1 << 10, 1 << 20
 GPU = {"device": 0, "name": "NVIDIA H100", "memory_bandwidth": 1e12}
 
 
-def memset(duration_ns: int, **more: Any) -> dict[str, Any]:
-    return {"kind": "memset", "name": "[CUDA memset]", "duration_ns": duration_ns, **more}
+def memset(duration_ns: int, **fields: Any) -> dict[str, Any]:
+    return {"kind": "memset", "name": "[CUDA memset]", "duration_ns": duration_ns, **fields}
 
 
 MADE = make_profile(
@@ -55,12 +55,12 @@ MADE = make_profile(
 )
 
 
-def by_direction(profile: Profile, *wanted: str) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    rows = transfers(profile).select("copy_kind", "src_memory", *wanted).rows()
+def by_direction(profile: Profile, *columns: str) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    rows = transfers(profile).select("copy_kind", "src_memory", *columns).rows()
     return {row[:2]: row[2:] for row in rows}
 
 
-def test_by_direction_and_memory() -> None:
+def test_copies_by_direction_and_memory() -> None:
     found = by_direction(MADE, "dst_memory", "calls", "total_ns", "size_bytes")
     assert found == {
         ("HtoD", "pageable"): ("device", 2, 2000, 30_000),
@@ -74,7 +74,7 @@ def test_by_direction_and_memory() -> None:
     assert {column.name for column in TRANSFERS.columns} == set(transfers(MADE).columns)
 
 
-def test_rates_against_what_the_hardware_can_do_and_why_not() -> None:
+def test_rates_are_compared_with_hardware_limits() -> None:
     found = by_direction(MADE, "achieved", "ceiling", "ceiling_pct", "impossible", "why")
     assert found == {
         ("HtoD", "pageable"): (15e9, None, None, 0, NO_LINK),
@@ -85,7 +85,7 @@ def test_rates_against_what_the_hardware_can_do_and_why_not() -> None:
     }
 
 
-def test_of_a_gpu_that_is_not_known_no_rate_is_impossible_or_possible() -> None:
+def test_the_plausibility_of_rates_is_unknown_for_an_unknown_gpu() -> None:
     profile = make_profile(activities=[memset(1, size_bytes=1 << 40, device=0), copy("HtoD", 5, device=0)])
     found = by_direction(profile, "achieved", "impossible", "why")
     assert found[("set", None)] == (pytest.approx(1e9 * (1 << 40)), None, NO_BANDWIDTH)
@@ -99,19 +99,19 @@ def test_a_copy_without_a_rate_has_no_plausibility() -> None:
     assert (result["DtoD"]["rate"], result["DtoD"]["is_impossible"]) == (1e11, False)
 
 
-def test_impossible_rates_are_reported_with_the_limit() -> None:
+def test_implausible_rates_are_reported_with_the_limit() -> None:
     row = impossible_rates(MADE).row(0, named=True)
     assert (row["activity"], row["size_bytes"], row["limit"]) == (6, 10_501, 1e12)
     assert row["factor"] == pytest.approx(1.0501)
     assert impossible_rates(MADE).height == 1
 
 
-def test_rates_up_to_a_twentieth_above_the_limit_are_possible() -> None:
+def test_rates_up_to_5_percent_above_the_limit_are_plausible() -> None:
     work = [memset(10, size_bytes=size, device=0) for size in (10_000, 10_499, 10_501)]
     assert impossible_rates(make_profile(devices=[GPU], activities=work))["size_bytes"].to_list() == [10_501]
 
 
-def test_the_logs_own_totals_have_no_sizes() -> None:
+def test_printed_totals_have_no_sizes() -> None:
     profile = make_profile(
         summary=[
             summary_row("gpu", "[CUDA memcpy HtoD]", 3, 500),
@@ -127,7 +127,7 @@ def test_the_logs_own_totals_have_no_sizes() -> None:
     assert transfer_sizes(profile).is_empty()
 
 
-def test_by_size() -> None:
+def test_copies_by_size() -> None:
     sizes = (0, 4095, 4096, 65_535, 65_536, (1 << 20) - 1, 1 << 20, 16 << 20, 256 << 20, 1 << 40, None)
     profile = make_profile(activities=[copy("HtoD", 10, size_bytes=size) for size in sizes])
     found = transfer_sizes(profile)
@@ -149,21 +149,21 @@ def test_sessions_are_separate() -> None:
     assert transfers(profile).select("session", "total_ns", "time_pct").rows() == [(1, 30, 100.0), (0, 10, 100.0)]
 
 
-def tiny(start: int, direction: str = "HtoD", **more: Any) -> dict[str, Any]:
-    return copy(direction, 2, **{"start_ns": start, "size_bytes": 100, "device": 0, "stream": 7, **more})
+def small_copy(start: int, direction: str = "HtoD", **fields: Any) -> dict[str, Any]:
+    return copy(direction, 2, **{"start_ns": start, "size_bytes": 100, "device": 0, "stream": 7, **fields})
 
 
-def test_tiny_copies_back_to_back_are_a_run() -> None:
+def test_consecutive_small_copies_are_a_burst() -> None:
     profile = make_profile(
         activities=[
-            *(tiny(start) for start in (0, 10, 20, 30)),
-            tiny(40, "DtoH"),
-            tiny(50, "DtoH"),
+            *(small_copy(start) for start in (0, 10, 20, 30)),
+            small_copy(40, "DtoH"),
+            small_copy(50, "DtoH"),
             kernel("a", 5, start_ns=55, device=0, stream=7),
-            tiny(60, "DtoH"),
-            *(tiny(start, stream=8) for start in (70, 80, 2_000_000)),
-            *(tiny(start, size_bytes=70_000) for start in (3_000_000, 3_000_010, 3_000_020)),
-            *(tiny(start, "DtoD", size_bytes=50) for start in (4_000_000, 4_000_500, 4_900_000)),
+            small_copy(60, "DtoH"),
+            *(small_copy(start, stream=8) for start in (70, 80, 2_000_000)),
+            *(small_copy(start, size_bytes=70_000) for start in (3_000_000, 3_000_010, 3_000_020)),
+            *(small_copy(start, "DtoD", size_bytes=50) for start in (4_000_000, 4_000_500, 4_900_000)),
         ]
     )
     found = tiny_runs(profile)
@@ -176,14 +176,21 @@ def test_tiny_copies_back_to_back_are_a_run() -> None:
     assert tiny_runs(make_profile(activities=[kernel("a", 1, start_ns=0)])).columns == found.columns
 
 
-def test_runs_do_not_go_on_from_one_gpu_or_session_to_another() -> None:
+def test_bursts_do_not_span_gpus_or_sessions() -> None:
     profile = make_profile(
-        activities=[tiny(0), tiny(10), tiny(20, device=1), tiny(30, device=1), tiny(40, session=1), tiny(50, session=1)]
+        activities=[
+            small_copy(0),
+            small_copy(10),
+            small_copy(20, device=1),
+            small_copy(30, device=1),
+            small_copy(40, session=1),
+            small_copy(50, session=1),
+        ]
     )
     assert tiny_runs(profile).is_empty()
 
 
-def test_the_single_copies_of_a_size_class_begin_with_its_least_size_and_end_below_the_next() -> None:
+def test_copies_of_a_size_class_are_within_its_bounds() -> None:
     sizes = [4095, 4096, 65_535, 65_536, 1 << 20, 256 << 20, None]
     profile = make_profile(devices=[GPU], activities=[copy("HtoD", 1000, size_bytes=size, device=0) for size in sizes])
     found = {name: single_transfers(profile, size_class=name)["size_bytes"].to_list() for _, name in SIZE_CLASSES}
@@ -228,8 +235,8 @@ def test_parts_add_up(moves: list[tuple[str, int, int | None, int]]) -> None:
         {
             "kernel": kernel("a", length, session=session),
             "set": memset(length, size_bytes=size, session=session),
-        }.get(what, copy(what, length, size_bytes=size, session=session))
-        for what, length, size, session in sorted(moves, key=lambda move: move[3])
+        }.get(direction, copy(direction, length, size_bytes=size, session=session))
+        for direction, length, size, session in sorted(moves, key=lambda move: move[3])
     ]
     profile = make_profile(
         sessions=[{"session": 0}, {"session": 1}], devices=[{**GPU, "device": None}], activities=rows
@@ -243,7 +250,7 @@ def test_parts_add_up(moves: list[tuple[str, int, int | None, int]]) -> None:
             assert part["size_bytes"].sum() == sum(size or 0 for _, _, size, _ in mine)
 
 
-def test_calls_are_unknown_for_a_direction_where_one_row_has_none() -> None:
+def test_calls_of_a_direction_are_unknown_if_one_row_has_none() -> None:
     rows = [
         summary_row("gpu", "[CUDA memcpy HtoD]", 3, 20),
         summary_row("gpu", "[CUDA memcpy Host-to-Device]", None, 40),
@@ -253,8 +260,8 @@ def test_calls_are_unknown_for_a_direction_where_one_row_has_none() -> None:
     assert transfers(profile).select("copy_kind", "calls", "total_ns").rows() == [("HtoD", None, 60)]
 
 
-def test_a_size_is_of_the_class_whose_least_it_reaches() -> None:
-    """Of each class the least and the largest size, in the table and in the copies behind its row."""
+def test_a_size_belongs_to_the_class_of_its_lower_bound() -> None:
+    """The lower and the upper bound of each class, in the table and in the copies of its row."""
     sizes = (0, 4 * KB - 1, 4 * KB, 64 * KB - 1, 64 * KB, MB - 1, MB, 16 * MB - 1, 16 * MB, 256 * MB - 1, 256 * MB)
     work = [copy("HtoD", 10, size_bytes=size, device=0, start_ns=20 * at) for at, size in enumerate(sizes)]
     profile = make_profile(devices=[GPU], activities=work)

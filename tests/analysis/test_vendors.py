@@ -36,7 +36,7 @@ def test_a_gpu_of_amd_has_no_compute_capability_and_no_occupancy_of_nvidia(frame
     assert config.occupancy_reason == "not applicable: NVIDIA's occupancy formula, and this GPU is by AMD"
 
 
-def test_calls_of_cuda_are_of_no_amd_gpu() -> None:
+def test_cuda_calls_are_not_of_an_amd_gpu() -> None:
     profile = make_profile(
         devices=[{"device": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0"}],
         api_calls=[{"name": "cudaLaunchKernel", "start_ns": 0, "duration_ns": 1}],
@@ -49,12 +49,12 @@ def test_total_shared_memory_counts_like_its_parts() -> None:
     parts = {"static_shared_bytes": 40_000, "dynamic_shared_bytes": 60_000}
     apart = make_profile(devices=gpu, activities=[kernel("k", 5, **SHAPE, registers=32, **parts)])
     together = make_profile(devices=gpu, activities=[kernel("k", 5, **SHAPE, registers=32, shared_bytes=100_000)])
-    first, second = (launches(made, session=0, name="k").row(0, named=True) for made in (apart, together))
+    first, second = (launches(profile, session=0, name="k").row(0, named=True) for profile in (apart, together))
     assert first["occupancy_pct"] == second["occupancy_pct"] == 25.0
     assert first["limiter"] == second["limiter"] == "shared memory"
 
 
-def test_no_tool_of_nvidia_is_named_for_another_gpu() -> None:
+def test_tools_of_nvidia_are_not_named_for_other_gpus() -> None:
     amd = make_profile(
         sessions=[{"session": 0, "format": "pytorch-trace", "tool": "PyTorch profiler"}],
         api_calls=[{"name": "hipLaunchKernel", "start_ns": 0, "duration_ns": 1}],
@@ -87,7 +87,7 @@ def test_pytorch_names_the_activity_of_the_gpus_manufacturer() -> None:
     assert how_to_record(of_amd, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
 
 
-def test_the_work_of_a_tpu_is_in_the_ranges() -> None:
+def test_work_of_a_tpu_is_in_the_ranges() -> None:
     profile = make_profile(
         sessions=[{"session": 0, "format": "xplane"}],
         ranges=[{"name": "fusion", "domain": "TPU:0 XLA Ops", "start_ns": 0, "duration_ns": 5}],
@@ -96,7 +96,7 @@ def test_the_work_of_a_tpu_is_in_the_ranges() -> None:
     assert why_none(profile, GPU_WORK) == "no GPU activities: open Ranges: it shows the work of the TPU"
 
 
-def test_unknown_figures_of_the_dashboard_name_no_tool_of_nvidia_for_another_gpu() -> None:
+def test_unknown_dashboard_figures_name_no_tool_of_nvidia_for_other_gpus() -> None:
     summed = [
         {"session": 0, "section": "gpu", "name": "Cijk_Alik_Bljk_SB_MT64x64x32", "calls": 1, "total_ns": 5},
         {"session": 0, "section": "api", "name": "hipLaunchKernel", "calls": 1, "total_ns": 5},

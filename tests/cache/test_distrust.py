@@ -191,9 +191,9 @@ def test_a_named_pipe_is_not_opened_to_see_what_it_is(tmp_path: Path, monkeypatc
     opened = []
     open_really = os.open
 
-    def noted(path: str, *how: int) -> int:
+    def noted(path: str, *arguments: int) -> int:
         opened.append(path)
-        return open_really(path, *how)
+        return open_really(path, *arguments)
 
     monkeypatch.setattr(os, "open", noted)
     assert entry.fingerprint_of(str(pipe)) is None

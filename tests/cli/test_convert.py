@@ -23,9 +23,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def progress(**more: Any) -> ConversionProgress:
+def progress(**fields: Any) -> ConversionProgress:
     known = {"done": 4, "files": 10, "left_out": {}, "workers": 2, "existing_parts": 1}
-    return SimpleNamespace(**{**known, **more})  # type: ignore[return-value]
+    return SimpleNamespace(**{**known, **fields})  # type: ignore[return-value]
 
 
 def test_a_terminal_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:

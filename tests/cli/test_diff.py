@@ -37,8 +37,10 @@ def run(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> 
     return printed[1:]
 
 
-def steps(capfd: pytest.CaptureFixture[str], before: int, now: int, *more: str, status: int = 0) -> tuple[str, str]:
-    return run(capfd, TRACE, TRACE, "--iterations", str(before), "--iterations-b", str(now), *more, status=status)
+def steps(
+    capfd: pytest.CaptureFixture[str], before: int, now: int, *arguments: str, status: int = 0
+) -> tuple[str, str]:
+    return run(capfd, TRACE, TRACE, "--iterations", str(before), "--iterations-b", str(now), *arguments, status=status)
 
 
 @pytest.fixture(autouse=True)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 GEMM, RELU = "gemm_kernel", "relu_kernel"
 
 
-def call(name: str, start: int, correlation: int | None = None, **more: Any) -> dict[str, Any]:
-    return {"name": name, "start_ns": start, "duration_ns": 2, "pid": 1, "tid": 1, "correlation": correlation, **more}
+def call(name: str, start: int, correlation: int | None = None, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "start_ns": start, "duration_ns": 2, "pid": 1, "tid": 1, "correlation": correlation, **fields}
 
 
 def capture(kernels: Sequence[str | None], *, at: int, session: int = 1) -> dict[str, list[dict[str, Any]]]:

@@ -123,11 +123,11 @@ def test_a_missing_file_is_named(store: Path) -> None:
 def test_a_region_that_is_not_set_is_not_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     scan = pl.scan_lines
 
-    def as_without_a_region(*args: Any, **how: Any) -> pl.LazyFrame:
+    def as_without_a_region(*args: Any, **options: Any) -> pl.LazyFrame:
         # Word for word; Polars says it only where it goes on to ask the store of Amazon itself.
         words = "'(default_)region' not set; polars will try to get it from bucket\n\nSet the region manually"
         warnings.warn(words, UserWarning, stacklevel=2)
-        return scan(*args, **how)
+        return scan(*args, **options)
 
     monkeypatch.setattr(pl, "scan_lines", as_without_a_region)
     with pytest.raises(ProftuiError, match="cannot be read"):

@@ -195,7 +195,7 @@ class TestWhatFails:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         def task() -> Callable[..., object]:
-            def deadly(file: str, *given: object) -> object:
+            def deadly(file: str, *arguments: object) -> object:
                 import os
                 import signal
 
@@ -203,7 +203,7 @@ class TestWhatFails:
 
                 if file.endswith("rank3.pt.trace.json"):
                     os.kill(os.getpid(), signal.SIGKILL)
-                return _task()(file, *given)  # type: ignore[arg-type]
+                return _task()(file, *arguments)  # type: ignore[arg-type]
 
             return deadly
 

@@ -46,8 +46,8 @@ def source_of(content: bytes) -> InputFile:
     return InputFile.open("run.log", stream=Trickle(content))
 
 
-def texts_of(source: InputFile, **how: int) -> list[str]:
-    return [block.line(index).text for block in source.blocks(**how) for index in range(block.line_count)]
+def texts_of(source: InputFile, **options: int) -> list[str]:
+    return [block.line(index).text for block in source.blocks(**options) for index in range(block.line_count)]
 
 
 def cut_at(content: bytes, cuts: list[int]) -> list[bytes]:

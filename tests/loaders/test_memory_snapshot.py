@@ -55,8 +55,15 @@ def event(
     return {"action": action, "addr": addr, "size": size, "stream": 0, "time_us": time_us, "frames": frames}
 
 
-def block(address: int, size: int, state: str = "active_allocated", **more: object) -> dict[str, Any]:
-    return {"address": address, "size": size, "requested_size": size - 100, "state": state, "frames": IN_TRAIN, **more}
+def block(address: int, size: int, state: str = "active_allocated", **fields: object) -> dict[str, Any]:
+    return {
+        "address": address,
+        "size": size,
+        "requested_size": size - 100,
+        "state": state,
+        "frames": IN_TRAIN,
+        **fields,
+    }
 
 
 TRACE = [

@@ -403,8 +403,8 @@ def test_stages_of_older_drivers_are_declared_once() -> None:
 
 
 def test_events_of_the_older_kind_have_phases() -> None:
-    def old(time: int, phase: str, *more: tuple[int, int]) -> bytes:
-        return packet((8, time), (11, message((11, MARKS), (6, message((1, 1), (2, ord(phase)), *more)))))
+    def old(time: int, phase: str, *arguments: tuple[int, int]) -> bytes:
+        return packet((8, time), (11, message((11, MARKS), (6, message((1, 1), (2, ord(phase)), *arguments)))))
 
     names = packet((8, 0), (12, message((2, message((1, 1), (2, "step"))))), flags=1)
     profile = read(names + old(1_000, "X", (3, 7)) + old(20_000, "B") + old(20_500, "E") + old(30_000, "I"))

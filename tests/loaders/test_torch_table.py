@@ -70,9 +70,9 @@ def row(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)) + "  "
 
 
-def usual(**how: object) -> str:
+def usual(**options: object) -> str:
     cells = [(name, *figures.split(","), *MEMORY.split(","), calls) for name, figures, calls in ROWS]
-    return table(TITLES, cells, **how)  # type: ignore[arg-type]
+    return table(TITLES, cells, **options)  # type: ignore[arg-type]
 
 
 SUMMARY = [

@@ -264,9 +264,9 @@ def test_damaged_output_is_read_or_declined(text: str) -> None:
 HOST, DEVICE = 4711, (1 << 32) - 1
 
 
-def event(name: str, start: int, duration: int, **more: Any) -> dict[str, Any]:
+def event(name: str, start: int, duration: int, **fields: Any) -> dict[str, Any]:
     place = {"ph": "X", "tid": 4712, "pid": HOST, "name": name, "cat": "cpu_op"}
-    return {**place, "ts": 1714550400000000 + start, "dur": duration, **more}
+    return {**place, "ts": 1714550400000000 + start, "dur": duration, **fields}
 
 
 def work(number: int, name: str, start: int, duration: int, engine: int = DEVICE) -> dict[str, Any]:

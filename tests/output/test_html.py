@@ -172,7 +172,7 @@ def test_a_name_of_endless_length_is_cut() -> None:
     spec = next(one for one in TABLES if one.name == "layer_times").table_spec()
     looks = {}
     for name in ("conv1", "a layer of some words", "k" * 121):
-        rows = layers(frames.profile(layers=[{"layer": name, "time_ns": 5, "measured": True}]))
+        rows = layers(frames.make_profile(layers=[{"layer": name, "time_ns": 5, "measured": True}]))
         table = ElementTree.fromstring(html_table(written_columns(spec, rows), rows, pinned=spec.pinned))
         looks |= {one.text: one.get("class") for one in table.iter("div") if one.text == name}
     assert looks == {"conv1": "short", "a layer of some words": "long", "k" * 121: "symbol"}

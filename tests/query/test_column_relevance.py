@@ -10,9 +10,9 @@ from tui.query.facts import SESSION_PRIORITY, informative_columns, prioritize
 SPEC = TableSpec("t", "T", columns("name", "calls", "kind", "throughput", "session"), key=("name",))
 
 
-def rows(**more: object) -> pl.DataFrame:
+def rows(**fields: object) -> pl.DataFrame:
     made = {"name": ["a", "b"], "calls": [1, 2], "kind": ["kernel", "kernel"], "throughput": [None, None]}
-    return pl.DataFrame({**made, "session": [0, 0], **more})
+    return pl.DataFrame({**made, "session": [0, 0], **fields})
 
 
 def priorities(frame: pl.DataFrame) -> dict[str, int]:

@@ -81,9 +81,9 @@ def marked_cells(strip: Strip) -> list[bool]:
     return [bool(look and look.underline) for text, look, _ in strip for _ in range(cell_width(text))]
 
 
-def two_streams(*more: dict[str, Any]) -> Profile:
+def two_streams(*arguments: dict[str, Any]) -> Profile:
     """Return three rounds of copy, gemm, gap, relu on two streams, with the calls that launched them."""
-    work, calls = [], list(more)
+    work, calls = [], list(arguments)
     for round_ in range(3):
         at, first = 1_000_000 * (round_ + 1), 10 * round_
         work += [

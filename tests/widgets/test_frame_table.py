@@ -83,9 +83,9 @@ async def test_the_pages_beside_the_one_on_the_screen_are_drawn_ahead(monkeypatc
     drawn: list[object] = []
     original = TablePainter.row
 
-    def noted(painter: TablePainter, values: Sequence[object], *how: Any) -> Strip:
+    def noted(painter: TablePainter, values: Sequence[object], *arguments: Any) -> Strip:
         drawn.append(values[-1])
-        return original(painter, values, *how)
+        return original(painter, values, *arguments)
 
     monkeypatch.setattr(TablePainter, "row", noted)
     app = TableApp(many(1_000))

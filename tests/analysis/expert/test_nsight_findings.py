@@ -18,7 +18,7 @@ import pytest
 
 from tests.analysis.expert.asking import figures, of_rule
 from tests.analysis.expert.judging import as_shown
-from tests.analysis.test_nsight_agrees import RECORDINGS, table
+from tests.analysis.test_nsight_agrees import RECORDINGS, nsight_table
 from tests.corpus import recording_file
 from tui.analysis.expert.findings import findings
 
@@ -46,7 +46,7 @@ def sessions(rows: pl.DataFrame, rule: str) -> list[dict[str, object]]:
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_synchronous_copies_and_sets(name: str) -> None:
     rows = nsight_findings(name)
-    assert table(name, "cuda_memcpy_sync") == table(name, "cuda_memset_sync") == []
+    assert nsight_table(name, "cuda_memcpy_sync") == nsight_table(name, "cuda_memset_sync") == []
     for row in sessions(rows, "T8"):
         assert (row["state"], figures(row)["calls"]) == ("clean", 0)
     states = rows.filter(pl.col("rule") == "T9", ~pl.col("reason").str.contains("no GPU activities"))["state"]
@@ -56,7 +56,7 @@ def test_synchronous_copies_and_sets(name: str) -> None:
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_asynchronous_copies_of_pageable_memory(name: str) -> None:
     # Each copy of a capture with several processes stands there twice.
-    theirs = {(int(row[1]), int(row[0])) for row in table(name, "cuda_memcpy_async")}
+    theirs = {(int(row[1]), int(row[0])) for row in nsight_table(name, "cuda_memcpy_async")}
     rows = nsight_findings(name)
     assert sum(figures(row)["copies"] for row in sessions(rows, "T7")) >= len(theirs)
     ours = {(row["start_ns"], row["duration_ns"]) for row in evidence(rows, "T7")}
@@ -66,7 +66,7 @@ def test_asynchronous_copies_of_pageable_memory(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_calls_that_wait(name: str) -> None:
-    theirs = table(name, "cuda_api_sync")
+    theirs = nsight_table(name, "cuda_api_sync")
     assert len(theirs) == SHOWN
     rows = nsight_findings(name)
     ours = Counter[str]()
@@ -86,7 +86,7 @@ def test_calls_that_wait(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_gaps_of_half_a_second(name: str) -> None:
-    theirs = {(int(row[2]), int(row[1]), int(row[4])) for row in table(name, "gpu_gaps")}
+    theirs = {(int(row[2]), int(row[1]), int(row[4])) for row in nsight_table(name, "gpu_gaps")}
     behind = evidence(nsight_findings(name), "U2")
     ours = {
         (row["start_ns"], row["gap_ns"], row["device"]) for row in behind if int(str(row["gap_ns"])) >= HALF_A_SECOND
@@ -96,7 +96,7 @@ def test_gaps_of_half_a_second(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["ddp", "resnet50_amp"])
 def test_stretches_of_low_use(name: str) -> None:
-    theirs = {int(row[5]): row for row in table(name, "gpu_time_util")}
+    theirs = {int(row[5]): row for row in nsight_table(name, "gpu_time_util")}
     ours = {int(str(row["device"])): row for row in evidence(nsight_findings(name), "U3")}
     assert ours.keys() == theirs.keys()
     for device, row in ours.items():
@@ -106,6 +106,6 @@ def test_stretches_of_low_use(name: str) -> None:
 
 
 def test_whole_graphs_are_work() -> None:
-    theirs = table("gpt_cudagraph", "gpu_time_util")
+    theirs = nsight_table("gpt_cudagraph", "gpu_time_util")
     assert [float(row[1]) for row in theirs] == [0.1]
     assert figures(of_rule(nsight_findings("gpt_cudagraph"), "U1"))["busy_pct"] > 10

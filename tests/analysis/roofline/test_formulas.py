@@ -16,8 +16,8 @@ def call(name: str, *arguments: tuple[object, str, str], kernel: str | None = No
     return Call(name, shapes, types, values, kernel=kernel)
 
 
-def tensor(*shape: int, of: str = BF16) -> tuple[object, str, str]:
-    return shape, of, ""
+def tensor(*shape: int, dtype: str = BF16) -> tuple[object, str, str]:
+    return shape, dtype, ""
 
 
 def value(text: str) -> tuple[object, str, str]:
@@ -38,10 +38,10 @@ CONVOLUTION = (
 
 
 @pytest.mark.parametrize(
-    ("one", "flops", "moved"),
+    ("op_call", "flops", "moved"),
     [
         (call("aten::mm", tensor(8, 4), tensor(4, 2)), 2 * 8 * 2 * 4, 2 * (32 + 8 + 16)),
-        (call("aten::mm", tensor(8, 4, of=F32), tensor(4, 2, of=F32)), 128, 4 * 56),
+        (call("aten::mm", tensor(8, 4, dtype=F32), tensor(4, 2, dtype=F32)), 128, 4 * 56),
         (call("aten::addmm", tensor(2), tensor(8, 4), tensor(4, 2)), 128 + 16, 2 * (32 + 8 + 16 + 2)),
         (call("aten::bmm", tensor(3, 8, 4), tensor(3, 4, 2)), 3 * 128, 3 * 2 * 56),
         (call("aten::linear", tensor(5, 8, 4), tensor(2, 4), tensor(2)), 2 * 40 * 2 * 4 + 80, 2 * (160 + 8 + 80 + 2)),
@@ -49,15 +49,15 @@ CONVOLUTION = (
         (
             call(
                 "aten::_scaled_mm",
-                *(tensor(16, 32, of="float8_e4m3fn"), tensor(32, 16, of="float8_e4m3fn")),
-                *(tensor(1, of=F32), tensor(1, of=F32), NOTHING, NOTHING, value("15"), value("True")),
+                *(tensor(16, 32, dtype="float8_e4m3fn"), tensor(32, 16, dtype="float8_e4m3fn")),
+                *(tensor(1, dtype=F32), tensor(1, dtype=F32), NOTHING, NOTHING, value("15"), value("True")),
             ),
             2 * 16 * 16 * 32,
             512 + 512 + 2 * 256,
         ),
         # Sums of products of int8 are int32.
         (
-            call("aten::_int_mm", tensor(16, 32, of="int8"), tensor(32, 8, of="int8")),
+            call("aten::_int_mm", tensor(16, 32, dtype="int8"), tensor(32, 8, dtype="int8")),
             2 * 16 * 8 * 32,
             512 + 256 + 4 * 128,
         ),
@@ -65,8 +65,8 @@ CONVOLUTION = (
         (
             call(
                 "aten::_scaled_mm",
-                *(tensor(16, 32, of="Float4_e2m1fn_x2"), tensor(32, 16, of="Float4_e2m1fn_x2")),
-                *(tensor(1, of=F32), tensor(1, of=F32), NOTHING, NOTHING, value("15"), value("True")),
+                *(tensor(16, 32, dtype="Float4_e2m1fn_x2"), tensor(32, 16, dtype="Float4_e2m1fn_x2")),
+                *(tensor(1, dtype=F32), tensor(1, dtype=F32), NOTHING, NOTHING, value("15"), value("True")),
             ),
             2 * 16 * 16 * 64,
             512 + 512 + 2 * 256,
@@ -74,8 +74,8 @@ CONVOLUTION = (
         (
             call(
                 "_C::cutlass_scaled_mm",
-                *(tensor(16, 8), tensor(16, 32, of="float8_e4m3fn"), tensor(32, 8, of="float8_e4m3fn")),
-                *(tensor(1, of=F32), tensor(1, of=F32), tensor(8)),
+                *(tensor(16, 8), tensor(16, 32, dtype="float8_e4m3fn"), tensor(32, 8, dtype="float8_e4m3fn")),
+                *(tensor(1, dtype=F32), tensor(1, dtype=F32), tensor(8)),
             ),
             2 * 16 * 8 * 32 + 16 * 8,
             512 + 256 + 2 * 128 + 2 * 8,
@@ -83,15 +83,15 @@ CONVOLUTION = (
         (
             call(
                 "trtllm::cublas_scaled_mm",
-                *(tensor(16, 32, of="float8_e4m3fn"), tensor(32, 8, of="float8_e4m3fn")),
-                *(tensor(1, of=F32), tensor(1, of=F32), NOTHING, value("5")),
+                *(tensor(16, 32, dtype="float8_e4m3fn"), tensor(32, 8, dtype="float8_e4m3fn")),
+                *(tensor(1, dtype=F32), tensor(1, dtype=F32), NOTHING, value("5")),
             ),
             2 * 16 * 8 * 32,
             512 + 256 + 2 * 128,
         ),
         # A complex product takes four multiplications and four additions.
         (
-            call("aten::mm", tensor(8, 4, of="complex64"), tensor(4, 2, of="complex64")),
+            call("aten::mm", tensor(8, 4, dtype="complex64"), tensor(4, 2, dtype="complex64")),
             8 * 8 * 2 * 4,
             8 * (32 + 8 + 16),
         ),
@@ -242,25 +242,31 @@ CONVOLUTION = (
             2 * (48 + 8) * 16,
             2 * (32 + 128 + 128 + 32),
         ),
-        (call("aten::add", tensor(8, 4, of=F32), tensor(4, of=F32), value("1")), 0, 4 * (32 + 4 + 32)),
-        (call("aten::add", tensor(8, 4), tensor(4, of=F32), value("1")), 0, 2 * 32 + 4 * 4 + 4 * 32),
+        (call("aten::add", tensor(8, 4, dtype=F32), tensor(4, dtype=F32), value("1")), 0, 4 * (32 + 4 + 32)),
+        (call("aten::add", tensor(8, 4), tensor(4, dtype=F32), value("1")), 0, 2 * 32 + 4 * 4 + 4 * 32),
         (call("aten::eq", tensor(8, 4), tensor(8, 4)), 0, 2 * 32 + 2 * 32 + 32),
-        (call("aten::copy_", tensor(8, 4, of=F32), tensor(8, 4), value("False")), 0, 4 * 32 + 2 * 32),
+        (call("aten::copy_", tensor(8, 4, dtype=F32), tensor(8, 4), value("False")), 0, 4 * 32 + 2 * 32),
         (call("aten::mean", tensor(8, 4), value("[-1]"), value("True")), 0, 2 * (32 + 8)),
         (call("aten::sum", tensor(8, 4)), 0, 2 * (32 + 1)),
-        (call("aten::embedding", tensor(100, 8), tensor(5, of="int64")), 0, 2 * 2 * 40 + 40),
+        (call("aten::embedding", tensor(100, 8), tensor(5, dtype="int64")), 0, 2 * 2 * 40 + 40),
         # A buffer of a pointwise kernel may be overwritten.
         (call("triton_poi_fused_add_0", tensor(8, 4), tensor(8, 4), value("32")), 0, 2 * 96),
         (call("triton_red_fused_add_0", tensor(8, 4), tensor(8, 4), value("32")), 0, 2 * 64),
         # 6 tokens by the weights of 3 experts, whichever of them each takes.
-        (call("aten::_grouped_mm", tensor(6, 4), tensor(3, 4, 8), tensor(3, of="int32")), 2 * 6 * 8 * 4, 2 * 168),
+        (call("aten::_grouped_mm", tensor(6, 4), tensor(3, 4, 8), tensor(3, dtype="int32")), 2 * 6 * 8 * 4, 2 * 168),
         # The gradients of 3 weights.
-        (call("aten::_grouped_mm", tensor(4, 6), tensor(6, 8), tensor(3, of="int32")), 2 * 6 * 8 * 4, 2 * 168),
+        (call("aten::_grouped_mm", tensor(4, 6), tensor(6, 8), tensor(3, dtype="int32")), 2 * 6 * 8 * 4, 2 * 168),
         # 2 tokens choose 2 of 8 experts each: at most 4 are read.
         (
             call(
                 "vllm::outplace_fused_experts",
-                *(tensor(2, 4), tensor(8, 12, 4), tensor(8, 4, 6), tensor(2, 2, of=F32), tensor(2, 2, of="int32")),
+                *(
+                    tensor(2, 4),
+                    tensor(8, 12, 4),
+                    tensor(8, 4, 6),
+                    tensor(2, 2, dtype=F32),
+                    tensor(2, 2, dtype="int32"),
+                ),
             ),
             2 * 4 * (12 * 4 + 4 * 6),
             2 * (2 * 8 + 4 * (48 + 24)),
@@ -277,7 +283,7 @@ CONVOLUTION = (
         (
             call(
                 "aten::native_batch_norm_backward",
-                *(tensor(2, 3, 4, 4), tensor(2, 3, 4, 4), *(tensor(3, of=F32) for _ in range(5))),
+                *(tensor(2, 3, 4, 4), tensor(2, 3, 4, 4), *(tensor(3, dtype=F32) for _ in range(5))),
             ),
             0,
             3 * 2 * 96 + 5 * 4 * 3,
@@ -291,11 +297,11 @@ CONVOLUTION = (
             0,
             2 * 128 + (2 + 8) * 32,
         ),
-        (call("aten::nll_loss_forward", tensor(8, 10, of=F32), tensor(8, of="int64")), 0, 4 * 8 + 8 * 8),
+        (call("aten::nll_loss_forward", tensor(8, 10, dtype=F32), tensor(8, dtype="int64")), 0, 4 * 8 + 8 * 8),
         (call("aten::mse_loss", tensor(8, 4), tensor(8, 4), value("1")), 0, 2 * (32 + 32 + 1)),
-        (call("aten::index_select", tensor(9, 4), value("0"), tensor(5, of="int64")), 0, 2 * 2 * 20 + 40),
+        (call("aten::index_select", tensor(9, 4), value("0"), tensor(5, dtype="int64")), 0, 2 * 2 * 20 + 40),
         (
-            call("aten::embedding_dense_backward", tensor(5, 4), tensor(5, of="int64"), value("9")),
+            call("aten::embedding_dense_backward", tensor(5, 4), tensor(5, dtype="int64"), value("9")),
             0,
             2 * 20 + 40 + 2 * 36,
         ),
@@ -303,7 +309,7 @@ CONVOLUTION = (
         (
             call(
                 "_C::rotary_embedding",
-                *(tensor(3, of="int64"), tensor(3, 64), tensor(3, 16), value("8"), tensor(4096, 8), value("True")),
+                *(tensor(3, dtype="int64"), tensor(3, 64), tensor(3, 16), value("8"), tensor(4096, 8), value("True")),
             ),
             0,
             8 * 3 + 2 * 2 * (3 * 64 + 3 * 16) + 2 * 3 * 8,
@@ -313,16 +319,16 @@ CONVOLUTION = (
             call(
                 "_C_cache_ops::reshape_and_cache_flash",
                 *(tensor(5, 2, 8), tensor(5, 2, 8)),
-                *(tensor(99, 16, 2, 8, of="float8_e4m3fn") for _ in range(2)),
-                tensor(3, of="int64"),
+                *(tensor(99, 16, 2, 8, dtype="float8_e4m3fn") for _ in range(2)),
+                tensor(3, dtype="int64"),
             ),
             0,
             2 * 3 * 16 * (2 + 1) + 8 * 3,
         ),
     ],
 )
-def test_work(one: Call, flops: int, moved: int) -> None:
-    work = work_of_call(one)
+def test_work(op_call: Call, flops: int, moved: int) -> None:
+    work = work_of_call(op_call)
     assert (work.flops, work.bytes) == (flops, moved)
 
 
@@ -341,36 +347,36 @@ def test_backward_attention_recomputes_the_scores() -> None:
 
 
 def test_attention_over_a_cache_sums_up_the_requests_of_the_step() -> None:
-    one = Call(
+    attention = Call(
         "vllm::unified_attention_with_output",
         ((5, 4, 8), (5, 2, 8), (5, 2, 8)),
         (BF16, BF16, BF16),
         ("", "", ""),
         "execute_5_context_1(sq3sk7sqsq9sqsk21)_generation_2(sq2sk30sqsq2sqsk30)",
     )
-    work = work_of_call(one)
+    work = work_of_call(attention)
     # Three queries over 4 earlier tokens and a triangle of their own, two over 30.
     assert work.flops == 2 * 4 * (21 - 4.5 + 30) * 16
     assert work.bytes == 2 * (5 * 4 * 16 + 37 * 2 * 16)
 
 
 def test_a_transposed_convolution_counts_its_input() -> None:
-    one = call(
+    convolution = call(
         "aten::convolution",
         *(tensor(2, 5, 4, 4), tensor(5, 3, 3, 3), NOTHING),
         *(value("[2, 2]"), value("[1, 1]"), value("[1, 1]"), value("True"), value("[1, 1]"), value("1")),
     )
-    work = work_of_call(one)
+    work = work_of_call(convolution)
     # The output is 8 x 8.
     assert (work.flops, work.bytes) == (2 * 2 * 5 * 16 * 3 * 9, 2 * (160 + 135 + 2 * 3 * 64))
 
 
 @pytest.mark.parametrize(
-    ("one", "why"),
+    ("op_call", "why"),
     [
         (call("aten::mm", tensor(8, 4), tensor(5, 2)), "inner sizes 4 and 5 of the product differ"),
         (call("aten::mm", tensor(8, 4), NOTHING), "the shape of argument 2 is not recorded"),
-        (call("aten::mm", tensor(8, 4, of=""), tensor(4, 2, of="")), "the element type is not recorded"),
+        (call("aten::mm", tensor(8, 4, dtype=""), tensor(4, 2, dtype="")), "the element type is not recorded"),
         (call("aten::mm", ((8, -4), BF16, ""), tensor(4, 2)), "the shape of argument 1 is not recorded"),
         (call("aten::mm", ((8, True), BF16, ""), tensor(4, 2)), "the shape of argument 1 is not recorded"),
         (
@@ -435,9 +441,9 @@ def test_a_transposed_convolution_counts_its_input() -> None:
         ),
     ],
 )
-def test_what_is_not_recorded_is_unknown(one: Call, why: str) -> None:
+def test_what_is_not_recorded_is_unknown(op_call: Call, why: str) -> None:
     with pytest.raises(UnknownWorkError, match=f"^{why}$"):
-        work_of_call(one)
+        work_of_call(op_call)
 
 
 def test_shapes_that_do_not_fit_are_unknown() -> None:

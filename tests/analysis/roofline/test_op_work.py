@@ -41,16 +41,16 @@ MM = {"input_shapes": "[[1024, 512], [512, 256]]", "input_types": '["bfloat16", 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64"
 
 
-def op(name: str, number: int, parent: int | None = None, **more: Any) -> dict[str, Any]:
+def op(name: str, number: int, parent: int | None = None, **fields: Any) -> dict[str, Any]:
     return {
         **{"op": number, "name": name, "parent": parent, "pid": 9, "tid": 1, "op_source": "recorded"},
         **{"start_ns": number, "duration_ns": 100 - 2 * number},
-        **more,
+        **fields,
     }
 
 
-def launched(by: int, duration_ns: int, name: str = GEMM, **more: Any) -> dict[str, Any]:
-    return kernel(name, duration_ns, op=by, op_join="launch", device=0, **more)
+def launched(by: int, duration_ns: int, name: str = GEMM, **fields: Any) -> dict[str, Any]:
+    return kernel(name, duration_ns, op=by, op_join="launch", device=0, **fields)
 
 
 H200 = [{"session": 0, "device": 0, "name": "NVIDIA H200"}]
@@ -304,7 +304,7 @@ here, and one for each element there."""
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_work_agrees_with_tracelens(name: str) -> None:
-    trace, tables = (shared_file(one) for one in REFERENCES[name])
+    trace, tables = (shared_file(candidate) for candidate in REFERENCES[name])
     found, _ = load((trace,))
     assert found is not None
     _compare_products_and_convolutions(found, tables)
@@ -324,7 +324,7 @@ def test_work_agrees_with_tracelens(name: str) -> None:
         if row["name"] not in OTHER_BYTES:
             # Calls of other types have the same shapes.
             moved = pytest.approx(row["Data Moved (MB)"], rel=1e-9)
-            assert any(one["bytes"] / 2**20 == moved for one in own) or len(own) > 1
+            assert any(candidate["bytes"] / 2**20 == moved for candidate in own) or len(own) > 1
         if with_flops and len(own) == 1 and own[0]["calls"] == row["operation_count"]:
             # The reference subtracts times in microseconds since 1970 as binary floats, which step by 0.24 ns.
             assert own[0]["tflops_per_s"] == pytest.approx(row["TFLOPS/s_mean"], rel=2e-5)
@@ -340,13 +340,13 @@ def _compare_products_and_convolutions(found: Profile, tables: str) -> None:
     ours: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in exported_op_work_by_shape(found).iter_rows(named=True):
         ours.setdefault((row["op"], json.dumps(json.loads(row["shapes"]))), []).append(row)
-    for table in [one for name in ("GEMM", "CONV_fwd") for one in Path(tables).glob(f"{name}.csv")]:
+    for table in [candidate for name in ("GEMM", "CONV_fwd") for candidate in Path(tables).glob(f"{name}.csv")]:
         for row in pl.read_csv(table, infer_schema_length=None).iter_rows(named=True):
             own = ours[row["name"], json.dumps(ast.literal_eval(row["Input Dims_first"]))]
-            assert sum(one["calls"] for one in own) == row["name_count"]
-            for one in own:
-                assert one["flops"] / 1e9 == pytest.approx(row["GFLOPS_first"], rel=1e-12)
-                assert one["bytes"] / 2**20 == pytest.approx(row["Data Moved (MB)_first"], rel=1e-12)
+            assert sum(candidate["calls"] for candidate in own) == row["name_count"]
+            for candidate in own:
+                assert candidate["flops"] / 1e9 == pytest.approx(row["GFLOPS_first"], rel=1e-12)
+                assert candidate["bytes"] / 2**20 == pytest.approx(row["Data Moved (MB)_first"], rel=1e-12)
             if len(own) == 1:
                 assert own[0]["tflops_per_s"] == pytest.approx(row["TFLOPS/s_mean"], rel=2e-5)
 
@@ -372,10 +372,10 @@ def test_the_whole_of_a_session() -> None:
 
 
 def test_what_is_computed_again_counts_for_the_hardware_alone() -> None:
-    again = "autograd::engine::evaluate_function: CheckpointFunctionBackward/CheckpointFunctionBackward/Linear_0"
+    recomputed = "autograd::engine::evaluate_function: CheckpointFunctionBackward/CheckpointFunctionBackward/Linear_0"
     ops = [
         op("aten::mm", 0, **MM, direction="fprop", group="Linear_0"),
-        op("aten::mm", 1, **MM, direction="fprop", group=again),
+        op("aten::mm", 1, **MM, direction="fprop", group=recomputed),
         op("aten::mm", 2, **MM, direction="bprop", forward=0, group="autograd::engine::evaluate_function: MmBackward0"),
     ]
     work = [launched(at, 2000, start_ns=2000 * at) for at in range(3)]

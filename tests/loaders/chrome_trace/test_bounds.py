@@ -46,8 +46,8 @@ def names(trace: Trace) -> list[str]:
     return trace.complete["name"].cast(pl.String).to_list()
 
 
-def event(name: str, **more: Any) -> str:
-    return json.dumps(kernel(name=name, **more))
+def event(name: str, **fields: Any) -> str:
+    return json.dumps(kernel(name=name, **fields))
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 TEXTS = {20: "CUPTI Buffer flush", 21: "TLS allocation", 22: "CUDA profiling initialization", 23: "Lazy loading"}
 
 
-def work(pid: int, start: int, end: int, name: int | None, **more: object) -> twin.Row:
-    return {"start": start, "end": end, "globalTid": twin.thread(pid, 5), "nameId": name, **more}
+def work(pid: int, start: int, end: int, name: int | None, **fields: object) -> twin.Row:
+    return {"start": start, "end": end, "globalTid": twin.thread(pid, 5), "nameId": name, **fields}
 
 
 def read(path: Path, generation: str, **tables: list[twin.Row]) -> Profile:
@@ -139,9 +139,9 @@ def test_calls_say_what_they_waited_for(generation: str, tmp_path: Path) -> None
     names = {40: "cudaEventRecord_v3020", 41: "cudaStreamWaitEvent_v3020", 42: "cudaStreamSynchronize_v3020"}
     names[43] = "cudaEventSynchronize_v3020"
 
-    def of(pid: int, stream: int, correlation: int, **more: int) -> twin.Row:
+    def of(pid: int, stream: int, correlation: int, **fields: int) -> twin.Row:
         where = {"deviceId": 0, "contextId": 1, "globalPid": twin.process(pid)}
-        return {**where, "streamId": stream, "correlationId": correlation, **more}
+        return {**where, "streamId": stream, "correlationId": correlation, **fields}
 
     calls, records, syncs = [], [], []
     for pid in (twin.FIRST, twin.SECOND):

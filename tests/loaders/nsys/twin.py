@@ -103,7 +103,7 @@ _OVERHEAD_SINCE_2025 = {
 _TEXT_COLUMNS = frozenset({"text", "value", "name", "utcTime", "localTime", "binaryData"})
 
 
-def kernel(pid: int, start: int, end: int, correlation: int, **more: object) -> Row:
+def kernel(pid: int, start: int, end: int, correlation: int, **fields: object) -> Row:
     return {
         "start": start,
         "end": end,
@@ -119,11 +119,11 @@ def kernel(pid: int, start: int, end: int, correlation: int, **more: object) -> 
         **dict(zip(("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"), (4, 2, 1, 256, 1, 1), strict=True)),
         "staticSharedMemory": 1024,
         "dynamicSharedMemory": 2048,
-        **more,
+        **fields,
     }
 
 
-def call(pid: int, start: int, end: int, correlation: int, name: int = 3, **more: object) -> Row:
+def call(pid: int, start: int, end: int, correlation: int, name: int = 3, **fields: object) -> Row:
     return {
         "start": start,
         "end": end,
@@ -132,11 +132,11 @@ def call(pid: int, start: int, end: int, correlation: int, name: int = 3, **more
         "correlationId": correlation,
         "nameId": name,
         "returnValue": 0,
-        **more,
+        **fields,
     }
 
 
-def marker(pid: int, text: str | None, start: int, end: int | None, **more: object) -> Row:
+def marker(pid: int, text: str | None, start: int, end: int | None, **fields: object) -> Row:
     return {
         "start": start,
         "end": end,
@@ -144,7 +144,7 @@ def marker(pid: int, text: str | None, start: int, end: int | None, **more: obje
         "text": text,
         "globalTid": thread(pid, pid),
         "domainId": 0,
-        **more,
+        **fields,
     }
 
 

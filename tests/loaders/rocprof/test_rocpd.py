@@ -254,7 +254,7 @@ def test_any_text_in_the_place_of_json_is_taken(text: str) -> None:
     assert len(from_json(pl.Series([text, None, '{"message": "x"}']), lambda value: value.get("message"))) == 3
 
 
-def first_rocprof(path: Path, *more: str) -> Profile:
+def first_rocprof(path: Path, *arguments: str) -> Profile:
     """Two calls of process 7 and what they did, and further rows."""
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE HIP (BeginNs, EndNs, pid, tid, Name, args, 'Index', Data)")
@@ -269,7 +269,7 @@ def first_rocprof(path: Path, *more: str) -> Profile:
         connection.execute("INSERT INTO HIP VALUES (140, 145, 7, 8, 'hipLaunchKernel', '( kernel(f))', 2, '')")
         connection.execute("INSERT INTO OPS VALUES (150, 170, 4, 0, 'f(float*)', 7, 8, 1, 2)")
         connection.execute("INSERT INTO COPY VALUES (110, 120, 4, 0, 'CopyHostToDevice', 7, 8, 0, 1)")
-        for row in more:
+        for row in arguments:
             connection.execute(f"INSERT INTO {row}")
     connection.close()
     return load_one(str(path))

@@ -26,10 +26,10 @@ KINDS = {"HIP_RUNTIME_API": ["hipLaunchKernel", "hipMemcpy"], "KERNEL_DISPATCH":
 KINDS |= {"MEMORY_COPY": ["NONE", "MEMORY_COPY_HOST_TO_DEVICE"], "MARKER_CORE_API": ["roctxRangePop"]}
 
 
-def record(kind: str, operation: int, start: int, end: int, correlation: int, **more: Any) -> dict[str, Any]:
+def record(kind: str, operation: int, start: int, end: int, correlation: int, **fields: Any) -> dict[str, Any]:
     times = {"start_timestamp": 1_000_000 + start, "end_timestamp": 1_000_000 + end, "thread_id": 7}
     place = {"kind": list(KINDS).index(kind), "operation": operation, "correlation_id": {"internal": correlation}}
-    return {**place, **times, **more}
+    return {**place, **times, **fields}
 
 
 def sizes(x: int, y: int = 1, z: int = 1) -> dict[str, int]:

@@ -38,11 +38,13 @@ def figures(profile: Profile) -> list[Any]:
     ]
 
 
-def records(**given: Callable[[str], str] | str) -> Callable[[str], str]:
+def records(**options: Callable[[str], str] | str) -> Callable[[str], str]:
     """A log with one JSON object for each line."""
 
     def write(text: str) -> str:
-        made = ({key: one(line) if callable(one) else one for key, one in given.items()} for line in text.splitlines())
+        made = (
+            {key: one(line) if callable(one) else one for key, one in options.items()} for line in text.splitlines()
+        )
         return "".join(json.dumps(record, separators=(",", ":")) + "\n" for record in made)
 
     return write
