@@ -21,7 +21,7 @@ from tui.text import plain
 from tui.text_width import cell_width
 from tui.widgets.app_services import services_of
 from tui.widgets.charts.bars import BarRow, bar_columns, bar_lines
-from tui.widgets.output_filters import MANY_COLORS, SolidFills, direct_lines
+from tui.widgets.output_filters import MANY_COLORS, AsciiOutput, direct_lines
 from tui.widgets.timeline.painter import HEAD_LINES, MIN_LINES_WITH_LEGEND, PARTS, SHARE_CELLS, STYLES, TimelinePainter
 
 if TYPE_CHECKING:
@@ -475,8 +475,9 @@ class TimelineView(Widget, can_focus=True):
     # -------------------------------------------------------------------------------------------------------
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return the filters of the app without `SolidFills`: where that is in use, lanes have no patterns."""
-        return [known for known in super().get_line_filters() if not isinstance(known, SolidFills)]
+        """Return the filters that may change a line: where colors distinguish kinds, only that for ASCII."""
+        found = super().get_line_filters()
+        return [known for known in found if isinstance(known, AsciiOutput)] if self.signs is Signs.FILLS else found
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Render some lines, without Textual's wrapping."""
