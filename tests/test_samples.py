@@ -221,7 +221,7 @@ def test_metrics_and_events() -> None:
     assert metrics.filter(metric="dram_utilization").select("avg", "unit").rows() == [(9.0, "level"), (4.0, "level")]
     assert metrics.filter(metric="divergent_branch").select("avg", "total").rows() == [(512.0, 2049.0)]
     assert reasons(profile) == [
-        ("warning", "this row of metrics is torn: process 4302 writes into it; it is left out"),
+        ("warning", "this metric row is interrupted by output of process 4302: row skipped"),
         (
             "warning",
             "inst_executed is <OVERFLOW> here: the counter overflowed, shown as unknown",

@@ -38,14 +38,14 @@ def _find(explorer: Explorer, rest: str) -> None:
 
 def _sort(explorer: Explorer, rest: str) -> None:
     if not rest:
-        raise CommandError("Name a column, as in :sort -total (largest first).")
+        raise CommandError("Enter a column, for example :sort -total (largest first).")
     _with_table(explorer, lambda screen: screen.sort_table(rest))
 
 
 def _top(explorer: Explorer, rest: str) -> None:
     number = whole_number(rest)
     if rest != "all" and not number:
-        raise CommandError("Give a number of rows, or all.")
+        raise CommandError("Enter a number of rows, or all.")
 
     def show(screen: ViewScreen) -> None:
         if screen.table is not None:
@@ -66,8 +66,8 @@ def _session(explorer: Explorer, rest: str) -> None:
         explorer.profile_session.choose_session(number)
     else:
         two = len(rest.split()) == 2 and all(whole_number(word) is not None for word in rest.split())
-        form = f" To compare two: :compare sessions {' '.join(rest.split())}." if two else ""
-        raise CommandError(f"Not a session: {rest}. Give a number, or all.{form}")
+        form = f" To compare two, use :compare sessions {' '.join(rest.split())}." if two else ""
+        raise CommandError(f"Not a session: {rest}. Enter a number, or all.{form}")
 
 
 def _aggregate(explorer: Explorer, rest: str) -> None:
@@ -112,7 +112,7 @@ def _compare(explorer: Explorer, rest: str) -> None:
 
 def _open(explorer: Explorer, rest: str) -> None:
     if not rest:
-        raise CommandError("Name a file, as in :open run.nsys-rep.")
+        raise CommandError("Enter a file, for example :open run.nsys-rep.")
     explorer.open_file(rest)
 
 
@@ -147,11 +147,11 @@ COMMANDS: Final[dict[str, tuple[Callable[[Explorer, str], None], str]]] = {
     ),
     "key": (_key, "iterations end with this kernel, op, range or API call; without a name: reset"),
     "compare": (_compare, "compare with a file, session 1, sessions 0 1, iterations 3:5, or iterations 3 5"),
-    "open": (_open, "open another file in place of this one"),
+    "open": (_open, "open another file instead of this file"),
     "sql": (_sql, "run SQL, as SELECT name, total_ns FROM kernels; without a query: list the tables"),
     "theme": (_theme, "theme: dark or light"),
     "line": (_line, "go to a line of the log"),
-    "forget": (_forget, "delete the notes, queries and last place kept for this file"),
+    "forget": (_forget, "delete the notes, queries and last position saved for this file"),
     "q": (_quit, "quit"),
     "quit": (_quit, "quit"),
 }
@@ -219,7 +219,7 @@ def _run_action(explorer: Explorer, scope: Scope, method: str) -> None:
 
         explorer.go(VIEW_OF_SCOPE[scope], run)
     else:
-        raise CommandError("This needs a table: none in this view.")
+        raise CommandError("This view has no table.")
 
 
 class CommandPaletteProvider(Provider):

@@ -74,7 +74,7 @@ def obstacle(env: Mapping[str, str], *, stdout_is_tty: bool) -> str:
     term = env.get("TERM", "")
     if not term:
         return "TERM is not set"
-    return "TERM is dumb" if term in ("dumb", "unknown") else ""
+    return "TERM=dumb" if term in ("dumb", "unknown") else ""
 
 
 def color_tier(env: Mapping[str, str], color: str = "auto") -> str:

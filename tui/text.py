@@ -138,3 +138,12 @@ def number_in(texts: Texts, pattern: str, group: int = 1, dtype: type[pl.DataTyp
     from polars import Int64
 
     return texts.str.extract(pattern, group).cast(dtype or Int64, strict=False)
+
+
+def plural(number: float, singular: str, plural_form: str = "") -> str:
+    """Format a number of things.
+
+    >>> plural(1, "copy", "copies"), plural(1678, "gap")
+    ('1 copy', '1,678 gaps')
+    """
+    return f"{number:,.0f} {singular if number == 1 else plural_form or singular + 's'}"

@@ -97,7 +97,7 @@ DEFAULT_VIEWS: Final = (
         "B",
         TIME,
         "tui.screens.critical_path:CriticalPathScreen",
-        "what decides when an iteration ends",
+        "the work that determines iteration time",
     ),
     View("gpus", "GPUs", "8", TIME, "tui.screens.gpus:GpusScreen", "utilization and properties of each GPU"),
     View(
@@ -123,7 +123,7 @@ DEFAULT_VIEWS: Final = (
         "",
         INPUT,
         "tui.screens.table_screen:SummariesScreen",
-        "other summaries that the profiler printed",
+        "other summaries of the profiler",
     ),
     View(
         "layers",
@@ -139,10 +139,10 @@ DEFAULT_VIEWS: Final = (
         "",
         INPUT,
         "tui.screens.table_screen:TableScreen",
-        "what the profiler itself reports",
-        "Reports of the profiler itself: the findings of its advisor first, then its figures.\n"
-        "proftui computes none of them: figures of the same name in other views are computed from single records.\n"
-        "Press enter to show a whole row.",
+        "the profiler's reports",
+        "Reports of the profiler: first the findings of its advisor, then its metrics.\nproftui does not compute "
+        "them. Metrics of the same name in other views are computed from single records.\nPress enter to show a "
+        "whole row.",
     ),
     View("sql", "SQL", "", INPUT, "tui.screens.sql:SqlScreen", "SQL queries over all tables"),
     View("log", "Log", "", INPUT, "tui.screens.log:LogScreen", "the file itself, with parsed lines marked"),

@@ -98,7 +98,7 @@ def test_recorded_iterations_are_selected_by_their_own_numbers() -> None:
     assert part["api_calls"]["start_ns"].to_list() == [420, 480]
     assert part["ranges"]["name"].to_list() == ["ProfilerStep#4", "forward"]
     assert sources(part) == {0: "recorded"}
-    with pytest.raises(ProftuiError, match="there is no iteration 0 to 2 here; iterations: 3 to 5"):
+    with pytest.raises(ProftuiError, match="iteration 0 to 2 not found; iterations: 3 to 5"):
         select_iterations(profile, Aggregation(0, 2))
 
 
@@ -110,7 +110,7 @@ def test_summaries_of_the_input_are_left_out_with_an_issue() -> None:
         (
             0,
             "info",
-            "1 row that the input summed over the whole run cannot be split by iteration: left out of iteration 1",
+            "1 total of the whole run cannot be split by iteration: not shown for iteration 1",
         )
     ]
     assert set(part["issues"].schema.items()) == set(FRAMES["issues"].items())
@@ -122,7 +122,7 @@ def test_a_run_that_does_not_repeat_is_one_iteration() -> None:
     assert (part["activities"].height, part["summary"].height, part["issues"].height) == (1, 1, 0)
     with pytest.raises(
         ProftuiError,
-        match=r"there is no iteration 1 here; the only one is 0 \(whole run: no pattern can repeat in 1 launch\)",
+        match=r"iteration 1 not found; the only iteration is 0 \(whole run: too few launches for a pattern: 1",
     ):
         select_iterations(profile, Aggregation(1, 1))
 
@@ -133,7 +133,7 @@ def test_sessions_without_the_iteration_are_left_out_with_an_issue() -> None:
     )
     part = select_iterations(profile, Aggregation(7, 7))
     assert part["activities"]["session"].to_list() == [0]
-    assert part["issues"]["reason"].to_list() == ["no iteration 7 in this session: left out"]
+    assert part["issues"]["reason"].to_list() == ["no iteration 7 in this session: session skipped"]
     assert part["sessions"].height == 2
 
 
@@ -152,7 +152,7 @@ def test_a_range_beyond_the_iterations_lists_existing_ones(selection: Aggregatio
 
 
 def test_an_input_without_times_has_no_iterations_to_select() -> None:
-    with pytest.raises(ProftuiError, match="there are none: work has no start times"):
+    with pytest.raises(ProftuiError, match="no iterations: start times not recorded"):
         select_iterations(make_profile(activities=[kernel("a", 5)]), Aggregation(0, 1))
 
 
@@ -204,7 +204,10 @@ def test_work_after_the_last_key_is_outside_iterations() -> None:
         (None, "tail", "relu", 2),
     ]
     assert reasons(with_iterations(profile, "relu")) == {
-        0: "key: kernel relu ends 2 iterations; the 2 launches before are left of one that began before the recording"
+        0: (
+            "key: kernel relu ends 2 iterations; the 2 launches before belong to an iteration that started "
+            "before recording"
+        )
     }
     part = select_iterations(profile, Aggregation(1, 1, "relu"))
     assert part["activities"]["name"].to_list() == ["gemm<2>", "softmax", "gemm", "relu"]
@@ -251,19 +254,23 @@ def test_a_session_without_the_key_is_one_iteration() -> None:
     )
     assert reasons(with_iterations(profile, "a")) == {
         0: "key: kernel a ends 4 iterations",
-        1: "whole run: kernel a does not run here",
+        1: "whole run: kernel a not found",
     }
 
 
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("gem", "--key gem: 4 names hold this; among them aten::gemm, aten::gemm<2>, gemm, gemm<2>"),
+        ("gem", "--key gem: 4 names match; for example aten::gemm, aten::gemm<2>, gemm, gemm<2>"),
         (
             "softmx",
-            "--key softmx: no kernel, op, range or API call of this name; near to it: softmax, soft, aten::softmax",
+            "--key softmx: no kernel, op, range or API call of this name; similar names: softmax, soft, aten::softmax",
         ),
-        ("zzzzzz", "--key zzzzzz: no kernel, op, range or API call of this name; proftui report FILE --view kernels"),
+        (
+            "zzzzzz",
+            "--key zzzzzz: no kernel, op, range or API call of this name; to list names: proftui report FILE --view "
+            "kernels",
+        ),
     ],
     ids=["several", "near", "none"],
 )
@@ -328,5 +335,5 @@ def test_ranges_of_iterations(text: str, expected: tuple[int | None, int | None]
 
 @pytest.mark.parametrize("text", ["", "a", "3-7", "7:3", "3:7:9", "-1", "99999999999", "٣"])
 def test_invalid_ranges_of_iterations(text: str) -> None:
-    with pytest.raises(ProftuiError, match="as 3:7, 3:, :7, 5 or phase=decode"):
+    with pytest.raises(ProftuiError, match="use 3:7, 3:, :7, 5 or phase=decode"):
         aggregation(text, None)

@@ -84,7 +84,7 @@ def test_unknown_categories_are_null_and_their_time_is_in_other() -> None:
         "CPU": None,
         "Other": 60,
     }
-    assert reasons_by_category(profile)["Other"] == "includes what is not recorded: Dataloader, I/O, CPU"
+    assert reasons_by_category(profile)["Other"] == "includes categories that are not recorded: Dataloader, I/O, CPU"
 
 
 def test_kernels_of_unknown_tensor_core_use_are_in_no_dlprof_category() -> None:

@@ -37,7 +37,7 @@ def test_a_reason_names_the_missing_data_and_the_command_that_records_it() -> No
     assert found["kernels"] == found["ops-and-kernels"] == OK
     assert found["metrics"] == "no metrics: record with nvprof --metrics all"
     assert found["api-calls"] == "no API calls: record with nvprof --print-api-trace"
-    assert found["layers"] == "no layer times: open a layer profile: of trtexec --dumpProfile, caffe time or Paleo"
+    assert found["layers"] == "no layer times: open a layer profile from trtexec --dumpProfile, caffe time or Paleo"
 
 
 def test_data_that_a_tool_cannot_record_is_not_requested() -> None:

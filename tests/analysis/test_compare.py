@@ -388,7 +388,7 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     assert types.longer["share_pct"].sum() + types.shorter["share_pct"].sum() == pytest.approx(-49.763, abs=0.001)
     assert (by_kernel.title, by_kernel.longer.height, by_kernel.shorter.height) == ("Kernels", 75, 73)
     text = Diff(compared, than_pct=5.0).verdict()
-    assert "GPU idle 1.62 ms to 26.4 ms per iteration: GPU work shrank, the time was lost between kernels" in text
+    assert "GPU idle 1.62 ms to 26.4 ms per iteration: GPU work shrank, and the time was lost between kernels" in text
     assert not any("grew most" in line for line in text)
     assert (
         "also longer by more than 5%: average iteration (+27.34%), 95th percentile (+60.06%), GPU idle (+1,528.27%)"

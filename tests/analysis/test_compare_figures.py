@@ -39,7 +39,7 @@ def test_unrecorded_figures_name_the_command_that_records_them() -> None:
         "gpu_ns": ("", no_work),
         "kernel_ns": ("", no_work),
         "launches": ("", no_work),
-        "tc_share_pct": ("unknown GPU, which may have no tensor cores: name it with --gpu", no_work),
+        "tc_share_pct": ("unknown GPU, which may have no tensor cores: choose it with --gpu", no_work),
         "api_ns": (no_calls, ""),
         "api_calls": (no_calls, ""),
     }
@@ -52,8 +52,8 @@ def test_unrecorded_figures_name_the_command_that_records_them() -> None:
         "nvprof --print-gpu-trace.",
         "Span, GPU busy, GPU idle, GPU time, kernel time, kernel launches and time on tensor cores of the candidate "
         "are unknown: no GPU activities: record with nvprof.",
-        "Time on tensor cores of the baseline is unknown: unknown GPU, which may have no tensor "
-        "cores: name it with --gpu.",
+        "Time on tensor cores of the baseline is unknown: unknown GPU, which may have no tensor cores: choose it "
+        "with --gpu.",
         "API time and API calls of the baseline are unknown: no API calls: record with nvprof --print-api-trace.",
     )
 
@@ -160,9 +160,9 @@ def test_time_on_tensor_cores_states_the_unknown_part() -> None:
 
 def test_a_partial_input_has_only_the_figures_of_the_part() -> None:
     whole = make_profile(activities=[kernel("f", 10), copy("HtoD", 3)], sessions=[NVPROF])
-    part = replace(make_profile(activities=[kernel("f", 10)], sessions=[NVPROF]), partial="cut off after 1 event")
+    part = replace(make_profile(activities=[kernel("f", 10)], sessions=[NVPROF]), partial="truncated after 1 event")
     both, figures = compared(whole, part)
-    assert both.in_part == "Partial results: cut off after 1 event (candidate)."
+    assert both.in_part == "Partial results: truncated after 1 event (candidate)."
     assert figures["memcpy_ns"].candidate is None
 
 
@@ -215,7 +215,7 @@ def test_rows_that_may_not_have_been_recorded_are_neither_new_nor_removed() -> N
     reason = "may be in rows missing from the printed table"
     assert rows(whole, pasted) == [("f", "", -10, None), ("g", "", None, f"candidate: {reason}")]
     assert rows(pasted, whole) == [("f", "", 10, None), ("g", "", None, f"baseline: {reason}")]
-    cut = replace(make_profile(activities=[kernel("f", 60)], sessions=[NVPROF]), partial="cut off after 1 event")
+    cut = replace(make_profile(activities=[kernel("f", 60)], sessions=[NVPROF]), partial="truncated after 1 event")
     assert rows(whole, cut)[1] == ("g", "", None, "candidate: may be in the part that was not read")
     rocprof = {"session": 0, "format": "rocprofv3-csv", "tool": "rocprofv3"}
     kernels_alone = make_profile(activities=[kernel("f", 10), kernel("h", 4)], sessions=[rocprof])

@@ -257,7 +257,7 @@ def test_without_launches_the_path_stays_on_the_gpu() -> None:
         activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)]
     )
     assert path_rows(found) == [("kernel", "a", 0, 10), ("kernel gap", "b", 10, 2), ("kernel", "b", 12, 10)]
-    assert missing_launches_note(found).startswith("launches are not recorded, so that the path stays on the GPU")
+    assert missing_launches_note(found).startswith("launches are not recorded, and the path stays on the GPU")
     none = profile_with_iterations(activities=[kernel("a", 5)])
     assert critical_path(none).is_empty()
     assert path_segments(none).is_empty()
@@ -329,7 +329,7 @@ def test_only_the_surroundings_of_an_iteration_are_read_from_a_large_profile(mon
     found = eight_iterations()
     assert critical_paths(found)["iteration"].to_list() == [3]
     assert left_out_note(found) == (
-        "iteration 3 is that of median duration; for 7 other iterations: --iterations, or :iterations"
+        "iteration 3 has the median duration; for 7 other iterations, use --iterations or :iterations"
     )
     assert base_profile(found)["activities"].height == 4
     assert why_no_path(found) == ""
@@ -346,7 +346,7 @@ def test_an_iteration_that_is_too_large_says_so(monkeypatch: pytest.MonkeyPatch)
     found = profile_with_iterations(
         activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)]
     )
-    assert why_no_path(found).startswith("the run has 2 GPU activities, more than the 1 that are looked at together: ")
+    assert why_no_path(found).startswith("the run has 2 GPU activities, more than the limit of 1: ")
     assert why_no_path(eight_iterations()).startswith("iteration 3 has 4 GPU activities, more than the 1 ")
     assert critical_path(found).is_empty()
     assert path_segments(found).is_empty()

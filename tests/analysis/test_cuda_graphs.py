@@ -47,7 +47,7 @@ def test_replays_of_equal_kernels_in_equal_order_are_one_graph() -> None:
 def test_without_graphs_there_is_a_reason() -> None:
     profile = make_profile(activities=[kernel("k", 5, start_ns=0)])
     assert cuda_graphs(profile).is_empty()
-    assert no_graphs(profile) == "no launches of CUDA graphs whose kernels are recorded"
+    assert no_graphs(profile) == "no CUDA graph launches with recorded kernels"
 
 
 def test_graphs_of_a_recording() -> None:

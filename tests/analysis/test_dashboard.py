@@ -156,7 +156,7 @@ def test_performance_of_a_trace() -> None:
 def test_figures_missing_from_totals_are_unknown_with_the_recording_command() -> None:
     board = dashboard(make_profile(summary=[summary_row("gpu", "k", 2, 30)]))
     assert (value(board, "gpu_ns"), value(board, "launches")) == (30, 2)
-    assert fact(board, "gpu_ns").source == "the summary that the input holds"
+    assert fact(board, "gpu_ns").source == "the summary in the input"
     busy, api = fact(board, "busy_ns"), fact(board, "api_ns")
     assert (busy.value, busy.source, busy.record) == (None, "no start times recorded", "nvprof --print-gpu-trace")
     assert (api.value, api.source, api.record) == (None, "no API calls recorded", "nvprof --print-api-trace")

@@ -145,7 +145,7 @@ def test_the_launch_is_numbered_among_those_of_its_function() -> None:
     assert result.command == (
         "ncu --set full --kernel-name 'regex:(^|:)gemm$' --launch-skip 2 --launch-count 1 python train.py --lr 0.1"
     )
-    assert result.note == "launches are counted by their start on the GPU"
+    assert result.note == "launches are counted by start time on the GPU"
     last = profiling_command(found, 4).command
     assert last is not None
     assert last.endswith("--launch-skip 0 --launch-count 1 ./app")
@@ -163,7 +163,7 @@ def test_launches_are_numbered_in_the_order_of_their_calls() -> None:
         "ncu --set full --devices 0 --kernel-name 'regex:(^|:)k$' --launch-skip 1 --launch-count 1 ./app"
     )
     assert result.note == (
-        "launches are counted in the order of their calls, from the start of the recording: add the launches before it"
+        "launches are counted in call order, from the start of the recording; add the launches before it"
     )
 
 
@@ -173,9 +173,9 @@ def test_kernels_of_another_function_in_the_same_call_do_not_count() -> None:
         activities=[kernel_at(0, 1, correlation=9), *graph, kernel_at(5, 1, correlation=4)], devices=[A100]
     )
     assert "--launch-skip 1 " in (profiling_command(found, 0).command or "")
-    assert profiling_command(found, 0).note.startswith("launches are counted in the order of their calls")
+    assert profiling_command(found, 0).note.startswith("launches are counted in call order")
     assert "--launch-skip 1 " in (profiling_command(found, 2).command or "")
-    assert profiling_command(found, 2).note.startswith("launches are counted by their start on the GPU")
+    assert profiling_command(found, 2).note.startswith("launches are counted by start time on the GPU")
 
 
 def test_gpus_that_nsight_compute_does_not_know() -> None:

@@ -50,7 +50,7 @@ def test_whole_steps_after_a_partial_one() -> None:
         (2, "whole", 120, 46, 4, 30),
     ]
     assert iterations(profile)["busy_ns"].to_list() == [12, 30, 30, 30]
-    assert reasons(profile) == {0: "found: 5 launches repeat 3 times, the same kernels in every one"}
+    assert reasons(profile) == {0: "found: 5 launches repeat 3 times, identical kernels in every iteration"}
     filled = with_iterations(profile)
     assert filled["activities"]["iteration"].to_list() == [None] * 2 + [0] * 5 + [1] * 5 + [2] * 5
     assert filled["sessions"]["iteration_source"].to_list() == list(reasons(profile).values())
@@ -112,13 +112,13 @@ def test_replays_of_a_graph_are_iterations() -> None:
 @pytest.mark.parametrize(
     ("work", "reason"),
     [
-        (launches_of(["a"]), "whole run: no pattern can repeat in 1 launch"),
-        (launches_of(["a", "b", "c", "a"]), "whole run: no pattern can repeat in 4 launches"),
-        (launches_of(["a"] * 50), "whole run: nothing but the same kernel in 50 launches"),
+        (launches_of(["a"]), "whole run: too few launches for a pattern: 1"),
+        (launches_of(["a", "b", "c", "a"]), "whole run: too few launches for a pattern: 4"),
+        (launches_of(["a"] * 50), "whole run: all 50 launches are of the same kernel"),
         (launches_of(["a", "b", "c", "d", "e", "f", "g"]), "whole run: no pattern repeats in 7 launches"),
         (
             [*launches_of(["a"] * 9), kernel("b", 1, start_ns=5, device=0, stream=9)],
-            "whole run: nothing but the same kernel in 9 launches of stream 7, which has most kernels",
+            "whole run: all 9 launches are of the same kernel of stream 7, which has the most kernels",
         ),
         ([copy("HtoD", 3, start_ns=0)], "whole run: no kernel with a start time"),
         (
@@ -168,12 +168,12 @@ def test_inspect_reports_found_iterations() -> None:
     assert summary_of(make_profile(activities=launches_of(STEP * 3))) == {
         "rows": 3,
         "source": "found",
-        "reason": "5 launches repeat 3 times, the same kernels in every one",
+        "reason": "5 launches repeat 3 times, identical kernels in every iteration",
     }
     assert summary_of(make_profile(activities=launches_of(["a"]))) == {
         "rows": 1,
         "source": "whole run",
-        "reason": "no pattern can repeat in 1 launch",
+        "reason": "too few launches for a pattern: 1",
     }
     recorded = make_profile(activities=[kernel("a", 5, start_ns=0, iteration=3)])
     assert summary_of(recorded) == {"rows": 1, "source": "recorded"}
@@ -219,26 +219,31 @@ def test_phases_cover_the_whole_range_and_add_up(works: list[tuple[int, int, str
             "bench/gpt_long.gputrace.txt.xz",
             120,
             6,
-            "found: 536 launches repeat 120 times, the same kernels in every one",
+            "found: 536 launches repeat 120 times, identical kernels in every iteration",
         ),
-        ("bench/gpt_long.both.txt.xz", 120, 6, "found: 536 launches repeat 120 times, the same kernels in every one"),
+        (
+            "bench/gpt_long.both.txt.xz",
+            120,
+            6,
+            "found: 536 launches repeat 120 times, identical kernels in every iteration",
+        ),
         (
             "corpus/nvprof_rendered/resnet50_amp.gputrace.txt",
             5,
             15,
-            "found: 923 launches repeat 5 times, the same kernels in every one",
+            "found: 923 launches repeat 5 times, identical kernels in every iteration",
         ),
         (
             "corpus/nvprof_rendered/ddp_rank0.gputrace.txt",
             4,
             95,
-            "found: 564 launches repeat 4 times on stream 7, the same kernels in every one",
+            "found: 564 launches repeat 4 times on stream 7, identical kernels in every iteration",
         ),
         (
             "corpus/nvprof_rendered/gpt_cudagraph.gputrace.txt",
             90,
             41,
-            "found: 54 launches repeat 90 times, the same kernels in every one",
+            "found: 54 launches repeat 90 times, identical kernels in every iteration",
         ),
     ],
 )
@@ -280,7 +285,7 @@ def test_steps_of_tiny_kernels_as_nvprof_text_are_the_outer_loop(tmp_path: Path)
     path = tmp_path / "tiny.nvprof.log"
     path.write_text(as_nvprof_text(activities))
     bare = load_one(str(path))
-    assert reasons(bare) == {0: "found: 1,605 launches repeat 4 times, the same kernels in every one"}
+    assert reasons(bare) == {0: "found: 1,605 launches repeat 4 times, identical kernels in every iteration"}
     steps = iterations(bare)
     assert steps.select("iteration", "kernels_launched").rows() == [(step, 1602) for step in range(4)]
     assert (
@@ -293,7 +298,7 @@ def test_steps_of_tiny_kernels_as_nvprof_text_are_the_outer_loop(tmp_path: Path)
     assert pairs["iteration"].drop_nulls().to_list() == list(range(3200))
     assert pairs.filter(pl.col("phase") == "outside")["kernels_launched"].to_list() == [2] * 4
     assert pairs["gpu_ns"].sum() == bare["activities"]["duration_ns"].sum()
-    with pytest.raises(ProftuiError, match="there are: loop of 1605 launches, loop of 2 launches"):
+    with pytest.raises(ProftuiError, match="loops found: loop of 1605 launches, loop of 2 launches"):
         with_iterations(bare, "loop of 3 launches")
 
 

@@ -130,7 +130,7 @@ def test_figures_of_a_profile_and_their_preview() -> None:
     large = FoundProfile("/x/big.json", "pytorch-trace", 5 << 30, 0)
     assert profile_preview(large, 42, 9, is_looked=True)[1:] == [
         "pytorch-trace, 5 GiB",
-        "Not read yet: enter opens it.",
+        "Not read yet. Enter opens it.",
     ]
 
 

@@ -44,8 +44,9 @@ def test_figures_of_a_kernel_are_those_of_its_launches() -> None:
             "time_pct": 100.0,
             "uses_tensor_core": False,
             "timed_calls": 4,
-            "tensor_core_reason": "assumed, since the GPU is unknown: a gemm whose name names no tensor "
-            "core instruction",
+            "tensor_core_reason": (
+                "assumed because the GPU is unknown: a gemm without a tensor core instruction in its name"
+            ),
             "line": 6,
         }
     ]

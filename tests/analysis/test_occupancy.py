@@ -60,8 +60,8 @@ def test_known_occupancies(gpu: str, changes: dict[str, Any], blocks: int, pct: 
 @pytest.mark.parametrize(
     ("gpu", "changes", "reason"),
     [
-        (None, {}, "unknown GPU: name it with --gpu"),
-        ("Graphics 3000", {}, "unknown GPU: name it with --gpu"),
+        (None, {}, "unknown GPU: choose it with --gpu"),
+        ("Graphics 3000", {}, "unknown GPU: choose it with --gpu"),
         ("Tesla K40c", {"block_x": None}, "block size not recorded"),
         ("Tesla K40c", {"block_x": -8, "block_y": -8}, "block size not recorded"),
         ("Tesla K40c", {"registers": None}, "registers per thread not recorded"),

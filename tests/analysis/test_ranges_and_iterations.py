@@ -90,7 +90,7 @@ def test_a_range_nested_in_one_of_equal_name_counts_twice() -> None:
     assert twice.select("calls", "total_ns").rows() == [(2, 60)]
     for spec in (RANGES, RANGES_MEANWHILE):
         (total,) = (column.help for column in spec.columns if column.name == "total_ns")
-        assert total.endswith("nested ranges of the same name count as well.")
+        assert total.endswith("including nested ranges of the same name.")
 
 
 def test_gpu_work_belongs_to_ranges_open_in_its_thread_at_the_launch() -> None:

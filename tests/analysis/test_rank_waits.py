@@ -139,7 +139,7 @@ def test_clock_offsets_are_found_by_the_ends_of_collectives() -> None:
     off = with_iterations(type(honest)({**honest.frames, "sessions": sessions}, honest.sources))
     assert clock_alignment(off).agree == frozenset()
     assert clock_alignment(off).sentence == (
-        "clocks differ by about 2 ms: ranks leave the same collective that far from each other"
+        "clocks differ by about 2 ms: the same collective ends that far apart on the ranks"
     )
     assert wait_and_transfer_times(off)["comm_wait_ns"].null_count() == 6
     assert matched_collectives(off)["last_rank"].to_list() == ["rank 0", "rank 1", "rank 0"]
@@ -154,7 +154,7 @@ def test_a_clock_that_differs_is_named_and_its_collectives_are_left_out() -> Non
     )
     off = with_iterations(type(honest)({**honest.frames, "sessions": sessions}, honest.sources))
     assert clock_alignment(off).agree == {0, 1}
-    assert clock_alignment(off).sentence.startswith("the clocks of 1 of 3 ranks differ from the others' by up to 8 ms")
+    assert clock_alignment(off).sentence.startswith("the clocks of 1 of 3 ranks differ from the others by up to 8 ms")
     assert clock_alignment(off).apart_ns == 8 * MS
     assert wait_and_transfer_times(off)["comm_wait_ns"].null_count() == 6
 
@@ -162,7 +162,7 @@ def test_a_clock_that_differs_is_named_and_its_collectives_are_left_out() -> Non
 def test_files_without_the_time_of_day_have_no_common_clock() -> None:
     profile = job_of_ranks([[0, 3 * MS]], origins=[None, None])
     assert clock_alignment(profile).sentence == (
-        "clocks are not comparable: 2 of 2 files do not record the wall-clock time of their time zero"
+        "clocks are not comparable: 2 of 2 files do not record the wall-clock time of their start"
     )
     assert wait_and_transfer_times(profile)["comm_wait_ns"].to_list() == [None, None]
 
@@ -176,7 +176,7 @@ def test_sessions_of_one_file_have_one_clock() -> None:
 def test_a_broadcast_can_end_before_the_last_rank_arrives() -> None:
     profile = job_of_ranks([[0, 3 * MS]], name=BROADCAST)
     assert clock_alignment(profile).agree == frozenset()
-    assert "the ranks share no collective that all of them leave together" in clock_alignment(profile).sentence
+    assert "no collective ends on all ranks together" in clock_alignment(profile).sentence
     assert collective_kinds(profile)["comm_wait_ns"].to_list() == [None]
 
 
@@ -224,9 +224,8 @@ def test_a_group_with_one_open_rank_is_unmatched() -> None:
     )
     lone = with_iterations(type(profile)({**profile.frames, "activities": apart}, profile.sources))
     assert unmatched_note(lone) == (
-        "unmatched: 2 communication kernels (3 ms): "
-        "1 no other rank of their process group is open, "
-        "1 number or kind differs between ranks in their iteration"
+        "unmatched: 2 communication kernels (3 ms): 1 no other rank of their process group is loaded, 1 number or "
+        "kind differs between ranks in their iteration"
     )
 
 
@@ -235,8 +234,8 @@ def test_waits_for_ranks_that_are_not_open_count_as_transfer() -> None:
     sessions = profile["sessions"].with_columns(pl.lit(8, profile["sessions"].schema["world_size"]).alias("world_size"))
     part = with_iterations(type(profile)({**profile.frames, "sessions": sessions}, profile.sources))
     assert clock_alignment(part).sentence == (
-        "clocks agree: ranks leave collectives within 0 ns of each other; "
-        "2 of 8 ranks of a process group are open: waiting for the other ranks counts as transfer"
+        "clocks agree: ranks leave collectives within 0 ns of each other; only 2 of 8 ranks of a process group are "
+        "loaded: waiting for the other ranks counts as transfer"
     )
 
 

@@ -57,7 +57,7 @@ def test_the_rank_with_the_shortest_collectives_is_the_straggler() -> None:
         "Rank 1 is the straggler: it arrives last at the long collectives in 3 of 3 iterations; "
         "other ranks wait up to 9 ms for it"
     )
-    assert verdict.how == "judged by durations, as the rank that arrives last spends the least time in a collective"
+    assert verdict.how == "by durations: the rank that arrives last spends the least time in a collective"
 
 
 def test_clocks_of_ranks_are_not_compared() -> None:
@@ -105,7 +105,7 @@ def test_the_first_to_leave_a_broadcast_did_not_arrive_last() -> None:
     verdict = straggler_verdict(sent)
     assert verdict.session is None
     assert verdict.sentence == (
-        "straggler unknown: the ranks share no all-reduce, all-gather, reduce-scatter, all-to-all or barrier"
+        "straggler unknown: the ranks have no common all-reduce, all-gather, reduce-scatter, all-to-all or barrier"
     )
     assert ranks(sent)["came_last"].to_list() == [None, None]
     assert findings(sent).filter(rule="C5")["state"].to_list() == ["not applicable"]
@@ -120,9 +120,9 @@ def test_collectives_are_recognized_in_kernel_names_of_old_nccl() -> None:
 
 def test_ranks_that_are_not_open_may_arrive_later() -> None:
     profile = ranks_with_waits([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], world=8)
-    part = "2 of 8 ranks of a process group are open: another rank may arrive later"
+    part = "only 2 of 8 ranks of a process group are loaded: a missing rank may arrive later"
     assert straggler_verdict(profile).sentence.endswith(f"; {part}")
-    opened = "2 of 8 ranks of a process group are open: another may be slower still."
+    opened = "Only 2 of 8 ranks of a process group are loaded: another may be slower still."
     assert findings(profile).filter(rule="C5")["problem"][0].endswith(f". {opened}")
 
 
@@ -197,7 +197,7 @@ def test_the_rule_on_stragglers_names_the_same_rank(ddp: Profile) -> None:
 
 def test_the_reason_for_no_ranks_fits_the_input() -> None:
     assert why_no_ranks(make_profile(activities=[kernel("a", 5, start_ns=0)])) == (
-        "only one rank recorded: open the recordings of several ranks together"
+        "only one rank recorded: open the profiles of several ranks together"
     )
     two = make_profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
     assert why_no_ranks(two) == ""
@@ -210,7 +210,7 @@ def test_all_sessions_are_offered_only_if_there_are_several() -> None:
     two = make_profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
     assert no_ranks(two.only_session(0)) == "one session of 2 is shown: press S for all"
     alone = no_ranks(make_profile(activities=[kernel("a", 5, start_ns=0)]))
-    assert alone == "only one rank recorded: open the recordings of several ranks together"
+    assert alone == "only one rank recorded: open the profiles of several ranks together"
 
 
 def test_a_gpu_that_another_rank_uses_has_one_row() -> None:

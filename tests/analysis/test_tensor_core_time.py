@@ -193,7 +193,7 @@ def test_figures_are_unknown_without_a_gpu_name() -> None:
     for found in (totals, make_profile(activities=[kernel(FP32, 10, device=0), kernel(ADD, 5, device=0)])):
         figures = only_use(found)
         assert (figures.efficiency_pct, figures.share_pct, figures.guessed) == (None, None, True)
-        assert figures.reason == ("unknown GPU, which may have no tensor cores: name it with --gpu")
+        assert figures.reason == ("unknown GPU, which may have no tensor cores: choose it with --gpu")
     old, new = only_use(replace(totals, gpu="Tesla M40")), only_use(replace(totals, gpu="A100"))
     assert (old.share_pct, old.reason) == (None, "no tensor cores: compute capability 5.2 has none")
     assert (new.efficiency_pct, new.share_pct, new.reason) == (0.0, 0.0, "")
@@ -204,7 +204,7 @@ def test_the_dashboard_names_both_figures() -> None:
     facts = {fact.name: fact for fact in dashboard(make_profile(activities=work, devices=A100)).performance}
     assert (facts["tc_efficiency_pct"].label, facts["tc_efficiency_pct"].value) == ("TC efficiency (DLProf)", 100.0)
     assert (facts["tc_share_pct"].label, facts["tc_share_pct"].value) == ("TC share (TensorBoard)", 60.0)
-    left_out = "left out: {} of the time of {} with unknown tensor-core use"
+    left_out = "excludes {} of the time of {} with unknown tensor-core use"
     assert facts["tc_share_pct"].source.endswith(left_out.format("20.00%", "all kernels"))
     assert facts["tc_efficiency_pct"].source.endswith(left_out.format("29.41%", "eligible ops"))
     mostly = [kernel(TC, 60, device=0), kernel(ADD, 40, device=0), kernel("Kernel", 300, device=0)]

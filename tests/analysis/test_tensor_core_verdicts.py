@@ -29,7 +29,7 @@ MEASURED = Path(__file__).parents[1] / "data/measured/tensor_cores_h200.tsv"
 HALF = "turing_fp16_s1688cudnn_fp16_256x128_ldg8_relu_f2f_exp_medium_nhwc_tn_v1"
 SINGLE = "volta_sgemm_128x32_nn"
 BY_NAME = "1688 or 8816: an instruction of Turing's tensor cores"
-NO_GEMM = "a gemm whose name names no tensor core instruction"
+NO_GEMM = "a gemm without a tensor core instruction in its name"
 
 
 def verdict(row: Row, **device: Any) -> tuple[bool | None, str]:
@@ -57,7 +57,7 @@ def verdict(row: Row, **device: Any) -> tuple[bool | None, str]:
         (
             kernel("Cijk_Ailk_Bljk_HHS_BH_MT128x128x32_MI32x32x8", 1),
             {"name": "AMD Instinct MI250X", "compute_capability": "9.0"},
-            (True, "Tensile says matrix instruction (MI)"),
+            (True, "a Tensile matrix instruction (MI)"),
         ),
         # What the input says stands, whatever the GPU and the name are.
         (

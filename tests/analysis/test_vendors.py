@@ -33,7 +33,7 @@ def test_a_gpu_of_amd_has_no_compute_capability_and_no_occupancy_of_nvidia(frame
     assert (facts["vendor"], facts["compute_capability"], facts["facts_source"]) == ("AMD", None, "unknown")
     config = launch_config(profile, 0)
     assert (config.occupancy_pct, config.shared_bytes) == (None, 1024)
-    assert config.occupancy_reason == "not applicable: NVIDIA's occupancy formula, and this GPU is by AMD"
+    assert config.occupancy_reason == "not applicable: the formula is for NVIDIA GPUs, and this GPU is by AMD"
 
 
 def test_cuda_calls_are_not_of_an_amd_gpu() -> None:
@@ -93,7 +93,7 @@ def test_work_of_a_tpu_is_in_the_ranges() -> None:
         ranges=[{"name": "fusion", "domain": "TPU:0 XLA Ops", "start_ns": 0, "duration_ns": 5}],
     )
     assert why_none(profile, METRICS) == "no metrics: this kind of recording does not contain it"
-    assert why_none(profile, GPU_WORK) == "no GPU activities: open Ranges: it shows the work of the TPU"
+    assert why_none(profile, GPU_WORK) == "no GPU activities: open Ranges, which shows the TPU work"
 
 
 def test_unknown_dashboard_figures_name_no_tool_of_nvidia_for_other_gpus() -> None:

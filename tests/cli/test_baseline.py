@@ -37,12 +37,15 @@ def test_a_baseline_is_saved_listed_compared_and_removed(
 
     status, out, err = run(capfd, "diff", "--baseline", "main", TRACE, TRACE, "--fail-on-regression", "5%")
     assert status == 0
-    assert err == "proftui: NO CHANGE: every difference may be noise\n"
+    assert err == "proftui: NO CHANGE: all differences may be noise\n"
     assert out.startswith("baseline main > 2 runs (mlp_modules.pt.trace.json.gz, ...)\n\nNO CHANGE: ")
     assert "90% interval" in out
     assert "GPU work " in out
     markdown = run(capfd, "diff", "--baseline", "main", TRACE, "--format", "markdown")[1]
-    assert "- Intervals of a single run do not show how runs differ: use three or more on each side.\n" in markdown
+    assert (
+        "- Intervals of a single run do not include variation between runs: use three or more runs on each side.\n"
+        in markdown
+    )
     assert "| Baseline | Candidate | Change | 90% interval |" in markdown
 
     # Everything twice as fast before: it fails by all GPU work, and says by how much.
@@ -70,13 +73,13 @@ def test_what_cannot_be_compared_is_refused_in_a_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(capfd, "baseline", "save", "../x", SUMMARY)[2].startswith("proftui: ../x: not a name for a baseline\n")
-    assert run(capfd, "diff", SUMMARY)[2].startswith("proftui: diff compares two files, A and B\n")
+    assert run(capfd, "baseline", "save", "../x", SUMMARY)[2].startswith("proftui: ../x: invalid baseline name\n")
+    assert run(capfd, "diff", SUMMARY)[2].startswith("proftui: diff needs two files, A and B\n")
     assert run(capfd, "diff", "--baseline", "a", SUMMARY, "--format", "csv")[0] == 2
     folder = tmp_path / "proftui-baselines"
     folder.mkdir()
     pl.DataFrame({"run": ["x\x1b[31m"]}).write_parquet(folder / "a.parquet")
-    with pytest.raises(ProftuiError, match="not a baseline of this version"):
+    with pytest.raises(ProftuiError, match="not a baseline of this proftui version"):
         read_baseline(str(folder), "a")
     (folder / "b.parquet").write_bytes(b"PAR1")
     with pytest.raises(ProftuiError, match="cannot be read"):
@@ -85,16 +88,16 @@ def test_what_cannot_be_compared_is_refused_in_a_line(
     assert run(capfd, "baseline", "save", "good", SUMMARY)[0] == 0
     untimed = tmp_path / "run.log"
     untimed.write_text("==1== NVPROF is profiling process 1, command: ./app\n==1== No kernels were profiled.\n")
-    assert "run.log: no times of GPU work or iterations\n" in run(capfd, "baseline", "save", "none", untimed)[2]
+    assert "run.log: neither GPU work nor iterations have times\n" in run(capfd, "baseline", "save", "none", untimed)[2]
     cut = tmp_path / "cut.json"
     cut.write_bytes(gzip.decompress(Path(TRACE).read_bytes())[:400_000])
-    assert "cut.json: a part of the run is missing: " in run(capfd, "baseline", "save", "cut", cut)[2]
+    assert "cut.json: part of the run is missing: " in run(capfd, "baseline", "save", "cut", cut)[2]
     status, out, err = run(capfd, "baseline", "list")
     assert (status, out.startswith("good  1 run, ")) == (2, True), "the others are listed all the same"
-    assert err.startswith("proftui: proftui-baselines/a.parquet: not a baseline of this version\n")
+    assert err.startswith("proftui: proftui-baselines/a.parquet: not a baseline of this proftui version\n")
     assert err.endswith("proftui: 1 baseline in proftui-baselines\n")
     read_baseline("proftui-baselines", "good").with_columns(pl.lit(-1, pl.Int64).alias("time_ns")).write_parquet(
         folder / "good.parquet"
     )
-    with pytest.raises(ProftuiError, match="not a baseline of this version"):
+    with pytest.raises(ProftuiError, match="not a baseline of this proftui version"):
         read_baseline("proftui-baselines", "good")

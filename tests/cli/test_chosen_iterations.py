@@ -29,7 +29,7 @@ def test_iterations_are_found_chosen_and_cut_by_a_key(capfd: pytest.CaptureFixtu
         frames = json.loads(out)["sessions"][0]["frames"]
         return frames["activities"]["rows"], frames["iterations"]
 
-    found = {"source": "found", "reason": "3 launches repeat 4 times, the same kernels in every one"}
+    found = {"source": "found", "reason": "3 launches repeat 4 times, identical kernels in every iteration"}
     assert report_of() == (12, {"rows": 4, **found})
     assert report_of("--iterations", "1:2") == (6, {"rows": 2, **found})
     assert report_of("--iterations", "3") == (3, {"rows": 1, **found})
@@ -51,15 +51,18 @@ def test_iterations_are_found_chosen_and_cut_by_a_key(capfd: pytest.CaptureFixtu
     [
         (
             ["--iterations", "4:"],
-            "there is no iteration from 4 on here\n         iterations: 0 to 3 (found: 3 launches",
+            "iteration from 4 on not found\n         iterations: 0 to 3 (found: 3 launches",
         ),
         (
             ["--iterations", "x"],
-            "--iterations x: not a range of iterations\n         as 3:7, 3:, :7, 5 or phase=decode\n",
+            "--iterations x: not a valid range of iterations\n         use 3:7, 3:, :7, 5 or phase=decode\n",
         ),
         (["--key", "con"], "there"),
-        (["--key", "conw"], "--key conw: no kernel, op, range or API call of this name\n         near to it: conv\n"),
-        (["--key", ""], "--key needs the name of a kernel, op, range or API call\n"),
+        (
+            ["--key", "conw"],
+            "--key conw: no kernel, op, range or API call of this name\n         similar names: conv\n",
+        ),
+        (["--key", ""], "--key requires the name of a kernel, op, range or API call\n"),
     ],
     ids=["none", "no range", "part", "near", "empty"],
 )

@@ -47,18 +47,24 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         (["report"], "proftui: the following arguments are required: FILE\n         proftui report --help\n"),
         (
             ["export", "x"],
-            "proftui: --frame names the table to export\n         or --format folded, speedscope or chrome\n",
+            "proftui: choose a table with --frame\n         or --format folded, speedscope or chrome\n",
         ),
         (["report", "-", "-"], "proftui: standard input (-) can be read only once\n"),
         (["diff", "-", "-"], "proftui: standard input (-) can be read only once\n"),
         (["inspect", "a.log", "--gpu", "abacus"], "proftui: --gpu abacus: unknown GPU\n"),
         (["inspect", "no/such.log"], ""),
         (["formats", "x"], "proftui: unrecognized arguments: x\n         proftui formats --help\n"),
-        (["diff", "x"], "proftui: diff compares two files, A and B\n"),
+        (["diff", "x"], "proftui: diff needs two files, A and B\n"),
         (["report", "-"], "proftui: standard input (-) is a terminal\n         for example: nvprof ./app 2>&1 | "),
-        (["report", ".", "--view", "profiles", "--format", "html"], "proftui: the list of profiles has no HTML form\n"),
+        (
+            ["report", ".", "--view", "profiles", "--format", "html"],
+            "proftui: the list of profiles is not available as HTML\n",
+        ),
         (["report", "a.log", "--view", "profiles"], "proftui: --view profiles lists one folder\n"),
-        (["report", "LOG", "--format", "html", "--limit", "1"], "proftui: an HTML page holds the whole view\n"),
+        (
+            ["report", "LOG", "--format", "html", "--limit", "1"],
+            "proftui: an HTML page always contains the whole view\n",
+        ),
         (["report", "LOG", "--limit", "0"], "proftui: argument --limit: 0: expected a number from 1\n"),
         (["report", "LOG", "--view", "kernels", "--filter", "calls>"], "proftui: --filter calls>: "),
         (
@@ -68,7 +74,7 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         (["report", "LOG", "--view", "group-ops", "--unfold", "x"], "proftui: --unfold x: no such row\n"),
         (
             ["export", "LOG", "--format", "chrome", "--limit", "1"],
-            "proftui: chrome takes --iterations, --from and --to",
+            "proftui: chrome accepts only --iterations, --from and --to",
         ),
         (
             ["export", "LOG", "--format", "chrome", "--from", "1.x5ms"],
@@ -80,7 +86,7 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["diff", "LOG", "LOG", "--sort", "name"],
-            "proftui: --filter, --sort, --columns and --limit are for one table",
+            "proftui: --filter, --sort, --columns and --limit apply to one table",
         ),
         (["diff", "--baseline", "x", "LOG", "--sort", "name"], "proftui: --filter, --sort and --columns do not apply"),
         (["baseline", "save", "x", "a.log"], "proftui: a.log: no such file\n"),
@@ -98,15 +104,18 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["export", "LOG", "--frame", "kernels", "--format", "chrome"],
-            "proftui: chrome holds the whole trace\n         without --frame\n",
+            "proftui: chrome always contains the whole trace\n         without --frame\n",
         ),
         (
             ["diff", "LOG", "LOG", "--frame", "kernels", "--format", "text"],
-            "proftui: text covers the whole comparison\n         without --frame, or --format csv\n",
+            "proftui: text always contains the whole comparison\n         without --frame, or --format csv\n",
         ),
         (
             ["diff", "LOG", "LOG", "--format", "json", "-o", "x"],
-            "proftui: -o writes one table, not the whole comparison as json\n         --frame names it; or: > PATH\n",
+            (
+                "proftui: -o writes one table, not the whole comparison as json\n         choose it with --frame, or "
+                "use > PATH\n"
+            ),
         ),
         (
             ["diff", "--baseline", "x", "LOG", "--format", "csv"],
@@ -207,7 +216,7 @@ Panic.__name__ = "PanicException"
         (
             OSError(errno.EMFILE, "Too many open files"),
             2,
-            "proftui: too many files are open\n         allow more: ulimit -n 1024\n",
+            "proftui: too many open files\n         raise the limit: ulimit -n 1024\n",
         ),
         (
             OSError(errno.ENOMEM, "Cannot allocate memory"),
@@ -257,7 +266,7 @@ def test_a_closed_standard_output_is_said(capfd: pytest.CaptureFixture[str], mon
     assert main(["formats"]) == 2
     sys.stdout.close()
     assert capfd.readouterr().err == (
-        "proftui: standard output is closed\n         use for example: proftui report FILE > report.txt\n"
+        "proftui: standard output is closed\n         for example: proftui report FILE > report.txt\n"
     )
 
 
@@ -268,8 +277,8 @@ def test_a_report_of_a_crash_without_a_place(
     (state_directory / "crashes").touch()
     assert report_crash(ValueError(), []) == 70
     assert capfd.readouterr().err == (
-        "proftui: internal error: ValueError; no report could be written (File exists); "
-        "the error is in an unknown place\n"
+        "proftui: internal error: ValueError; no report could be written (File exists); the error is in unknown "
+        "location\n"
     )
 
 

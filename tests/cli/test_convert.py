@@ -71,7 +71,7 @@ def test_a_log_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch, capfd: p
     [
         (["-", "-o", "run", "--scheduler", "tcp://x:1"], "standard input (-) is not available on a cluster\n"),
         (["s3://a/b.log", "-o", "run", "--scheduler", "tcp://x:1"], "s3://a/b.log: an address is not available on a"),
-        (["a.log", "-o", "s3://a/run"], "s3://a/run: a dataset is written to a folder\n"),
+        (["a.log", "-o", "s3://a/run"], "s3://a/run: datasets are written to local folders\n"),
     ],
 )
 def test_what_cannot_be_converted(

@@ -76,7 +76,7 @@ def test_a_build_does_not_pass_where_the_slower_side_is_unknown(capfd: pytest.Ca
     layers = sample_path("paleo_vgg16.txt")
     assert run(capfd, layers, layers)[1] == ""
     _, messages = run(capfd, layers, layers, "--fail-on-regression", "5%", status=2)
-    assert messages.startswith("proftui: no verdict: the profiles have no time in common to compare\n")
+    assert messages.startswith("proftui: no verdict: the profiles have no common time to compare\n")
 
 
 def test_a_slower_step_fails_a_build(capfd: pytest.CaptureFixture[str]) -> None:
@@ -112,14 +112,14 @@ def test_a_part_of_a_run_is_not_taken_for_a_faster_one(capfd: pytest.CaptureFixt
     with gzip.open(TRACE) as whole:
         cut.write_bytes(whole.read(9_000_000))
     text, messages = run(capfd, TRACE, str(cut), "--fail-on-regression", "5%", "--format", "markdown", status=2)
-    assert "\nPartial results: cut off after 24,124 events (candidate).\n" in text
+    assert "\nPartial results: truncated after 24,124 events (candidate).\n" in text
     assert "- No verdict: a part of one run is missing" in text
     assert (
         messages.splitlines()[0]
-        == "proftui: no verdict: a part of one run is missing, so times of whole runs do not compare"
+        == "proftui: no verdict: part of a run is missing, and times of whole runs are not comparable"
     )
     content = json.loads(run(capfd, TRACE, str(cut), "--format", "json")[0])
-    assert content["partial"] == ["", "cut off after 24,124 events"]
+    assert content["partial"] == ["", "truncated after 24,124 events"]
 
 
 def test_unknown_figures_have_a_reason_in_every_format(capfd: pytest.CaptureFixture[str]) -> None:
@@ -228,7 +228,7 @@ def test_a_table_is_written_as_export_writes_one(capfd: pytest.CaptureFixture[st
     whole = json.loads(run(capfd, *files, "--format", "json")[0])
     text, messages = run(capfd, *files, "--format", "csv")
     assert messages == (
-        "proftui: csv holds one table: kernels; with --frame also ops, op_types, api, findings, memory, figures\n"
+        "proftui: csv contains one table: kernels; with --frame also ops, op_types, api, findings, memory, figures\n"
     )
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [(row["name"], float(row["delta_ns"])) for row in rows] == [
@@ -245,7 +245,7 @@ def test_a_table_is_written_as_export_writes_one(capfd: pytest.CaptureFixture[st
         "span_ns,2100000.0,2100000.0,0.0,0.0,",
     ]
     _, messages = run(capfd, *files, "--frame", "ops", "--format", "text", status=2)
-    assert messages.startswith("proftui: text covers the whole comparison\n")
+    assert messages.startswith("proftui: text always contains the whole comparison\n")
     _, messages = run(capfd, *files, "-o", str(tmp_path / "all.md"), status=2)
     assert messages.startswith("proftui: -o writes one table, not the whole comparison as markdown\n")
 

@@ -127,7 +127,7 @@ def test_what_cannot_be_read_is_reported_when_the_terminal_is_back(
         (KeyError("secret"), 70, "proftui: internal error: KeyError: 'secret'; report: "),
         (ProftuiError("rules.toml: not TOML", "mend it"), 2, "proftui: rules.toml: not TOML\n         mend it\n"),
         (MemoryError(), 2, "proftui: not enough memory: close other programs, or open a dataset"),
-        (None, 70, "proftui: internal error: RuntimeError: a thread that reads the terminal has failed; report: "),
+        (None, 70, "proftui: internal error: RuntimeError: the thread that reads the terminal failed; report: "),
     ],
     ids=["own", "of a file", "memory", "of Textual"],
 )
@@ -209,7 +209,7 @@ def test_data_comes_through_a_pipe_and_keys_from_the_terminal(monkeypatch: pytes
         raise OSError(6, "No such device")
 
     monkeypatch.setattr(explore, "os", SimpleNamespace(**real, open=none))
-    with pytest.raises(ProftuiError, match="no terminal to read keys from"):
+    with pytest.raises(ProftuiError, match="no terminal for input"):
         explore._take_keys_from_terminal()
 
 

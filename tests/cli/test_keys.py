@@ -51,8 +51,8 @@ def test_keys_prints_what_is_in_force(keys_file: Path, capfd: pytest.CaptureFixt
         ('table.sort = "hyper+x"', "table.sort: hyper+x: not a key; examples: o, /, ctrl+f, pgdn, f3"),
         ('table.sort = "o"\ntable.mark = "o"', "o is a key of both table.sort and table.mark"),
         ("table.sort = 1", 'table.sort: expected a key such as "o", or a list of them'),
-        ('preset = "emacs"', "preset 'emacs': there are vim, plain"),
-        ('preset = ["vim"]', "preset ['vim']: there are vim, plain"),
+        ('preset = "emacs"', "unknown preset 'emacs'; choose one of vim, plain"),
+        ('preset = ["vim"]', "unknown preset ['vim']; choose one of vim, plain"),
         ("table.sort = ", "not TOML: Invalid value (at end of document)"),
         (f"table.sort = {'[' * 5_000}", "not TOML: nested too deeply"),
         (

@@ -55,7 +55,7 @@ async def test_an_agent_finds_the_rows_behind_a_finding(tmp_path: Path, monkeypa
         assert all(tool.annotations is not None and tool.annotations.read_only_hint for tool in tools)
         listed = {Path(row["path"]).name: row for row in (await ask(client, "profiles"))["rows"]}
         assert listed[LOG]["format"] == "nvprof-text"
-        assert "holds profiles of different runs" in await ask(client, "open", path=".")
+        assert "contains profiles of different runs" in await ask(client, "open", path=".")
         ranks = await ask(client, "open", path=[f"ddp_ranks/ddp_rank{rank}.pt.trace.json.gz" for rank in (0, 1)])
         assert [(Path(one["file"]).name[:9], one["rank"]) for one in ranks["sessions"]] == [
             ("ddp_rank0", 0),
@@ -81,8 +81,8 @@ async def test_an_agent_finds_the_rows_behind_a_finding(tmp_path: Path, monkeypa
         assert launches["total_rows"]["rows"] == kernels["rows"][0]["calls"]
         total = await ask(client, "sql", path=LOG, query="SELECT SUM(duration_ns) AS ns FROM activities")
         assert total["rows"] == [{"key": "1", "ns": 80_128_393}]
-        assert "not below the folders" in await ask(client, "open", path=str(outside))
-        assert "not below the folders" in await ask(client, "open", path=f"../../../../../{outside}")
+        assert "outside the folders" in await ask(client, "open", path=str(outside))
+        assert "outside the folders" in await ask(client, "open", path=f"../../../../../{outside}")
         assert "no such view" in await ask(client, "table", path=LOG, view="nothing")
         assert "from 1 to 1,000,000" in await ask(client, "table", path=LOG, view="kernels", limit=10**30)
         assert "did you mean" in (await ask(client, "sql", path=LOG, query="SELECT cals FROM kernels")).lower()
@@ -100,11 +100,11 @@ async def test_a_wrong_request_is_answered_by_what_is_there(monkeypatch: pytest.
             ("table", {"path": log, "view": "tea"}, f"tea: no such view (views: {', '.join(ALL_REPORTS[1:-1])})"),
             ("sql", {"path": log, "query": "SELECT 1", "limit": 0}, "limit 0: expected a number from 1 to 1,000,000"),
             ("explain", {"path": log, "rule": "x99"}, f"x99: no such rule (rules: {', '.join(r.id for r in RULES)})"),
-            ("open", {"path": "http://host/run.log"}, "http://host/run.log: not below the folders of this server"),
+            ("open", {"path": "http://host/run.log"}, "http://host/run.log: outside the folders of this server"),
             (
                 "open",
                 {"path": "/dev/null"},
-                "/dev/null: not below the folders of this server (`profiles` lists what is there)",
+                "/dev/null: outside the folders of this server (`profiles` lists the available files)",
             ),
             ("open", {"path": "a\0b"}, "a\0b: cannot be opened (embedded null byte)"),
         ):
@@ -118,7 +118,7 @@ def test_links_that_lead_elsewhere_are_not_followed(tmp_path: Path, monkeypatch:
     (inside / "link.log").symlink_to(outside)
     profiles = mcp_server.Profiles([str(inside)])
     for path in ("link.log", str(outside), "..", "s3://bucket/x", "-", "."):
-        with pytest.raises(ProftuiError, match="not below the folders"):
+        with pytest.raises(ProftuiError, match="outside the folders"):
             profiles.files(path)
     looked_into: list[str] = []
     monkeypatch.setattr("tui.analysis.found_profiles.format_of_path", looked_into.append)

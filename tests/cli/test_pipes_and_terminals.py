@@ -105,7 +105,7 @@ def on_a_terminal(
 def test_a_dumb_terminal_gets_the_report(log: Path) -> None:
     status, shown = on_a_terminal([log], env={"TERM": "dumb"})
     assert status == 0
-    assert shown.splitlines()[-1].startswith("proftui: TERM is dumb: printing the text report")
+    assert shown.splitlines()[-1].startswith("proftui: TERM=dumb: printing the text report")
     assert "\x1b" not in shown
 
 
@@ -195,7 +195,7 @@ class PanicException(BaseException):
     [
         (BrokenPipeError(), 0, ""),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), 2, "proftui: not enough memory: close other programs"),
-        (OSError(errno.EMFILE, "Too many open files"), 2, "proftui: too many files are open\n         allow more: uli"),
+        (OSError(errno.EMFILE, "Too many open files"), 2, "proftui: too many open files\n         raise the li"),
         (OSError(errno.ENOSPC, "No space left"), 2, "proftui: standard output: No space left\n"),
         (PermissionError(errno.EACCES, "Permission denied", "a.log"), 2, "proftui: a.log: Permission denied\n"),
         (
@@ -210,7 +210,7 @@ class PanicException(BaseException):
             2,
             "proftui: not enough memory (for 94.41 MiB more)",
         ),
-        (PanicException("TooManyOpenFiles"), 2, "proftui: too many files are open\n"),
+        (PanicException("TooManyOpenFiles"), 2, "proftui: too many open files\n"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

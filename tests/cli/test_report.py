@@ -122,7 +122,7 @@ def test_no_line_is_too_wide_and_every_number_is_written_alike(name: str) -> Non
 def test_what_a_view_lacks_is_said() -> None:
     profile = load_one("gpt_summary.nvprof.log")
     assert as_text(profile, "layers", Style(100)) == (
-        "Layers (0 rows)\n\nNo layer times: open a layer profile: of trtexec --dumpProfile, caffe time or Paleo\n"
+        "Layers (0 rows)\n\nNo layer times: open a layer profile from trtexec --dumpProfile, caffe time or Paleo\n"
     )
     alone = load_one("resnet50_training.nvprof.log")
     assert as_text(alone, "ranks", Style(100)) == f"Ranks (0 rows)\n\n{begin_sentence(ONE_RANK)}\n"

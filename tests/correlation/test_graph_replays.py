@@ -154,7 +154,7 @@ def test_pieces_of_equal_layers_are_reported_apart_by_their_order() -> None:
     assert [row[1] for row in named(with_replayed_ops(together(pieces, one, other)))] == ["aten::op0", "aten::op0_b"]
     # A third of them could be either.
     assert {row[-1] for row in named(with_replayed_ops(together(replays([GEMM]), one, other)))} == {
-        "graph replay: several captures fit"
+        "graph replay: several captures match"
     }
 
 

@@ -338,7 +338,7 @@ class TestClustersThatCannot:
             (True, r"worker tcp://\S+ has proftui 0\.0\.1 \(here [\d.]+\)\n"),
             (False, r"worker tcp://\S+ has no proftui\n"),
         ],
-        ids=["another version", "none"],
+        ids=["a different version", "none"],
     )
     def test_a_worker_with_another_proftui(
         self,
@@ -438,7 +438,7 @@ class TestClustersThatCannot:
         assert main(["convert", "x", "-o", str(tmp_path / "run"), "--scheduler", address]) == 2
         lines = said(capsys).splitlines()
         assert len(lines) == 2
-        assert lines[0].startswith(f"proftui: no Dask scheduler answers at {address}: ")
+        assert lines[0].startswith(f"proftui: no response from a Dask scheduler at {address}: ")
         assert reported in lines[0]
         assert not (tmp_path / "run").exists()
 
@@ -457,9 +457,9 @@ class TestClustersThatCannot:
     def test_a_dataset_at_an_address(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         command = ["convert", "s3://bucket/run", "-o", str(tmp_path / "run"), "--scheduler", "tcp://127.0.0.1:1"]
         assert main(command) == 2
-        assert "s3://bucket/run: an address is not available on a cluster" in said(capsys)
+        assert "s3://bucket/run: addresses are not available on a cluster" in said(capsys)
 
     def test_an_address_of_a_store(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "x").touch()
         assert main(["convert", str(tmp_path / "x"), "-o", "s3://runs/1", "--scheduler", "tcp://127.0.0.1:1"]) == 2
-        assert "a dataset is written to a folder" in said(capsys)
+        assert "datasets are written to local folders" in said(capsys)

@@ -118,10 +118,10 @@ def test_what_is_no_parquet(dataset: Path) -> None:
         ("activities", pl.lit(-1, pl.Int64).alias("duration_ns"), "has impossible times"),
         ("api_calls", pl.lit(1 << 62, pl.Int64).alias("duration_ns"), "has impossible times"),
         ("activities", pl.when(pl.int_range(pl.len()) == 0).then(-(1 << 62)).otherwise("start_ns").alias("start_ns"),
-         "times too far apart"),
+         "times that are too far apart"),
         ("activities", pl.lit("evil").cast(pl.Categorical).alias("kind"), "GPU work of an unknown kind"),
         ("activities", pl.lit(None).cast(pl.Categorical).alias("kind"), "GPU work of an unknown kind"),
-        ("ops", pl.col("start_ns") + (1 << 60), "times too far apart"),
+        ("ops", pl.col("start_ns") + (1 << 60), "times that are too far apart"),
         ("devices", pl.lit(0, pl.Int32).alias("device"), "lists a GPU twice"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -181,7 +181,7 @@ def test_a_layout_to_come_is_declined_in_one_line(dataset: Path, capsys: pytest.
     reported = capsys.readouterr().out + capsys.readouterr().err
     assert "9.0.0" in reported
     assert "\x1b" not in reported
-    with pytest.raises(ProftuiError, match="does not know"):
+    with pytest.raises(ProftuiError, match="cannot read"):
         load_one(str(dataset))
 
 
@@ -195,13 +195,13 @@ def test_a_layout_to_come_is_declined_in_one_line(dataset: Path, capsys: pytest.
 )
 def test_a_manifest_that_is_none(dataset: Path, content: bytes) -> None:
     (dataset / MANIFEST).write_bytes(content)
-    with pytest.raises(ProftuiError, match="the manifest of the dataset is damaged"):
+    with pytest.raises(ProftuiError, match="damaged manifest"):
         load_one(str(dataset))
 
 
 def test_a_folder_whose_name_is_no_text_is_declined_in_one_line(dataset: Path) -> None:
     other = dataset.rename(dataset.with_name("run \udcff"))
-    with pytest.raises(ProftuiError, match="run \ufffd: the name of a dataset's folder must be text"):
+    with pytest.raises(ProftuiError, match="run \ufffd: the name of a dataset folder must be valid text"):
         load_one(str(other))
 
 

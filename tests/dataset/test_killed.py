@@ -58,7 +58,7 @@ def test_killed_and_done_again(step: str, times: int, straight: Path, tmp_path: 
     )
     assert killed.returncode in (-9, 0), killed.stderr.decode()
     if killed.returncode:
-        with pytest.raises(ProftuiError, match=r"not finished|no profile|without files"):
+        with pytest.raises(ProftuiError, match=r"incomplete dataset|no profile|no files"):
             load_one(str(folder))
     convert(folder, *INPUTS)
     # The same bytes in the same places, and nothing else: what was half written is gone.

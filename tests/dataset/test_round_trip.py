@@ -78,7 +78,7 @@ def test_empty_frames_are_no_files(tmp_path: Path) -> None:
 def test_a_text_is_reported_of(tmp_path: Path) -> None:
     text = next(path for path in samples() if path.endswith(".nvprof.log"))
     issues = load_one(convert(tmp_path / "run", text))["issues"]
-    assert issues.filter(pl.col("reason").str.contains("open the log itself"))["text"].to_list() == [text]
+    assert issues.filter(pl.col("reason").str.contains("open the log to read them"))["text"].to_list() == [text]
 
 
 @pytest.mark.parametrize("is_told", [True, False])
@@ -115,7 +115,7 @@ def test_other_files_need_overwrite(tmp_path: Path, capsys: pytest.CaptureFixtur
     folder = str(tmp_path / "run")
     assert main(["convert", RANKS[0], "-o", folder]) == 0
     assert main(["convert", RANKS[1], "-o", folder]) == 2
-    assert "--overwrite replaces it" in capsys.readouterr().err
+    assert "use --overwrite to replace it" in capsys.readouterr().err
     assert main(["convert", RANKS[1], "-o", folder, "--overwrite"]) == 0
     same(load_one(RANKS[1]), load_one(folder))
 
@@ -123,7 +123,7 @@ def test_other_files_need_overwrite(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_folder_of_others_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     assert main(["convert", RANKS[0], "-o", str(tmp_path), "--overwrite"]) == 2
-    assert "holds other files" in capsys.readouterr().err
+    assert "contains other files" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
@@ -148,14 +148,14 @@ def test_nothing_that_could_be_read_is_no_dataset(tmp_path: Path, capsys: pytest
     bad.write_bytes(b"\x00\x01" * 100)
     folder = tmp_path / "run"
     assert main(["convert", str(bad), "-o", str(folder)]) == 2
-    assert "no file could be read" in capsys.readouterr().err
+    assert "none of the files could be read" in capsys.readouterr().err
     assert list(folder.iterdir()) == []
     # A part that an interrupted conversion left stays.
     write_part(RANKS[0], str(folder))
     there = files(folder)
     assert main(["convert", str(bad), "-o", str(folder)]) == 2
     assert files(folder) == there
-    with pytest.raises(ProftuiError, match="not finished"):
+    with pytest.raises(ProftuiError, match="incomplete dataset"):
         load_one(str(folder))
 
 

@@ -274,5 +274,5 @@ def test_times_that_cannot_be_read_are_named() -> None:
     )
     assert found["activities"]["start_ns"].null_count() == found["activities"].height == 2
     assert found["ranges"].is_empty()
-    reason = "no time of the table could be read: 1 collective operations or memory events left out"
+    reason = "the times of this table are unreadable: 1 collective operation or memory event skipped"
     assert reason in found["issues"]["reason"].to_list()

@@ -113,7 +113,7 @@ def test_a_database_without_times_is_declined(tmp_path: Path) -> None:
             "CREATE TABLE STRING_IDS (id INTEGER, value TEXT);"
             "CREATE TABLE TASK (startNs INTEGER, endNs INTEGER, globalTaskId INTEGER);"
         )
-    with pytest.raises(ProftuiError, match="no row has a time"):
+    with pytest.raises(ProftuiError, match="every row lacks a time"):
         load_one(str(path))
 
 

@@ -93,12 +93,12 @@ def gpu_names(profile: Profile) -> list[str]:
     ("content", "words"),
     [
         (b"", "is empty"),
-        (b"\n\n", "it holds only blank lines"),
+        (b"\n\n", "it has only blank lines"),
         (b"hello world\n", "it begins with “hello world”"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(50), "is a PNG image"),
-        (bytes(range(256)) * 300, "is a binary file (it begins with 00 01 02"),
-        (random.Random(5).randbytes(5000), "is a binary file"),
-        (bytes(5000), "it holds only zero bytes"),
+        (bytes(range(256)) * 300, "unknown binary file (it begins with 00 01 02"),
+        (random.Random(5).randbytes(5000), "unknown binary file"),
+        (bytes(5000), "it has only zero bytes"),
         (b"\x1f\x8b\x08\0\0\0\0\0\0\x03", "the gzip stream ends early"),
         (gzip.compress(b"hello world\n"), "it begins with “hello world”"),
         (b"[red]not markup[/red] \x1b[31m\x07\n", "it begins with “[red]not markup[/red]”"),
@@ -131,7 +131,7 @@ def test_no_profile_is_one_clear_line(content: bytes, words: str) -> None:
 
 
 def test_a_directory_a_missing_file_and_an_unreadable_one(tmp_path: Path) -> None:
-    with pytest.raises(ProftuiError, match="is a directory without files"):
+    with pytest.raises(ProftuiError, match="the directory has no files"):
         load_one(str(tmp_path))
     with pytest.raises(ProftuiError, match="no such file"):
         load_one(str(tmp_path / "run.log"))
@@ -208,7 +208,7 @@ def test_a_truncated_gzip_of_a_log_shows_what_it_holds() -> None:
     ((line, severity, reason),) = issues_of_the_input(profile)
     assert (line, severity) == (None, "error")
     assert reason.startswith("the gzip stream ends early, at about ")
-    assert reason.endswith("; what came before is shown")
+    assert reason.endswith("; the data before this point is shown")
 
 
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:

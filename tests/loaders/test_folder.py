@@ -33,8 +33,8 @@ def test_every_profile_of_a_folder_is_opened_and_the_rest_is_reported(tmp_path: 
     reported = (
         profile["issues"].filter(profile["issues"]["session"].is_null()).select("severity", "text", "reason").rows()
     )
-    assert ("info", "notes.txt", "1 file holds no profile") in reported
-    assert [reason.split(":")[0] for severity, _, reason in reported if severity == "error"] == ["left out"]
+    assert ("info", "notes.txt", "no profile found in 1 file") in reported
+    assert [reason.split(":")[0] for severity, _, reason in reported if severity == "error"] == ["skipped"]
 
 
 def test_folders_and_files_open_together(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_folders_and_files_open_together(tmp_path: Path) -> None:
 
 def test_a_folder_without_profiles_is_reported(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing\n")
-    with pytest.raises(ProftuiError, match="no profile found: 1 file holds none"):
+    with pytest.raises(ProftuiError, match="no profile found in 1 file"):
         load_one(str(tmp_path))
 
 
@@ -55,7 +55,7 @@ def test_a_folder_with_too_many_files_is_not_read(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("tui.loaders.multi_file.load_together.MAX_FILES", 2)
     for number in range(3):
         (tmp_path / f"{number}.log").write_text("nothing\n")
-    with pytest.raises(ProftuiError, match="holds 3 files"):
+    with pytest.raises(ProftuiError, match="contains 3 files"):
         load_one(str(tmp_path))
 
 
@@ -74,4 +74,6 @@ def test_tables_of_one_run_are_sessions_and_that_is_reported(tmp_path: Path) -> 
     profile = load_one(str(tmp_path))
     assert profile["sessions"].height == 2
     warnings = profile["issues"].filter(severity="warning")["reason"].to_list()
-    assert [reason.split(":")[0] for reason in warnings] == ["2 files are single tables of a run"]
+    assert [reason.split(":")[0] for reason in warnings] == [
+        "2 files are single tables of a run, and each is a separate session"
+    ]

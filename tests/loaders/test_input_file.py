@@ -273,11 +273,11 @@ def test_what_unpacks_to_more_than_any_profile_is_read_no_further(monkeypatch: p
     source = source_of(gzip.compress(b"\n" * (64 << 20)))
     size = sum(map(len, source.chunks()))
     assert 3 << 20 <= size <= 4 << 20
-    assert "unpacks to more than 500 times its size" in source.cut_short
+    assert "decompresses to more than 500 times its size" in source.cut_short
 
 
 def test_an_empty_compressed_file_is_named_so() -> None:
-    with pytest.raises(ProftuiError, match=r"run\.log: holds nothing but an empty gzip"):
+    with pytest.raises(ProftuiError, match=r"run\.log: contains only empty gzip data"):
         source_of(gzip.compress(b""))
 
 
@@ -286,7 +286,7 @@ def test_an_empty_compressed_file_is_named_so() -> None:
 
 def test_missing_directory_and_empty_files_get_one_line(tmp_path: Path) -> None:
     (tmp_path / "empty.log").touch()
-    for name, words in (("none.log", "no such file"), ("", "is a directory"), ("empty.log", "is empty")):
+    for name, words in (("none.log", "no such file"), ("", "this this this is a directory"), ("empty.log", "is empty")):
         with pytest.raises(ProftuiError) as caught:
             InputFile.open(str(tmp_path / name))
         assert caught.value.message == f"{tmp_path / name}: {words}"
@@ -298,7 +298,7 @@ def test_missing_directory_and_empty_files_get_one_line(tmp_path: Path) -> None:
         ("run.log", "record with --log-file FILE"),
         ("run.sqlite", "nsys export --type sqlite --force-overwrite true "),
         ("run.details.csv", "--page raw"),
-        ("rank0.pt.trace.json.gz", "stop the profiler before that"),
+        ("rank0.pt.trace.json.gz", "stop the profiler earlier"),
         ("run.ncu-rep", "let the program finish"),
         ("run.NVVP", "let the program finish"),
     ],
@@ -553,5 +553,5 @@ def test_a_redirected_file_is_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
 def test_a_device_is_not_waited_for(device: str) -> None:
-    with pytest.raises(ProftuiError, match=f"^{device}: is a device"):
+    with pytest.raises(ProftuiError, match=f"^{device}: this is a device"):
         InputFile.open(device)

@@ -192,8 +192,7 @@ def test_out_of_memory_and_a_trace_that_begins_in_the_middle_are_reported() -> N
     reported = reasons(read(snapshot()))
 
     assert reported == [
-        "the trace begins in the middle: 1 releases are of earlier allocations; record with a larger max_entries to "
-        "see them",
+        "the trace starts mid-run: 1 frees are of earlier allocations; record with a larger max_entries to see them",
         "out of memory: 900 MB requested, 3 MB free on the GPU",
     ]
 
@@ -237,12 +236,12 @@ def test_segments_that_were_edited_do_not_agree_with_the_trace() -> None:
     profile = read(snapshot(segments=[], external_annotations=[]))
 
     assert rows(profile, "memory_events", "allocated_bytes")[1:3] == [(6 * MB - 100,), (10 * MB - 200,)]
-    reported = [reason for reason in reasons(profile, "warning") if "not of one moment" in reason]
+    reported = [reason for reason in reasons(profile, "warning") if "recorded at different times" in reason]
     assert reported == [
-        "the segments hold 0 bytes allocated, the trace more: they are not of one moment; totals of allocated memory "
-        "count what the trace shows alone",
-        "the segments hold 0 bytes active, the trace more: they are not of one moment; totals of active memory "
-        "count what the trace shows alone",
+        "the segments have 0 bytes allocated, the trace more: they were recorded at different times; totals of "
+        "allocated memory are from the trace alone",
+        "the segments have 0 bytes active, the trace more: they were recorded at different times; totals of active "
+        "memory are from the trace alone",
     ]
 
 
@@ -259,7 +258,7 @@ def test_segments_that_say_more_than_their_blocks_are_reported() -> None:
 def test_a_trace_of_one_event_is_no_trace() -> None:
     profile = read(snapshot(device_traces=[TRACE[:1]], external_annotations=[]))
 
-    assert reasons(profile, "info")[0].startswith("no trace was recorded, only what the allocator holds at the end")
+    assert reasons(profile, "info")[0].startswith("no trace was recorded, only the final state of the allocator")
 
 
 def test_the_oldest_snapshots_have_histories_and_no_addresses() -> None:
@@ -286,7 +285,7 @@ def test_a_list_of_segments_alone_is_a_snapshot() -> None:
     profile = read(snapshot()["segments"])
 
     assert profile["memory_segments"]["reserved_bytes"].sum() == 26 * MB
-    assert reasons(profile)[0].startswith("no trace was recorded, only what the allocator holds at the end")
+    assert reasons(profile)[0].startswith("no trace was recorded, only the final state of the allocator")
 
 
 def test_an_empty_snapshot_says_so() -> None:
@@ -319,7 +318,7 @@ def test_nothing_in_a_pickle_is_run(tmp_path: Path, protocol: int) -> None:
     mark.unlink()
 
     for value in (snapshot(extra=Harmful(mark)), snapshot(segments=[Harmful(mark)])):
-        with pytest.raises(ProftuiError, match=r"wants to import or call posix\.system, .* nothing of it was run"):
+        with pytest.raises(ProftuiError, match=r"tries to import or call posix\.system; .* none of it was executed"):
             read(value, protocol)
     assert not mark.exists()
 
@@ -374,11 +373,11 @@ def test_a_cut_snapshot_shows_what_comes_before() -> None:
 
     assert profile["memory_segments"].height == 3
     assert 200 < profile["memory_events"].height < 450
-    assert "the pickle is cut or damaged" in profile.partial
+    assert "the pickle is truncated or damaged" in profile.partial
 
 
 def test_another_pickle_is_recognized_by_its_keys() -> None:
-    with pytest.raises(ProftuiError, match="no memory snapshot: it holds a dict with 'weights', 'epoch'"):
+    with pytest.raises(ProftuiError, match="no memory snapshot: it contains a dict with 'weights', 'epoch'"):
         read({"weights": [1.0], "epoch": 3})
 
 

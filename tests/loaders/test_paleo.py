@@ -179,12 +179,12 @@ def test_a_summary_of_another_network_adds_nothing_to_a_table() -> None:
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        ("b\t1.x\t2.5\t0\t\t", "expected a time in milliseconds, found '1.x'; this layer is left out"),
-        ("b\t1.5\t1e300\t0\t\t", "1e300 ms is an impossible time for a layer; this layer is left out"),
-        ("b\t1.5", "expected a layer with three times inside this table; the line is left out"),
+        ("b\t1.x\t2.5\t0\t\t", "expected a time in milliseconds, found '1.x': this layer is skipped"),
+        ("b\t1.5\t1e300\t0\t\t", "1e300 ms is an implausible time for a layer: this layer is skipped"),
+        ("b\t1.5", "expected a layer with three times in this table: line skipped"),
         (
             "b\t1.5\t2.5\t0\twhat is this\t",
-            "expected the algorithms ours_alg and cu_alg, found 'what is this'; this layer is left out",
+            "expected the algorithms ours_alg and cu_alg, found 'what is this': this layer is skipped",
         ),
     ],
 )
@@ -199,7 +199,7 @@ def test_a_table_without_its_sums_is_said_to_be_cut() -> None:
     profile = read(table("a\t1.5\t2.5\t0\t\tX"))
 
     assert profile["layers"]["time_ns"].to_list() == [2_500_000]
-    assert reasons(profile, "warning") == ["the table ends without its sums: layers may be missing"]
+    assert reasons(profile, "warning") == ["the table ends without totals: layers may be missing"]
 
 
 def test_what_follows_a_cut_table_is_read() -> None:

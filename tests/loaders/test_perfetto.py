@@ -139,7 +139,7 @@ def test_compressed_packets_that_are_damaged_are_reported(number: int) -> None:
     profile = read(INCREMENTAL + BODY + field(1, field(number, b"\x28\xb5\x2f\xfd nonsense")))
 
     assert rows(profile, "activities", *COLUMNS) == ACTIVITIES
-    assert reasons(profile) == ["the file is cut or damaged: messages that end early: 1"]
+    assert reasons(profile) == ["the file is truncated or damaged: 1 incomplete message"]
 
 
 @pytest.mark.parametrize(("number", "compress"), [(50, zlib.compress), (133, zstandard.compress)])
@@ -148,7 +148,7 @@ def test_compressed_packets_that_are_cut_are_told(number: int, compress: Callabl
     profile = read(INCREMENTAL + BODY + field(1, field(number, packed[: len(packed) // 2])))
 
     assert rows(profile, "activities", *COLUMNS)[: len(ACTIVITIES)] == ACTIVITIES
-    assert "the file is cut or damaged: messages that end early" in reasons(profile)[0]
+    assert "the file is truncated or damaged: " in reasons(profile)[0]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_names_of_a_state_that_was_cleared_or_never_given_are_not_used() -> None
     profile = read(INCREMENTAL + BODY + late + lost)
 
     assert rows(profile, "activities", "name", "duration_ns")[-1] == (None, 100)
-    assert reasons(profile, "warning") == ["packets need names that the trace has lost, and are left out: 1"]
+    assert reasons(profile, "warning") == ["1 packet without its interned name skipped"]
 
 
 def test_slices_that_never_end_and_ends_without_a_begin_are_reported() -> None:
@@ -218,8 +218,8 @@ def test_slices_that_never_end_and_ends_without_a_begin_are_reported() -> None:
 
     assert rows(profile, "activities", "name", "duration_ns") == [("inner", 50)]
     assert reasons(profile, "warning") == [
-        "slices never end, and are left out: 1",
-        "ends of slices without a begin are left out: 1",
+        "1 slice without an end skipped",
+        "1 slice end without a begin skipped",
     ]
 
 
@@ -281,7 +281,7 @@ def test_a_cut_trace_shows_what_comes_before() -> None:
     profile = read((INCREMENTAL + BODY)[:-30])
 
     assert profile["activities"].height == 1
-    assert any(reason.startswith("the file is cut or damaged") for reason in reasons(profile, "error"))
+    assert any(reason.startswith("the file is truncated or damaged") for reason in reasons(profile, "error"))
 
 
 def test_damaged_traces_are_read_or_declined() -> None:
@@ -326,7 +326,7 @@ def test_names_after_lost_packets_are_unknown_until_the_state_is_cleared() -> No
         ("void k<int>(int)", 0, 50),
         ("void k<int>(int)", 200, 20),
     ]
-    assert reasons(profile, "warning") == ["packets need names that the trace has lost, and are left out: 2"]
+    assert reasons(profile, "warning") == ["2 packets without their interned names skipped"]
 
 
 def snapshot(*clocks: tuple[int, int], primary: int | None = None, sequence: int = 2) -> bytes:

@@ -22,7 +22,7 @@ PSEUDO = ("/proc/kmsg", "/proc/self/pagemap", "/proc/self/mem", "/proc/cpuinfo",
 def test_what_the_system_makes_is_declined_before_it_is_read(path: str) -> None:
     if not Path(path).exists():
         pytest.skip(f"{path} is not there")
-    with pytest.raises(ProftuiError, match=r"is a file of the system|cannot be read|ermission"):
+    with pytest.raises(ProftuiError, match=r"this is a system file|cannot be read|ermission"):
         load_one(path)
     # `proftui inspect` says of what it cannot read, too, how large it is.
     assert source_facts(path)["bytes"] in (0, None)
@@ -30,7 +30,7 @@ def test_what_the_system_makes_is_declined_before_it_is_read(path: str) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the devices of Linux")
 def test_a_device_in_place_of_a_pipe_is_declined() -> None:
-    with Path("/dev/zero").open("rb") as device, pytest.raises(ProftuiError, match="standard input: is a device"):
+    with Path("/dev/zero").open("rb") as device, pytest.raises(ProftuiError, match="standard input: this is a device"):
         RawInput("-", device.read, fd=os.dup(device.fileno()), report=keep_going)
     with Path(os.devnull).open("rb") as device:
         assert RawInput("-", device.read, fd=os.dup(device.fileno()), report=keep_going).read(1) == b""

@@ -129,12 +129,12 @@ def test_a_profile_may_come_after_the_head(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "title", "hint"),
     [
-        (b"\x89PNG\r\n\x1a\n", "a PNG image", "text in an image cannot be read"),
+        (b"\x89PNG\r\n\x1a\n", "a PNG image", "does not read text in images"),
         (b"\xff\xd8\xff\xe0\0\x10JFIF", "a JPEG image", "image"),
         (b"\x7fELF\x02", "an ELF program", "nvprof --print-gpu-trace"),
         (b"%PDF-1.7", "a PDF document", "pdftotext"),
         (b"PK\x03\x04", "a ZIP archive", "unpack it"),
-        (b'{\n "schema": "1.0.1", "pid": 7,\n "nodes": [', "an execution trace of PyTorch", "export_chrome_trace"),
+        (b'{\n "schema": "1.0.1", "pid": 7,\n "nodes": [', "a PyTorch execution trace", "export_chrome_trace"),
         (b"run.log" + bytes(250) + b"ustar\x0000", "a tar archive", "unpack it"),
     ],
 )
@@ -143,7 +143,7 @@ def test_other_files_are_named_with_what_to_do(head: bytes, title: str, hint: st
     path.write_bytes(head + bytes(1000))
     with pytest.raises(ProftuiError) as caught:
         load_one(str(path))
-    assert caught.value.message.startswith(f"{path}: is {title}")
+    assert caught.value.message.startswith(f"{path}: this is {title}")
     assert hint in caught.value.hint
     assert file_kind(head) is not None
 
@@ -173,7 +173,7 @@ def test_a_named_format_alone_is_read_of_a_mixed_text(tmp_path: Path) -> None:
         for profile in (load_one(str(path), format_in=name),)
     }
     assert rows == {None: (1, 3), "caffe": (1, 0), "nvprof-text": (0, 3)}
-    with pytest.raises(ProftuiError, match="no profile found; looked for Paleo's layer tables;"):
+    with pytest.raises(ProftuiError, match="no profile found; looked for Paleo layer tables;"):
         load_one(str(path), format_in="paleo")
 
 
@@ -192,5 +192,5 @@ def test_issues_of_one_kind_are_listed_a_hundred_times_and_then_counted() -> Non
         "column": None,
         "severity": "warning",
         "text": "row 5000",
-        "reason": "4900 more issues like this; the last one: expected a time, found '1x' in column 1",
+        "reason": "4,900 more issues like this; the last: expected a time, found '1x' in column 1",
     }

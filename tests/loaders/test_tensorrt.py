@@ -98,7 +98,7 @@ def test_a_missing_row_is_reported() -> None:
 
 
 def test_a_table_without_its_total_is_reported() -> None:
-    assert "ends without its Total" in read(NAME_LAST[: NAME_LAST.index("125.60")])["issues"]["reason"][0]
+    assert "ends without a total" in read(NAME_LAST[: NAME_LAST.index("125.60")])["issues"]["reason"][0]
 
 
 def test_the_exported_json() -> None:

@@ -168,8 +168,8 @@ def test_the_first_rule_and_the_totals_may_be_missing() -> None:
 
     assert rows(profile, "summary", *FIGURES) == SUMMARY
     assert reasons(profile, "info") == [
-        "no total of CPU time below the table: its percentages cannot be checked",
-        "no total of GPU time below the table: its percentages cannot be checked",
+        "the total CPU time below the table is missing: the percentages are not verified",
+        "the total GPU time below the table is missing: the percentages are not verified",
     ]
 
 
@@ -177,7 +177,7 @@ def test_a_table_that_is_cut_is_reported() -> None:
     profile = read("\n".join(usual().splitlines()[:5]))
 
     assert rows(profile, "summary", "name") == [("aten::mm",), ("ampere_sgemm_128x64_nn",)]
-    assert "the table ends without its last line of dashes: rows may be missing" in reasons(profile, "warning")
+    assert "the table ends without its closing line of dashes: rows may be missing" in reasons(profile, "warning")
 
 
 def test_a_notebook_holds_the_table_as_strings() -> None:
@@ -335,7 +335,7 @@ def test_the_oldest_layout_is_left_aligned_and_has_no_calls() -> None:
 def test_a_percentage_that_is_not_of_the_total_is_reported() -> None:
     profile = read(usual().replace("30.00%", "31.00%"))
 
-    assert reasons(profile, "warning") == ["CPU self time is printed as 31% of the total below, but is 30.00% of it"]
+    assert reasons(profile, "warning") == ["CPU self time is printed as 31% of the total below, but is 30.00%"]
 
 
 def test_rows_that_a_limit_left_out_are_reported() -> None:
@@ -345,7 +345,10 @@ def test_rows_that_a_limit_left_out_are_reported() -> None:
     profile = read(text)
     reported = reasons(profile, "info")
     assert reported == [
-        "the rows hold 25.0% of the GPU time of kernels: the table shows its first rows; print all with row_limit=-1"
+        (
+            "the rows cover 25.0% of the GPU time of kernels: the table was limited to its first rows; print all rows "
+            "with row_limit=-1"
+        )
     ]
     # The whole is the total that is printed; what the rows lack is a part of it.
     board = dashboard(profile)

@@ -184,7 +184,7 @@ def test_output_of_the_program_between_rows_and_rows_that_are_missing() -> None:
     assert missing.select("severity", "reason", "line").rows() == [
         (
             "warning",
-            "the rows add up to 4706560 ns, the totals above them to 14571760 ns: rows may be missing",
+            "the rows add up to 4706560 ns, less than the printed 14571760 ns: rows may be missing",
             10,
         )
     ]

@@ -86,11 +86,11 @@ def echoing(code: str, timeout_s: float | None = None) -> closing[WorkerProcess]
         ("os.kill(os.getpid(), signal.SIGKILL)", "the worker process was killed, probably because memory ran out"),
         (
             "out((101).to_bytes(8, 'little') + bytes(8))",
-            "a message of 101 bytes, more than the limit of 100",
+            "a message of 101 bytes exceeds the limit of 100",
         ),
         (
             "out(b''.join(n.to_bytes(8, 'little') for n in (60, 1, 50)))",
-            "a message of 110 bytes, more than the limit of 100",
+            "a message of 110 bytes exceeds the limit of 100",
         ),
         ("out((4).to_bytes(8, 'little') + bytes(8) + b'none')", "invalid load key, 'n'."),
     ],

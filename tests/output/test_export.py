@@ -55,7 +55,7 @@ def as_strings(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def test_texts_that_a_spreadsheet_would_evaluate_give_a_warning(frame: pl.DataFrame) -> None:
-    expected = "2 values start like formulas: use xlsx for spreadsheets"
+    expected = "2 values start like formulas: for spreadsheets, use xlsx"
     assert [formula_warning(frame, name) for name in ("csv", "tsv", "xlsx", "json")] == [expected, expected, "", ""]
     harmless = pl.DataFrame({"name": ["gemm", "-", "a=b", None], "total_ns": [-1, 2, 3, 4]})
     assert formula_warning(harmless, "csv") == formula_warning(harmless.select("total_ns"), "csv") == ""
@@ -129,7 +129,7 @@ def test_excel_takes_whole_numbers_of_every_width(dtype: pl.DataType) -> None:
 
 def test_a_table_too_long_for_excel_is_an_error(monkeypatch: pytest.MonkeyPatch, frame: pl.DataFrame) -> None:
     monkeypatch.setattr(documents, "ROWS", 6)
-    with pytest.raises(ProftuiError, match=r"holds 6 rows, this table has 7; export csv or parquet"):
+    with pytest.raises(ProftuiError, match=r"more than an Excel sheet can hold \(6\); export it as csv or parquet"):
         written(frame, "xlsx")
 
 
@@ -301,7 +301,7 @@ def test_excel_has_rows_and_metadata_on_separate_sheets(frame: pl.DataFrame) -> 
 def test_a_missing_package_is_reported_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [missing_package(name) for name in EXPORT_FORMATS] == [""] * len(EXPORT_FORMATS)
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    assert missing_package("pdf") == "PDF files need the package reportlab; pip install 'proftui[pdf]'"
+    assert missing_package("pdf") == "PDF files require the package reportlab; pip install 'proftui[pdf]'"
     assert missing_package("csv") == ""
 
 

@@ -116,7 +116,7 @@ def test_documents_are_bounded(commands: Commands, capfd: pytest.CaptureFixture[
         assert 4_000 < len(text) <= 9_000
         assert json.loads(text)["truncated"]
     assert main(["report", LOG, "--format", "json", "--max-bytes", "100"]) == 2
-    assert "bytes are needed without any row" in capfd.readouterr().err
+    assert "the document without rows needs" in capfd.readouterr().err
     assert main(["report", LOG, "--max-bytes", "100"]) == 2
     assert "--max-bytes does not apply to text" in capfd.readouterr().err
 

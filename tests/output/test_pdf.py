@@ -112,11 +112,11 @@ def test_a_frame_without_rows_is_a_page_with_a_heading() -> None:
 
 def test_too_many_rows_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "MAX_ROWS", 3)
-    with pytest.raises(ProftuiError, match=r"a PDF of 4 rows is too long: the limit is 3; filter it, use :top 100"):
+    with pytest.raises(ProftuiError, match=r"this table has 4 rows; the limit of a PDF is 3; filter it, use :top 100"):
         exported(FRAME)
 
 
 def test_without_its_package_it_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "reportlab.pdfgen.canvas", None)
-    with pytest.raises(ProftuiError, match=r"PDF files need the package reportlab; pip install 'proftui\[pdf\]'"):
+    with pytest.raises(ProftuiError, match=r"PDF files require the package reportlab; pip install 'proftui\[pdf\]'"):
         exported(FRAME)

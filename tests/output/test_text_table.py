@@ -89,7 +89,7 @@ def test_a_table_without_rows_is_its_heading(width: int) -> None:
 
 
 def test_texts_have_the_room_that_the_name_does_not_need() -> None:
-    why = "data loading not recorded: no op or range is named for it"
+    why = "data loading not recorded: no op or range has such a name"
     rows = pl.DataFrame({"op": ["Dataloader"], "why_no_op": [why]})
     table = {
         width: lay_out_table(write_columns(columns("op", "why_no_op"), rows), name="op", width=width)

@@ -136,8 +136,8 @@ def test_what_does_not_go_together_is_refused(capfd: pytest.CaptureFixture[str],
         assert main(["export", LOG, *options]) == 2
         return capfd.readouterr().err
 
-    assert "--frame names the table" in refused()
-    assert "folded holds the whole trace" in refused("--format", "folded", "--frame", "kernels")
+    assert "choose a table with --frame" in refused()
+    assert "folded always contains the whole trace" in refused("--format", "folded", "--frame", "kernels")
     assert "nothing ran in this window" in refused("--format", "chrome", "--from", "900s")
     assert "expected a time such as 1.5ms" in refused("--format", "chrome", "--from", "soon")
     assert "do not apply to tables" in refused("--frame", "kernels", "--to", "1s")

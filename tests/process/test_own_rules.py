@@ -37,7 +37,7 @@ def test_they_are_looked_at_when_the_file_is_opened(own: Path, name: str) -> Non
         assert program.wait_for_exit() == 2
         assert program.is_terminal_restored()
     assert f"proftui: {own / name}.toml: not TOML: " in said(program)
-    assert "correct the file or move it away" in said(program)
+    assert "correct the file or remove it" in said(program)
 
 
 def test_one_that_is_broken_meanwhile_is_no_fault_of_the_program(own: Path, state_directory: Path) -> None:

@@ -40,7 +40,7 @@ def test_numbers_in_bins() -> None:
     same = distribution(ROWS.head(2), COLUMNS["calls"], "total_ns").bins
     assert [(one.label, one.rows, one.weight) for one in same] == [("1 to 1", 2, 3_000)]
     nothing = distribution(ROWS.tail(1), COLUMNS["total_ns"])
-    assert (nothing.summary, nothing.bins) == ("no known value", ())
+    assert (nothing.summary, nothing.bins) == ("all values unknown", ())
 
 
 def test_a_pivot_adds_up_in_both_directions() -> None:

@@ -31,8 +31,8 @@ def fault(text: str) -> QueryError:
         ("a || b", "| needs a term on both sides", 2, 3),
         ("(a | )", "| needs a term on both sides", 3, 5),
         ("gemm !", "! needs a term after it", 5, 6),
-        ("~", "~ needs a text after it", 0, 1),
-        ("name~", "~ needs a text after it", 4, 5),
+        ("~", "~ needs text after it", 0, 1),
+        ("name~", "~ needs text after it", 4, 5),
         ("total>", "> needs a value after it", 5, 6),
         ("total> | a", "> needs a value after it", 5, 7),
         ('a "thread block', "missing closing quote", 2, 15),
@@ -49,14 +49,14 @@ def fault(text: str) -> QueryError:
         ("total>1KB", "KB is not a unit of Total; use ns, us, ms or s", 6, 9),
         ("a stream=7ms", "ms is not a unit of Stream; use k or M", 9, 12),
         ("total=2ms..1ms", "the range is empty: 2 ms is more than 1 ms", 6, 14),
-        ("total=..", "a range needs a bound; for example 10us..2ms, 10us.. or ..2ms", 6, 8),
+        ("total=..", "a range needs a limit; for example 10us..2ms, 10us.. or ..2ms", 6, 8),
         ("total=1ms..x", "x is not a number; Total takes numbers, with ns, us, ms or s", 11, 12),
-        ("stream>5%", "Stream has no total to take % of", 7, 9),
+        ("stream>5%", "% needs a total, and Stream has none", 7, 9),
         ("name>5", 'Name is text: > compares numbers; use : = != or ~, or put the text in "quotes"', 0, 4),
-        ("stream~7", "Stream is not text: ~ does not search it; use Stream with = or !=, < or >", 0, 6),
+        ("stream~7", "Stream is not text: ~ searches text only; use Stream with = or !=, < or >", 0, 6),
         ("tc=maybe", "TC is yes, no or ? (unknown); for example tc=yes", 3, 8),
         ("tc>yes", "TC is yes, no or ? (unknown); for example tc=yes", 0, 2),
-        ("rate>?", "> compares numbers, and ? is not one; use =? or !=?", 5, 6),
+        ("rate>?", "> compares numbers, and ? is not a number; use =? or !=?", 5, 6),
         ('stream="?"', "? is not a number; Stream takes numbers, with k or M", 7, 10),
         ("/a(/", "regex: unclosed group", 2, 3),
         ("gemm /a(?=b)/", "regex: look-around, including look-ahead and look-behind, is not supported", 7, 10),
@@ -66,7 +66,7 @@ def fault(text: str) -> QueryError:
         ("~a\ud800", "incomplete character", 2, 3),
         (
             "a" * 2001,
-            'a search text has at most 2,000 characters; name="..." compares whole names of any length',
+            'the search text is limited to 2,000 characters; name="..." matches full names of any length',
             0,
             2001,
         ),
@@ -82,7 +82,7 @@ def test_names_what_is_wrong_and_where(text: str, message: str, start: int, end:
 
 
 def test_a_share_of_an_unknown_total() -> None:
-    with pytest.raises(QueryError, match="Total has no total to take % of"):
+    with pytest.raises(QueryError, match="% needs a total, and Total has none"):
         compile_query("total>5%", columns=COLUMNS, frame=FRAME.clear(), weight="total_ns")
 
 

@@ -86,19 +86,16 @@ def test_launches_of_a_call_without_correlation_are_unknown_not_none() -> None:
         api_calls=[{"name": "cudaLaunchKernel", "correlation": correlation} for correlation in (5, None)],
     )
     assert no_call_work(cut) == (
-        "nvprof cuts a call's correlation id off behind a long kernel name: its GPU work cannot be linked"
+        "nvprof truncates the correlation id after a long kernel name: the GPU work of this call is unknown"
     )
-    assert (
-        no_call_work(make_profile(api_calls=[{"name": "cudaMalloc"}]))
-        == "this input holds no GPU work beside the calls"
-    )
+    assert no_call_work(make_profile(api_calls=[{"name": "cudaMalloc"}])) == "this input has API calls but no GPU work"
     totals = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text"}],
         summary=[{"section": "gpu", "name": "sgemm", "calls": 2, "total_ns": 10}],
     )
-    assert no_call_work(totals) == "this input holds totals, not launches: record with nvprof --print-gpu-trace"
+    assert no_call_work(totals) == "this input has totals, not launches: record with nvprof --print-gpu-trace"
     assert no_call_work(linked) == no_call_work(unlinked, is_linked=True) == "this call launched no recorded work"
-    assert no_call_work(unlinked) == "no GPU work is recorded for this call; not every call records what it launched"
+    assert no_call_work(unlinked) == "no GPU work recorded for this call; some calls do not record their launches"
 
 
 @pytest.mark.parametrize(
@@ -264,8 +261,8 @@ def test_launches_of_ranges_without_a_thread_are_unknown_not_none() -> None:
         make_profile(api_calls=[call], ranges=[{"name": "step", "start_ns": 0, "duration_ns": 9, "tid": tid}])
         for tid in (7, None)
     )
-    assert no_work(linked) == "nothing was launched in this range"
-    unknown = "this input does not record the thread of its ranges: what was launched in them is unknown"
+    assert no_work(linked) == "this range launched no GPU work"
+    unknown = "this input does not record the threads of ranges: their GPU work is unknown"
     assert no_work(unlinked) == no_work_meanwhile(unlinked) == unknown
 
 

@@ -216,8 +216,8 @@ async def test_ranks_can_be_selected_from_a_list() -> None:
         ("", "No comparison yet"),
         ("nowhere.log", "nowhere.log: no such file"),
         ("session 9", "there is no session 9"),
-        ("iterations 900", "there is no iteration 900"),
-        ("iterations x", "not a range of iterations"),
+        ("iterations 900", "iteration 900 not found"),
+        ("iterations x", "not a valid range of iterations"),
     ],
 )
 async def test_a_missing_side_is_reported(words: str, message: str) -> None:
@@ -234,8 +234,8 @@ async def test_a_missing_side_is_reported(words: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("0 1", "No file 0 1. Did you mean :compare sessions 0 1 or :compare iterations 0 1?"),
-        ("7", "No file 7. Did you mean :compare session 7 or :compare iteration 7?"),
+        ("0 1", "File not found: 0 1. Did you mean :compare sessions 0 1 or :compare iterations 0 1?"),
+        ("7", "File not found: 7. Did you mean :compare session 7 or :compare iteration 7?"),
         ("sessions 0 x", "Not a session number: 0 x. Use :compare session 1 or :compare sessions 0 1."),
         ("iterations 3 5 7", f"Not one or two numbers: iterations 3 5 7. {HOW}"),
         ("sessions", f"Which sessions? {HOW}"),

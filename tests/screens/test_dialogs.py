@@ -202,7 +202,7 @@ async def test_a_file_that_cannot_be_opened_changes_nothing(tmp_path: Path, monk
 async def test_invalid_numbers_are_refused_with_a_reason(number: str) -> None:
     messages = {
         f":{number}": "Not a line number",
-        f":top {number}": "Give a number of rows",
+        f":top {number}": "Enter a number of rows",
         f":session {number}": "Not a session",
         f":line {number}": "Not a line number",
         f":iterations {number}": "",

@@ -81,7 +81,7 @@ async def test_impossible_actions_in_the_flame_say_why() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", view="flame", notifications=True) as pilot:
         chart = pilot.app.screen.query_one(FlameChart)
         for key, words in (
-            ("t", "A group has no row of its own: choose an op or a kernel."),
+            ("t", "A group has no row in a table. Choose an op or a kernel."),
             ("n", "Nothing is highlighted. / highlights a name."),
             ("c", "No comparison yet. Press d."),
         ):
@@ -128,7 +128,7 @@ async def test_growth_against_a_baseline_has_a_sign(tmp_path: Path) -> None:
         await press(pilot, "c")
         text = screen_text(pilot.app)
         assert "caffe_conv1.nvprof.log against before.log" in text
-        assert "red grew, green shrank, amber is new." in text
+        assert "red is slower, green faster, amber new." in text
         assert "+0 ns against the baseline" in text
         await press(pilot, "c")
         assert "against" not in screen_text(pilot.app)

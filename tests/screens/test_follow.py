@@ -88,7 +88,7 @@ async def test_a_folder_is_reloaded_when_complete_and_the_view_stays(tmp_path: P
             await wait_until(pilot, lambda: "following" in shown.progress, "that nothing is there is said")
             assert isinstance(app.screen, LoadingScreen)
             path.write_bytes(TRACE[:-2000])
-            await wait_until(pilot, looked(lambda: "being written" in shown.progress["following"]), "growth is said")
+            await wait_until(pilot, looked(lambda: "is growing" in shown.progress["following"]), "growth is said")
             assert shown.whole_profile is None
             path.write_bytes(TRACE)
             await wait_until(
@@ -141,7 +141,7 @@ def test_a_growing_log_is_reloaded_when_it_is_at_rest(tmp_path: Path) -> None:
             program.wait_for_text("sorted by Total")
         begun = len(program.output)
         with subprocess.Popen([*writes, "", row, "60"]):
-            program.wait_for_text("new data is being written", since=begun)
+            program.wait_for_text("the file is growing", since=begun)
             # 40 and 60 rows of the one kernel, beside one of each other kind.
             program.wait_for_text(" 100 ", since=begun)
         program.press(b"Q")

@@ -55,7 +55,7 @@ async def test_a_profile_is_found_previewed_and_opened(folder: Path) -> None:
         await press(pilot, "full_stop")
         assert "nvprof --print-gpu-trace" in screen_text(pilot.app)
         await press(pilot, "comma", "question_mark")
-        assert "recognized by their content" in screen_text(pilot.app)
+        assert "recognized by content" in screen_text(pilot.app)
         await press(pilot, "escape", "j")
         assert "Duration  not recorded" in screen_text(pilot.app)
         await press(pilot, "enter")
@@ -100,11 +100,11 @@ async def test_a_row_of_a_format_says_how_to_record_it(folder: Path) -> None:
     async with home() as pilot:
         await press(pilot, "full_stop", *"/xplane", "enter", "enter")
         text = screen_text(pilot.app)
-        assert "XSpace of XLA's profiler (xplane.pb)" in text
+        assert "XLA profiler XSpace (xplane.pb)" in text
         assert "Record it with:" in text
         assert "Recognized by: Protocol Buffers" in text
         await press(pilot, "escape", "comma", "i")
-        assert message_of(pilot) == "Open a profile first: enter opens the one under the cursor."
+        assert message_of(pilot) == "Open a profile first. Enter opens the profile under the cursor."
         await press(pilot, "o", "enter")
         assert isinstance(pilot.app.screen, HomeScreen)
         assert not pilot.app.screen.query_one(PathLine).has_class("-open")

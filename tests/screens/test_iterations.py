@@ -230,7 +230,7 @@ async def test_escape_clears_the_span_first() -> None:
 
 async def test_steady_iterations_are_proposed_and_selected_with_a_key() -> None:
     async with open_profile(steps_profile(900, 100, 101, 100, 102, 100, 600), view="iterations") as pilot:
-        assert "steady: 1:5, p takes them" in screen_text(pilot.app)
+        assert "steady: 1:5, p selects them" in screen_text(pilot.app)
         await press(pilot, "p")
         assert app_of(pilot).profile_session.aggregation == Aggregation(1, 5)
     async with open_profile(steps_profile(100, 300), view="iterations") as pilot:

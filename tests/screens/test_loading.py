@@ -48,7 +48,7 @@ def eight_ranks() -> list[FileProgress]:
     names[1] = replace(names[1], state=DONE, bytes_read=100 * KB, rank=1)
     names[2] = replace(names[2], state=READING, bytes_read=100 * KB)
     names[3] = replace(names[3], state=READING, bytes_read=34 * KB)
-    names[5] = replace(names[5], state=LEFT_OUT, why="not a JSON document of trace events")
+    names[5] = replace(names[5], state=LEFT_OUT, why="not a JSON document with trace events")
     return names
 
 
@@ -63,7 +63,7 @@ def test_a_line_for_each_file() -> None:
     assert lines[2].split()[:2] == ["rank2.pt.trace.json.gz", "finishing"]
     assert lines[3].split()[:2] == ["rank3.pt.trace.json.gz", "34%"]
     assert lines[4].split() == ["rank4.pt.trace.json.gz", "waiting"]
-    assert lines[5].endswith("left out  not a JSON document of trace events")
+    assert lines[5].endswith("skipped   not a JSON document with trace events")
     assert all(len(line) <= 72 for line in lines)
 
 
@@ -72,8 +72,11 @@ def test_many_files_show_those_in_progress_and_those_left_out() -> None:
     many[7] = replace(many[7], state=LEFT_OUT, rank=None, why="odd")
     many[90] = replace(many[90], state=READING, bytes_read=500)
     many[199] = replace(many[199], state=WAITING)
-    assert files_summary(many) == "197 of 200 files read, 1 left out, 1 in progress, 1 waiting"
-    assert [line.split()[:2] for line in line_texts(many, 72, 10)] == [["rank90.json", "50%"], ["rank7.json", "left"]]
+    assert files_summary(many) == "197 of 200 files read, 1 skipped, 1 in progress, 1 waiting"
+    assert [line.split()[:2] for line in line_texts(many, 72, 10)] == [
+        ["rank90.json", "50%"],
+        ["rank7.json", "skipped"],
+    ]
     failed = [replace(file, state=LEFT_OUT, why="odd") for file in many]
     assert line_texts(failed, 72, 10)[-1] == "and 191 more"
     assert len(line_texts(failed, 72, 10)) == 10
@@ -142,7 +145,7 @@ async def test_each_rank_shows_its_progress_and_esc_keeps_partial_data() -> None
             text = screen_text(app)
             assert all(f"rank{rank}.pt.trace.json.gz" in text for rank in range(8))
             assert "34%" in text
-            assert "left out not a JSON document of trace events" in " ".join(text.split())
+            assert "skipped not a JSON document with trace events" in " ".join(text.split())
             await pilot.press("escape")
             await wait_until(pilot, lambda: app.view_screen is not None, "a view")
             assert [file.state for file in slow.files].count(STOPPED) == 3
@@ -268,7 +271,7 @@ async def test_opening_another_file_can_be_stopped(tmp_path: Path) -> None:
             app.run_line(f"open {other}")
             await wait_until(pilot, lambda: "reading other.log 41% (esc stops)" in screen_text(app), "progress")
             await press(pilot, "escape")
-        assert messages_and_severities(pilot) == [("Stopped. Nothing else was opened.", "information")]
+        assert messages_and_severities(pilot) == [("Stopped. No other profile was opened.", "information")]
         assert app.next_input is None
         assert "reading other.log" not in screen_text(app)
 
@@ -305,7 +308,7 @@ async def test_a_selection_during_a_reload_is_refused() -> None:
         before, session._request = replace(session.whole_profile, partial=""), 5
         session._take_choice(5, before, lambda: session.choose_session(1))
         await settle(pilot)
-        assert messages_and_severities(pilot) == [("The file was read again meanwhile. Choose again.", "warning")]
+        assert messages_and_severities(pilot) == [("The file was reloaded. Choose again.", "warning")]
         assert session.session is None
 
 

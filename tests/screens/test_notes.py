@@ -216,7 +216,7 @@ async def test_the_notes_view_links_to_a_row_that_is_hidden_as_small() -> None:
         await press(pilot, "enter")
         await wait_until(pilot, lambda: table.current_row == row, "the row")
         assert message_of(pilot) == (
-            "The row was hidden by leaving out small rows and showing the first 1 alone: removed."
+            "The row was hidden by hiding small rows and showing only the first 1 rows: removed."
         )
 
 
@@ -264,7 +264,7 @@ async def test_a_note_on_a_missing_row_says_so(tmp_path: Path) -> None:
         listed = table_of(pilot, "table")
         assert listed.frame["written_of"].to_list() == ["before it changed"]
         await press(pilot, "M")
-        assert ", before the file changed. An empty text deletes it." in screen_text(pilot.app)
+        assert ", before the file changed. Save an empty note to delete it." in screen_text(pilot.app)
         await press(pilot, "escape", "enter")
         await wait_until(pilot, lambda: message_of(pilot) == "Row not found.", "the words")
 
@@ -457,4 +457,4 @@ async def test_a_key_on_a_chart_says_where_notes_can_be_written() -> None:
     async with open_explorer("resnet50_training.nvprof.log", notifications=True, view="iterations") as pilot:
         pilot.app.screen.query_one("#chart").focus()
         await press(pilot, "M")
-        assert message_of(pilot) == "Notes are written on rows and on panels of the dashboard."
+        assert message_of(pilot) == "Notes attach to rows and to dashboard panels."

@@ -96,7 +96,7 @@ async def test_unknown_figures_say_why_and_what_records_them() -> None:
         assert re.search(
             r"Kernels with most time\n +11\.3 ms +batch_norm_coll.* 265×  batch norm forward", screen_text(pilot.app)
         )
-        assert "the launches do not show which CPU time belongs to the op" in screen_text(pilot.app)
+        assert "launches do not record the CPU time of an op" in screen_text(pilot.app)
         # The table's signs of folded columns are not those of lines.
         assert re.search(r"GPU time {2,}32\.568 ms", screen_text(pilot.app))
     async with open_explorer("gpt_summary.nvprof.log", size=(200, 50), notifications=True, view="op-types") as pilot:
@@ -104,7 +104,7 @@ async def test_unknown_figures_say_why_and_what_records_them() -> None:
         # No sign says that figures are folded if there are none.
         assert "GPU time ms ▼" in screen_text(pilot.app)
         await press(pilot, "z")
-        assert "no times of single calls are known" in screen_text(pilot.app)
+        assert "times of single calls are unknown" in screen_text(pilot.app)
 
 
 async def test_folds_of_columns_are_kept() -> None:

@@ -134,5 +134,5 @@ async def test_a_tool_without_a_report_has_no_panel() -> None:
     async with open_profile(training_profile(), size=(200, 50)) as pilot:
         assert not pilot.app.screen.query_one("#tool-report").parent.display  # type: ignore[union-attr]
         assert "As " not in screen_text(pilot.app)
-        assert "replayed kernels are left out" in screen_text(pilot.app)
+        assert "replayed kernels are excluded" in screen_text(pilot.app)
         assert "session 2 is of Nsight Compute" in screen_text(pilot.app)

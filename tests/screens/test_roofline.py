@@ -42,8 +42,8 @@ def test_float32_of_an_unknown_kernel_has_shares_of_both_peaks() -> None:
     # 268 MFLOP in 20 µs are 13.4 TFLOP/s, of 66.9 and 494.7.
     assert (row["roof_pct"], row["peak"]) == (None, None)
     assert what_if(profile, row) == [
-        ("Of the fp32 peak", "20.1%", "kernel's type unknown"),
-        ("Of the tf32 peak", "2.7%", "kernel's type unknown"),
+        ("Of the fp32 peak", "20.1%", "kernel type unknown"),
+        ("Of the tf32 peak", "2.7%", "kernel type unknown"),
     ]
 
 

@@ -72,7 +72,7 @@ async def test_an_error_is_reported_at_its_place_and_the_rows_stay() -> None:
         screen = await run_sql(pilot, ASKED)
         screen.query_one("#result", TablePane).focus_table()
         await run_sql(pilot, "SELECT nope FROM kernels")
-        assert answer_text(screen).startswith("! there is no column nope; columns: session, kind, name")
+        assert answer_text(screen).startswith("! unknown column nope; columns: session, kind, name")
         assert screen.query_one("#result", TablePane).frame.height == 3
         assert screen.focused is screen.query_one(SqlEditor)
 

@@ -184,6 +184,6 @@ async def test_only_the_first_empty_table_says_why_it_is_empty() -> None:
         assert lines_of_table(pilot, "copies_of_run")[1] == 0
         assert runs > NO_ROWS_LINES
         text = screen_text(pilot.app)
-        assert "No bursts: nowhere do three copies" in text
+        assert "No bursts of at least three consecutive copies" in text
         assert "nothing above" not in text
         assert "sorted by" not in text

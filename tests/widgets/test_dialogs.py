@@ -143,7 +143,7 @@ async def test_export_to_the_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "To the terminal's clipboard" in screen_text(app)
         monkeypatch.setattr(export, "MAX_CLIPBOARD_ROWS", 7)
         await pilot.press("enter")
-        assert "! more than 7 rows are for a file" in screen_text(app)
+        assert "! too many rows for the clipboard (limit 7): write a file" in screen_text(app)
         monkeypatch.setattr(export, "MAX_CLIPBOARD_ROWS", 8)
         await pilot.press("enter")
         assert not isinstance(app.screen, ExportDialog)

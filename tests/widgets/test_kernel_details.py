@@ -36,8 +36,8 @@ def test_gains_say_what_they_rest_on() -> None:
         ("2x faster", "1.000 µs", "10.00% of the busy time"),
         (
             "basis",
-            "time in which nothing else ran on the GPU; all else as it was",
-            "1.000 µs of it ran beside other work or itself",
+            "time in which nothing else ran on the GPU; everything else unchanged",
+            "1.000 µs of it overlapped other work or itself",
         ),
     ]
     assert gain_lines([gain(iterations=4)])[0] == ("gone", "4.000 µs", "1.000 µs in each of 4 iterations")
@@ -56,7 +56,7 @@ def test_slow_launches() -> None:
     parts = tuple(SlowPart(number, 10, 9 - number) for number in range(6))
     made = DurationSpread(60, 1, 1, 1, 1, 1, 1, slow=39, slow_ns=700, slow_iterations=parts, slow_streams=parts[:1])
     assert slow_lines(made) == [
-        ("slow", "39 of 60", "took more than 1.5 times the median, 700 ns beyond it in all"),
+        ("slow", "39 of 60", "took more than 1.5 times the median, 700 ns above it in total"),
         ("in iterations", "0: 9 of 10, 1: 8 of 10, 2: 7 of 10, 3: 6 of 10, and 2 more", "slow ones of each"),
         ("on streams", "0: 9 of 10", "slow ones of each"),
     ]
@@ -84,11 +84,11 @@ def test_advice_and_commands() -> None:
             "at most 64 registers per thread and at most 12,288 B of shared memory per block",
             "4 blocks per SM",
         ),
-        ("75.00%", "768 threads per block", "1 block per SM; registers and shared memory as they are"),
+        ("75.00%", "768 threads per block", "1 block per SM; registers and shared memory unchanged"),
     ]
     assert advice_lines([OccupancyAdvice(50.0, 4, registers=64)], waves=1.5)[0][0] == "50.00%"
     assert advice_lines([OccupancyAdvice(50.0, 4, registers=64)], waves=0.4) == [
-        ("", "only a larger grid helps: all blocks of this one fit on the GPU at once", "")
+        ("", "only a larger grid helps: all blocks of this grid fit on the GPU at once", "")
     ]
     assert advice_lines([], waves=0.4) == next_lines(None) == []
     assert next_lines(ProfilingCommand(None, "why")) == [("none", "why", "")]

@@ -54,7 +54,7 @@ def test_a_long_filter_is_cut_before_it_goes() -> None:
 
 def test_marks_and_a_filter_stay_where_the_title_and_the_words_of_the_columns_can_go() -> None:
     marked = TableStatus(
-        title="Launches in order of time",
+        title="Launches in time order",
         shown=32,
         total=32,
         marks="3 marked: 365.22 ms, 48.46% of all",
@@ -62,10 +62,10 @@ def test_marks_and_a_filter_stay_where_the_title_and_the_words_of_the_columns_ca
         sorted_by="Duration ▼",
         columns_after=15,
     )
-    assert marked.line(78) == "Launches in order of time: 32 rows · 3 marked: 365.22 ms, 48.46% of all  +15 →"
+    assert marked.line(78) == "Launches in time order: 32 rows · 3 marked: 365.22 ms, 48.46% of all  +15 →"
     assert marked.line(77) == "32 rows · 3 marked: 365.22 ms, 48.46% of all" + " " * 20 + "+15 columns →"
     filtered = TableStatus(
-        title="Launches in order of time",
+        title="Launches in time order",
         shown=2,
         total=32,
         weight_share=37.37,

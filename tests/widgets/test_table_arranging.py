@@ -170,7 +170,7 @@ async def test_a_hidden_column_comes_back_through_the_list() -> None:
         await pilot.press("l", "l", "H")
         assert app.pane.state.hidden == {"time_pct"}
         assert app.pane.model.cursor_column == "calls"
-        assert app.toasts == ["Time% is hidden: c brings it back"]
+        assert app.toasts == ["Time% is hidden: c shows it again"]
         await pilot.press("circumflex_accent", "H")
         assert app.pane.state.hidden == {"time_pct"}
         await pilot.press("c", "j", "j", "space", "enter")
@@ -280,7 +280,7 @@ async def test_sessions_that_do_not_add_up_have_no_shares() -> None:
         app.pane.model.excluded_sessions = (1,)
         await pilot.press("percent_sign")
         assert not app.pane.state.as_share
-        assert app.toasts == ["No shares over several sessions: choose one with S."]
+        assert app.toasts == ["Shares apply to one session: choose one with S."]
 
 
 # --- from run to run ----------------------------------------------------------------------------------------

@@ -75,4 +75,4 @@ async def test_one_that_is_far_longer_does_not_flatten_the_others() -> None:
     lines = await drawn(rows((100, unknown), (5, unknown), (4, unknown), (5, unknown)), 50)
     assert lines[0] == "     6 ms " + "↑" * 9 + " " + "▁" * 9 + " " * 11 + "▁" * 9
     assert lines[2] == "          " + " ".join(["▥" * 9] * 4)
-    assert lines[-1] == "▥ use not known  ↑ longer"
+    assert lines[-1] == "▥ use unknown  ↑ longer"

@@ -155,7 +155,7 @@ def of_tools(profile: Profile, need: Need) -> Need:
     tools = tools_to_record(profile)
     found = need.with_tools(tools)
     if need in _OF_GPUS and tools == (Tool.XLA,) and _has_tpu(profile):
-        return replace(found, record="open Ranges: it shows the work of the TPU")
+        return replace(found, record="open Ranges, which shows the TPU work")
     vendor = session_vendor(profile)
     if not vendor and tools == (Tool.XLA,) and _has_tpu(profile):
         return replace(found, record="") if _OF_NVIDIA.match(found.record) else found

@@ -113,9 +113,9 @@ def _link(profile: Profile) -> float | None:
 def why_no_sizes(profile: Profile) -> str:
     """Return why no message sizes are known; empty if they are."""
     if collectives(profile).is_empty():
-        return "no kernels of NCCL or RCCL"
+        return "no NCCL or RCCL kernels"
     if collective_sizes(profile).is_empty():
-        return "message sizes are not recorded: newer versions of PyTorch write them with the kernels of NCCL"
+        return "message sizes are not recorded: newer PyTorch versions record them with NCCL kernels"
     return ""
 
 
@@ -126,12 +126,12 @@ COLLECTIVE_SIZES: Final = TableSpec(
         *columns("collective"),
         Column("message_bytes", "Message", K.SIZE, "Message of one rank: input or output, whichever is larger.", 1),
         Column("busbw", "Bus bandwidth", K.RATE, "Message / median time, times the factor of nccl-tests.", 1),
-        Column("best_busbw", "Best", K.RATE, "Bus bandwidth of the fastest one.", 2),
+        Column("best_busbw", "Best", K.RATE, "Bus bandwidth of the fastest collective.", 2),
         Column(
             "link_pct",
             "Of NVLink %",
             K.PERCENT,
-            "Best / one direction of the GPU's NVLink; up to 8 ranks; inferred.",
+            "Best / one-way NVLink bandwidth of the GPU; up to 8 ranks; inferred.",
             2,
         ),
         Column("algbw", "Algorithm bandwidth", K.RATE, "Message / median time.", 3),
@@ -142,7 +142,7 @@ COLLECTIVE_SIZES: Final = TableSpec(
             "is_transfer",
             "Transfer only",
             K.FLAG,
-            "Times begin when the last rank arrives; else they are of whole kernels, waiting included.",
+            "Whether times start when the last rank arrives; otherwise they cover whole kernels, including waiting.",
             4,
         ),
         Column("element_type", "Type", K.TEXT, "Element type of the message.", 5),
@@ -164,7 +164,7 @@ COLLECTIVES_WITH_CAUSES: Final = TableSpec(
             "late_cause",
             "Last rank did",
             K.TEXT,
-            "What took most of the last rank's path until it arrived; names are shortened.",
+            "Largest part of the last rank's path before it arrived; names are shortened.",
             1,
         ),
         Column("late_cause_ns", "For", K.DURATION, "Its time on that path, between first and last arrival.", 2),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LONG_PCT: Final = 1.0
 """Only collectives that take more than this share of a mean iteration on some rank identify the straggler, and only
 where another rank is in them longer by as much."""
-HOW: Final = "judged by durations, as the rank that arrives last spends the least time in a collective"
+HOW: Final = "by durations: the rank that arrives last spends the least time in a collective"
 """A text on how the straggler is found."""
 
 TURN: Final = ("iteration", "communicator", "turn")
@@ -202,7 +202,7 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
     )
     unknown_reason = "" if rows.height else "no iteration has the same number of collectives on all ranks"
     if matched_times(profile).height and not rows.height:
-        unknown_reason = "the ranks share no all-reduce, all-gather, reduce-scatter, all-to-all or barrier"
+        unknown_reason = "the ranks have no common all-reduce, all-gather, reduce-scatter, all-to-all or barrier"
     return Stragglers(last, often, by_step, _count(rows), _count(long), unknown_reason)
 
 
@@ -221,7 +221,7 @@ def ongoing_ranks_note(profile: Profile) -> str:
     if groups.is_empty():
         return ""
     first = groups.row(0, named=True)
-    return f"{count(first['open'])} of {count(first['size'])} ranks of a process group are open"
+    return f"only {count(first['open'])} of {count(first['size'])} ranks of a process group are loaded"
 
 
 def _count(rows: pl.DataFrame) -> int:
@@ -255,7 +255,7 @@ def clock_alignment(profile: Profile) -> ClockAlignment:
     """
     rows = matched_start_times(profile)
     if collectives(profile)["session"].n_unique() < 2:
-        return ClockAlignment("fewer than two ranks recorded kernels of NCCL or RCCL", frozenset())
+        return ClockAlignment("fewer than two ranks recorded NCCL or RCCL kernels", frozenset())
     if rows.is_empty():
         return ClockAlignment(
             "no collective matched: no iteration has the same number of collectives on all ranks", frozenset()
@@ -263,8 +263,8 @@ def clock_alignment(profile: Profile) -> ClockAlignment:
     unknown = rows.filter(pl.col("begin_ns").is_null())["session"].n_unique()
     if unknown:
         return ClockAlignment(
-            f"clocks are not comparable: {count(unknown)} of {count(rows['session'].n_unique())} files do not record "
-            "the wall-clock time of their time zero",
+            f"clocks are not comparable: {count(unknown)} of {count(rows['session'].n_unique())} files do not "
+            "record the wall-clock time of their start",
             frozenset(),
         )
     # A float keeps times since 1970 to a quarter of a microsecond only: subtract before taking medians.
@@ -278,9 +278,7 @@ def clock_alignment(profile: Profile) -> ClockAlignment:
         .sort("session")
     )
     if ends.is_empty():
-        return ClockAlignment(
-            "clocks are not comparable: the ranks share no collective that all of them leave together", frozenset()
-        )
+        return ClockAlignment("clocks are not comparable: no collective ends on all ranks together", frozenset())
     most = pl.max_horizontal(pl.lit(float(AGREE_NS)), AGREE_PART * pl.col("longest_ns"))
     good = ends.filter(2 * pl.col("off_ns") <= most)
     spread = int(together.group_by(TURN).agg(pl.col("left_ns").max())["left_ns"].median())  # type: ignore[arg-type]
@@ -291,14 +289,12 @@ def clock_alignment(profile: Profile) -> ClockAlignment:
         return ClockAlignment(note, frozenset(rows["session"].unique()), spread)
     off = ends.height - good.height
     if good.height < 2:
-        note = (
-            f"clocks differ by about {brief_duration(spread)}: ranks leave the same collective that far from each other"
-        )
+        note = f"clocks differ by about {brief_duration(spread)}: the same collective ends that far apart on the ranks"
         return ClockAlignment(note, frozenset(), spread)
     furthest = int(float(ends["off_ns"].max()))  # type: ignore[arg-type]
     note = (
-        f"the clocks of {count(off)} of {count(ends.height)} ranks differ from the others' by up to "
-        f"{brief_duration(furthest)}: they leave the same collective that far from each other"
+        f"the clocks of {count(off)} of {count(ends.height)} ranks differ from the others by up to "
+        f"{brief_duration(furthest)}: the same collective ends that far apart"
     )
     return ClockAlignment(note, frozenset(good["session"]), spread)
 
@@ -438,7 +434,7 @@ def unmatched_note(profile: Profile) -> str:
     differ = ~(outside | alone)
     kinds = (
         (int(outside.sum()), "outside iterations"),
-        (int(alone.sum()), "no other rank of their process group is open"),
+        (int(alone.sum()), "no other rank of their process group is loaded"),
         (int(differ.sum()), "number or kind differs between ranks in their iteration"),
     )
     parts = [(number, text) for number, text in kinds if number]

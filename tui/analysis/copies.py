@@ -368,7 +368,7 @@ TRANSFERS: Final = TableSpec(
         *columns("calls", "total_ns"),
         _OF_COPIES,
         *columns("size_bytes", "achieved", "ceiling", "ceiling_pct", "impossible"),
-        replace(columns("why")[0], title="No peak because", help="Why the peak rate is unknown."),
+        replace(columns("why")[0], title="Why no peak", help="Why the peak rate is unknown."),
         *columns("kind", "device", "session"),
     ),
     key=("session", "device", "kind", "copy_kind", "src_memory", "dst_memory"),

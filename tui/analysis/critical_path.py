@@ -361,13 +361,13 @@ def why_no_path(profile: Profile) -> str:
     """Return why there is no critical path; empty if there is one."""
     if left_out_note(profile) and base_profile(profile)["activities"].is_empty():
         return (
-            f"{left_out_note(profile)}: proftui export --format chrome --iterations writes some iterations to a file "
-            "of their own"
+            f"{left_out_note(profile)}: proftui export --format chrome --iterations writes some iterations to a "
+            "separate file"
         )
     if profile["activities"].drop_nulls(["start_ns", "duration_ns"]).is_empty():
         return f"no start times of GPU work: {how_to_record(profile, START_TIMES)}"
     if critical_paths(profile).is_empty():
-        return "no iteration with known times"
+        return "iteration times unknown"
     return ""
 
 
@@ -375,7 +375,7 @@ def missing_launches_note(profile: Profile) -> str:
     """Return what the path lacks if launches are not recorded; empty if they are."""
     if profile["api_calls"].height:
         return ""
-    return f"launches are not recorded, so that the path stays on the GPU: {how_to_record(profile, API_TRACE)}"
+    return f"launches are not recorded, and the path stays on the GPU: {how_to_record(profile, API_TRACE)}"
 
 
 def median_iteration(profile: Profile, session: int | None = None) -> tuple[int, int] | None:
@@ -423,8 +423,8 @@ CRITICAL_PATHS: Final = TableSpec(
         _of_kind(PathKind.KERNEL, "Kernels", "Kernels on the path.", 3),
         _of_kind(PathKind.COPY, "Copies", "Copies and memsets on the path.", 3),
         _of_kind(PathKind.COMMUNICATION, "Communication", "Collectives on the path.", 3),
-        _of_kind(PathKind.KERNEL_GAP, "Kernel gaps", "Between kernels that had been launched in time.", 3),
-        _of_kind(PathKind.LAUNCH_DELAY, "Launch delay", "From the begin of a launch to the start of its work.", 3),
+        _of_kind(PathKind.KERNEL_GAP, "Kernel gaps", "Between kernels that were launched in time.", 3),
+        _of_kind(PathKind.LAUNCH_DELAY, "Launch delay", "From the start of a launch call to the start of its work.", 3),
         _of_kind(
             PathKind.SYNCHRONIZATION,
             "Sync",
@@ -433,13 +433,13 @@ CRITICAL_PATHS: Final = TableSpec(
         ),
         _of_kind(PathKind.CPU_OP, "CPU ops", "CPU time in ops, outside of API calls.", 3),
         _of_kind(PathKind.API_CALL, "API calls", "CPU time in API calls that did not wait for the GPU.", 3),
-        _of_kind(PathKind.CPU_OUTSIDE, "CPU outside ops", "CPU time between ops: Python, or nothing.", 3),
-        _of_kind(PathKind.NOT_RECORDED, "Not recorded", "What came before is not recorded.", 4),
+        _of_kind(PathKind.CPU_OUTSIDE, "CPU outside ops", "CPU time between ops, in Python or idle.", 3),
+        _of_kind(PathKind.NOT_RECORDED, "Not recorded", "The preceding work is not recorded.", 4),
         Column(
             "path_other_rank_ns",
             "Other ranks",
             K.DURATION,
-            "Of it on other ranks, which arrived later at a collective.",
+            "Part of the path on other ranks, which arrived later at a collective.",
             4,
             only_above_zero=True,
         ),
@@ -455,7 +455,7 @@ PATH_NAME: Final = Column(
     "name",
     "Name",
     K.SYMBOL,
-    "Kernel, copy, op or call; of a delay or gap the work that came later.",
+    "Kernel, copy, op or call; for a delay or gap, the work that followed.",
     1,
     absent="(no op)",
 )

@@ -439,17 +439,20 @@ CRITICAL_PATH: Final = TableSpec(
             "half_saves_ns",
             "Saves at 2x",
             K.DURATION,
-            "What the iteration would save if all of it took half as long, by the recorded dependencies; inferred.",
+            (
+                "Time that the iteration would save if all of this took half as long, by the recorded dependencies; "
+                "inferred."
+            ),
             1,
         ),
         Column("on_path", "Segments", K.COUNT, "Segments on the path.", 4),
-        Column("work_ns", "Total", K.DURATION, "Its time in the iteration, on the path or not.", 3),
-        Column("work_count", "Count", K.COUNT, "How many of it the iteration has.", 5),
+        Column("work_ns", "Total", K.DURATION, "Its time in the iteration, on or off the path.", 3),
+        Column("work_count", "Count", K.COUNT, "Number of occurrences in the iteration.", 5),
         Column(
             "slack_ns",
             "Slack",
             K.DURATION,
-            "The least delay of what is not on the path that would make the iteration longer; inferred.",
+            "Minimum delay of work off the path that makes the iteration longer; inferred.",
             3,
         ),
         replace(columns("iteration")[0], priority=3),

@@ -266,10 +266,10 @@ def part_basis(profile: Profile) -> Basis:
     number, count = middle["iteration"][0], made["activities"].height
     if count > MAX_ACTIVITIES:
         what = "the run" if shown.height == 1 else f"iteration {number}"
-        words = f"{what} has {count:,} GPU activities, more than the {MAX_ACTIVITIES:,} that are looked at together"
+        words = f"{what} has {count:,} GPU activities, more than the limit of {MAX_ACTIVITIES:,}"
         return Basis(_part(whole, middle.clear()), words)
     others = f"{shown.select(key).n_unique() - 1:,} other iterations"
-    return Basis(made, f"iteration {number} is that of median duration; for {others}: --iterations, or :iterations")
+    return Basis(made, f"iteration {number} has the median duration; for {others}, use --iterations or :iterations")
 
 
 def _part(whole_profile: Profile, steps: pl.DataFrame) -> Profile:

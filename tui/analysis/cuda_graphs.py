@@ -157,4 +157,4 @@ def no_graphs(profile: Profile) -> str:
     """Return why there are no graphs; empty if there are."""
     if graph_replays(profile).height:
         return ""
-    return "no launches of CUDA graphs whose kernels are recorded"
+    return "no CUDA graph launches with recorded kernels"

@@ -213,7 +213,7 @@ def _roofline_facts(profile: Profile) -> list[Fact]:
     ]
     if one.tflops_per_s is not None:
         words = f"{_flop(1e12 * one.tflops_per_s)}/s"
-        facts.append(Fact("model_flops", "Model FLOPs", words, K.TEXT, f"{_flop(one.flops)} in all; {covered}"))
+        facts.append(Fact("model_flops", "Model FLOPs", words, K.TEXT, f"{_flop(one.flops)} in total; {covered}"))
     return facts
 
 
@@ -223,8 +223,8 @@ def _gpu_time_facts(profile: Profile, times: pl.Series, source: str, need: Need)
     if not left:
         return [sum_fact("gpu_ns", "GPU time", times, K.DURATION, source, need)]
     whole = left + int(times.sum())
-    source = f"the total below the table, whose kernels and copies add up to {percent(100 - 100 * left / whole)} of it"
-    why = "GPU time of kernels and copies that the table leaves out: print all rows with row_limit=-1"
+    source = f"the total below the table; its kernels and copies add up to {percent(100 - 100 * left / whole)}"
+    why = "GPU time of kernels and copies missing from the table; print all rows with row_limit=-1"
     return [
         Fact("gpu_ns", "GPU time", whole, K.DURATION, source),
         Fact("unprinted_ns", NOT_PRINTED, left, K.DURATION, why),
@@ -240,8 +240,8 @@ def _unlaunched_facts(profile: Profile) -> list[Fact]:
     if 100 * value <= total:
         return []
     source = (
-        f"{percent(100 * value / total)} of the GPU time: work launched before recording began, or whose launch was "
-        "lost; it counts in GPU time and GPU busy, and is not attributed to any op"
+        f"{percent(100 * value / total)} of the GPU time: work launched before recording began, or with a lost "
+        "launch record; it counts in GPU time and GPU busy but is not attributed to any op"
     )
     return [Fact("unlaunched_ns", "Launch not recorded", value, K.DURATION, source)]
 
@@ -252,7 +252,7 @@ def _wall_fact(profile: Profile, need: Need) -> Fact:
     if len(bounds) > 1:
         return Fact("wall_ns", "Wall time", None, K.DURATION, OF_EACH)
     value = next((last - first for first, last in bounds.values()), None)
-    source = "first begin to last end of ops, iterations and GPU activities, else of API calls"
+    source = "first start to last end of ops, iterations and GPU activities, else of API calls"
     return fact_of("wall_ns", "Wall time", value, K.DURATION, source, need)
 
 
@@ -386,7 +386,7 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
             open_time = f"{unknown_share} has unknown tensor-core use" if unknown_share else ""
             facts.append(Fact(name, label, None, K.PERCENT, use.reason or open_time or nothing))
         else:
-            left_out = f"; left out: {unknown_share} with unknown tensor-core use" if unknown_share else ""
+            left_out = f"; excludes {unknown_share} with unknown tensor-core use" if unknown_share else ""
             facts.append(Fact(name, label, value, K.PERCENT, formula + left_out))
     if use.unknown_ns and not use.reason:
         source = "kernel time with unknown tensor-core use"
@@ -401,7 +401,7 @@ def _source(profile: Profile, frame: str, section: str) -> str:
     sessions = profile["summary"].filter(pl.col("section") == section)["session"].unique().to_list()
     printed = any(session not in own for session in sessions)
     parts = ["the single records of the trace"] if single else []
-    return " and ".join([*parts, "the summary that the input holds"] if printed else parts)
+    return " and ".join([*parts, "the summary in the input"] if printed else parts)
 
 
 _SYSTEM: Final = (
@@ -424,16 +424,16 @@ def system(profile: Profile) -> tuple[Fact, ...]:
     for column, label in _SYSTEM:
         values = profile["sessions"][column].drop_nulls().unique(maintain_order=True).cast(pl.String).to_list()
         if values:
-            facts.append(Fact(column, label, ", ".join(values), ColumnKind.TEXT, "as the input says"))
+            facts.append(Fact(column, label, ", ".join(values), ColumnKind.TEXT, "as recorded"))
     ranks = profile["sessions"].select(rank_words())["rank_words"].drop_nulls().unique(maintain_order=True).to_list()
     if ranks:
         rank_list = ", ".join(words.removeprefix("rank ") for words in ranks)
-        facts.append(Fact("rank", "Rank", rank_list, ColumnKind.TEXT, "as the input says"))
+        facts.append(Fact("rank", "Rank", rank_list, ColumnKind.TEXT, "as recorded"))
     sessions = profile["sessions"].height
     if sessions > 1:
         facts.insert(0, Fact("sessions", "Sessions", sessions, ColumnKind.COUNT, "profiled processes in the input"))
     step = profile["sessions"]["start_resolution_ns"].max()
     if isinstance(step, int) and step > 1:
-        source = "the digits that the input gives"
+        source = "the recorded digits"
         facts.append(Fact("start_resolution_ns", "Start times to", step, ColumnKind.DURATION, source, is_step=True))
     return tuple(facts)

@@ -401,7 +401,7 @@ def _peaks(row: dict[str, Any], where: str) -> Peaks:
     wrong = [key for key in row if key not in (*TYPES, "name", "source", "bandwidth", "nvlink")]
     if wrong or not isinstance(row.get("name"), str):
         known = ", ".join(("name", "bandwidth", "nvlink", *TYPES, "source"))
-        raise ProftuiError(f"{where}: {f'unknown key {wrong[0]}' if wrong else 'no name'}; known are {known}", HINT)
+        raise ProftuiError(f"{where}: {f'unknown key {wrong[0]}' if wrong else 'no name'}; known keys: {known}", HINT)
     numbers = {key: value for key, value in row.items() if key not in ("name", "source")}
     for key, value in numbers.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
@@ -458,11 +458,13 @@ def peak_option(text: str) -> tuple[str, float]:
     name, _, number = text.partition("=")
     name = name.strip().lower()
     if name not in (*TYPES, "bandwidth"):
-        raise ProftuiError(f"--peak {text}: no such peak", f"known are {', '.join(TYPES)} and bandwidth")
+        raise ProftuiError(f"--peak {text}: unknown peak", f"choose {', '.join(TYPES)} or bandwidth")
     try:
         rate = float(number)
     except ValueError:
         rate = 0
     if not 0 < rate < 1e9:
-        raise ProftuiError(f"--peak {text}: no number above 0", "as --peak bf16=750 (TFLOP/s), bandwidth=3900 (GB/s)")
+        raise ProftuiError(
+            f"--peak {text}: not a number above 0", "for example --peak bf16=750 (TFLOP/s), bandwidth=3900 (GB/s)"
+        )
     return name, rate

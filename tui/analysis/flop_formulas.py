@@ -40,7 +40,7 @@ _SCALAR_TYPES: Final = MappingProxyType(
 """PyTorch's numbers of element types (``c10/core/ScalarType.h``)."""
 
 
-NO_LIST: Final = "of a list of tensors PyTorch records no element types, and no shapes of long lists"
+NO_LIST: Final = "PyTorch does not record the element types of tensor lists, or the shapes of long lists"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def broadcast(*shapes: Shape) -> Shape:
     padded = [(1,) * (length - len(shape)) + shape for shape in shapes]
     together = tuple(0 if 0 in sizes else max(sizes) for sizes in zip(*padded, strict=True))
     if any(size not in (1, whole) for shape in padded for size, whole in zip(shape, together, strict=True)):
-        raise UnknownWorkError("the shapes of the tensors do not fit together")
+        raise UnknownWorkError("the shapes of the tensors do not match")
     return together
 
 
@@ -471,7 +471,7 @@ def _attention(
     """
     shapes = [call.shape(query + i) for i in range(3)]
     if any(len(shape) != 4 for shape in shapes):
-        raise UnknownWorkError("sequences of several lengths are packed together, and their lengths are not recorded")
+        raise UnknownWorkError("sequences of different lengths are packed, and their lengths are not recorded")
     if not heads_first:
         shapes = [(shape[0], shape[2], shape[1], shape[3]) for shape in shapes]
     (batch, heads, queries, size), (_, _, keys, _), (_, _, _, value_size) = shapes
@@ -518,7 +518,7 @@ def _flash_forward_backward(call: Call) -> Work:
 
 
 def _packed_sequences(call: Call) -> Work:
-    raise UnknownWorkError("sequences of several lengths are packed together, and their lengths are not recorded")
+    raise UnknownWorkError("sequences of different lengths are packed, and their lengths are not recorded")
 
 
 def _flash_backward(call: Call) -> Work:
@@ -563,7 +563,7 @@ def _paged(call: Call) -> Work:
         raise UnknownWorkError("the lengths of the requests are not recorded: the server does not annotate its steps")
     sums = attention_sums(call.step)
     if sums is None:
-        raise UnknownWorkError("the annotation of the step does not sum up the lengths of its requests")
+        raise UnknownWorkError("the annotation of the step does not have the total length of its requests")
     # A request in prefill attends to a rectangle of earlier tokens, and to a triangle of its own.
     scores = sums.prefill_products - sums.prefill_squares / 2 + sums.decode_products
     both = query[2] + value[2]

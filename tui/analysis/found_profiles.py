@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.cached_results import CACHED_SCHEMAS
-from tui.analysis.expert.finding_text import plural
 from tui.analysis.gpu_time.breakdown import wall_bounds
 from tui.analysis.kernels import kernels
 from tui.cache import entry as cache_entry
@@ -32,7 +31,7 @@ from tui.options import expand_user_path
 from tui.state.notes import Notes
 from tui.state.store import files
 from tui.state.workspace import MAX_KERNELS, FirstFigures, KernelTotal, opened_files
-from tui.text import plain
+from tui.text import plain, plural
 from tui.text_width import clip, clip_middle, pad, shorten_symbol
 
 if TYPE_CHECKING:
@@ -69,19 +68,19 @@ PROFILES: Final = TableSpec(
     "profiles",
     "Profiles",
     (
-        Column("file", "File", ColumnKind.TEXT, "The file, from the folder that is listed.", 1),
-        Column("format", "Format", ColumnKind.TEXT, "The format, recognized by the content.", 4),
-        Column("gpu", "GPU", ColumnKind.TEXT, "The GPU that the profile records.", 3, absent="–"),
+        Column("file", "File", ColumnKind.TEXT, "The file, relative to the listed folder.", 1),
+        Column("format", "Format", ColumnKind.TEXT, "The format, recognized by content.", 4),
+        Column("gpu", "GPU", ColumnKind.TEXT, "The recorded GPU.", 3, absent="–"),
         Column(
             "duration_ns",
             "Duration",
             ColumnKind.DURATION,
-            "Wall time of the longest session. Of large files unknown until they were opened once.",
+            "Wall time of the longest session. Unknown for large files that were never opened.",
             2,
         ),
         Column("size_bytes", "Size", ColumnKind.SIZE, "Size of the file.", 3),
         Column("age", "Age", ColumnKind.TEXT, "Time since the file was written.", 2, ends_right=True),
-        Column("opened", "Opened", ColumnKind.TEXT, "Time since it was opened here.", 4, ends_right=True, absent=""),
+        Column("opened", "Opened", ColumnKind.TEXT, "Time since you last opened it.", 4, ends_right=True, absent=""),
         Column("notes", "Notes", ColumnKind.COUNT, "Your notes on its rows.", 5, only_above_zero=True),
         Column("modified", "Written", ColumnKind.TEXT, "When the file was written.", 8),
     ),
@@ -186,7 +185,7 @@ def _candidates(folder: str) -> tuple[list[tuple[str, int, int]], str]:
         found += [(name, *stamp) for name in profiles if (stamp := _stamp(name)) is not None]
     found.sort(key=lambda one: (-one[2], one[0]))
     if len(found) > MAX_FILES:
-        left_out = f"only the newest {MAX_FILES:,} of {len(found):,} files were looked at"
+        left_out = f"only the newest {MAX_FILES:,} of {len(found):,} files were searched"
     return found[:MAX_FILES], left_out
 
 
@@ -421,7 +420,7 @@ def age_in_words(seconds: float) -> str:
 
 FORMATS: Final = TableSpec(
     "formats",
-    "What proftui opens",
+    "Supported formats",
     (
         Column("title", "Format", ColumnKind.TEXT, "The format.", 1),
         Column("record_with", "Record it with", ColumnKind.TEXT, "A command that records it.", 1),
@@ -495,7 +494,7 @@ def profile_preview(found: FoundProfile, width: int, height: int, *, is_looked: 
         if found.error:
             lines += textwrap.wrap(plain(f"Cannot be read: {found.error}"), max(width, 10))
         else:
-            lines += ["Not read yet: enter opens it." if is_looked else "reading its first figures…"]
+            lines += ["Not read yet. Enter opens it." if is_looked else "reading…"]
         return [clip(line, width) for line in lines[:height]]
     counts = [
         f"{figures.sessions} sessions" if figures.sessions > 1 else "",

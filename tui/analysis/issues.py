@@ -52,9 +52,9 @@ def issue_counts(profile: Profile) -> dict[str, int]:
     return {severity: counts.get(severity, 0) for severity in reversed(SEVERITIES)}
 
 
-EVENTS: Final = "this input holds events, not text: L on a row shows the line number of its event"
-TABLES: Final = "this input has no lines of text: i on a row shows its details"
-NO_LINE: Final = "this row does not come from a single line of the input"
+EVENTS: Final = "this input has events, not text: L on a row shows the line number of its event"
+TABLES: Final = "this input is not text: i on a row shows its details"
+NO_LINE: Final = "this row has no single source line"
 
 _ROWS: Final = (("activity", "GPU work"), ("op", "op"), ("number", "row"))
 """Columns with numbers of rows, and the name of the numbered rows."""

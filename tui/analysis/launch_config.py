@@ -168,7 +168,7 @@ _NO_SM: Final = "not applicable: this work occupies no SM"
 _NO_KERNEL: Final = {
     "memcpy": "not applicable: a memcpy occupies no SM",
     "memset": "not applicable: a memset occupies no SM",
-    "graph": "CUDA graph recorded as a whole: record its kernels with nsys profile --cuda-graph-trace=node",
+    "graph": "CUDA graph recorded as a whole; to record its kernels: nsys profile --cuda-graph-trace=node",
 }
 """Why work other than kernels has no occupancy."""
 
@@ -224,7 +224,7 @@ def profiling_command(profile: Profile, activity: int) -> ProfilingCommand:
     )
     facts_row = facts.row(0, named=True) if facts.height else {}
     if facts_row.get("vendor"):
-        return ProfilingCommand(None, f"Nsight Compute profiles only NVIDIA GPUs; this one is by {facts_row['vendor']}")
+        return ProfilingCommand(None, f"Nsight Compute profiles only NVIDIA GPUs; this GPU is by {facts_row['vendor']}")
     session = profile["sessions"].filter(pl.col("session") == row["session"]).row(0, named=True)
     before, ordered = _launches_before(profile, row)
     function = _function(str(row["name"]))
@@ -252,7 +252,7 @@ def _note(session: Mapping[str, Any], ordered: str) -> str:
     counted = f"launches are counted {ordered}"
     tool = tool_of(session["format"], session["tool"])
     if tool in (Tool.PYTORCH, Tool.NSYS):
-        return f"{counted}, from the start of the recording: add the launches before it"
+        return f"{counted}, from the start of the recording; add the launches before it"
     return counted
 
 
@@ -270,15 +270,15 @@ def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str
     )
     if _devices(profile).filter(pl.col("session") == row["session"], on_device)["has_own_calls"].item():
         earlier = same_name.filter(pl.col("correlation") < row["correlation"]).select(pl.len()).collect()
-        return int(earlier.item()), "in the order of their calls"
+        return int(earlier.item()), "in call order"
     found = same_name.select("correlation", "start_ns", "activity").collect()
     if found["correlation"].null_count() == 0 and found["correlation"].n_unique() == found.height:
-        return int((found["correlation"] < row["correlation"]).sum()), "in the order of their calls"
+        return int((found["correlation"] < row["correlation"]).sum()), "in call order"
     above = found["activity"] < row["activity"]
     if found["start_ns"].null_count():
         return int(above.sum()), "in input order"
     before = (found["start_ns"] < row["start_ns"]) | ((found["start_ns"] == row["start_ns"]) & above)
-    return int(before.sum()), "by their start on the GPU"
+    return int(before.sum()), "by start time on the GPU"
 
 
 @once_per_profile("activities")

@@ -55,7 +55,7 @@ LAYER_TOTALS: Final = TableSpec(
     (
         *columns("phase", "executor", "layers", "measured_ns"),
         replace(COLUMNS["predicted_ns"], help="Sum of all predictions, including layers that were not measured."),
-        replace(COLUMNS["ratio"], help="Predicted / measured, over the layers where both are known."),
+        replace(COLUMNS["ratio"], help="Predicted / measured, over layers with both times."),
         *columns("model", "session"),
     ),
     key=("session", "model", "phase", "executor"),

@@ -61,7 +61,7 @@ def _tensors(call: Call, limit: int = 3) -> list[int]:
         if call.has(index) and index < len(call.types) and call.types[index] in ELEMENT_BYTES
     ]
     if not found:
-        raise UnknownWorkError("no shape of a tensor is recorded")
+        raise UnknownWorkError("tensor shapes not recorded")
     return found
 
 
@@ -341,7 +341,7 @@ def _experts(call: Call) -> Work:
     # SortTokens(scores, experts, ...): both have a column for each chosen expert of a token
     chosen = {one.shape(1)[-1] for one in call.inner if one.name == "SortTokens"}
     if len(chosen) != 1:
-        raise UnknownWorkError(f"how many experts a token chooses is not recorded in {call.name}")
+        raise UnknownWorkError(f"the number of experts per token is not recorded in {call.name}")
     views = [one for one in call.inner if one.name == "aten::view" and len(one.shape(0)) == 3]
     for first, second in permutations((view for view in views if view.shape(0)[0] == experts), 2):
         (_, rows, up), (_, inner, columns) = first.shape(0), second.shape(0)
@@ -386,10 +386,10 @@ def _list_work(call: Call, reads: int, writes: int) -> Work:
     size = int(found[1]) if found and found[1] else _ELEMENTS.get(name or "")
     if size is None:
         raise UnknownWorkError(
-            "of a list of tensors PyTorch records no element types, and the kernel's name tells none"
+            "PyTorch does not record the element types of tensor lists, and the kernel name does not contain them"
         )
     read, written = ("read" if reads else ""), ("written" if writes else "")
-    formula = f"elements of the lists {' and '.join(filter(None, (read, written)))}, {size} B each by the kernel's name"
+    formula = f"elements of the lists {' and '.join(filter(None, (read, written)))}, {size} B each by the kernel name"
     return Work(0, size * (reads + writes), formula, "")
 
 
@@ -527,7 +527,7 @@ def formula_of(name: str) -> Model | None:
 
 
 NO_FORMULA: Final = "no formula for this op"
-NO_SHAPES: Final = "no shapes of its arguments are recorded"
+NO_SHAPES: Final = "argument shapes not recorded"
 NOT_READABLE: Final = "the recorded arguments are not those of this op"
 
 

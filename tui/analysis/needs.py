@@ -177,7 +177,7 @@ _NAMED_PHASES: Final = {
     Tool.ASCEND: "torch_npu.profiler, with record_function(name) around the phases",
 }
 
-GPU_WORK: Final = Need("GPU activities", "where the GPU's time went", "nvprof", _TIMELINE)
+GPU_WORK: Final = Need("GPU activities", "GPU time by kernel and copy", "nvprof", _TIMELINE)
 START_TIMES: Final = Need(
     "start times",
     "every launch with its time, idle gaps, order of execution",
@@ -192,7 +192,7 @@ LAUNCH_CONFIGS: Final = Need(
 )
 DEVICES: Final = Need(
     "device names",
-    "the GPU model, and with it occupancy",
+    "the GPU model and occupancy",
     "nvprof --print-gpu-trace",
     {**_TIMELINE, Tool.UNITRACE: ""},
     unknown="GPU models not recorded in this profile",
@@ -218,7 +218,7 @@ API_RESULTS: Final = Need(
         **dict.fromkeys((Tool.PYTORCH, Tool.DLPROF, Tool.XLA, Tool.PROTON), _NSYS),
         Tool.PERFETTO: "",
     },
-    unknown="return codes of API calls not recorded, so failed calls are unknown",
+    unknown="return codes of API calls not recorded: failed calls are unknown",
 )
 METRICS: Final = Need(
     "metrics",
@@ -233,11 +233,11 @@ METRICS: Final = Need(
     },
 )
 LAYERS: Final = Need(
-    "layer times", "times by layer", "open a layer profile: of trtexec --dumpProfile, caffe time or Paleo"
+    "layer times", "times by layer", "open a layer profile from trtexec --dumpProfile, caffe time or Paleo"
 )
 RANGES: Final = Need(
     "NVTX ranges",
-    "names that the program gives its phases",
+    "phases named by the program",
     "nvprof ./app, with NVTX ranges in the program",
     _NAMED_PHASES,
 )
@@ -250,7 +250,7 @@ ALLOCATIONS: Final = Need(
 )
 SNAPSHOT: Final = Need(
     "memory snapshot",
-    "what the allocator holds, and the call sites that allocated it",
+    "allocator contents and their call sites",
     "open a snapshot of torch.cuda.memory._dump_snapshot",
     {
         Tool.PYTORCH: "torch.cuda.memory._record_memory_history() ... "
@@ -272,28 +272,28 @@ UNIFIED_MEMORY: Final = Need(
 )
 OTHER_SUMMARIES: Final = Need(
     "other summaries",
-    "summaries other than of GPU work and API calls",
+    "summaries of other work than GPU work and API calls",
     "nvprof --unified-memory-profiling per-process-device",
     {
-        **dict.fromkeys(_TIMELINE, "open a text log of nvprof, or what nsys stats prints"),
+        **dict.fromkeys(_TIMELINE, "open a text log of nvprof, or the output of nsys stats"),
         Tool.NSYS_STATS: "nsys stats --report nvtx_sum run.nsys-rep",
     },
     unknown="no other summaries in this profile",
 )
 TOOL_REPORT: Final = Need(
     "profiler report",
-    "results and advice of the profiler itself",
-    "open a DLProf database, or what Nsight Compute prints",
+    "results and advice of the profiler",
+    "open a DLProf database, or the output of Nsight Compute",
     {
         Tool.DLPROF: "dlprof --mode=pytorch python train.py",
         Tool.NCU: "ncu --set full --csv --page details ./app",
     },
     unknown="no profiler report in this profile",
 )
-TEXT: Final = Need("lines of text", "the log itself", "open a text log")
+TEXT: Final = Need("lines of text", "the log", "open a text log")
 ITERATIONS: Final = Need(
     "iterations",
-    "duration of each step, and what ran in it",
+    "duration and work of each step",
     "nvprof -o run.nvprof ./app, with NVTX ranges step 0, step 1, ... in the program",
     {
         Tool.NSYS: "nsys profile --trace=cuda,nvtx ./app, with NVTX ranges step 0, step 1, ... in the program",

@@ -179,7 +179,7 @@ def _reason() -> pl.Expr:
     c = pl.col
     return (
         pl.when(c("vendor").is_not_null())
-        .then(pl.format("not applicable: NVIDIA's occupancy formula, and this GPU is by {}", "vendor"))
+        .then(pl.format("not applicable: the formula is for NVIDIA GPUs, and this GPU is by {}", "vendor"))
         .when(c("threads_per_block").is_null())
         .then(pl.lit("block size not recorded"))
         .when(c("registers").is_null())
@@ -187,7 +187,7 @@ def _reason() -> pl.Expr:
         .when(shared_memory().is_null())
         .then(pl.lit("shared memory not recorded"))
         .when(c("compute_capability").is_null())
-        .then(pl.lit("unknown GPU: name it with --gpu"))
+        .then(pl.lit("unknown GPU: choose it with --gpu"))
         .when(c("warps").is_null())
         .then(pl.format("unknown compute capability {}", "compute_capability"))
     )

@@ -203,7 +203,7 @@ def _intervals(ranges: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 _NAME: Final = replace(columns("name")[0], kind=ColumnKind.TEXT, help="Name given by the program or a library.")
 _TOTAL: Final = replace(
     columns("total_ns")[0],
-    help="Sum of the durations of all calls; nested ranges of the same name count as well.",
+    help="Sum of the durations of all calls, including nested ranges of the same name.",
 )
 
 RANGES: Final = TableSpec(

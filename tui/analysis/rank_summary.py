@@ -256,7 +256,7 @@ RANKS: Final = TableSpec(
     pinned_least=8,
 )
 
-ONE_RANK: Final = "only one rank recorded: open the recordings of several ranks together"
+ONE_RANK: Final = "only one rank recorded: open the profiles of several ranks together"
 ONE_SHOWN: Final = "one session of {} is shown"
 FEW_TIMED: Final = "fewer than two of {} sessions have GPU work with start times"
 
@@ -439,12 +439,12 @@ def straggler_verdict(profile: Profile) -> StragglerVerdict:
     thresholds.
     """
     if collectives(profile)["session"].n_unique() < 2:
-        return StragglerVerdict("straggler not applicable: fewer than two ranks recorded kernels of NCCL or RCCL", "")
+        return StragglerVerdict("straggler not applicable: fewer than two ranks recorded NCCL or RCCL kernels", "")
     answer = stragglers(profile)
     if not answer.matched:
         return StragglerVerdict(f"straggler unknown: {answer.unknown_reason}", "")
     if not answer.long:
-        return StragglerVerdict(f"no straggler: none of {count(answer.matched)} matched collectives takes long", HOW)
+        return StragglerVerdict(f"no straggler: all of the {count(answer.matched)} matched collectives are short", HOW)
     if answer.by_session.is_empty():
         least = f"{LONG_PCT:g}% of a mean iteration"
         return StragglerVerdict(f"no straggler: no rank waits more than {least} in any iteration", HOW)
@@ -456,7 +456,7 @@ def straggler_verdict(profile: Profile) -> StragglerVerdict:
     return StragglerVerdict(
         f"{who[0].upper()}{who[1:]} is the straggler: it arrives last at the long collectives "
         f"in {count(first['times'])} of {steps}; other ranks wait up to {brief_duration(first['wait_ns'])} for it"
-        + (f"; {part}: another rank may arrive later" if (part := ongoing_ranks_note(profile)) else ""),
+        + (f"; {part}: a missing rank may arrive later" if (part := ongoing_ranks_note(profile)) else ""),
         HOW,
         first["session"],
     )

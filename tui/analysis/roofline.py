@@ -606,7 +606,7 @@ def why_no_rates(profile: Profile, activity: int) -> str:
     place = profile["activities"]["activity"].index_of(activity)
     rows = op_row_of_activities(profile)
     if place is None or rows[place] == NONE:
-        return "the op that launched it is not known"
+        return "the op that launched it is unknown"
     work = _work_of_calls(profile)
     owner = _counted_calls(profile["ops"], work)[rows[place]]
     if owner == NONE:

@@ -186,7 +186,7 @@ def _sessions_without(profile: Profile) -> pl.DataFrame:
 KEYS: Final = ("session", "device", "kind", "name", "uses_tensor_core", "tensor_core_reason", "eligible")
 
 _UNTIMED: Final = "durations of tensor-core kernels not recorded"
-_GUESSED: Final = "unknown GPU, which may have no tensor cores: name it with --gpu"
+_GUESSED: Final = "unknown GPU, which may have no tensor cores: choose it with --gpu"
 
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "summary")

@@ -139,7 +139,7 @@ def _texts(entry: Mapping[str, object], keys: tuple[str, str, str], where: str) 
 FIRST_CAPABILITY: Final = (7, 0)
 """The first compute capability with tensor cores."""
 
-ASSUMED: Final = "assumed, since the GPU is unknown: {}"
+ASSUMED: Final = "assumed because the GPU is unknown: {}"
 """The verdict by name alone, if the GPU may have no tensor cores."""
 
 AS_RECORDED: Final = "as recorded"

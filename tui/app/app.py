@@ -369,7 +369,7 @@ class ProftuiApp(App[None]):
 
     def action_write_note(self) -> None:
         """Explain where notes can be written: there are no rows here."""
-        self.say("Notes are written on rows and on panels of the dashboard.")
+        self.say("Notes attach to rows and to dashboard panels.")
 
     def action_command_line(self) -> None:
         """Open the ``:`` command line."""
@@ -534,7 +534,7 @@ class ProftuiApp(App[None]):
         if is_developing():
             super().panic(*renderables)
             return
-        self._handle_exception(RuntimeError("a thread that reads the terminal has failed"))
+        self._handle_exception(RuntimeError("the thread that reads the terminal failed"))
 
 
 def run_app(options: OpenOptions, report_failure: Callable[[Exception], int]) -> int:

@@ -27,7 +27,7 @@ SELECTION_WORDS: Final = ("session", "sessions", "iteration", "iterations")
 """The first words of a selection within this input; any other text names a file."""
 WORKING: Final = "comparing… (esc stops)"
 NOTHING_YET: Final = "No comparison yet. Press d, or use :compare FILE."
-HOW: Final = "Name a file, or: session 1; sessions 0 1; iterations 3:5; iterations 3 5."
+HOW: Final = "Enter a file, or: session 1; sessions 0 1; iterations 3:5; iterations 3 5."
 
 
 def check_form(words: str) -> None:
@@ -46,7 +46,7 @@ def check_form(words: str) -> None:
     if is_numbers and len(numbers) <= 2:
         kinds = ("sessions", "iterations") if len(numbers) == 2 else ("session", "iteration")
         forms = " or ".join(f":compare {kind} {' '.join(numbers)}" for kind in kinds)
-        raise CommandError(f"No file {words}. Did you mean {forms}?")
+        raise CommandError(f"File not found: {words}. Did you mean {forms}?")
     if is_numbers or len(rest) > 2:
         raise CommandError(f"Not one or two numbers: {words}. {HOW}")
     if word in SELECTION_WORDS[:2] and len(numbers) < len(rest):

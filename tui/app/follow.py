@@ -191,7 +191,7 @@ class Following:
         if self._is_reading():
             return
         if change is FileChange.GROWING:
-            self._say("following: new data is being written")
+            self._say("following: the file is growing")
         elif change is FileChange.COMPLETE:
             self._watch.mark_read(now)
             self._reading_since_s = time.monotonic()

@@ -170,7 +170,7 @@ class ProfileLoading:
         if self._is_opening:
             self._app.workers.cancel_group(self._app, OPENING)
             self._show_opening_words("")
-            self._say("Stopped. Nothing else was opened.")
+            self._say("Stopped. No other profile was opened.")
             return True
         if self._home is not None or (self._session.whole_profile is not None and not self.is_reading_again):
             return False
@@ -201,7 +201,7 @@ class ProfileLoading:
         paths = self._options.paths
         may_list = is_first and opened is None and not self._options.follow and len(paths) == 1
         if may_list and self._lists_profiles(paths[0]):
-            note = "Profiles of different runs. space marks some to open together, a opens all of a folder as one job."
+            note = "Profiles of different runs. space marks profiles to open together; a opens a folder as one job."
             self._app.call_from_thread(self._show_home, paths[0], note)
             return
         opened = opened or open_profiles(

@@ -173,7 +173,7 @@ class ProfileSession:
             if whole_profile is self.whole_profile:
                 take()
             else:
-                self._say("The file was read again meanwhile. Choose again.", severity="warning")
+                self._say("The file was reloaded. Choose again.", severity="warning")
 
     def _show_choosing(self, request: int) -> None:
         if request == self._request:

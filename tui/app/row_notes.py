@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tui.widgets.table.model import Key, Row
     from tui.widgets.table.pane import TablePane
 
-WITHOUT_NOTES: Final = {"sql": "Query results have no notes: write the note in the row's own view."}
+WITHOUT_NOTES: Final = {"sql": "Query results have no notes. Add the note in the view of the row."}
 """Views whose rows cannot have notes, with the reason."""
 
 SPOT: Final = ""
@@ -145,7 +145,7 @@ class RowNotes:
             place = self.note_place(pane, row)
             words = self._row_in_words(screen, pane, row)
         if not why_not and place is None:
-            why_not = "No note possible: this row cannot be identified again."
+            why_not = "No note possible: this row has no stable key."
         if why_not or place is None:
             self._say(why_not, severity="warning")
         else:
@@ -181,7 +181,7 @@ class RowNotes:
         from tui.widgets.dialogs.texts import NoteDialog
 
         note = self.store.of(place) if place.is_valid else None
-        about = f"Written {self.note_origin(note)}. An empty text deletes it." if note is not None else ""
+        about = f"Written {self.note_origin(note)}. Save an empty note to delete it." if note is not None else ""
         dialog = NoteDialog(words, note.text if note is not None else "", about)
         open_dialog(self._app, dialog, partial(self._keep_note, place, words))
 
@@ -314,8 +314,8 @@ class RowNotes:
         reasons = [
             f"the filter {plain(state.filter)}" if state.filter else "",
             f"the carried filter {plain(self._session.global_filter)}" if self._session.global_filter else "",
-            "leaving out small rows" if state.hides_small else "",
-            f"showing the first {state.most_rows} alone" if state.most_rows is not None else "",
+            "hiding small rows" if state.hides_small else "",
+            f"showing only the first {state.most_rows} rows" if state.most_rows is not None else "",
         ]
         pane.state = replace(state, filter="", hides_small=False, most_rows=None)
         self._session.set_global_filter("")

@@ -36,17 +36,17 @@ FAIL_ON: Final = ("info", "warning", "error")
 BINARY_FORMATS: Final = ("parquet", "xlsx", "pdf")
 
 COMMANDS: Final = {
-    "report": "print a view as text, Markdown or JSON, or write it as an HTML page",
-    "export": "write one table (csv, json, parquet, xlsx, ...), or a trace for flame graphs, speedscope or Perfetto",
+    "report": "print a view as text, Markdown or JSON, or write an HTML page",
+    "export": "export one table (csv, json, parquet, xlsx, ...) or a trace for flame graphs, speedscope or Perfetto",
     "sql": "run an SQL query over all tables; SHOW TABLES lists them",
     "diff": "compare two profiles; exits 1 on a regression above --fail-on-regression",
-    "baseline": "save, list or remove baselines: the times of several runs, for diff --baseline NAME",
-    "check": "find what costs time; exits 1 if any finding reaches --fail-on",
-    "convert": "write a Parquet dataset; it opens like a file, even where it is larger than memory",
-    "inspect": "show what a file holds and which views it feeds, and what to record for the others",
-    "mcp": "serve the profiles below folders to agents (Model Context Protocol, stdio)",
+    "baseline": "save, list or remove baselines (the times of several runs) for diff --baseline NAME",
+    "check": "find performance problems; exits 1 if any finding reaches --fail-on",
+    "convert": "write a Parquet dataset, which opens like a file, even if larger than memory",
+    "inspect": "show the contents of a file, the views that it supports, and how to record data for the others",
+    "mcp": "serve the profiles in folders to agents (Model Context Protocol, stdio)",
     "cache": "list or clear the cache of large files",
-    "formats": "list the supported formats, how they are recognized and how to record them",
+    "formats": "list the supported formats, how they are detected and how to record them",
 }
 
 
@@ -62,22 +62,22 @@ class _Parser(argparse.ArgumentParser):
 
 def _common(parser: argparse.ArgumentParser) -> None:
     """Add the options that every command has."""
-    parser.add_argument("--session", type=int, metavar="N", help="only this session of the input, from 0")
+    parser.add_argument("--session", type=int, metavar="N", help="only this session of the input, numbered from 0")
     parser.add_argument("--iterations", metavar="A:B", help="only these iterations: 3:7, 3:, :7, 5 or phase=decode")
     parser.add_argument(
         "--key",
         metavar="NAME",
-        help="what ends an iteration: a kernel, op, range or API call; or 'loop of N launches'",
+        help="the end of an iteration: a kernel, op, range or API call; or 'loop of N launches'",
     )
-    parser.add_argument("--format-in", metavar="NAME", help="read it as this format, without detection")
+    parser.add_argument("--format-in", metavar="NAME", help="the input format; turns detection off")
     parser.add_argument("--no-cache", action="store_true", help="ignore the cache")
-    parser.add_argument("--gpu", metavar="NAME", help="the GPU model, where it is not recorded")
+    parser.add_argument("--gpu", metavar="NAME", help="the GPU model, if not recorded")
     parser.add_argument(
         "--peak",
         metavar="TYPE=N",
         action="append",
         default=[],
-        help="a peak of the GPU for the roofline: bf16=750 (TFLOP/s), bandwidth=3900 (GB/s)",
+        help="a GPU peak for the roofline: bf16=750 (TFLOP/s), bandwidth=3900 (GB/s)",
     )
     parser.add_argument("--color", choices=COLORS, default="auto", help="default: as the terminal supports")
 
@@ -94,22 +94,21 @@ def open_parser() -> argparse.ArgumentParser:
         prog="proftui",
         usage="proftui [options] [FILE...]\n       proftui COMMAND [options] FILE...",
         description="Explore GPU profiles in the terminal; `proftui formats` lists the supported formats.",
-        epilog=f"commands:\n{commands}\n\n"
-        "Without a file the profiles in this folder and below are listed, and those opened before.\n"
-        "Several files are opened as several sessions. Open a file named like a command as ./report.\n"
-        "`proftui COMMAND --help` shows the options of a command.",
+        epilog=(
+            f"commands:\n{commands}\n\nWithout a file, proftui lists the profiles in this folder and its "
+            "subfolders, and recent profiles.\nEach of several files is a session. To open a file that has the "
+            "name of a command: ./report\n`proftui COMMAND --help` shows the options of a command."
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help=_FILE)
     _common(parser)
     parser.add_argument("--theme", choices=("dark", "light"), default="dark", help="default: dark")
-    parser.add_argument("--resume", action="store_true", help="restore the views as you left them")
-    parser.add_argument(
-        "--follow", action="store_true", help="read what is new in files and folders that are still being written"
-    )
+    parser.add_argument("--resume", action="store_true", help="restore the views of the last visit")
+    parser.add_argument("--follow", action="store_true", help="read new data as files and folders grow")
     parser.add_argument("--no-mouse", action="store_true", help="do not capture the mouse")
     parser.add_argument("--ascii", action="store_true", help="use only ASCII characters")
-    parser.add_argument("--keys", action="store_true", help="print the keys in force (see keys.toml) and exit")
+    parser.add_argument("--keys", action="store_true", help="print the active keys (see keys.toml) and exit")
     parser.add_argument("--version", action="version", version=f"proftui {__version__}")
     return parser
 
@@ -121,11 +120,13 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
         return parser
     if command == "cache":
-        parser.add_argument("action", choices=("list", "clear"), help="list the cached files, or delete them all")
+        parser.add_argument("action", choices=("list", "clear"), help="list the cached files, or delete all of them")
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
         return parser
     if command == "mcp":
-        parser.add_argument("folders", nargs="+", metavar="DIR", help="only files below these folders are read")
+        parser.add_argument(
+            "folders", nargs="+", metavar="DIR", help="only files in these folders and their subfolders are served"
+        )
         return parser
     if command == "diff":
         _diff(parser)
@@ -146,8 +147,10 @@ def command_parser(command: str) -> argparse.ArgumentParser:
             choices=(*ALL_REPORTS, PROFILES),
             default=ALL_REPORTS[0],
             metavar="VIEW",
-            help=f"default: {ALL_REPORTS[0]}; also {', '.join(ALL_REPORTS[1:])}; of a folder {PROFILES}, the list of "
-            "those in it and below",
+            help=(
+                f"default: {ALL_REPORTS[0]}; also {', '.join(ALL_REPORTS[1:])}; for a folder, {PROFILES} lists its "
+                "profiles"
+            ),
         )
         parser.add_argument(
             "--format",
@@ -155,7 +158,7 @@ def command_parser(command: str) -> argparse.ArgumentParser:
             help="default: by the extension of PATH, or text; html is one page with charts for a browser",
         )
         _output(parser)
-        parser.add_argument("--notes", action="store_true", help="include your notes and marked rows of the view")
+        parser.add_argument("--notes", action="store_true", help="include your notes and the marked rows of the view")
         _table(parser)
         _selection(parser)
     elif command == "check":
@@ -163,7 +166,7 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         parser.add_argument("--format", choices=CHECK_FORMATS, default="text", help="default: text")
         _bounds(parser)
     elif command == "sql":
-        parser.add_argument("query", metavar="QUERY", help="one SELECT, as one argument")
+        parser.add_argument("query", metavar="QUERY", help="one SELECT statement, as one argument")
         parser.add_argument("--format", choices=("text", *EXPORT_FORMATS), help="default: text on a terminal, else csv")
         _output(parser)
         _selection(parser)
@@ -181,9 +184,13 @@ def command_parser(command: str) -> argparse.ArgumentParser:
             "chrome (trace events for Perfetto)",
         )
         parser.add_argument(
-            "--from", dest="from_ns", type=_time, metavar="TIME", help="for other viewers: from this time on, as 1.5ms"
+            "--from",
+            dest="from_ns",
+            type=_time,
+            metavar="TIME",
+            help="for traces: start of the time window, for example 1.5ms",
         )
-        parser.add_argument("--to", dest="to_ns", type=_time, metavar="TIME", help="for other viewers: up to this time")
+        parser.add_argument("--to", dest="to_ns", type=_time, metavar="TIME", help="for traces: end of the time window")
         _output(parser)
         _selection(parser)
     _common(parser)
@@ -194,9 +201,11 @@ def _convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the folder of the dataset")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing dataset of other files")
     parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="convert on the Dask cluster of this scheduler, such as tcp://HOST:8786"
+        "--scheduler",
+        metavar="ADDRESS",
+        help="convert on the Dask cluster of this scheduler, for example tcp://HOST:8786",
     )
-    parser.add_argument("--format-in", metavar="NAME", help="read them as this format, without detection")
+    parser.add_argument("--format-in", metavar="NAME", help="the input format; turns detection off")
 
 
 def _diff(parser: argparse.ArgumentParser) -> None:
@@ -204,24 +213,28 @@ def _diff(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="baseline A and candidate B; with --baseline, runs of the candidate alone",
+        help="baseline A and candidate B; with --baseline, only runs of the candidate",
     )
     parser.add_argument(
         "--baseline",
         metavar="NAME",
-        help="compare with the runs of this baseline; changes have 90%% intervals over runs and iterations. "
-        "--fail-on-regression then fails only if the whole interval lies above it, for the median iteration, GPU work "
-        "or a kernel of at least 1%% of GPU time",
+        help=(
+            "compare with the runs of this baseline, with 90%% intervals over runs and iterations. "
+            "--fail-on-regression then fails only if the whole interval is above the limit, for the median iteration, "
+            "GPU work or a kernel with at least 1%% of GPU time"
+        ),
     )
     _baseline_dir(parser)
     parser.add_argument(
         "--format",
         choices=("text", *EXPORT_FORMATS),
-        help="default: text; with --frame by the extension of PATH, or csv. text, markdown and json hold the whole "
-        "comparison (markdown and json with --frame one table), other formats one table",
+        help=(
+            "default: text; with --frame by the extension of PATH, or csv. text, markdown and json contain the whole "
+            "comparison (markdown and json with --frame: one table), other formats one table"
+        ),
     )
     parser.add_argument(
-        "--frame", choices=DIFF_FRAMES, metavar="FRAME", help=f"one table, all rows: {', '.join(DIFF_FRAMES)}"
+        "--frame", choices=DIFF_FRAMES, metavar="FRAME", help=f"one table with all rows: {', '.join(DIFF_FRAMES)}"
     )
     _output(parser)
     parser.add_argument(
@@ -234,26 +247,29 @@ def _diff(parser: argparse.ArgumentParser) -> None:
         "--fail-on-regression",
         type=_percent,
         metavar="PERCENT",
-        help="exit with 1 if the median iteration of B is longer by more than this percentage (5%% or 5); without "
-        "iterations the span is compared, without start times GPU or kernel time; exit with 2 if none is recorded. The "
-        "noise of iterations, other longer times and the largest increases are reported, not judged",
+        help=(
+            "exit with 1 if the median iteration of B is longer by more than this percentage (5%% or 5); without "
+            "iterations, the time span is compared, and without start times, GPU or kernel time; exit with 2 if none "
+            "is recorded. Noise, other longer times and the largest increases are reported but do not affect the exit "
+            "status"
+        ),
     )
     _selection(parser)
-    parser.add_argument("--session-b", type=int, metavar="N", help="session of B; default: as --session")
-    parser.add_argument("--iterations-b", metavar="A:B", help="iterations of B; default: as --iterations")
+    parser.add_argument("--session-b", type=int, metavar="N", help="session of B; default: same as --session")
+    parser.add_argument("--iterations-b", metavar="A:B", help="iterations of B; default: same as --iterations")
     _common(parser)
 
 
 def _baseline(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    save = actions.add_parser("save", help="save the times of several runs, a file for each")
+    save = actions.add_parser("save", help="save the times of several runs, one file per run")
     save.add_argument("name", metavar="NAME", help="the name of the baseline")
     _files(save)
     save.add_argument("--overwrite", action="store_true", help="replace a baseline of this name")
     _common(save)
     listed = actions.add_parser("list", help="list the baselines")
     listed.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
-    removed = actions.add_parser("rm", help="remove a baseline; in an object store an empty file remains")
+    removed = actions.add_parser("rm", help="remove a baseline; in object storage, an empty file remains")
     removed.add_argument("name", metavar="NAME", help="the name of the baseline")
     for action in (save, listed, removed):
         _baseline_dir(action)
@@ -264,7 +280,7 @@ def _baseline_dir(parser: argparse.ArgumentParser) -> None:
         "--dir",
         metavar="DIR",
         default=BASELINES,
-        help=f"the folder of baselines, also in an object store (s3://...); default: {BASELINES}",
+        help=f"the folder of baselines, local or in object storage (s3://...); default: {BASELINES}",
     )
 
 
@@ -289,54 +305,60 @@ def _percent(text: str) -> float:
 def _table(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose a table of a view."""
     group = parser.add_argument_group(
-        "one table of the view", "X in the explorer copies the command for what it shows."
+        "one table of the view", "In the explorer, X copies the command for the current table."
     )
-    group.add_argument("--table", metavar="NAME", help="only this table, such as launches of view kernels")
+    group.add_argument("--table", metavar="NAME", help="only this table, for example launches of view kernels")
     group.add_argument(
         "--row",
         action="append",
         default=[],
         metavar="KEY",
-        help="the rows below this row, by its key in the JSON; once for each table above",
+        help="the rows linked to this row, by its key in the JSON; one for each table above",
     )
-    group.add_argument("--group-by", metavar="NAME", help="what ops or the tree of ops are grouped by")
+    group.add_argument("--group-by", metavar="NAME", help="the grouping of ops or of the op tree")
     group.add_argument("--depth", type=_count, metavar="N", help="show N levels of a tree")
     group.add_argument(
         "--unfold",
         action="append",
         default=[],
         metavar="ROW",
-        help="unfold this row of a tree, by its path or its key in the JSON, and those above it; fold the others, or "
-        "with --depth the deeper ones; may be repeated",
+        help=(
+            "unfold this row of a tree and its parents, by path or by its key in the JSON, and fold the others (with "
+            "--depth, deeper ones); may be repeated"
+        ),
     )
     group.add_argument(
         "--values",
         metavar="COLUMN",
-        help="the distribution of this column, as D in the explorer: a histogram of numbers, sums by text",
+        help="the distribution of this column, as with D in the explorer: a histogram of numbers, or sums by text",
     )
     group.add_argument(
-        "--across", metavar="COLUMN", help="with --values: a pivot, sums by both columns, as V in the explorer"
+        "--across",
+        metavar="COLUMN",
+        help="with --values: a pivot table, sums by both columns, as with V in the explorer",
     )
 
 
 def _selection(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose rows and columns of a table."""
     group = parser.add_argument_group("rows and columns of the table")
-    group.add_argument("--filter", default="", metavar="TEXT", help="only matching rows, as f in the explorer")
+    group.add_argument("--filter", default="", metavar="TEXT", help="only matching rows, as with f in the explorer")
     group.add_argument(
-        "--sort", default="", metavar="COLUMNS", help="such as --sort=-total_ns,name; - means largest first"
+        "--sort", default="", metavar="COLUMNS", help="for example --sort=-total_ns,name; - means largest first"
     )
     group.add_argument(
         "--columns", default="", metavar="COLUMNS", help="only these columns, in this order: name,total_ns"
     )
-    group.add_argument("--hide-small", action="store_true", help="leave out the smallest rows, at most 1%% of the time")
+    group.add_argument(
+        "--hide-small", action="store_true", help="hide the smallest rows, together at most 1%% of the time"
+    )
     _bounds(group)
 
 
 def _bounds(parser: argparse._ActionsContainer) -> None:
     """Add the options that limit the output."""
     parser.add_argument("--limit", type=_count, metavar="N", help="at most N rows of each table")
-    parser.add_argument("--max-bytes", type=_count, metavar="N", help="JSON: as many rows as fit into N bytes")
+    parser.add_argument("--max-bytes", type=_count, metavar="N", help="JSON: the rows that fit into N bytes")
 
 
 def _time(text: str) -> int:

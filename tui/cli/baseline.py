@@ -113,10 +113,12 @@ def _times(options: Namespace) -> pl.DataFrame:
         if errors:
             raise errors[0]
         if profile.partial:
-            raise ProftuiError(f"{file}: a part of the run is missing: {profile.partial}", "record it again")
+            raise ProftuiError(f"{file}: part of the run is missing: {profile.partial}", "record it again")
         times = run_times(profile, number, Path(file).name)
         if times.is_empty():
-            raise ProftuiError(f"{file}: no times of GPU work or iterations", "proftui inspect says what it holds")
+            raise ProftuiError(
+                f"{file}: neither GPU work nor iterations have times", "proftui inspect shows its contents"
+            )
         runs.append(times)
     return pl.concat(runs)
 
@@ -137,7 +139,8 @@ def diff_with_baseline(options: Namespace) -> int:
     comparison = compare_runs(saved, _times(options))
     if comparison is None:
         raise ProftuiError(
-            "no verdict: the baseline and the files have no time in common", "inspect says what they hold"
+            "no verdict: the baseline and the files have no common time to compare",
+            "proftui inspect shows their contents",
         )
     names = [Path(file).name for file in options.files]
     label = names[0] if len(names) == 1 else f"{len(names)} runs ({names[0]}, ...)"

@@ -46,12 +46,12 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
 
     if "-" in files:
         raise ProftuiError(
-            "standard input (-) is not available on a cluster", "name files that all its machines can read"
+            "standard input (-) is not available on a cluster", "use files that all machines of the cluster can read"
         )
     for file in filter(is_address, files):
         raise ProftuiError(
-            f"{file}: an address is not available on a cluster",
-            "convert it without --scheduler, or copy it to a folder that all its machines can read",
+            f"{file}: addresses are not available on a cluster",
+            "convert it without --scheduler, or copy it to a folder that all machines of the cluster can read",
         )
     # Workers have other working folders.
     whole = [os.path.abspath(file) for file in files]  # noqa: PTH100 (keeps links)
@@ -89,7 +89,7 @@ def _sum_up(progress: ConversionProgress, manifest: Manifest, missing: int, outp
     ranks = len({file.rank for part in manifest.parts for file in part.files if file.rank is not None})
     lines = [
         _files(len(manifest.parts)),
-        f"{ranks:,} rank{'' if ranks == 1 else 's'}" if ranks else "no ranks known",
+        f"{ranks:,} rank{'' if ranks == 1 else 's'}" if ranks else "unknown ranks",
         f"{sum(manifest.rows.values()):,} rows",
     ]
     console.info(f"wrote {', '.join(lines)} to {output}; proftui {output} opens it")
@@ -178,7 +178,9 @@ def convert(options: argparse.Namespace) -> int:
 
     check_input(options.files)
     if "://" in options.output:
-        raise ProftuiError(f"{options.output}: a dataset is written to a folder", "copy it there when it is complete")
+        raise ProftuiError(
+            f"{options.output}: datasets are written to local folders", "copy it there when it is complete"
+        )
     # A file that is named twice is one file.
     files = list({part_name(file): file for path in options.files for file in inputs(path)}.values())
     if options.scheduler is not None:

@@ -39,9 +39,7 @@ def report_crash(error: BaseException, arguments: Sequence[str]) -> int:
     what = f"{type(error).__name__}: {message}" if message else type(error).__name__
     try:
         path = _write("\n".join(report_lines(error, arguments)) + "\n")
-        where = (
-            f"report: {plain(str(path))}; please send it with a description of what you did (it holds no profile data)"
-        )
+        where = f"report: {plain(str(path))}; please send it with the steps to reproduce (it contains no profile data)"
     except OSError as fault:
         where = f"no report could be written ({fault.strerror or fault}); the error is in {_place(error)}"
     print(f"proftui: internal error: {what}; {where}", file=sys.stderr)
@@ -94,7 +92,7 @@ def _write(text: str) -> Path:
 
 def _place(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
-    return f"{_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else "an unknown place"
+    return f"{_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else "unknown location"
 
 
 def _short(filename: str) -> str:

@@ -23,7 +23,7 @@ from tui.terminal import delays_escape, textual_environment
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-KEYS_HINT: Final = "correct the file or move it away; proftui --keys lists actions and keys"
+KEYS_HINT: Final = "correct or remove the file; proftui --keys lists actions and keys"
 
 
 def open_app(options: argparse.Namespace) -> int:
@@ -143,7 +143,7 @@ def _chosen_keys(document: dict[str, Any]) -> dict[str, Sequence[str]]:
     """
     preset = document.pop("preset", None)
     if preset is not None and not (isinstance(preset, str) and preset in PRESETS):
-        raise ValueError(f"preset {preset!r}: there are {', '.join(PRESETS)}")
+        raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
     own: dict[str, Sequence[str]] = {}
     for scope, actions in document.items():
         # table.sort = "o" is a table in TOML, "table.sort" = "o" is not.
@@ -194,7 +194,7 @@ def _take_keys_from_terminal() -> None:
         keys = os.open("/dev/tty", os.O_RDWR)
     except OSError:
         raise ProftuiError(
-            "no terminal to read keys from: standard input is not one, and /dev/tty cannot be opened",
+            "no terminal for input: standard input is not a terminal, and /dev/tty cannot be opened",
             "use proftui report FILE",
         ) from None
     data = os.dup(0)

@@ -72,11 +72,13 @@ def report(options: argparse.Namespace) -> int:
     is_one_table = wants_one_table(options)
     if options.view == PROFILES:
         if format_name == "html":
-            raise ProftuiError("the list of profiles has no HTML form", "--format text, markdown or json")
+            raise ProftuiError("the list of profiles is not available as HTML", "--format text, markdown or json")
         _write_report(profiles_report(options, style_of(options.color)), format_name, options)
         return 0
     if is_one_table and format_name == "html":
-        raise ProftuiError("an HTML page holds the whole view", "without --table, --filter, --sort, --columns, --limit")
+        raise ProftuiError(
+            "an HTML page always contains the whole view", "remove --table, --filter, --sort, --columns and --limit"
+        )
     profile, errors = load_files(options)
     if format_name == "html":
         _write_report(html_report(profile, options), format_name, options)
@@ -229,7 +231,7 @@ def export(options: argparse.Namespace) -> int:
     if options.format in TRACE_FORMATS:
         return _export_trace(options)
     if options.frame is None:
-        raise ProftuiError("--frame names the table to export", "or --format folded, speedscope or chrome")
+        raise ProftuiError("choose a table with --frame", "or --format folded, speedscope or chrome")
     if options.from_ns is not None or options.to_ns is not None:
         raise ProftuiError("--from and --to do not apply to tables", "--filter 'start>1ms', or --format chrome")
     format_name = table_format(options) or "csv"
@@ -248,9 +250,11 @@ def _export_trace(options: argparse.Namespace) -> int:
     from tui.output.trace_export import WRITERS, TimeRange
 
     if options.frame is not None:
-        raise ProftuiError(f"{options.format} holds the whole trace", "without --frame")
+        raise ProftuiError(f"{options.format} always contains the whole trace", "without --frame")
     if not selection_of(options).is_all or options.limit is not None or options.max_bytes is not None:
-        raise ProftuiError(f"{options.format} takes --iterations, --from and --to", "not options for tables")
+        raise ProftuiError(
+            f"{options.format} accepts only --iterations, --from and --to", "remove the options for tables"
+        )
     profile, errors = load_files(options)
     write_trace = partial(WRITERS[options.format], profile, TimeRange(options.from_ns, options.to_ns))
     if options.output == "-":
@@ -486,7 +490,7 @@ def diff(options: Namespace) -> int:
     from tui.output.diff import Diff
 
     if len(options.files) != 2:
-        raise ProftuiError("diff compares two files, A and B", "or runs with a saved baseline: --baseline NAME FILE...")
+        raise ProftuiError("diff needs two files, A and B", "or a saved baseline and runs: --baseline NAME FILE...")
     options.baseline, options.candidate = options.files
     check_input(options.files)
     format_name = _diff_format(options)
@@ -515,7 +519,7 @@ def diff(options: Namespace) -> int:
     else:
         name = options.frame or DIFF_FRAMES[0]
         if options.frame is None:
-            console.info(f"{format_name} holds one table: {name}; with --frame also {', '.join(DIFF_FRAMES[1:])}")
+            console.info(f"{format_name} contains one table: {name}; with --frame also {', '.join(DIFF_FRAMES[1:])}")
         fields = {**compared.head(), **requested_selection(options), "frame": name}
         write_table(compared.table(name), options, format_name, name, compared.key(name), fields)
     if options.fail_on_regression is None:
@@ -533,13 +537,15 @@ def _diff_format(options: Namespace) -> str:
     """
     name = table_format(options) or ("text" if options.frame is None and options.output == "-" else "csv")
     if name == "text" and options.frame is not None:
-        raise ProftuiError("text covers the whole comparison", "without --frame, or --format csv")
+        raise ProftuiError("text always contains the whole comparison", "without --frame, or --format csv")
     selection = selection_of(options)
     is_cut = selection.limit is not None and name != "json"
     if name in WHOLE and options.frame is None and (is_cut or not selection.is_all):
-        raise ProftuiError("--filter, --sort, --columns and --limit are for one table", "--frame names it")
+        raise ProftuiError("--filter, --sort, --columns and --limit apply to one table", "choose it with --frame")
     if name in WHOLE and options.frame is None and options.output != "-":
-        raise ProftuiError(f"-o writes one table, not the whole comparison as {name}", "--frame names it; or: > PATH")
+        raise ProftuiError(
+            f"-o writes one table, not the whole comparison as {name}", "choose it with --frame, or use > PATH"
+        )
     return name
 
 

@@ -85,7 +85,7 @@ def _replace_closed_streams() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     if is_closed:
-        raise ProftuiError("standard output is closed", "use for example: proftui report FILE > report.txt")
+        raise ProftuiError("standard output is closed", "for example: proftui report FILE > report.txt")
 
 
 def _out_of_memory(error: BaseException) -> int:
@@ -96,7 +96,7 @@ def _out_of_memory(error: BaseException) -> int:
 
 def _too_many_files() -> int:
     """Report that too many files are open."""
-    console.error(ProftuiError("too many files are open", "allow more: ulimit -n 1024"))
+    console.error(ProftuiError("too many open files", "raise the limit: ulimit -n 1024"))
     return BAD_INPUT
 
 

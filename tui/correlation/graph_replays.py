@@ -30,7 +30,7 @@ BY_ANNOTATION: Final = "graph node annotation"
 BY_CAPTURE: Final = "graph capture"
 BY_REPEAT: Final = "graph repeat (inferred)"
 NO_CAPTURE: Final = "graph replay: capture not recorded"
-SEVERAL: Final = "graph replay: several captures fit"
+SEVERAL: Final = "graph replay: several captures match"
 """Values of ``op_join`` for replayed kernels: how the op was found, or why there is none."""
 
 EXPERTS: Final = ("vllm::moe_forward", "vllm::moe_forward_shared")

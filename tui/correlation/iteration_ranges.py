@@ -243,7 +243,7 @@ def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
     marked = ranges.with_columns(numbers.alias("iteration"))
     name = family["family"].rstrip("# ") or family["family"]
     if family["rank"] == _SERVER_RANK:
-        return Steps(marked, "the server's annotations of its steps")
+        return Steps(marked, "step annotations of the server")
     return Steps(marked, "PyTorch's ProfilerStep" if family["rank"] == 0 else f"{kind} {name}")
 
 

@@ -237,7 +237,7 @@ def _intervals(
     origin = min((block[1] for block in found), default=0)
     width = 2 * (max((block[2] for block in found), default=0) - origin + 2)
     if len(threads) * width >= 1 << 62:
-        raise ValueError("the times are too far apart for one recording")
+        raise ValueError("the times span too long for one recording")
     code = np.zeros(len(start), np.min_scalar_type(len(threads)))
     if len(threads) > 1:
         run_in_blocks(number, len(start), _AT_ONCE)

@@ -35,7 +35,7 @@ _LABELS: Final = {
     "api_calls": "API calls",
     "ops": "ops",
     "ranges": "ranges",
-    "summary": "rows of the summary",
+    "summary": "summary rows",
 }
 
 Report = Callable[[int, int | None, str], None]
@@ -98,7 +98,7 @@ def dropped_times_text(count: int) -> str:
     '2 rows have an impossible time (more than a week from the median start, or lasting longer): shown as unknown'
     """
     rows = "1 row has" if count == 1 else f"{count:,} rows have"
-    return f"{rows} an impossible time (more than a week from the median start, or lasting longer): shown as unknown"
+    return f"{rows} an implausible time (over a week long or over a week from the median start): shown as unknown"
 
 
 def drop_outlier_events(parts: Mapping[str, pl.DataFrame], *, called: str) -> tuple[dict[str, pl.DataFrame], int]:
@@ -131,8 +131,8 @@ def dropped_events_text(count: int) -> str:
     '1 event left out: its start is more than a week from the median start'
     """
     if count == 1:
-        return "1 event left out: its start is more than a week from the median start"
-    return f"{count:,} events left out: their starts are more than a week from the median start"
+        return "1 event skipped: its start is more than a week from the median start"
+    return f"{count:,} events skipped: their starts are more than a week from the median start"
 
 
 def drop_outlier_times_of_sessions(frames: dict[str, pl.DataFrame], report: Report) -> None:
@@ -148,7 +148,7 @@ def drop_outlier_times_of_sessions(frames: dict[str, pl.DataFrame], report: Repo
         bad = ~pl.all_horizontal(condition.fill_null(True) for condition in plausible.values())
         if not frames[name].select(bad.any()).item():
             continue
-        reason = f"{_LABELS[name]} with an impossible duration (negative or too long), which is shown as unknown"
+        reason = f"{_LABELS[name]} with an implausible duration (negative or too long): shown as unknown"
         _report(frames[name].filter(bad), reason, report)
         plausible_columns = {column: pl.when(condition).then(column) for column, condition in plausible.items()}
         if name == "activities":  # a rate over an impossible duration is meaningless
@@ -162,7 +162,7 @@ def drop_outlier_times_of_sessions(frames: dict[str, pl.DataFrame], report: Repo
         far = own & ~pl.col("start_ns").is_between(*bounds)
         for name in _TIMED:
             if frames[name].select(far.any()).item():
-                reason = f"{_LABELS[name]} that start more than a week from the median: starts shown as unknown"
+                reason = f"{_LABELS[name]} with a start more than a week from the median: starts shown as unknown"
                 _report(frames[name].filter(far), reason, report)
                 frames[name] = frames[name].with_columns(pl.when(~far).then("start_ns").alias("start_ns"))
 

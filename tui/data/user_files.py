@@ -15,7 +15,7 @@ from platformdirs import user_config_dir
 
 from tui.model.errors import ProftuiError
 
-HINT: Final = "correct the file or move it away"
+HINT: Final = "correct the file or remove it"
 """What to do about a file of the user's that cannot be used."""
 
 Stamp = tuple[str, int]

@@ -40,7 +40,7 @@ def baseline_path(folder: str, name: str) -> str:
         ProftuiError: The name cannot be one of a baseline.
     """
     if not NAME.fullmatch(name):
-        raise ProftuiError(f"{name}: not a name for a baseline", "use letters, digits, _ . and -")
+        raise ProftuiError(f"{name}: invalid baseline name", "use letters, digits, _ . and -")
     return f"{folder.rstrip('/')}/{name}.parquet"
 
 
@@ -69,14 +69,16 @@ def read_baseline(folder: str, name: str) -> pl.DataFrame:
             times = pl.read_parquet(Path(path).read_bytes())
     except FileNotFoundError:
         known = "" if is_address(folder) else ", ".join(baseline_names(folder))
-        hint = f"there are: {known}" if known else f"proftui baseline save {name} FILE... --dir {folder}"
+        hint = f"saved baselines: {known}" if known else f"proftui baseline save {name} FILE... --dir {folder}"
         raise ProftuiError(f"{path}: no such baseline", hint) from None
     except (OSError, *UNREADABLE) as error:
         raise ProftuiError(f"{path}: cannot be read ({first_line(error)})") from error
     if times.schema == SCHEMA and times.is_empty():
         raise ProftuiError(f"{path}: no such baseline", f"proftui baseline save {name} FILE... --dir {folder}")
     if times.schema != SCHEMA or not times["time_ns"].ge(0).fill_null(value=False).all():
-        raise ProftuiError(f"{path}: not a baseline of this version", f"save it again: proftui baseline save {name}")
+        raise ProftuiError(
+            f"{path}: not a baseline of this proftui version", f"save it again: proftui baseline save {name}"
+        )
     return times
 
 

@@ -219,13 +219,13 @@ def _failure_text(error: BaseException) -> str:
 
     if isinstance(error, KilledWorker):
         return (
-            f"{error.allowed_failures + 1} workers died while converting it; "
-            "probably out of memory: use workers with more memory or fewer threads"
+            f"{error.allowed_failures + 1} workers died while converting it, probably out of memory; use workers "
+            "with more memory or fewer threads"
         )
     if isinstance(error, UnableError):
         return str(error)
     if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] == "tui":
-        return "a worker has no proftui or another version"
+        return "a worker has no proftui or a different version"
     first = str(error).strip().split(os.linesep)[0]
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
@@ -263,7 +263,7 @@ def connected(address: str) -> Iterator[Client]:
             client = Client(address, timeout=TIMEOUT_S, set_as_default=False, name="proftui-convert")
         except Exception as error:
             why = str(error).strip().split("\n")[0] or type(error).__name__
-            raise ProftuiError(f"no Dask scheduler answers at {address}: {why}", _hint(address)) from error
+            raise ProftuiError(f"no response from a Dask scheduler at {address}: {why}", _hint(address)) from error
         try:
             yield client
         finally:
@@ -315,7 +315,9 @@ def check_cluster(client: Client, folders: Sequence[str], out_dir: str) -> int:
     finally:
         marker.unlink(missing_ok=True)
     missing = {worker: out_dir if path == str(marker) else path for worker, path in seen.items()}
-    _raise_for_workers(missing, "does not see {}", "all machines must have the files and the dataset at the same paths")
+    _raise_for_workers(
+        missing, "cannot access {}", "all machines must have the files and the dataset at the same paths"
+    )
     return len(found)
 
 
@@ -424,7 +426,7 @@ def convert_one(path: str, out_dir: str, format_in: str | None, wanted: Versions
         raise UnableError(f"{socket.gethostname()} has {differs}")
     parts = os.path.join(out_dir, PARTS)  # noqa: PTH118
     if (missing := first_missing((parts, path))) is not None:
-        raise UnableError(f"{socket.gethostname()} does not see {out_dir if missing == parts else missing}")
+        raise UnableError(f"{socket.gethostname()} cannot access {out_dir if missing == parts else missing}")
     share_cores(CORES_EACH)
     part_file = os.path.join(parts, f"{part_name(path)}.json")  # noqa: PTH118
     before = _written_at(part_file)

@@ -130,16 +130,16 @@ def prepare(out_dir: str, inputs: Sequence[str], *, format_in: str | None = None
     """
     folder = Path(out_dir)
     if folder.exists() and not folder.is_dir():
-        raise ProftuiError(f"{out_dir}: is a file", "a dataset is a folder: name one that is empty or not there yet")
+        raise ProftuiError(f"{out_dir}: is a file", "a dataset is a folder; choose a new or empty folder")
     folder.mkdir(parents=True, exist_ok=True)
     has_manifest = (folder / MANIFEST).exists()
     if not has_manifest and not (folder / PARTS).is_dir() and any(folder.iterdir()):
-        raise ProftuiError(f"{out_dir}: holds other files", "name a folder that is empty or not there yet")
+        raise ProftuiError(f"{out_dir}: contains other files", "choose a new or empty folder")
     if has_manifest:
         parts = {path.stem for path in (folder / PARTS).glob("*.json")}
         if not parts <= {part_name(path) for path in inputs}:
             if not overwrite:
-                raise ProftuiError(f"{out_dir}: holds a dataset of other files", "--overwrite replaces it")
+                raise ProftuiError(f"{out_dir}: contains a dataset of other files", "use --overwrite to replace it")
             remove_all(folder)
         elif any(_current(folder, path, format_in) is None for path in inputs):
             (folder / MANIFEST).unlink()
@@ -223,7 +223,7 @@ def finish(out_dir: str, parts: Sequence[DatasetPart]) -> Manifest:
     folder = Path(out_dir)
     if not parts:
         remove_empty_parts(folder)
-        raise ProftuiError(f"{out_dir}: no file could be read, so there is no dataset")
+        raise ProftuiError(f"{out_dir}: no dataset written: none of the files could be read")
     rows: dict[str, int] = {}
     for part in parts:
         for name, count in part.rows.items():

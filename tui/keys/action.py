@@ -51,5 +51,5 @@ class Action:
     """How the keys are written for people, where Textual's names would not do."""
 
 
-MOVE, GO, FIND, WORK = "Movement", "Going in and out", "Find, filter, order", "Work"
+MOVE, GO, FIND, WORK = "Movement", "Open and go back", "Find, filter, sort", "Work"
 """The headings of the README's tables of keys."""

@@ -23,7 +23,7 @@ from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import short_name
 from tui.model.profile import Profile, merge_profiles
 from tui.model.schema import NAME
-from tui.text import number_in
+from tui.text import number_in, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -350,9 +350,10 @@ class _AscendCsvReader:
                 self.collector.add_frame("activities", activities)
             placed = sum(frame.height for frame in (ranges, memory) if frame is not None)
             if placed:
-                reason = (
-                    f"no time of the table could be read: {placed:,} collective operations or memory events left out"
+                skipped = plural(
+                    placed, "collective operation or memory event", "collective operations and memory events"
                 )
+                reason = f"the times of this table are unreadable: {skipped} skipped"
                 self.collector.issue("warning", self._session.first_line, "", reason)
             return
         self._session.facts["origin_ns"] = zero
@@ -365,7 +366,7 @@ class _AscendCsvReader:
         if ranges is not None:
             self.collector.add_frame("ranges", ranges.with_columns(since, pl.lit(0, pl.Int32).alias("depth")))
             reason = (
-                f"{ranges.height} collective operations overlap the kernels: they are ranges of {HCCL}, not kernels"
+                f"collective operations ({ranges.height:,}) overlap the kernels: shown as {HCCL} ranges, not kernels"
             )
             self.collector.issue("info", None, "", reason)
         if memory is not None:
@@ -397,7 +398,7 @@ COMMUNICATION_FORMAT: Final = Format(
     title="Ascend communication.json",
     recognized_by='JSON by step, then "p2p" and "collective", with "Communication Time Info"',
     feeds=("sessions", "ranges", "tool_figures", "issues"),
-    record_with="torch_npu.profiler.profile(...) of a run on several ranks",
+    record_with="torch_npu.profiler.profile(...) in a multi-rank run",
 )
 
 _HEAD: Final = re.compile(rb'\s*\{\s*"[^"]{1,40}"\s*:\s*\{\s*"(?:p2p|collective)"\s*:')
@@ -428,7 +429,9 @@ class AscendCommunicationLoader:
         found = list(_operations(read_json(source)))
         starts = [start for start, _, _ in found]
         if not found:
-            raise ProftuiError(f"{source.called}: no profile found: no collective operation has a time", WHAT_OPENS)
+            raise ProftuiError(
+                f"{source.called}: no profile found: every collective operation lacks a time", WHAT_OPENS
+            )
         collector = Collector(source.name)
         session = collector.open_session(COMMUNICATION_FORMAT.name, None)
         session.facts.update(tool="Ascend", origin_ns=min(starts))

@@ -72,7 +72,7 @@ class _AscendDatabase:
         found = (kernels, calls, ops, ranges, memory)
         zero = min((start for frame in found if isinstance(start := frame["start_ns"].min(), int)), default=None)
         if zero is None:
-            raise ProftuiError(f"{source.called}: no profile found: no row has a time", WHAT_OPENS)
+            raise ProftuiError(f"{source.called}: no profile found: every row lacks a time", WHAT_OPENS)
         session = collector.open_session(FORMAT.name, None)
         session.facts.update(tool="Ascend", origin_ns=zero)
         if ops.height:
@@ -88,7 +88,7 @@ class _AscendDatabase:
             kernels, ops = (_with_iteration(frame, steps) for frame in (kernels, ops))
             ranges = pl.concat([steps, ranges], how="diagonal")
         if (collectives := ranges.filter(pl.col("domain") == HCCL).height) > 0:
-            reason = f"{collectives} collective operations overlap the kernels: they are ranges of {HCCL}, not kernels"
+            reason = f"{collectives} collective operations overlap the kernels: shown as {HCCL} ranges, not kernels"
             collector.issue("info", None, "", reason)
         _devices(database, collector)
         collector.add_frames(

@@ -142,7 +142,7 @@ class PreviewBuilder:
         )
 
 
-WAITING, READING, DONE, LEFT_OUT, STOPPED = "waiting", "reading", "done", "left out", "not read"
+WAITING, READING, DONE, LEFT_OUT, STOPPED = "waiting", "reading", "done", "skipped", "not read"
 """The states of one of several files. Left out: unreadable, or no profile. Stopped:
 waiting when loading was stopped."""
 

@@ -203,7 +203,7 @@ SIGNIFICANT_DIGITS: Final = 6
 FORMAT: Final = Format(
     name="caffe",
     title="caffe time",
-    recognized_by="lines of Caffe's log with a time per layer: 'caffe.cpp:369] conv1 forward: 4.6583 ms.'",
+    recognized_by="Caffe log lines with the time of each layer: 'caffe.cpp:369] conv1 forward: 4.6583 ms.'",
     feeds=("sessions", "layers", "issues"),
     record_with="caffe time -model net.prototxt -gpu 0 -iterations 10 2> run.log",
 )
@@ -309,7 +309,7 @@ class _CaffeReader:
         """Report an unreadable line within the timing loop that can only be the time of a layer."""
         if not self._benchmark.positions or self._benchmark.ended or not _TIME_OF_LAYER.search(line.text):
             return False
-        reason = "this looks like the time of a layer, but the line is damaged; it was left out"
+        reason = "damaged line, probably the time of a layer: skipped"
         self._collector.issue("warning", line.number, line.text, reason)
         return True
 
@@ -364,13 +364,16 @@ class _CaffeReader:
     def _milliseconds(self, match: re.Match[str], line: Line) -> Decimal | None:
         """Return the time of one iteration; None, with an issue, if the log does not show it."""
         if "n" in match["ms"] or Decimal(match["ms"]) > MAX_MS:
-            reason = "impossible time for a pass: shown as unknown"
+            reason = "implausible time for a pass: shown as unknown"
         elif match["unit"] == "ms":
             return Decimal(match["ms"])
         elif self._benchmark.iterations:
             return Decimal(match["ms"]) / self._benchmark.iterations
         else:
-            reason = "the time of all iterations together, and nothing above says how many: the time of one is unknown"
+            reason = (
+                "this is the total of all iterations, and the log does not record their number: the time of each is "
+                "unknown"
+            )
         self._collector.issue("warning", line.number, line.text, reason)
         return None
 
@@ -392,7 +395,7 @@ class _CaffeReader:
             reason = f"the layers above add up to {_decimal_text(-rest)} ms more than this {' and '.join(phases)} pass"
             self._collector.issue("warning", line.number, line.text, reason)
             return
-        share = f"{_decimal_text(max(rest, Decimal(0)))} ms of it are outside the layers"
+        share = f"{_decimal_text(max(rest, Decimal(0)))} ms outside the layers"
         reason = f"{_decimal_text(whole)} ms {' and '.join(phases)}, {over}; {share}"
         self._collector.issue("info", line.number, line.text, reason)
 
@@ -413,7 +416,7 @@ class _CaffeReader:
         """Report a timing loop that is cut off."""
         benchmark = self._benchmark
         if benchmark.positions and not benchmark.ended:
-            reason = "the log of this benchmark ends without its averages: layers may be missing"
+            reason = "the log ends before the averages of this benchmark: layers may be missing"
             self._collector.issue("warning", benchmark.last_line, "", reason)
             benchmark.ended = True
 

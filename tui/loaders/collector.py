@@ -20,6 +20,7 @@ from tui.model.errors import path_text
 from tui.model.names import short_name
 from tui.model.profile import Profile, profile_of
 from tui.model.schema import FRAMES, NAME, OP_COLUMNS, SEVERITIES, conform, empty
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -184,7 +185,7 @@ class Collector:
         for column, value in row.items():
             if isinstance(value, int) and not 0 <= value < 1 << 31 and not _fits(frame, column, value):
                 added[column] = None
-                self.issue("warning", line, f"{column} {value}", "the number is out of range: shown as unknown")
+                self.issue("warning", line, f"{column} {value}", "number out of range: shown as unknown")
         self._rows[frame].append(added)
         self.row_count += 1
         if line is not None:
@@ -298,7 +299,7 @@ class Collector:
             silent.difference_update(data["session"].unique())
         for number in sorted(silent):
             self.session = self.sessions[number]
-            reason = "this session is empty: nothing was recorded, or the output was cut off"
+            reason = "this session is empty: nothing was recorded, or the output was truncated"
             self.issue("warning", self.session.first_line, self.session.command or "", reason)
 
     def _report_cut_row(self, frames: Mapping[str, pl.DataFrame]) -> None:
@@ -314,7 +315,7 @@ class Collector:
         for data in frames.values():
             if "line" in data.columns and (rows := data.filter(pl.col("line") == line.number)).height:
                 self.session = self.sessions[rows["session"][0]]
-                reason = "the file ends inside this line: its last row may be cut off"
+                reason = "the file ends inside this line: the last row may be truncated"
                 self.issue("info", line.number, line.text.strip(), reason)
                 return
 
@@ -322,7 +323,8 @@ class Collector:
         """Report the number of similar issues that were not listed."""
         for (session, severity, _), similar in self._similar.items():
             if similar.count > SIMILAR_LIMIT:
-                reason = f"{similar.count - SIMILAR_LIMIT} more issues like this; the last one: {similar.reason}"
+                more = plural(similar.count - SIMILAR_LIMIT, "more issue")
+                reason = f"{more} like this; the last: {similar.reason}"
                 row = {"session": session, "line": similar.last_line, "severity": severity, "text": similar.last_text}
                 self._rows["issues"].append({**row, "column": None, "reason": reason})
         self._similar.clear()
@@ -382,7 +384,7 @@ def fit_to_model(frame: str, data: pl.DataFrame, collector: Collector) -> pl.Dat
     fitted = selected.with_columns(pl.col(name).cast(schema[name], strict=False) for name in selected.columns)
     lost = sum(fitted.null_count().row(0)) - sum(selected.null_count().row(0)) if selected.width else 0
     if lost:
-        collector.issue("warning", None, "", f"numbers out of range ({lost:,}): shown as unknown")
+        collector.issue("warning", None, "", f"{plural(lost, 'number')} out of range: shown as unknown")
     return fitted
 
 
@@ -435,7 +437,7 @@ def link_run(
             session.facts["iteration_source"] = marked.source
         found = ops_from_ranges(marked.ranges, marked.ranges.select(pl.col("duration_ns").eq_missing(0)).to_series())
         if found.error:
-            collector.issue("error", None, "", f"the {kind}s were not made into ops: {found.error}")
+            collector.issue("error", None, "", f"{kind}s not converted to ops: {found.error}")
         has_lines = found.ranges["line"].null_count() < found.ranges.height
         frames["ranges"] = found.ranges.sort("line", maintain_order=True) if has_lines else found.ranges
         frames["ops"] = found.ops

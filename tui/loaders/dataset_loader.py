@@ -136,12 +136,12 @@ def part_problems(part: DatasetPart) -> str:
     for file in part.files:
         rows[file.frame] = rows.get(file.frame, 0) + file.rows
     if rows != part.rows or part.sessions != rows.get("sessions") or max(rows.values()) >= 1 << 32:
-        return "has other row counts than its files"
+        return "has row counts that differ from its files"
     return ""
 
 
 CLOUDS: Final = {
-    "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION (and AWS_ENDPOINT_URL of a store of your own)",
+    "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION (and AWS_ENDPOINT_URL for S3-compatible storage)",
     "gs": "GOOGLE_SERVICE_ACCOUNT, or gcloud auth application-default login",
     "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
@@ -189,7 +189,7 @@ class Folder:
         file = self._path / MANIFEST
         try:
             if file.stat().st_size > MAX_BYTES:
-                raise ProftuiError(f"{self.called}: the manifest is too large to be one of proftui")
+                raise ProftuiError(f"{self.called}: the manifest is too large to be valid")
             return file.read_bytes()
         except OSError as error:
             raise ProftuiError(f"{file}: {(error.strerror or str(error)).lower()}") from error
@@ -243,7 +243,7 @@ class Cloud:
             ) from error
         text = "".join(lines.to_series().to_list())
         if len(text) > MAX_BYTES:
-            raise ProftuiError(f"{self.called}: the manifest is too large to be one of proftui")
+            raise ProftuiError(f"{self.called}: the manifest is too large to be valid")
         return text.encode()
 
     def address(self, name: str) -> str:
@@ -270,23 +270,20 @@ def dataset_manifest(store: Store) -> tuple[Manifest, bytes]:
         ProftuiError: The manifest is missing, damaged, of another layout, or in a folder whose name is no valid text.
     """
     if isinstance(store, Folder) and not Path(store.address(MANIFEST)).exists():
-        raise ProftuiError(
-            f"{store.called}: the dataset was not finished", "run the same proftui convert again to complete it"
-        )
+        raise ProftuiError(f"{store.called}: incomplete dataset", "run the same proftui convert again to complete it")
     if path_text(store.called) != store.called:
-        raise ProftuiError(f"{store.called}: the name of a dataset's folder must be text", "rename the folder")
+        raise ProftuiError(f"{store.called}: the name of a dataset folder must be valid text", "rename the folder")
     body = store.manifest()
     try:
         known = msgspec.json.decode(body, type=Layout)
         if known.layout != LAYOUT:
             raise ProftuiError(
-                f"{store.called}: a dataset of proftui {known.program[:40]}, in a layout that this version does "
-                "not know",
+                f"{store.called}: written by proftui {known.program[:40]}, in a layout that this version cannot read",
                 "open it with that version, or convert the files again",
             )
         return msgspec.json.decode(body, type=Manifest), body
     except UNDECODABLE as error:
-        raise ProftuiError(f"{store.called}: the manifest of the dataset is damaged ({error})") from error
+        raise ProftuiError(f"{store.called}: damaged manifest ({error})") from error
 
 
 def first_line(error: BaseException) -> str:
@@ -367,7 +364,7 @@ def batches(store: Store, part: DatasetPart, file: PartFile, starts: Starts) -> 
         for first in range(0, rows, ROW_GROUP_ROWS):
             data = conform(file.frame, scan.slice(first, ROW_GROUP_ROWS).collect())
             if data.height != min(ROW_GROUP_ROWS, rows - first):
-                raise DamagedPartError(part.name, f"{name} ends early")
+                raise DamagedPartError(part.name, f"{name} is truncated")
             if problem := seen.problem(data):
                 raise DamagedPartError(part.name, f"{name} {problem}")
             yield data
@@ -410,7 +407,7 @@ class _Validation:
             return "has impossible times"
         if self._frame == "activities" and not set(data["kind"].unique()) <= set(KINDS):
             return "has GPU work of an unknown kind"
-        return "has times too far apart" if self._is_far_apart(data) else ""
+        return "has times that are too far apart" if self._is_far_apart(data) else ""
 
     def _is_far_apart(self, data: pl.DataFrame) -> bool:
         if "start_ns" not in data.columns:
@@ -429,7 +426,7 @@ class _Validation:
 IN_MEMORY_BYTES: Final = 256 << 20
 """Frames up to this size are read into memory."""
 
-_NO_TEXT: Final = "the dataset does not hold the lines of this log; open the log itself to read them"
+_NO_TEXT: Final = "datasets do not include the lines of a log; open the log to read them"
 
 Add = Callable[[str, pl.DataFrame], None]
 
@@ -440,7 +437,7 @@ class DatasetLoader:
     formats: Final = (
         Format(
             name="proftui-dataset",
-            title="Parquet dataset of proftui convert",
+            title="Parquet dataset (proftui convert)",
             recognized_by=f"a folder, or an s3://, gs:// or az:// address, with {MANIFEST}",
             feeds=tuple(FRAMES),
             record_with="proftui convert FILE... -o DIR",
@@ -457,7 +454,7 @@ class DatasetLoader:
         Raises:
             ProftuiError: Always: the folder must be named.
         """
-        raise ProftuiError(f"{source.called}: is not a dataset", "name the folder that proftui convert wrote")
+        raise ProftuiError(f"{source.called}: not a dataset", "open the folder that proftui convert wrote")
 
     def load_folder(self, path: str, report: Report = keep_going, cache: ProfileCache | None = None) -> Profile:
         """Read a dataset.
@@ -520,7 +517,7 @@ class _DatasetReader:
     def _frames(self, fingerprint: FileFingerprint, cache: ProfileCache | None) -> Mapping[str, pl.DataFrame]:
         rows = {name: sum(part.rows.get(name, 0) for part in self._parts) for name in FRAMES}
         if any(count >= 1 << 32 for count in rows.values()):
-            raise ProftuiError(f"{self._store.called}: more than 4 billion rows", "open parts of it")
+            raise ProftuiError(f"{self._store.called}: more than 4 billion rows, the limit", "open parts of it")
         size = sum(bytes_of(rows[name], dtype) for name, schema in FRAMES.items() for dtype in schema.dtypes())
         if size <= IN_MEMORY_BYTES:
             parts: dict[str, list[pl.DataFrame]] = {}
@@ -563,7 +560,7 @@ class _DatasetReader:
 
     def _issues(self) -> pl.DataFrame:
         rows: list[dict[str, object]] = [
-            {"severity": "error", "text": error.part, "reason": f"left out of the dataset: {error.why}"}
+            {"severity": "error", "text": error.part, "reason": f"part of the dataset skipped: {error.why}"}
             for error in self._damaged
         ]
         session = 0

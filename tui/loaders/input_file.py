@@ -398,7 +398,9 @@ def bomb_reason(size: int, packed_size: int) -> str:
     """Return why unpacking so many bytes to ``size`` bytes is implausible (a decompression bomb), or empty."""
     if size <= max(BOMB_SIZE, BOMB_RATIO * packed_size):
         return ""
-    return f"it unpacks to more than {BOMB_RATIO} times its size, which no profile does; if it is one, unpack it first"
+    return (
+        f"it decompresses to more than {BOMB_RATIO} times its size, the limit; if it is a profile, decompress it first"
+    )
 
 
 class InputFile(RawInput):
@@ -470,8 +472,8 @@ class InputFile(RawInput):
             stream = sys.stdin.buffer
             if stream.isatty():
                 raise ProftuiError(
-                    "standard input is a terminal: it holds no profile",
-                    "pipe a log into it: nvprof --print-gpu-trace ./app 2>&1 | proftui -",
+                    "standard input is a terminal",
+                    "pipe a log into proftui: nvprof --print-gpu-trace ./app 2>&1 | proftui -",
                 )
         if stream is None and not os.path.exists(path):  # noqa: PTH110 (a name may be no valid text)
             # A name may be too long for the system, too.
@@ -548,8 +550,8 @@ class InputFile(RawInput):
                         break
         except OSError as error:
             raise ProftuiError(
-                f"{self.called}: cannot be unpacked into {tempfile.gettempdir()} ({error.strerror or error})",
-                "set TMPDIR to a folder with more room",
+                f"{self.called}: cannot be decompressed into {tempfile.gettempdir()} ({error.strerror or error})",
+                "set TMPDIR to a folder with more free space",
             ) from error
         return path
 
@@ -600,7 +602,7 @@ class InputFile(RawInput):
             yield block
         if self._text.not_copied:
             self.notes.append(
-                InputIssue("info", None, "", f"the text {self._text.not_copied}; the figures are complete")
+                InputIssue("info", None, "", f"the text {self._text.not_copied}; the tables are complete")
             )
 
     def _blocks_of(self, processes: Sequence[tuple[bytes, bytes]], line: int) -> list[Block]:
@@ -681,7 +683,7 @@ class InputFile(RawInput):
             parts.append(chunk)
             size += len(chunk)
         if not size:
-            raise ProftuiError(f"{self.called}: {self.cut_short or f'holds nothing but an empty {self.compression}'}")
+            raise ProftuiError(f"{self.called}: {self.cut_short or f'contains only empty {self.compression} data'}")
         return b"".join(parts)
 
     def _new_text(self) -> StoredText:

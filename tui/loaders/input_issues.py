@@ -43,8 +43,7 @@ FILE_CHANGED: Final = InputIssue(
     "warning",
     None,
     "",
-    "the file changed while it was read: figures may be missing or inconsistent; open it again when nothing "
-    "writes to it",
+    "the file changed while it was read: data may be missing or inconsistent; open it again when it is complete",
 )
 
 
@@ -57,7 +56,7 @@ def ended_early(why: str, bytes_read: int, size: int | None) -> InputIssue:
         size: The size of the input; None if unknown.
     """
     where = f"{size_text(bytes_read)} of {size_text(size) if size else 'the input'}"
-    return InputIssue("error", None, "", f"{why}, at about {where}; what came before is shown")
+    return InputIssue("error", None, "", f"{why}, at about {where}; the data before this point is shown")
 
 
 def long_line_cut(line: int, text: str, size: int, limit: int) -> InputIssue:
@@ -96,8 +95,7 @@ def missing_columns(found: HasTables, always: Mapping[str, tuple[str, ...]]) -> 
         if missing and found.count(table):
             yield (
                 table,
-                f"columns that the profiler writes are missing from the table ({', '.join(missing)}): their "
-                "values are unknown",
+                f"columns missing from the table ({', '.join(missing)}): their values are unknown",
             )
 
 
@@ -111,21 +109,21 @@ class FileKind:
     """How to get at a profile in it, if it can hold one."""
 
 
-_UNPACK: Final = "unpack it and open the log in it"
-_UNZIP: Final = "unpack it and open the folder, or one file that unzip -l lists: unzip -p FILE.zip NAME | proftui -"
-_TYPED: Final = "open the log as text: text in an image cannot be read"
-_AS_TEXT: Final = "save its text first, with: pdftotext -layout"
+_UNPACK: Final = "unpack it and open the log inside"
+_UNZIP: Final = "unpack it and open the folder, or pipe one file of it: unzip -p FILE.zip NAME | proftui -"
+_TYPED: Final = "open the log as text: proftui does not read text in images"
+_AS_TEXT: Final = "extract its text first: pdftotext -layout"
 
 _OLD_NVPROF: Final = (
-    "print it as text with an nvprof of CUDA 12 or before: "
-    "nvprof --import-profile FILE --print-gpu-trace --csv --log-file run.csv"
+    "convert it to text with nvprof from CUDA 12 or earlier: nvprof --import-profile FILE --print-gpu-trace --csv "
+    "--log-file run.csv"
 )
 
 _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     (
         0,
         b"\0\x04\0\0\x05\0\0\0\x01\x04\0\0",
-        FileKind("a profile of nvprof in the binary form of CUDA 5 and 6 (later ones are databases)", _OLD_NVPROF),
+        FileKind("an nvprof profile in the binary format of CUDA 5 and 6", _OLD_NVPROF),
     ),
     (0, b"\x89PNG\r\n\x1a\n", FileKind("a PNG image", _TYPED)),
     (0, b"\xff\xd8\xff", FileKind("a JPEG image", _TYPED)),
@@ -145,13 +143,13 @@ _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     (
         0,
         b"PK\x03\x04",
-        FileKind("a ZIP archive that is damaged, encrypted or from a pipe (or an Office document)", _UNZIP),
+        FileKind("a ZIP archive that is damaged, encrypted or from a pipe, or an Office document", _UNZIP),
     ),
     (0, b"PK\x05\x06", FileKind("an empty ZIP archive")),
     (0, b"7z\xbc\xaf\x27\x1c", FileKind("a 7z archive", _UNPACK)),
     (0, b"Rar!\x1a\x07", FileKind("a RAR archive", _UNPACK)),
-    (0, b"\x1f\x9d", FileKind("a file packed by compress", _UNPACK)),
-    (0, b"\x04\x22\x4d\x18", FileKind("a file packed by lz4", _UNPACK)),
+    (0, b"\x1f\x9d", FileKind("a file compressed by compress", _UNPACK)),
+    (0, b"\x04\x22\x4d\x18", FileKind("a file compressed by lz4", _UNPACK)),
     (257, b"ustar", FileKind("a tar archive", _UNPACK)),
     (0, b"\x89HDF\r\n\x1a\n", FileKind("an HDF5 file")),
     (0, b"\x93NUMPY", FileKind("a NumPy array")),
@@ -163,7 +161,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     (
         re.compile(rb'\s*\{\s*"schema"\s*:\s*"[^"]{0,100}"[^\[]{0,2000}"nodes"\s*:\s*\['),
         FileKind(
-            "an execution trace of PyTorch (the ops of a run without their times)",
+            "a PyTorch execution trace, which records ops but not their times",
             "record a trace with times: with torch.profiler.profile() as p: step(); then "
             "p.export_chrome_trace('trace.json.gz')",
         ),
@@ -183,14 +181,14 @@ def file_kind(head: bytes) -> FileKind | None:
     return next(by_magic, None) or next(by_pattern, None)
 
 
-_NOT_WRITTEN: Final = "the recording ended before its profile was written: let the program finish"
+_NOT_WRITTEN: Final = "the recording ended before the profile was written; let the program finish"
 _WHY_EMPTY: Final = (
-    ((".json", ".json.gz"), f"{_NOT_WRITTEN}, or stop the profiler before that"),
+    ((".json", ".json.gz"), f"{_NOT_WRITTEN}, or stop the profiler earlier"),
     ((".nsys-rep", ".qdrep", ".ncu-rep", ".nvvp", ".nvprof", ".db"), _NOT_WRITTEN),
     (
         (".csv", ".csv.gz"),
-        "its export failed or had nothing to print; Nsight Compute: ncu --import FILE --csv --page raw prints all that "
-        "was measured; nvprof writes to standard error: --csv --log-file FILE",
+        "its export failed or was empty; from Nsight Compute, export again: ncu --import FILE --csv --page raw; "
+        "nvprof writes to standard error: use --csv --log-file FILE",
     ),
 )
 """Why a file may be empty, by the ending of its name."""

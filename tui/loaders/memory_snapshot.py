@@ -142,11 +142,11 @@ def check_opcodes(data: bytes) -> None:
             argument = data[at + 1 : at + 1 + width]
             size = struct.unpack(form, argument)[0] if len(argument) == width else -1
             if not 0 <= size <= len(data) - at - 1 - width:
-                raise DamagedPickleError("it ends within a value", at)
+                raise DamagedPickleError("it ends inside a value", at)
             at += 1 + width + size
         elif code == _PUT:
             if len(data) < at + 5 or int.from_bytes(data[at + 1 : at + 5], "little") > len(data):
-                raise DamagedPickleError("it numbers more values than it can hold", at)
+                raise DamagedPickleError("it references more values than it can contain", at)
             at += 5
         else:
             _refuse(data, at, code)
@@ -393,7 +393,7 @@ def annotations_frame(annotations: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 FORMAT: Final = Format(
     name="torch-memory-snapshot",
     title="PyTorch memory snapshot",
-    recognized_by="a Python pickle of 'segments' and 'device_traces'; it may hold builtin values only",
+    recognized_by="a Python pickle of 'segments' and 'device_traces', with built-in types only",
     feeds=("sessions", "memory_events", "memory_segments", "memory_blocks", "ranges", "issues"),
     record_with="torch.cuda.memory._record_memory_history(max_entries=100000) ... "
     "torch.cuda.memory._dump_snapshot('snapshot.pickle')",
@@ -446,7 +446,7 @@ class MemorySnapshotLoader:
         session.facts.update(tool="PyTorch memory snapshot", framework="PyTorch")
         _read(snapshot, len(data), collector)
         if fault:
-            collector.issue("error", None, "", f"{fault}: what comes before is shown")
+            collector.issue("error", None, "", f"{fault}: the data before this point is shown")
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial=fault or ("stopped before its end" if source.stopped else source.cut_short))
@@ -466,21 +466,21 @@ def _unpickled(data: bytes, source: InputFile) -> tuple[Any, str]:
         return load_pickle(data), ""
     except UnsafePickleError as error:
         raise ProftuiError(
-            f"{source.called}: the pickle wants to import or call {error}, which no memory snapshot does; nothing "
-            "of it was run",
+            f"{source.called}: the pickle tries to import or call {error}; memory snapshots never do; none of it "
+            "was executed",
             "open only snapshots written by torch.cuda.memory._dump_snapshot",
         ) from error
     except DamagedPickleError as error:
         where = f"{size_text(error.position)} of {size_text(len(data))}"
-        return load_truncated(data, error.position), f"the pickle is cut or damaged ({error}), at {where}"
+        return load_truncated(data, error.position), f"the pickle is truncated or damaged ({error}), at {where}"
 
 
 def _description(value: object) -> str:
     """Return a description of a value that is no snapshot."""
     if isinstance(value, dict):
         keys = ", ".join(repr(key)[:40] for key in list(value)[:_SHOWN])
-        return f"it holds a dict with {keys or 'nothing in it'}"
-    return f"it holds a {type(value).__name__}" if value is not None else "nothing in it can be read"
+        return f"it contains a dict with {keys or 'no keys'}"
+    return f"it contains a {type(value).__name__}" if value is not None else "its contents are unreadable"
 
 
 def _read(snapshot: dict[str, Any], size: int, collector: Collector) -> None:
@@ -574,8 +574,8 @@ def _with_totals(
                     "warning",
                     None,
                     f"GPU {device}",
-                    f"the segments hold {size_text(at_last)} {name}, the trace more: they are not of one moment; "
-                    f"totals of {name} memory count what the trace shows alone",
+                    f"the segments have {size_text(at_last)} {name}, the trace more: they were recorded at "
+                    f"different times; totals of {name} memory are from the trace alone",
                 )
                 before = -least
             totals.append((running + before).alias(f"{name}_bytes"))
@@ -605,10 +605,10 @@ def _report_issues(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.Data
         collector.issue("warning", None, "", f"nothing was recorded: no segments and no events; {_HINT}")
         return
     if events.height < 2:
-        reason = f"no trace was recorded, only what the allocator holds at the end; {_HINT}"
+        reason = f"no trace was recorded, only the final state of the allocator; {_HINT}"
         collector.issue("info", None, "", reason)
     elif events["time_us"].null_count() == events.height:
-        collector.issue("info", None, "", "events have no times (before PyTorch 2.1): they are in order, by number")
+        collector.issue("info", None, "", "events have no times (before PyTorch 2.1): they are numbered in order")
     _report_cut_traces(events, collector)
     for device, size, free in (
         events.filter(pl.col("action") == "oom").select("device", "size_bytes", "free_bytes").iter_rows()
@@ -636,6 +636,6 @@ def _report_cut_traces(events: pl.DataFrame, collector: Collector) -> None:
             "info",
             None,
             "",
-            f"the trace begins in the middle: {orphans:,} releases are of earlier allocations; record with a "
-            "larger max_entries to see them",
+            f"the trace starts mid-run: {orphans:,} frees are of earlier allocations; record with a larger "
+            "max_entries to see them",
         )

@@ -85,7 +85,7 @@ _MAX_DIGITS: Final = 15
 def _whole(text: str) -> int:
     digits = text.replace(",", "")
     if len(digits) > _MAX_DIGITS:
-        raise ValueError(f"{text} is too large a number")
+        raise ValueError(f"{text} is too large")
     return int(digits)
 
 
@@ -111,7 +111,7 @@ class PaleoSummary:
                     self._collector.issue("warning", line.number, text, reason)
                 return True
         except ValueError as error:
-            self._collector.issue("warning", line.number, text, f"{error}; this line of the summary is left out")
+            self._collector.issue("warning", line.number, text, f"{error}: this line of the summary is skipped")
             return True
         return text.strip().startswith(("LAYER", "Activation:"))
 
@@ -146,7 +146,7 @@ EXECUTORS: Final = ("cudnn", "tensorflow")
 
 FORMAT: Final = Format(
     name="paleo",
-    title="Paleo's layer tables",
+    title="Paleo layer tables",
     recognized_by="the line 'layer ours cudnn tensorflow ours_alg cu_alg', or 'A summary of static characteristics'",
     feeds=("sessions", "layers", "issues"),
     record_with="./paleo.sh profile NET.json --direction=forward --executor=cudnn > run.txt",
@@ -200,7 +200,7 @@ def _time_ms(text: str) -> Decimal | None:
     if not _NUMBER.fullmatch(text):
         raise ValueError(f"expected a time in milliseconds, found {text!r}")
     if Decimal(text) > MAX_MS:
-        raise ValueError(f"{text} ms is an impossible time for a layer")
+        raise ValueError(f"{text} ms is an implausible time for a layer")
     return None if text == "0" else Decimal(text)
 
 
@@ -262,7 +262,7 @@ class _Table:
         if match is None or not (_NUMBER.fullmatch(match["ours"]) or _NUMBER.fullmatch(match["cudnn"])):
             self._stray += 1
             self._damaged = True
-            reason = "expected a layer with three times inside this table; the line is left out"
+            reason = "expected a layer with three times in this table: line skipped"
             self._collector.issue("warning", line.number, line.text, reason)
             return True
         self._stray = 0
@@ -274,7 +274,7 @@ class _Table:
             self._rows.append(self._row(match, line))
         except ValueError as error:
             self._damaged = True
-            self._collector.issue("warning", line.number, line.text, f"{error}; this layer is left out")
+            self._collector.issue("warning", line.number, line.text, f"{error}: this layer is skipped")
         return True
 
     def _row(self, match: re.Match[str], line: Line) -> _Row:
@@ -297,7 +297,7 @@ class _Table:
         for column in ("ours", *EXECUTORS):
             printed = match[column]
             if not _NUMBER.fullmatch(printed):
-                self._collector.issue("warning", line.number, line.text, f"the sum of {column} is not a number")
+                self._collector.issue("warning", line.number, line.text, f"the total of {column} is not a number")
                 continue
             values = [value for row in self._rows if (value := row.times[column]) is not None]
             decimals = max(map(_decimals, values), default=0)
@@ -310,7 +310,7 @@ class _Table:
     def close(self) -> None:
         if not self._ended:
             self._damaged = True
-            reason = "the table ends without its sums: layers may be missing"
+            reason = "the table ends without totals: layers may be missing"
             self._collector.issue("warning", self._header.number, self._header.text, reason)
         ran = [column for column in EXECUTORS if any(row.times[column] is not None for row in self._rows)]
         statics = self._statics()
@@ -364,7 +364,7 @@ class _Table:
         layers = [row.layer for row in self._rows]
         if not statics or layers == expected or (self._damaged and set(layers) <= set(expected)):
             return statics
-        reason = "the static summary above has other layers: shapes and parameters of this table stay unknown"
+        reason = "the static summary above has different layers: shapes and parameters of this table are unknown"
         self._collector.issue("info", self._header.number, self._header.text, reason)
         return {}
 
@@ -387,7 +387,7 @@ class _PaleoReader:
             return _FullPass(self._collector, self._context, line)
         if _HEADER.fullmatch(text):
             if self._context.direction is None:
-                reason = "no line 'Direction: …' above this table: the phase of its layers is unknown"
+                reason = "the line 'Direction: …' above this table is missing: the phase of its layers is unknown"
                 self._collector.issue("info", line.number, text, reason)
             return _Table(self._collector, self._context, line)
         if match := _CONTEXT.fullmatch(text):

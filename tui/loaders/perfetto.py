@@ -28,6 +28,7 @@ from tui.loaders.text.section import by_value
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import short_name
 from tui.model.schema import NAME
+from tui.text import plural
 
 if TYPE_CHECKING:
     from tui.loaders.input_file import InputFile
@@ -185,7 +186,7 @@ def gpu_counters(declared: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
 FORMAT: Final = Format(
     name="perfetto",
     title="Perfetto trace (protobuf)",
-    recognized_by="Protocol Buffers that begin with a trace packet: a time, a sequence, an event or a track",
+    recognized_by="Protocol Buffers that begin with a trace packet (a time, a sequence, an event or a track)",
     feeds=("sessions", "activities", "api_calls", "ops", "ranges", "metrics", "issues"),
     record_with="rocprofv3 --sys-trace --output-format pftrace -- ./app",
 )
@@ -278,14 +279,16 @@ class PerfettoLoader:
 
     @staticmethod
     def _report_issues(reader: PacketReader, events: TrackEvents, work: int, collector: Collector) -> None:
-        for count, severity, reason in (
-            (reader.damaged, "error", "the file is cut or damaged: messages that end early"),
-            (reader.dropped, "warning", "packets need names that the trace has lost, and are left out"),
-            (events.unclosed, "warning", "slices never end, and are left out"),
-            (events.orphans, "warning", "ends of slices without a begin are left out"),
+        if reader.damaged:
+            damaged = plural(reader.damaged, "incomplete message")
+            collector.issue("error", None, "", f"the file is truncated or damaged: {damaged}")
+        for count, singular, several in (
+            (reader.dropped, "packet without its interned name", "packets without their interned names"),
+            (events.unclosed, "slice without an end", "slices without an end"),
+            (events.orphans, "slice end without a begin", "slice ends without a begin"),
         ):
             if count:
-                collector.issue(severity, None, "", f"{reason}: {count:,}")
+                collector.issue("warning", None, "", f"{plural(count, singular, several)} skipped")
         if not work:
             collector.issue("warning", None, "", "the trace has no GPU work that proftui recognizes")
 

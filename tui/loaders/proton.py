@@ -18,6 +18,7 @@ from tui.loaders.collector import Collector
 from tui.loaders.demangle import demangled
 from tui.loaders.raw_input import read_bytes, read_json
 from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +85,7 @@ class ProtonLoader:
             if isinstance(element, dict) and "children" in element:
                 tree.add(element)
         if not tree.kernels and not tree.work:
-            raise ProftuiError(f"{source.called}: no profile found: nothing in the tree was measured", WHAT_OPENS)
+            raise ProftuiError(f"{source.called}: no profile found: the tree has no measurements", WHAT_OPENS)
         collector = Collector(source.name)
         collector.open_session(FORMAT.name, None).facts.update(tool="Proton", framework="Triton")
         tree.add_to(collector)
@@ -183,7 +184,7 @@ class _Tree:
                 row |= {"metric": f"{metric} per second", **dict.fromkeys(("min", "max", "avg"), rate), "total": None}
                 collector.add("metrics", row)
         if self._too_deep:
-            reason = f"{self._too_deep} scopes are nested deeper than {_DEEPEST} levels and were left out"
+            reason = f"{plural(self._too_deep, 'scope')} nested deeper than {_DEEPEST} levels skipped"
             collector.issue("warning", None, "", reason)
 
 

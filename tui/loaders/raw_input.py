@@ -142,16 +142,16 @@ class RawInput:
     def _check_kind(self, fd: int) -> None:
         status = os.fstat(fd)
         if stat.S_ISDIR(status.st_mode):
-            raise ProftuiError(f"{self.called}: is a directory", "name the files in it")
+            raise ProftuiError(f"{self.called}: this is a directory", "give the names of the files in it")
         is_device = stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)
         if is_device and not (self.name == STANDARD_INPUT and (os.isatty(fd) or _is_null_device(status))):
             # Some devices never end (/dev/zero).
             raise ProftuiError(
-                f"{self.called}: is a device, which holds no profile", "name a file, or - to read a pipe"
+                f"{self.called}: this is a device, not a profile", "give the name of a file, or - to read a pipe"
             )
         if stat.S_ISREG(status.st_mode) and not status.st_size and _is_made_by_system(status):
             # Some system files never end (/proc/kmsg).
-            raise ProftuiError(f"{self.called}: is a file of the system (/proc or /sys), which holds no profile")
+            raise ProftuiError(f"{self.called}: this is a system file (/proc or /sys), not a profile")
         if stat.S_ISREG(status.st_mode):
             self._status = status
             self._begin_at = os.lseek(fd, 0, os.SEEK_CUR)
@@ -193,7 +193,7 @@ def read_bytes(source: InputFile) -> bytes:
                 "record a shorter run",
             )
         if not source.keep_going():
-            raise ProftuiError(f"{source.called}: stopped before it was read completely")
+            raise ProftuiError(f"{source.called}: stopped before it was completely read")
     return bytes(data)
 
 

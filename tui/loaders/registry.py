@@ -159,7 +159,7 @@ def _with_replayed_ops(profile: Profile, cache: ProfileCache | None) -> Profile:
             try:
                 if file not in profile.sources and is_profile(file):
                     captures.append(load_one(file, cache=cache))
-                    words = f"the capture of CUDA graphs{_size_of(file)}: gives ops to the kernels that they replay"
+                    words = f"the capture of CUDA graphs{_size_of(file)}: attributes replayed kernels to ops"
                     issues.append({"severity": "info", "text": file, "reason": words})
             except ProftuiError as error:
                 issues.append({"severity": "warning", "text": file, "reason": str(error)})
@@ -389,11 +389,11 @@ def _confidences(source: InputFile) -> list[tuple[float, int]]:
 def _most_confident(source: InputFile) -> Loader:
     kind = file_kind(source.head)
     if kind is not None:
-        raise ProftuiError(f"{source.called}: is {kind.title}, which this version does not open", kind.hint)
+        raise ProftuiError(f"{source.called}: this is {kind.title}, not supported", kind.hint)
     confidence, index = max(_confidences(source), key=lambda pair: pair[0])
     if confidence <= 0:
         raise ProftuiError(
-            f"{source.called}: no profile found: it is a binary file (it begins with {source.head[:8].hex(' ')})",
+            f"{source.called}: no profile found: unknown binary file (it begins with {source.head[:8].hex(' ')})",
             WHAT_OPENS,
         )
     return LOADERS[index]

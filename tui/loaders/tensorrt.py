@@ -15,6 +15,7 @@ from tui.loaders.collector import Collector
 from tui.loaders.raw_input import read_json
 from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
 from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.text import plural
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Value
@@ -33,7 +34,7 @@ LOG_FORMAT: Final = Format(
 JSON_FORMAT: Final = Format(
     name="tensorrt-json",
     title="TensorRT layer profile (JSON)",
-    recognized_by='a JSON list that begins with {"count": 641} and goes on with layers that have averageMs',
+    recognized_by='a JSON list that begins with {"count": 641}, then layers with averageMs',
     feeds=("sessions", "layers", "issues"),
     record_with="trtexec --onnx=m.onnx --separateProfileRun --exportProfile=profile.json",
 )
@@ -161,11 +162,11 @@ class _Profile:
     def close(self) -> None:
         """Add the layers, and compare them with the total."""
         if not self._layers:
-            self._collector.issue("warning", self._title.number, self._title.text, "no layer follows this title")
+            self._collector.issue("warning", self._title.number, self._title.text, "no layers below this title")
             return
         _add_layers(self._collector, self._layers, self._iterations)
         if self._total is None:
-            reason = "the table ends without its Total: layers may be missing"
+            reason = "the table ends without a total: layers may be missing"
             self._collector.issue("warning", self._layers[-1].line, "", reason)
             return
         column = _TOTAL if _TOTAL in self._columns else _AVERAGE
@@ -242,7 +243,7 @@ class TensorRtJsonLoader:
         collector.open_session(JSON_FORMAT.name, None).facts.update(tool="trtexec", framework="TensorRT")
         _add_layers(collector, layers, iterations)
         if len(layers) < len(rows) - 1:
-            reason = f"{len(rows) - 1 - len(layers)} elements without a name or a time were left out"
+            reason = f"{plural(len(rows) - 1 - len(layers), 'element')} without a name or a time skipped"
             collector.issue("warning", None, "", reason)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)

@@ -71,12 +71,12 @@ class TfTimelineLoader:
         ops = _ops(rows, gpu)
         if ops.is_empty():
             raise ProftuiError(
-                f"{source.called}: no profile found: trace events without an op of TensorFlow's timeline",
+                f"{source.called}: no profile found: trace events without TensorFlow ops",
                 WHAT_OPENS,
             )
         collector = Collector(source.name)
         session = collector.open_session(FORMAT.name, None)
-        source_of_iterations = "the file: a timeline is of one session.run"
+        source_of_iterations = "the file: a timeline covers one session.run"
         session.facts.update(tool="TensorFlow timeline", framework="TensorFlow", iteration_source=source_of_iterations)
         collector.resolution(1000)
         collector.add_frames(
@@ -218,8 +218,8 @@ def _run(ops: pl.DataFrame, gpu: pl.DataFrame) -> pl.DataFrame:
 
 def _report_issues(gpu: pl.DataFrame, collector: Collector) -> None:
     if gpu.height:
-        reason = "the timeline names ops, not kernels: GPU activities have the names of their ops"
+        reason = "the timeline records ops, not kernels: GPU activities have the names of their ops"
         collector.issue("info", None, "", reason)
     else:
-        reason = "no GPU work in the timeline: the program used no GPU, or its work was not traced (FULL_TRACE)"
+        reason = "no GPU work in the timeline: the program used no GPU, or tracing was not FULL_TRACE"
         collector.issue("warning", None, "", reason)

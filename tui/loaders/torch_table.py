@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FORMAT: Final = Format(
     name="torch-table",
     title="PyTorch profiler table",
-    recognized_by="a header 'Name  Self CPU %  Self CPU ...' above a rule of dashes",
+    recognized_by="a header 'Name  Self CPU %  Self CPU ...' above a line of dashes",
     feeds=("sessions", "summary", "tool_figures", "issues"),
     record_with="print(prof.key_averages(group_by_input_shape=True).table(sort_by='self_cuda_time_total', "
     "row_limit=-1)), after with torch.profiler.profile() as prof: step()",
@@ -358,7 +358,7 @@ class _Tables:
         kinds = [column.cell for column in table.columns if column.cell]
         cells = [cell for cell in line.text.split() if re.fullmatch(rf"{_TIME}|{_PERCENT}", cell)]
         if table.rows and len(cells) >= max(2, len(kinds) // 2):
-            reason = "this looks like a row of the table, but its figures do not match the columns: line left out"
+            reason = "this looks like a row of the table, but its values do not match the columns: line skipped"
             self._collector.issue("warning", line.number, line.text, reason)
 
     def _end(self, table: _Table) -> None:
@@ -374,7 +374,7 @@ class _Tables:
                     "warning",
                     table.last_line,
                     table.header.text.strip(),
-                    "the table ends without its last line of dashes: rows may be missing",
+                    "the table ends without its closing line of dashes: rows may be missing",
                 )
             self._end(table)
 
@@ -457,8 +457,8 @@ def _number_cut_names(table: _Table, sections: Sequence[str], collector: Collect
                 row.name = f"{row.name} #{count}"
     if duplicates := sum(count > 1 for count in seen.values()):
         reason = (
-            f"kernels have equal names because the table cuts names (such names: {duplicates}): they are numbered; "
-            "print whole names with table(max_name_column_width=None)"
+            f"the table truncates names, and {duplicates} names are ambiguous: such kernels are numbered; print "
+            "full names with table(max_name_column_width=None)"
         )
         collector.issue("info", table.header.number, "", reason)
 
@@ -472,7 +472,7 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
             continue
         if total is None:
             if column in table.names:
-                reason = f"no total of {title} time below the table: its percentages cannot be checked"
+                reason = f"the total {title} time below the table is missing: the percentages are not verified"
                 collector.issue("info", table.last_line, "", reason)
             continue
         for row in table.rows:
@@ -480,7 +480,7 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
             steps = row.steps.get(column, 1), table.steps[device]
             if isinstance(time, int) and isinstance(share, float) and not _fits(time, share, total, *steps):
                 computed = 100 * time / total if total else 0.0
-                reason = f"{title} self time is printed as {share:g}% of the total below, but is {computed:.2f}% of it"
+                reason = f"{title} self time is printed as {share:g}% of the total below, but is {computed:.2f}%"
                 collector.issue("warning", row.line, row.name, reason)
         summed = column in table.names and (device == "cpu" or "gpu" in sections)
         wanted = [row for row, section in zip(table.rows, sections, strict=True) if device == "cpu" or section == "gpu"]
@@ -488,8 +488,8 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
         if summed and sum(times) < 0.995 * total:
             work = "self CPU time" if device == "cpu" else "GPU time of kernels"
             reason = (
-                f"the rows hold {100 * sum(times) / total:.1f}% of the {work}: the table shows its first rows; "
-                "print all with row_limit=-1"
+                f"the rows cover {100 * sum(times) / total:.1f}% of the {work}: the table was limited to its first "
+                "rows; print all rows with row_limit=-1"
             )
             collector.issue("info", table.last_line, "", reason)
             if device == "gpu":

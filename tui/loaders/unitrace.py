@@ -209,7 +209,7 @@ class _Table:
             }
             self._reader.collector.add("metrics", row)
         if self._times and sum(self._times) < sum(self._totals):
-            reason = f"the rows add up to {sum(self._times)} ns, the totals above them to {sum(self._totals)} ns: "
+            reason = f"the rows add up to {sum(self._times)} ns, less than the printed {sum(self._totals)} ns: "
             self._reader.collector.issue("warning", self._last_line, "", f"{reason}rows may be missing")
 
 
@@ -274,7 +274,7 @@ class _UnitraceReader:
         start, end = int(match["start"]), int(match["end"])
         if self._zero is None:
             self._zero = min(start, int(match["append"]))
-            reason = f"times count from the first event, at {self._zero} ns of the device's own clock"
+            reason = f"times count from the first event, at {self._zero} ns of the device clock"
             self.collector.issue("info", line.number, "", reason)
             self.collector.resolution(1)
         if end < start:

@@ -206,10 +206,10 @@ class WorkerProcess:
         try:
             size, count = self._numbers(2)
             if size > at_most or count > _MAX_BUFFERS:
-                raise WorkerLostError(f"a message of {size:,} bytes, more than the limit of {at_most:,}")
+                raise WorkerLostError(f"a message of {size:,} bytes exceeds the limit of {at_most:,}")
             sizes = self._numbers(count)
             if size + sum(sizes) > at_most:
-                raise WorkerLostError(f"a message of {size + sum(sizes):,} bytes, more than the limit of {at_most:,}")
+                raise WorkerLostError(f"a message of {size + sum(sizes):,} bytes exceeds the limit of {at_most:,}")
             data, *buffers = parts = [bytearray(size) for size in (size, *sizes)]
             self._fill(parts)
             return pickle.loads(data, buffers=buffers)

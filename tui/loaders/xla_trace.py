@@ -21,7 +21,7 @@ from tui.loaders.text.section import by_value, codes_of, number_distinct
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import without_descriptor
 from tui.model.schema import NAME, RANGES
-from tui.text import number_in
+from tui.text import number_in, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -481,7 +481,7 @@ def steps_of(ranges: pl.DataFrame, derived_lines: pl.DataFrame) -> Steps:
         own = (_without_number() == name) & pl.col("step").is_between(0, (1 << 31) - 1)
         marked = ranges.with_columns(pl.when(own).then("step").cast(pl.Int32).alias("iteration")).drop("step")
         return Steps(marked, f"step annotation {name}")
-    for line, source in (("Steps", "the profiler's line Steps"), ("XLA Modules", "runs of the XLA module")):
+    for line, source in (("Steps", "the profiler's Steps line"), ("XLA Modules", "XLA module runs")):
         marks, what = _of_line(derived_lines, line)
         if marks is not None:
             return Steps(pl.concat([plain, marks.select(plain.columns)]), f"{source} {what}".rstrip())
@@ -529,7 +529,7 @@ def _of_line(derived_lines: pl.DataFrame, line: str) -> tuple[pl.DataFrame | Non
 FORMAT: Final = Format(
     name="xla-trace",
     title="XLA trace (JAX, TensorFlow 2)",
-    recognized_by='trace events of processes called "/device:GPU:0" or "/host:CPU", with threads "Stream #14(...)"',
+    recognized_by='trace events of processes named "/device:GPU:0" or "/host:CPU", with threads "Stream #14(...)"',
     feeds=("sessions", "activities", "api_calls", "ops", "ranges", "issues"),
     record_with="jax.profiler.start_trace(FOLDER) ... stop_trace(), then open FOLDER/plugins/profile/*/*.trace.json.gz",
 )
@@ -565,7 +565,7 @@ class XlaTraceLoader:
         events = split_by_device(trace, called=source.called)
         if events.gpu.is_empty() and events.host.is_empty():
             raise ProftuiError(
-                f"{source.called}: no profile found: trace events without a stream of a GPU or a thread of the CPU",
+                f"{source.called}: no profile found: trace events without GPU streams or CPU threads",
                 WHAT_OPENS,
             )
         collector = Collector(source.name)
@@ -638,16 +638,16 @@ def report_left_out_events(events: XlaEvents, collector: Collector) -> None:
     """Report derived lines and calls of Python functions, which are not shown."""
     if events.derived_counts:
         threads = ", ".join(sorted(filter(None, events.derived_counts))[:6])
-        reason = f"{sum(events.derived_counts.values()):,} events on lines that repeat the streams are not counted"
+        reason = f"{plural(sum(events.derived_counts.values()), 'event')} on lines that duplicate streams skipped"
         collector.issue("info", None, threads, reason)
     if events.python_calls:
-        reason = f"{events.python_calls:,} calls of Python functions are left out"
+        reason = f"{plural(events.python_calls, 'Python function call')} skipped"
         collector.issue("info", None, "", reason)
 
 
 def _report_issues(trace: Trace, events: XlaEvents, collector: Collector) -> None:
     if (events.host["correlation"].is_not_null()).any():
-        reason = f"the trace names launch calls after their kernels: such calls are listed as {LAUNCH}"
+        reason = f"launch calls have the names of their kernels in this trace: they are listed as {LAUNCH}"
         collector.issue("info", None, LAUNCH, reason)
     report_left_out_events(events, collector)
     if events.implausible_count:
@@ -656,5 +656,5 @@ def _report_issues(trace: Trace, events: XlaEvents, collector: Collector) -> Non
         reason = "no GPU work in the trace: the program used no GPU, or its work was not recorded"
         collector.issue("warning", None, "", reason)
     if trace.complete.height >= _MAX_EVENTS:
-        reason = f"the profiler writes about {_MAX_EVENTS:,} events at most, so some are missing: record fewer steps"
+        reason = f"the profiler writes about {_MAX_EVENTS:,} events at most: some are missing; record fewer steps"
         collector.issue("warning", None, f"{trace.complete.height:,} events", reason)

@@ -25,6 +25,7 @@ from tui.loaders.text.section import by_value
 from tui.loaders.xla_trace import LAUNCH, STEP_LINES, XlaEvents, convert, report_left_out_events
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import NAME
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -491,8 +492,8 @@ def _codes(plane: _Plane, wire: WireReader, stats: Messages, hit: Integers, voca
 
 FORMAT: Final = Format(
     name="xplane",
-    title="XSpace of XLA's profiler (xplane.pb)",
-    recognized_by="Protocol Buffers that begin with a plane called '/host:CPU', '/device:GPU:0' or 'Task Environment'",
+    title="XLA profiler XSpace (xplane.pb)",
+    recognized_by="Protocol Buffers that begin with a plane named '/host:CPU', '/device:GPU:0' or 'Task Environment'",
     feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "issues"),
     record_with="jax.profiler.start_trace(FOLDER) or tf.profiler.experimental.start(FOLDER), then open "
     "FOLDER/plugins/profile/*/*.xplane.pb",
@@ -529,8 +530,8 @@ class XplaneLoader:
         source.report_to(report)
         if source.head.count(_AS_TEXT) > len(source.head) // 64:
             raise ProftuiError(
-                f"{source.called}: was copied as text, which replaced bytes: it cannot be read",
-                "copy it again as a binary file",
+                f"{source.called}: damaged by a text-mode copy",
+                "copy it again in binary mode",
             )
         with _content(source) as content:
 
@@ -542,9 +543,7 @@ class XplaneLoader:
             space = read_space(content, report_position)
         source.note_change()
         if all(rows.is_empty() for rows in (space.events.gpu, space.events.host, space.accelerators)):
-            raise ProftuiError(
-                f"{source.called}: no profile found: Protocol Buffers without an event of a plane", WHAT_OPENS
-            )
+            raise ProftuiError(f"{source.called}: no profile found: Protocol Buffers without plane events", WHAT_OPENS)
         collector = Collector(source.name, source.preview)
         session = convert(space.events, collector, FORMAT.name)
         session.facts.update(host=", ".join(space.hosts) or None, origin_ns=space.origin_ns)
@@ -606,7 +605,7 @@ def _add_accelerators(space: Space, collector: Collector) -> None:
         tid=pl.col("thread").replace_strict(lines, numbers, return_dtype=pl.Int64),
     )
     collector.add_frame("ranges", ranges.select("name", "domain", "start_ns", "duration_ns", "tid"))
-    reason = "the file has no GPU: what ran on other accelerators (TPU) is shown as ranges"
+    reason = "the file has no GPU: work on other accelerators (TPU) is shown as ranges"
     if space.events.gpu.is_empty():
         collector.issue("info", None, "", reason)
 
@@ -614,14 +613,16 @@ def _add_accelerators(space: Space, collector: Collector) -> None:
 def _report_issues(space: Space, damaged: int, collector: Collector) -> None:
     events = space.events
     for severity, text in space.messages:
-        collector.issue(severity, None, text, "reported by the profiler itself")
+        collector.issue(severity, None, text, "reported by the profiler")
     if events.host["correlation"].is_not_null().any():
-        reason = f"a call that launched a kernel can bear the kernel's name: such calls are listed as {LAUNCH}"
+        reason = f"launch calls can have the name of their kernel: such calls are listed as {LAUNCH}"
         collector.issue("info", None, LAUNCH, reason)
     report_left_out_events(events, collector)
     if events.gpu.is_empty() and space.accelerators.is_empty():
         reason = "no GPU work in the file: the program used no GPU, or its work was not recorded"
         collector.issue("warning", None, "", reason)
     if damaged:
-        reason = f"the file is cut or damaged: {damaged:,} messages end early; what could be read is shown"
+        reason = (
+            f"the file is truncated or damaged: {plural(damaged, 'incomplete message')}; the readable part is shown"
+        )
         collector.issue("error", None, "", reason)

@@ -100,7 +100,7 @@ def aggregation(iterations: str | None, key: str | None) -> Aggregation:
         ProftuiError: ``iterations`` is no range, or ``key`` is empty.
     """
     if key is not None and not key.strip():
-        raise ProftuiError("--key needs the name of a kernel, op, range or API call")
+        raise ProftuiError("--key requires the name of a kernel, op, range or API call")
     phase = None
     if iterations is not None and (of_phase := _PHASE.fullmatch(iterations)) is not None:
         iterations, phase = of_phase["range"] or None, of_phase["phase"]
@@ -108,9 +108,11 @@ def aggregation(iterations: str | None, key: str | None) -> Aggregation:
         return Aggregation(key=key, phase=phase)
     found = _RANGE.fullmatch(iterations)
     if found is None:
-        raise ProftuiError(f"--iterations {iterations}: not a range of iterations", "as 3:7, 3:, :7, 5 or phase=decode")
+        raise ProftuiError(
+            f"--iterations {iterations}: not a valid range of iterations", "use 3:7, 3:, :7, 5 or phase=decode"
+        )
     ends = (found["only"] or found["first"], found["only"] or found["last"])
     first, last = (None if number is None else int(number) for number in ends)
     if first is not None and last is not None and first > last:
-        raise ProftuiError(f"--iterations {iterations}: ends before it starts", "as 3:7, 3:, :7, 5 or phase=decode")
+        raise ProftuiError(f"--iterations {iterations}: ends before it starts", "use 3:7, 3:, :7, 5 or phase=decode")
     return Aggregation(first, last, key, phase)

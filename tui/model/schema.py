@@ -443,7 +443,7 @@ OP_JOINS: Final = (
     "graph capture",
     "graph repeat (inferred)",
     "graph replay: capture not recorded",
-    "graph replay: several captures fit",
+    "graph replay: several captures match",
 )
 """How the op of an activity was found (its launch is within the op on the same thread, by the profiler's id of the op,
 or as recorded), or why there is none."""

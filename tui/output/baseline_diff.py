@@ -63,7 +63,7 @@ class BaselineDiff:
             return (first, *(f"{_name(one)} {_change(one)}" for one in self.slower[:ROWS]))
         if any(not one.is_noise for one in (*self._comparison.totals, *self._comparison.work)):
             return (f"{outcome}: nothing is slower by more than {limit} beyond noise",)
-        return (f"{outcome}: every difference may be noise",)
+        return (f"{outcome}: all differences may be noise",)
 
     def as_text(self, style: Style) -> str:
         """Return the verdict, the figures, and the GPU work that changed most."""
@@ -138,10 +138,12 @@ class BaselineDiff:
             more = f"; and {len(unsure) - UNSURE} more" if len(unsure) > UNSURE else ""
             notes.append(f"Possibly slower by more than {self._than_pct:g}% (more runs needed): {named}{more}")
         if min(found.runs) == 1:
-            notes.append("Intervals of a single run do not show how runs differ: use three or more on each side")
+            notes.append(
+                "Intervals of a single run do not include variation between runs: use three or more runs on each side"
+            )
         if found.common_pct is not None:
             change = _signed_percent(found.common_pct)
-            notes.append(f"All GPU work changed by {change} in common, which the rows below leave out")
+            notes.append(f"All GPU work changed by {change}; the rows below exclude this common change")
         for words, names in zip(("Only in the baseline", "Only in the candidate"), found.unmatched, strict=True):
             if names:
                 shown = ", ".join(shorten_symbol(plain(name), MAX_NAME) for name in names[:5])

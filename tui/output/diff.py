@@ -61,12 +61,12 @@ def no_judgment(sides: Sides) -> ProftuiError:
     """Return the text for a comparison without a verdict."""
     if sides.in_part and not sides.per_iteration:
         return ProftuiError(
-            "no verdict: a part of one run is missing, so times of whole runs do not compare",
+            "no verdict: part of a run is missing, and times of whole runs are not comparable",
             f"{sides.in_part} Record again, or compare iterations",
         )
     return ProftuiError(
-        "no verdict: the profiles have no time in common to compare",
-        "both need iterations, a span or GPU time; inspect says what each holds",
+        "no verdict: the profiles have no common time to compare",
+        "both need iterations, a time span or GPU time; proftui inspect shows their contents",
     )
 
 
@@ -109,7 +109,7 @@ def _idle(judgment: Judgment, sides: Sides, figures: Sequence[Figure]) -> str:
         return ""
     before, now = brief_duration(idle.baseline), brief_duration(idle.candidate)
     per = " per iteration" * sides.per_iteration
-    return f"GPU idle {before} to {now}{per}: GPU work shrank, the time was lost between kernels"
+    return f"GPU idle {before} to {now}{per}: GPU work shrank, and the time was lost between kernels"
 
 
 def figure_cells(figure: Figure) -> tuple[str, str, str, str]:

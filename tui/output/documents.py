@@ -55,7 +55,7 @@ def missing_package(format_name: str) -> str:
 
 def _words(format_name: str) -> tuple[str, str]:
     module, extra, purpose = NEEDED[format_name]
-    return f"{purpose} need the package {module.partition('.')[0]}", f"pip install 'proftui[{extra}]'"
+    return f"{purpose} require the package {module.partition('.')[0]}", f"pip install 'proftui[{extra}]'"
 
 
 ROWS: Final = 1_048_575
@@ -92,7 +92,8 @@ def write_xlsx(frame: pl.DataFrame, stream: IO[bytes], about: About | None = Non
     xlsxwriter = load_writer("xlsx")
     if frame.height > ROWS:
         raise ProftuiError(
-            f"an Excel sheet holds {ROWS:,} rows, this table has {frame.height:,}", "export csv or parquet"
+            f"this table has {frame.height:,} rows, more than an Excel sheet can hold ({ROWS:,})",
+            "export it as csv or parquet",
         )
     # Texts stay texts: a kernel name that starts with = must not become a formula, nor one with :// a link.
     options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True}
@@ -209,8 +210,8 @@ def write_pdf(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None
     canvas_module = load_writer("pdf")
     if frame.height > MAX_ROWS:
         raise ProftuiError(
-            f"a PDF of {frame.height:,} rows is too long: the limit is {MAX_ROWS:,}",
-            "filter it, use :top 100, or export csv",
+            f"this table has {frame.height:,} rows; the limit of a PDF is {MAX_ROWS:,}",
+            "filter it, use :top 100, or export it as csv",
         )
     columns = [_known_column(name, dtype) for name, dtype in frame.schema.items()]
     pages = lay_out_pages(write_columns(columns, frame))

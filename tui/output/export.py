@@ -187,7 +187,7 @@ def formula_warning(frame: pl.DataFrame, format_name: str) -> str:
     found = _plain_types(frame).select(pl.col(pl.String).str.contains(_FORMULA).sum())
     number = sum(found.row(0)) if found.width else 0
     texts = "1 value starts like a formula" if number == 1 else f"{number:,} values start like formulas"
-    return f"{texts}: use xlsx for spreadsheets" if number else ""
+    return f"{texts}: for spreadsheets, use xlsx" if number else ""
 
 
 def for_clipboard(frame: pl.DataFrame, about: About) -> str:

@@ -241,7 +241,7 @@ def first_rows(rows: pl.DataFrame) -> tuple[pl.DataFrame, str]:
     """Return the rows that a page shows, and a sentence if there are more."""
     if rows.height <= MAX_ROWS:
         return rows, ""
-    return rows.head(MAX_ROWS), f"First {count(MAX_ROWS)} of {count(rows.height)} rows: proftui export writes all."
+    return rows.head(MAX_ROWS), f"First {count(MAX_ROWS)} of {count(rows.height)} rows. proftui export writes all rows."
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ MAX_DOTS: Final = 200
 _BOUND_LABELS: Final = {
     "bound by compute": "kind-tensor",
     "bound by memory": "kind-memory",
-    "peak not known": "kind-unknown",
+    "peak unknown": "kind-unknown",
 }
 _BOUNDS: Final = dict(zip(("compute", "memory", None), _BOUND_LABELS.values(), strict=True))
 
@@ -167,7 +167,7 @@ class HtmlDashboard(DashboardReport):
             rows.partition_by("session", as_dict=True, maintain_order=True).items()
         ):
             if place == MAX_CHARTS:
-                yield "", paragraph("The table of the wall time has the other sessions.", muted=True)
+                yield "", paragraph("For the other sessions, see the table of the wall time.", muted=True)
                 return
             parts = [
                 BarPart(
@@ -179,7 +179,7 @@ class HtmlDashboard(DashboardReport):
                 for row in of.drop_nulls("time_ns").iter_rows(named=True)
             ]
             unknown = of.filter(of["time_ns"].is_null())["category"].to_list()
-            note = f"Not recorded: {', '.join(unknown)}; such time counts as Other." if unknown else ""
+            note = f"Not recorded: {', '.join(unknown)}. This time counts as Other." if unknown else ""
             words = f"Wall time{self._of_session(session)}: {brief_duration(of['wall_ns'][0])}"
             yield words, stacked_bar(parts, words) + paragraph(note, muted=True)
 
@@ -195,7 +195,7 @@ class HtmlDashboard(DashboardReport):
             markup = area_svg(shares.tolist(), words, "bar")
             yield words, markup + axis("0", f"{brief_duration(last - first)} (first start to last end)")
         if len(lines) > MAX_CHARTS:
-            yield "", paragraph(f"{count(len(lines) - MAX_CHARTS)} more GPUs are not drawn.", muted=True)
+            yield "", paragraph(f"{count(len(lines) - MAX_CHARTS)} more GPUs are not shown.", muted=True)
 
     def _iteration_charts(self) -> Iterator[tuple[str, str]]:
         courses = iteration_courses_with_uses(self._profile)
@@ -227,7 +227,7 @@ class HtmlDashboard(DashboardReport):
             in_order = [used[color] for color in CATEGORY_COLORS.values() if color in used]
             yield words, markup + axis(*ends) + color_legend(in_order)
         if len(courses) > MAX_CHARTS:
-            yield "", paragraph(f"{count(len(courses) - MAX_CHARTS)} more sessions are not drawn.", muted=True)
+            yield "", paragraph(f"{count(len(courses) - MAX_CHARTS)} more sessions are not shown.", muted=True)
 
     def _work(self) -> Iterator[tuple[str, str]]:
         """Return the uses of GPU time, and its kinds of work."""
@@ -289,7 +289,7 @@ def roofline_plot(profile: Profile) -> str:
     words = "TFLOP/s over FLOP/byte by op and shape; larger marks took more GPU time"
     used = {mark.color for mark in dots}
     entries = [BarPart(label, 0.0, "", color) for label, color in _BOUND_LABELS.items() if color in used]
-    note = f"{words}. Inferred from shapes and types; " + (f"peaks: {gpu.source}." if gpu else "peaks not known.")
+    note = f"{words}. Inferred from shapes and types; " + (f"peaks: {gpu.source}." if gpu else "peaks unknown.")
     return log_plot(dots, lines, words) + color_legend(entries) + paragraph(note, muted=True)
 
 

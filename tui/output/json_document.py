@@ -217,5 +217,7 @@ def _rows_that_fit(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], b
             too_many = middle
     if fits < 0:
         least = len(_serialize(fields, tables, 0))
-        raise ProftuiError(f"--max-bytes {bounds.max_bytes}: {least} bytes are needed without any row", "allow more")
+        raise ProftuiError(
+            f"--max-bytes {bounds.max_bytes}: the document without rows needs {least} bytes", "raise the limit"
+        )
     return fits

@@ -94,7 +94,7 @@ def keys_markdown() -> str:
     """Return every key, as the tables of the README."""
     lines = []
     for group, actions in _groups().items():
-        lines += [f"### {group}", "", "| Key | What it does | Where |", "| --- | --- | --- |"]
+        lines += [f"### {group}", "", "| Key | Action | Where |", "| --- | --- | --- |"]
         lines += [
             f"| {' '.join(f'`{_cell(key)}`' for key in shown_keys(action).split(' '))} | {_cell(action.help)} "
             f"| {action.scope.value} |"

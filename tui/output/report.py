@@ -125,7 +125,7 @@ def _drawn(profile: Profile, shown: ShownLanes, style: Style) -> list[str]:
     lines += style.wrapped("  ".join(f"{glyph} {words}" for _look, glyph, words in entries))
     left_out = len(shown.lanes) - len(places)
     if left_out:
-        lines += style.wrapped(f"Not drawn: {left_out} more lanes of nested ranges and ops, or of other threads.")
+        lines += style.wrapped(f"Not shown: {left_out} more lanes of nested ranges and ops, or of other threads.")
     return lines
 
 

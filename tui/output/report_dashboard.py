@@ -66,7 +66,7 @@ COPIES: Final = TableSpec(
         *columns("copy_kind", "total_ns"),
         replace(columns("time_pct")[0], title="Of copies", help="Share of all memcpy and memset time."),
         *columns("calls", "size_bytes"),
-        replace(columns("throughput")[0], help="Size / duration where both are known."),
+        replace(columns("throughput")[0], help="Size / duration, if both are known."),
         *columns("kind"),
     ),
     key=("kind", "copy_kind"),
@@ -87,7 +87,7 @@ DEVICES: Final = TableSpec(
 USES: Final = TableSpec(
     "gpu_uses",
     "Total GPU time",
-    (Column("use", "Work", ColumnKind.TEXT, "What took the GPU time.", 1), *columns("total_ns", "time_pct")),
+    (Column("use", "Work", ColumnKind.TEXT, "Use of the GPU time.", 1), *columns("total_ns", "time_pct")),
     key=("use",),
     pinned="use",
 )
@@ -205,7 +205,7 @@ WORST_ISSUES: Final = 3
 """The number of errors and warnings printed in full; the others are counted."""
 
 SPLIT_HEADING: Final = "GPU time by kind of work"
-MEANINGS_HEADING: Final = "How these figures are computed"
+MEANINGS_HEADING: Final = "How these metrics are computed"
 FINDING_COLUMNS: Final = (
     "rule", "cause", "severity", "session", "tool", "problem", "recommendation", "cost_ns", "cost_pct", "cost_of",
     "all_rules",

@@ -386,8 +386,8 @@ def _write_joined(texts: pl.Series, stream: IO[bytes]) -> None:
 
 def _nothing(window: TimeRange) -> ProftuiError:
     if window.is_all:
-        return ProftuiError("no start times are recorded: nothing to place in time", "--format folded needs none")
-    return ProftuiError("nothing ran in this window", "--from and --to are in the clock of the Start columns")
+        return ProftuiError("start times are not recorded, and the trace needs them", "use --format folded")
+    return ProftuiError("nothing ran in this window", "--from and --to use the clock of the Start columns")
 
 
 WRITERS: Final[dict[str, Callable[[Profile, TimeRange, IO[bytes]], None]]] = {

@@ -193,7 +193,7 @@ class _Compiler:
         column = self._column(node.column, node.column_span)
         if not self._is_text(column):
             hint = f"use {column.title} with = or !=, < or >"
-            raise QueryError(f"{column.title} is not text: ~ does not search it", *node.column_span, hint=hint)
+            raise QueryError(f"{column.title} is not text: ~ searches text only", *node.column_span, hint=hint)
         return (lambda rows: rows.texts(column.name, test)), f"{column.title} matches /{node.pattern}/"
 
     def _compare(self, node: Compare) -> tuple[Predicate, str]:
@@ -212,7 +212,9 @@ class _Compiler:
 
     def _unknown(self, column: Column, node: Compare) -> tuple[Predicate, str]:
         if node.operator in _ORDERS:
-            raise QueryError(f"{node.operator} compares numbers, and ? is not one", *node.span, hint="use =? or !=?")
+            raise QueryError(
+                f"{node.operator} compares numbers, and ? is not a number", *node.span, hint="use =? or !=?"
+            )
         if node.operator is Operator.NOT_EQUAL:
             return (lambda rows: ~unknown(rows.frame[column.name])), f"{column.title} is known"
         return (lambda rows: unknown(rows.frame[column.name])), f"{column.title} is unknown"
@@ -268,7 +270,7 @@ class _Compiler:
         start, end = node.span
         low_span, high_span = (start, start + len(first)), (end - len(last), end)
         if not first.strip() and not last.strip():
-            raise QueryError("a range needs a bound", *node.span, hint="for example 10us..2ms, 10us.. or ..2ms")
+            raise QueryError("a range needs a limit", *node.span, hint="for example 10us..2ms, 10us.. or ..2ms")
         # In 10..20ms both are milliseconds.
         unit = unit_of(last)
         low = self._quantity(column, first, low_span, unit=unit) if first.strip() else None

@@ -110,7 +110,7 @@ def column_term(column: Column, columns: Sequence[Column], frame: pl.DataFrame) 
     dtype = frame.schema[column.name]
     others = frozenset(operator[0] for operator in _operators(column, frame))
     if is_text(dtype):
-        return f"{name}:", "a part of the text; or = the whole, ~ a regex, !=", others
+        return f"{name}:", "part of the text; or = exact, ~ regex, !=", others
     if dtype == pl.Boolean:
         return f"{name}=", "1 yes, 0 no, ? unknown", others
     if column.kind in (ColumnKind.NUMBER, ColumnKind.MEASURE):

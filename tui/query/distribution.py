@@ -83,7 +83,7 @@ def _text_distribution(rows: pl.DataFrame, column: Column, weight: str) -> Distr
         ValueBin(format_value(column.kind, value), number, total, equals_filter(column.name, value, column.kind))
         for value, number, total in found.head(MAX_VALUES).iter_rows()
     )
-    more = f", the first {MAX_VALUES} are listed" if found.height > MAX_VALUES else ""
+    more = f"; the first {MAX_VALUES} are listed" if found.height > MAX_VALUES else ""
     what = "value" if found.height == 1 else "values"
     return Distribution(f"{count(found.height)} {what} in {count(rows.height)} rows{more}", bins)
 
@@ -93,7 +93,7 @@ def _number_distribution(rows: pl.DataFrame, column: Column, weight: str) -> Dis
     known = rows.filter(value.is_not_null() & value.cast(pl.Float64).is_finite())
     unknown = rows.height - known.height
     if known.is_empty():
-        return Distribution("no known value", ())
+        return Distribution("all values unknown", ())
     values = known[column.name].cast(pl.Float64)
     least, largest = float(values.min()), float(values.max())  # type: ignore[arg-type]
     figures = [("min", least), *((f"p{p}", _quantile(values, p)) for p in (50, 90, 99)), ("max", largest)]

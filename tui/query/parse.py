@@ -234,7 +234,7 @@ def _error_message(error: UnexpectedInput, text: str, tokens: list[Token]) -> Qu
         if last == "_NOT":
             return QueryError("! needs a term after it", *_from(tokens[-1], at))
         if last == "_TILDE":
-            return QueryError("~ needs a text after it", *_from(tokens[-1], at))
+            return QueryError("~ needs text after it", *_from(tokens[-1], at))
         if last == "_OR":
             return QueryError("| needs a term on both sides", *_from(tokens[-1], at))
     if ended:

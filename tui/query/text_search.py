@@ -58,8 +58,8 @@ def contains(text: str, span: Span) -> TextTest:
         QueryError: The text is too long for that.
     """
     if len(text) > _MAX_CONTAINED:
-        message = f"a search text has at most {_MAX_CONTAINED:,} characters"
-        raise QueryError(message, *span, hint='name="..." compares whole names of any length')
+        message = f"the search text is limited to {_MAX_CONTAINED:,} characters"
+        raise QueryError(message, *span, hint='name="..." matches full names of any length')
     if smart_case(text):
         return lambda strings: strings.str.contains(text, literal=True)
     return lambda strings: strings.str.to_lowercase().str.contains(text, literal=True)
@@ -79,7 +79,7 @@ def fuzzy(text: str, span: Span) -> TextTest:
         QueryError: The text is too long for that.
     """
     if len(text) > _MAX_FUZZY:
-        raise QueryError(f"~ takes at most {_MAX_FUZZY} characters", *span)
+        raise QueryError(f"~ is limited to {_MAX_FUZZY} characters", *span)
     flags = "(?s)" if smart_case(text) else "(?si)"
     pattern = flags + ".*?".join(pl.escape_regex(character) for character in text)
     return lambda strings: strings.str.contains(pattern)

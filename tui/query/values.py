@@ -278,7 +278,7 @@ def unit_of(text: str) -> str:
 
 def _percentage(number: Fraction, digits: str, share: Share | None, span: Span, title: str) -> Quantity:
     if share is None:
-        raise QueryError(f"{title} has no total to take % of", *span)
+        raise QueryError(f"% needs a total, and {title} has none", *span)
     total = Fraction(share.total)
     return Quantity(number / 100 * total, f"{digits}% of all {_grouped(total)}{' ' * bool(share.unit)}{share.unit}")
 

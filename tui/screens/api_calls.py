@@ -95,7 +95,7 @@ def no_api_calls(profile: Profile) -> str:
 def no_instances(profile: Profile) -> str:
     """Return why there are no single calls to show."""
     what = "input" if profile["api_calls"].is_empty() else "session"
-    return f"this {what} holds totals, not single calls: {how_to_record(profile, API_TRACE)}"
+    return f"this {what} has totals, not single calls: {how_to_record(profile, API_TRACE)}"
 
 
 def why_no_calls(profile: Profile) -> str:
@@ -113,13 +113,13 @@ def no_work(profile: Profile, *, is_linked: bool = False) -> str:
     calls = profile["api_calls"]["correlation"]
     if profile["activities"].is_empty():
         nothing = kernels(profile).is_empty()
-        return "this input holds no GPU work beside the calls" if nothing else no_launches(profile)
+        return "this input has API calls but no GPU work" if nothing else no_launches(profile)
     if calls.null_count() == calls.len():
         return "this input does not record which call launched which work"
     if calls.null_count() and not is_linked:
         if "nvprof-text" in profile["sessions"]["format"]:
-            return "nvprof cuts a call's correlation id off behind a long kernel name: its GPU work cannot be linked"
-        return "no GPU work is recorded for this call; not every call records what it launched"
+            return "nvprof truncates the correlation id after a long kernel name: the GPU work of this call is unknown"
+        return "no GPU work recorded for this call; some calls do not record their launches"
     return "this call launched no recorded work"
 
 
@@ -130,7 +130,7 @@ def why_no_results(profile: Profile) -> str:
 
 def no_errors(profile: Profile) -> str:
     """Return why no calls are listed as failed."""
-    return why_no_results(profile) or "every call whose result is recorded succeeded"
+    return why_no_results(profile) or "all calls with a recorded result succeeded"
 
 
 def call_crumb(row: Row) -> str:
@@ -186,10 +186,9 @@ class ApiCallsScreen(ViewScreen):
         ),
     )
     HELP: ClassVar = (
-        "API functions by CPU time, their calls, and what each call launched. . switches to threads and failed "
-        "calls.\n"
-        "CPU time overlaps GPU time. Calls that wait (synchronize, blocking copies) include the wait.\n"
-        "Failed: calls that returned an error; not ready (600), the answer of queries, does not count."
+        "API functions by CPU time, their calls, and the work that each call launched. . switches to threads and "
+        "failed calls.\nCPU time overlaps GPU time. Calls that wait (synchronize, blocking copies) include the "
+        "wait.\nFailed: calls that returned an error. Status 600 (not ready), returned by queries, does not count."
     )
 
     action_next_part, action_previous_part = next_tab, previous_tab
@@ -213,7 +212,7 @@ class ApiCallsScreen(ViewScreen):
         lines = []
         for launch in work.head(LAUNCHES_SHOWN).iter_rows(named=True):
             delay = None if launch["start_ns"] is None else launch["start_ns"] - (row["start_ns"] or 0)
-            began = "" if delay is None or row["start_ns"] is None else f"began {duration(delay)} after the call"
+            began = "" if delay is None or row["start_ns"] is None else f"started {duration(delay)} after the call"
             lines.append((duration(launch["duration_ns"]), short_name(str(launch["name"])), began))
         if work.height > LAUNCHES_SHOWN:
             lines.append(("", f"and {count(work.height - LAUNCHES_SHOWN)} more", ""))

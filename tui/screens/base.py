@@ -12,7 +12,6 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 from textual.worker import get_current_worker
 
-from tui.analysis.expert.finding_text import plural
 from tui.analysis.issues import NO_LINE, issue_counts, source_of_row
 from tui.analysis.iterations.chosen_iterations import iterations_in_words, range_words
 from tui.analysis.memo import once_per_profile
@@ -21,6 +20,7 @@ from tui.cache.spill import low_memory
 from tui.model.errors import ADVICE, CommandError
 from tui.model.history import Place
 from tui.runtime import release_freed_memory
+from tui.text import plural
 from tui.text_width import clip_middle
 from tui.textual_patches import ChangedLinesCompositor, draw_once, set_size_classes, skip_small_layouts
 from tui.views import view

@@ -62,12 +62,16 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-EXPLAINED = """\
+EXPLAINED = (
+    """\
 type              baseline         candidate
-FILE              that file        what is shown
-iterations 3:5    what is shown    these iterations
+FILE              that file        current view
+iterations 3:5 """
+    """   current view     these iterations
 iterations 3 5    iteration 3      iteration 5
-sessions 0 1      session 0        session 1"""
+sessions 0 1      session """
+    """0        session 1"""
+)
 
 
 class _Paths(Suggester):
@@ -162,7 +166,7 @@ class CompareDialog(Dialog[str]):
 NOTHING: Final = "No comparison yet. Press d."
 NO_ROWS: Final = "None on either side."
 WORKING: Final = "comparing…"
-UNKNOWN_HINT: Final = "i: why a figure is unknown, and how to record it."
+UNKNOWN_HINT: Final = "i shows why a value is unknown, and how to record it."
 _COLORS: Final = {"REGRESSION": "bold $error", "IMPROVEMENT": "bold $success"}
 """The color of a verdict, by its first word."""
 _TOLERANTLY: Final = " tolerantly"
@@ -282,10 +286,10 @@ class CompareScreen(ViewScreen):
 
     VIEW = "compare"
     HELP: ClassVar = (
-        "Baseline and candidate. Where both have iterations, times and calls are per iteration.\n"
-        "The largest changes come first. Rows of one side only are new or removed. Differences add up.\n"
-        ", and . switch tabs; o swaps baseline and candidate; a also matches kernels, ops and API calls whose names\n"
-        "differ by version, library or GPU. Such rows are marked similar; enter shows the names of both sides."
+        "Baseline and candidate. Where both have iterations, times and calls are per iteration.\nThe largest "
+        "changes come first. Rows on one side only are new or removed. Differences add up.\n, and . switch tabs; o "
+        "swaps baseline and candidate; a also matches kernels, ops and API calls whose names\ndiffer by version, "
+        "library or GPU. Such rows are marked similar; enter shows the names of both sides."
     )
     BINDINGS: ClassVar = [*bindings_for(Scope.PARTS), *bindings_for(Scope.COMPARE)]
 

@@ -79,7 +79,9 @@ def copied_command(screen: ViewScreen, values: Sequence[str] = ()) -> str:
 def _values(screen: ViewScreen, values: Sequence[str]) -> list[str]:
     """Return the options that print the values of columns of the shown table."""
     if isinstance(screen, (CompareScreen, SqlScreen)):
-        raise CommandError("No command prints the values of this table. Close the dialog: X copies that of its rows.")
+        raise CommandError(
+            "No command prints the values of this table. Close the dialog; X then copies the command for its rows."
+        )
     words = _report(screen)
     if "--limit" in words:
         raise CommandError("No command: the table shows only its first rows.")
@@ -116,7 +118,7 @@ def _report(screen: ViewScreen) -> list[str]:
         words += ["--view", report]
     if isinstance(screen, FlameScreen):
         if screen.compares:
-            raise CommandError("No command prints growth in the flame.")
+            raise CommandError("No command prints growth colors of the flame view.")
         if screen.grouping.name != first_tree(screen.profile).name:
             words += ["--group-by", screen.grouping.name]
         rows = screen.chart.rows
@@ -260,7 +262,7 @@ def _diff(screen: CompareScreen) -> list[str]:
         raise CommandError("No comparison yet. Press d.")
     files = _files(screen)
     if len(files) != 1:
-        raise CommandError("No command: proftui diff compares two files, here several are open.")
+        raise CommandError("No command: several files are open, and proftui diff compares two.")
     request, is_swapped = comparison.request, comparison.is_swapped
     word, *numbers = request.split()
     range_now = shown.aggregation.words.partition(" ")[2]
@@ -271,7 +273,7 @@ def _diff(screen: CompareScreen) -> list[str]:
     elif word in ("iteration", "iterations"):
         first, second = [range_now, *numbers][-2:]
         if not first:
-            raise CommandError("No command: one side is all iterations, the other some of them.")
+            raise CommandError("No command: one side has all iterations, the other only some.")
         pair = (["--iterations", first], ["--iterations-b", second])
         words = [*files, *_swapped(pair, ("--iterations", "--iterations-b"), is_swapped)]
         words += [] if shown.session is None else ["--session", str(shown.session)]

@@ -186,13 +186,13 @@ def sentence_of(profile: Profile, row: Row) -> str:
     elsewhere, gpu = row["path_other_rank_ns"], round(row["path_gpu_pct"] / 100 * whole)
     begin = f"Iteration {row['iteration']}, {brief_duration(whole)}: "
     if 2 * elsewhere > whole:
-        return f"{begin}{brief_percent(100 * elsewhere / whole)} of the path is on other ranks, which arrive later"
+        return f"{begin}{brief_percent(100 * elsewhere / whole)} of the path is on other ranks, which arrive late"
     if 2 * on_cpu > whole:
         return f"{begin}CPU-bound ({brief_percent(100 * on_cpu / whole)} of the path); launches arrive late"
     if 2 * gpu > whole:
         return f"{begin}GPU-bound ({brief_percent(100 * gpu / whole)} of the path)"
     missing = missing_launches_note(profile)
-    return begin + (missing or "neither the CPU nor the GPU takes most of the path")
+    return begin + (missing or "neither the CPU nor the GPU dominates the path")
 
 
 class CriticalPathScreen(ViewScreen):
@@ -200,10 +200,10 @@ class CriticalPathScreen(ViewScreen):
 
     VIEW = "critical-path"
     HELP: ClassVar = (
-        "The chain of work and waits that decides when an iteration ends. Its parts add up to the iteration.\n"
-        "Saves at 2x: what the iteration would save if all work of this name took half as long, by the dependencies\n"
-        "that are recorded or inferred. Slack: how much later work that is not on the path could end.\n"
-        "T shows a segment in the timeline; there P marks the whole path."
+        "The chain of work and waits that determines the iteration time. Its parts add up to the iteration.\nSaves "
+        "at 2x: time saved per iteration if all work of this name were twice as fast, by recorded and\ninferred "
+        "dependencies. Slack: how much later work off the path could end without a longer iteration.\nT shows a "
+        "segment in the timeline; P there marks the whole path."
     )
 
     LEVELS: ClassVar = (

@@ -86,7 +86,7 @@ def finding_details(row: Mapping[str, Any], path: Sequence[Line] = ()) -> Detail
     if row["state"] == FOLDED:
         lines: list[Line] = [
             (row["verdict"].capitalize(), row["all_rules"], ""),
-            ("Enter", "shows or hides each of them", ""),
+            ("Enter", "shows or hides them", ""),
         ]
         return sections([("", lines)])
     state = "Not applicable" if row["state"] == State.NOT_APPLICABLE.value else "Clean"
@@ -108,7 +108,7 @@ def _found(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
         others = (row.get("all_rules") or "").split()[1:]
         about.append(("Cause", row["cause"], f"also found by {', '.join(others)}" if others else ""))
     if not ours:
-        about.append(("Says", row["tool"] or "", "the recording tool's own advisor"))
+        about.append(("Says", row["tool"] or "", "the advisor of the profiler"))
     rule = f"{row['rule']} {row['name']}" if row["rule"] else ""
     about += [*_figures(row["numbers"]), *_ways(row)]
     more: list[Line] = [("Rule", rule, row["title"] or "")] if rule else []
@@ -234,11 +234,10 @@ class ExpertSystemsScreen(ViewScreen):
     VIEW = "expert-systems"
     BINDINGS: ClassVar = bindings_for(Scope.EXPERT)
     HELP: ClassVar = (
-        "One finding per cause, by share of the wall time. The others, rules that do not apply and clean ones are "
-        "folded.\n"
-        "Costs are upper bounds, and overlap. i shows figures, thresholds and evidence.\n"
-        "enter opens the rows behind a finding; for idle time the longest gaps in the timeline (t: the rows).\n"
-        "Your own rules.toml changes thresholds and severities."
+        "One finding per cause, by share of the wall time. Others, clean rules and rules that do not apply are "
+        "folded.\nCosts are upper bounds, and overlap. i shows metrics, thresholds and evidence.\nenter opens the "
+        "rows behind a finding; for idle time, the longest gaps in the timeline (t: the rows).\nYou can change "
+        "thresholds and severities in rules.toml."
     )
 
     DEFAULT_CSS = """
@@ -342,7 +341,7 @@ class ExpertSystemsScreen(ViewScreen):
         if row is not None and row["state"] == State.FOUND.value and self._can_go_to(row["view"]):
             self._go_to_rows(row)
         else:
-            self.explorer.say("No rows behind this. i shows details.")
+            self.explorer.say("This finding has no rows. i shows details.")
 
     @on(TablePane.TimelineRequested)
     def _show_on_timeline(self, event: TablePane.TimelineRequested) -> None:
@@ -357,7 +356,7 @@ class ExpertSystemsScreen(ViewScreen):
         elif row["rule"] in IDLE_RULES and row["state"] == State.FOUND.value:
             self._go_to_gaps(row)
         else:
-            self.explorer.say("No single place in time. Enter opens the rows behind it.")
+            self.explorer.say("This finding has no single place in time. Enter opens its rows.")
 
     def _go_to_rows(self, row: Mapping[str, Any]) -> None:
         self.explorer.go(row["view"], lambda screen: _show_only(screen, row["part"], row["filter"] or ""))

@@ -57,10 +57,10 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
 
     VIEW = "flame"
     HELP: ClassVar = (
-        "GPU time to scale: the whole at the top, below it groups, ops and kernels, each as wide as its time.\n"
-        ", and . change the grouping, enter zooms in, _ zooms out. / highlights a name and says its share.\n"
-        "The sums are those of Group Ops: by module, backward ops count where their forward op ran. c colors growth\n"
-        "against the comparison (d)."
+        "GPU time to scale: the total at the top, then groups, ops and kernels. Width is time.\n, and . change the "
+        "grouping, enter zooms in, _ zooms out. / highlights a name and shows its share.\nThe sums match Group "
+        "Ops: by module, backward ops count where their forward op ran. c colors changes\nagainst the baseline of "
+        "the comparison (d)."
     )
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         per = (sides.b.count or 1, sides.a.count or 1) if sides.per_iteration else (1, 1)
         rows = with_growth(flame_by(sides.b.profile, grouping.name), flame_by(sides.a.profile, grouping.name), per)
         what = "per iteration" if sides.per_iteration else "whole runs"
-        return rows, f"{sides.b.label} against {sides.a.label}, {what}: red grew, green shrank, amber is new."
+        return rows, f"{sides.b.label} against {sides.a.label}, {what}: red is slower, green faster, amber new."
 
     def focus_table(self) -> None:
         """Give the focus to the chart."""
@@ -251,7 +251,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         """Go to the op or kernel in its table."""
         node = self.chart.current
         if node is None or node["what"] == "group":
-            self.explorer.say("A group has no row of its own: choose an op or a kernel.")
+            self.explorer.say("A group has no row in a table. Choose an op or a kernel.")
             return
         is_kernel = node["what"] == KERNEL
         column, name = ("name", "kernels") if is_kernel else ("op", "ops-and-kernels")

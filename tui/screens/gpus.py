@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 MAX_RANKS_LISTED: Final = 4
 """More ranks are counted, not listed."""
-NO_ITERATIONS: Final = "no iteration is on two ranks: iterations have to be recorded, as with ProfilerStep or NVTX"
+NO_ITERATIONS: Final = "no iteration spans two ranks: record iterations, for example with ProfilerStep or NVTX"
 
 
 def no_ranks(profile: Profile) -> str:
@@ -138,7 +138,7 @@ def iterations_head(profile: Profile) -> Draw | None:
         rank, number = last.row(0)
         sentence = f"{rank[:1].upper()}{rank[1:]} arrives last at collectives in {number} of {rows.height} iterations"
         apart = brief_percent(max(rows["spread_pct"].drop_nulls(), default=0.0))
-        how = f"iteration times of ranks differ by at most {apart}: ranks that arrive early wait in the collective"
+        how = f"iteration times of ranks differ by at most {apart}, because early ranks wait in the collective"
         return lambda width: sentence_lines([(sentence, "bold"), (how, "$text-muted")], width)
     times = rows.group_by("longest_rank").len("times").sort("longest_rank")
     most = times.filter(pl.col("times") == pl.col("times").max())
@@ -149,7 +149,7 @@ def iterations_head(profile: Profile) -> Draw | None:
         sentence = f"no rank takes longest most often: {', '.join(names[:-1])} and {names[-1]} do in {of} each"
         if len(names) > MAX_RANKS_LISTED:
             sentence = f"no rank takes longest most often: {len(names)} ranks do in {of} each"
-    how = "ranks that wait for each other have equal iteration times: see which rank arrives last at collectives"
+    how = "ranks that wait for each other have equal iteration times; the straggler arrives last at collectives"
     return lambda width: sentence_lines([(sentence, "bold"), (how, "$text-muted")], width)
 
 
@@ -163,7 +163,7 @@ def ops_head(profile: Profile) -> Draw | None:
 
     def draw(width: int) -> list[Content]:
         difference = brief_duration(first["apart_ns"])
-        more = f"{first['most_rank']} takes {difference} more per iteration than {first['least_rank']}"
+        more = f"{first['most_rank']} takes {difference} longer per iteration than {first['least_rank']}"
         sentence = f"Besides communication, {first['op_type']} differs most: {more}"
         how = "GPU time per iteration, of the work launched in it; communication includes waits for other ranks"
         return sentence_lines([(sentence, "bold"), (how, "$text-muted")], width)
@@ -406,7 +406,7 @@ def no_streams(profile: Profile) -> str:
     """Return why there are no streams."""
     if not _has_times(profile):
         return f"start times not recorded: {how_to_record(profile, START_TIMES)}"
-    return "no work of this GPU is recorded: the session lists it, but used other GPUs"
+    return "no work recorded for this GPU: the session lists it but used other GPUs"
 
 
 def _has_times(profile: Profile) -> bool:
@@ -505,9 +505,9 @@ class GpusScreen(ViewScreen):
         *rank_parts(ranks_head),
     )
     HELP: ClassVar = (
-        "GPUs, their streams and what ran there; . goes on to ranks, iterations, ops and collectives of all ranks.\n"
-        "Compute, exposed communication, exposed copies and idle add up to the wall time.\n"
-        "Stragglers are found by durations alone, waits by clocks where they agree."
+        "GPUs, their streams and the work on them. . switches to ranks, iterations, ops and collectives of all "
+        "ranks.\nCompute, exposed communication, exposed copies and idle add up to the wall time.\nStragglers are "
+        "found by durations alone; waits need comparable clocks."
     )
 
     action_next_part, action_previous_part = next_tab, previous_tab

@@ -76,7 +76,7 @@ class GroupingChoice(Generic[GroupingT]):
         found = find_grouping(text, self._groupings)
         if found is None:
             names = ", ".join(grouping.name for grouping in self._groupings)
-            raise CommandError(f"no grouping {text or '(none named)'}: choose {names}")
+            raise CommandError(f"unknown grouping {text or '(no name)'}: choose {names}")
         if reason := found.why_not(self._screen.profile):
             raise CommandError(f"{found.title}: {reason}")
         return found.name
@@ -88,7 +88,7 @@ class GroupingChoice(Generic[GroupingT]):
         if chosen == current.name:
             others = [grouping for grouping in self._groupings if grouping.name not in applicable]
             reasons = "; ".join(f"{one.title}: {one.why_not(self._screen.profile)}" for one in others)
-            self._screen.explorer.say(f"Only the grouping {current.title} applies; {reasons}")
+            self._screen.explorer.say(f"Only the grouping {current.title} is available; {reasons}")
         return chosen
 
     def click(self, place: int) -> None:

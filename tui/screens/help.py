@@ -59,7 +59,7 @@ ESSENTIAL_KEYS: Final = (
 LEGEND: Final = (
     ("tensor", "kernels that use tensor cores"),
     ("other", "other kernels"),
-    ("unknown", "kernels of which tensor-core use is unknown"),
+    ("unknown", "kernels with unknown tensor-core use"),
     ("communication", "communication"),
     ("memory", "memory copies"),
     ("memset", "memsets"),
@@ -72,12 +72,12 @@ LEGEND: Final = (
 """The uses of time, by their style in bars."""
 TERMINAL_NOTES = (
     "Select text with the terminal: hold shift (option on a Mac) while dragging. --no-mouse turns the mouse off.",
-    "tmux delays esc: put `set -sg escape-time 10` into its configuration. q and backspace also go back.",
-    "Copying goes through the terminal (OSC 52). tmux needs `set -g set-clipboard on`.",
+    "tmux delays esc: add `set -sg escape-time 10` to its configuration. q and backspace also go back.",
+    "Copying uses the terminal clipboard (OSC 52). tmux needs `set -g set-clipboard on`.",
 )
 SAVED_NOTES = (
-    "Notes (M), your last place in a file and the columns of tables are kept under ~/.local/state/proftui (or "
-    "$XDG_STATE_HOME), readable by you alone. :forget deletes what is kept for this file.",
+    "Notes (M), your last position in a file and table columns are saved in ~/.local/state/proftui (or "
+    "$XDG_STATE_HOME), readable only by you. :forget deletes the data saved for this file.",
 )
 
 
@@ -200,7 +200,7 @@ class HelpScreen(Dialog[None]):
         notes = [("", note) for note in TERMINAL_NOTES if _holds(needle, note)]
         saved_notes = [("", note) for note in SAVED_NOTES if _holds(needle, note)]
         self.query_one("#notes", Static).update(
-            self._table({"Columns": meanings, "Kept": saved_notes, "Terminal": notes})
+            self._table({"Columns": meanings, "Saved data": saved_notes, "Terminal": notes})
         )
 
     def _essential(self) -> list[Action]:

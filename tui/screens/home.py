@@ -56,15 +56,15 @@ REFRESH_EVERY_S: Final = 0.3
 """The shortest time between two updates of the list while files are examined."""
 MIN_CELLS_FOR_PREVIEW: Final = 110
 """From this width on, the preview is beside the list."""
-FIRST_OPEN: Final = "Open a profile first: enter opens the one under the cursor."
+FIRST_OPEN: Final = "Open a profile first. Enter opens the profile under the cursor."
 HELP: Final = (
-    "The profiles in this folder and below, recognized by their content, the newest first, and those opened before.",
-    "Duration and GPU of large files are known once they were opened.",
+    "Profiles in this folder and its subfolders, recognized by content, newest first; then recent profiles.",
+    "Duration and GPU of a large file appear after you open it once.",
     "",
-    "enter  Open the profile, or the marked ones together.",
+    "enter  Open the profile, or the marked profiles together.",
     "a      Open all profiles of its folder, as the ranks of a job.",
     "o      Type a path: tab completes it; a folder is listed.",
-    ", .    Switch between the profiles and what proftui can open.",
+    ", .    Switch between profiles and supported formats.",
     "r      Search again.",
     "/ f s  Find, filter, sort.",
     "space  Mark.",
@@ -192,7 +192,7 @@ class HomeScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """Yield the two lists, the preview, the path input and the footer."""
         yield Breadcrumbs(id="crumbs")
-        yield TabBar(["Profiles", "What proftui opens"], hint=", .", id="tabs")
+        yield TabBar(["Profiles", "Supported formats"], hint=", .", id="tabs")
         yield NoteLine(id="note")
         with Horizontal(id="lists"):
             yield _ListPane(PROFILES, id="profiles")
@@ -293,7 +293,8 @@ class HomeScreen(Screen[None]):
     def _why_empty(self) -> str:
         where = self._folder or "the list"
         return (
-            f"No profile in {plain(where)} or below. o opens a path; . shows what proftui opens and how to record it."
+            f"No profile in {plain(where)} or its subfolders. o opens a path; . lists supported formats and how to "
+            "record them."
         )
 
     def _show_crumbs(self) -> None:

@@ -64,10 +64,9 @@ class IterationsScreen(ViewScreen):
     AUTO_FOCUS = "FrameTable"
     BINDINGS: ClassVar = bindings_for(Scope.ITERATIONS)
     HELP: ClassVar = (
-        "Iterations as recorded, else as detected: the outermost loop of launches (E chooses another loop or a "
-        "key).\n"
-        "A bar is the time of an iteration: kernels and memory work on a GPU, else CPU work, else other.\n"
-        "b starts and ends a span, a restricts every view to it, p to the steady iterations; A goes back."
+        "Recorded iterations, else detected iterations: the outermost loop of launches (E chooses another loop or "
+        "a key).\nA bar is the time of an iteration: kernels and memory work on a GPU, else CPU work, else "
+        "other.\nb starts and ends a span, a restricts every view to it, p to the steady iterations; A goes back."
     )
 
     DEFAULT_CSS = """
@@ -239,7 +238,7 @@ class IterationsScreen(ViewScreen):
             numbered = self._pane.frame.with_row_index("row").drop_nulls(["iteration", "duration_ns"])
             self._slowest = numbered.sort("duration_ns", "row", descending=[True, False])["row"]
         if self._slowest.is_empty():
-            self.explorer.say("No iteration has a recorded time.")
+            self.explorer.say("Iteration times are not recorded.")
             return
         at = self._worst % len(self._slowest)
         self._worst += 1
@@ -267,7 +266,9 @@ class IterationsScreen(ViewScreen):
         """Show the longest stretch of steady iterations in every view."""
         times = self._times.get(self._session)
         if times is None or times["steady_first"] is None:
-            self.explorer.say("No three iterations in a row take about the same time.", severity="warning")
+            self.explorer.say(
+                "No steady interval: no three consecutive iterations take about the same time.", severity="warning"
+            )
             return
         self._choose(
             Aggregation(times["steady_first"], times["steady_last"], self.explorer.profile_session.aggregation.key)
@@ -289,7 +290,7 @@ class IterationsScreen(ViewScreen):
         except CommandError as error:
             self.explorer.say(str(error), severity="error")
             return
-        self.explorer.say(f"Every view now shows {wanted.words or 'all iterations'}. A goes back.")
+        self.explorer.say(f"All views now show {wanted.words or 'all iterations'}. A goes back.")
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Show only the span if there is one; else the work of the iteration."""
@@ -306,7 +307,7 @@ class IterationsScreen(ViewScreen):
             self.action_aggregate()
             return
         if row["aggregated"] is False:
-            self.explorer.say("Other views leave this iteration out. a shows it, A shows all.")
+            self.explorer.say("Other views exclude this iteration. a shows it, A shows all.")
             return
         session, iteration = row["session"], row["iteration"]
 
@@ -344,7 +345,7 @@ class KeyPicker(Dialog[str]):
         present: The current key.
     """
 
-    TITLE_TEXT = "What ends an iteration"
+    TITLE_TEXT = "End of an iteration"
     KEYS = "type to filter  up down  enter choose  ctrl+r as recorded  esc cancel"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape", "leave", "Leave"),
@@ -370,7 +371,7 @@ class KeyPicker(Dialog[str]):
 
     def compose_body(self) -> ComposeResult:
         """Yield the current key, the input, and the candidates."""
-        now = f"Now: {plain(self._present)}" if self._present else "Now: as recorded, else by the loop of launches"
+        now = f"Now: {plain(self._present)}" if self._present else "Current: as recorded, else the loop of launches"
         yield Static(now, id="present", markup=False)
         yield PlainLine(placeholder="part of a name", id="typed", compact=True)
         yield TablePane(KEY_CHOICES, id="keys", title="Keys")
@@ -403,7 +404,7 @@ class KeyPicker(Dialog[str]):
         view = self.query_one(TablePane)
         view.table.model.cursor_source_row = None
         rows = rows_containing(self._rows, text)
-        empty = "Nothing repeats three times or more." if self._rows.is_empty() else "No name contains this."
+        empty = "No name repeats at least three times." if self._rows.is_empty() else "No name contains this."
         view.show(rows, empty=empty)
 
     @on(Input.Submitted)

@@ -125,12 +125,12 @@ def _what(config: LaunchConfig) -> list[Line]:
 
 def _record(config: LaunchConfig, *, has_log: bool) -> list[Line]:
     """Return where the launch is in the input."""
-    goes = "the input has none" if config.line is None else "L goes there" if has_log else ""
+    goes = "not recorded" if config.line is None else "L goes there" if has_log else ""
     return [
         (
             "correlation",
             _number(config.correlation),
-            "" if config.correlation is not None else "the input does not say",
+            "" if config.correlation is not None else "not recorded",
         ),
         ("input line", _number(config.line), goes),
     ]
@@ -182,7 +182,7 @@ def _tensor_cores(origin: LaunchOrigin) -> list[Line]:
 def _measured(measured: MeasuredLaunch) -> list[Line]:
     lines: list[Line] = [(label, metric(value, unit), "") for label, value, unit in measured.values]
     launches = f"{count(measured.launches)} launch{'' if measured.launches == 1 else 'es'} of this grid and block"
-    remark = "" if measured.exact_name else ", of a kernel whose short name is the same"
+    remark = "" if measured.exact_name else ", for a kernel with the same short name"
     lines.append(("measured on", f"{launches}{remark}", "the mean" if measured.launches > 1 else ""))
     lines.append(("in file", measured.source.rsplit("/", 1)[-1], f"session {measured.session}"))
     if measured.others:
@@ -235,16 +235,18 @@ def _occupancy(config: LaunchConfig) -> list[Line]:
         (f"  by {name}", _number(limit) if limit is not None else "no limit", "") for name, limit in config.limits
     ]
     waves = f"{config.waves:,.2f}" if config.waves is not None else "unknown"
-    lines.append(("waves", waves, f"on {config.sm_count} SMs" if config.sm_count else "the number of SMs is not known"))
+    lines.append(("waves", waves, f"on {config.sm_count} SMs" if config.sm_count else "the number of SMs is unknown"))
     if config.tail_pct:
-        full = f"{count(config.full_waves)} whole wave{'' if config.full_waves == 1 else 's'} and a partial one"
-        lines.append(("tail", percent(config.tail_pct), f"of its time, if the last wave takes as long: {full}"))
+        full = f"{count(config.full_waves)} full wave{'' if config.full_waves == 1 else 's'} and a partial wave"
+        lines.append(
+            ("tail", percent(config.tail_pct), f"of its time, if the last wave takes as long as a full wave: {full}")
+        )
     if config.achieved_pct is not None:
         lines.append(
             ("est. achieved", percent(config.achieved_pct), "by the blocks of this grid, as Kineto estimates it")
         )
     if config.sm_efficiency_pct is not None and config.sm_efficiency_pct < 100:
-        lines.append(("SMs used", percent(config.sm_efficiency_pct), "the others get no block"))
+        lines.append(("SMs used", percent(config.sm_efficiency_pct), "the other SMs get no block"))
     source = {"file": "the input", "table": "the name of the GPU", "option": "--gpu"}.get(config.facts_source, "")
     lines.append(("capability", config.compute_capability or "", f"from {source}" if source else ""))
     return lines
@@ -322,13 +324,13 @@ def no_launches(profile: Profile) -> str:
     if kernels(profile).is_empty():
         return no_kernels(profile)
     what = "input" if profile["activities"].is_empty() else "session"
-    return f"this {what} holds totals, not launches: {how_to_record(profile, START_TIMES)}"
+    return f"this {what} has totals, not launches: {how_to_record(profile, START_TIMES)}"
 
 
 def no_kernels(profile: Profile) -> str:
     """Return why there are no kernels to show."""
     if profile["api_calls"].height or "api" in profile["summary"]["section"].cast(str).unique().to_list():
-        return "no kernels in this input, only API calls: press 0"
+        return "this input has only API calls, no kernels: press 0"
     return why_none(profile, GPU_WORK)
 
 
@@ -350,7 +352,7 @@ def why_spread_unknown(profile: Profile, need: Need) -> list[tuple[str, list[Lin
         need: The need for single launches or calls.
     """
     line = ("p50, p90, p99, Std", "unknown: only totals are recorded", how_to_record(profile, need))
-    return [("Not known", [line])]
+    return [("Unknown", [line])]
 
 
 LAUNCH_LEVEL = Level("launches", LAUNCHES, launches_of_kernel, launch_crumb, no_launches, 2)
@@ -418,9 +420,9 @@ class KernelsScreen(ViewScreen):
 
     VIEW = "kernels"
     HELP: ClassVar = (
-        "Kernels, copies and memsets by name; below, the launches of the selected one.\n"
-        "Time% is the share of all GPU time of the session. Work of different streams can overlap.\n"
-        "enter on a launch shows its configuration and theoretical occupancy; L shows its line in a log."
+        "Kernels, copies and memsets by name; below, the launches of the selected row.\nTime% is the share of the "
+        "session's GPU time. Work of different streams can overlap.\nenter on a launch shows its configuration and "
+        "theoretical occupancy; L shows its line in a log."
     )
 
     LEVELS: ClassVar = (KERNEL_LEVEL, LAUNCH_LEVEL)

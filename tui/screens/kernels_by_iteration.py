@@ -47,7 +47,7 @@ def why_no_iterations(profile: Profile) -> str:
 
 def nothing_launched(_profile: Profile) -> str:
     """Return why an iteration has no rows."""
-    return "nothing was launched on a GPU in this iteration"
+    return "this iteration launched no GPU work"
 
 
 ITERATION_LEVEL = Level("iterations", *registered_level("iteration_work"), iteration_crumb, why_no_iterations, 2)
@@ -100,10 +100,9 @@ class KernelsByIterationScreen(ViewScreen):
 
     VIEW = "kernels-by-iteration"
     HELP: ClassVar = (
-        "Iterations; below, the GPU work launched in the selected one, in order of time.\n"
-        "GPU% and TC% are the shares of its time with any kernel, and with one that uses tensor cores; mean over "
-        "GPUs.\n"
-        "enter on a launch shows its configuration and theoretical occupancy. q goes back."
+        "Iterations; below, the GPU work of the selected iteration, in time order.\nGPU% and TC%: share of the "
+        "iteration in which a kernel, or a tensor-core kernel, ran; mean over GPUs.\nenter on a launch shows its "
+        "configuration and theoretical occupancy. q goes back."
     )
 
     LEVELS: ClassVar = (

@@ -50,12 +50,12 @@ def no_work(profile: Profile) -> str:
     """Return why a layer has no GPU work."""
     if profile["activities"].is_empty():
         return (
-            "layer times alone hold no kernels: open, together with this file, a profile of the same program with "
-            "NVTX ranges or ops named as the layers"
+            "this file has layer times but no kernels: open it together with a profile of the same program that "
+            "has NVTX ranges or ops named like the layers"
         )
     if profile["ops"].is_empty():
-        return "kernel names alone do not identify the kernels of this layer"
-    return "no op and no NVTX range is named as this layer"
+        return "kernel names do not identify the kernels of this layer"
+    return "no op or NVTX range has the name of this layer"
 
 
 def layer_crumb(row: Row) -> str:
@@ -93,10 +93,10 @@ class LayersScreen(ViewScreen):
         ),
     )
     HELP: ClassVar = (
-        "Times of a model's layers, measured by a framework or predicted by a model. . switches to the totals.\n"
-        "Pred/meas is predicted / measured time; unknown where one of them is not recorded.\n"
-        "Caffe's times are averages per iteration. GPU work below is of ops and ranges that are named as the "
-        "layer; where none are recorded, of kernels whose names identify the layer."
+        "Times of a model's layers, measured by a framework or predicted by a model. . switches to the "
+        "totals.\nPred/meas is predicted / measured time; unknown where one of them is not recorded.\nCaffe's "
+        "times are averages per iteration. The GPU work below belongs to ops and ranges named like the layer; if "
+        "none are recorded, to kernels whose names identify the layer."
     )
 
     action_next_part, action_previous_part = next_tab, previous_tab

@@ -101,9 +101,9 @@ _STATE_CELLS: Final = 9
 """The width of ``finishing``."""
 _MIN_BAR_CELLS, _USUAL_BAR_CELLS, _MAX_BAR_CELLS = 8, 14, 30
 _RANK: Final = 9
-_LISTED_STATES: Final = ("reading", "left out")
+_LISTED_STATES: Final = ("reading", "skipped")
 """The files that are listed if there is no room for all."""
-_STYLES: Final = {"left out": "$text-error", "waiting": "$text-muted", "not read": "$warning-ink on $warning-ground"}
+_STYLES: Final = {"skipped": "$text-error", "waiting": "$text-muted", "not read": "$warning-ink on $warning-ground"}
 
 
 class FilesRead(Static):
@@ -149,10 +149,10 @@ def files_lines(files: Sequence[FileProgress], width: int, height: int) -> list[
 
 
 def files_summary(files: Sequence[FileProgress]) -> str:
-    """Return a summary, as ``57 of 100 files read, 2 left out, 4 under way, 37 waiting``."""
+    """Return a summary, as ``57 of 100 files read, 2 skipped, 4 in progress, 37 waiting``."""
     counts = Counter(file.state for file in files)
     parts = [f"{counts['done']} of {len(files)} files read"]
-    named = (("left out", "left out"), ("reading", "in progress"), ("waiting", "waiting"), ("not read", "not read"))
+    named = (("skipped", "skipped"), ("reading", "in progress"), ("waiting", "waiting"), ("not read", "not read"))
     return ", ".join([*parts, *(f"{counts[state]} {words}" for state, words in named if counts[state])])
 
 
@@ -160,7 +160,7 @@ def _line(file: FileProgress, name: str, name_width: int, width: int) -> Content
     rank = "" if file.rank is None else f"rank {file.rank}"
     begin = f"{pad(name, name_width)}  {pad(_word(file), _STATE_CELLS)} "
     room = width - cell_width(begin)
-    if file.state == "left out":
+    if file.state == "skipped":
         return Content(clip(begin + plain(file.why), width)).stylize(_STYLES[file.state])
     cells = min(_MAX_BAR_CELLS, room - _RANK)
     if cells < _MIN_BAR_CELLS:
@@ -183,7 +183,7 @@ def _word(file: FileProgress) -> str:
 
 
 HOW: Final = "Esc: stop, keep partial data   Q: quit"
-STOPPING: Final = "Stopping: building tables from what was read   Q: quit"
+STOPPING: Final = "Stopping: building tables from the data read   Q: quit"
 AT_END: Final = "file read; step 2 of 2: building tables…"
 _MIN_SHARE_READ: Final = 0.15
 """The remaining time is estimated from here on."""

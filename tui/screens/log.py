@@ -18,13 +18,12 @@ from textual.strip import Strip
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from tui.analysis.expert.finding_text import plural
 from tui.keys import Scope, bindings_for
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.model.history import Place
 from tui.model.schema import FRAMES
 from tui.screens.base import ViewScreen
-from tui.text import plain
+from tui.text import plain, plural
 from tui.text_width import ELLIPSIS, cell_width, clip_parts
 from tui.widgets.app_services import copy_text
 from tui.widgets.details import DetailPane, Details, Line, sections, whole_value
@@ -264,9 +263,8 @@ class LogScreen(ViewScreen):
 
     VIEW = "log"
     HELP: ClassVar = (
-        "The file itself, line by line.\n"
-        "• marks a parsed line, ! a line with an issue; dim lines are other output.\n"
-        "i shows what was read from the line under the cursor."
+        "The input file, line by line.\n• marks a parsed line, ! a line with an issue; dim lines are other "
+        "output.\ni shows the values read from the line under the cursor."
     )
 
     def __init__(self) -> None:
@@ -342,9 +340,7 @@ class LogScreen(ViewScreen):
 
     def _show_status(self, line: int, note: str = "") -> None:
         if not self._source:
-            self.query_one("#log-status", Static).update(
-                Content("this input is not a text: there are no lines to show")
-            )
+            self.query_one("#log-status", Static).update(Content("this input is not text and has no lines"))
             return
         text = f"line {line:,} of {self.log_view.line_count:,}"
         written = self.explorer.notes.note_at(self._note_place(line))
@@ -393,7 +389,7 @@ class LogScreen(ViewScreen):
                     lines.append((known.title if known else column, whole_value(kind, value), ""))
                 blocks.append((f"{name}", lines))
         if not blocks:
-            return Details(((0, Content.styled("nothing was read from this line", "$text-muted")),))
+            return Details(((0, Content.styled("no values were read from this line", "$text-muted")),))
         return sections(blocks)
 
     def action_copy_line(self) -> None:
@@ -493,7 +489,7 @@ class LogScreen(ViewScreen):
 
     def action_next_issue(self) -> None:
         """Go to the next line that an issue is about."""
-        self._go_to_next(self.log_view.issue_lines, "No issue is about a line of this text.")
+        self._go_to_next(self.log_view.issue_lines, "No line of this text has an issue.")
 
     def action_next_parsed(self) -> None:
         """Go to the next line that a row came from and that follows other text."""

@@ -118,7 +118,7 @@ def memory_lines(curves: Sequence[MemoryCurve], width: int) -> list[Content]:
 def _axis(curve: MemoryCurve, room: int) -> str:
     """Return the starts of iterations, as far as their numbers fit; else the duration."""
     if curve.first_ns is None or curve.last_ns is None:
-        note = "in order of events, no times recorded"
+        note = "in event order, times not recorded"
         return note.rjust(room) if len(note) <= room else ""
     span = curve.last_ns - curve.first_ns
     cells = [" "] * room
@@ -207,7 +207,7 @@ def no_copies(profile: Profile) -> str:
 def no_single_copies(profile: Profile) -> str:
     """Return why there are no single copies."""
     if profile["activities"].is_empty():
-        return f"this input holds totals, not single copies: {how_to_record(profile, START_TIMES)}"
+        return f"this input has totals, not single copies: {how_to_record(profile, START_TIMES)}"
     return NOTHING_ABOVE
 
 
@@ -215,7 +215,7 @@ def no_runs(profile: Profile) -> str:
     """Return why there are no runs of tiny copies."""
     if profile["activities"].is_empty():
         return no_single_copies(profile)
-    return "No bursts: nowhere do three copies smaller than 64 KiB follow each other on a stream."
+    return "No bursts of at least three consecutive copies smaller than 64 KiB on a stream."
 
 
 def why_no_unified_memory(profile: Profile) -> str:
@@ -491,12 +491,11 @@ class MemoryScreen(ViewScreen):
         ),
     )
     HELP: ClassVar = (
-        "Memcpy and memset by direction and memory kind, by size, and bursts of small copies. . switches tabs.\n"
-        "Rates above the GPU's peak are marked and left out of achieved rates.\n"
-        "Allocator: PyTorch's own memory events. The curve is allocated memory over time, on the CPU clock.\n"
-        "At the peak: what was alive when most memory was active, by call stack.\n"
-        "Segments: what the allocator holds at the end, with its free blocks.\n"
-        "Lifetimes: allocations, largest first; those without a recorded line of Python last."
+        "Memcpy and memset by direction and memory kind, by size, and bursts of small copies. . switches "
+        "tabs.\nRates above the GPU's peak are marked and excluded from achieved rates.\nAllocator: PyTorch's "
+        "memory events. The curve is allocated memory over time, on the CPU clock.\nAt the peak: live allocations "
+        "at the peak of active memory, by call stack.\nSegments: memory that the allocator holds at the end, with "
+        "its free blocks.\nLifetimes: allocations, largest first; those without a recorded Python line last."
     )
 
     action_next_part, action_previous_part = next_tab, previous_tab

@@ -177,7 +177,7 @@ def aggregations_menu(made: Sequence[AggregationChoice], present: Aggregation) -
                 ),
             )
         )
-    return MenuScreen("Aggregations: what every view shows (* now)", lines, current=current)
+    return MenuScreen("Aggregations: iterations shown in every view (* current)", lines, current=current)
 
 
 def sessions_menu(profile: Profile, current: int | None) -> MenuScreen:

@@ -55,7 +55,7 @@ def metrics_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFram
 
 def no_key_metrics(_profile: Profile) -> str:
     """Return why a measured kernel has no key metrics."""
-    return "no key metrics measured: see All metrics"
+    return "key metrics not measured: see All metrics"
 
 
 def _short_kernel(row: Row) -> str:
@@ -75,10 +75,10 @@ def no_measured_launches(profile: Profile) -> str:
     """Return why there are no launches of a measured kernel."""
     if profile["activities"].is_empty():
         return (
-            "metrics alone hold no launches: open a trace of the same program together with this file; "
+            "this file has metrics but no launches: open it together with a trace of the same program; "
             + how_to_record(profile, START_TIMES)
         )
-    return "no launch of this kernel is recorded"
+    return "launches of this kernel are not recorded"
 
 
 class MetricsScreen(ViewScreen):
@@ -119,9 +119,9 @@ class MetricsScreen(ViewScreen):
         ),
     )
     HELP: ClassVar = (
-        "Kernels: how far each is from the GPU's peaks (speed of light), what bounds it, occupancy and top stall.\n"
-        "All metrics: everything the profiler measured, by kernel; f filters, / finds a metric by name.\n"
-        "Collecting metrics replays kernels and fixes clocks: durations are not those of a normal run."
+        "Kernels: share of the GPU's peaks (speed of light), bound, occupancy and top stall.\nAll metrics: all "
+        "values that the profiler measured, by kernel; f filters, / finds a metric by name.\nCollecting metrics "
+        "replays kernels and locks clocks: durations differ from a normal run."
     )
 
     action_next_part, action_previous_part = next_tab, previous_tab

@@ -164,7 +164,7 @@ class OpTypesScreen(ViewScreen):
         pane = self._pane
         if not known_figures(pane.frame):
             why = f": {NO_CALLS}: {how_to_record(self.profile, START_TIMES)}" if self._holds_totals() else ""
-            self.notify(f"no times of single calls are known{why}", markup=False)
+            self.notify(f"times of single calls are unknown{why}", markup=False)
             return
         here = pane.model.cursor_column
         folds: tuple[ColumnFold, ...] = tuple(fold for fold in FOLDS if fold.holds(here)) or FOLDS
@@ -185,11 +185,11 @@ class OpTypesScreen(ViewScreen):
         why = []
         if row["op_source"] != "recorded" and row["cpu_own_ns"] is None:
             how = how_to_record(self.profile, OPS)
-            why.append(("CPU times", "the launches do not show which CPU time belongs to the op", how))
+            why.append(("CPU times", "launches do not record the CPU time of an op", how))
             why.append(("GPU idle", "launches of one type that are apart in time may be several ops", how))
         if row["gpu_avg_ns"] is None and self._holds_totals():
             why.append(("Times of a call", NO_CALLS, how_to_record(self.profile, START_TIMES)))
-        first = sections([("Kernels with most time", _kernel_lines(kernels)), ("Not known", why)])
+        first = sections([("Kernels with most time", _kernel_lines(kernels)), ("Unknown", why)])
         gap = [(0, Content(""))] if first.lines else []
         return Details((*first.lines, *gap, *values.lines))
 

@@ -132,8 +132,8 @@ def no_kernels_of_op(profile: Profile) -> str:
     if any(need.name == GPU_WORK.name for need in missing_needs(profile)):
         return why_none(profile, GPU_WORK)
     if profile["ops"].is_empty():
-        return "the profile has totals alone, not which kernels each op launched"
-    return "this op launched nothing on the GPU"
+        return "the profile has only totals, not the kernels of each op"
+    return "this op launched no GPU work"
 
 
 class ByName:
@@ -214,10 +214,9 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
     VIEW = "ops-and-kernels"
     BINDINGS: ClassVar = bindings_for(Scope.OPS)
     HELP: ClassVar = (
-        "Ops, the kernels of the selected op, and the launches of the selected kernel.\n"
-        ". groups the ops by input shape, launch config, kernel class (kernel_classes.toml) or op instance.\n"
-        "Where ops are not recorded, they are inferred from kernel names by rules that you can extend "
-        "(op_types.toml)."
+        "Ops, the kernels of the selected op, and the launches of the selected kernel.\n. groups the ops by input "
+        "shape, launch config, kernel class (kernel_classes.toml) or op instance.\nIf ops are not recorded, they "
+        "are inferred from kernel names; op_types.toml extends the rules."
     )
 
     def __init__(self) -> None:
@@ -298,7 +297,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
                 return
         op = self.tables.selected.get("ops")
         if op is None or op.get("op") is None:
-            self.explorer.say("Not an op: the tree holds ops.", severity="warning")
+            self.explorer.say("Not an op. The tree contains ops only.", severity="warning")
             return
         self.explorer.go("group-ops", lambda screen: _reveal(screen, op["session"], op["op"], None))
 

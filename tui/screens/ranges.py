@@ -45,7 +45,7 @@ NAMES_SHOWN: Final = 10
 """The number of kernels in the details of a range."""
 CRUMB_CELLS: Final = 32
 """The maximum width of a range's name in the path."""
-NOTHING: Final = "nothing was launched in this range"
+NOTHING: Final = "this range launched no GPU work"
 
 
 def instances_of_selected(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
@@ -68,7 +68,7 @@ def no_ranges(profile: Profile) -> str:
 def no_instances(profile: Profile) -> str:
     """Return why there are no single ranges to show."""
     if profile["ranges"].is_empty():
-        return f"this input holds totals of ranges, not single ones: {how_to_record(profile, NEEDED)}"
+        return f"this input has totals of ranges, not single ranges: {how_to_record(profile, NEEDED)}"
     return "no range is selected"
 
 
@@ -112,9 +112,9 @@ def why_no_single_ranges(profile: Profile) -> str:
 def no_work(profile: Profile) -> str:
     """Return why a range has no GPU work."""
     if profile["api_calls"].is_empty():
-        return f"this input does not record which thread launched what: {how_to_record(profile, API_TRACE)}"
+        return f"this input does not record launching threads: {how_to_record(profile, API_TRACE)}"
     if profile["ranges"].height and profile["ranges"]["tid"].null_count() == profile["ranges"].height:
-        return "this input does not record the thread of its ranges: what was launched in them is unknown"
+        return "this input does not record the threads of ranges: their GPU work is unknown"
     return NOTHING
 
 
@@ -123,7 +123,7 @@ def no_work_meanwhile(profile: Profile) -> str:
     why = no_work(profile)
     if why != NOTHING:
         return why
-    return "no other thread of the process launched anything in the time of this range"
+    return "no other thread of the process launched work during this range"
 
 
 def range_crumb(row: Row) -> str:
@@ -223,11 +223,9 @@ class RangesScreen(ViewScreen):
     )
     HELP: ClassVar = (
         "NVTX ranges and annotations by name, their instances, and the GPU work launched in each. . switches to "
-        "depth and graphs.\n"
-        "GPU time is of the work that the range's own thread launched in it, whenever it ran.\n"
-        "Other threads: GPU time of work that other threads launched meanwhile, such as PyTorch's autograd\n"
-        "thread; there is none where one thread launches all.\n"
-        "Ranges lie within ranges: neither their times nor their GPU times are to be added up over names."
+        "depth and graphs.\nGPU time: work that the thread of the range launched in it, whenever it ran.\nOther "
+        "threads: GPU time of work that other threads launched meanwhile, such as PyTorch's autograd\nthread. It "
+        "is empty if one thread launches all work.\nRanges nest: do not add up their times or GPU times over names."
     )
 
     action_next_part, action_previous_part = next_tab, previous_tab
@@ -251,7 +249,7 @@ class RangesScreen(ViewScreen):
             [
                 ("Inside", around),
                 ("Launched in it", lines_by_name(own) or [("nothing", "", no_work(self.profile))]),
-                ("Launched meanwhile by other threads, matched by time", lines_by_name(others)),
+                ("Launched meanwhile by other threads (matched by time)", lines_by_name(others)),
             ],
         )
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.widgets.details import Details, Line
 
-NO_PEAKS = "The GPU's peaks are not known: name it with --gpu, or add it to gpus.toml in ~/.config/proftui."
+NO_PEAKS = "The GPU's peaks are unknown: choose the GPU with --gpu, or add it to gpus.toml in ~/.config/proftui."
 
 
 def _calls(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -63,11 +63,10 @@ class RooflineScreen(ViewScreen):
 
     VIEW = "roofline"
     HELP: ClassVar = (
-        "How close each op is to the GPU's peak. FLOPs and bytes are inferred from recorded shapes and types.\n"
-        "Of roof % is the least time that the peaks allow / GPU time. Above roof is the time that could be saved "
-        "at most.\n"
-        "The plot shows TFLOP/s over FLOP/byte, both logarithmic; the line is the roof, ◆ the selected row. A larger "
-        "mark takes more GPU time; ops without FLOPs have none."
+        "How close each op is to the GPU's peak. FLOPs and bytes are inferred from recorded shapes and types.\nOf "
+        "roof %: minimum time that the peaks allow / GPU time. Above roof: the time that could be saved at "
+        "most.\nThe plot shows TFLOP/s over FLOP/byte, both logarithmic; the line is the roof, ◆ the selected row. "
+        "Larger marks have more GPU time; ops without FLOPs have no mark."
     )
 
     LEVELS: ClassVar = (
@@ -148,7 +147,7 @@ def what_if(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
     peaks = next(iter(peaks_by_device(profile).values()), None)
     known = {} if peaks is None else peaks.flops_per_s
     return [
-        (f"Of the {name} peak", brief_percent(100 * row["tflops_per_s"] * 1e12 / known[name]), "kernel's type unknown")
+        (f"Of the {name} peak", brief_percent(100 * row["tflops_per_s"] * 1e12 / known[name]), "kernel type unknown")
         for name in ("fp32", "tf32")
         if name in known
     ]
@@ -342,7 +341,7 @@ class RooflinePlot(Widget):
     def _legend(self, width: int) -> Content:
         """Return the meanings of the marks, as far as they fit."""
         kinds = {mark.color: mark.peak in _CORES for mark in self._marks if mark.peak is not None}
-        parts = [("", f"{' '.join(MARKS)} below 1%, below 10%, more of their GPU time")]
+        parts = [("", f"{' '.join(MARKS)} below 1%, below 10%, 10% or more of their GPU time")]
         if len(kinds) > 1:
             parts += [(color, "fp32, fp64" if plain else "tensor-core types") for color, plain in kinds.items()]
         if self._unplotted:

@@ -279,7 +279,7 @@ class SqlScreen(ViewScreen):
             self.workers.cancel_group(self, "sql")
             # Polars cannot be interrupted; the memory of joins is bounded.
             self._show_none(NOT_YET)
-            self._say("stopped waiting: the query runs on in the background until it ends or you quit")
+            self._say("stopped waiting: the query continues in the background until it ends or you quit")
             self.query_one(SqlEditor).entry.done()
             return True
         return super().undo_smallest()

@@ -172,14 +172,13 @@ class IssuesScreen(ViewScreen):
 
     VIEW = "issues"
     HELP = (
-        "What was repaired, left out or only partly read, and what the profiler itself warned of.\n"
-        "L shows its line, where the input has lines.\n"
-        "Totals leave out what is listed here as error; what is listed as info was repaired."
+        "Input that was repaired, skipped or only partly read, and warnings of the profiler.\nL shows the line, if "
+        "the input is text.\nTotals exclude input listed as error; input listed as info was repaired."
     )
 
     def make_body(self) -> ViewBody:
         """Return the issues."""
-        return registered_table("issue_list", "No issues: everything that looks like a profile was read.")
+        return registered_table("issue_list", "No issues: all of the profile was read.")
 
     def compose_body(self) -> Iterable[Widget]:
         """The table, and the issue under the cursor."""
@@ -201,9 +200,10 @@ class NotesScreen(ViewScreen):
 
     VIEW = "notes"
     HELP = (
-        "What you wrote on rows; enter goes to the row, M changes the note, an empty text deletes it.\n"
-        "They are kept under ~/.local/state/proftui (XDG_STATE_HOME), readable by you alone, never beside your files.\n"
-        ":forget deletes all of this file; proftui report --notes prints them, and marked rows, below their view."
+        "Your notes on rows. enter goes to the row, M edits the note; save an empty note to delete it.\nNotes are "
+        "saved in ~/.local/state/proftui (XDG_STATE_HOME), readable only by you, never next to your "
+        "files.\n:forget deletes all notes on this file. proftui report --notes prints notes and marked rows below "
+        "their view."
     )
 
     def make_body(self) -> ViewBody:
@@ -211,7 +211,7 @@ class NotesScreen(ViewScreen):
         return SingleTable(
             NOTES,
             lambda _profile: notes_frame(self.explorer.notes.store.all, self.explorer.session_restore.files),
-            "No notes. Press M on a row of any view to write one. Rows with notes are marked #.",
+            "No notes. Press M on a row of any view to write a note. Rows with notes are marked #.",
         )
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
@@ -235,9 +235,9 @@ class SummariesScreen(ViewScreen):
 
     VIEW = "summaries"
     HELP = (
-        "Summaries of the profiler: unified memory, OpenACC, OpenMP, NVTX ranges, CPU samples, dependencies.\n"
-        "Rows of different sections overlap in time, as nested ranges do: do not add up their times.\n"
-        "Press L to show the line of a row, where the input has lines."
+        "Summaries of the profiler: unified memory, OpenACC, OpenMP, NVTX ranges, CPU samples, "
+        "dependencies.\nSections overlap in time, and so do nested ranges: do not add up their times.\nPress L to "
+        "show the line of a row, if the input is text."
     )
 
     def make_body(self) -> ViewBody:

@@ -65,7 +65,7 @@ ROW_SHARE: Final = 0.8
 """The maximum share of the screen that an iteration, range or op takes after a jump from its row."""
 NAME_COLUMNS: Final = ("name", "op", "node")
 """The columns with the name of what ran: of a kernel, range or call, of an op, of a node in a tree."""
-NO_PLACE: Final = "This row has no place in the timeline. Press T on an op, a kernel or a launch."
+NO_PLACE: Final = "This row is not in the timeline. Press T on an op, a kernel or a launch."
 
 
 class TimelineScreen(ViewScreen):
@@ -76,9 +76,9 @@ class TimelineScreen(ViewScreen):
         binding for binding in bindings_for(Scope.TIMELINE) if getattr(binding, "id", "") not in MOVE_IDS
     ]
     HELP: ClassVar = (
-        "Each lane shows what ran over time. Height is how busy a cell is, color the kind of work; blank is a gap.\n"
-        "The % of a lane is its busy share of the visible time. Times are by the clock of the profile.\n"
-        "Sessions are aligned where their clocks are comparable; otherwise S selects one."
+        "Lanes show work over time. Height is the busy share of a cell, color the kind of work; blank is a "
+        "gap.\nThe % of a lane is its busy share of the visible time. Times use the clock of the "
+        "profile.\nSessions are aligned if their clocks are comparable; otherwise S selects a session."
     )
 
     def __init__(self) -> None:
@@ -323,7 +323,7 @@ class TimelineScreen(ViewScreen):
         lane = view.shown.lanes[view.lane]
         line = self.profile[lane.frame]["line"][int(lane.rows[view.item])]
         if line is None:
-            self.explorer.say("This item does not come from a single line of the file.", severity="warning")
+            self.explorer.say("This item has no single source line.", severity="warning")
         else:
             self.explorer.navigator.go_to_line(int(line), lane.session)
 
@@ -353,7 +353,7 @@ class TimelineScreen(ViewScreen):
         """Ask for a note on the item under the cursor."""
         view, place = self.lanes, self.note_place()
         if place is None or view.item is None or view.shown is None:
-            self.explorer.say("Nothing at the cursor to write a note on. Press n for the next item.")
+            self.explorer.say("Nothing at the cursor. Press n for the next item, then M for a note.")
             return
         lane = view.shown.lanes[view.lane]
         at = exact_time(int(lane.starts[view.item]) + view.shift(view.lane))

@@ -148,7 +148,7 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
 def _gap(profile: Profile, view: TimelineView, lane: Lane, at_ns: int) -> list[Line]:
     gap = gap_at(lane, at_ns)
     if gap is None:
-        return [("", "before the first or after the last item, or shorter than the resolution of the start times", "")]
+        return [("", "before the first item, after the last, or shorter than the resolution of the start times", "")]
     shift = view.shift(view.lane)
     before, after = names_around(profile, lane, gap)
     return [

@@ -63,15 +63,15 @@ def view_table(
     """
     chains = _chains(profile, report, group_by)
     if not chains:
-        hint = "leave out --table, --filter, --sort, --columns and --limit"
-        raise ProftuiError(f"--view {report} is several tables", hint)
+        hint = "remove --table, --filter, --sort, --columns and --limit"
+        raise ProftuiError(f"--view {report} has several tables", hint)
     if report == "flame" and len(keys) == 1:
         return _flame_around(profile, chains[0][0], keys[0])
     chain, place = _place(chains, report, name, len(keys))
     if len(keys) != place:
         above = ", ".join(level.name for level in chain[:place])
         raise ProftuiError(
-            f"--table {chain[place].name} needs {place} --row, for a row of each of: {above}"
+            f"--table {chain[place].name} requires {place} --row options, one for each of: {above}"
             if place
             else f"--table {chain[place].name} is below no other table: --row does not apply",
             "the JSON of each table has the key of each row",
@@ -111,7 +111,7 @@ def _place(
     """Return the chain of a table, and its index there."""
     if name is None:
         if depth >= len(chains[0]):
-            raise ProftuiError(f"--row: {chains[0][-1].name} is the last table of {report}", "leave out a --row")
+            raise ProftuiError(f"--row: {chains[0][-1].name} is the last table of {report}", "remove a --row")
         return chains[0], depth
     for chain in chains:
         for place, level in enumerate(chain):

@@ -121,7 +121,7 @@ class Notes:
         if why := why_too_long(text):
             return why
         if not place.is_valid:
-            return "this row has no storable key: notes are not possible on it"
+            return "no note possible: this row has no stable key"
         if len(self.all) >= MAX_NOTES and place.name not in self.all:
             return f"this file has {MAX_NOTES:,} notes, the limit: delete one first"
         words = words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"

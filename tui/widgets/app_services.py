@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_CLIPBOARD_BYTES: Final = 74_994
 """The longest base64 text: terminals and multiplexers drop longer sequences."""
 
-TMUX_HINT: Final = "if it does not arrive: tmux set -g set-clipboard on"
+TMUX_HINT: Final = "if the clipboard stays empty: tmux set -g set-clipboard on"
 
 _ESC: Final = "\x1b"
 _ST: Final = "\x1b\\"

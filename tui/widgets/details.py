@@ -347,7 +347,7 @@ def slow_lines(known: DurationSpread | None) -> list[Line]:
         (
             "slow",
             f"{count(known.slow)} of {count(known.launches)}",
-            f"took more than {SLOW:g} times the median, {duration(known.slow_ns)} beyond it in all",
+            f"took more than {SLOW:g} times the median, {duration(known.slow_ns)} above it in total",
         )
     ]
     if known.slow_iterations:
@@ -394,8 +394,8 @@ def gain_lines(gains: Sequence[Saving]) -> list[Line]:
         ]
     if gains:
         hidden = sum(gain.time_ns - gain.alone_ns for gain in gains)
-        beside = f"{duration(hidden)} of it ran beside other work or itself" if hidden > 0 else ""
-        lines.append(("basis", "time in which nothing else ran on the GPU; all else as it was", beside))
+        beside = f"{duration(hidden)} of it overlapped other work or itself" if hidden > 0 else ""
+        lines.append(("basis", "time in which nothing else ran on the GPU; everything else unchanged", beside))
     return lines
 
 
@@ -418,7 +418,7 @@ def next_lines(known: ProfilingCommand | None) -> list[Line]:
 def advice_lines(advice: Sequence[OccupancyAdvice], waves: float | None = None) -> list[Line]:
     """Return changes that would raise the occupancy of a launch; empty if all of its blocks run at once."""
     if advice and waves is not None and waves <= 1:
-        return [("", "only a larger grid helps: all blocks of this one fit on the GPU at once", "")]
+        return [("", "only a larger grid helps: all blocks of this grid fit on the GPU at once", "")]
     lines: list[Line] = []
     for change in advice:
         parts = []
@@ -428,7 +428,7 @@ def advice_lines(advice: Sequence[OccupancyAdvice], waves: float | None = None) 
             parts.append(f"at most {change.registers} registers per thread")
         if change.shared_bytes is not None:
             parts.append(f"at most {count(change.shared_bytes)} B of shared memory per block")
-        same = "registers and shared memory as they are" if change.threads_per_block is not None else ""
+        same = "registers and shared memory unchanged" if change.threads_per_block is not None else ""
         blocks = f"{change.blocks_per_sm} block{'' if change.blocks_per_sm == 1 else 's'} per SM"
         lines.append((percent(change.occupancy_pct), " and ".join(parts), "; ".join(filter(None, (blocks, same)))))
     return lines

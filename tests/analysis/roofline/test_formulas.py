@@ -400,11 +400,11 @@ def test_a_transposed_convolution_counts_its_input() -> None:
         (call("aten::unique", tensor(8)), "no formula for this op"),
         (
             call("aten::cat", ((), "TensorList", ""), value("0")),
-            "of a list of tensors PyTorch records no element types, and no shapes of long lists",
+            "PyTorch does not record the element types of tensor lists, or the shapes of long lists",
         ),
         (
             call("aten::cat", tensors((8, 4), (8, 4)), value("0")),
-            "of a list of tensors PyTorch records no element types, and the kernel's name tells none",
+            "PyTorch does not record the element types of tensor lists, and the kernel name does not contain them",
         ),
         (
             call(
@@ -412,20 +412,20 @@ def test_a_transposed_convolution_counts_its_input() -> None:
                 *(tensors((8, 4)), tensors((8, 4)), value("False")),
                 kernel=f"{MULTI_TENSOR}CopyFunctor<float, c10::BFloat16, 2, 1, 1>, Copy<float, c10::BFloat16>>(...)",
             ),
-            "of a list of tensors PyTorch records no element types, and the kernel's name tells none",
+            "PyTorch does not record the element types of tensor lists, and the kernel name does not contain them",
         ),
         (
             call("aten::_fused_adamw_", *(((), "TensorList", "") for _ in range(6))),
-            "of a list of tensors PyTorch records no element types, and no shapes of long lists",
+            "PyTorch does not record the element types of tensor lists, or the shapes of long lists",
         ),
         (call("aten::bmm", tensor(3, 8, 4), tensor(2, 4, 2)), "batches of 3 and 2 matrices"),
         (
             call("flash_attn::_flash_attn_varlen_forward", *(tensor(40, 4, 8) for _ in range(3))),
-            "sequences of several lengths are packed together, and their lengths are not recorded",
+            "sequences of different lengths are packed, and their lengths are not recorded",
         ),
         (
             call("vllm::moe_forward", tensor(8, 4), tensor(8, 2)),
-            "how many experts a token chooses is not recorded in vllm::moe_forward",
+            "the number of experts per token is not recorded in vllm::moe_forward",
         ),
         (
             call("vllm::unified_attention", *(tensor(2, 4, 8) for _ in range(3))),

@@ -106,7 +106,7 @@ def test_the_kernel_of_a_concatenation_tells_the_element_type() -> None:
     profile = make_profile(ops=[op("aten::cat", 0, **joined)], activities=[launched(0, 1000, name)], devices=H200)
     (row,) = op_work(profile).rows(named=True)
     assert (row["flops"], row["bytes"], row["bound"]) == (0, 2 * 16 * 4, "memory")
-    assert row["formula"] == "elements of the lists read and written, 4 B each by the kernel's name"
+    assert row["formula"] == "elements of the lists read and written, 4 B each by the kernel name"
 
 
 def test_copies_from_the_host_are_not_bound_by_gpu_memory() -> None:
@@ -161,7 +161,11 @@ def test_columns_of_ops_kernels_and_iterations() -> None:
                                         schema_overrides={"session": pl.UInt32, "iteration": pl.Int32}))  # fmt: skip
     assert steps["mfu_pct"].item() == pytest.approx(100 * rate * 2000 / 8000 / 989.4)
     assert op_work_unknown(profile).select("op", "gpu_ns", "work_unknown").rows() == [
-        ("aten::cat", 1000, "of a list of tensors PyTorch records no element types, and the kernel's name tells none")
+        (
+            "aten::cat",
+            1000,
+            "PyTorch does not record the element types of tensor lists, and the kernel name does not contain them",
+        )
     ]
 
 
@@ -182,7 +186,7 @@ def test_experts_of_a_server_have_the_sizes_of_the_views_in_their_op() -> None:
     assert row["bytes"] == 2 * 2 * 8 * 64 + 4 * (32 * 96 + 24 * 64)
     assert row["peak"] == "bf16"
     for left_out, why in (
-        (1, "how many experts a token chooses is not recorded in vllm::moe_forward"),
+        (1, "the number of experts per token is not recorded in vllm::moe_forward"),
         (4, "the sizes of the experts are not recorded in vllm::moe_forward"),
     ):
         less = [one for one in ops if one["op"] != left_out]
@@ -209,7 +213,7 @@ def test_kernels_below_an_op_have_rates_where_they_do_its_work_alone() -> None:
     shared = "other launches of its op take more than 10% of the op's GPU time"
     assert [why_no_rates(profile, number) for number in range(6)] == [
         *("", shared, shared, shared),
-        *("no formula for this op", "the op that launched it is not known"),
+        *("no formula for this op", "the op that launched it is unknown"),
     ]
 
 

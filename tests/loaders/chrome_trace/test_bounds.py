@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tui.loaders.chrome_trace.event_batches import EventBatch, Trace
 
 HUGE = 100_000
-REASON = "1 event is longer than 64 MB; it is left out"
+REASON = "1 event is longer than 64 MB: skipped"
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_the_last_event_without_end_costs_nothing_behind_it(held: list[int]) -> 
 def test_an_event_that_never_ends(held: list[int]) -> None:
     trace = read('{"traceEvents": [' + event("first") + ', {"ph": "X", "name": "' + "a" * HUGE, chunk=700)
     assert names(trace) == ["first"]
-    assert trace.partial == "cut off after 1 event"
+    assert trace.partial == "truncated after 1 event"
     assert REASON in [note.reason for note in trace.notes]
     assert held[0] < 12_000
 

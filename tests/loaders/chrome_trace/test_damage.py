@@ -46,27 +46,35 @@ def event(name: str = '"x"', args: str = "{}", rest: str = "") -> str:
 @pytest.mark.parametrize(
     ("damaged", "name", "reason"),
     [
-        (event(r'"torch\cuda\nn.py"'), r"torch\cuda\nn.py", "info: 1 event holds single backslashes"),
-        (event(r'"C:\\ok\x"'), r"C:\ok\x", "info: 1 event holds single backslashes"),
+        (event(r'"torch\cuda\nn.py"'), r"torch\cuda\nn.py", "info: 1 event has unescaped backslashes"),
+        (event(r'"C:\\ok\x"'), r"C:\ok\x", "info: 1 event has unescaped backslashes"),
         (
             event('"lib = Library("_x", "IMPL")"'),
             'lib = Library("_x", "IMPL")',
-            "warning: 1 event holds quotation marks",
+            "warning: 1 event has unescaped quotation marks",
         ),
-        (event('"config.py(0): \x02\x1f\n (1)"'), "config.py(0): \x02\x1f\n (1)", "info: 1 event holds control"),
+        (
+            event('"config.py(0): \x02\x1f\n (1)"'),
+            "config.py(0): \x02\x1f\n (1)",
+            "info: 1 event has unescaped control",
+        ),
         (
             event(r'"x, tid\": {a\": "').replace('"tid"', 'tid"').replace('"args"', 'args"'),
             'x, tid": {a": ',
-            "info: 1 event holds a key without its first quotation mark, which was added",
+            "info: 1 event has a key without its opening quotation mark: repaired",
         ),
-        (event(args='{"correlation": 5, }'), "x", "info: 1 event holds a comma too many"),
+        (event(args='{"correlation": 5, }'), "x", "info: 1 event has an extra comma"),
         (
             event(args='{"a": inf, "b": -nan, "c": "nan", "correlation": N/A}'),
             "x",
-            "warning: 1 event holds what is not",
+            "warning: 1 event has an invalid",
         ),
-        (event(args='{"a": NaN, "b": [Infinity, 1]}'), "x", "warning: 1 event holds what is not a number"),
-        (event('"a: nan, \\" b", "inf": [nan'.replace("[nan", "nan")), 'a: nan, " b', "warning: 1 event holds what is"),
+        (event(args='{"a": NaN, "b": [Infinity, 1]}'), "x", "warning: 1 event has an invalid number"),
+        (
+            event('"a: nan, \\" b", "inf": [nan'.replace("[nan", "nan")),
+            'a: nan, " b',
+            "warning: 1 event has an invalid",
+        ),
     ],
 )
 def test_what_profilers_get_wrong_is_repaired(damaged: str, name: str, reason: str) -> None:
@@ -105,7 +113,7 @@ def test_each_kind_is_reported_once_with_the_line_of_the_first() -> None:
         (
             "info",
             3,
-            "2 events hold single backslashes, which JSON does not allow; they were taken as they are",
+            "2 events have unescaped backslashes, read literally",
         )
     ]
 
@@ -150,7 +158,7 @@ def test_of_two_documents_in_one_file_the_first_is_read_and_the_other_reported()
 
 
 def test_a_document_that_ends_before_its_events_is_said_to_be_cut_off() -> None:
-    with pytest.raises(ProftuiError, match=r"cut off or damaged before its list of events \(traceEvents\)"):
+    with pytest.raises(ProftuiError, match=r"truncated or damaged before its event list \(traceEvents\)"):
         read('{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Tesl')
 
 
@@ -167,8 +175,8 @@ def test_durations_that_cannot_be_are_left_out() -> None:
     trace = read(f'{{"traceEvents": [{", ".join(listed)}]}}')
     assert trace.complete["duration_ns"].to_list() == [week * 1000, 2000]
     assert [reason for _, _, reason in notes_of(trace)] == [
-        "3 events have no duration that can be read; they are left out",
-        "3 events have impossible durations (negative, or over seven days); they are left out",
+        "3 events have no readable duration: skipped",
+        "3 events have implausible durations (negative, or over seven days): skipped",
     ]
 
 
@@ -176,7 +184,7 @@ def test_an_event_without_a_time_is_left_out() -> None:
     listed = [kernel(), kernel(ts=None), kernel(ts="soon"), kernel(ts=1e300)]
     trace = read(json.dumps(listed))
     assert trace.complete.height == 1
-    assert notes_of(trace) == [("warning", 1, "3 events have no time at which they start; they are left out")]
+    assert notes_of(trace) == [("warning", 1, "3 events have no start time: skipped")]
 
 
 def test_only_complete_events_say_when_the_trace_begins() -> None:
@@ -195,7 +203,7 @@ def test_an_event_nested_ten_thousand_deep_is_left_out(opening: str) -> None:
     deep = opening * 10_000 + "1" + closing * 10_000
     trace = read(around(event(args=f'{{"Input Dims": {deep}}}')))
     assert names(trace) == ["before", "after"]
-    assert [reason for _, _, reason in notes_of(trace)] == ["1 event is nested too deep to be read; it is left out"]
+    assert [reason for _, _, reason in notes_of(trace)] == ["1 event is nested too deep: skipped"]
     assert read(f'{{"deep": {deep}, "traceEvents": [{event()}]}}').complete.height == 1
     assert read(f'{{"traceEvents": [{event()}], "deep": {deep}}}').complete.height == 1
 
@@ -215,20 +223,18 @@ def test_nesting_at_the_edge_of_what_can_be_read_costs_no_other_event(opening: s
 def test_a_huge_text_is_cut() -> None:
     trace = read(around(event(json.dumps("x" * 3_000_000))))
     assert [len(name or "") for name in names(trace)] == [6, 1 << 16, 5]
-    assert [reason for _, _, reason in notes_of(trace)] == [
-        "1 text is longer than any name; only its beginning was read"
-    ]
+    assert [reason for _, _, reason in notes_of(trace)] == ["1 text exceeds the length limit of names: truncated"]
 
 
 class TestLists:
     def test_a_list_that_is_not_closed(self) -> None:
         trace = read(f'{{"traceEvents": [{event()}, {event()}, {event()[:50]}')
-        assert (trace.complete.height, trace.partial) == (2, "cut off after 2 events")
+        assert (trace.complete.height, trace.partial) == (2, "truncated after 2 events")
         assert notes_of(trace) == [
             (
                 "error",
                 None,
-                "the file ends inside its list of events: 2 events are shown; 50 bytes of a cut-off event are not",
+                "the file ends inside its event list: 2 events are shown; 50 bytes of a truncated event are skipped",
             )
         ]
 
@@ -253,9 +259,7 @@ class TestLists:
     def test_entries_that_are_no_events(self) -> None:
         trace = read(f'[1, null, "x", [2], {event()}, {{}}]')
         assert trace.complete.height == 1
-        assert [reason for _, _, reason in notes_of(trace)] == [
-            "4 entries in the list of events are not events; they are left out"
-        ]
+        assert [reason for _, _, reason in notes_of(trace)] == ["4 entries in the event list are not events: skipped"]
 
     def test_brackets_in_what_stands_before_the_events(self) -> None:
         head = json.dumps({"traceName": 'C:/]}, {"ph": [', "INFO": ["[a]", {"traceEvents": [1]}]})
@@ -301,7 +305,7 @@ def test_a_gzip_that_ends_early_gives_what_it_holds() -> None:
     source = InputFile.open("trace.json.gz", stream=io.BytesIO(packed[: len(packed) // 2]))
     trace = read_trace(source, ARGS)
     assert 1000 < trace.complete.height < 5000
-    assert trace.partial == f"cut off after {trace.complete.height:,} events"
+    assert trace.partial == f"truncated after {trace.complete.height:,} events"
     assert ["gzip stream ends early" in note.reason for note in source.notes] == [True]
 
 

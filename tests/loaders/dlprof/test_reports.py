@@ -122,7 +122,7 @@ def test_columns_that_were_cut_are_reported(report: str, cut: dict[str, int], ke
     csv.writer(text).writerows([cell for at, cell in enumerate(row) if at not in places] for row in rows)
     profile = read(f"{title}\n{text.getvalue()}")
     assert profile[kept].height == read(report)[kept].height
-    lacking = profile["issues"].filter(pl.col("reason").str.starts_with("columns that DLProf writes are missing"))
+    lacking = profile["issues"].filter(pl.col("reason").str.starts_with("columns of DLProf are missing"))
     assert [set(text.split(", ")) for text in lacking["text"]] == [cut.keys()]
 
 
@@ -183,9 +183,7 @@ def test_the_summary_gives_figures_part_by_part() -> None:
         "1.8.0",
         "470.57",
     )
-    assert profile["issues"].select("line", "reason").rows() == [
-        (17, "expected 3 figures, found 2; the row is left out")
-    ]
+    assert profile["issues"].select("line", "reason").rows() == [(17, "expected 3 values, found 2: row skipped")]
 
 
 def test_advice_is_passed_on_word_for_word() -> None:
@@ -324,7 +322,7 @@ def test_a_summary_without_its_first_lines_is_read_and_the_loss_reported() -> No
         profile = read("".join(lines[first:]))
         figures = profile["tool_figures"]
         assert figures.drop("line").equals(whole.filter(pl.col("line") > first).drop("line"))
-        reason = "expected the title 'System Config' above: the beginning of this report is missing"
+        reason = "expected the title 'System Config' above: the start of this report is missing"
         # Of line 7 on the first is blank.
         reported = [("warning", 2 if first == 5 else 1, reason)]
         assert profile["issues"].select("severity", "line", "reason").rows() == reported
@@ -335,7 +333,7 @@ def test_rows_below_a_title_that_is_missing_go_where_they_belong(title: str) -> 
     profile, whole = read(WHOLE_SUMMARY.replace(f"{title}\n", "")), read(WHOLE_SUMMARY)
     assert profile["tool_figures"].drop("line").equals(whole["tool_figures"].drop("line"))
     assert profile["issues"]["reason"].to_list() == [
-        f"expected the title {title!r}: the rows below are read as its own, by their names"
+        f"expected the title {title!r}: the rows below are assigned to it by their names"
     ]
 
 

@@ -43,8 +43,8 @@ def test_events_that_are_not_read_are_reported() -> None:
     assert profile["issues"].select("severity", "reason").rows() == [
         (
             "info",
-            "8 events are left out: not known as ops, calls or work of a GPU "
-            "(`odd_5`, `odd_0`, `odd_1`, `odd_2`, `odd_3`, 1 more, no category)",
+            "8 events skipped: not recognized as ops, API calls or GPU work (`odd_5`, `odd_0`, `odd_1`, "
+            "`odd_2`, `odd_3`, 1 more, no category)",
         )
     ]
     assert read([kernel(1, 1), *known])["issues"].is_empty()
@@ -54,9 +54,9 @@ def test_a_trace_of_another_accelerator_does_not_say_that_nothing_ran() -> None:
     assert reasons([op("aten::mm", 0, 9), event("hpu_op", "matmul", 3, 2)]) == [
         (
             "warning",
-            "no GPU work in the trace: events left out may belong to another kind of accelerator",
+            "no GPU work in the trace: the skipped events may belong to another kind of accelerator",
         ),
-        ("info", "1 event is left out: not known as ops, calls or work of a GPU (`hpu_op`)"),
+        ("info", "1 event skipped: not recognized as ops, API calls or GPU work (`hpu_op`)"),
     ]
 
 
@@ -75,7 +75,7 @@ def test_gpu_work_without_ops_needs_no_excuse() -> None:
 
 def test_memory_events_without_a_size_are_counted() -> None:
     memory = {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "args": {}}
-    assert reasons([kernel(1, 0), memory, memory]) == [("warning", "2 memory events are left out: no size recorded")]
+    assert reasons([kernel(1, 0), memory, memory]) == [("warning", "2 memory events skipped: no size recorded")]
 
 
 def test_the_work_of_the_profiler_itself_is_one_of_its_figures() -> None:
@@ -138,7 +138,7 @@ def test_deep_nesting_is_read_and_its_paths_end_somewhere() -> None:
     longest = profile["ops"]["group"].cast(pl.String).str.len_bytes().max()
     assert isinstance(longest, int)
     assert 16_000 < longest <= 16_384
-    assert any("longer than 16 KB" in reason for reason in profile["issues"]["reason"])
+    assert any("exceed 16 KB" in reason for reason in profile["issues"]["reason"])
 
 
 @pytest.mark.parametrize(
@@ -181,5 +181,5 @@ def test_a_cut_off_trace_keeps_what_came_before() -> None:
 def test_a_trace_without_categories_is_declined_in_words(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text('{"traceEvents":[{},{"ph":"X","name":"f","ts":"1","dur":"2","pid":"0","tid":"1","args":{}}]}')
-    with pytest.raises(ProftuiError, match=r"trace events of no category, .*; of rocprof, open results\.db"):
+    with pytest.raises(ProftuiError, match=r"trace events without categories, .*; from rocprof, open results\.db"):
         load_one(str(path))

@@ -100,7 +100,7 @@ def test_arrows_of_pytorch_1_5_that_lack_a_quotation_mark_lead_to_their_op() -> 
     profile = read_bytes(content.replace(b', "tid": 0, "ts": 102.95}', b', tid": 0, "ts": 102.95}'), name="legacy.json")
     assert profile["activities"]["op"].to_list() == [0]
     assert texts(profile, "activities", "op_join") == ["recorded"]
-    assert "info: 1 event holds a key without its first quotation mark, which was added" in [
+    assert "info: 1 event has a key without its opening quotation mark: repaired" in [
         f"{severity}: {reason}" for severity, reason in profile["issues"].select("severity", "reason").rows()
     ]
 

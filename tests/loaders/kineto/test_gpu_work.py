@@ -251,8 +251,7 @@ def test_agents_of_amd_are_taken_as_gpus_in_their_order() -> None:
     profile = read([*launches, amd_kernel(1, 10, device=3), amd_kernel(2, 20, device=2)], deviceProperties=AMD)
     assert profile["activities"]["device"].to_list() == [1, 0]
     assert profile["issues"]["reason"].to_list() == [
-        "the trace numbers the agents of the machine, not its GPUs: agents are taken in their order, "
-        "2 as GPU 0, 3 as GPU 1"
+        "the trace numbers agents, not GPUs: agents are numbered in order, 2 as GPU 0, 3 as GPU 1"
     ]
     assert profile["devices"].select("device", "name", "compute_capability").rows() == [
         (0, None, None),

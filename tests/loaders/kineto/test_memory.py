@@ -45,7 +45,7 @@ def test_an_event_of_another_century_is_left_out_and_reported() -> None:
     far = [memory(at_us, 8, 8) for at_us in (8_000_000_000_000_000, -8_000_000_000_000_000)]
     rows = read([op("aten::empty", 1000, 10), kernel(1, 1020), memory(1005, 512, 512), *far])
     assert rows["memory_events"]["start_ns"].to_list() == [5000]
-    reported = "2 events left out: their starts are more than a week from the median start"
+    reported = "2 events skipped: their starts are more than a week from the median start"
     assert rows["issues"].select("text", "reason").rows() == [("[memory]", reported)]
 
 

@@ -40,8 +40,8 @@ def test_each_rank_is_a_session_whose_ids_are_its_own() -> None:
     assert texts(profile, "activities", "op_join") == ["launch", "launch"]
     assert profile["ops"].select("op", "forward").rows() == [(0, None), (1, 0), (2, None), (3, 2)]
     assert profile["issues"].select("session", "reason").rows() == [
-        (0, "the file has several ranks, each of which is a session: this one is `TP00` there"),
-        (1, "the file has several ranks, each of which is a session: this one is `TP01` there"),
+        (0, "the file has several ranks, one session each: this is `TP00`"),
+        (1, "the file has several ranks, one session each: this is `TP01`"),
     ]
 
 

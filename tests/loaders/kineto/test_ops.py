@@ -163,7 +163,7 @@ def test_types_of_inputs(reported: object, dtype: str | None) -> None:
         ([[], []], None),
         (7, None),
     ],
-    ids=["tensor and scalar", "list of tensors", "scalars", "junk"],
+    ids=["tensor and scalar", "tensor lists", "scalars", "junk"],
 )
 def test_shapes_of_inputs_in_both_spellings(reported: object, shapes: str | None) -> None:
     profile = read([op("a", 0, 5, Input_Dims=reported), op("b", 10, 5, Input_dims=reported)])

@@ -53,9 +53,9 @@ def test_a_rank_of_a_name_is_marked_as_inferred(tmp_path: Path) -> None:
         (
             "info",
             "prof.0.log: rank 0, prof.1.log: rank 1, prof.3.log: rank 3",
-            "the ranks of 3 files are inferred from the file name: the profile does not record it",
+            "ranks not recorded: inferred from 3 file names",
         ),
-        ("warning", "", "rank 2 is missing: ranks 0 to 3 are here without it"),
+        ("warning", "", "rank 2 is missing: the highest rank loaded is 3"),
     ]
 
 
@@ -84,11 +84,11 @@ def reasons(*ranks: int, world_size: int | None = None, left_out: tuple[str, ...
 
 
 def test_missing_ranks_are_named() -> None:
-    assert reasons(0, 1, 2, 3, 4, 6, 7, world_size=8) == ["rank 5 is missing: only 7 of 8 ranks are here"]
-    assert reasons(0, 1, 4, world_size=8) == ["ranks 2 to 3, 5 to 7 are missing: only 3 of 8 ranks are here"]
-    assert reasons(0, 1, 3) == ["rank 2 is missing: ranks 0 to 3 are here without it"]
+    assert reasons(0, 1, 2, 3, 4, 6, 7, world_size=8) == ["rank 5 is missing: 7 of 8 ranks loaded"]
+    assert reasons(0, 1, 4, world_size=8) == ["ranks 2 to 3, 5 to 7 are missing: 3 of 8 ranks loaded"]
+    assert reasons(0, 1, 3) == ["rank 2 is missing: the highest rank loaded is 3"]
     assert reasons(0, 2, world_size=3, left_out=("t/rank1.json", "t/notes")) == [
-        "rank 1 is missing: only 2 of 3 ranks are here; left out: rank1.json"
+        "rank 1 is missing: 2 of 3 ranks loaded; skipped: rank1.json"
     ]
     assert reasons(0, 1, world_size=2) == []
 
@@ -110,7 +110,7 @@ def test_recordings_of_one_rank_are_a_comparison() -> None:
 def test_different_world_sizes_are_reported() -> None:
     mixed = pl.concat([sessions(0, world_size=2), sessions(1, world_size=4)])
     reported = rank_issues(mixed, left_out=(), not_read=())
-    assert reported[0]["reason"] == "these ranks are of jobs with different world sizes (2, 4)"
+    assert reported[0]["reason"] == "these ranks belong to jobs with different world sizes (2, 4)"
 
 
 def test_many_are_not_all_listed() -> None:

@@ -60,7 +60,7 @@ def test_a_folder_of_unusable_files_names_all_of_them(tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text("[]")
     (tmp_path / "c.txt").write_text("no profile\n")
     _, errors = load([str(tmp_path)])
-    assert errors[0].message == f"{tmp_path}: none of its 3 files can be read"
+    assert errors[0].message == f"{tmp_path}: none of the 3 files can be read"
     assert [reason.partition(":")[0] for reason in errors[0].hint.split("; ")] == ["a.json", "b.json", "c.txt"]
 
 
@@ -120,7 +120,7 @@ def test_a_damaged_rank_is_named_and_left_out(
     }
     assert shown["ddp_rank0.pt.trace.json.gz"].rank == 0
     assert shown["ddp_rank1.pt.trace.json.gz"].why in why
-    assert shown["notes.txt"].why == "holds no profile"
+    assert shown["notes.txt"].why == "contains no profile"
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_a_rank_that_is_cut_off_is_kept_and_its_file_is_named(elsewhere: Path, t
     (folder / "ddp_rank1.pt.trace.json").write_bytes(whole[: len(whole) // 2])
     profile = opened(folder)
     assert sorted(profile["sessions"]["rank"].to_list()) == [0, 1]
-    assert profile.partial.startswith("ddp_rank1.pt.trace.json cut off after ")
+    assert profile.partial.startswith("ddp_rank1.pt.trace.json truncated after ")
 
 
 @pytest.mark.slow
@@ -293,13 +293,13 @@ def test_a_file_that_is_named_twice_is_one_session(tmp_path: Path) -> None:
     profile = opened(log, log, f"{tmp_path}/./run.log", link)
     assert profile["sessions"].height == once["sessions"].height
     assert profile.sources == (str(log),)
-    more = profile["issues"].filter(pl.col("reason").str.contains("named more than once"))
+    more = profile["issues"].filter(pl.col("reason").str.contains("given more than once"))
     assert more.select("session", "severity", "reason").rows() == [
-        (None, "info", "3 files are named more than once: read once")
+        (None, "info", "3 files are given more than once: read once")
     ]
     with_folder = opened(log, tmp_path)
     assert with_folder.sources == (str(log),)
-    assert "2 files are named more than once: read once" in with_folder["issues"]["reason"].to_list()
+    assert "2 files are given more than once: read once" in with_folder["issues"]["reason"].to_list()
     nothing, errors = load([str(tmp_path / "missing"), str(tmp_path / "missing")])
     assert nothing is None
     assert len(errors) == 1

@@ -94,7 +94,7 @@ def test_details_become_launches() -> None:
     ]
     assert rows(profile, "devices", "device", "name", "compute_capability", "sm_count") == [(0, None, "7.5", 34)]
     (reported,) = reasons(profile)
-    assert reported.startswith("Nsight Compute runs one kernel at a time")
+    assert reported.startswith("Nsight Compute replays one kernel at a time")
     assert kernels(profile).select("name", "total_ns").rows() == [("void f<int, 4>(int *)", 1_234_560), ("g", 640)]
 
 
@@ -170,7 +170,7 @@ def test_the_summary_of_all_launches_of_a_kernel() -> None:
         20.0,
         "%",
     )
-    assert any("prints no totals" in reason for reason in reasons(profile))
+    assert any("prints rounded averages and no totals" in reason for reason in reasons(profile))
 
 
 def test_a_total_that_no_column_can_hold_stays_unknown_and_costs_no_other() -> None:
@@ -196,7 +196,7 @@ def test_a_time_without_a_unit_is_no_duration() -> None:
     ]
     assert rows(profile, "metrics", "avg", "unit")[0] == (12.5, None)
     assert reasons(profile, "warning") == [
-        "no unit for this time in 2 rows: durations are unknown; a raw page has its units in its second row"
+        "this time has no unit in 2 rows: durations are unknown; the second row of a raw page has the units"
     ]
 
 
@@ -205,7 +205,7 @@ def test_a_decimal_comma_is_reported_from_the_whole_file() -> None:
     profile = read(german.replace('"640"', '"27.595.520"'))
     assert profile["activities"]["duration_ns"].to_list() == [1_234_560, 27_595_520]
     assert profile["activities"]["dynamic_shared_bytes"].to_list() == [1020, None]
-    assert "the numbers of this file have a decimal comma, and points between thousands" in reasons(profile, "info")
+    assert "this file uses decimal commas, and points as thousands separators" in reasons(profile, "info")
 
 
 def test_numbers_that_could_mean_two_things_stay_unknown() -> None:
@@ -213,9 +213,7 @@ def test_numbers_that_could_mean_two_things_stay_unknown() -> None:
     profile = read(text)
     assert rows(profile, "activities", "duration_ns") == [(None,)]
     (reason,) = reasons(profile, "warning")
-    assert reason == (
-        "1 numbers like this one are ambiguous, since the decimal sign of this file is unknown: shown as unknown"
-    )
+    assert reason == ("1 ambiguous number like this, shown as unknown: the decimal separator of this file is unknown")
 
 
 @pytest.mark.parametrize(

@@ -293,7 +293,7 @@ def test_a_result_without_metrics_is_no_launch() -> None:
 
 @pytest.mark.parametrize("data", [b"NVR\0", b"NVR\0" + sized(field(1, 7)), b"NVR\0" + b"\xff" * 40])
 def test_a_report_without_results_is_declined(data: bytes) -> None:
-    with pytest.raises(ProftuiError, match="a report of Nsight Compute"):
+    with pytest.raises(ProftuiError, match="an Nsight Compute report"):
         read(data)
 
 

@@ -50,7 +50,7 @@ def test_a_summary_without_durations_has_metrics_alone() -> None:
 def test_columns_that_no_known_page_has_are_reported() -> None:
     profile = read(SHORT.replace("\n", ',"Of Tomorrow"\n') + '"0","k","gpu__time_duration.sum","nsecond","500","x"\n')
     assert rows(profile, "activities", "duration_ns") == [(500,)]
-    assert "unknown columns, shown only in the log" in reasons(profile)
+    assert "unknown columns, shown in the log only" in reasons(profile)
 
 
 def test_a_table_of_launches_without_metrics_is_no_page() -> None:
@@ -75,10 +75,10 @@ def test_a_summary_of_gpus_is_metrics_of_each_gpu_and_no_kernel() -> None:
     ]
     assert profile["summary"].is_empty()
     assert rows(profile, "sessions", "pid", "command") == [(123, "/home/me/app")]
-    (reason,) = [one for one in reasons(profile) if "sums over all kernels" in one]
+    (reason,) = [one for one in reasons(profile) if "totals over all kernels" in one]
     assert reason.endswith("ncu --import run.ncu-rep --csv --print-summary per-kernel")
 
 
 def test_columns_of_a_summary_that_are_not_known_are_reported() -> None:
     table = SUMMARY.replace('"Invocations"', '"Invocations of Tomorrow"')
-    assert "unknown columns, shown only in the log" in reasons(read(table))
+    assert "unknown columns, shown in the log only" in reasons(read(table))

@@ -115,7 +115,7 @@ def test_an_empty_export_is_declined(tmp_path: Path) -> None:
     path = tmp_path / "run"
     path.mkdir()
     pl.DataFrame({"id": [1], "value": ["x"]}).write_parquet(path / "StringIds.parquet")
-    with pytest.raises(ProftuiError, match="a failed export of Nsight Systems"):
+    with pytest.raises(ProftuiError, match="an incomplete Nsight Systems export"):
         load_one(str(path))
 
 
@@ -152,4 +152,4 @@ def test_columns_of_other_types_are_left_out_and_reported(strange: str, tmp_path
             profile = load_one(str(folder))
             if strange in ("struct", "list", "nested", "bytes", "time", "duration", "decimal"):
                 said = profile["issues"].filter(pl.col("text") == file.stem)["reason"].str.join(" ").item()
-                assert f"columns that are neither numbers nor texts: {columns[0]} (" in said
+                assert f"columns that are neither numbers nor strings: {columns[0]} (" in said

@@ -68,7 +68,7 @@ def test_the_profilers_own_work_is_held_against_the_time_of_the_gpu_work(generat
         (0, "found", "Profiler overhead is 150 ns (14% of the GPU span)."),
         (1, "not applicable", "profiler overhead is not recorded"),
     ]
-    left_out = (None, "info", "PROFILER_OVERHEAD", "overhead of 1 process that did nothing else is left out")
+    left_out = (None, "info", "PROFILER_OVERHEAD", "overhead of 1 process without other records skipped")
     assert left_out in profile["issues"].select("session", "severity", "text", "reason").rows()
     assert not any("have no view" in reason for reason in profile["issues"]["reason"])
     some = select_iterations(profile, Aggregation(first=0, last=0))
@@ -122,8 +122,8 @@ def test_events_that_are_not_known_are_counted(tmp_path: Path) -> None:
     profile = read(tmp_path, "2023.4", NVTX_EVENTS=events)
     assert profile["ranges"].is_empty()
     assert reasons(profile) == [
-        "1 NVTX mark is left out: instant events, not shown in any view",
-        "4 NVTX events are left out: not known as ranges (event types: 35, 900, none)",
+        "1 NVTX mark skipped: instant events, not shown in any view",
+        "4 NVTX events skipped: not recognized as ranges (event types: 35, 900, none)",
     ]
 
 

@@ -74,9 +74,9 @@ def test_without_nsys_one_line_shows_the_command(folder: Path) -> None:
     with pytest.raises(ProftuiError) as caught:
         load_one(str(report))
     assert str(caught.value) == (
-        f"{report}: an Nsight Systems report, which only nsys can read; nsys is not on the PATH; on a machine "
-        "with nsys: "
-        f"nsys export --type sqlite --force-overwrite true -o {report.with_suffix('.sqlite')} {report}"
+        f"{report}: reading an Nsight Systems report requires nsys, which is not on the PATH; export it on a "
+        f"machine with nsys: nsys export --type sqlite --force-overwrite true -o {report.with_suffix('.sqlite')} "
+        f"{report}"
     )
 
 
@@ -88,7 +88,7 @@ def test_the_export_beside_it_is_used(folder: Path) -> None:
     assert kernels(profile) == 6
     assert profile["sessions"]["format"].to_list() == ["nsys-report"] * 2
     assert profile.sources == (str(folder / "run.nsys-rep"),)
-    assert "read from this export beside the report" in reasons(profile)
+    assert "read from this export, next to the report" in reasons(profile)
 
 
 @pytest.mark.parametrize("what", ["older", "empty", "texts alone"])
@@ -103,7 +103,7 @@ def test_an_export_beside_it_that_is_no_good_is_not_used(folder: Path, what: str
     install_good(folder)
     profile = load_one(str(folder / "run.nsys-rep"))
     why = "it is older than the report" if what == "older" else "it is empty or damaged"
-    assert f"the export beside the report was not used: {why}" in reasons(profile)
+    assert f"the export next to the report was not used: {why}" in reasons(profile)
     assert profile["sessions"]["tool_version"].to_list() == ["2023.4.1"] * 2
 
 
@@ -116,8 +116,8 @@ def test_an_older_export_in_a_folder_gives_way_or_says_so(folder: Path) -> None:
     earlier = time.time() - 1000
     os.utime(export, (earlier, earlier))
     expected = (
-        "it is newer than this export, which may be of an earlier recording; export again: "
-        f"nsys export --type sqlite --force-overwrite true -o {export} {report}"
+        "the report is newer than this export, which may be of an earlier recording; export again: nsys export "
+        f"--type sqlite --force-overwrite true -o {export} {report}"
     )
     for path in (runs, export):
         profile = load_one(str(path))
@@ -128,7 +128,7 @@ def test_an_older_export_in_a_folder_gives_way_or_says_so(folder: Path) -> None:
     install_good(folder)
     profile = load_one(str(runs))
     assert profile["sessions"]["tool_version"].to_list() == ["2023.4.1"] * 2
-    assert "the export beside the report was not used: it is older than the report" in reasons(profile)
+    assert "the export next to the report was not used: it is older than the report" in reasons(profile)
     os.utime(export, None)
     assert not any("newer than this export" in reason for reason in reasons(load_one(str(runs))))
 
@@ -264,5 +264,5 @@ def test_a_cache_that_cannot_be_written_is_one_line(folder: Path, monkeypatch: p
 
 def test_a_recording_that_is_no_report_yet_says_so(folder: Path) -> None:
     (folder / "run.qdstrm").write_bytes(HEAD)
-    with pytest.raises(ProftuiError, match="not a report yet; import it: QdstrmImporter -i"):
+    with pytest.raises(ProftuiError, match="not a report; import it: QdstrmImporter -i"):
         load_one(str(folder / "run.qdstrm"))

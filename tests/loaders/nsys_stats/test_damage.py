@@ -68,7 +68,7 @@ def test_a_quotation_mark_that_was_lost_costs_one_row() -> None:
     lines[10] = lines[10][:-1]
     profile = read("\n".join(lines))
     assert profile["summary"]["line"].to_list() == [line for line in range(2, 32) if line != 11]
-    assert reasons(profile, "warning") == ["a quotation mark of this row is not closed: row left out"]
+    assert reasons(profile, "warning") == ["unclosed quotation mark: row skipped"]
 
 
 def test_a_name_can_hold_line_ends() -> None:

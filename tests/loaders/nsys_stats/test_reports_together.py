@@ -26,7 +26,7 @@ PROJECTED_SUM = (
 def test_ranges_come_from_one_report_and_the_other_is_reported() -> None:
     profile = read("\n".join((TRACE_2023, RANGES, PROJECTED)))
     assert profile["ranges"].height == 3
-    assert any("has the ranges that another report above has" in reason for reason in reasons(profile))
+    assert any("repeats the ranges of a report above" in reason for reason in reasons(profile))
 
 
 def test_ranges_of_the_projected_trace_alone_have_their_own_times() -> None:
@@ -45,7 +45,7 @@ def test_sums_of_ranges_count_once_and_the_time_of_their_gpu_work_is_a_figure() 
 def test_single_kernels_stand_for_the_sums_and_that_copies_are_missing_is_reported() -> None:
     profile = read(LAUNCHES + "\n" + MEMORY)
     assert set(profile["activities"]["kind"]) == {"kernel"}
-    assert any("no report has single copies and memsets" in reason for reason in reasons(profile))
+    assert any("memcpys and memsets are in this summary alone" in reason for reason in reasons(profile))
 
 
 def test_a_report_that_nsys_profile_skipped_is_reported_and_ends_the_table_above() -> None:
@@ -68,7 +68,7 @@ def test_an_export_that_names_no_script_is_no_report() -> None:
 def test_a_device_without_a_number_is_reported() -> None:
     profile = read(TRACE_2023.replace("NVIDIA A100 (0)", "NVIDIA A100"))
     assert profile["activities"]["device"].to_list() == [None, None]
-    assert "this device has no number: shown as unknown" in reasons(profile)
+    assert "device number not recorded: shown as unknown" in reasons(profile)
 
 
 def test_a_table_right_below_another_is_read() -> None:

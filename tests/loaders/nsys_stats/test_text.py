@@ -58,7 +58,7 @@ def test_columns_are_cut_at_the_dashes() -> None:
         ("void f<int, 4>(int*)", 3, 3_000_000, 1_000_000, 1_150_000, 8),
         ("void at::native::vector…", 1, 1_000_000, 1_000_000, 1_000_000, 9),
     ]
-    assert reasons(profile) == ["nsys cut 1 names: print with --format csv to have them whole"]
+    assert reasons(profile) == ["nsys truncated 1 name; print full names with --format csv"]
     assert profile.texts
 
 
@@ -66,9 +66,7 @@ def test_a_row_whose_cells_left_their_columns_is_reported() -> None:
     rough = KERNELS.replace("  3,000,000", "3,000,0 00")
     profile = read(rough)
     assert rows(profile, "summary", "line") == [(7,)]
-    assert reasons(profile, "warning") == [
-        "expected a row of 9 columns, but its cells are not aligned with them: row left out"
-    ]
+    assert reasons(profile, "warning") == ["expected 9 columns, but the cells are not aligned with them: row skipped"]
 
 
 def test_the_text_of_2020_and_a_report_that_was_skipped() -> None:
@@ -79,7 +77,7 @@ def test_the_text_of_2020_and_a_report_that_was_skipped() -> None:
     ]
     assert reasons(profile) == [
         "nsys skipped the report nvtxppsum: the recording does not contain NV Tools data",
-        "nsys cut 2 names: print with --format csv to have them whole",
+        "nsys truncated 2 names; print full names with --format csv",
     ]
 
 
@@ -121,7 +119,7 @@ def test_a_report_that_has_no_view_is_reported() -> None:
         HEADING.format("x.sqlite", "um_sum") + "\n Virtual Address  HtoD Migration Size (MB)\n -----  -----\n 1  2\n"
     )
     profile = read(_API.format(1) + "\n" + unknown + "\n")
-    assert reasons(profile) == ["the report um_sum is not supported; see the log"]
+    assert reasons(profile) == ["the report um_sum is not supported: see the log"]
 
 
 def test_names_of_the_program_stay_as_they_are() -> None:

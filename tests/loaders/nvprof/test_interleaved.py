@@ -59,7 +59,7 @@ def warned(text: str) -> list[int]:
     profile: Profile = read(text.encode())
     return (
         profile["issues"]
-        .filter(pl.col("reason").str.contains("unknown which table|its process is unknown"))["line"]
+        .filter(pl.col("reason").str.contains("may belong to another process|its process is unknown"))["line"]
         .to_list()
     )
 

@@ -234,7 +234,7 @@ def test_a_damaged_row_of_csv_affects_only_itself() -> None:
     profile = read(text)
 
     assert profile["metrics"]["line"].to_list() == [5]
-    assert reasons(profile) == ["expected a row of 8 cells, found 7; it is left out"]
+    assert reasons(profile) == ["expected 8 cells, found 7: row skipped"]
 
 
 def test_rows_that_two_processes_wrote_into_each_other_are_issues() -> None:
@@ -245,8 +245,8 @@ def test_rows_that_two_processes_wrote_into_each_other_are_issues() -> None:
 
     assert profile["metrics"]["line"].to_list() == [7, 10]
     assert profile["issues"].select("line", "reason").rows() == [
-        (8, "this row of metrics is torn: process 28740 writes into it; it is left out"),
-        (9, "values without the metric that they are of: the rest of a torn row; left out"),
+        (8, "this metric row is interrupted by output of process 28740: row skipped"),
+        (9, "values without a metric name, the rest of an interrupted row: row skipped"),
     ]
 
 
@@ -254,7 +254,7 @@ def test_values_of_different_units_are_not_mixed() -> None:
     profile = read(text_table(metric_row(1, "odd", "Odd", "1.5%", "2.5", "Low (1)")))
 
     assert profile["metrics"].is_empty()
-    assert reasons(profile) == ["the values of this row have different units; the row is left out"]
+    assert reasons(profile) == ["the values of this row have different units: row skipped"]
 
 
 LAUNCHES = [

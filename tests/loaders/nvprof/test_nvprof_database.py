@@ -14,6 +14,7 @@ from tests.loaders.nvprof.nvprof_database_build import call, kernel, marks, thre
 from tui.correlation.plausible_times import MAX_NS
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
+from tui.text import plural
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -223,8 +224,8 @@ def test_metrics_and_events_of_replayed_kernels(tmp_path: Path) -> None:
     assert profile["activities"]["duration_ns"].to_list() == [10, 30, 9]
     assert profile["activities"]["op_join"].to_list() == [None] * 3
     reasons = profile["issues"]["reason"].to_list()
-    assert ["not a timeline" in reasons[0], "by number" in reasons[1]] == [True, True]
-    assert reasons[2] == "in the database, but not shown in any view: branches by source line (2)"
+    assert ["form no timeline" in reasons[0], "numbers metrics" in reasons[1]] == [True, True]
+    assert reasons[2] == "in the database but not in any view: branches by source line (2)"
 
 
 def test_kernels_that_ran_once_more_for_metrics_are_not_counted_twice(tmp_path: Path) -> None:
@@ -235,7 +236,7 @@ def test_kernels_that_ran_once_more_for_metrics_are_not_counted_twice(tmp_path: 
     profile = load_one(write(tmp_path / "both.nvvp", tables, strings=STRINGS))
     assert texts(profile, "activities", "correlation", "duration_ns") == [(1, 10), (2, 40)]
     assert profile["issues"]["reason"].to_list() == [
-        "kernels of the timeline ran once more for metrics (1): their time is not counted twice"
+        "1 kernel of the timeline ran again for metrics: their time counts once"
     ]
 
 
@@ -276,9 +277,9 @@ def test_work_of_no_certain_process_and_rows_of_none_are_reported(tmp_path: Path
     profile = load_one(write(tmp_path / "two.nvprof", tables, strings=STRINGS))
     assert texts(profile, "activities", "session", "correlation") == [(0, 1), (1, 2)]
     reported = texts(profile, "issues", "severity", "text", "reason")
-    unsure = "their launching process is unknown: they are counted to the first process"
+    unsure = "their launching process is unknown: assigned to the first process"
     assert ("warning", "GPU activities: 1", unsure) in reported
-    assert ("warning", "", "calls and ranges without a process left out (1)") in reported
+    assert ("warning", "", "1 call or range without a process skipped") in reported
 
 
 def test_graphs_recorded_as_a_whole_count_as_gpu_work(tmp_path: Path) -> None:
@@ -309,11 +310,11 @@ def test_impossible_times_and_numbers_are_left_out_and_reported(tmp_path: Path) 
         (4, add, None, 5, 2, 13),
     ]
     assert profile["issues"]["reason"].to_list() == [
-        "2 GPU activities without known times in the database",
-        "1 GPU activity without a name in the database",
-        "numbers out of range (1): shown as unknown",
-        "2 rows have an impossible time (more than a week from the median start, or lasting longer): shown as unknown",
-        "ends of NVTX ranges have no start (1): recording began within them",
+        "2 GPU activities without times",
+        "1 GPU activity without a name",
+        "1 number out of range: shown as unknown",
+        "2 rows have an implausible time (over a week long or over a week from the median start): shown as unknown",
+        "1 NVTX range without a start: recording began inside them",
     ]
 
 
@@ -362,12 +363,12 @@ def test_whatever_the_markers_each_start_is_a_range_and_each_end_closes_one(
     assert (ranges["duration_ns"].drop_nulls() >= 0).all()
     alone = len(ends) - closed
     reasons = " ".join(profile["issues"]["reason"])
-    assert (f"ends of NVTX ranges have no start ({alone})" in reasons) == (alone > 0)
+    assert (f"{plural(alone, 'NVTX range')} without a start" in reasons) == (alone > 0)
 
 
 def test_a_database_without_a_single_row_is_declined_in_one_line(tmp_path: Path) -> None:
     path = write(tmp_path / "empty.nvvp", {"DEVICE": [DEVICE]}, version=11)
-    with pytest.raises(ProftuiError, match="an nvprof database of version 11 without a record") as error:
+    with pytest.raises(ProftuiError, match="an empty nvprof database of version 11") as error:
         load_one(path)
     assert "\n" not in str(error.value)
     assert "nvprof -o" in (error.value.hint or "")
@@ -376,7 +377,7 @@ def test_a_database_without_a_single_row_is_declined_in_one_line(tmp_path: Path)
 def test_the_binary_form_before_databases_is_named(tmp_path: Path) -> None:
     path = tmp_path / "old.nvvp"
     path.write_bytes(bytes.fromhex("00040000050000000104000001000000070000 00") + b"program\0")
-    with pytest.raises(ProftuiError, match="binary form of CUDA 5 and 6") as error:
+    with pytest.raises(ProftuiError, match="binary format of CUDA 5 and 6") as error:
         load_one(str(path))
     assert "nvprof --import-profile FILE --print-gpu-trace --csv" in str(error.value) + (error.value.hint or "")
 
@@ -400,7 +401,7 @@ def test_times_at_the_end_of_all_numbers_open(tmp_path: Path) -> None:
     profile = load_one(write(tmp_path / "late.nvprof", tables, strings=STRINGS))
     assert profile["activities"]["start_ns"].to_list() == [0, 20, None]
     assert (
-        "1 row has an impossible time (more than a week from the median start, or lasting longer): shown as unknown"
+        "1 row has an implausible time (over a week long or over a week from the median start): shown as unknown"
         in profile["issues"]["reason"].to_list()
     )
 
@@ -415,11 +416,11 @@ def test_columns_and_times_that_are_missing_are_reported(tmp_path: Path) -> None
     database.close()
     reported = texts(load_one(path), "issues", "severity", "text", "reason")
     assert reported == [
-        ("warning", "", "1 GPU activity without known times in the database"),
-        ("warning", "", "1 GPU activity without a name in the database"),
+        ("warning", "", "1 GPU activity without times"),
+        ("warning", "", "1 GPU activity without a name"),
         (
             "warning",
             "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
-            "columns that the profiler writes are missing from the table (end, name): their values are unknown",
+            "columns missing from the table (end, name): their values are unknown",
         ),
     ]

@@ -161,7 +161,7 @@ def test_cpu_samples_count_each_function_once() -> None:
         ("cpu", "cuMemcpyDtoD_v2", None, 310_700_000, 2.85),
     ]
     assert [severity for _, severity in issues(profile)] == ["info"]
-    assert profile["issues"]["reason"][0].startswith("3 lines below")
+    assert profile["issues"]["reason"][0].startswith("3 lines split")
 
 
 def test_dependency_analysis() -> None:

@@ -109,7 +109,7 @@ def test_what_figures_do_not_prove_is_left_out_and_reported() -> None:
         """)
     assert summary(profile, "name") == [("cudaFree",)]
     assert issues(profile) == [(3, "warning"), (5, "warning")]
-    assert profile["issues"]["reason"][0].startswith("lines 3 to 4 seem to be parts of rows")
+    assert profile["issues"]["reason"][0].startswith("lines 3 to 4 seem to be parts of summary rows")
 
 
 def test_names_cut_at_the_width_of_a_terminal() -> None:

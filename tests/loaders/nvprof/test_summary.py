@@ -146,8 +146,7 @@ def test_rows_that_a_table_has_lost_are_reported_by_the_shares_of_the_others() -
         (
             "warning",
             3,
-            "the shares of the gpu rows here add up to 66.67%: rows of the table are missing, and totals and shares "
-            "are those of the rest",
+            "the shares of the gpu rows here add up to 66.67%: rows are missing, and totals and shares cover the rest",
         )
     ]
 
@@ -160,7 +159,7 @@ def test_a_row_without_header_that_nothing_proves_is_reported() -> None:
         """)
     assert summary(profile) == []
     assert issues(profile) == [(3, "warning")]
-    assert "do not prove each other" in profile["issues"]["reason"][0]
+    assert "contradict each other" in profile["issues"]["reason"][0]
 
 
 def test_figures_of_a_table_that_contradict_each_other_are_kept_and_reported() -> None:

@@ -130,7 +130,7 @@ def test_nvtx_marks_in_an_api_trace(copies: int) -> None:
         ("open", None),
     ]
     assert profile["issues"]["reason"].to_list() == [
-        "1 starts or ends of NVTX ranges in this trace have no partner: their duration is unknown"
+        "1 NVTX range in this trace without a start or an end: duration unknown"
     ]
 
 
@@ -327,7 +327,7 @@ def test_trace_rows_without_a_header_are_reported() -> None:
     csv = ('2.005179,5.251200,,,,,,,,,,512.000000,9.298470,"Tesla K40c (0)","1","7","[CUDA memcpy HtoD]"',) * 2
     profile = read(lines("ms,ms,,,,,,,,,,KB,GB/s,,,,", *csv, *RUN, TRACE, trace_row("100.10ms", "k(int*) [7]")))
     assert profile["issues"].select("line", "reason").rows() == [
-        (2, "2 trace rows from here without a header above: left out")
+        (2, "2 trace rows from here without a header above: skipped")
     ]
 
 
@@ -346,8 +346,8 @@ def test_rows_below_a_row_of_units_without_its_header_are_of_another_run(unit: s
     assert profile["activities"].select("session", "size_bytes", "line").rows() == [(0, 524_288, 6), (1, size, 8)]
     reported = profile["issues"].filter(pl.col("line") == 7)["reason"].to_list()
     assert reported == [
-        "the header above this row of units is missing: the rows below are read with the columns of the trace above, "
-        "as another run"
+        "the header above this row of units is missing: the rows below are read as another run, with the columns "
+        "of the trace above"
     ]
 
 
@@ -383,7 +383,7 @@ def test_rows_that_go_back_in_time_are_reported(count: int) -> None:
     copies = [CSV_COPY.format(at) for at in range(10, 10 + count)]
     profile = read(lines(*RUN, CSV_TRACE, CSV_UNITS.format("KB"), *copies, *copies))
     assert profile["activities"].height == 2 * count
-    back = profile["issues"].filter(pl.col("reason").str.starts_with("the row starts before the one above it,"))
+    back = profile["issues"].filter(pl.col("reason").str.starts_with("the row starts before the row above,"))
     assert back["line"].to_list() == [6 + count]
     assert issues(read(lines(*RUN, CSV_TRACE, CSV_UNITS.format("KB"), *copies))) == []
 

@@ -188,7 +188,7 @@ def test_a_list_of_another_shape_affects_only_itself() -> None:
     other["buffer_records"]["memory_copy"] = {"not": "a list"}
     profile = read(other)
     assert profile["activities"]["kind"].cast(str).to_list() == ["kernel"]
-    assert "this list could not be read" in profile["issues"].filter(severity="error")["reason"][0]
+    assert "unreadable list" in profile["issues"].filter(severity="error")["reason"][0]
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_a_value_of_another_type_far_down_is_null_and_costs_no_other(tmp_path: P
     with Database(path, "a.db") as opened:
         data = opened.frame("t", {"n": pl.Int64})
         assert [(note.text, note.reason) for note in opened.notes] == [
-            ("t.n", "2 values are of another type than profilers write there, or too large; left out")
+            ("t.n", "2 values of the wrong type or too large: skipped")
         ]
     assert data.with_row_index().filter(pl.col("n").is_null())["index"].to_list() == [100_000, 140_000]
     assert data.height == count
@@ -146,7 +146,7 @@ def test_a_number_too_large_for_its_column_is_reported(tmp_path: Path, eager: No
     with Database(path, "a.db") as opened:
         for _ in range(2):
             assert opened.frame("t", {"n": pl.Int32})["n"].to_list() == [0, None, None]
-        assert reasons(opened) == ["1 value is of another type than profilers write there, or too large; left out"]
+        assert reasons(opened) == ["1 value of the wrong type or too large: skipped"]
 
 
 def test_text_in_which_not_all_is_utf8_is_read(tmp_path: Path, eager: None) -> None:
@@ -278,7 +278,7 @@ def test_a_change_that_was_not_finished_is_reported(tmp_path: Path) -> None:
         assert opened.frame("t", {"n": pl.Int64}).height == 1
         [note] = opened.notes
         assert (note.severity, note.text) == ("error", "a.db-journal")
-        assert "the last write to the database was not finished" in note.reason
+        assert "the last write to the database is incomplete" in note.reason
     assert (tmp_path / "a.db-journal").exists()
     (tmp_path / "a.db-journal").write_bytes(bytes(600))
     with Database(path, "a.db") as opened:
@@ -337,7 +337,7 @@ def test_around_a_damaged_page_everything_is_kept(tmp_path: Path, count: int) ->
         assert found.is_sorted()
         assert (found[0], found[-1]) == (0, count - 1)
         assert opened.count("t") == len(found)
-        assert all("the table is damaged (database disk image is malformed): up to" in one for one in reasons(opened))
+        assert all("damaged table (database disk image is malformed): up to" in one for one in reasons(opened))
         assert opened.notes
 
 
@@ -349,7 +349,7 @@ def test_of_a_file_that_was_cut_the_beginning_is_kept(tmp_path: Path) -> None:
         found = opened.frame("t", {"n": pl.Int64})["n"]
         assert 10_000 < len(found) < 20_000
         assert found.to_list() == list(range(len(found)))
-        assert "shorter than its header says" in reasons(opened)[0]
+        assert "shorter than its header claims" in reasons(opened)[0]
 
 
 def test_a_stop_keeps_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,7 +393,7 @@ def test_a_database_of_a_newer_sqlite_says_so(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[19] = 3
     path.write_bytes(content)
-    with pytest.raises(ProftuiError, match="was written by an SQLite newer than this one"):
+    with pytest.raises(ProftuiError, match="written by a newer SQLite version than this one"):
         Database(path, "a.db")
 
 

@@ -39,7 +39,7 @@ ms;us;;;;;;;;KB;B;MB;GB/s;;;;;;
 1,5;1,12;;;;;;;;;;0,5;10,25;"Pageable";"Device";"Tesla";1;7;"[CUDA memcpy HtoD]"
 2,5;10,5;1;1;1;32;1;1;16;0,5;0;;;;;"Tesla";1;7;"k(int) [12]"
 """.replace("\\\n", "")
-NOTE = "cells are separated by semicolons, as spreadsheets save them, and numbers have a decimal comma: read as such"
+NOTE = "read as a spreadsheet export: cells separated by semicolons, numbers with a decimal comma"
 
 
 def as_tools_write(text: str) -> str:
@@ -75,7 +75,7 @@ def test_a_decimal_point_stays_one() -> None:
 
 
 def test_numbers_that_prove_nothing_are_not_read() -> None:
-    with pytest.raises(ProftuiError, match="ambiguous whether numbers have a decimal comma"):
+    with pytest.raises(ProftuiError, match="the decimal separator is ambiguous"):
         read(HEADER + "60;1,234;12;10;10;9;20;1;k\n")
 
 

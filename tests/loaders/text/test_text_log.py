@@ -146,7 +146,7 @@ def test_nothing_found_says_what_was_looked_for_and_what_is_there() -> None:
 
 
 def test_a_file_of_blank_lines_is_called_so() -> None:
-    with pytest.raises(ProftuiError, match="it holds only blank lines"):
+    with pytest.raises(ProftuiError, match="it has only blank lines"):
         load("\n \n\t\n")
 
 
@@ -163,21 +163,21 @@ def test_a_row_that_chokes_its_reader_is_an_issue_and_the_rest_is_read() -> None
             3,
             "error",
             "row x",
-            "could not be read as a line of its table (invalid literal for int() with base 10: 'x')",
+            "not a valid row of its table (invalid literal for int() with base 10: 'x')",
         ),
-        (5, "error", "TABLE bad", "could not be read as a line of its table (no such table)"),
+        (5, "error", "TABLE bad", "not a valid row of its table (no such table)"),
     ]
 
 
 def test_of_a_last_row_without_a_line_end_is_reported_that_it_may_be_cut() -> None:
-    reason = "the file ends inside this line: its last row may be cut off"
+    reason = "the file ends inside this line: the last row may be truncated"
     assert issues(load("TABLE a\nrow 1\nrow 25")) == [(3, "info", "row 25", reason)]
     assert issues(load("TABLE a\nrow 1\nrow 25", bulk_table(Reads()))) == [(3, "info", "row 25", reason)]
     for whole in ("TABLE a\nrow 1\nrow 25\n", "TABLE a\nrow 25\nthe end", "TABLE a\nrow 25\n\n  "):
         assert issues(load(whole)) == []
     # What is told of already needs no second word.
     assert [reason for _, _, _, reason in issues(load(f"TABLE a\nrow {10**30}"))] == [
-        "the number is out of range: shown as unknown"
+        "number out of range: shown as unknown"
     ]
 
 
@@ -249,7 +249,7 @@ def test_bulk_reading_that_fails_is_noted_and_done_line_by_line() -> None:
             2,
             "warning",
             "row 1",
-            "the lines from here on did not read as a table (not a number); they were read one by one",
+            "the lines below could not be read as a table (not a number): read one by one",
         )
     ]
 

@@ -45,7 +45,7 @@ def test_an_event_far_from_all_others_affects_only_itself(far_us: int) -> None:
     near = read(*ALL)
     assert profile["activities"].drop("line").equals(near["activities"].drop("line"))
     assert profile["ranges"].drop("line").equals(near["ranges"].drop("line"))
-    said = "1 event left out: its start is more than a week from the median start"
+    said = "1 event skipped: its start is more than a week from the median start"
     assert profile["issues"]["reason"].to_list().count(said) == 1
 
 

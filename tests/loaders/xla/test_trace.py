@@ -162,7 +162,7 @@ def test_calls_into_cuda(profile: Profile) -> None:
     threads = profile["api_calls"].select("pid", "tid").unique().rows()
     assert threads == profile["ranges"].select("pid", "tid").unique().rows() == [(701, 9)]
     (reported,) = profile["issues"].filter(text="[kernel launch]")["reason"]
-    assert reported.endswith("such calls are listed as [kernel launch]")
+    assert reported.endswith("they are listed as [kernel launch]")
 
 
 def test_names_of_calls_say_which_are_asynchronous() -> None:
@@ -191,7 +191,7 @@ def test_ranges_have_the_work_that_was_launched_in_them(profile: Profile) -> Non
 def test_annotations_lie_in_each_other_and_python_functions_are_left_out(profile: Profile) -> None:
     rows = profile["ranges"].select("name", "depth").head(3).rows()
     assert rows == [("train", 0), ("jit_train_step:XLA GPU module", 1), ("cudnn-conv.1", 2)]
-    assert "1 calls of Python functions are left out" in " ".join(profile["issues"]["reason"])
+    assert "1 Python function call skipped" in " ".join(profile["issues"]["reason"])
 
 
 DERIVED = (
@@ -209,7 +209,7 @@ def test_lines_that_repeat_the_streams_are_never_counted(profile: Profile) -> No
     assert with_lines["activities"].equals(
         profile["activities"].drop("line").with_columns(line=with_lines["activities"]["line"])
     )
-    (issue,) = with_lines["issues"].filter(pl.col("reason").str.contains("repeat")).to_dicts()
+    (issue,) = with_lines["issues"].filter(pl.col("reason").str.contains("duplicate")).to_dicts()
     assert (issue["text"], issue["reason"][:9]) == ("XLA Modules, XLA Ops", "4 events ")
 
 
@@ -218,7 +218,7 @@ def test_without_annotations_runs_of_the_longest_module_are_iterations() -> None
     profile = read(*NAMES, *unannotated, *DERIVED)
     marks = profile["ranges"].drop_nulls("iteration").select("name", "domain", "iteration").rows()
     assert marks == [("jit_train_step(12)", "XLA Modules", 0), ("jit_train_step(12)", "XLA Modules", 1)]
-    assert profile["sessions"]["iteration_source"].to_list() == ["runs of the XLA module jit_train_step"]
+    assert profile["sessions"]["iteration_source"].to_list() == ["XLA module runs jit_train_step"]
 
 
 def test_the_line_of_steps_gives_their_numbers() -> None:

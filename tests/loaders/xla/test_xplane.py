@@ -177,7 +177,7 @@ def test_facts_of_the_gpu_the_host_and_the_profiler() -> None:
     ]
     assert rows(profile, "sessions", "format", "host", "origin_ns") == [("xplane", "node-3", 1_700_000_000_000_000_000)]
     assert profile["issues"].filter(severity="warning").select("text", "reason").rows() == [
-        ("dropped 5 events", "reported by the profiler itself")
+        ("dropped 5 events", "reported by the profiler")
     ]
 
 
@@ -200,13 +200,13 @@ def test_a_tpu_alone_is_shown_as_ranges() -> None:
     assert rows(profile, "ranges", "name", "domain", "start_ns", "duration_ns") == [
         ("fusion.1", "TPU:0 XLA Ops", 105, 7)
     ]
-    assert reasons(profile, "info") == ["the file has no GPU: what ran on other accelerators (TPU) is shown as ranges"]
+    assert reasons(profile, "info") == ["the file has no GPU: work on other accelerators (TPU) is shown as ranges"]
 
 
 def test_a_space_that_was_copied_as_text_is_declined() -> None:
     broken = WHOLE.decode("utf-8", "replace").encode() + "\N{REPLACEMENT CHARACTER}".encode() * 100
 
-    with pytest.raises(ProftuiError, match="was copied as text"):
+    with pytest.raises(ProftuiError, match="damaged by a text-mode copy"):
         read(broken)
 
 
@@ -214,7 +214,7 @@ def test_a_cut_space_shows_what_comes_before() -> None:
     profile = read(space(host(), gpu())[:-40])
 
     assert profile["api_calls"].height == 2
-    assert "the file is cut or damaged" in " ".join(reasons(profile, "error"))
+    assert "the file is truncated or damaged" in " ".join(reasons(profile, "error"))
 
 
 def test_of_the_two_files_of_a_run_the_space_is_read(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_streams_are_known_by_number_and_idle_gpus_are_devices() -> None:
     assert rows(profile, "devices", "device") == [(3,), (0,)]
     assert rows(profile, "issues", "text", "reason")[0] == (
         "TensorFlow Name Scope",
-        "3 events on lines that repeat the streams are not counted",
+        "3 events on lines that duplicate streams skipped",
     )
 
 

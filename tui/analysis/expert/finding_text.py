@@ -146,15 +146,6 @@ def label(name: object) -> str:
     return f"`{shorten_symbol(short_name(str(name)), NAME_CELLS)}`"
 
 
-def plural(number: float, singular: str, plural_form: str = "") -> str:
-    """Format a number of things.
-
-    >>> plural(1, "copy", "copies"), plural(1678, "gap")
-    ('1 copy', '1,678 gaps')
-    """
-    return f"{number:,.0f} {singular if number == 1 else plural_form or singular + 's'}"
-
-
 def gpu_label(device: int | None, of: int) -> str:
     """Return the label of a GPU; with its number if there are several."""
     return "the GPU" if of == 1 else "a GPU without a number" if device is None else f"GPU {device}"

@@ -71,8 +71,8 @@ _SCHEMA: Final = pl.Schema(
 
 _NO_GPU_WORK: Final = "no GPU work with start times"
 _NOT_RECORDED: Final = {
-    Category.DATALOADER: "data loading not recorded: no op or range is named for it",
-    Category.IO: "I/O not recorded: no op or range is named for it",
+    Category.DATALOADER: "data loading not recorded: no op or range has such a name",
+    Category.IO: "I/O not recorded: no op or range has such a name",
     Category.CPU: "neither ops nor API calls recorded with times",
 }
 
@@ -209,7 +209,7 @@ def _rows(
     times[Category.OTHER] = wall - covered_ns
     missing = [str(category) for category in times if times[category] is None]
     if missing:
-        why[Category.OTHER] = f"includes what is not recorded: {', '.join(missing)}"
+        why[Category.OTHER] = f"includes categories that are not recorded: {', '.join(missing)}"
     device = line.device if line is not None else None
     return [(session, device, str(c), time, wall, why.get(c)) for c, time in times.items()]
 

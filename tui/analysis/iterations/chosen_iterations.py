@@ -43,7 +43,7 @@ def select_iterations(profile: Profile, wanted: Aggregation) -> Profile:
     steps = _chosen_steps(whole_profile, wanted)
     if steps.is_empty():
         raise ProftuiError(
-            f"there is no {_request_text(wanted)} here", _existing_range(whole_profile.steps, whole_profile["sessions"])
+            f"{_request_text(wanted)} not found", _existing_range(whole_profile.steps, whole_profile["sessions"])
         )
     # A run of one iteration stays unchanged, with its summaries.
     uncut = steps.filter(pl.col("source") == "whole run")["session"]
@@ -181,15 +181,19 @@ def _left_out(whole_profile: Profile, steps: pl.DataFrame, summary: pl.DataFrame
     lost = whole_profile["summary"].group_by("session").len().join(summary, on="session", how="anti").sort("session")
     for session, rows_lost in lost.iter_rows():
         reason = (
-            f"{count(rows_lost)} row{'s' if rows_lost != 1 else ''} that the input summed over the whole run "
-            f"cannot be split by iteration: left out of {wanted.words}"
+            f"{count(rows_lost)} total{'s' if rows_lost != 1 else ''} of the whole run cannot be split by "
+            f"iteration: not shown for {wanted.words}"
         )
         rows.append({"session": session, "severity": "info", "reason": reason})
     with_work = set(whole_profile["activities"]["session"].unique().to_list()) - set(
         steps["session"].unique().to_list()
     )
     rows += [
-        {"session": session, "severity": "info", "reason": f"no {_request_text(wanted)} in this session: left out"}
+        {
+            "session": session,
+            "severity": "info",
+            "reason": f"no {_request_text(wanted)} in this session: session skipped",
+        }
         for session in sorted(with_work)
     ]
     return conform("issues", pl.DataFrame(rows, schema_overrides={"session": pl.UInt32}))
@@ -216,12 +220,16 @@ def _existing_range(steps: pl.DataFrame, sessions: pl.DataFrame) -> str:
         .sort("session")
     )
     if ranges.is_empty():
-        return "there are none: work has no start times"
+        return "no iterations: start times not recorded"
     parts = []
     for row in (
         ranges.unique(["first", "last", "count"], keep="first", maintain_order=True).head(3).iter_rows(named=True)
     ):
-        text = f"iterations: {row['first']} to {row['last']}" if row["count"] > 1 else f"the only one is {row['first']}"
+        text = (
+            f"iterations: {row['first']} to {row['last']}"
+            if row["count"] > 1
+            else f"the only iteration is {row['first']}"
+        )
         source = sessions.filter(pl.col("session") == row["session"])["iteration_source"][0]
         text += f" ({source})" if source else ""
         parts.append(text if sessions.height == 1 else f"session {row['session']}: {text}")

@@ -96,13 +96,13 @@ def find_key(profile: Profile, text: str) -> Key:
         return next(iter(matches.values()))
     if matches:
         raise ProftuiError(
-            f"--key {text}: {count(len(matches))} names hold this", f"among them {_join_names(list(matches))}"
+            f"--key {text}: {count(len(matches))} names match", f"for example {_join_names(list(matches))}"
         )
     shortened = {name[:200]: name for names in known.values() for name in sorted(names)[:_COMPARED]}
     near = [shortened[name] for name in difflib.get_close_matches(text[:200], shortened, _NAMES_LISTED, 0.5)]
     raise ProftuiError(
         f"--key {text}: no kernel, op, range or API call of this name",
-        f"near to it: {_join_names(near)}" if near else "proftui report FILE --view kernels lists names",
+        f"similar names: {_join_names(near)}" if near else "to list names: proftui report FILE --view kernels",
     )
 
 
@@ -130,7 +130,7 @@ def _loop_key(profile: Profile, text: str, period: int) -> Key:
         return Key(LOOP, "activities", "name", text)
     names = ", ".join(loop_name(length) for length in found)
     raise ProftuiError(
-        f"--key {text}: no such loop", f"there are: {names}" if names else "no pattern of launches repeats"
+        f"--key {text}: no such loop", f"loops found: {names}" if names else "no repeating pattern of launches"
     )
 
 
@@ -165,10 +165,10 @@ def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tup
     if key.kind == LOOP:
         loop = _LOOP.fullmatch(key.name)
         found = loop_cut(work, calls, int(loop[1])) if loop is not None else None
-        return found or (Cut.whole_run(f"no {key.name} here"), np.zeros(work.height, np.int64))
+        return found or (Cut.whole_run(f"{key.name} not found"), np.zeros(work.height, np.int64))
     gpu, cpu = (_work_edges if key.frame == "activities" else _cpu_edges)(profile, session, key, work, calls)
     if not len(gpu):
-        return Cut.whole_run(f"{key.words} does not run here"), np.zeros(work.height, np.int64)
+        return Cut.whole_run(f"{key.words} not found"), np.zeros(work.height, np.int64)
     phases = phase_of_activities(work, calls, gpu, cpu)
     launches = np.bincount(phases[phases != NO_PHASE], minlength=len(gpu) + 1)
     left = len(gpu) > 1 and launches[0] < launches[1:-1].min()
@@ -180,7 +180,8 @@ def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tup
     counted = len(gpu) - int(left)
     reason = f"{key.words} ends {count(counted)} iteration{'s' if counted != 1 else ''}"
     if left:
-        reason += f"; the {count(int(launches[0]))} launches before are left of one that began before the recording"
+        before = count(int(launches[0]))
+        reason += f"; the {before} launches before belong to an iteration that started before recording"
     return Cut(kinds, numbers, gpu, cpu, "key", reason, key.name), phases
 
 

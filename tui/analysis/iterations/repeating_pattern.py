@@ -338,7 +338,7 @@ def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
         if at == 0:
             reason = _why_not(main)
             if len(streams) > 1 and stream is not None:
-                reason += f" of stream {stream}, which has most kernels"
+                reason += f" of stream {stream}, which has the most kernels"
     return Cut.whole_run(reason), np.zeros(work.height, np.int64)
 
 
@@ -480,9 +480,9 @@ def _cut(repetition: Repetition, main: pl.DataFrame, calls: pl.DataFrame) -> tup
 def _with_reason(cut: Cut, repetition: Repetition, where: str) -> Cut:
     """Return the cut with a sentence about how it was found."""
     spread_text = (
-        "the same kernels in every one"
+        "identical kernels in every iteration"
         if repetition.match == 1
-        else f"{100 * repetition.match:.1f}% of them the same kernel as one iteration before"
+        else f"{100 * repetition.match:.1f}% identical to the previous iteration"
     )
     reason = f"{count(repetition.period)} launches repeat {count(repetition.count)} times{where}, {spread_text}"
     return replace(cut, reason=reason)
@@ -491,9 +491,9 @@ def _with_reason(cut: Cut, repetition: Repetition, where: str) -> Cut:
 def _why_not(main: pl.DataFrame) -> str:
     """Return why no pattern was found in a stream."""
     if main.height < MIN_PERIOD * MIN_ROUNDS:
-        return f"no pattern can repeat in {main.height} launch{'es' if main.height != 1 else ''}"
+        return f"too few launches for a pattern: {main.height}"
     if main["name"].null_count():
         return f"{count(main['name'].null_count())} of {count(main.height)} launches have no name"
     if main["name"].n_unique() == 1:
-        return f"nothing but the same kernel in {count(main.height)} launches"
+        return f"all {count(main.height)} launches are of the same kernel"
     return f"no pattern repeats in {count(main.height)} launches"

@@ -55,7 +55,7 @@ ITERATION_WORK: Final = TableSpec(
 
 ITERATION_LAUNCHES: Final = TableSpec(
     "launches",
-    "Launches in order of time",
+    "Launches in time order",
     (
         *columns("name", "start_ns", "duration_ns"),
         replace(COLUMNS["device"], priority=6),

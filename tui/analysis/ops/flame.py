@@ -46,7 +46,7 @@ FLAME: Final = TableSpec(
     "GPU time by group, op and kernel",
     (
         *columns("node", "gpu_ns", "time_pct"),
-        replace(COLUMNS["gpu_self_ns"], help="GPU time of the row itself, without the rows below it."),
+        replace(COLUMNS["gpu_self_ns"], help="GPU time of the row without nested rows."),
         replace(COLUMNS["what"], help="group, op or kernel (also copies and memsets)."),
         *columns("level", "session", "path"),
     ),

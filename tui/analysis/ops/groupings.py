@@ -398,7 +398,7 @@ def _no_classes(_profile: Profile) -> str:
 
 
 def _no_launches(profile: Profile) -> str:
-    return "" if profile["activities"].height else "this input holds totals, no single launches"
+    return "" if profile["activities"].height else "this input has totals, not single launches"
 
 
 GROUPINGS: Final = (

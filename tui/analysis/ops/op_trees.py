@@ -72,7 +72,7 @@ OP_FOREST: Final = TableSpec(
         *columns("calls", "cpu_own_ns"),
         replace(COLUMNS["cpu_overhead_ns"], priority=4),
         *columns("launches", "gpu_idle_ns"),
-        replace(COLUMNS["gpu_self_ns"], priority=6, help="GPU time of the row itself, without nested rows."),
+        replace(COLUMNS["gpu_self_ns"], priority=6, help="GPU time of the row without nested rows."),
         *columns("eligible_ops", "tc_ops"),
         # The indentation of the name and the sign before it show both.
         *(replace(COLUMNS[name], priority=UNINFORMATIVE_PRIORITY) for name in ("level", "what")),

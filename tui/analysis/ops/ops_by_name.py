@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LAUNCHES: Final = replace(
     COLUMNS["calls"],
     title="Launches",
-    help="Launches of its kernels, copies and memsets; an op may launch several.",
+    help="Number of kernels, copies and memsets launched by the op.",
     aliases=("launches", *COLUMNS["calls"].aliases),
 )
 """The number of launches; for ops inferred from kernel names the number of calls is unknown."""

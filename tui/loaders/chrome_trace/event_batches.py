@@ -30,27 +30,27 @@ _SHOWN: Final = 200
 class Anomaly(Enum):
     """Kinds of anomalies: the severity, and the reason for one event."""
 
-    DAMAGED = ("error", "event could not be read: its JSON is damaged; it is left out")
-    TOO_DEEP = ("error", "event is nested too deep to be read; it is left out")
-    TOO_LONG = ("error", "event is longer than 64 MB; it is left out")
-    NOT_AN_EVENT = ("warning", "entry in the list of events is not an event; it is left out")
-    NO_START = ("warning", "event has no time at which it starts; it is left out")
-    NO_DURATION = ("warning", "event has no duration that can be read; it is left out")
-    BAD_DURATION = ("warning", "event has an impossible duration (negative, or over seven days); it is left out")
-    NOT_UTF8 = ("warning", "event holds bytes that are not UTF-8; they are shown as \N{REPLACEMENT CHARACTER}")
+    DAMAGED = ("error", "event has damaged JSON: skipped")
+    TOO_DEEP = ("error", "event is nested too deep: skipped")
+    TOO_LONG = ("error", "event is longer than 64 MB: skipped")
+    NOT_AN_EVENT = ("warning", "entry in the event list is not an event: skipped")
+    NO_START = ("warning", "event has no start time: skipped")
+    NO_DURATION = ("warning", "event has no readable duration: skipped")
+    BAD_DURATION = ("warning", "event has an implausible duration (negative, or over seven days): skipped")
+    NOT_UTF8 = ("warning", "event has bytes that are not UTF-8, shown as \N{REPLACEMENT CHARACTER}")
     NOT_A_NUMBER = (
         "warning",
-        "event holds what is not a number (inf, nan, N/A) where JSON has numbers; it became null",
+        "event has an invalid number (inf, nan, N/A), read as null",
     )
-    BACKSLASH = ("info", "event holds single backslashes, which JSON does not allow; they were taken as they are")
-    QUOTES = ("warning", "event holds quotation marks that are not escaped; where its texts end is inferred")
-    CONTROL = ("info", "event holds control characters or line ends in its texts; they were taken as they are")
-    KEY = ("info", "event holds a key without its first quotation mark, which was added")
-    COMMA = ("info", "event holds a comma too many; it was passed over")
-    LONG_TEXT = ("warning", "text is longer than any name; only its beginning was read")
+    BACKSLASH = ("info", "event has unescaped backslashes, read literally")
+    QUOTES = ("warning", "event has unescaped quotation marks: the ends of strings are inferred")
+    CONTROL = ("info", "event has unescaped control characters or newlines, read literally")
+    KEY = ("info", "event has a key without its opening quotation mark: repaired")
+    COMMA = ("info", "event has an extra comma: ignored")
+    LONG_TEXT = ("warning", "text exceeds the length limit of names: truncated")
     PHASE = (
         "info",
-        "event is of a kind that says nothing of GPU work (counters, asynchronous or open intervals); not read",
+        "event is a counter, or an asynchronous or open interval: not read",
     )
 
     @property
@@ -69,23 +69,20 @@ class Anomaly(Enum):
 
 
 _PLURALS: Final = (
-    ("event could", "events could"),
-    ("event is ", "events are "),
-    ("event has", "events have"),
-    ("event holds", "events hold"),
-    ("its JSON is damaged; it is left out", "their JSON is damaged; they are left out"),
-    ("entry in the list of events is not an event", "entries in the list of events are not events"),
     (
-        "text is longer than any name; only its beginning was read",
-        "texts are longer than any name; only their beginnings were read",
+        "event is a counter, or an asynchronous or open interval",
+        "events are counters, or asynchronous or open intervals",
     ),
-    ("at which it starts", "at which they start"),
-    ("an impossible duration (", "impossible durations ("),
-    ("where its texts end", "where their texts end"),
-    ("in its texts", "in their texts"),
-    ("it became null", "they became null"),
-    ("it was passed over", "they were passed over"),
-    ("it is left out", "they are left out"),
+    ("event is ", "events are "),
+    ("event has no start time", "events have no start time"),
+    ("event has no readable duration", "events have no readable duration"),
+    ("event has an implausible duration (", "events have implausible durations ("),
+    ("event has an invalid number (inf, nan, N/A), read", "events have invalid numbers (inf, nan, N/A), read"),
+    ("event has a key without its opening quotation mark", "events have keys without an opening quotation mark"),
+    ("event has an extra comma", "events have extra commas"),
+    ("event has", "events have"),
+    ("entry in the event list is not an event", "entries in the event list are not events"),
+    ("text exceeds the length limit of names", "texts exceed the length limit of names"),
 )
 
 

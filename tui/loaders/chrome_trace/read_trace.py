@@ -485,7 +485,7 @@ class _TraceReader:
             before, opens = stream.before_list(may_be_bare=not lists)
             if not lists and not opens and not before.lstrip().startswith(b"{"):
                 raise ProftuiError(
-                    f"{self._source.called}: not a JSON document of trace events",
+                    f"{self._source.called}: not a JSON document with trace events",
                     "export one with torch.profiler's export_chrome_trace",
                 )
             if lists and (second := _NEXT_DOCUMENT.search(before)) is not None:
@@ -505,8 +505,8 @@ class _TraceReader:
                 break
         if not is_whole and not lists and not self._source.stopped:
             raise ProftuiError(
-                f"{self._source.called}: cut off or damaged before its list of events (traceEvents)",
-                "copy it again, or record it again and let the program end",
+                f"{self._source.called}: truncated or damaged before its event list (traceEvents)",
+                "copy it again, or record it again and let the program finish",
             )
         if not is_whole and not self._source.stopped:
             self._notes.append(
@@ -514,7 +514,7 @@ class _TraceReader:
                     "warning",
                     None,
                     "",
-                    "damaged JSON outside the list of events: only part of it was read",
+                    "damaged JSON outside the event list: only part of it was read",
                 )
             )
         return metadata
@@ -649,16 +649,16 @@ class _TraceReader:
             return
         count = self._builder.events
         events = "1 event" if count == 1 else f"{count:,} events"
-        left = f"; {size_text(lost)} of a cut-off event are not" if lost else ""
-        self._partial = f"cut off after {events}"
+        left = f"; {size_text(lost)} of a truncated event are skipped" if lost else ""
+        self._partial = f"truncated after {events}"
         shown = f"{events} {'is' if count == 1 else 'are'} shown"
-        self._notes.append(InputIssue("error", None, "", f"the file ends inside its list of events: {shown}{left}"))
+        self._notes.append(InputIssue("error", None, "", f"the file ends inside its event list: {shown}{left}"))
 
 
 def _second_document(line: int) -> InputIssue:
     reason = (
-        "a second trace begins on this line: only the first is read, because times and threads belong to "
-        "different runs; keep each in a file of its own (jq -c . FILE | split -l 1)"
+        "a second trace begins on this line: only the first is read, because their times and threads are "
+        "unrelated; split the file, one trace each: jq -c . FILE | split -l 1"
     )
     return InputIssue("error", line, "", reason)
 

@@ -38,7 +38,7 @@ def _integer(text: str) -> int | float:
 
 def _no_constant(constant: str) -> None:
     """Reject NaN and Infinity, which Python's parser accepts."""
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 STRICT: Final = json.JSONDecoder(parse_float=ExactFloat, parse_int=_integer, parse_constant=_no_constant)

@@ -142,7 +142,7 @@ class DlprofSummary:
         self._session = collector.open_session(format_name, line.number)
         self._session.facts["tool"] = TOOL
         if not has_title:
-            reason = f"expected the title {PARTS[0]!r} above: the beginning of this report is missing"
+            reason = f"expected the title {PARTS[0]!r} above: the start of this report is missing"
             self._warn(line, reason)
 
     def take(self, line: Line) -> bool:
@@ -166,11 +166,11 @@ class DlprofSummary:
     def _see_part(self, part: str | None, line: Line, damaged_title: Line | None) -> None:
         """Switch to the part of a row by its name, if it is below another title or a damaged one."""
         if part is not None and part != self._part:
-            reason = f"expected the title {part!r}: the rows below are read as its own, by their names"
+            reason = f"expected the title {part!r}: the rows below are assigned to it by their names"
             self._warn(damaged_title or line, reason)
             self._part, self._columns = part, []
         elif damaged_title is not None:
-            reason = f"expected one of the titles {', '.join(PARTS)}: the figures below it are left out"
+            reason = f"expected one of the titles {', '.join(PARTS)}: the values below are skipped"
             self._warn(damaged_title, reason)
             self._part = ""
 
@@ -180,7 +180,7 @@ class DlprofSummary:
         if not name:
             self._columns = [cell.strip() for cell in _without_filling(cells)]
         elif self._part in _TABLES and not self._columns:
-            self._warn(line, "the header above it that names its figures is missing or damaged; the row is left out")
+            self._warn(line, "the column header of this row is missing or damaged: row skipped")
         elif self._columns:
             self._add_row(name, _without_filling(cells, min_cells=len(self._columns)), line)
         else:
@@ -195,7 +195,7 @@ class DlprofSummary:
             # The next line decides whether it is a title.
             self._no_pair = line
         else:
-            self._warn(line, "expected a name and a value with a comma between; the line is left out")
+            self._warn(line, "expected a name, a comma and a value: line skipped")
         return True
 
     def _warn(self, line: Line, reason: str) -> None:
@@ -207,7 +207,7 @@ class DlprofSummary:
 
     def _add_row(self, name: str, cells: list[str], line: Line) -> None:
         if len(cells) != len(self._columns):
-            reason = f"expected {len(self._columns)} figures, found {len(cells)}; the row is left out"
+            reason = f"expected {len(self._columns)} values, found {len(cells)}: row skipped"
             self._warn(line, reason)
             return
         for column, cell in zip(self._columns, cells, strict=True):
@@ -310,7 +310,7 @@ def iteration_report(rows: CellValues, collector: Collector) -> None:
     assert collector.session is not None
     collector.session.facts["iteration_source"] = "DLProf"
     reason = (
-        "the report holds kernels alone, without copies, and ops by iteration: a row of an op stands for all its calls"
+        "the report has no memcpys, and its op rows are totals per iteration: each is the sum of all calls of an op"
     )
     collector.issue("info", None, "", reason)
 
@@ -364,7 +364,7 @@ def detailed_report(rows: CellValues, collector: Collector) -> None:
         rows, collector, "Ops", of="Op ID", besides=("Op Name", "Direction", "Op Type", "Data Type", "Stack Trace")
     )
     if not once.all():
-        reason = "the report sums the calls of an op: a row of an op that was called again has no time of its own"
+        reason = "the report sums all calls of an op: repeated calls have no separate times"
         collector.issue("info", None, "", reason)
 
 
@@ -394,7 +394,7 @@ def expert_systems_report(rows: CellValues, collector: Collector) -> None:
 def _report_missing_columns(rows: CellValues, collector: Collector, columns: Sequence[str]) -> None:
     lacking = [column for column in columns if column not in rows]
     if lacking:
-        reason = "columns that DLProf writes are missing from the report: their values are unknown"
+        reason = "columns of DLProf are missing from the report: their values are unknown"
         collector.issue("warning", None, ", ".join(lacking), reason)
 
 

@@ -79,7 +79,7 @@ def read_ops(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
     listed = database.frame("read_only_ops", _OPS)
     ops = listed.filter(pl.col("id").is_first_distinct() | pl.col("id").is_null())
     if again := listed.height - ops.height:
-        reason = f"ops with the number of another one were left out: {again:,}"
+        reason = f"ops with a duplicate number skipped: {again:,}"
         database.notes.append(InputIssue("warning", None, "read_only_ops", reason))
     ops = strings.put(ops, "op_type", "data_type", "direction", of="ops")
     instances = database.frame("read_only_op_instances", _INSTANCES).sort("id", maintain_order=True)
@@ -216,7 +216,7 @@ def read_gpu_work(
     work = with_op(work, ops)
     by_time = int((work["op_join"] == "launch").sum())
     if by_time:
-        reason = "the database's numbers of op instances contradict its times: the instance around the launch is taken"
+        reason = "op instance numbers contradict the times: the instance that encloses the launch is used"
         collector.issue("warning", None, f"{by_time} GPU activities", reason)
     lost = work["op"].null_count()
     if lost and ops.height:
@@ -224,7 +224,7 @@ def read_gpu_work(
             "warning",
             None,
             f"{lost} GPU activities",
-            "the op that the database names for them is not in it; they are shown without an op",
+            "their op is missing from the database: shown without an op",
         )
     return work, _calls(work, database, strings, collector)
 
@@ -239,7 +239,7 @@ def _kernels(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
         data = data.join(shapes.rename(columns), on=f"{what}_id", how="left", maintain_order="left")
     lost = data.select(pl.any_horizontal(*map(_is_lost, ("grid", "block"))).sum()).item()
     if lost:
-        reason = "the database has no sizes for their grid and block ids: grid and block are unknown"
+        reason = "their grid and block IDs are missing from the database: grid and block are unknown"
         database.notes.append(InputIssue("warning", None, f"{lost:,} of {data.height:,} kernels", reason))
     name = pl.coalesce("long_name", "name")
     sizes = (pl.col(f"{what}_{axis}").cast(pl.Int32, strict=False) for what in ("grid", "block") for axis in "xyz")
@@ -309,7 +309,7 @@ def _report_lost_times(work: pl.DataFrame, collector: Collector) -> None:
             "warning",
             None,
             f"{lost} of {work.height} GPU activities",
-            "no plausible times in the database: their durations are unknown",
+            "missing or implausible times: durations are unknown",
         )
 
 
@@ -337,7 +337,7 @@ def _calls(work: pl.DataFrame, database: Database, strings: DlprofDictionary, co
             "info",
             None,
             LAUNCH,
-            "DLProf records when a kernel was launched and not by which call: such calls are listed under this name",
+            "DLProf records the time of a launch but not its API call: such calls are listed under this name",
         )
     # Nsight Systems, with which DLProf records, appends the version of the interface to the name.
     plain = pl.col("name").cast(pl.String).str.replace(r"_v[0-9]+$", "").cast(NAME)
@@ -378,7 +378,7 @@ class DlprofDictionary:
                     "warning",
                     None,
                     f"{number} of {lost} {of}",
-                    "the number is not in the database's dictionary, so this text is unknown",
+                    "the number is missing from the dictionary of the database: this text is unknown",
                 )
             data = data.join(
                 self._texts.rename({"id": number, "text": name}), on=number, how="left", maintain_order="left"

@@ -358,7 +358,7 @@ def read_iterations(database: Database, strings: DlprofDictionary, collector: Co
             "info",
             None,
             f"aggregations {', '.join(map(str, numbers[:8]))}",
-            f"the database holds {len(numbers)} aggregations; iterations are those of the latest, number {latest}",
+            f"the database has {len(numbers)} aggregations; the iterations of the latest, number {latest}, are shown",
         )
     rows = listed.filter(of_latest)
     ranges = (
@@ -379,7 +379,7 @@ def read_iterations(database: Database, strings: DlprofDictionary, collector: Co
             "warning",
             None,
             f"{rows.height - ranges.height} of {rows.height} iterations",
-            "no plausible times, or a duplicate number; left out",
+            "implausible times or a duplicate number: skipped",
         )
     of_kernels = (
         database.frame("kernel_iteration_node", _OF_KERNELS)
@@ -405,8 +405,8 @@ def _aggregations(listed: pl.DataFrame, database: Database) -> list[int]:
 
 def _source(count: int, key_op: str | None) -> str:
     if key_op is not None:
-        return f"DLProf's key op {key_op}"
-    return "DLProf, which found no key op to divide by" if count == 1 else "DLProf"
+        return f"DLProf key op {key_op}"
+    return "DLProf (no key op found)" if count == 1 else "DLProf"
 
 
 FORMAT: Final = Format(
@@ -479,8 +479,8 @@ class _DlprofDatabase:
         put_findings(database, collector, iterations.aggregation)
         if not ops.height and not work.height and not collector.count("tool_figures"):
             raise ProftuiError(
-                f"{database.called}: a DLProf database without a single op, kernel or figure",
-                "the recording failed: profile again, and let DLProf finish",
+                f"{database.called}: a DLProf database without ops, kernels or values",
+                "the recording failed; profile again and let DLProf finish",
             )
         collector.add_frames(
             {
@@ -498,8 +498,8 @@ class _DlprofDatabase:
                 "warning",
                 None,
                 "",
-                "the database holds ops but no kernels or memcpys: GPU work was not recorded (another profiler "
-                "was active, or the program used no GPU)",
+                "the database has ops but no kernels or memcpys: GPU work was not recorded (another profiler was "
+                "active, or the program used no GPU)",
             )
 
 

@@ -478,7 +478,10 @@ class Roles:
         categories = [str(category)[:40] for category, _ in self._events.most_common(5) if category is not None]
         if not categories:
             return (
-                "trace events of no category, so none of PyTorch's profiler (rocprof writes such beside results.db)",
-                "of rocprof, open results.db; where there is none: rocprof --hip-trace ./app writes it",
+                (
+                    "trace events without categories, not from the PyTorch profiler (rocprof writes these next to "
+                    "results.db)"
+                ),
+                "from rocprof, open results.db; to record one: rocprof --hip-trace ./app",
             )
-        return f"trace events of {', '.join(categories)}, none of PyTorch's profiler", WHAT_OPENS
+        return f"trace events of {', '.join(categories)}, none from the PyTorch profiler", WHAT_OPENS

@@ -24,7 +24,7 @@ from tui.loaders.kineto.events import (
 from tui.loaders.multi_file.ranks import FROM_NAME, ranks_in_names
 from tui.model.names import short_name, without_descriptor
 from tui.model.schema import NAME
-from tui.text import whole_number
+from tui.text import plural, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -411,7 +411,7 @@ def report_issues(trace: Trace, roles: Roles, events: KinetoEvents, ops: Ops, co
             "info",
             None,
             "",
-            "some stacks or groups are longer than 16 KB or 1000 levels; their innermost part was left out",
+            "some stacks or groups exceed 16 KB or 1000 levels: their innermost part is omitted",
         )
     add_overhead(events.overhead, events.gpu, TOOL, collector)
     memory = trace.instants.filter(matching(trace.instants["name"], MEMORY_EVENT))
@@ -421,7 +421,7 @@ def report_issues(trace: Trace, roles: Roles, events: KinetoEvents, ops: Ops, co
     _report_failed_allocations(trace, collector)
     lost = memory["bytes"].null_count()
     if lost:
-        collector.issue("warning", None, "[memory]", f"{_left_out(lost, 'memory event')}: no size recorded")
+        collector.issue("warning", None, "[memory]", f"{plural(lost, 'memory event')} skipped: no size recorded")
 
 
 def _report_failed_allocations(trace: Trace, collector: Collector) -> None:
@@ -430,7 +430,7 @@ def _report_failed_allocations(trace: Trace, collector: Collector) -> None:
         return
     first = failed.row(0, named=True)
     asked = f", first for {size_text(first['bytes'])}" if (first["bytes"] or 0) > 0 else ""
-    reason = f"memory ran out: {_counted(failed.height, 'allocation', 'allocations')} failed{asked}"
+    reason = f"memory ran out: {plural(failed.height, 'allocation')} failed{asked}"
     collector.issue("warning", first["line"], str(first["name"]), reason)
 
 
@@ -444,16 +444,8 @@ def report_unread(roles: Roles, collector: Collector) -> None:
     others = [f"{len(names) - _MAX_NAMED} more"] if len(names) > _MAX_NAMED else []
     none = ["no category"] if len(names) < len(left) else []
     listed = ", ".join(names[:_MAX_NAMED] + others + none)
-    reason = f"{_left_out(count, 'event')}: not known as ops, calls or work of a GPU ({listed})"
+    reason = f"{plural(count, 'event')} skipped: not recognized as ops, API calls or GPU work ({listed})"
     collector.issue("info", None, "", reason)
-
-
-def _counted(count: int, singular: str, several: str) -> str:
-    return f"1 {singular}" if count == 1 else f"{count:,} {several}"
-
-
-def _left_out(count: int, singular: str) -> str:
-    return f"{_counted(count, singular, singular + 's')} {'is' if count == 1 else 'are'} left out"
 
 
 def _report_no_gpu_work(roles: Roles, events: KinetoEvents, collector: Collector) -> None:
@@ -463,19 +455,18 @@ def _report_no_gpu_work(roles: Roles, events: KinetoEvents, collector: Collector
             "warning",
             None,
             str(launches["name"][0]),
-            f"the trace has {_counted(launches.height, 'launch or copy', 'launches and copies')} but no GPU "
-            "work: another profiler was active (nsys, ncu, DCGM, a second profiler), or recording stopped "
-            "before the GPU finished; stop the other profiler, or call torch.cuda.synchronize() before the "
-            "profiler stops, and record again",
+            f"the trace has {plural(launches.height, 'launch or copy', 'launches and copies')} but no GPU work: "
+            "another profiler was active (nsys, ncu, DCGM), or recording stopped before the GPU finished; stop the "
+            "other profiler, or call torch.cuda.synchronize() before the profiler stops, and record again",
         )
     elif roles.unread_categories():
-        reason = "no GPU work in the trace: events left out may belong to another kind of accelerator"
+        reason = "no GPU work in the trace: the skipped events may belong to another kind of accelerator"
         collector.issue("warning", None, "", reason)
     elif events.ops.height or events.ranges.height:
         collector.issue(
             "info",
             None,
             "",
-            "no GPU work: nothing ran on a GPU, or the profiler was not asked to record it: pass "
+            "no GPU work: nothing ran on a GPU, or GPU recording was off; to turn it on, pass "
             "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] to torch.profiler.profile",
         )

@@ -139,7 +139,7 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) ->
     for label, own in by_rank(trace):
         _convert_rank(own, roles, collector, called=called)
         if label is not None:
-            reason = f"the file has several ranks, each of which is a session: this one is `{label}` there"
+            reason = f"the file has several ranks, one session each: this is `{label}`"
             collector.issue("info", None, "", reason)
     report_unread(roles, collector)
 
@@ -200,7 +200,7 @@ def _with_listed_devices(
         "info",
         None,
         "",
-        f"the trace numbers the agents of the machine, not its GPUs: agents are taken in their order, {pairs}",
+        f"the trace numbers agents, not GPUs: agents are numbered in order, {pairs}",
     )
     return activities.with_columns(pl.col("device").replace(numbers))
 
@@ -266,7 +266,7 @@ def _ids_are_of_ops(found: pl.DataFrame, era: Era) -> bool:
 FORMAT: Final = Format(
     name=FORMAT_NAME,
     title="PyTorch profiler trace",
-    recognized_by='a JSON document with "traceEvents" whose events have the categories of PyTorch\'s profiler',
+    recognized_by='a JSON document with "traceEvents" in categories of the PyTorch profiler',
     feeds=("devices", "activities", "api_calls", "ops", "ranges", "tool_figures", "memory_events"),
     record_with="torch.profiler.profile(activities=[CPU, CUDA], record_shapes=True), then export_chrome_trace(FILE)",
 )
@@ -374,8 +374,8 @@ def convert_legacy(trace: Trace, collector: Collector, *, called: str) -> None:
         "info",
         None,
         "",
-        "exports of torch.autograd.profiler hold ops and GPU times, but no launch configurations, streams or "
-        "API calls; for those, record with torch.profiler.profile",
+        "torch.autograd.profiler exports ops and GPU times, but no launch configurations, streams or API calls; "
+        "for those, record with torch.profiler.profile",
     )
 
 

@@ -63,7 +63,7 @@ def load_together(
     profiles, issues, errors = _profiles_by_path(selection, outcomes)
     errors = [*selection.errors, *errors]
     if not profiles:
-        return None, errors or [ProftuiError("stopped before a file was read completely")]
+        return None, errors or [ProftuiError("stopped before any file was completely read")]
     profile = merge_profiles(profiles)
     not_read = [Path(file.path).name for file, outcome in zip(wanted, outcomes, strict=True) if outcome.was_stopped]
     if not_read:
@@ -73,7 +73,7 @@ def load_together(
     if duplicates := selection.duplicates:
         count = "1 file is" if len(duplicates) == 1 else f"{len(duplicates)} files are"
         named = ", ".join(duplicates[:_MAX_NAMED]) + (", ..." if len(duplicates) > _MAX_NAMED else "")
-        issues.append({"severity": "info", "text": named, "reason": f"{count} named more than once: read once"})
+        issues.append({"severity": "info", "text": named, "reason": f"{count} given more than once: read once"})
     if len(wanted) > 1:
         left_out = [file.path for file, outcome in zip(wanted, outcomes, strict=True) if outcome.error is not None]
         issues += rank_issues(profile["sessions"], left_out=left_out, not_read=not_read)
@@ -159,7 +159,7 @@ def _with_file_names(wanted: Sequence[WantedFile], outcomes: Sequence[FileOutcom
 MAX_FILES: Final = 1000
 """The maximum number of files of a folder of profiles."""
 
-LEFT_OUT: Final = "left out: "
+LEFT_OUT: Final = "skipped: "
 """The beginning of the reason in issues about unreadable files."""
 
 _NUMBER: Final = re.compile(r"([0-9]+)")
@@ -195,19 +195,21 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
             reasons = [error.message.removeprefix(f"{path.rstrip('/')}/") for error in errors]
             reasons += [f"{name}: no profile found" for name in passed_over]
             more = f"; and {len(reasons) - MAX_REASONS} more" if len(reasons) > MAX_REASONS else ""
-            message = f"{path}: none of its {len(reasons)} files can be read"
+            message = f"{path}: none of the {len(reasons)} files can be read"
             raise ProftuiError(message, "; ".join(reasons[:MAX_REASONS]) + more)
-        raise ProftuiError(f"{path}: no profile found: {_file_list(len(passed_over))} none", WHAT_OPENS)
+        raise ProftuiError(f"{path}: no profile found in {_file_list(len(passed_over))}", WHAT_OPENS)
     profile = merge_profiles(sorted(merge_run_files(profiles), key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{LEFT_OUT}{error}"} for error in errors]
     if passed_over:
         names = ", ".join(passed_over[:5]) + (", ..." if len(passed_over) > 5 else "")
-        issues.append({"severity": "info", "text": names, "reason": f"{_file_list(len(passed_over))} no profile"})
+        issues.append(
+            {"severity": "info", "text": names, "reason": f"no profile found in {_file_list(len(passed_over))}"}
+        )
     reports = profile["sessions"].filter(pl.col("format").is_in(_PARTS)).select("source").n_unique()
     if reports > 1:
         reason = (
-            f"{reports} files are single tables of a run: each is a session of its own, so totals over all "
-            "sessions count a run once per table; combine the tables of a run: cat *.csv > run.csv"
+            f"{reports} files are single tables of a run, and each is a separate session: totals over all sessions "
+            "count the run once per table; combine the tables: cat *.csv > run.csv"
         )
         issues.append({"severity": "warning", "text": "", "reason": reason})
     return with_issues(profile, issues)
@@ -235,7 +237,7 @@ def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profil
 
 
 def _file_list(count: int) -> str:
-    return "1 file holds" if count == 1 else f"{count} files hold"
+    return "1 file" if count == 1 else f"{count} files"
 
 
 def profile_files(path: str) -> list[str]:
@@ -253,9 +255,11 @@ def profile_files(path: str) -> list[str]:
     except OSError as error:
         raise ProftuiError(f"{path}: cannot be listed ({(error.strerror or str(error)).lower()})") from error
     if not found:
-        raise ProftuiError(f"{path}: is a directory without files", "name a profile, or a folder of profiles")
+        raise ProftuiError(f"{path}: the directory has no files", "open a profile, or a folder with profiles")
     if len(found) > MAX_FILES:
-        raise ProftuiError(f"{path}: holds {len(found):,} files", f"name the profiles in it, {MAX_FILES:,} at most")
+        raise ProftuiError(
+            f"{path}: contains {len(found):,} files", f"give the names of the profiles, {MAX_FILES:,} at most"
+        )
     duplicates = {
         _redundant_of(entry)
         for entry in found

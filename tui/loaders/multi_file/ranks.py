@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.text import plural
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tui.model.profile import Profile
 
-FROM_NAME: Final = "name of the file"
+FROM_NAME: Final = "file name"
 """The ``sessions.rank_source`` of a rank that is inferred from the file name."""
 
 _RANK: Final = re.compile(r"(?<![a-z])rank[-_.= ]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
@@ -116,10 +118,9 @@ def rank_issues(sessions: pl.DataFrame, *, left_out: Sequence[str], not_read: Se
     issues = []
     inferred = known.filter(pl.col("rank_source") == FROM_NAME)
     if inferred.height:
-        count = "1 file is" if inferred.height == 1 else f"{inferred.height} files are"
         pairs = [f"{Path(source).name}: rank {rank}" for source, rank in inferred.select("source", "rank").iter_rows()]
-        reason = f"the ranks of {count} inferred from the file name: the profile does not record it"
-        issues.append({"severity": "info", "text": _some(pairs), "reason": reason.replace("ranks of 1", "rank of 1")})
+        reason = f"ranks not recorded: inferred from {plural(inferred.height, 'file name')}"
+        issues.append({"severity": "info", "text": _some(pairs), "reason": reason})
     if len(ranks) < 2:
         # Several recordings of one rank are for comparison, not a job.
         return issues
@@ -127,24 +128,25 @@ def rank_issues(sessions: pl.DataFrame, *, left_out: Sequence[str], not_read: Se
         if times > 1:
             files = [Path(source).name for source in known.filter(pl.col("rank") == rank)["source"]]
             reason = (
-                f"rank {rank} appears {times} times: each is a session of its own, and figures over ranks include all"
+                f"rank {rank} appears {times} times: each is a separate session, and totals over ranks include all "
+                "of them"
             )
             issues.append({"severity": "warning", "text": _some(files), "reason": reason})
     sizes = sorted(known["world_size"].drop_nulls().unique().to_list())
     if len(sizes) > 1:
-        reason = f"these ranks are of jobs with different world sizes ({', '.join(map(str, sizes))})"
+        reason = f"these ranks belong to jobs with different world sizes ({', '.join(map(str, sizes))})"
         issues.append({"severity": "warning", "text": "", "reason": reason})
     size = sizes[-1] if sizes else max(ranks) + 1
     missing = sorted(set(range(min(size, _MOST))) - set(ranks))
     if missing and not not_read:
-        of = f"only {len(ranks)} of {size} ranks are here" if sizes else f"ranks 0 to {size - 1} are here without"
+        of = f"{len(ranks)} of {size} ranks loaded" if sizes else f"the highest rank loaded is {size - 1}"
         are = "is" if len(missing) == 1 else "are"
         names = f"rank{'' if len(missing) == 1 else 's'} {in_words(missing)}"
-        reason = f"{names} {are} missing: {of}" + ("" if sizes else " it" if len(missing) == 1 else " them")
+        reason = f"{names} {are} missing: {of}"
         known_as = dict(zip(left_out, ranks_in_names(left_out), strict=True))
         named = [Path(path).name for path, rank in known_as.items() if rank in missing]
         if named:
-            reason += f"; left out: {_some(named)}"
+            reason += f"; skipped: {_some(named)}"
         issues.append({"severity": "warning", "text": "", "reason": reason})
     return issues
 

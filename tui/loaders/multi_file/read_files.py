@@ -278,7 +278,7 @@ class _ParallelReader:
             state.outcomes[at] = outcome
             state.reading -= 1
             state.under_way -= self._costs[at].memory
-            why = "holds no profile" if outcome.error is None else str(outcome.error).removeprefix(f"{file.path}: ")
+            why = "contains no profile" if outcome.error is None else str(outcome.error).removeprefix(f"{file.path}: ")
             if profile is not None:
                 read = file.bytes_read if profile.partial else file.bytes_total
                 file = replace(file, state=DONE, bytes_read=read, rank=rank if isinstance(rank, int) else None)
@@ -312,7 +312,7 @@ class _ParallelReader:
         except WorkerLostError as error:
             self._discard(worker)
             used[0] = None
-            words = "no result in time after loading was stopped" if self._state.stopped else str(error)
+            words = "no result after loading was stopped" if self._state.stopped else str(error)
             raise ProftuiError(f"{file.path}: {words}") from error
         if isinstance(answer, Failed):
             raise ProftuiError(answer.message, answer.hint)

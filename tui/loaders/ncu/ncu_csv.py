@@ -51,7 +51,7 @@ def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
     )
     if rows.height and rows["kernel"].null_count() == rows.height:
         reason = (
-            "this page has sums over all kernels of a GPU: its times are among the metrics; for times of each "
+            "this page has totals over all kernels of a GPU, times included, shown as metrics; for times per "
             "kernel: ncu --import run.ncu-rep --csv --print-summary per-kernel"
         )
         collector.issue("info", int(rows["line"][0]), "", reason)
@@ -75,7 +75,7 @@ def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
             "line",
         ),
     )
-    reason = "the totals are invocations times average, which Nsight Compute rounds: it prints no totals"
+    reason = "Nsight Compute prints rounded averages and no totals: totals are invocations x average"
     collector.issue("info", int(times["line"][0]), "", reason)
 
 
@@ -92,8 +92,8 @@ _CONNECTED: Final = re.compile(r"Connected to process (?P<pid>[0-9]{1,10})(?: \(
 _FIRST_CELL: Final = re.compile(r"ID|Process ID|Kernel Name")
 _ENDS: Final = re.compile(r"\s*(?:==\w+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:)")
 _TIMES: Final = (
-    "Nsight Compute runs one kernel at a time and repeats it for each group of metrics, with clocks locked where it "
-    "can: durations are those of single kernels, and there is no timeline"
+    "Nsight Compute replays one kernel at a time, with locked clocks where possible: durations are of isolated "
+    "kernels, and there is no timeline"
 )
 
 
@@ -183,7 +183,7 @@ class _NcuReader:
             return
         if not self._collector.sessions:
             raise ProftuiError(
-                f"{self._collector.source}: console output of Nsight Compute, which proftui does not read",
+                f"{self._collector.source}: console output of Nsight Compute, not supported",
                 "print it as CSV: ncu --import run.ncu-rep --csv --page raw",
             )
         reason = "console output of Nsight Compute (ncu) without a CSV table: not read"
@@ -205,8 +205,8 @@ class _NcuReader:
         if not self._collector.sessions:
             self._collector.open_session(FORMAT.name, page.line).facts["tool"] = TOOL
         reason = (
-            f"the {page.kind} page has no rows: the report has none of its sections; print it with --page raw, or "
-            "record it with ncu --set full"
+            f"the {page.kind} page has no rows: the report lacks its sections; use --page raw, or profile with ncu "
+            "--set full"
         )
         self._collector.issue("warning", page.line, "", reason)
 
@@ -354,7 +354,7 @@ def summary_rows(page: Page, collector: Collector) -> pl.DataFrame:
 
 def _report_other_metrics(page: Page, known: Mapping[str, str], collector: Collector) -> None:
     if others := [name for name in page.columns if name not in known]:
-        reason = "unknown columns, shown only in the log"
+        reason = "unknown columns, shown in the log only"
         collector.issue("info", page.line, ", ".join(others), reason)
 
 

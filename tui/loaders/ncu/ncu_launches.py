@@ -12,7 +12,7 @@ from tui.fmt import brief_percent
 from tui.loaders.text.section import NS_PER_UNIT, by_value, decimal_sign
 from tui.model.names import short_name
 from tui.model.schema import NAME
-from tui.text import number_in
+from tui.text import number_in, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -212,15 +212,15 @@ def with_base_units(rows: pl.DataFrame, columns: tuple[str, ...], collector: Col
         lost = rows.filter(looks_like_number(rows[column]) & value.is_null())
         if lost.height:
             why = (
-                "the decimal sign of this file is unknown"
+                "the decimal separator of this file is unknown"
                 if sign is None
-                else f"{sign} is the decimal sign of the other numbers"
+                else f"the other numbers use {sign} as the decimal separator"
             )
-            reason = f"{lost.height} numbers like this one are ambiguous, since {why}: shown as unknown"
+            reason = f"{plural(lost.height, 'ambiguous number')} like this, shown as unknown: {why}"
             collector.issue("warning", int(lost["line"][0]), str(lost[column][0]), reason)
         rows = rows.with_columns((value * factor).alias(f"{column}_number"))
     if sign == ",":
-        collector.issue("info", line, "", "the numbers of this file have a decimal comma, and points between thousands")
+        collector.issue("info", line, "", "this file uses decimal commas, and points as thousands separators")
     return rows
 
 
@@ -280,8 +280,8 @@ def _report_unknown_units(rows: pl.DataFrame, collector: Collector) -> None:
     if lost.height:
         metric = str(lost["metric"][0])
         reason = (
-            f"no unit for this time in {lost.height:,} rows: durations are unknown; a raw page has its units in "
-            "its second row"
+            f"this time has no unit in {plural(lost.height, 'row')}: durations are unknown; the second row of a raw "
+            "page has the units"
         )
         collector.issue("warning", int(lost["line"][0]), metric, reason)
 
@@ -411,7 +411,7 @@ def _add_findings(rows: pl.DataFrame, shares: Mapping[str, float], collector: Co
     for row in sorted(found, key=order):
         text = without_links(row["rule_text"])
         if row["speedup"]:
-            text += f" (estimated speedup, {row['speedup_type'] or 'as the tool sees it'}: {row['speedup']} %)"
+            text += f" (estimated speedup, {row['speedup_type'] or 'as the tool estimates'}: {row['speedup']} %)"
         share = shares.get(row["kernel"] or "")
         of_time = "" if share is None else f", {brief_percent(share)} of GPU time"
         collector.add(

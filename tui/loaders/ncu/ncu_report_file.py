@@ -31,6 +31,7 @@ from tui.loaders.protobuf_wire import FieldKind, WireReader
 from tui.loaders.raw_input import read_bytes
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import short_name
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +109,7 @@ class NcuReportLoader:
         reading.read()
         if not reading.results:
             why = f"damaged ({reading.damage})" if reading.damage else "without a result"
-            raise ProftuiError(f"{source.called}: no profile found: a report of Nsight Compute, {why}", WHAT_OPENS)
+            raise ProftuiError(f"{source.called}: no profile found: an Nsight Compute report {why}", WHAT_OPENS)
         collector = Collector(source.name)
         for pid in dict.fromkeys(result.pid for result in reading.results):
             results = [result for result in reading.results if result.pid == pid]
@@ -117,10 +118,14 @@ class NcuReportLoader:
             rows = _rows(results, reading)
             add_launches(with_grid_columns(rows), collector)
             _add_stalls(results, reading.modules, collector)
-            reason = "kernels were replayed one by one: their times are measured alone, and count in no total of a run"
+            reason = (
+                "kernels were replayed one by one: their times are of isolated kernels and excluded from run totals"
+            )
             collector.issue("info", None, "", reason)
         if reading.damage:
-            collector.issue("error", None, "", f"the report is damaged: {reading.damage}; what lies before was read")
+            collector.issue(
+                "error", None, "", f"the report is damaged: {reading.damage}; the data before this point was read"
+            )
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial=source.cut_short)
@@ -144,7 +149,7 @@ def _add_stalls(results: list[_KernelResult], modules: list[_Module], collector:
                 row: dict[str, Value] = {"tool": TOOL, "section": section, "name": f"{place} {reason}"}
                 collector.add("tool_figures", {**row, "value": samples})
             if len(most) > _MAX_STALLS:
-                left_out = f"stall samples with the fewest samples were left out: {len(most) - _MAX_STALLS:,} rows"
+                left_out = f"{plural(len(most) - _MAX_STALLS, 'row')} with the fewest stall samples skipped"
                 collector.issue("info", None, result.kernel, left_out)
 
 
@@ -199,11 +204,11 @@ class _ReportReader:
     def _end(self, at: int, what: str) -> int:
         """Return the end of the message whose size is at a position."""
         if at + _SIZE.size > self._wire.size:
-            raise _CutError(f"it ends within the {what} at byte {at:,}")
+            raise _CutError(f"it ends inside the {what} at byte {at:,}")
         (size,) = _SIZE.unpack(self._wire.data[at : at + _SIZE.size])
         end: int = at + _SIZE.size + size
         if end > self._wire.size:
-            raise _CutError(f"the {what} at byte {at:,} is said to be {size:,} bytes long, which is past the end")
+            raise _CutError(f"the {what} at byte {at:,} claims {size:,} bytes, past the end of the file")
         return end
 
     def _block(self, header: Fields, at: int) -> int:
@@ -226,7 +231,7 @@ class _ReportReader:
                 self.modules += [_Module(self._wire.data[begin:stop]) for begin, stop in zip(*codes, strict=True)]
             position, at = position + 1, end
         if stop > self._wire.size:
-            raise _CutError("its last block is cut")
+            raise _CutError("its last block is truncated")
         return stop
 
     def _spans(self, fields: Fields, number: int) -> Iterator[Fields]:

@@ -313,7 +313,7 @@ def failures(calls: pl.DataFrame) -> list[tuple[str, int, int]]:
     """Return name, code and count of calls that returned an error, the most frequent first."""
     failed = (
         calls.filter(pl.col("result").is_not_null(), ~pl.col("result").is_in([0, NOT_READY]))
-        .group_by(pl.col("name").cast(pl.String).fill_null("an unnamed call"), "result")
+        .group_by(pl.col("name").cast(pl.String).fill_null("unnamed call"), "result")
         .len()
         .sort("len", "name", "result", descending=[True, False, False])
     )
@@ -377,12 +377,12 @@ class NvtxEvents:
             types = ["none" if number is None else str(number) for number in rest["eventType"].head(_MAX_TYPES)]
             named = ", ".join(types) + (", ..." if rest.height > _MAX_TYPES else "")
             count = int(rest["len"].sum())
-            texts.append(f"{_are_left_out(count, 'NVTX event')}: not known as ranges (event types: {named})")
+            texts.append(f"{_are_left_out(count, 'NVTX event')}: not recognized as ranges (event types: {named})")
         return texts
 
 
 def _are_left_out(count: int, what: str) -> str:
-    return f"1 {what} is left out" if count == 1 else f"{count:,} {what}s are left out"
+    return f"1 {what} skipped" if count == 1 else f"{count:,} {what}s skipped"
 
 
 def _ranges(rows: pl.DataFrame, strings: StringIds) -> pl.DataFrame:

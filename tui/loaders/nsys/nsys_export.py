@@ -125,7 +125,7 @@ def read_export(
             "error",
             None,
             f"{len(processes):,} processes",
-            f"the first {_MAX_PROCESSES:,} of them are shown, the others left out",
+            f"only the first {_MAX_PROCESSES:,} are shown",
         )
     report_recording_issues(tables, collector, processes)
     report_left_out_tables(tables, rows.overhead, events, processes, collector)
@@ -151,7 +151,7 @@ def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
     report_work_issues(work, collector)
     found = ops_from_ranges(marked.filter("push_pop").drop("process", "push_pop"))
     if found.error:
-        collector.issue("error", None, "NVTX_EVENTS", f"the NVTX ranges were not made into ops: {found.error}")
+        collector.issue("error", None, "NVTX_EVENTS", f"NVTX ranges not converted to ops: {found.error}")
     ops = found.ops
     if ops.height:
         work = link_ops(work, ops, found.nesting)
@@ -217,8 +217,8 @@ def _no_profile(tables: Tables, facts: Recording, again: str) -> ProftuiError:
             "record again with: nsys profile --trace cuda,nvtx",
         )
     return ProftuiError(
-        f"{tables.called}: a failed export of Nsight Systems: it ends before GPU work, API calls and NVTX ranges "
-        f"(tables: {named})",
+        f"{tables.called}: an incomplete Nsight Systems export, without GPU work, API calls or NVTX ranges (tables: "
+        f"{named})",
         f"export again: {again}",
     )
 
@@ -237,7 +237,7 @@ class NsysDatabase:
     format: Final = Format(
         name="nsys-sqlite",
         title="Nsight Systems SQLite export",
-        recognized_by="an SQLite database with the table StringIds and tables of CUPTI activities or NVTX_EVENTS",
+        recognized_by="an SQLite database with the table StringIds, and CUPTI activity tables or NVTX_EVENTS",
         feeds=FEEDS,
         record_with=RECORD,
     )
@@ -260,7 +260,7 @@ class NsysDatabase:
         if report is not None:
             collector.session = None
             reason = (
-                f"it is newer than this export, which may be of an earlier recording; export again: "
+                "the report is newer than this export, which may be of an earlier recording; export again: "
                 f"{export_command(str(report))}"
             )
             collector.issue("warning", None, report.name, reason)

@@ -68,7 +68,7 @@ class ParquetTables:
             tables[file.stem] = tuple(name for name, dtype in schema.items() if _is_plain(dtype))
             if unsupported := [f"{name} ({dtype})" for name, dtype in schema.items() if name not in tables[file.stem]]:
                 self.damage[file.stem] = (
-                    f"has columns that are neither numbers nor texts: {', '.join(unsupported)[:160]}"
+                    f"has columns that are neither numbers nor strings: {', '.join(unsupported)[:160]}"
                 )
             self._files[file.stem] = file
         self.tables = tables
@@ -112,7 +112,7 @@ class NsysFolderLoader:
         Format(
             name="nsys-parquet",
             title="Nsight Systems Parquet export (a folder)",
-            recognized_by="a folder with Parquet files named as the tables of Nsight Systems (StringIds.parquet, ...)",
+            recognized_by="a folder with one Parquet file per Nsight Systems table (StringIds.parquet, ...)",
             feeds=FEEDS,
             record_with="nsys profile --trace cuda,nvtx -o run ./app; nsys export --type parquetdir run.nsys-rep",
         ),
@@ -128,9 +128,7 @@ class NsysFolderLoader:
         Raises:
             ProftuiError: Always: the folder must be named.
         """
-        raise ProftuiError(
-            f"{source.called}: is one table of an export", f"name its folder: {Path(source.name).parent}"
-        )
+        raise ProftuiError(f"{source.called}: one table of an export", f"open the folder: {Path(source.name).parent}")
 
     def load_folder(self, path: Path, report: Report = keep_going) -> Profile:
         """Read a folder.

@@ -13,6 +13,7 @@ from tui.loaders.nsys.export_tables import ALWAYS_THERE, OVERHEAD, RANGES, SHOWN
 from tui.loaders.nsys.nsys_activities import CPU_PAGE_FAULT, failures
 from tui.loaders.sqlite.database import CaselessNames, folded
 from tui.model.schema import DEVICES, conform
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -254,12 +255,10 @@ def report_call_issues(calls: pl.DataFrame, collector: Collector) -> None:
         times = "once" if count == 1 else f"{count:,} times"
         collector.issue("warning", None, name, f"returned error {code} {times}")
     if len(failed) > _MAX_FAILURES:
-        collector.issue(
-            "warning", None, "", f"{len(failed) - _MAX_FAILURES:,} more calls and error codes are not listed"
-        )
+        collector.issue("warning", None, "", f"{len(failed) - _MAX_FAILURES:,} more failed calls are not listed")
     no_time = calls["duration_ns"].null_count()
     if no_time:
-        reason = f"{_counted(no_time, 'API call')} without times, or with an end before the start"
+        reason = f"{plural(no_time, 'API call')} with missing or reversed times"
         collector.issue("warning", None, "", f"{reason}; listed without a duration")
 
 
@@ -271,12 +270,12 @@ def report_range_issues(ranges: pl.DataFrame, collector: Collector) -> None:
             "warning",
             None,
             str(no_end["name"].cast(pl.String)[0] or ""),
-            f"{_counted(no_end.height, 'NVTX range')} without an end after the start, as where the recording ended "
-            "within it; listed without a duration, and in no op",
+            f"{plural(no_end.height, 'NVTX range')} without an end, probably still open when the recording "
+            "stopped; listed without a duration and not in any op",
         )
     no_name = ranges["name"].null_count()
     if no_name:
-        collector.issue("warning", None, "NVTX_EVENTS", f"{_counted(no_name, 'NVTX range')} without a text")
+        collector.issue("warning", None, "NVTX_EVENTS", f"{plural(no_name, 'NVTX range')} without a message")
 
 
 def report_work_issues(work: pl.DataFrame, collector: Collector) -> None:
@@ -288,12 +287,14 @@ def report_work_issues(work: pl.DataFrame, collector: Collector) -> None:
             "warning",
             None,
             "",
-            f"{_counted(no_time, 'GPU activity')} without times, or with an end before the start; listed without a "
+            f"{plural(no_time, 'GPU activity', 'GPU activities')} with missing or reversed times; listed without a "
             "duration",
         )
     no_name = work["name"].null_count()
     if no_name:
-        collector.issue("warning", None, STRINGS, f"{_counted(no_name, 'kernel')} whose name the export has lost")
+        collector.issue(
+            "warning", None, STRINGS, f"{plural(no_name, 'kernel')} without a name: missing from the export"
+        )
 
 
 def report_recording_issues(tables: Tables, collector: Collector, processes: Sequence[int]) -> None:
@@ -334,16 +335,10 @@ def report_left_out_tables(
         collector.issue("info", None, RANGES, reason)
     others = overhead.filter(~pl.col("process").is_in(processes))["process"].n_unique()
     if others:
-        reason = f"overhead of {_counted(others, 'process')} that did nothing else is left out"
+        reason = f"overhead of {plural(others, 'process', 'processes')} without other records skipped"
         collector.issue("info", None, OVERHEAD, reason)
     no_time = overhead["duration_ns"].null_count()
     if no_time:
-        collector.issue("info", None, OVERHEAD, f"{_counted(no_time, 'row')} of overhead without times left out")
+        collector.issue("info", None, OVERHEAD, f"{plural(no_time, 'row')} of overhead without times skipped")
     for table, reason in missing_columns(tables, ALWAYS_THERE):
         collector.issue("warning", None, table, reason)
-
-
-def _counted(count: int, what: str) -> str:
-    """Return a number with its noun: ``1 kernel``, ``3 kernels``."""
-    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"1 {what}" if count == 1 else f"{count:,} {plural}"

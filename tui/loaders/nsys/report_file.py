@@ -67,7 +67,7 @@ def exported(nsys: str, report: Path, source: InputFile, *, into: Path | None = 
     except OSError as error:
         raise ProftuiError(
             f"{source.called}: cannot be exported ({(error.strerror or str(error)).lower()})",
-            "set XDG_CACHE_HOME to a folder of your own with enough free space",
+            "set XDG_CACHE_HOME to a writable folder with enough free space",
         ) from error
     return export
 
@@ -165,7 +165,7 @@ class NsysReportLoader:
         Format(
             name="nsys-report",
             title="Nsight Systems report",
-            recognized_by=f"the first bytes {MAGIC.decode()}; read by way of nsys, or of the .sqlite beside it",
+            recognized_by=f"the first bytes {MAGIC.decode()}; read through nsys or the .sqlite export next to it",
             feeds=FEEDS,
             record_with="nsys profile --trace cuda,nvtx -o run ./app",
         ),
@@ -184,7 +184,7 @@ class NsysReportLoader:
         source.report_to(report)
         if source.name.endswith(_NOT_IMPORTED):
             raise ProftuiError(
-                f"{source.called}: an unfinished Nsight Systems recording, not a report yet",
+                f"{source.called}: an unprocessed Nsight Systems recording, not a report",
                 f"import it: {shlex.join(['QdstrmImporter', '-i', source.name])}",
             )
         notes: list[InputIssue] = []
@@ -192,14 +192,14 @@ class NsysReportLoader:
         is_file = source.name != STANDARD_INPUT and source.compression is None and named.is_file()
         beside = _export_beside(named, notes) if is_file else None
         if beside is not None:
-            notes.append(InputIssue("info", None, beside.name, "read from this export beside the report"))
+            notes.append(InputIssue("info", None, beside.name, "read from this export, next to the report"))
             return self._read(beside, source, notes)
         nsys = shutil.which("nsys")
         if nsys is None:
             command = export_command(source.name if is_file else "run.nsys-rep")
             raise ProftuiError(
-                f"{source.called}: an Nsight Systems report, which only nsys can read; nsys is not on the PATH",
-                f"on a machine with nsys: {command}",
+                f"{source.called}: reading an Nsight Systems report requires nsys, which is not on the PATH",
+                f"export it on a machine with nsys: {command}",
             )
         if is_file:
             export = exported(nsys, named.absolute(), source)
@@ -234,7 +234,7 @@ def _export_beside(report: Path, notes: list[InputIssue]) -> Path | None:
     why = "it is older than the report" if is_older else "" if is_whole(export) else "it is empty or damaged"
     if not why:
         return export
-    notes.append(InputIssue("info", None, export.name, f"the export beside the report was not used: {why}"))
+    notes.append(InputIssue("info", None, export.name, f"the export next to the report was not used: {why}"))
     return None
 
 

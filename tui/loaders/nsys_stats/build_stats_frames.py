@@ -17,6 +17,7 @@ from tui.loaders.nsys_stats.stats_reports import bytes_per, device_number, witho
 from tui.loaders.text.section import NS_PER_UNIT, by_value
 from tui.model.names import kind_of, short_name
 from tui.model.schema import NAME
+from tui.text import plural
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
@@ -110,7 +111,7 @@ def activities_of(report: StatsReport, collector: Collector) -> pl.DataFrame:
     for text in devices.unique().drop_nulls().cast(pl.String).sort():
         name, number = device_number(text)
         if number is None:
-            collector.issue("info", report.line, text, "this device has no number: shown as unknown")
+            collector.issue("info", report.line, text, "device number not recorded: shown as unknown")
         else:
             collector.add_device(number, name)
     rows = rows.with_columns(
@@ -144,14 +145,14 @@ def _sizes(rows: pl.DataFrame, report: StatsReport, collector: Collector) -> pl.
     )
     if rows["size_bytes"].count():
         reason = (
-            f"{report.title} prints sizes to 0.001 MB only: where throughput x duration agrees with it, that is taken "
-            "as the size of a copy"
+            f"{report.title} rounds sizes to 0.001 MB: where throughput x duration agrees, that product is the size "
+            "of a copy"
         )
         collector.issue("info", report.line, "", reason)
     if rows["static_shared_bytes"].count() or rows["dynamic_shared_bytes"].count():
         reason = (
-            f"{report.title} prints shared memory to 0.001 MB only: its sizes can be 500 bytes off, and 0.000 (0 to "
-            "499 bytes) stays unknown, and with it the occupancy; the .sqlite of the run has the bytes"
+            f"{report.title} rounds shared memory to 0.001 MB: sizes can be 500 bytes off, and 0.000 (0 to 499 "
+            "bytes) is unknown, as is occupancy; the .sqlite export has exact sizes"
         )
         collector.issue("info", report.line, "", reason)
     return done
@@ -218,7 +219,7 @@ def build_frames(run: StatsRun, collector: Collector) -> None:
     for report in run.of("other", "mpi_event_sum", "count_sum"):
         rest = report.frame.filter(~_is_memory()) if report.kind == "count_sum" else report.frame
         if rest.height:
-            what = f"the report {report.title} has no view: its {rest.height} rows are in the log only"
+            what = f"no view shows the report {report.title}: {plural(rest.height, 'row')} in the log only"
             collector.issue("info", report.line, "", what)
     _cut_names(run, collector)
 
@@ -255,7 +256,7 @@ def _from_launches(report: StatsReport, collector: Collector) -> pl.DataFrame:
         "info",
         report.line,
         "",
-        f"{report.title} prints no totals: those of its kernels are calls x average, which is printed to 0.1 ns",
+        f"{report.title} prints no totals: kernel totals are calls x average, rounded to 0.1 ns",
     )
     total = (pl.col("avg_ns") * pl.col("calls")).alias("total_ns")
     return report.frame.with_columns(total, pl.lit(None, pl.Float64).alias("time_pct"))
@@ -267,7 +268,7 @@ def _api_sums(run: StatsRun, collector: Collector) -> None:
         if report.frame["name"].cast(pl.String).str.starts_with(_CALL_OF_CUDA).any():
             candidates.append((report, report.frame))
         else:
-            what = "its names are none of CUDA's, and nothing says which calls these are: they are in the log only"
+            what = "the names are not CUDA calls, and the API is not recorded: they are in the log only"
             collector.issue("info", report.line, "", what)
     for report in run.of("gpu_sum"):
         rows = report.frame.filter(pl.col("category").fill_null("").str.contains(_OF_API))
@@ -302,11 +303,11 @@ def _feed(
         if report.kind == "nvtx_gpu_proj_sum":
             # Its own columns are added as figures.
             continue
-        reason = f"{report.title} covers the same time as {chosen.title} in line {chosen.line}, which is counted"
+        reason = f"{report.title} covers the same time as {chosen.title} in line {chosen.line}, which is used"
         totals = frame["total_ns"].sum(), rows["total_ns"].sum()
         if totals[0] != totals[1]:
-            reason += f"; it adds up to {totals[0]} ns, that one to {totals[1]} ns"
-        collector.issue("info", report.line, "", f"{reason}: its {frame.height} rows are in the log only")
+            reason += f"; totals {totals[0]} and {totals[1]} ns"
+        collector.issue("info", report.line, "", f"{reason}: {plural(frame.height, 'row')} in the log only")
 
 
 def _figures(run: StatsRun, collector: Collector) -> None:
@@ -364,7 +365,7 @@ def _traces(run: StatsRun, collector: Collector) -> None:
         calls = [calls_of_launches(frame) for frame in launches]
     ranges = [report.frame for report in run.of("nvtx_pushpop_trace")[:1] or run.of("nvtx_gpu_proj_trace")[:1]]
     for report in run.of("nvtx_pushpop_trace", "nvtx_gpu_proj_trace")[1:]:
-        reason = f"{report.title} has the ranges that another report above has: its rows are in the log only"
+        reason = f"{report.title} repeats the ranges of a report above: its rows are in the log only"
         collector.issue("info", report.line, "", reason)
     frames = link_run(
         pl.concat(activities, how="diagonal") if activities else None,
@@ -381,8 +382,8 @@ def _only_kernels(run: StatsRun, collector: Collector) -> None:
     memory = run.of("mem_time_sum")
     if memory:
         reason = (
-            f"single kernels ({run.of('kern_exec_trace')[0].title}) take the place of the sums; no report has single "
-            "copies and memsets, so they are in this sum alone (frame summary): print cuda_gpu_trace as well"
+            f"single kernels ({run.of('kern_exec_trace')[0].title}) replace this summary, but memcpys and memsets "
+            "are in this summary alone (frame summary); print cuda_gpu_trace as well"
         )
         collector.issue("info", memory[0].line, "", reason)
 
@@ -394,6 +395,6 @@ def _cut_names(run: StatsRun, collector: Collector) -> None:
         cut = names.filter(names.str.contains(r"(?:…|\.\.\.)$"))
         if cut.len():
             same = cut.len() - cut.n_unique()
-            also = f"; {same} of them begin like another one and count with it" if same else ""
-            reason = f"nsys cut {cut.len()} names{also}: print with --format csv to have them whole"
+            also = f"; {same} of them share their first characters and are merged" if same else ""
+            reason = f"nsys truncated {plural(cut.len(), 'name')}{also}; print full names with --format csv"
             collector.issue("info", report.line, str(cut[0]), reason)

@@ -92,9 +92,7 @@ class StatsTextTable:
         if header_of(text) is not None:
             return False
         if _NUMBER.match(text) and self._columns[0] in _WHOLE_NUMBER_COLUMNS:
-            reason = (
-                f"expected a row of {len(self._columns)} columns, but its cells are not aligned with them: row left out"
-            )
+            reason = f"expected {len(self._columns)} columns, but the cells are not aligned with them: row skipped"
             self._sink.damaged(line, reason)
             return True
         self._stray += 1
@@ -240,7 +238,7 @@ class _Heading:
         if state.current is not None:
             state.collector.resume_session(state.current.session)
         name = f"the report {state.title}" if state.title else "this report"
-        state.collector.issue("info", line.number, line.text.strip(), f"{name} is not supported; see the log")
+        state.collector.issue("info", line.number, line.text.strip(), f"{name} is not supported: see the log")
         state.title = None
 
     def close(self) -> None:

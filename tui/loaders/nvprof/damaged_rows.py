@@ -265,7 +265,7 @@ def _read(pieces: Sequence[RowFragment], starts: Sequence[int], height: int) -> 
             return None
         times, verb = ("1 call", "makes") if calls == "1" else (f"{calls} calls", "make")
         lines = f"lines {pieces[0].line} to {pieces[-1].line}"
-        row.repairs.append(f"put back together from {lines}: {times} of {avg} {verb} {total}")
+        row.repairs.append(f"joined from {lines}: {times} of {avg} {verb} {total}")
         rows.append(row)
     return rows
 
@@ -283,8 +283,8 @@ _SECOND_ROW: Final = re.compile(
 )
 """Start, duration and what follows; without units in tables with a row of units."""
 
-SUMMARY: Final = "this looks like a row of a summary, but not all of its columns can be read: left out"
-TRACE: Final = "this looks like a row of the trace, but not all of its columns can be read: left out"
+SUMMARY: Final = "this looks like a summary row, but some columns are unreadable: row skipped"
+TRACE: Final = "this looks like a trace row, but some columns are unreadable: row skipped"
 
 
 def like_summary_row(text: str, *, with_units: bool) -> bool:

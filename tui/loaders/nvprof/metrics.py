@@ -123,12 +123,12 @@ class MetricTable(ABC):
             try:
                 values[column] = parse_metric_value(text)
             except ValueError as error:
-                self.warn(line, f"{error}; the value stays unknown")
+                self.warn(line, f"{error}; the value is unknown")
         for text in dict.fromkeys(texts[column] for column, value in values.items() if value.unknown):
-            self.warn(line, f"{text} in place of a value: the counter has no result")
+            self.warn(line, f"{text} instead of a value: the counter has no result")
         units = {value.unit for value in values.values() if value.value is not None}
         if len(units) > 1:
-            self.warn(line, "the values of this row have different units; the row is left out")
+            self.warn(line, "the values of this row have different units: row skipped")
             return
         full: dict[str, str | int | float | None] = {
             **row,
@@ -190,7 +190,7 @@ class LaunchCsvTable(MetricTable):
             if _OTHER_CSV.match(text):
                 return False
             if text.count('"') % 2:
-                self.warn(line, "a quotation mark of this launch has no end; it is left out")
+                self.warn(line, "unclosed quotation mark in this launch: row skipped")
             else:
                 self._texts.append(text)
                 self._numbers.append(line.number)
@@ -249,7 +249,7 @@ class LaunchCsvTable(MetricTable):
             pl.col(f"cell {width - 1}").is_not_null() | pl.col("source").str.ends_with(",")
         )
         for number, text in parsed.filter(~whole).select("line", "source").iter_rows():
-            reason = f"expected a launch of {width} cells; it is left out"
+            reason = f"expected a launch of {width} cells: row skipped"
             self._state.collector.issue("warning", number, text, reason)
         return parsed.filter(whole & pl.col("cell 0").is_not_null())
 
@@ -257,7 +257,7 @@ class LaunchCsvTable(MetricTable):
         """Report one issue for each metric that has no value in some launches."""
         unknown = long.filter(pl.col("value").is_null()).group_by("metric", "text", maintain_order=True)
         for metric, text, count, line in unknown.agg(pl.len(), pl.col("line").first().alias("at")).iter_rows():
-            what = "the counter overflowed" if text == OVERFLOW else "that is no value"
+            what = "the counter overflowed" if text == OVERFLOW else "not a value"
             where = f"in {count} launches, here first" if count > 1 else "here"
             reason = f"{metric} is {text} {where}: {what}, shown as unknown"
             self._state.collector.issue("warning", line, text, reason)
@@ -308,7 +308,7 @@ class LaunchTextTable(MetricTable):
         """Return whether an unreadable line is a damaged launch: it has a context and a stream."""
         if _CONTEXT_AND_STREAM.search(text) is None:
             return False
-        self.warn(line, "this looks like a launch with its metrics, but not all of its columns can be read; left out")
+        self.warn(line, "this looks like a launch with its metrics, but some columns are unreadable: row skipped")
         return True
 
 
@@ -417,11 +417,11 @@ class _TextTable(MetricTable):
         """Report a row interrupted by output of another process or the program: its values are uncertain."""
         if _TORN_HEAD.fullmatch(text):
             other = _OTHER_PROCESS.search(text)
-            whose = f": process {other['pid']} writes into it" if other else ""
-            self.warn(line, f"this row of metrics is torn{whose}; it is left out")
+            whose = f" by output of process {other['pid']}" if other else ""
+            self.warn(line, f"this metric row is interrupted{whose}: row skipped")
             return True
         if _TORN_TAIL.fullmatch(text):
-            self.warn(line, "values without the metric that they are of: the rest of a torn row; left out")
+            self.warn(line, "values without a metric name, the rest of an interrupted row: row skipped")
             return True
         return False
 
@@ -445,12 +445,12 @@ class _CsvTable(MetricTable):
         if not text.startswith('"') or _OTHER_CSV.match(text):
             damaged = text.count('","') > 1 and not _OTHER_CSV.search(text)
             if damaged:
-                self.warn(line, f"expected a row of {len(self._fields)} cells; it is left out")
+                self.warn(line, f"expected {len(self._fields)} cells: row skipped")
             return damaged
         cells = csv_cells(text)
         row = dict(zip(self._fields, cells, strict=False))
         if len(cells) != len(self._fields) or not _INVOCATIONS.fullmatch(row["Invocations"]):
-            self.warn(line, f"expected a row of {len(self._fields)} cells, found {len(cells)}; it is left out")
+            self.warn(line, f"expected {len(self._fields)} cells, found {len(cells)}: row skipped")
             return True
         self._state.note_device(row["Device"])
         self.add(

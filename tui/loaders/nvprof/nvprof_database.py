@@ -36,6 +36,7 @@ from tui.loaders.nvtx_ops import ops_from_ranges
 from tui.loaders.sqlite.database import folded
 from tui.model.errors import ProftuiError
 from tui.model.schema import conform
+from tui.text import plural
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
@@ -126,9 +127,9 @@ class _NvprofDatabase:
             if source.stopped:
                 return
             raise ProftuiError(
-                f"{database.called}: an nvprof database{_version(database)} without a record: no kernels, "
-                "memcpys, CUDA calls or ranges",
-                "profile again, and let the program use the GPU and finish: nvprof -o run.nvprof ./program",
+                f"{database.called}: an empty nvprof database{_version(database)}: no kernels, memcpys, CUDA calls "
+                "or ranges",
+                "profile again and let the program use the GPU and finish: nvprof -o run.nvprof ./program",
             )
         commands = read_commands(database, strings)
         owners = _owners(activities, calls, ranges, commands)
@@ -160,11 +161,16 @@ class _NvprofDatabase:
                     database, collector, metrics.height, replayed=replayed, dropped=dropped, ends_alone=ends_alone
                 )
                 if owners.unsure:
-                    reason = "their launching process is unknown: they are counted to the first process"
+                    reason = "their launching process is unknown: assigned to the first process"
                     collector.issue("warning", None, f"GPU activities: {owners.unsure:,}", reason)
                 lost = calls["pid"].null_count() + ranges["pid"].null_count()
                 if lost and len(owners.pids) > 1:
-                    collector.issue("warning", None, "", f"calls and ranges without a process left out ({lost:,})")
+                    collector.issue(
+                        "warning",
+                        None,
+                        "",
+                        f"{plural(lost, 'call or range', 'calls and ranges')} without a process skipped",
+                    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +217,7 @@ def _read_kernels(database: Database, strings: StringTable, collector: Collector
                 "info",
                 None,
                 "CUPTI_ACTIVITY_KIND_KERNEL",
-                f"kernels of the timeline ran once more for metrics ({again.height}): their time is not counted twice",
+                f"{plural(again.height, 'kernel')} of the timeline ran again for metrics: their time counts once",
             )
             serial = serial.join(timeline, on="correlation", how="anti", nulls_equal=False, maintain_order="left")
     return pl.concat([timeline, serial, children]), bool(serial.height) and not timeline.height
@@ -225,7 +231,7 @@ def _linked(
     launched = with_launch(activities, calls)
     found = ops_from_ranges(steps.ranges)
     if found.error:
-        reason = f"the NVTX ranges were not made into ops: {found.error}"
+        reason = f"NVTX ranges not converted to ops: {found.error}"
         collector.issue("error", None, "CUPTI_ACTIVITY_KIND_MARKER", reason)
     marked, ops = found.ranges, found.ops
     if ops.height:
@@ -250,39 +256,39 @@ def _report_issues(
             "warning",
             None,
             "",
-            "kernels were serialized, and replayed for each group of metrics: their times are not a timeline, "
-            "and gaps between them mean nothing",
+            "kernels were serialized and replayed for each metric group: their times form no timeline, and gaps "
+            "between them have no meaning",
         )
     if metric_rows:
         collector.issue(
             "info",
             None,
             "",
-            "the database has metrics and events by number, without names; names are printed by: "
-            "nvprof --import-profile FILE --csv",
+            "the database numbers metrics and events but has no names; to print the names: nvprof --import-profile "
+            "FILE --csv",
         )
     if dropped:
         collector.issue("warning", None, "", dropped_times_text(dropped))
     if ends_alone:
         collector.issue(
-            "warning", None, "", f"ends of NVTX ranges have no start ({ends_alone}): recording began within them"
+            "warning", None, "", f"{plural(ends_alone, 'NVTX range')} without a start: recording began inside them"
         )
     for table, reason in missing_columns(database, _ALWAYS_THERE):
         collector.issue("warning", None, table, reason)
     counts = {words: database.count(table) for table, words in _NOT_SHOWN.items()}
     if any(counts.values()):
         found = ", ".join(f"{words} ({count})" for words, count in counts.items() if count)
-        collector.issue("info", None, "", f"in the database, but not shown in any view: {found}")
+        collector.issue("info", None, "", f"in the database but not in any view: {found}")
 
 
 def _report_work_issues(activities: pl.DataFrame, collector: Collector) -> None:
     """Report GPU work without times or names."""
     work = activities.filter(pl.col("kind").cast(pl.String).is_in(["kernel", "memcpy", "memset"]))
-    for column, lost in (("duration_ns", "known times"), ("name", "a name")):
+    for column, lost in (("duration_ns", "times"), ("name", "a name")):
         count = work[column].null_count()
         if count:
             what = "1 GPU activity" if count == 1 else f"{count:,} GPU activities"
-            collector.issue("warning", None, "", f"{what} without {lost} in the database")
+            collector.issue("warning", None, "", f"{what} without {lost}")
 
 
 def _version(database: Database) -> str:

@@ -49,11 +49,11 @@ _SIGNALS: Final = MappingProxyType(
 )
 
 NO_KERNELS: Final = (
-    "no kernels were profiled: nvprof saw no GPU work. Let the program end with cudaDeviceReset() or "
-    "cudaProfilerStop(), add --profile-child-processes if it starts others, check for --profile-from-start off, "
-    "the permission to profile, and the GPU that it runs on"
+    "no kernels were profiled: nvprof saw no GPU work. End the program with cudaDeviceReset() or "
+    "cudaProfilerStop(); if it starts other processes, add --profile-child-processes. Check --profile-from-start "
+    "off, profiling permissions, and the GPU in use"
 )
-NO_API: Final = "no CUDA API calls were profiled: recorded with --profile-api-trace none, or the program made none"
+NO_API: Final = "no CUDA API calls were profiled: the program made none, or nvprof ran with --profile-api-trace none"
 NO_METRICS: Final = (
     "no events or metrics were profiled: check that kernels ran, that the GPU has these metrics (--query-metrics), "
     "and that the user has permission to read the GPU's counters"
@@ -63,10 +63,7 @@ NO_METRICS: Final = (
 def _signal(match: re.Match[str]) -> str:
     number = int(match[1])
     name = _SIGNALS.get(number)
-    return (
-        f"the program was killed by signal {number}{f' ({name})' if name else ''}: figures cover the time until then, "
-        "and the last records may be missing"
-    )
+    return f"the program was killed by signal {number}{f' ({name})' if name else ''}: the last records may be missing"
 
 
 def _counted(singular: str, many: str) -> Callable[[re.Match[str]], str]:
@@ -87,72 +84,70 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
         (
             r"Generated result file: (.+)",
             "info",
-            r"nvprof wrote its records to a file and printed no table: open that file",
+            r"nvprof wrote its records to a file, not to this log: open that file",
         ),
         (
             r"Warning: ([0-9]{4,}) records have invalid timestamps",
             "error",
             r"\1 records have invalid timestamps, because the device buffer was too small: most of the run may be "
-            "missing from the figures. Record again with a larger --device-buffer-size",
+            "missing. Profile again with a larger --device-buffer-size",
         ),
         (
             r"Warning: ([0-9]+) records have invalid timestamps",
             "warning",
             _counted(
-                "record has invalid timestamps, because the device buffer was too small: it is not in the "
-                "figures. Record again with a larger --device-buffer-size",
-                "records have invalid timestamps, because the device buffer was too small: they are missing from the "
-                "figures. Record again with a larger --device-buffer-size",
+                "record has invalid timestamps, because the device buffer was too small: it is missing. Profile "
+                "again with a larger --device-buffer-size",
+                "records have invalid timestamps, because the device buffer was too small: they are missing. "
+                "Profile again with a larger --device-buffer-size",
             ),
         ),
         (
             r"Warning: ([0-9]+) API trace records have same start and end timestamps",
             "info",
             _counted(
-                "API call has the same start and end: it was shorter than a step of the clock and counts as 0 ns",
-                "API calls have the same start and end: they were shorter than a step of the clock and count as 0 ns",
+                "API call has the same start and end: it was shorter than the clock resolution and counts as 0 ns",
+                "API calls have the same start and end: they were shorter than the clock resolution and count as 0 ns",
             ),
         ),
         (
             r"Warning: Found ([0-9]+) invalid records in the result",
             "warning",
             _counted(
-                "record is invalid and missing from the figures: the device ran out of memory, or a kernel was "
-                "stopped by an assertion",
-                "records are invalid and missing from the figures: the device ran out of memory, or a kernel was "
-                "stopped by an assertion",
+                "record is invalid and missing: the device ran out of memory, or an assertion stopped a kernel",
+                "records are invalid and missing: the device ran out of memory, or an assertion stopped a kernel",
             ),
         ),
         (
             r"Warning: Found ([0-9]+) invalid range marker",
             "warning",
             _counted(
-                "NVTX range marker has no partner: a range that was begun and not ended, or the reverse, is missing",
-                "NVTX range markers have no partner: ranges that were begun and not ended, or the reverse, are missing",
+                "NVTX range marker has no matching start or end: its range is missing",
+                "NVTX range markers have no matching start or end: their ranges are missing",
             ),
         ),
         (
             r"Warning: Some profiling data are not recorded",
             "warning",
             "some records were lost: call cudaProfilerStop() or cudaDeviceReset() before the program ends, so that "
-            "nvprof can write out what it has",
+            "nvprof can flush its buffers",
         ),
         (
             r"Warning: Unified Memory Profiling is not supported on",
             "warning",
-            "unified memory was not profiled: nvprof does not support this combination of GPUs. One GPU "
-            "(CUDA_VISIBLE_DEVICES) can make it possible",
+            "unified memory was not profiled: nvprof does not support this combination of GPUs. Profiling one GPU "
+            "(CUDA_VISIBLE_DEVICES) may work",
         ),
         (
             r"Warning: Profiling results might be incorrect with current version of nvcc",
             "warning",
-            "the program was built with a version of nvcc that nvprof does not know: figures may be wrong. "
-            "Build it with nvcc 9.0 or later",
+            "nvprof does not support the nvcc version that built the program: results may be wrong. Build it with "
+            "nvcc 9.0 or later",
         ),
         (
             r"Warning: The following aggregate event values were extrapolated",
             "warning",
-            "some event values were extrapolated from a part of the GPU: they are estimates",
+            "some event values are estimates, extrapolated from part of the GPU",
         ),
         (
             r"Warning: One or more events or metrics can't be profiled",
@@ -162,39 +157,39 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
         (
             r"Execution timeout, stopping the application",
             "warning",
-            "nvprof stopped the program at the time limit given with -t: figures cover the time until then",
+            "nvprof stopped the program at the time limit set with -t: the profile ends there",
         ),
         (
             r"Error: Internal profiling error ([\w:]+)",
             "error",
-            r"nvprof failed with its internal error \1: figures are missing or incomplete. Record again, with fewer "
+            r"nvprof failed with internal error \1: results are missing or incomplete. Profile again with fewer "
             r"metrics or another version of nvprof",
         ),
         (
             r"Warning: No CUDA application was profiled",
             "error",
-            "no CUDA application was profiled: the command that nvprof ran made no CUDA call. If it starts the program "
-            "in another process, add --profile-child-processes",
+            "no CUDA application was profiled: the command made no CUDA call. If it starts the program in another "
+            "process, add --profile-child-processes",
         ),
         (
             r"Warning: (?:nvprof is not supported on|This version of nvprof doesn't support the underlying) device",
             "error",
-            "nvprof cannot profile this GPU: it supports compute capability 7.5 at most. Record with Nsight Systems "
-            "(nsys profile) and, for metrics, Nsight Compute (ncu)",
+            "nvprof cannot profile this GPU: it supports compute capability 7.5 at most. Profile with Nsight "
+            "Systems (nsys profile) and, for metrics, Nsight Compute (ncu)",
         ),
         (
             r"Warning: (?:ERR_NVGPUCTRPERM|The user does not have permission to profile)",
             "error",
-            "the user may not profile this GPU: kernels or metrics are missing. The administrator can allow it "
-            "(developer.nvidia.com/ERR_NVGPUCTRPERM)",
+            "the user has no permission to profile this GPU: kernels or metrics are missing. The administrator can "
+            "grant it (developer.nvidia.com/ERR_NVGPUCTRPERM)",
         ),
         (r"Error: Application received signal ([0-9]+)", "error", _signal),
         (
             r"Error: Application returned non-zero code (\S+)",
             "warning",
-            r"the program ended with exit status \1: it may have failed, and figures may be incomplete",
+            r"the program ended with exit status \1: it may have failed, and the profile may be incomplete",
         ),
-        (r"Error: CUDA profiling error", "error", "CUDA reported an error of its profiler: figures are missing"),
+        (r"Error: CUDA profiling error", "error", "CUDA reported a profiling error: results are missing"),
         (
             r"Error: unable to locate profiling library (\S*?)\.?$",
             "error",
@@ -203,8 +198,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
         (
             r"(?:Error: )?Unable to profile application\. Unified Memory profiling failed",
             "error",
-            "nvprof could not profile the program, because of unified memory: record with "
-            "--unified-memory-profiling off",
+            "unified memory profiling failed: profile again with --unified-memory-profiling off",
         ),
     )
 )
@@ -229,7 +223,7 @@ def notice(message: str) -> Notice | None:
     general = _GENERAL.match(message)
     if general is not None:
         severity = general[1].lower()
-        return Notice(severity, f"nvprof reported this {severity} while it recorded", general=True)
+        return Notice(severity, f"nvprof reported this {severity} while profiling", general=True)
     return None
 
 
@@ -402,8 +396,8 @@ class NvprofReader:
         self._report_missing_events()
         if self._first_orphan is not None and self.state.collector.sessions:
             self.state.collector.resume_session(self.state.collector.sessions[0])
-            what = f"{self._orphans} trace rows from here" if self._orphans > 1 else "a trace row"
-            reason = f"{what} without a header above: left out"
+            what = f"{self._orphans} trace rows from here" if self._orphans > 1 else "trace row"
+            reason = f"{what} without a header above: skipped"
             self.state.collector.issue("warning", self._first_orphan.number, self._first_orphan.text.strip(), reason)
         self._processes.finish()
         report_missing_rows(self.state)
@@ -446,8 +440,8 @@ class NvprofReader:
         """Return the first of many lines that are joined by escaped newlines, as in JSON; the others cannot be read."""
         self._processes.resume(line.number, pid)
         reason = (
-            "this line contains many lines of nvprof, joined by \\n: they were not read. Save the output as "
-            "text in a file of its own"
+            "this line contains many nvprof lines joined by \\n: only the first was read. Save the output as a "
+            "plain text file"
         )
         self.state.collector.issue("warning", line.number, line.text.strip(), reason)
         return text.partition("\\n")[0]
@@ -471,7 +465,7 @@ class NvprofReader:
         """Report the rows of a table whose header is missing or damaged."""
         device = self.state.heading in ("metric", "event") and _DEVICE.match(self.state.bare(line.text))
         if device and self.state.interrupted_metrics is None:
-            reason = "the header of this table of metrics is missing or damaged: its rows were left out"
+            reason = "the header of this metrics table is missing or damaged: its rows are skipped"
             self.state.collector.issue("warning", line.number, line.text.strip(), reason)
             return True
         return self._read_damaged_row(line)
@@ -486,17 +480,15 @@ class NvprofReader:
                 self._first_orphan = self._first_orphan or line
                 self._orphans += 1
                 return False
-            reason = (
-                "this looks like a trace row, but the header above it units, are missing or damaged; it was left out"
-            )
+            reason = "this looks like a trace row, but its header or units are missing or damaged: row skipped"
         elif (
             _DAMAGED_ROW.search(line.text)
             or (within and _BARE_ROW.match(text))
             or (self.state.heading in _SHORT_ROWS and _ROW_BEGINS.match(text))
         ):
             reason = (
-                "this looks like a row of a summary, but not all of its columns are there or its figures do not prove "
-                "each other (calls x average = total); it was left out"
+                "this looks like a summary row, but columns are missing or its values contradict each other (calls "
+                "x average is not the total): row skipped"
             )
         else:
             return False
@@ -510,8 +502,8 @@ class NvprofReader:
                 "warning",
                 self._missing_events[0],
                 "",
-                f"{len(self._missing_events)} events or metrics do not exist on the GPU and were not recorded: "
-                "nvprof --query-events --query-metrics lists those that do",
+                f"{len(self._missing_events)} events or metrics do not exist on this GPU: not recorded; to list "
+                "those available: nvprof --query-events --query-metrics",
             )
             self._missing_events.clear()
 

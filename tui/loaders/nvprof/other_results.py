@@ -48,7 +48,7 @@ def _is_damaged(text: str, line: Line, state: NvprofState) -> bool:
     """Report an unreadable line that looks like a row: with several sizes and times."""
     if len(_CELL.findall(text)) < _MIN_CELLS and not _TOTAL.match(text):
         return False
-    reason = "this looks like a row of unified memory, but not all of its columns can be read; it was left out"
+    reason = "this looks like a unified memory row, but some columns are unreadable: row skipped"
     state.collector.issue("warning", line.number, line.text.strip(), reason)
     return True
 
@@ -137,8 +137,8 @@ class MemoryCsvSection:
                 "info",
                 self._first_line,
                 "Unified Memory profiling result",
-                "nvprof's CSV gives no unit for the total time of unified memory and prints 0.000000: it is unknown. "
-                "Record without --csv to see it",
+                "nvprof's CSV prints the total time of unified memory as 0.000000 without a unit: it is unknown. "
+                "Profile without --csv to see it",
             )
 
 
@@ -242,8 +242,8 @@ class ShareSection:
         below_row = self._unit is not None and self._last_line == line.number - 1
         if not _DAMAGED.search(text) and not (below_row and _BEGINS.match(text)):
             return False
-        reason = f"this looks like a row of {_CALLED[self._section]}, but not all of its columns can be read"
-        self._state.collector.issue("warning", line.number, text, f"{reason}; it was left out")
+        reason = f"this looks like a row of {_CALLED[self._section]}, but some columns are unreadable"
+        self._state.collector.issue("warning", line.number, text, f"{reason}: row skipped")
         return True
 
     def close(self) -> None:
@@ -253,6 +253,6 @@ class ShareSection:
                 "info",
                 self._first_line,
                 "CPU profiling result",
-                f"{self._below} lines below the functions of the CPU samples divide their time among callers or "
-                "callees: they are in the text only, as their times are in the rows above them already",
+                f"{self._below} lines split the CPU sample times among callers or callees: their times are already "
+                "in the rows above, so they are in the log only",
             )

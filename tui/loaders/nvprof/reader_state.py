@@ -187,14 +187,11 @@ RESULT: Final = "Profiling result"
 _TABLE_LINES: Final = 2
 """The minimum number of lines of a table: a header and a row."""
 
-_OWN_LOGS: Final = "nvprof --log-file profile.%p.log gives each process a log of its own"
-_WHOSE_TABLE: Final = (
-    "{} were announced before any of their tables: it is unknown which table belongs to which, and this one "
-    f"may belong to another; {_OWN_LOGS}"
-)
+_OWN_LOGS: Final = "to write one log per process: nvprof --log-file profile.%p.log"
+_WHOSE_TABLE: Final = f"{{}} were announced before their tables: this table may belong to another process; {_OWN_LOGS}"
 _WHOSE_ROWS: Final = (
-    "this row has no header above it and stands between lines of {} and {}: its process is unknown, and it may "
-    f"be in the wrong session; {_OWN_LOGS}"
+    "this row has no header above it and is between lines of {} and {}: its process is unknown, and it may be "
+    f"in the wrong session; {_OWN_LOGS}"
 )
 
 
@@ -317,10 +314,7 @@ class Processes:
         for process in self._begun:
             if process.result_line is not None and not process.has_output:
                 self._state.collector.resume_session(process.session)
-                reason = (
-                    "no table of nvprof's could be read below this line: it is missing, or in a form that proftui does "
-                    "not know"
-                )
+                reason = "no nvprof table found below this line: it is missing or in an unknown format"
                 self._state.collector.issue("warning", process.result_line, "", reason)
 
     def _begin(self, line_number: int, pid: int | None, command: str | None, mark: str) -> Process:

@@ -179,17 +179,17 @@ class SummarySection:
             return False
         row = row_of(match, line.number)
         if is_repaired:
-            row.repairs.append("spaces removed from its numbers")
+            row.repairs.append("spaces removed from the numbers")
             together = "".join(row.name.split())
             if together != row.name and is_api_name(together):
                 row.name = together
-                row.repairs.append("and out of its name")
+                row.repairs.append("and from the name")
             if not row.is_consistent(self._state.units):
                 return False
         if not row.time_pct.endswith("%") and not (self.has_header or row.is_consistent(self._state.units)):
             return False
         if self._stray is not None:
-            words = f"this line is between two rows: the name above it, {self._rows[-1].name}, may be cut"
+            words = f"this line is between two rows: the name above it, {self._rows[-1].name}, may be truncated"
             self._warnings.append((self._stray.number, self._stray.text.strip(), words))
             self._stray = None
         if match["label"]:
@@ -199,7 +199,7 @@ class SummarySection:
         note = _NOTE.search(row.name)
         if note is not None and _SECOND_ROW.search(row.name) is None:
             row.name = row.name[: note.start()]
-            row.repairs.append(f"a note behind its name left out: {note[0].strip()}")
+            row.repairs.append(f"note after the name removed: {note[0].strip()}")
         second = (_SECOND_ROW if self._state.units.total is None else _SECOND_BARE_ROW).search(row.name)
         if second is None:
             self._begin_name(row, line)
@@ -298,7 +298,7 @@ class SummarySection:
             texts = [self._state.bare(part.text) for part in parts[1:]]
             name = join_name([named.name, *texts], hard=self._is_hard(parts))
             if is_cut(name):
-                words = "the name of this row is cut off, and the lines below do not complete it: used as printed"
+                words = "the name of this row is truncated, and the lines below do not complete it: used as printed"
                 self._warnings.append((parts[0].number, parts[0].text.strip(), words))
                 continue
             named.name = name
@@ -311,7 +311,7 @@ class SummarySection:
             name = with_underscores(row.name, known)
             if name != row.name and row.section != "Range":
                 row.name = name
-                row.repairs.append("underscores restored in the name, where C++ allows no blank")
+                row.repairs.append("underscores restored in the name, where C++ allows no space")
 
     def _name_sections(self, rows: Sequence[SummaryRow]) -> None:
         """Set the section of each row: by its label, the heading above the table, or the names."""
@@ -332,11 +332,13 @@ class SummarySection:
             first, last = pieces[0], pieces[-1]
             where = "this line" if first is last else f"lines {first.line} to {last.line}"
             words = (
-                f"{where} seems to be part of a row of a summary, but its figures do not prove a whole row "
-                "(calls x average = total); it was left out"
+                f"{where} seems to be part of a summary row, but its values do not form a whole row (calls x "
+                "average = total): skipped"
                 if first is last
-                else f"{where} seem to be parts of rows of a summary, but their figures do not prove whole rows "
-                "(calls x average = total); they were left out"
+                else (
+                    f"{where} seem to be parts of summary rows, but their values do not form whole rows (calls x "
+                    "average = total): skipped"
+                )
             )
             self._warnings.append((first.line, " ".join(" ".join(piece.text.split()) for piece in pieces), words))
         for line, text, words in self._warnings:
@@ -452,15 +454,15 @@ class SummaryCsvSection:
         units = self._units or Units()
         add_rows(self._state, self._rows, units, first_line=self._first_line, has_header=self._has_header)
         for line in self._open_names:
-            reason = "the name of this row has no closing quotation mark: it is cut off; its figures are used"
+            reason = "the name of this row has no closing quotation mark and is truncated; its values are used"
             self._state.collector.issue("warning", line.number, line.text.strip(), reason)
         if self._damaged:
             first = self._damaged[0]
             self._state.ensure_session(first.number)
-            rows = "this row of a summary" if len(self._damaged) == 1 else f"{len(self._damaged)} rows of a summary"
+            rows = "this summary row" if len(self._damaged) == 1 else f"{len(self._damaged)} summary rows"
             reason = (
-                f"{rows} in CSV could not be read: a cell is damaged"
+                f"{rows} in CSV skipped: a cell is damaged"
                 if self._columns
-                else f"{rows} in CSV have no header above them: left out"
+                else f"{rows} in CSV skipped: the header is missing"
             )
             self._state.collector.issue("warning", first.number, first.text.strip(), reason)

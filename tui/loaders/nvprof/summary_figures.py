@@ -180,7 +180,7 @@ def add_rows(
         try:
             values = row.values(units)
         except ValueError as error:
-            state.collector.issue("warning", row.line, row.name, f"this row was left out: {error}")
+            state.collector.issue("warning", row.line, row.name, f"row skipped: {error}")
             continue
         if in_range and row.section != "nvtx":
             values["section"], values["range"] = "nvtx", state.range_name
@@ -195,7 +195,7 @@ def add_rows(
         )
         first = state.rows_seen.setdefault(key, row.line)
         if not has_header and first != row.line:
-            reason = f"this repeats the row of line {first}, as in an explanation of the table: not counted again"
+            reason = f"this repeats the row of line {first}: counted once"
             state.collector.issue("info", row.line, row.name, reason)
             continue
         state.collector.add("summary", values)
@@ -210,14 +210,14 @@ def add_rows(
                 "warning",
                 row.line,
                 row.name,
-                f"the figures of this row contradict each other ({row.calls} calls, average {row.avg}, from {row.min} "
-                f"to {row.max}, total {row.total}); used as printed",
+                f"the values of this row contradict each other ({row.calls} calls, average {row.avg}, from "
+                f"{row.min} to {row.max}, total {row.total}): used as printed",
             )
     for section, share in shares.items():
         if has_header and share > 100 + _STEP * len(rows):
             reason = (
-                f"the shares of the {section} rows of this table add up to {share:.2f}%: rows of several processes, "
-                "or of several tables, are mixed here, perhaps in the wrong session"
+                f"the shares of the {section} rows of this table add up to {share:.2f}%: it mixes rows of several "
+                "processes or tables, perhaps in the wrong session"
             )
             state.collector.issue("warning", first_line, "", reason)
 
@@ -233,8 +233,8 @@ def report_missing_rows(state: NvprofState) -> None:
         if total >= 100 - _STEP * len(shares):
             continue
         reason = (
-            f"the shares of the {section} rows here add up to {total:.2f}%: rows of the table are missing, and totals "
-            "and shares are those of the rest"
+            f"the shares of the {section} rows here add up to {total:.2f}%: rows are missing, and totals and shares "
+            "cover the rest"
         )
         severity = "warning" if total < _NEARLY_ALL else "info"
         state.collector.resume_session(state.collector.sessions[session])

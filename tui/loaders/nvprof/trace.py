@@ -398,7 +398,7 @@ class TextTrace:
         if _ELISION.fullmatch(text) and text.strip():
             return True
         if self._is_cut(text):
-            self.table.damaged(line.number, text, "the row is cut off after its start: left out")
+            self.table.damaged(line.number, text, "the row is truncated after its start: row skipped")
             return True
         odd = _ODD_DURATION.fullmatch(text, len(self._layout.lead)) if text.startswith(self._layout.lead) else None
         if odd is not None and not self._layout.units:
@@ -492,7 +492,7 @@ class TextTrace:
         width = self._layout.edges[0] - len(self._layout.lead)
         again = Line(f"{self._layout.lead}{start:>{width}}{are_blank}{rest}", line.number)
         again_times = self._times(again.text)
-        self.table.damaged(line.number, line.text, "a newline is missing between two rows: both are read")
+        self.table.damaged(line.number, line.text, "missing newline between two rows: both are read")
         if again_times is not None:
             self._read_row(again, again_times)
 
@@ -507,7 +507,7 @@ class TextTrace:
             cells = None if api else cells_of({**values, "name": name}, units)
             code = self.table.api_code(name) if cells is None else self.table.cell_code(cells)
         except ValueError as error:
-            self.table.damaged(line.number, line.text, f"{error}: row left out")
+            self.table.damaged(line.number, line.text, f"{error}: row skipped")
             return
         if wrong:
             self.table.damaged(line.number, line.text, f"{wrong}: the rest of the row is used")

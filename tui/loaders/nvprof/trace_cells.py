@@ -162,8 +162,8 @@ def units_again(layout: Layout, text: str) -> Layout | None:
 
 
 HEADLESS_AGAIN: Final = (
-    "the header above this row of units is missing: the rows below are read with the columns of the trace above, as "
-    "another run"
+    "the header above this row of units is missing: the rows below are read as another run, with the columns of "
+    "the trace above"
 )
 
 
@@ -399,13 +399,13 @@ def _at_edges(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
             values[column] = cell.strip()
         elif not wrong:
             heading = column.replace("_", " ")
-            wrong = f"the row is cut off before its {heading}" if len(text) < edge else f"the {heading} does not fit"
+            wrong = f"the row is truncated before its {heading}" if len(text) < edge else f"the {heading} does not fit"
         left = edge
     name = text[layout.name_start :].rstrip()
     if name and name[0] not in " \t" and not text[left : layout.name_start].strip():
         values["name"] = name
     elif not wrong:
-        wrong = "the row is cut off before its name" if not name else "the name does not fit"
+        wrong = "the row is truncated before its name" if not name else "the name does not fit"
     return values, wrong
 
 

@@ -319,8 +319,8 @@ class CsvTrace:
         is_wide = wanted // 2 >= _MANY_CELLS <= len(cells) and cells[0][:1].isdecimal()
         if not begins and not is_wide:
             return False
-        what = f"the row has {len(cells)} cells, not {wanted}" if len(cells) != wanted else "the start is no number"
-        self.table.damaged(line.number, line.text, f"{what}: row left out")
+        what = f"the row has {len(cells)} cells, not {wanted}" if len(cells) != wanted else "the start is not a number"
+        self.table.damaged(line.number, line.text, f"{what}: row skipped")
         return True
 
     def _read(self, line: Line, values: dict[str, str]) -> None:
@@ -334,11 +334,11 @@ class CsvTrace:
             if values.get("correlation"):
                 correlation = int(values["correlation"])
             if not name and not values.get("grid_x"):
-                raise ValueError("the row is cut off before its name")
+                raise ValueError("the row is truncated before its name")
             cells = None if api else cells_of({**values, "name": name}, units)
             code = self.table.api_code(name) if cells is None else self.table.cell_code(cells)
         except ValueError as error:
-            self.table.damaged(line.number, line.text, f"{error}: row left out")
+            self.table.damaged(line.number, line.text, f"{error}: row skipped")
             return
         self._last_start = start_ns
         self.table.note_step(time_step_ns(values["start"], units.get("start")))

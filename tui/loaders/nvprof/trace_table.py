@@ -18,6 +18,7 @@ from tui.loaders.nvprof.trace_cells import CELLS, MISSING, Cells
 from tui.model.names import kind_of, short_name
 from tui.model.profile import compact_constants
 from tui.model.schema import NAME
+from tui.text import plural
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
@@ -72,7 +73,7 @@ def add_ranges(marks: pl.DataFrame, collector: Collector) -> None:
         open_count += parts["what"] == "Range start"
     alone += open_count
     if alone:
-        reason = f"{alone} starts or ends of NVTX ranges in this trace have no partner: their duration is unknown"
+        reason = f"{plural(alone, 'NVTX range')} in this trace without a start or an end: duration unknown"
         collector.issue("warning", first_alone or int(marks["line"][0]), "", reason)
     frame = {"start_ns": starts, "duration_ns": durations, "depth": depths}
     collector.add_frame(
@@ -197,10 +198,15 @@ def _base(rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame,
         "info",
         int(decimal["line"][0]),
         "",
-        "KB, MB and GB count 1000 in this trace (size / duration = throughput), as in nvprof's oldest versions"
+        (
+            "KB, MB and GB are powers of 1000 in this trace (size / duration = throughput), as in the oldest nvprof "
+            "versions"
+        )
         if is_decimal
-        else f"size / duration = throughput holds with KB, MB and GB of 1000 in {decimal.height} rows, with 1024 in "
-        f"{binary.height}: 1024 is used",
+        else (
+            f"throughput (size / duration) matches powers of 1000 in {decimal.height} rows and powers of 1024 in "
+            f"{binary.height}: 1024 is used"
+        ),
     )
     return _BASES[is_decimal]
 
@@ -237,7 +243,7 @@ def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.E
             numbers[clipped[0]] = 0
             collector.add_device(0, clipped[0])
         outcome = "assumed to be device 0: the trace names one GPU and one context" if single else "shown as unknown"
-        collector.issue("info", first_line, clipped[0], f"nvprof cut the device's number off; {outcome}")
+        collector.issue("info", first_line, clipped[0], f"nvprof truncated the device number: {outcome}")
     known = pl.Series([numbers.get(text) for text in texts.cast(pl.String)], dtype=pl.Int32)
     if texts.is_empty():
         return pl.lit(None, pl.Int32)
@@ -445,11 +451,10 @@ class TraceTable:
         rows, codes = store.take_all()
         falls = np.flatnonzero(np.diff(rows["start_ns"].to_numpy()) < 0) + 1
         if len(falls):
-            others = f" ({len(falls) - 1:,} more rows below do)" if len(falls) > 1 else ""
+            others = f" ({len(falls) - 1:,} more rows below do too)" if len(falls) > 1 else ""
             reason = (
-                f"the row starts before the one above it{others}, which never happens within one trace: its "
-                "start is damaged, or rows of another trace begin here without a header and are read as rows "
-                "of this one"
+                f"the row starts before the row above{others}, which never happens in one trace: its start is "
+                "damaged, or another trace without a header begins here and is merged into this trace"
             )
             self._collector.issue("warning", int(rows["line"][int(falls[0])]), "", reason)
         return rows, codes

@@ -99,7 +99,7 @@ def build_frames(run: RocprofRun, collector: Collector) -> None:
     for table in run.of("stats"):
         _stats(table, run, collector)
     for table in run.of("other"):
-        reason = "this trace (of memory allocations or scratch memory) has no view: its rows are in the log only"
+        reason = "no view shows this trace (memory allocations or scratch memory): its rows are in the log only"
         collector.issue("info", table.line, "", reason)
 
 
@@ -112,7 +112,7 @@ def _activities(run: RocprofRun, collector: Collector) -> None:
     kernels = [_named(frame) for frame in (*kernels, *results)]
     copies = [table.frame.with_columns(pl.lit("memcpy").alias("kind")) for table in run.of("memory_copy_trace")]
     for table in run.of("memory_copy_trace"):
-        reason = "rocprofv3 records no sizes of copies in CSV: they stay unknown (its rocpd database has them)"
+        reason = "rocprofv3 writes no memcpy sizes to CSV: they are unknown; the rocpd database has them"
         collector.issue("info", table.line, "", reason)
     calls = [table.frame for table in run.of("api_trace")]
     activities = pl.concat([*kernels, *copies], how="diagonal") if kernels or copies else None
@@ -122,7 +122,7 @@ def _activities(run: RocprofRun, collector: Collector) -> None:
     api = pl.concat(calls) if calls else None
     zero = _clock_zero(activities, api)
     if zero:
-        reason = f"times count from the first event, at {zero} ns of the machine's own clock"
+        reason = f"times count from the first event, at {zero} ns of the machine clock"
         collector.issue("info", run.tables[0].line, "", reason)
     is_marker = pl.col("domain").cast(pl.String).str.contains(_MARKERS).fill_null(False)
     ranges = None if api is None else _since(api.filter(is_marker), zero).drop("correlation", "domain")
@@ -177,7 +177,7 @@ def _dispatches(table: RocprofTable, collector: Collector) -> pl.DataFrame:
         .alias("tensor_core_reason"),
     )
     if rows["start_ns"].null_count() == rows.height:
-        reason = "this table has counters and no times: durations stay unknown; record a --kernel-trace as well"
+        reason = "this table has counters but no times: durations are unknown; record a --kernel-trace as well"
         collector.issue("info", table.line, "", reason)
     return dispatches.drop("dispatch")
 
@@ -216,13 +216,13 @@ def _stats(table: RocprofTable, run: RocprofRun, collector: Collector) -> None:
     rows = table.frame
     texts = rows["name"].cast(pl.String)
     if texts.drop_nulls().len() and all(_DOMAIN.fullmatch(text) for text in texts.drop_nulls()):
-        reason = "these are sums of whole domains, which other tables tell by name: they are in the log only"
+        reason = "these are totals of whole domains, which other tables list by name: they are in the log only"
         collector.issue("info", table.line, "", reason)
         return
     section = by_value(rows["name"], lambda name: _section(table.file, name), pl.String())
     collector.add_frame("summary", rows.with_columns(section.alias("section")))
     if run.of("kernel_trace") and (section == "gpu").any():
-        reason = "sums of activities that are traced one by one above: the trace is shown"
+        reason = "totals of activities that are traced above: the trace is used"
         collector.issue("info", table.line, "", reason)
 
 

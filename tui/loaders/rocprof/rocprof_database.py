@@ -15,7 +15,7 @@ from tui.loaders.sqlite.database import folded
 from tui.model.errors import ProftuiError
 from tui.model.names import DESCRIPTOR, short_name
 from tui.model.schema import NAME
-from tui.text import number_in
+from tui.text import number_in, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -146,7 +146,7 @@ class _Rocpd:
             raise ProftuiError(f"{database.called}: stopped before anything was read")
         if not collector.sessions:
             raise ProftuiError(
-                f"{database.called}: a rocprofv3 database without a record: no kernels, memcpys, calls or ranges",
+                f"{database.called}: an empty rocprofv3 database: no kernels, memcpys, calls or ranges",
                 f"profile again with: {FORMAT.record_with}",
             )
 
@@ -192,12 +192,10 @@ def _read_recording(recording: RocpdRecording, collector: Collector) -> None:
         )
     if len(known) > 1:
         _report_other_processes(frames, [process["id"] for process in known], processes.height, collector)
-    collector.issue("info", None, "", f"times count from the first event, at {origin} ns of the machine's own clock")
+    collector.issue("info", None, "", f"times count from the first event, at {origin} ns of the machine clock")
     allocations = recording.count("memory_allocate")
     if allocations:
-        collector.issue(
-            "info", None, "", f"in the database, but not shown in any view: allocations of memory ({allocations})"
-        )
+        collector.issue("info", None, "", f"in the database but not in any view: memory allocations ({allocations})")
 
 
 def _report_other_processes(frames: Frames, shown: list[int], processes: int, collector: Collector) -> None:
@@ -205,9 +203,9 @@ def _report_other_processes(frames: Frames, shown: list[int], processes: int, co
     others = pl.col("process_row").is_null() | ~pl.col("process_row").is_in(shown)
     count = sum(frame.select(others.sum()).item() for frame in frames.values())
     if count:
-        named = f"{processes:,} processes, of which {len(shown)} are shown" if processes > len(shown) else ""
+        named = f"{processes:,} processes; {len(shown)} are shown" if processes > len(shown) else ""
         session, collector.session = collector.session, None
-        collector.issue("error", None, named, f"rows of processes that are not shown were left out: {count:,}")
+        collector.issue("error", None, named, f"{plural(count, 'row')} of the other processes skipped")
         collector.session = session
 
 
@@ -519,7 +517,7 @@ class _RocprofDatabase:
         starts = pl.concat([frame["BeginNs"] for frame in (calls, kernels, copies)]).drop_nulls()
         if starts.is_empty():
             raise ProftuiError(
-                f"{database.called}: a rocprof database without a record: no kernels, memcpys or calls",
+                f"{database.called}: an empty rocprof database: no kernels, memcpys or calls",
                 f"profile again with: {V1_FORMAT.record_with}",
             )
         origin = int(starts.min())  # type: ignore[arg-type]
@@ -535,13 +533,13 @@ class _RocprofDatabase:
             work, api = _work_and_calls(own[0], own[1], own[2], origin)
             collector.add_frames(link_run(work, api, None, session, collector))
         if len(processes) > _MAX_PROCESSES:
-            reason = f"the first {_MAX_PROCESSES} processes are shown, the others left out"
+            reason = f"only the first {_MAX_PROCESSES} processes are shown"
             collector.issue("error", None, f"{len(processes):,} processes", reason)
-        collector.issue(
-            "info", None, "", f"times count from the first event, at {origin} ns of the machine's own clock"
-        )
+        collector.issue("info", None, "", f"times count from the first event, at {origin} ns of the machine clock")
         if kernels.height:
-            collector.issue("info", None, "", "the database holds no grid, workgroup and registers: results.csv does")
+            collector.issue(
+                "info", None, "", "the database has no grids, workgroups or registers: results.csv has them"
+            )
         source.keep_going(collector.row_count)
 
 

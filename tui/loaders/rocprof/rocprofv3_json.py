@@ -168,7 +168,7 @@ class _ProcessReader:
         starts = [frame["start_ns"].min() for frame in (kernels, copies, calls, ranges)]
         zero = min((start for start in starts if isinstance(start, int)), default=None)
         if zero is not None:
-            reason = f"times count from the first event, at {zero} ns of the machine's own clock"
+            reason = f"times count from the first event, at {zero} ns of the machine clock"
             self._collector.issue("info", None, "", reason)
             self._collector.resolution(1)
         since = (pl.col("start_ns") - (zero or 0)).alias("start_ns")
@@ -197,7 +197,7 @@ class _ProcessReader:
             return pl.read_json(data, schema=schema).select(schema.names())
         except (PolarsError, ValueError) as error:
             problem = (str(error).splitlines() or [type(error).__name__])[0]
-            self._collector.issue("error", None, what, f"this list could not be read, and was left out: {problem}")
+            self._collector.issue("error", None, what, f"unreadable list skipped: {problem}")
             return pl.DataFrame(schema=schema)
 
     def _records(self, name: str, columns: Mapping[str, Any]) -> pl.DataFrame:

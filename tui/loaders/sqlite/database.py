@@ -25,6 +25,7 @@ from tui.loaders.sqlite.read_rows import (
     read_whole,
 )
 from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -259,9 +260,9 @@ class Database:
     def _salvaged(self, table: str, result: Salvaged, *, part: tuple[int, int] | None = None) -> pl.DataFrame:
         self._unfit.update(result.unfit)
         if result.why and not self._stopped:
-            rows = f"up to {result.lost_row_ids:,} rows of it" if part is not None else "the rows after those shown"
+            rows = f"up to {result.lost_row_ids:,} rows" if part is not None else "the rows after those shown"
             self.notes.append(
-                InputIssue("error", None, table, f"the table is damaged ({result.why}): {rows} could not be read")
+                InputIssue("error", None, table, f"damaged table ({result.why}): {rows} could not be read")
             )
         return result.data
 
@@ -270,8 +271,7 @@ class Database:
             name = f"{table}.{column}"
             if name not in self._reported:
                 self._reported.add(name)
-                what = "1 value is" if count == 1 else f"{count:,} values are"
-                reason = f"{what} of another type than profilers write there, or too large; left out"
+                reason = f"{plural(count, 'value')} of the wrong type or too large: skipped"
                 self.notes.append(InputIssue("warning", None, name, reason))
 
     def _report_views(self, table: str) -> None:
@@ -279,7 +279,7 @@ class Database:
         if kind and table not in self._reported:
             self._reported.add(table)
             self.notes.append(
-                InputIssue("warning", None, table, f"this is {kind}, where a profiler writes a table; it was not read")
+                InputIssue("warning", None, table, f"this is {kind}, not a table as profilers write: not read")
             )
 
     def _see_tables(self) -> None:
@@ -401,4 +401,4 @@ def _in_full(error: ProftuiError, source: InputFile, database: Database) -> Prof
     if damage is None:
         return error
     why = damage.reason.partition("; what ")[0]
-    return ProftuiError(f"{source.called}: nothing can be read: {why}", "copy it again, whole, or export it again")
+    return ProftuiError(f"{source.called}: cannot be read: {why}", "copy or export it again")

@@ -103,11 +103,11 @@ def opened(path: Path, called: str) -> OpenDatabaseFile:
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
     if not header.startswith(MAGIC) or len(header) < _HEADER_BYTES:
-        raise ProftuiError(f"{called}: is not a complete SQLite database")
+        raise ProftuiError(f"{called}: incomplete SQLite database")
     if header[_READ_VERSION] > _NEWEST_READ_VERSION:
         raise ProftuiError(
-            f"{called}: was written by an SQLite newer than this one ({sqlite3.sqlite_version})",
-            "export it again in today's format",
+            f"{called}: written by a newer SQLite version than this one ({sqlite3.sqlite_version})",
+            "export it again in the current format",
         )
     log = _auxiliary_file(path, "-wal")
     if log is not None and header[_READ_VERSION] == _NEWEST_READ_VERSION and _begins_with(log, _LOG_MAGIC):
@@ -116,7 +116,7 @@ def opened(path: Path, called: str) -> OpenDatabaseFile:
     missing = _missing_bytes(header, path.stat().st_size)
     if missing:
         short = "1 byte" if missing == 1 else f"{missing:,} bytes"
-        reason = f"the file is {short} shorter than its header says (cut off); what could be read is shown"
+        reason = f"the file is {short} shorter than its header claims (truncated); the readable part is shown"
         notes.append(InputIssue("error", None, path.name, reason))
     journal = _auxiliary_file(path, "-journal")
     # The journal of a finished transaction may remain, with a zeroed header.
@@ -126,8 +126,8 @@ def opened(path: Path, called: str) -> OpenDatabaseFile:
                 "error",
                 None,
                 f"{path.name}-journal",
-                "the last write to the database was not finished: figures may be missing or inconsistent; "
-                "export it again, or let sqlite3 roll it back",
+                "the last write to the database is incomplete: data may be missing or inconsistent; export it "
+                "again, or roll it back with sqlite3",
             )
         )
         return _asked(path, called, notes, locks=False)
@@ -154,7 +154,7 @@ def _asked(path: Path, called: str, notes: list[InputIssue], *, locks: bool) -> 
                 raise
             if _is_busy(error):
                 raise ProftuiError(
-                    f"{called}: another process is writing to it", "open it again when that has finished"
+                    f"{called}: another process is writing to it", "open it again when that process has finished"
                 ) from error
             # The file system has no locks, or the folder is not readable.
             return OpenDatabaseFile(_connected(immutable_uri(path)), path, False, notes)
@@ -164,11 +164,13 @@ def _asked(path: Path, called: str, notes: list[InputIssue], *, locks: bool) -> 
         except (sqlite3.Error, *DAMAGE):
             raise ProftuiError(
                 f"{called}: cannot be read as an SQLite database ({error})",
-                "it is damaged or was copied while it was written; export or copy it again",
+                "it is damaged, or was copied while being written; export or copy it again",
             ) from error
         if not any(note.text == path.name for note in notes):
             notes.append(
-                InputIssue("error", None, str(error), "the database is damaged or cut off; what could be read is shown")
+                InputIssue(
+                    "error", None, str(error), "the database is damaged or truncated; the readable part is shown"
+                )
             )
         return OpenDatabaseFile(connection, path, True, notes)
 
@@ -248,7 +250,9 @@ def _copy_with_log(path: Path, log: Path, called: str) -> OpenDatabaseFile:
             if (_stamp(path), _stamp(log)) == before:
                 break
         else:
-            raise ProftuiError(f"{called}: another process is writing to it", "open it again when that has finished")
+            raise ProftuiError(
+                f"{called}: another process is writing to it", "open it again when that process has finished"
+            )
         # Opening the copy for writing applies the log.
         merging = sqlite3.connect(copy)
         try:
@@ -267,9 +271,7 @@ def _copy_with_log(path: Path, log: Path, called: str) -> OpenDatabaseFile:
         raise
     made.folder = folder
     made.notes.append(
-        InputIssue(
-            "info", None, log.name, "the log beside the database holds its last changes; a copy with them was read"
-        )
+        InputIssue("info", None, log.name, "a copy that includes the latest changes in the write-ahead log was read")
     )
     return made
 
@@ -277,7 +279,7 @@ def _copy_with_log(path: Path, log: Path, called: str) -> OpenDatabaseFile:
 def _disk_full(called: str, error: OSError) -> ProftuiError:
     return ProftuiError(
         f"{called}: cannot be copied into {tempfile.gettempdir()} ({error.strerror or error})",
-        "set TMPDIR to a folder with more room",
+        "set TMPDIR to a folder with more free space",
     )
 
 

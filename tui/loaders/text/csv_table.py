@@ -126,7 +126,7 @@ class CsvTable:
         """Read the lines of an unclosed quoted cell one by one; its first line is damaged."""
         first, *others = self._pending
         self._pending = []
-        self._sink.damaged(first, "a quotation mark of this row is not closed: row left out")
+        self._sink.damaged(first, "unclosed quotation mark: row skipped")
         goes_on = True
         for line in others:
             goes_on &= self.take(line)
@@ -143,7 +143,7 @@ class CsvTable:
         if cells and self._header.fullmatch(cells[0].strip()) and separators:
             return False
         if separators >= _MIN_SEPARATORS or _ROW_START.match(text):
-            self._sink.damaged(line, f"expected a row of {width} cells, found {len(cells)}: row left out")
+            self._sink.damaged(line, f"expected {width} cells, found {len(cells)}: row skipped")
             return True
         self._stray += 1
         return not self._blank and self._stray <= MAX_STRAY_LINES
@@ -291,11 +291,11 @@ class Semicolons:
         """The text of the issue."""
         if self.has_comma is None:
             return (
-                "cells are separated by semicolons, and it is ambiguous whether numbers have a decimal comma: save the "
-                "table with commas between cells and decimal points"
+                "cells are separated by semicolons, and the decimal separator is ambiguous: save the table with "
+                "comma-separated cells and decimal points"
             )
         numbers = "a decimal comma" if self.has_comma else "a decimal point"
-        return f"cells are separated by semicolons, as spreadsheets save them, and numbers have {numbers}: read as such"
+        return f"read as a spreadsheet export: cells separated by semicolons, numbers with {numbers}"
 
     def with_commas(self, block: Block) -> Block:
         """Return the block, its tables converted to commas between cells and decimal points."""

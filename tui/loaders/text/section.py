@@ -258,7 +258,7 @@ class CellValues:
             self._collector.issue("warning", line, text, f"{what} in the column {column!r}: shown as unknown")
         if rows.height > _REPORTED:
             text, line = rows.row(_REPORTED)
-            reason = f"{rows.height - _REPORTED} more such cells in the column {column!r} below: shown as unknown"
+            reason = f"{rows.height - _REPORTED} more cells like this in the column {column!r} below: shown as unknown"
             self._collector.issue("warning", line, text, reason)
 
 

@@ -177,7 +177,7 @@ class TextLogLoader:
         if reading.first_line:
             holds = f"it begins with “{cut(reading.first_line)}”"
         else:
-            holds = "it holds only blank lines" if source.head.strip(b"\0") else "it holds only zero bytes"
+            holds = "it has only blank lines" if source.head.strip(b"\0") else "it has only zero bytes"
         return NoProfileError(f"{source.called}: no profile found{looked_for}; {holds}", source.cut_short or WHAT_OPENS)
 
 
@@ -306,7 +306,7 @@ class _LogReader:
                 "warning",
                 block.first_line + index,
                 block.line(index).text,
-                f"the lines from here on did not read as a table ({_short_message(error)}); they were read one by one",
+                f"the lines below could not be read as a table ({_short_message(error)}): read one by one",
             )
             self._alone = block.line_count - index
             return index
@@ -331,7 +331,7 @@ class _LogReader:
 
     def _bad_row(self, line: Line, error: Exception) -> None:
         self._collector.issue(
-            "error", line.number, line.text, f"could not be read as a line of its table ({_short_message(error)})"
+            "error", line.number, line.text, f"not a valid row of its table ({_short_message(error)})"
         )
 
 

@@ -19,7 +19,7 @@ def _of_calls(stem: str, title: str, what: str) -> tuple[Column, ...]:
 
 
 OPS: Final = (
-    Column("op", "Op", K.TEXT, "Op by its recorded name; where none is recorded, op type and direction.", 1),
+    Column("op", "Op", K.TEXT, "Recorded name of the op; without one, op type and direction.", 1),
     Column("op_type", "Type", K.TEXT, "Op type: convolution, gemm, pooling, ...", 5),
     Column("direction", "Dir", K.TEXT, "fprop or bprop; mixed where calls differ; unknown where not recorded.", 7),
     Column(
@@ -114,7 +114,7 @@ OPS: Final = (
         only_above_zero=True,
     ),
     Column("ops", "Ops", K.COUNT, "Number of distinct ops.", 5),
-    Column("tc_eligible", "TC eligible", K.FLAG, "Whether the op could use tensor cores, as far as is known.", 8),
+    Column("tc_eligible", "TC eligible", K.FLAG, "Whether the op could use tensor cores, if known.", 8),
     Column("op_source", "Source", K.TEXT, "recorded, nvtx (a range), or inferred from kernel names.", 7),
     Column("rule", "Rule", K.TEXT, "Pattern in op_types.toml that determined the op type.", 9),
     Column(
@@ -194,9 +194,9 @@ ITERATIONS: Final = (
     ),
     Column("requests", "Requests", K.NUMBER, "Requests in the batch of the step, by its annotation.", 3),
     Column("query_tokens", "Tokens", K.COUNT, "Query tokens of the step: of prompts, and one for each sequence.", 3),
-    Column("kv_tokens", "KV tokens", K.COUNT, "Keys and values in the cache that the queries attend to.", 4),
+    Column("kv_tokens", "KV tokens", K.COUNT, "Cached keys and values that the queries attend to.", 4),
     Column("tokens_per_s", "Tokens/s", K.NUMBER, "Query tokens / duration.", 4),
-    Column("captured", "Captured for", K.NUMBER, "Tokens that the replayed graph is captured for.", 4),
+    Column("captured", "Captured for", K.NUMBER, "Tokens for which the replayed graph was captured.", 4),
     Column("padding_pct", "Padding %", K.PERCENT, "Share of the captured tokens that the step leaves empty.", 4),
     Column("phase_by", "Phase from", K.TEXT, "annotation, or inferred from the shapes of attention.", 7),
     Column("steps", "Steps", K.COUNT, "Number of steps.", 2),
@@ -219,7 +219,7 @@ ITERATIONS: Final = (
         5,
     ),
     Column("first_kernel", "First kernel", K.SYMBOL, "Kernel or memory operation that starts first in a replay.", 5),
-    Column("graph_node", "Node", K.NUMBER, "CUDA graph node that it was launched from.", 8),
+    Column("graph_node", "Node", K.NUMBER, "CUDA graph node that launched it.", 8),
     Column(
         "range_gpu_ns",
         "GPU time",
@@ -285,7 +285,7 @@ ITERATIONS: Final = (
         7,
     ),
     Column("cpu_ns", "CPU", K.DURATION, "No GPU work while the host was in an op or an API call.", 6),
-    Column("other_ns", "Other", K.DURATION, "None of these: nothing recorded was active.", 6),
+    Column("other_ns", "Other", K.DURATION, "None of the above: nothing recorded was active.", 6),
     Column(
         "aggregated", "Selected", K.FLAG, "Whether it is one of the selected iterations, which all other views show.", 3
     ),
@@ -328,7 +328,7 @@ ITERATIONS: Final = (
 RANKS: Final = (
     Column("rank", "Rank", K.NUMBER, "Rank of the process.", 6),
     Column("host", "Host", K.TEXT, "Machine that it ran on.", 8),
-    Column("who", "Rank", K.TEXT, "Rank, or session and process where no rank is recorded.", 1),
+    Column("who", "Rank", K.TEXT, "Rank; if not recorded, session and process.", 1),
     Column("gpus", "GPUs", K.NUMBER, "Number of GPUs used.", 7),
     Column("iterations", "Iterations", K.NUMBER, "Number of iterations with known times.", 6),
     Column("iteration_avg_ns", "Iteration", K.DURATION, "Mean iteration time.", 2),
@@ -338,11 +338,11 @@ RANKS: Final = (
         "came_last",
         "Arrived last",
         K.COUNT,
-        "Iterations in which this rank spent the least time in the long collectives while another waited long.",
+        "Iterations in which this rank spent the least time in the long collectives while another rank waited.",
         3,
     ),
     Column(
-        "waited_ns", "Long waits", K.DURATION, "Time in long collectives beyond that of the rank that arrived last.", 3
+        "waited_ns", "Long waits", K.DURATION, "Time in long collectives, minus that of the rank that arrived last.", 3
     ),
     Column("behind_ns", "Above mean", K.DURATION, "The rank's iteration time minus the mean over ranks.", 3),
     Column("mean_ns", "Mean", K.DURATION, "Mean over the ranks.", 3),
@@ -353,7 +353,7 @@ RANKS: Final = (
         "wait_ns",
         "Max wait",
         K.DURATION,
-        "Time that the longest-waiting rank spent in them beyond the rank that arrived last.",
+        "Time of the longest-waiting rank in them, minus that of the rank that arrived last.",
         3,
     ),
     Column("shortest_ns", "Shortest", K.DURATION, "Shortest over ranks.", 6),
@@ -429,26 +429,26 @@ ROOFLINE: Final = (
         "roof_pct",
         "Of roof %",
         K.PERCENT,
-        "Least time that the GPU's peaks allow / GPU time. Unknown where the GPU's peaks are not known. Inferred.",
+        "Minimum time that the GPU's peaks allow / GPU time. Unknown if the peaks are unknown. Inferred.",
         2,
         ("roof",),
     ),
-    Column("roof_ns", "Roof", K.DURATION, "Least time that the GPU's peaks allow. Inferred.", 8),
+    Column("roof_ns", "Roof", K.DURATION, "Minimum time that the GPU's peaks allow. Inferred.", 8),
     Column(
         "gain_ns",
         "Above roof",
         K.DURATION,
-        "GPU time above the roofline: what the calls could be faster at most. Inferred.",
+        "GPU time above the roofline, the most that faster calls could save. Inferred.",
         3,
         ("gain",),
     ),
-    Column("bound", "Bound by", K.TEXT, "What limits the call at best: compute or memory. Inferred.", 5),
+    Column("bound", "Bound by", K.TEXT, "The limit of the call at its best: compute or memory. Inferred.", 5),
     Column("peak", "Peak", K.TEXT, "The peak that counts: fp32, tf32, bf16, ... Inferred from types and kernels.", 8),
     Column(
         "work_unknown",
         "Unknown because",
         K.TEXT,
-        "Why FLOPs and bytes of the calls are not known.",
+        "Why FLOPs and bytes of the calls are unknown.",
         2,
     ),
     Column(

@@ -83,7 +83,7 @@ MEASURED: Final = (
         8,
     ),
     Column("tool", "Tool", K.TEXT, "Recording tool.", 7),
-    Column("tool_name", "Item", K.TEXT, "A figure or problem, in the tool's own words.", 1),
+    Column("tool_name", "Item", K.TEXT, "A metric or problem, in the words of the tool.", 1),
     Column("tool_value", "Value", K.MEASURE, "Value computed by the tool, in its unit.", 1),
 )
 
@@ -96,10 +96,10 @@ _AVERAGES: Final = ("a_avg_ns", "b_avg_ns")
 TABLES: Final = (
     Column("repaired", "Repaired", K.FLAG, "Whether the row was damaged and was repaired.", 8),
     Column("view", "View", K.TEXT, "The view that contains it.", 2),
-    Column("row", "Row", K.TEXT, "The annotated row, with the rows opened on the way to it.", 1),
+    Column("row", "Row", K.TEXT, "The annotated row, with the rows above it in other tables.", 1),
     Column("note", "Note", K.TEXT, "Text of the note.", 1),
     Column("written", "Written", K.TEXT, "When it was written, in local time.", 4),
-    Column("written_of", "File state", K.TEXT, "The file as it is now, or as it was before it changed.", 3),
+    Column("written_of", "File state", K.TEXT, "The current file, or an earlier version of it.", 3),
     Column(
         "change",
         "Change",
@@ -136,8 +136,8 @@ TABLES: Final = (
         is_growth=True,
         compared_with=_TOTALS,
     ),
-    Column("a_bytes", "Baseline", K.SIZE, "Alive at the peak of the baseline.", 2, compared_with=_SIZES),
-    Column("b_bytes", "Candidate", K.SIZE, "Alive at the peak of the candidate.", 2, compared_with=_SIZES),
+    Column("a_bytes", "Baseline", K.SIZE, "Live at the peak of the baseline.", 2, compared_with=_SIZES),
+    Column("b_bytes", "Candidate", K.SIZE, "Live at the peak of the candidate.", 2, compared_with=_SIZES),
     Column(
         "peak_delta_bytes",
         "Diff",
@@ -148,8 +148,8 @@ TABLES: Final = (
         is_growth=True,
         compared_with=_SIZES,
     ),
-    Column("a_allocations", "Baseline allocs", K.COUNT, "Allocations alive at the peak of the baseline.", 6),
-    Column("b_allocations", "Candidate allocs", K.COUNT, "Allocations alive at the peak of the candidate.", 6),
+    Column("a_allocations", "Baseline allocs", K.COUNT, "Allocations live at the peak of the baseline.", 6),
+    Column("b_allocations", "Candidate allocs", K.COUNT, "Allocations live at the peak of the candidate.", 6),
     Column(
         "delta_pct", "Diff%", K.PERCENT, "Difference as a share of the baseline.", 3, is_signed=True, is_growth=True
     ),
@@ -157,7 +157,7 @@ TABLES: Final = (
         "a_calls",
         "Baseline calls",
         K.COUNT,
-        "Calls in the baseline, per iteration as the times are.",
+        "Calls in the baseline, per iteration where times are.",
         6,
         compared_with=_CALLS,
     ),
@@ -165,7 +165,7 @@ TABLES: Final = (
         "b_calls",
         "Candidate calls",
         K.COUNT,
-        "Calls in the candidate, per iteration as the times are.",
+        "Calls in the candidate, per iteration where times are.",
         6,
         compared_with=_CALLS,
     ),
@@ -200,8 +200,8 @@ TABLES: Final = (
         "unknown_reason",
         "Unknown in",
         K.TEXT,
-        "Sessions without recorded times or calls: a sum that lacks their part is unknown. Where calls have no "
-        "duration, the sum is that of the others, a lower bound.",
+        "Sessions without recorded times or calls: a sum that lacks their part is unknown. If calls have no "
+        "duration, the sum covers the others and is a lower bound.",
         3,
     ),
 )

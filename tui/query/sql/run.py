@@ -111,7 +111,7 @@ def query(text: str, tables: SqlTables) -> pl.LazyFrame:
     while words and words[-1] == ";":
         words.pop()
     if not words:
-        raise ProftuiError("there is no SQL to run", f"{EXAMPLE}, or {SHOW_TABLES}")
+        raise ProftuiError("the query is empty", f"{EXAMPLE}, or {SHOW_TABLES}")
     if " ".join(words).upper() == SHOW_TABLES:
         return tables.overview().lazy()
     if words[0].lower() not in _READS and words[0] != "(":
@@ -161,7 +161,7 @@ def run(text: str, tables: SqlTables) -> pl.DataFrame:
     if rows.height > most:
         raise ProftuiError(
             f"the query returns more than {most:,} rows of {width} columns",
-            "join by columns that tell rows apart, name fewer columns, sum up, or add LIMIT",
+            "join by columns with unique values, select fewer columns, aggregate, or add LIMIT",
         )
     return rows
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 SHOW_TABLES: Final = "SHOW TABLES"
 LISTS: Final = f"{SHOW_TABLES} lists tables and columns"
 EXAMPLE: Final = "as: SELECT name, total_ns FROM kernels WHERE calls > 10 ORDER BY total_ns DESC LIMIT 10"
-ONLY_READ: Final = "a profile is only read"
-PLAIN_NUMBERS: Final = "times are plain numbers of ns, sizes of bytes: 1 ms is 1000000"
+ONLY_READ: Final = "profiles are read-only"
+PLAIN_NUMBERS: Final = "write times in ns and sizes in bytes, as plain numbers: 1 ms is 1000000"
 FUNCTIONS: Final = "such as SUM, COUNT, AVG, MIN, MAX, MEDIAN, STDDEV, QUANTILE_CONT(duration_ns, 0.95)"
 
 UNITS: Final = frozenset({"ns", "us", "µs", "ms", "s", "B", "KB", "MB", "GB", "KiB", "MiB", "GiB"})
@@ -69,8 +69,8 @@ def _no_column(found: re.Match[str], text: str, _tables: SqlTables) -> ProftuiEr
     name = found[1]
     columns = re.findall(r'"([^"]*)"', found[2])
     if any(token.kind is TokenKind.QUOTED and token.text == name for token in tokens(text)):
-        return ProftuiError(f"there is no column {name}", f"a text goes in single quotes: '{name}'")
-    return ProftuiError(f"there is no column {name}", did_you_mean(name, columns) or _join_columns(columns))
+        return ProftuiError(f"unknown column {name}", f"put text in single quotes: '{name}'")
+    return ProftuiError(f"unknown column {name}", did_you_mean(name, columns) or _join_columns(columns))
 
 
 def _no_column_of(found: re.Match[str], text: str, tables: SqlTables) -> ProftuiError:
@@ -83,7 +83,7 @@ def _no_column_of(found: re.Match[str], text: str, tables: SqlTables) -> Proftui
 
 def _unknown_relation(found: re.Match[str], _text: str, tables: SqlTables) -> ProftuiError:
     name = found[1]
-    return ProftuiError(f"there is no table {name}", did_you_mean(name.rpartition(".")[2], tables.names) or LISTS)
+    return ProftuiError(f"unknown table {name}", did_you_mean(name.rpartition(".")[2], tables.names) or LISTS)
 
 
 def _message(message: str, hint: str) -> Callable[[re.Match[str], str, SqlTables], ProftuiError]:
@@ -105,19 +105,19 @@ _FAULTS: Final[dict[str, Callable[[re.Match[str], str, SqlTables], ProftuiError]
     r"no column named '(.*?)' found in table '(.*?)'": _no_column_of,
     r"relation '(.*?)' was not found": _unknown_relation,
     r"no table or struct column named '(.*?)' found": _message(
-        "the query has no table {0}", "FROM and JOIN name tables"
+        "the query has no table {0}", "name its table in FROM or JOIN"
     ),
     r"sql parser error: (.*?)(?: at Line: [0-9]+, Column: [0-9]+)?$": _message("SQL: {0}", EXAMPLE),
     r"^'(.*)' operation is currently unsupported": _message("{0} is not supported", ONLY_READ),
-    r"unsupported function '(.*?)'": _message("there is no function {0}", FUNCTIONS),
+    r"unsupported function '(.*?)'": _message("unknown function {0}", FUNCTIONS),
     r"duplicate output name '(.*?)'": _message("two columns of the result are named {0}", "rename one: ... AS b"),
     r"'(.*?)' should participate in the GROUP BY": _message(
         "{0} is neither grouped nor aggregated", "GROUP BY {0}, or MAX({0})"
     ),
     r"cannot compare string with numeric type.*?: \[?(.*?)\]?$": lambda found, _text, _tables: ProftuiError(
-        f"a text is compared with a number: {_bare(found[1])}", PLAIN_NUMBERS
+        f"text is compared with a number: {_bare(found[1])}", PLAIN_NUMBERS
     ),
-    r"`(\w+)` operation not supported for dtype `str`": _message("{0} needs numbers, this column holds text", LISTS),
+    r"`(\w+)` operation not supported for dtype `str`": _message("{0} needs numbers, but this column is text", LISTS),
     r"division by zero": _message("division by zero", "divide by NULLIF(number, 0) where it can be 0"),
 }
 """A sentence for an error of Polars."""
@@ -311,7 +311,7 @@ def check_statement(text: str, tables: Collection[str]) -> Statement:
 
 def _no_table(name: str, tables: Collection[str]) -> ProftuiError:
     """Return the error for an unknown table."""
-    return ProftuiError(f"there is no table {name}", did_you_mean(name.rpartition(".")[2], tables) or LISTS)
+    return ProftuiError(f"unknown table {name}", did_you_mean(name.rpartition(".")[2], tables) or LISTS)
 
 
 def _parse(text: str) -> exp.Expr:
@@ -321,7 +321,7 @@ def _parse(text: str) -> exp.Expr:
         raise _syntax(error, text) from error
     found = [tree for tree in trees if tree is not None]
     if len(found) != 1:
-        raise ProftuiError("one statement at a time, and only one", "remove what follows the ;")
+        raise ProftuiError("more than one statement", "remove the text after the ;")
     if not isinstance(found[0], (exp.Query, exp.Values)):
         raise _refusal(found[0])
     return found[0]
@@ -372,7 +372,7 @@ def _check_table(table: exp.Table, tables: Collection[str]) -> None:
     if isinstance(table.this, exp.Func):
         name = table.this.name.lower() if isinstance(table.this, exp.Anonymous) else table.this.sql_name().lower()
         does = "opens files" if name.startswith(_FILES) else "is no table"
-        raise ProftuiError(f"{name[:_SHOWN]} {does}; SQL reads the tables of the profile here", SHOW_TABLES)
+        raise ProftuiError(f"{name[:_SHOWN]} {does}; SQL here reads only the tables of the profile", SHOW_TABLES)
     if table.args.get("db") or table.args.get("catalog"):
         raise _no_table(table.sql(Polars)[:_SHOWN], tables)
     if type(table.this) is not exp.Identifier:
@@ -383,9 +383,9 @@ def _check_function(name: object) -> None:
     if not isinstance(name, str) or name.lower() not in FUNCTION_NAMES:
         shown_name = name if isinstance(name, str) else ""
         if shown_name.lower().startswith(_FILES):
-            raise ProftuiError(f"{shown_name} opens files; SQL reads the tables of the profile here", SHOW_TABLES)
+            raise ProftuiError(f"{shown_name} opens files; SQL here reads only the tables of the profile", SHOW_TABLES)
         raise ProftuiError(
-            f"there is no function {shown_name[:_SHOWN]}", did_you_mean(shown_name, FUNCTION_NAMES) or FUNCTIONS
+            f"unknown function {shown_name[:_SHOWN]}", did_you_mean(shown_name, FUNCTION_NAMES) or FUNCTIONS
         )
 
 
@@ -394,7 +394,7 @@ def _check_length(pad: exp.Anonymous) -> None:
     length = pad.expressions[1] if len(pad.expressions) > 1 else None
     digits = length.name if isinstance(length, exp.Literal) and length.is_number else ""
     if not re.fullmatch("[0-9]{1,9}", digits) or int(digits) > _LONGEST_PAD:
-        raise ProftuiError(f"{pad.this} needs a number up to {_LONGEST_PAD:,} as its length", EXAMPLE)
+        raise ProftuiError(f"the length argument of {pad.this} must be a number up to {_LONGEST_PAD:,}", EXAMPLE)
 
 
 def _check_text(node: exp.Expr, key: str, text: str) -> None:
@@ -454,7 +454,7 @@ def _unterminated(text: str) -> ProftuiError:
     """Return the error for a text, a name or a comment without an end."""
     last = next(reversed(list(tokens(text))), None)
     if last is None or last.end < len(text.rstrip()):
-        return ProftuiError("SQL: a comment has no end", EXAMPLE)
+        return ProftuiError("SQL: unclosed comment", EXAMPLE)
     line, column = text.count("\n", 0, last.start) + 1, last.start - (text.rfind("\n", 0, last.start) + 1) + 1
     what = "name" if last.kind is TokenKind.QUOTED else "text"
     return ProftuiError(f"SQL: line {line}, column {column}: the {what} that begins here has no closing quote", EXAMPLE)

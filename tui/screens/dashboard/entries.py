@@ -13,7 +13,7 @@ from textual.content import Content
 from tui.analysis.allocator import allocations, allocators, memory_devices, memory_of, memory_peak
 from tui.analysis.dashboard import GpuTimeUse
 from tui.analysis.dashboard_facts import KINDS, definition
-from tui.analysis.expert.finding_text import percent, plural, size
+from tui.analysis.expert.finding_text import percent, size
 from tui.analysis.gpu_time.breakdown import Category
 from tui.analysis.gpus import RECORDED
 from tui.analysis.issues import issues
@@ -24,7 +24,7 @@ from tui.analysis.tool_report import other_summaries
 from tui.fmt import brief_duration, count, metric
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.query.parse import equals_filter, quote
-from tui.text import begin_sentence, plain
+from tui.text import begin_sentence, plain, plural
 from tui.widgets.charts.bars import BarRow
 from tui.widgets.details import Details, sections, whole_value
 
@@ -451,7 +451,7 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
     """Return lines about the input: issues, metrics, other summaries, the log."""
     entries = []
     if board.left_out:
-        entries.append(Entry(BarRow("left-out", "replayed kernels are left out", None, "see System"), Link("metrics")))
+        entries.append(Entry(BarRow("left-out", "replayed kernels are excluded", None, "see System"), Link("metrics")))
     found = [
         plural(number, severity, "info" if severity == "info" else "")
         for severity, number in board.issues.items()
@@ -500,7 +500,7 @@ def system_entries(board: Dashboard) -> tuple[list[Entry], list[Details]]:
     for fact in board.system:
         add((fact.label, fact.written(), ""), link_of_system(fact.name), {})
     if board.left_out:
-        add(("Left out", board.left_out, ""), Link("metrics"), {})
+        add(("Excluded", board.left_out, ""), Link("metrics"), {})
     return list(found.values()), [Details((line,)) for line in sections([("", list(found))]).lines]
 
 

@@ -298,9 +298,9 @@ class DashboardScreen(ViewScreen):
     VIEW = "dashboard"
     AUTO_FOCUS = ""
     HELP: ClassVar = (
-        "The profile at a glance. j and k move by line, tab by panel; enter opens the rows behind a line.\n"
-        "i explains a figure and how it is computed. s sorts the top ops and kernels by time, calls or average.\n"
-        "Values that are not recorded are unknown; the last panel has the commands that record them."
+        "The profile at a glance. j and k move by line, tab by panel; enter opens the rows behind a line.\ni "
+        "explains a metric and how it is computed. s sorts the top ops and kernels by time, calls or average.\nThe "
+        "last panel lists data that this profile lacks, with the commands that record it."
     )
 
     BINDINGS: ClassVar = [
@@ -428,7 +428,7 @@ class DashboardScreen(ViewScreen):
             if panel.id == key[0] and panel.display and lines is not None:
                 lines.focus()
                 return
-        self.explorer.say("The panel is not shown for this profile.", severity="warning")
+        self.explorer.say("This profile does not have that panel.", severity="warning")
 
     def show_details_again(self) -> None:
         """Update the notes on panels."""

@@ -382,7 +382,7 @@ class BusyChart(Widget):
                 text = pad(head[place] if place < len(head) else "", label)
                 drawn.append(Content.assemble((text, "$text-muted"), " ", (line, "$bar")))
         more = len(self._lanes) - len(lanes)
-        note = f"busy over the wall time{f', {more} more GPUs not drawn' if more else ''}"
+        note = f"busy over the wall time{f', {more} more GPUs not shown' if more else ''}"
         end = brief_duration(self._span_ns)
         axis = "0" + note.center(max(0, room - 1 - cell_width(end))) + end
         return Content("\n").join([*drawn, Content.styled(" " * (label + 1) + axis, "$text-muted")])

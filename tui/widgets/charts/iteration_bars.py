@@ -201,7 +201,7 @@ _LEGEND: Final = (
     ("io", "files"),
     ("cpu", "CPU"),
     ("idle", "other"),
-    ("whole", "use not known"),
+    ("whole", "use unknown"),
 )
 
 

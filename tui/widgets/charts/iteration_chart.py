@@ -75,7 +75,7 @@ def iterations_summary(profile: Profile, times: Mapping[str, Any] | None, chosen
     if chosen.is_part:
         parts.append(f"shown: {chosen.words.partition(' ')[2]}")
     elif times["steady_first"] is not None and times["steady_iterations"] < number:
-        parts.append(f"steady: {times['steady_first']}:{times['steady_last']}, p takes them")
+        parts.append(f"steady: {times['steady_first']}:{times['steady_last']}, p selects them")
     if number > 1:
         parts.append(f"slowest: {times['slowest']}, {brief_duration(times['max_ns'])}")
     spread = f", std {brief_percent(100 * times['cv'])}" if times["cv"] is not None else ""
@@ -102,7 +102,7 @@ def chart_words(rows: pl.DataFrame, window: tuple[int, int], marked: tuple[int, 
     texts = []
     if marked is not None:
         span = numbers.slice(marked[0], marked[1] - marked[0] + 1).drop_nulls()
-        texts.append(f"span {_from_to(span, ':')}" if len(span) else "span of no iteration")
+        texts.append(f"span {_from_to(span, ':')}" if len(span) else "empty span")
     if window[1] < rows.height:
         shown = numbers.slice(*window).drop_nulls()
         texts.append(f"chart: {_from_to(shown, ' to ')}, z all" if len(shown) else "chart: no iteration, z all")
@@ -123,8 +123,8 @@ def no_zoom(rows: int, step: int, least: int) -> str:
     if step < 0:
         return "all iterations are in the chart"
     if rows == 1:
-        return "the chart has only one bar: nothing to zoom into"
-    return f"the chart shows no fewer than {min(rows, least)} iterations"
+        return "the chart has only one bar"
+    return f"the chart shows at least {min(rows, least)} iterations"
 
 
 def _from_to(numbers: pl.Series, between: str) -> str:
@@ -499,7 +499,7 @@ PART_LABELS: Final = {
     "io": "files",
     "cpu": "CPU",
     "idle": "other",
-    "whole": "use not known",
+    "whole": "use unknown",
 }
 """The names of the parts in the legend."""
 SIGNS: Final = {

@@ -37,7 +37,7 @@ MAX_CLIPBOARD_ROWS: Final = 5_000
 SHORT_NAMES: Final = {"xlsx": "excel", "markdown": "md"}
 """The labels of formats whose names are long or unusual."""
 TARGET: Final = "Write to (full precision, base units)"
-TARGETS: Final = {"pdf": "Write to (values with units, as on the screen)"}
+TARGETS: Final = {"pdf": "Write to (values with units, as on screen)"}
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_MOST: Final = 48
 
@@ -161,7 +161,9 @@ class ExportDialog(Dialog[str]):
         self._name_for_format()
         if self._format.value == CLIPBOARD:
             if self._heights[rows] > MAX_CLIPBOARD_ROWS:
-                self._say(f"! more than {count(MAX_CLIPBOARD_ROWS)} rows are for a file", wrong=True)
+                self._say(
+                    f"! too many rows for the clipboard (limit {count(MAX_CLIPBOARD_ROWS)}): write a file", wrong=True
+                )
                 return
             self.dismiss(copy_text(self.app, for_clipboard(self._frame_of(rows, all_columns), self._about(rows))))
             return

@@ -265,7 +265,7 @@ class ArrangementController:
     def toggle_small(self) -> None:
         """Hide or show rows with a negligible share."""
         if self._model.spec.weight not in self._model.frame.columns:
-            self._pane.notify("No small rows: this table has no times.", markup=False)
+            self._pane.notify("This table has no times: no rows to hide.", markup=False)
             return
         self._pane.change(hides_small=not self._model.state.hides_small)
 
@@ -287,7 +287,7 @@ class ArrangementController:
     def toggle_share(self) -> None:
         """Show durations as times, as shares of all rows, or as shares of the shown rows."""
         if self._model.spec.weight not in self._model.frame.columns:
-            self._pane.notify("No shares: this table has no total.", markup=False)
+            self._pane.notify("This table has no total: no shares.", markup=False)
             return
         state = self._model.state
         is_part = len(self._model.rows) < self._model.frame.height
@@ -295,7 +295,7 @@ class ArrangementController:
             self._pane.change(as_share=True, share_of_shown=False)
             if self._model.share_of is None and not self._pane.is_pending:
                 self._pane.change(as_share=False)
-                self._pane.notify("No shares over several sessions: choose one with S.", markup=False)
+                self._pane.notify("Shares apply to one session: choose one with S.", markup=False)
         elif is_part and not state.share_of_shown:
             self._pane.change(share_of_shown=True)
         else:
@@ -318,14 +318,14 @@ class ArrangementController:
 
     def hide_column(self) -> None:
         """Hide the column under the cursor."""
-        column = self._column_to_move("stays: it distinguishes the rows")
+        column = self._column_to_move("cannot be hidden: it identifies the rows")
         if column is None:
             return
         sequence = self._pane.table.table_layout.sequence
         place = sequence.index(column.name)
         self._pane.table.move_to_column(sequence[place + 1] if place + 1 < len(sequence) else sequence[place - 1])
         self._pane.change(hidden=self._model.state.hidden | {column.name})
-        self._pane.notify(plain(f"{column.title} is hidden: c brings it back"), markup=False)
+        self._pane.notify(plain(f"{column.title} is hidden: c shows it again"), markup=False)
 
     def pin_column(self) -> None:
         """Pin the column under the cursor, or let it scroll again."""

@@ -472,7 +472,7 @@ class TablePane(Vertical):
         """Return the selected row for an action that needs one; if there is none, a message says why."""
         row = self.current_row
         if row is None:
-            missing = "Rows are being computed." if self.is_loading else self._empty or "This table has no rows."
+            missing = "Computing rows…" if self.is_loading else self._empty or "This table has no rows."
             filtered = "No row matches the filter. esc clears it."
             self.notify(missing if self.frame.is_empty() else filtered, severity="warning", markup=False)
         return row
@@ -531,7 +531,7 @@ class TablePane(Vertical):
         by = self.model.current_column()
         others = [one for one in self.model.columns() if one.kind in COUNTED and one is not by]
         if by is None or by.kind not in COUNTED or not others or self.model.shown_frame().is_empty():
-            self.notify("No pivot of this column. Choose a column of names, kinds or counts.", markup=False)
+            self.notify("This column cannot be pivoted. Choose a column of names, kinds or counts.", markup=False)
             return
 
         def chosen(name: str | None) -> None:
@@ -636,7 +636,7 @@ class TablePane(Vertical):
         if scope == "all":
             return replace(about, rows=f"all {count(status.total)} rows")
         global_filter = "" if status.global_filter_reason else status.global_filter
-        small = f", {status.small} left out" if status.small else ""
+        small = f", {status.small} hidden" if status.small else ""
         return replace(
             about,
             rows=f"{'first ' if status.is_cut else ''}{count(status.shown)} of {count(status.total)} rows{small}",

@@ -395,7 +395,7 @@ class SearchController:
         if not own:
             if not services.set_global_filter(""):
                 return
-            message = "the filter is no longer carried" if global_filter else "no filter to carry: f sets one"
+            message = "carried filter removed" if global_filter else "no filter to carry: f sets one"
             self._pane.notify(message, markup=False)
             return
         try:
@@ -410,7 +410,7 @@ class SearchController:
             return
         # It is removed from this table: C then removes it everywhere.
         self._pane.change(filter="")
-        self._pane.notify(plain(f"every view is filtered by {self._pane.global_filter}; C drops it"), markup=False)
+        self._pane.notify(plain(f"every view is filtered by {self._pane.global_filter}; C removes it"), markup=False)
 
     def _open(self, mode: QueryMode) -> None:
         if not self.bar.is_attached:
@@ -535,7 +535,7 @@ class SearchController:
         here = self._model.cursor_row
         row = self._model.next_found(here, step)
         if row is None:
-            message = "no match" if self._model.state.find else "nothing to find yet: / begins a search"
+            message = "no match" if self._model.state.find else "no search text: / starts a search"
             self._pane.notify(message, markup=False)
             return
         self._pane.table.move_to(row)

@@ -26,7 +26,7 @@ ANSWERS: Final = (
         {"mean_pct": 12.5, "low_time_pct": 100.0, "low_kernels": 2},
         HEALTHY,
         NO_DEVICE,
-        lacks="name it with --gpu",
+        lacks="choose it with --gpu",
     ),
     Answer(
         "L2",

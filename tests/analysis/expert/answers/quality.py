@@ -39,7 +39,7 @@ ANSWERS: Final = (
     ),
     Answer(
         "Q2",
-        make_profile(sessions=[SESSION], issues=[{"severity": "error", "line": 3, "reason": "the row is cut"}]),
+        make_profile(sessions=[SESSION], issues=[{"severity": "error", "line": 3, "reason": "the row is truncated"}]),
         {"errors": 1, "warnings": 0},
         HEALTHY,
         None,

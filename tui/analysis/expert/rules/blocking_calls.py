@@ -22,7 +22,6 @@ from tui.analysis.expert.finding_text import (
     largest_rows,
     name_filter,
     percent,
-    plural,
     sort_by_largest,
     totals_by_name,
 )
@@ -32,6 +31,7 @@ from tui.analysis.expert.rules.one_time_costs import of_start_up, start_up_calls
 from tui.analysis.gpu_time.interval_sets import EMPTY, RunningLatestEnd, blocks, intervals_of_rows
 from tui.analysis.gpu_time.timelines import classify_values
 from tui.correlation.launches import with_launch
+from tui.text import plural
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -23,7 +23,6 @@ from tui.analysis.expert.finding_text import (
     label,
     name_filter,
     percent,
-    plural,
     rate,
     share_text,
     size,
@@ -36,7 +35,7 @@ from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, work_kinds
 from tui.analysis.memo import once_per_profile
 from tui.analysis.rank_summary import session_labels
-from tui.text import number_in
+from tui.text import number_in, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,7 +19,6 @@ from tui.analysis.expert.finding_text import (
     name_filter,
     of_words,
     percent,
-    plural,
     share_text,
     sort_by_largest,
     totals_by_name,
@@ -29,6 +28,7 @@ from tui.analysis.expert.rules.communication import communication_kernels
 from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, host_phases_of_names
 from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
 from tui.analysis.needs import Tool, tools_of
+from tui.text import plural
 from tui.text_width import clip_middle
 
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ from tui.analysis.expert.finding_text import (
     label,
     name_filter,
     percent,
-    plural,
     share_text,
 )
 from tui.analysis.expert.in_use import fewer_launches, larger_batch, larger_kernels
@@ -51,6 +50,7 @@ from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.launch_calls import launch_calls
 from tui.analysis.needs import Tool
 from tui.model.schema import NAME
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,6 @@ from tui.analysis.expert.finding_text import (
     int_or_zero,
     known_sum,
     percent,
-    plural,
     share_text,
 )
 from tui.analysis.expert.in_use import GRAPH_LAUNCHES
@@ -32,6 +31,7 @@ from tui.analysis.iterations.serving import captured_tokens, steps_of_server
 from tui.analysis.ops.op_costs import op_instances
 from tui.analysis.roofline import op_work
 from tui.correlation.iteration_ranges import DECODE, MIXED, PREFILL
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,11 +17,11 @@ from tui.analysis.expert.finding_text import (
     known_sum,
     label,
     percent,
-    plural,
 )
 from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.occupancy import WARP, capabilities
+from tui.text import plural
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case

@@ -20,7 +20,6 @@ from tui.analysis.expert.finding_text import (
     most_frequent_name,
     name_filter,
     percent,
-    plural,
 )
 from tui.analysis.expert.in_use import LAUNCH_CALLS, fewer_launches
 from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
@@ -30,6 +29,7 @@ from tui.analysis.expert.rules.one_time_costs import of_start_up
 from tui.analysis.gpu_time.interval_sets import RunningLatestEnd, blocks, max_concurrent
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.launch_calls import launch_calls
+from tui.text import plural
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -8,9 +8,10 @@ import polars as pl
 
 from tui.analysis.allocator import allocator_iterations, allocators
 from tui.analysis.capabilities import why_none
-from tui.analysis.expert.finding_text import DLPROF, SAGEMAKER, TENSORBOARD, percent, plural, size
+from tui.analysis.expert.finding_text import DLPROF, SAGEMAKER, TENSORBOARD, percent, size
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.needs import ALLOCATIONS
+from tui.text import plural
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case

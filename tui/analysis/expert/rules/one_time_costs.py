@@ -22,13 +22,13 @@ from tui.analysis.expert.finding_text import (
     label,
     name_filter,
     percent,
-    plural,
     sort_by_largest,
     totals_by_name,
 )
 from tui.analysis.expert.in_use import LAUNCH_CALLS
 from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.gpu_time.interval_sets import intervals_of_rows, union_of
+from tui.text import plural
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case

@@ -16,7 +16,6 @@ from tui.analysis.expert.finding_text import (
     largest_rows,
     name_filter,
     percent,
-    plural,
     rate,
     size,
 )
@@ -24,6 +23,7 @@ from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Se
 from tui.analysis.gpu_time.interval_sets import intervals_of_rows
 from tui.analysis.needs import Tool
 from tui.loaders.cupti import ALL, DURING_WORK
+from tui.text import plural
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case

@@ -22,7 +22,6 @@ from tui.analysis.expert.finding_text import (
     most_frequent_name,
     name_filter,
     percent,
-    plural,
     sort_by_largest,
     totals_by_name,
 )
@@ -30,6 +29,7 @@ from tui.analysis.expert.in_use import WAITS, larger_kernels
 from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.gpu_time.interval_sets import blocks
 from tui.analysis.grouping import group_rows
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

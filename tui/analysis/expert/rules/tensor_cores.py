@@ -18,7 +18,6 @@ from tui.analysis.expert.finding_text import (
     known_sum,
     label,
     percent,
-    plural,
     sort_by_largest,
 )
 from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
@@ -31,7 +30,7 @@ from tui.analysis.tensor_core_efficiency import (
     tensor_core_time,
     tensor_core_use,
 )
-from tui.text import number_in
+from tui.text import number_in, plural
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case

@@ -22,7 +22,6 @@ from tui.analysis.expert.finding_text import (
     label,
     name_filter,
     percent,
-    plural,
     rate,
     size,
     sort_by_largest,
@@ -30,6 +29,7 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.one_time_costs import of_start_up
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
