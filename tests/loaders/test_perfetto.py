@@ -19,7 +19,8 @@ from tests.loaders.damage import load_damaged
 from tests.loaders.reading import reasons, rows
 from tests.loaders.wire import field, fixed64, message
 from tui.cache import spill
-from tui.loaders.perfetto_tracks import PacketReader, TrackEvents, Tracks, learn_tracks, tracks
+from tui.loaders.perfetto import Tracks, learn_tracks, tracks
+from tui.loaders.perfetto_tracks import PacketReader, TrackEvents
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 
@@ -102,12 +103,13 @@ def test_a_trace_in_pieces_is_that_of_the_whole(size: int, monkeypatch: pytest.M
         for packets in reader.read(pieces):
             learn_tracks(packets, made)
             events.add(packets)
+        events.finish()
         slices = events.slices().sort("start_ns", "track").rows()
         counted = (reader.damaged, reader.dropped, events.unclosed, events.orphans, events.held)
         return slices, events.counters().rows(), events.tracks().rows(), tracks(made).rows(), counted
 
     whole = read_pieces([content])
-    monkeypatch.setattr(tui.loaders.perfetto_tracks, "_WINDOW", size)
+    monkeypatch.setattr(tui.loaders.protobuf_wire, "_CHUNK", size)
     assert read_pieces([content[at : at + size] for at in range(0, len(content), size)]) == whole
     assert len(whole[0]) == 9
     assert whole[-1] == (0, 0, 0, 0, 10)
@@ -272,6 +274,134 @@ def test_stages_of_a_gpu_driver_are_activities() -> None:
     ]
 
 
+TORCH = message(
+    *(
+        (2, message((1, at), (2, name)))
+        for at, name in enumerate(("ProfilerStep#1", "aten::mm", "cudaLaunchKernel"), 1)
+    ),
+    (2, message((1, 4), (2, "cudaGraphLaunch"))),
+    *((1, message((1, at), (2, name))) for at, name in enumerate(("user_annotation", "cpu_op", "cuda_runtime"), 1)),
+    *((24, message((1, at), (2, name))) for at, name in ((1, "Kernel"), (2, "Memcpy"), (4, "Annotation"))),
+    (24, message((1, 100), (2, "[07] stream 7"))),
+    (1000, message((1, 1), (3, "gemm(float*)"))),
+    (1001, message((1, 1), (2, "registers_per_thread"))),
+    (1001, message((1, 2), (2, "shared_mem_dynamic"))),
+    (47, message((1, 1), (2, message((1, message((1, 0), (2, "Power (W)"))))), (3, 1))),
+)
+
+
+def slices(*given: tuple[int, int, int, tuple[tuple[int, int | str | bytes], ...]]) -> bytes:
+    """Slices (begin, end, track, further fields) as PyTorch writes them: all begins, then all ends in their order."""
+    begins = (event(begin, BEGIN, of, *more) for begin, _, of, more in given)
+    return b"".join((*begins, *(event(end, END, of) for _, end, of, _ in given)))
+
+
+def stage(
+    time: int, duration: int, event_id: int, number: int, *more: tuple[int, int | bytes], **facts: object
+) -> bytes:
+    extra = ((6, message((1, name.replace("_", " ")), (2, str(value)))) for name, value in facts.items())
+    return packet(
+        (8, time), (53, message((1, event_id), (2, duration), (11, 1), (13, 100), (14, number), *more, *extra))
+    )
+
+
+def test_traces_of_pytorch_have_ops_launches_and_counters() -> None:
+    arguments = ((3, message((1, 1), (4, 64))), (3, message((1, 2), (4, 2048))))
+    shape = message((1, message((1, 8), (2, 4), (3, 1))), (2, message((1, 128), (2, 1), (3, 1))), *arguments)
+    content = packet((12, TORCH), flags=1) + packet((60, message((1, 1), (3, message((1, 42), (6, "python"))))))
+    content += packet((60, message((1, 2), (5, 1), (4, message((1, 42), (2, 43), (5, "thread 43"))))))
+    content += packet((60, message((1, 3), (3, message((1, 1), (6, "GPU 1"))))))
+    content += packet((60, message((1, 4), (5, 3), (4, message((1, 1), (2, 7), (5, "stream 7"))))))
+    content += slices(
+        (0, 9000, 2, ((10, 1), (3, 1))), (100, 900, 2, ((10, 2), (3, 2))), (1000, 1900, 2, ((10, 2), (3, 2)))
+    )
+    launch = (3000, message((1, 1))), note("correlation", 11)
+    replay = (3000, message((1, 2), (1, 3))), note("correlation", 12)
+    content += slices((200, 300, 2, ((10, 3), (3, 3), *launch)), (1200, 1300, 2, ((10, 4), (3, 3), *replay)))
+    content += slices((500, 3000, 4, ((23, "Stream Sync"),)))
+    content += stage(400, 100, 1, 1, (19, 1), (21, shape), stream_id=7, correlation=11)
+    content += stage(1400, 50, 2, 1, (19, 1)) + stage(1500, 60, 3, 2, (17, b"Memcpy DtoH"), bytes=4096)
+    content += stage(400, 1160, 4, 4, (17, b"forward"))
+    values = (
+        packet((8, at), (52, message((4, 1), (2, message((1, 0), (3, value))))))
+        for at, value in ((1, 90.0), (9, 110.0))
+    )
+    profile = read(
+        content + b"".join(values) + packet((128, message((1, message((1, "A100"))), (1, message((1, "H100"))))))
+    )
+
+    assert rows(profile, "sessions", "tool", "framework", "iteration_source") == [
+        ("PyTorch profiler", "PyTorch", "PyTorch's ProfilerStep")
+    ]
+    assert rows(profile, "activities", *COLUMNS, "registers", "dynamic_shared_bytes", "grid_y", "op") == [
+        ("kernel", "gemm(float*)", 400, 100, 1, 7, 11, None, None, 64, 2048, 4, 0),
+        ("kernel", "gemm(float*)", 1400, 50, 1, 7, 12, None, None, None, None, None, 1),
+        ("memcpy", "Memcpy DtoH", 1500, 60, 1, 7, 12, 4096, "DtoH", None, None, None, 1),
+    ]
+    assert rows(profile, "api_calls", "name", "start_ns", "duration_ns", "tid", "correlation") == [
+        ("cudaLaunchKernel", 200, 100, 43, 11),
+        ("cudaGraphLaunch", 1200, 100, 43, 12),
+    ]
+    assert rows(profile, "ops", "name", "start_ns", "duration_ns", "iteration") == [
+        ("aten::mm", 100, 800, 1),
+        ("aten::mm", 1000, 900, 1),
+    ]
+    assert rows(profile, "ranges", "name") == [("ProfilerStep#1",), ("aten::mm",), ("aten::mm",)]
+    assert rows(profile, "metrics", "device", "metric", "invocations", "avg") == [("GPU 1", "Power (W)", 2, 100.0)]
+    assert rows(profile, "devices", "device", "name") == [(0, "A100"), (1, "H100")]
+    assert reasons(profile) == []
+
+
+def test_traces_of_kineto_have_a_process_for_each_gpu() -> None:
+    content = packet((60, message((1, 1), (2, "python [GPU 1]"), (3, message((1, 1))))), flags=1)
+    content += packet((60, message((1, 2), (2, "stream 7 "), (5, 1), (4, message((1, 1), (2, 7))))))
+    content += packet((60, message((1, 3), (2, "thread 43"), (4, message((1, 42), (2, 43))))))
+    content += track(5, "stream 7 ", 2) + track(6, "thread 43", 3) + track(7, "thread 43", 3)
+    content += event(0, BEGIN, 6, (23, "aten::mm")) + event(90, END, 6)
+    content += event(20, BEGIN, 7, (23, "cudaLaunchKernel"), note("correlation_id", 11)) + event(30, END, 7)
+    content += event(50, BEGIN, 5, (23, "gemm"), note("correlation_id", 11)) + event(80, END, 5)
+    profile = read(content)
+
+    assert rows(profile, "activities", *COLUMNS[:7], "op") == [("kernel", "gemm", 50, 30, 1, 7, 11, 0)]
+    assert rows(profile, "api_calls", "name", "duration_ns", "tid") == [("cudaLaunchKernel", 10, 43)]
+
+
+def test_calls_of_a_gpu_api_are_told_by_the_api_or_by_the_work_that_they_submit() -> None:
+    content = (
+        packet(flags=1)
+        + event(0, BEGIN, 1, (23, "vkQueueSubmit"), (22, "gpu"), (3001, 2), (3000, message((1, 5))))
+        + event(9, END, 1)
+    )
+    content += event(20, BEGIN, 1, (23, "cuCtxSynchronize"), (22, "cuda"), note("correlation_id", 3)) + event(
+        29, END, 1
+    )
+    content += event(30, BEGIN, 1, (23, "cuda warm-up"), (22, "cuda")) + event(39, END, 1)
+    content += packet((8, 4), (53, message((1, 5), (2, 3), (17, "MemoryTransfer"))))
+    profile = read(content)
+
+    assert rows(profile, "api_calls", "name", "correlation") == [("vkQueueSubmit", 5), ("cuCtxSynchronize", 3)]
+    assert rows(profile, "ranges", "name") == [("cuda warm-up",)]
+    assert rows(profile, "activities", "kind", "start_ns", "correlation") == [("memcpy", 4, 5)]
+
+
+def test_begins_and_ends_that_are_out_of_order_are_paired_by_their_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    nested = ((0, 100), (10, 40), (50, 90), (60, 70))
+    begins = b"".join(event(begin, BEGIN, 1, (23, f"at {begin}")) for begin, _ in nested)
+    backwards = begins + b"".join(event(end, END, 1) for _, end in sorted(nested, key=lambda times: -times[1]))
+    backwards += event(200, BEGIN, 1, (23, "open"))
+    expected = [(f"at {begin}", begin, end - begin) for begin, end in nested]
+    same_order = slices(*((begin, end, 1, ((23, f"at {begin}"),)) for begin, end in nested))
+
+    for content, problems in ((packet(flags=1) + backwards, 1), (packet(flags=1) + same_order, 0)):
+        for most in (1, 1 << 18):
+            monkeypatch.setattr(tui.loaders.perfetto_tracks, "_MAX_OPEN", most)
+            profile = read(content)
+            assert sorted(rows(profile, "ranges", "name", "start_ns", "duration_ns"), key=str) == sorted(
+                expected, key=str
+            )
+            assert len([reason for reason in reasons(profile) if "never end" in reason]) == problems
+
+
 def test_a_trace_without_events_is_declined() -> None:
     with pytest.raises(ProftuiError, match="a Perfetto trace without events"):
         read(track(1, "main") + packet((8, 5), (36, fixed64(1, 2))))
@@ -433,7 +563,7 @@ def test_a_large_trace_on_disk_is_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     whole = read(content)
     monkeypatch.setattr(spill._Memory, "is_low", True)
     for module, name, size in (
-        (tui.loaders.perfetto_tracks, "_WINDOW", 200),
+        (tui.loaders.protobuf_wire, "_CHUNK", 200),
         (tui.loaders.perfetto, "_AT_ONCE", 2),
         (spill, "_PIECE_ROWS", 1),
         (spill, "_AT_ONCE", 1),

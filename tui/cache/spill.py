@@ -353,7 +353,7 @@ class PieceCollector:
 
     def add(self, piece: pl.DataFrame) -> None:
         """Append rows."""
-        self._new.append(piece)
+        self._new.append(piece.select(column for column in piece if column.null_count() < len(column)))
         self._new_rows += piece.height
         self.height += piece.height
         if self._new_rows >= _PIECE_ROWS and (low_memory() or self.height >= _LARGE_ROWS):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -13,17 +13,26 @@ from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.perfetto_tracks import (
     COUNTERS,
+    GPUS,
+    INTERNED,
     PACKET,
     STAGE,
+    TRACK,
     PacketReader,
     Packets,
     TrackEvents,
-    Tracks,
-    learn_tracks,
-    names_of,
-    tracks,
 )
-from tui.loaders.protobuf_wire import FieldKind, Integers, Spans, WireReader
+from tui.loaders.protobuf_wire import (
+    FieldKind,
+    Integers,
+    Spans,
+    WireReader,
+    known,
+    names_of,
+    nested_ints,
+    nested_texts,
+    where,
+)
 from tui.loaders.text.section import by_value
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import short_name
@@ -36,15 +45,28 @@ if TYPE_CHECKING:
 
 _STAGE: Final = {
     **dict.fromkeys((1, 2, 3, 4, 11, 13, 14, 19, 20), FieldKind.INT),
-    **dict.fromkeys((7, 17, 21), FieldKind.SPAN),
+    **dict.fromkeys((6, 7, 17, 21), FieldKind.SPAN),
 }
-_SPECS, _KERNELS, _NAMES = 24, 1000, 2
+_SPECS, _KERNELS, _NAMES, _ARGUMENT_NAMES = 24, 1000, 2, 1001
 _XYZ: Final = dict.fromkeys((1, 2, 3), FieldKind.INT)
 _SHAPES: Final = tuple(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz")
+_FACTS: Final = {
+    "correlation": ("correlation", "correlation_id"),
+    "stream": ("stream id", "stream"),
+    "size_bytes": ("bytes", "size_bytes"),
+    "registers": ("registers_per_thread",),
+    "static_shared_bytes": ("shared_mem_static",),
+    "dynamic_shared_bytes": ("shared_mem_dynamic",),
+    **{f"grid_{axis}": (f"launch__grid_size_{axis}",) for axis in "xyz"},
+    **{f"block_{axis}": (f"launch__block_size_{axis}",) for axis in "xyz"},
+}
+"""Facts about GPU work by column of the model: their names among the arguments and the additional data of a stage."""
 _STAGES: Final = {
     **dict.fromkeys(("name", "arguments"), NAME),
-    **dict.fromkeys(("start_ns", "duration_ns", "device", "stream", *_SHAPES), pl.Int64),
+    **dict.fromkeys(("start_ns", "duration_ns", "device", "event_id", *_FACTS), pl.Int64),
 }
+_NO_WORK: Final = ("Annotation", "EventRecord", "HostNode")
+"""Stages of PyTorch that are no work of a GPU."""
 
 
 OldSpecs = dict[int, pl.Series]
@@ -81,14 +103,16 @@ def render_stages(packets: Packets, specs: OldSpecs) -> pl.DataFrame:
         return names.gather(np.where(is_known, at, len(names) - 1))
 
     own = names_of(wire, fields, 17)
-    launch = wire.messages(*_first(fields.spans(21), fields.count), {1: FieldKind.SPAN, 2: FieldKind.SPAN})
+    launch = wire.messages(
+        *_first(fields.spans(21), fields.count), {1: FieldKind.SPAN, 2: FieldKind.SPAN, 3: FieldKind.SPAN}
+    )
+    facts = _facts(packets, state, fields.spans(6), launch.spans(3))
+    queue = named(_SPECS, 13).zip_with(pl.Series(fields.has(13)), old_named(2, 3)).cast(pl.String)
     shapes = {}
     for shape, number in (("grid", 1), ("block", 2)):
         sizes = wire.messages(*_first(launch.spans(number), launch.count), _XYZ)
         for position, axis in enumerate("xyz", 1):
-            shapes[f"{shape}_{axis}"] = pl.select(
-                pl.when(pl.Series(sizes.has(position))).then(pl.Series(sizes.ints(position)))
-            ).to_series()
+            shapes[f"{shape}_{axis}"] = known(sizes, position)
     frame = pl.DataFrame(
         {
             "demangled": named(_KERNELS, 19, 3),
@@ -97,31 +121,67 @@ def render_stages(packets: Packets, specs: OldSpecs) -> pl.DataFrame:
             "interned": named(_NAMES, 20),
             "stage": named(_SPECS, 14),
             "old_stage": old_named(3, 4),
-            "queue": named(_SPECS, 13),
-            "old_queue": old_named(2, 3),
+            "queue": queue,
             "start_ns": packets.time_ns[rows],
             "duration_ns": fields.ints(2),
             "device": fields.ints(11),
-            "stream": pl.select(
-                pl.when(pl.Series(fields.has(13)))
-                .then(pl.Series(fields.ints(13)))
-                .when(pl.Series(fields.has(3)))
-                .then(pl.Series(fields.ints(3)))
-            ).to_series(),
+            "event_id": known(fields, 1),
+            "stream": queue.str.extract(r"\bstream ([0-9]+)$", 1).cast(pl.Int64, strict=False),
+            "queue_id": known(fields, 13).fill_null(known(fields, 3)),
             # A packet without these has declarations only.
             "is_stage": fields.has(1) | fields.has(2),
             **shapes,
         }
     )
-    queue = pl.coalesce("queue", "old_queue").cast(pl.String)
+    given = {f"given_{name}": column for name, column in facts.items()}
     return (
-        frame.filter("is_stage")
+        frame.with_columns(**given)
+        .filter("is_stage", ~pl.col("stage").cast(pl.String).is_in(_NO_WORK).fill_null(False))
         .with_columns(
+            *(pl.coalesce(*({name} & set(frame.columns)), f"given_{name}").alias(name) for name in _FACTS),
             name=pl.coalesce("demangled", "kernel", "own", "interned", "stage", "old_stage"),
-            arguments=pl.concat_str(pl.lit("queue: "), queue).cast(NAME),
+            arguments=pl.concat_str(pl.lit("queue: "), "queue").cast(NAME),
         )
+        .with_columns(pl.coalesce("stream", "queue_id").alias("stream"))
         .select(*_STAGES)
     )
+
+
+def _facts(packets: Packets, state: Integers, extra: Spans, arguments: Spans) -> dict[str, pl.Series]:
+    """Return the columns of `_FACTS` of stages, from their additional data (texts) and the arguments of launches."""
+    wire = packets.wire
+    texts = wire.messages(extra.begin, extra.end, {1: FieldKind.SPAN, 2: FieldKind.SPAN})
+    numbers = wire.messages(
+        arguments.begin, arguments.end, {1: FieldKind.INT, 2: FieldKind.SPAN, 3: FieldKind.INT, 4: FieldKind.INT}
+    )
+    own = names_of(wire, numbers, 2)
+    interned = packets.named(_ARGUMENT_NAMES, state[arguments.owner], numbers.ints(1), numbers.has(1))
+    facts = pl.concat(
+        [
+            pl.DataFrame(
+                {
+                    "row": extra.owner,
+                    "name": names_of(wire, texts, 1),
+                    "value": names_of(wire, texts, 2).cast(pl.String).cast(pl.Int64, strict=False),
+                }
+            ),
+            pl.DataFrame(
+                {
+                    "row": arguments.owner,
+                    "name": own.zip_with(own.is_not_null(), interned),
+                    "value": known(numbers, 4).fill_null(known(numbers, 3)),
+                }
+            ),
+        ]
+    ).drop_nulls()
+    names = facts["name"].cast(pl.String)
+    found = {}
+    for column, candidates in _FACTS.items():
+        values, has = np.zeros(len(state), np.int64), np.zeros(len(state), np.bool_)
+        hit = facts.filter(names.is_in(candidates))
+        values[hit["row"].to_numpy()], has[hit["row"].to_numpy()] = hit["value"].to_numpy(), True
+        found[column] = where(has, values)
+    return found
 
 
 def _first(parts: Spans, count: int) -> tuple[Integers, Integers]:
@@ -134,60 +194,175 @@ _GPU_UNITS: Final = {(37, 0): "%", (7, 0): "B", (7, 22): "B/s"}
 """Units of the model by numerator and denominator."""
 
 
+_OF_ALL: Final = -1
+"""The state of counters that are declared once for all sequences."""
+_INTERNED_COUNTERS: Final = 47
+
+
 def gpu_samples(packets: Packets) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the declared GPU counters (device, id, metric, unit, description), and their samples (value)."""
+    """Return the declared GPU counters, and their samples.
+
+    Counters: state, iid, device, id, metric, unit, description. Samples: state, iid, device, id, value. Counters are
+    declared with an event (device) or in the interned data (state and iid).
+    """
     wire = packets.wire
-    _, begins, ends = packets.with_field(COUNTERS)
-    events = wire.messages(begins, ends, {1: FieldKind.SPAN, 2: FieldKind.SPAN, 3: FieldKind.INT})
+    rows, begins, ends = packets.with_field(COUNTERS)
+    events = wire.messages(begins, ends, {1: FieldKind.SPAN, 2: FieldKind.SPAN, 3: FieldKind.INT, 4: FieldKind.INT})
     heads = events.spans(1)
+    none = np.full(len(heads), _OF_ALL)
+    declared = [_declared_counters(wire, heads, none, none, events.ints(3)[heads.owner])]
+    holders, begins, ends = packets.with_field(INTERNED)
+    entries = wire.messages(begins, ends, {_INTERNED_COUNTERS: FieldKind.SPAN}).spans(_INTERNED_COUNTERS)
+    if len(entries):
+        interned = wire.messages(entries.begin, entries.end, {1: FieldKind.INT, 2: FieldKind.SPAN, 3: FieldKind.INT})
+        heads = interned.spans(2)
+        state = packets.state[holders[entries.owner]][heads.owner]
+        place = (numbers[heads.owner] for numbers in (interned.ints(1), interned.ints(3)))
+        declared.append(_declared_counters(wire, heads, state, *place))
+    parts = events.spans(2)
+    values = wire.messages(parts.begin, parts.end, {1: FieldKind.INT, 2: FieldKind.INT, 3: FieldKind.DOUBLE})
+    is_interned = events.has(4)
+    samples = pl.DataFrame(
+        {
+            "state": np.where(is_interned, packets.state[rows], _OF_ALL)[parts.owner],
+            "iid": np.where(is_interned, events.ints(4), _OF_ALL)[parts.owner],
+            "device": events.ints(3)[parts.owner],
+            "id": values.ints(1),
+            "value": np.where(values.has(3), values.values(3), values.ints(2).astype(np.float64)),
+        }
+    )
+    return pl.concat(declared), samples
+
+
+def _declared_counters(
+    wire: WireReader, heads: Spans, state: Integers, iid: Integers, device: Integers
+) -> pl.DataFrame:
+    """Return the counters that descriptors declare."""
     specs = wire.messages(heads.begin, heads.end, {1: FieldKind.SPAN}).spans(1)
     described = wire.messages(
         specs.begin, specs.end, {**dict.fromkeys((1, 7, 8), FieldKind.INT), 2: FieldKind.SPAN, 3: FieldKind.SPAN}
     )
     units = zip(described.ints(7).tolist(), described.ints(8).tolist(), strict=True)
-    declared = pl.DataFrame(
+    return pl.DataFrame(
         {
-            "device": events.ints(3)[heads.owner[specs.owner]],
+            "state": state[specs.owner],
+            "iid": iid[specs.owner],
+            "device": device[specs.owner],
             "id": described.ints(1),
             "metric": pl.Series(wire.texts(*described.spans(2).last_by_owner(described.count)), dtype=pl.String),
             "unit": pl.Series([_GPU_UNITS.get(unit) for unit in units], dtype=pl.String),
             "description": pl.Series(wire.texts(*described.spans(3).last_by_owner(described.count)), dtype=pl.String),
         }
     )
-    parts = events.spans(2)
-    values = wire.messages(parts.begin, parts.end, {1: FieldKind.INT, 2: FieldKind.INT, 3: FieldKind.DOUBLE})
-    samples = pl.DataFrame(
-        {
-            "device": events.ints(3)[parts.owner],
-            "id": values.ints(1),
-            "value": np.where(values.has(3), values.values(3), values.ints(2).astype(np.float64)),
-        }
-    )
-    return declared, samples
 
 
 def gpu_counters(declared: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
     """Return summaries of GPU counters: device, metric, description, invocations, min, max, avg."""
     value = pl.col("value")
-    declared = declared.unique(["device", "id"], keep="last", maintain_order=True)
+    is_for_all = pl.col("state") == _OF_ALL
+    of_interned = ["state", "iid", "id"]
+    interned = declared.filter(~is_for_all).unique(of_interned, keep="last", maintain_order=True)
+    for_all = declared.filter(is_for_all).unique(["device", "id"], keep="last", maintain_order=True)
+    named = pl.concat(
+        [
+            samples.filter(is_for_all).join(for_all, on=["device", "id"], how="left", maintain_order="left"),
+            samples.filter(~is_for_all)
+            .drop("device")
+            .join(interned, on=of_interned, how="left", maintain_order="left"),
+        ],
+        how="diagonal",
+    )
     return (
-        samples.group_by("device", "id", maintain_order=True)
+        named.with_columns(pl.coalesce("metric", pl.format("counter {}", "id")).alias("metric"))
+        .group_by("device", "metric", "unit", "description", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("invocations"),
             value.min().alias("min"),
             value.max().alias("max"),
             value.mean().alias("avg"),
         )
-        .join(declared, on=["device", "id"], how="left", maintain_order="left")
-        .with_columns(pl.coalesce("metric", pl.format("counter {}", "id")).alias("metric"))
     )
+
+
+def gpu_names(packets: Packets) -> list[str | None]:
+    """Return the names of the GPUs that the trace lists, in the order of their numbers."""
+    wire = packets.wire
+    _, begins, ends = packets.with_field(GPUS)
+    listed = wire.messages(begins[-1:], ends[-1:], {1: FieldKind.SPAN}).spans(1)
+    described = wire.messages(listed.begin, listed.end, {1: FieldKind.SPAN})
+    return wire.texts(*described.spans(1).last_by_owner(described.count))
+
+
+_UNITS: Final = {3: "B"}
+"""Units of counters as the model has them."""
+_UNIT_NAMES: Final = ("%", "B", "B/s")
+
+Tracks = dict[int, dict[str, Any]]
+"""Facts about tracks, by uuid."""
+
+
+def learn_tracks(packets: Packets, made: Tracks) -> None:
+    """Add the track descriptors of packets."""
+    wire = packets.wire
+    _, begins, ends = packets.with_field(TRACK)
+    if not len(begins):
+        return
+    parts = dict.fromkeys((2, 3, 4, 8, 10, 13), FieldKind.SPAN)
+    fields = wire.messages(begins, ends, {1: FieldKind.INT, 5: FieldKind.INT, **parts})
+    names = [wire.texts(*fields.spans(number).last_by_owner(fields.count)) for number in (2, 10, 13)]
+    process = nested_ints(wire, fields, 3, (1,))
+    thread = nested_ints(wire, fields, 4, (1, 2))
+    process_names, thread_names = (nested_texts(wire, fields, *place) for place in ((3, 6), (4, 5)))
+    counter = nested_ints(wire, fields, 8, (3, 4, 5))
+    unit_names = nested_texts(wire, fields, 8, 6)
+    for row, uuid in enumerate(fields.ints(1).tolist()):
+        known = made.setdefault(uuid, {"uuid": uuid, "parent": None, "name": None, "pid": None, "tid": None})
+        columns: dict[str, Any] = {
+            "parent": int(fields.ints(5)[row]) if fields.has(5)[row] else None,
+            "name": next(
+                (candidates[row] for candidates in (*names, thread_names, process_names) if candidates[row]), None
+            ),
+            "pid": process[0][row] if process[0][row] is not None else thread[0][row],
+            "tid": thread[1][row],
+        }
+        unit, multiplier, is_incremental = (numbers[row] for numbers in counter)
+        if multiplier is not None or is_incremental or unit is not None or unit_names[row] is not None:
+            columns |= {
+                "unit": _UNITS.get(unit or 0) or (unit_names[row] if unit_names[row] in _UNIT_NAMES else None),
+                "multiplier": multiplier or None,
+                "incremental": bool(is_incremental),
+            }
+        known.update({key: value for key, value in columns.items() if value is not None})
+
+
+def tracks(made: Tracks) -> pl.DataFrame:
+    """Return the tracks: uuid, parent, name, pid, tid, path (the names of its ancestors and its own)."""
+    for track in made.values():
+        parent: dict[str, Any] | None = track
+        path: list[str] = []
+        seen: set[int] = set()
+        while parent is not None and id(parent) not in seen and len(seen) < 16:
+            seen.add(id(parent))
+            path.append(str(parent["name"] or ""))
+            if track["pid"] is None:
+                track["pid"] = parent["pid"]
+            if track["tid"] is None and track["name"] == parent["name"]:
+                track["tid"] = parent["tid"]
+            parent = made.get(parent["parent"])
+        track["path"] = " / ".join(name for name in reversed(path) if name)
+    schema = {
+        **dict.fromkeys(("uuid", "parent", "pid", "tid", "multiplier"), pl.Int64),
+        **dict.fromkeys(("name", "path", "unit"), pl.String),
+        "incremental": pl.Boolean,
+    }
+    return pl.DataFrame(list(made.values()), schema=schema)
 
 
 FORMAT: Final = Format(
     name="perfetto",
     title="Perfetto trace (protobuf)",
     recognized_by="Protocol Buffers that begin with a trace packet (a time, a sequence, an event or a track)",
-    feeds=("sessions", "activities", "api_calls", "ops", "ranges", "metrics", "issues"),
+    feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "metrics", "issues"),
     record_with="rocprofv3 --sys-trace --output-format pftrace -- ./app",
 )
 
@@ -198,11 +373,18 @@ _FIRST_PACKET_FIELD: Final = 8
 """The first field number of packets that XLA's planes do not use as well."""
 
 _GPU_CATEGORY: Final = r"^(?:(?:rocm_)?(?:kernel_dispatch|memory_copy)|kernel|gpu_memcpy|gpu_memset)$"
-_GPU_TRACK: Final = r"\(GPU\)$|^COMPUTE AGENT|^COPY (?:to|from) AGENT|^STREAM \[|(?:^|/ )Device [0-9]+"
-_API_CATEGORY: Final = r"^(?:rocm_)?(?:hip|hsa|rccl|rocdecode|rocjpeg|ompt)(?:_\w+)?_api$|^cuda_(?:runtime|driver)$"
+_GPU_TRACK: Final = (
+    r"\(GPU\)$|^COMPUTE AGENT|^COPY (?:to|from) AGENT|^STREAM \[|^GPU Stream [0-9]+$"
+    r"|(?:^|/ )Device [0-9]+|\[GPU [0-9]+\]"
+)
+_NO_CALLS: Final = r"^GPU [0-9]+ / stream -?[0-9]+$|^Overhead / Overhead$"
+"""Tracks of PyTorch with the waits of streams, and with the overhead of the profiler."""
+_API_CATEGORY: Final = r"^(?:rocm_)?(?:hip|hsa|rccl|rocdecode|rocjpeg|ompt)(?:_\w+)?_api$|_(?:runtime|driver)$"
+_ANY_CATEGORY: Final = r"^(?:|cuda|cudart|hip|gpu)$"
+"""Categories whose calls are known by their names."""
 _API_NAME: Final = r"^(?:hip|hsa_|ze|zes|cl|cu|cuda|rccl|nccl|ur)[A-Z_]\w*$"
-_COPY: Final = r"(?i)^memory_copy|^memcpy|MemoryCopy|^copy"
-_SET: Final = r"(?i)^memset|MemoryFill"
+_COPY: Final = r"(?i)^memory_copy|^memcpy|MemoryCopy|^MemoryTransfer|^copy"
+_SET: Final = r"(?i)^memset|MemoryFill|^MemorySet"
 _ENDS: Final = {"HOST": "H", "DEVICE": "D"}
 
 
@@ -239,22 +421,26 @@ class PerfettoLoader:
         reader, events, made = PacketReader(), TrackEvents(), Tracks()
         stages, specs = PieceCollector(_STAGES), OldSpecs()
         gpu: list[tuple[pl.DataFrame, pl.DataFrame]] = []
+        devices: list[str | None] = []
         for packets in reader.read(source.chunks()):
             learn_tracks(packets, made)
             events.add(packets)
             if len(packets.fields.spans(STAGE)):
                 stages.add(render_stages(packets, specs))
-            if len(packets.fields.spans(COUNTERS)) or not gpu:
+            if len(packets.fields.spans(COUNTERS)) or len(packets.fields.spans(INTERNED)) or not gpu:
                 gpu.append(gpu_samples(packets))
+            devices = gpu_names(packets) or devices
             if not source.keep_going(events.held):
                 break
+        events.finish()
         declared, gpu_values = (pl.concat(frames) for frames in zip(*gpu, strict=True))
         counters, of_stages = events.counters(), stages.frame()
         if not (events.held or of_stages.height or declared.height):
             raise ProftuiError(f"{source.called}: no profile found: a Perfetto trace without events", WHAT_OPENS)
         collector = Collector(source.name, source.preview)
         named = tracks(made)
-        slices, places = _with_flows(events.slices()), _track_facts(events.tracks(), named)
+        slices, of_stages = _with_submissions(events.slices(), of_stages, events.submitted())
+        slices, places = _with_flows(slices), _track_facts(events.tracks(), named)
         session = collector.open_session(FORMAT.name, None, pid=_only({*places["pid"].drop_nulls(), *reader.processes}))
         categories = slices["category"].unique().cast(pl.String)
         work, calls, ranges = _by_role(slices, of_stages, places)
@@ -262,7 +448,10 @@ class PerfettoLoader:
         release_memory()
         is_rocprof = places["is_agent"].any() or categories.str.contains("hip|hsa").any()
         is_thapi = not is_rocprof and calls["name"].unique().cast(pl.String).str.contains("^ze[A-Z]").any()
-        session.facts.update(tool="rocprofv3" if is_rocprof else "THAPI" if is_thapi else "Perfetto")
+        if categories.is_in(["cpu_op"]).any():
+            session.facts.update(tool="PyTorch profiler", framework="PyTorch")
+        else:
+            session.facts.update(tool="rocprofv3" if is_rocprof else "THAPI" if is_thapi else "Perfetto")
         count = work.height
         found = link_run(
             work, calls if calls.height else None, ranges if ranges.height else None, session, collector, kind="slice"
@@ -271,6 +460,8 @@ class PerfettoLoader:
         of_gpus = _gpu_metrics(gpu_counters(declared, gpu_values))
         found["metrics"] = pl.concat([_counters(counters, named), of_gpus], how="diagonal")
         collector.add_frames({name: fit_to_model(name, found.pop(name), collector) for name in list(found)})
+        for number, name in enumerate(devices):
+            collector.add("devices", {"device": number, "name": name})
         release_memory()
         self._report_issues(reader, events, count, collector)
         for note in source.notes:
@@ -315,21 +506,32 @@ def _by_role(
     for first in range(0, slices.height, _AT_ONCE):
         part = slices.slice(first, _AT_ONCE).with_columns(pl.col("start_ns") - origin)
         on_gpu = _matches(part["category"], _GPU_CATEGORY) | _at(part, places, "on_gpu")
-        has_category = (part["category"] != "").fill_null(False)
-        is_call = _matches(part["category"], _API_CATEGORY) | (~has_category & _matches(part["name"], _API_NAME))
+        by_name = part["category"].is_null() | _matches(part["category"], _ANY_CATEGORY)
+        is_call = _matches(part["category"], _API_CATEGORY) | (by_name & _matches(part["name"], _API_NAME))
+        is_call |= part["submits"].is_not_null() | (part["gpu_api"] > 0).fill_null(False)
         is_call &= ~on_gpu
-        work.add(_without_nulls(_activities(part.filter(on_gpu), places)))
-        calls.add(_without_nulls(_calls(part.filter(is_call), places)))
-        ranges.add(_without_nulls(_ranges(part.filter(~on_gpu & ~is_call), places)))
+        work.add(_activities(part.filter(on_gpu), places))
+        calls.add(_calls(part.filter(is_call), places))
+        is_range = ~on_gpu & ~is_call & ~_at(part, places, "is_aside")
+        ranges.add(_ranges(part.filter(is_range), places))
     for first in range(0, stages.height, _AT_ONCE):
         part = stages.slice(first, _AT_ONCE).with_columns(pl.col("start_ns") - origin)
-        work.add(_without_nulls(_stage_activities(part)))
+        work.add(_stage_activities(part))
     return work.frame(), calls.frame(), ranges.frame()
 
 
-def _without_nulls(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows without empty columns, which take memory."""
-    return rows.select(column for column in rows if column.null_count() < len(column))
+def _with_submissions(
+    slices: pl.DataFrame, stages: pl.DataFrame, submitted: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return slices and stages whose ``corr_id`` and ``correlation`` lead from a call to the work that it submits."""
+    if slices["submits"].null_count() == slices.height:
+        return slices, stages
+    number = pl.coalesce("corr_id", "submits")
+    of_call = slices.filter(pl.col("submits").is_not_null()).select("submits", number=number).unique("submits")
+    of_stage = submitted.join(of_call, on="submits").unique("event_id").select("event_id", "number")
+    return slices.with_columns(corr_id=number), stages.join(
+        of_stage, on="event_id", how="left", maintain_order="left"
+    ).with_columns(correlation=pl.coalesce("number", "correlation")).drop("number")
 
 
 def _with_flows(slices: pl.DataFrame) -> pl.DataFrame:
@@ -356,9 +558,12 @@ def _track_facts(used: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
         "pid",
         on_gpu=name.str.contains(_GPU_TRACK) | path.str.contains(_GPU_TRACK),
         is_agent=name.str.contains(r"AGENT \["),
+        is_aside=path.str.contains(_NO_CALLS),
         thread=pl.coalesce("tid", name.str.extract(r"(?i)^thread .*?\(?([0-9]+)\)?$", 1).cast(number, strict=False)),
-        agent=name.str.extract(r"(?:AGENT \[|Device )([0-9]+)", 1).cast(number, strict=False),
-        queue=name.str.extract(r"(?:QUEUE|STREAM|THREAD) \[([0-9]+)\]", 1).cast(number, strict=False),
+        agent=pl.coalesce(
+            name.str.extract(r"(?:AGENT \[|Device )([0-9]+)", 1), path.str.extract(r"\[GPU ([0-9]+)\]", 1)
+        ).cast(number, strict=False),
+        queue=name.str.extract(r"(?:(?:QUEUE|STREAM|THREAD) \[|\b[Ss]tream )([0-9]+)", 1).cast(number, strict=False),
     )
 
 
@@ -374,7 +579,7 @@ def _matches(texts: pl.Series, pattern: str) -> pl.Series:
 
 _WORK: Final = {
     **dict.fromkeys(("kind", "name", "short_name", "copy_kind", "arguments"), NAME),
-    **dict.fromkeys(("start_ns", "duration_ns", "device", "stream", "correlation", "size_bytes", *_SHAPES), pl.Int64),
+    **dict.fromkeys(("start_ns", "duration_ns", "device", *_FACTS), pl.Int64),
 }
 _CALLS: Final = {"name": NAME, **dict.fromkeys(("start_ns", "duration_ns", "pid", "tid", "correlation"), pl.Int64)}
 _RANGES: Final = {
@@ -406,6 +611,8 @@ def _activities(work: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 def _copy_kind(name: str) -> str | None:
     """Return the direction of a copy, such as ``HtoD``."""
+    if (short := re.match(r"(?i)memcpy ([HD]to[HD])\b", name)) is not None:
+        return short[1]
     source, target = (re.search(rf"{position}(HOST|DEVICE)", name, re.IGNORECASE) for position in ("_COPY_", "_TO_"))
     return None if source is None or target is None else f"{_ENDS[source[1].upper()]}to{_ENDS[target[1].upper()]}"
 
@@ -420,7 +627,8 @@ def _stage_activities(stages: pl.DataFrame) -> pl.DataFrame:
     )
     return stages.with_columns(short_name=by_value(stages["name"], short_name, NAME)).select(
         kind.otherwise(pl.lit("kernel", NAME)).alias("kind"),
-        *("name", "short_name", "start_ns", "duration_ns", "device", "stream", *_SHAPES, "arguments"),
+        *("name", "short_name", "start_ns", "duration_ns", "device", *_FACTS, "arguments"),
+        copy_kind=by_value(stages["name"], _copy_kind, NAME),
     )
 
 

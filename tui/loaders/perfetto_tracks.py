@@ -10,14 +10,24 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 import zstandard
 
 from tui.cache.spill import PieceCollector
-from tui.loaders.protobuf_wire import FieldKind, Fields, Integers, Messages, WireReader
+from tui.loaders.protobuf_wire import (
+    FieldKind,
+    Integers,
+    Messages,
+    WireReader,
+    chunks_of_fields,
+    encoded,
+    known,
+    names_of,
+    where,
+)
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -26,10 +36,10 @@ if TYPE_CHECKING:
 PACKET: Final = 1
 CLOCKS, TIME, SEQUENCE, EVENT, INTERNED, FLAGS = 6, 8, 10, 11, 12, 13
 CLEARED, DROPPED = 41, 42
-COMPRESSED, COUNTERS, STAGE, CLOCK, DEFAULTS, TRACK, ZSTD = 50, 52, 53, 58, 59, 60, 133
+COMPRESSED, COUNTERS, STAGE, CLOCK, DEFAULTS, TRACK, GPUS, ZSTD = 50, 52, 53, 58, 59, 60, 128, 133
 _PACKET: Final = {
     **dict.fromkeys((TIME, SEQUENCE, FLAGS, CLEARED, DROPPED, CLOCK), FieldKind.INT),
-    **dict.fromkeys((CLOCKS, EVENT, INTERNED, COUNTERS, STAGE, DEFAULTS, TRACK), FieldKind.SPAN),
+    **dict.fromkeys((CLOCKS, EVENT, INTERNED, COUNTERS, STAGE, DEFAULTS, TRACK, GPUS), FieldKind.SPAN),
 }
 _CLEARED, _NEEDS_STATE = 1, 2
 _BOOT_CLOCK: Final = 6
@@ -41,19 +51,21 @@ _OWN_CLOCKS: Final = range(64, 128)
 _FLOWS: Final = (47, 48, 36, 42)
 """Fields of flow ids: continuing and terminating flows, in newer and older traces."""
 _LEGACY: Final = 6
+_SUBMISSION, _GPU_API = 3000, 3001
+"""Fields of calls: the GPU work that a call submits, and the API (CUDA, HIP, ...)."""
 _EVENT: Final = {
-    **dict.fromkeys((9, 10, 11, 30, 3, *_FLOWS[2:]), FieldKind.INT),
+    **dict.fromkeys((9, 10, 11, 30, 3, _GPU_API, *_FLOWS[2:]), FieldKind.INT),
     **dict.fromkeys(_FLOWS[:2], FieldKind.FIXED),
     44: FieldKind.DOUBLE,
-    **dict.fromkeys((4, _LEGACY, 22, 23), FieldKind.SPAN),
+    **dict.fromkeys((4, _LEGACY, 22, 23, _SUBMISSION), FieldKind.SPAN),
 }
 _ANNOTATION: Final = {
     **dict.fromkeys((1, 2, 3, 4, 17), FieldKind.INT),
     5: FieldKind.DOUBLE,
     **dict.fromkeys((6, 10), FieldKind.SPAN),
 }
-_CATEGORIES, _NAMES, _ARGUMENTS, _CONTEXTS, _SPECS, _KERNELS = 1, 2, 3, 23, 24, 1000
-_NAMED: Final = {**dict.fromkeys((_CATEGORIES, _NAMES, _ARGUMENTS, _SPECS), (2,)), _KERNELS: (2, 3)}
+_CATEGORIES, _NAMES, _ARGUMENTS, _CONTEXTS, _SPECS, _KERNELS, _KERNEL_ARGUMENTS = 1, 2, 3, 23, 24, 1000, 1001
+_NAMED: Final = {**dict.fromkeys((_CATEGORIES, _NAMES, _ARGUMENTS, _SPECS, _KERNEL_ARGUMENTS), (2,)), _KERNELS: (2, 3)}
 """Fields of ``InternedData``, and the fields of their entries that are names."""
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _COMPLETE: Final = 100
@@ -62,10 +74,8 @@ _PHASES: Final = {"B": _BEGIN, "E": _END, "X": _COMPLETE, "I": _INSTANT, "i": _I
 """Kinds of events of the older kind."""
 _MAX_UNPACKED: Final = 1 << 28
 _MAX_RATIO: Final = 100
-_WINDOW: Final = 2 << 20
-"""The approximate number of bytes per chunk."""
 _MAX_OPEN: Final = 1 << 18
-"""The maximum number of open slices; beyond it, the oldest count as never ended."""
+"""The maximum number of open slices in memory."""
 _PACKED_STEP: Final = 1 << 10
 """Compressed bytes that are decompressed at once."""
 
@@ -82,6 +92,8 @@ NUMBERS: Final = (
     "end_ns",
 )
 """The annotations of events that are read."""
+_ALSO: Final = {"corr_id": ("correlation", "correlation_id")}
+"""Other names of annotations."""
 
 
 def _decompress(number: int, data: bytes, most: int) -> tuple[bytes, bool]:
@@ -99,50 +111,8 @@ def _decompress(number: int, data: bytes, most: int) -> tuple[bytes, bool]:
     return bytes(out[:most]), packed.eof
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes((*out, value))
-
-
-def _chunks_of_fields(content: Iterable[bytes]) -> Iterator[tuple[WireReader, Fields]]:
-    """Split a message of any length into chunks of whole fields."""
-    held = bytearray()
-    wanted = _WINDOW
-    for piece in content:
-        held += piece
-        if len(held) < wanted:
-            continue
-        wire = WireReader.from_bytes(bytes(held))
-        fields = wire.split(0, wire.size, goes_on=True)
-        if wire.damaged:
-            yield wire, fields
-            return
-        if not fields.end:
-            wanted = 2 * len(held)
-            continue
-        yield wire, fields
-        del held[: fields.end]
-        wanted = _WINDOW
-    wire = WireReader.from_bytes(bytes(held))
-    yield wire, wire.split(0, wire.size)
-
-
 _MOST_IIDS: Final = (1 << 16) - 1
 """Larger ids are joined."""
-
-
-def names_of(wire: WireReader, fields: Messages, number: int) -> pl.Series:
-    """Return the texts of a field of messages, as names; null if missing."""
-    begin, end = fields.spans(number).last_by_owner(fields.count)
-    rows = np.flatnonzero(begin >= 0)
-    codes: dict[str | None, int] = {}
-    found = [codes.setdefault(text, len(codes)) for text in wire.texts(begin[rows], end[rows])]
-    at = np.full(fields.count, len(codes), np.uint32)
-    at[rows] = found
-    return pl.Series([*codes, None], dtype=pl.String).cast(NAME).gather(at)
 
 
 @dataclass(slots=True)
@@ -221,12 +191,12 @@ class PacketReader:
 
     def read(self, content: Iterable[bytes]) -> Iterator[Packets]:
         """Yield the packets of a trace; compressed packets are replaced by their content."""
-        for wire, fields in _chunks_of_fields(content):
+        for wire, fields in chunks_of_fields(content):
             self._read += wire.size
             begins, ends = fields.positions(PACKET)
             packed = wire.messages(begins, ends, {COMPRESSED: FieldKind.SPAN, ZSTD: FieldKind.SPAN})
             if len(packed.spans(COMPRESSED)) or len(packed.spans(ZSTD)):
-                for inner, found in _chunks_of_fields(self._pieces(wire, begins, ends, packed)):
+                for inner, found in chunks_of_fields(self._pieces(wire, begins, ends, packed)):
                     yield self._packets(inner, *found.positions(PACKET))
                     self.damaged += inner.damaged
             else:
@@ -242,7 +212,7 @@ class PacketReader:
         limit = max(_MAX_UNPACKED, _MAX_RATIO * self._read)
         for row, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
             if row not in inner:
-                yield b"\x0a" + _varint(end - begin) + bytes(wire.data[begin:end])
+                yield b"\x0a" + encoded(end - begin) + bytes(wire.data[begin:end])
                 continue
             number, low, high = inner[row]
             piece, is_whole = _decompress(number, bytes(wire.data[low:high]), max(limit - self._unpacked, 1))
@@ -432,98 +402,27 @@ def _snapshots(wire: WireReader, fields: Messages) -> pl.DataFrame:
     )
 
 
-_UNITS: Final = {3: "B"}
-"""Units of counters as the model has them."""
-_UNIT_NAMES: Final = ("%", "B", "B/s")
-
-Tracks = dict[int, dict[str, Any]]
-"""Facts about tracks, by uuid."""
-
-
-def learn_tracks(packets: Packets, made: Tracks) -> None:
-    """Add the track descriptors of packets."""
-    wire = packets.wire
-    _, begins, ends = packets.with_field(TRACK)
-    if not len(begins):
-        return
-    parts = dict.fromkeys((2, 3, 4, 8, 10, 13), FieldKind.SPAN)
-    fields = wire.messages(begins, ends, {1: FieldKind.INT, 5: FieldKind.INT, **parts})
-    names = [wire.texts(*fields.spans(number).last_by_owner(fields.count)) for number in (2, 10, 13)]
-    process = _nested_numbers(wire, fields, 3, (1,))
-    thread = _nested_numbers(wire, fields, 4, (1, 2))
-    process_names, thread_names = (_nested_texts(wire, fields, *place) for place in ((3, 6), (4, 5)))
-    counter = _nested_numbers(wire, fields, 8, (3, 4, 5))
-    unit_names = _nested_texts(wire, fields, 8, 6)
-    for row, uuid in enumerate(fields.ints(1).tolist()):
-        known = made.setdefault(uuid, {"uuid": uuid, "parent": None, "name": None, "pid": None, "tid": None})
-        columns: dict[str, Any] = {
-            "parent": int(fields.ints(5)[row]) if fields.has(5)[row] else None,
-            "name": next(
-                (candidates[row] for candidates in (*names, thread_names, process_names) if candidates[row]), None
-            ),
-            "pid": process[0][row] if process[0][row] is not None else thread[0][row],
-            "tid": thread[1][row],
-        }
-        unit, multiplier, is_incremental = (numbers[row] for numbers in counter)
-        if multiplier is not None or is_incremental or unit is not None or unit_names[row] is not None:
-            columns |= {
-                "unit": _UNITS.get(unit or 0) or (unit_names[row] if unit_names[row] in _UNIT_NAMES else None),
-                "multiplier": multiplier or None,
-                "incremental": bool(is_incremental),
-            }
-        known.update({key: value for key, value in columns.items() if value is not None})
-
-
-def tracks(made: Tracks) -> pl.DataFrame:
-    """Return the tracks: uuid, parent, name, pid, tid, path (the names of its ancestors and its own)."""
-    for track in made.values():
-        parent: dict[str, Any] | None = track
-        path: list[str] = []
-        seen: set[int] = set()
-        while parent is not None and id(parent) not in seen and len(seen) < 16:
-            seen.add(id(parent))
-            path.append(str(parent["name"] or ""))
-            if track["pid"] is None:
-                track["pid"] = parent["pid"]
-            parent = made.get(parent["parent"])
-        track["path"] = " / ".join(name for name in reversed(path) if name)
-    schema = {
-        **dict.fromkeys(("uuid", "parent", "pid", "tid", "multiplier"), pl.Int64),
-        **dict.fromkeys(("name", "path", "unit"), pl.String),
-        "incremental": pl.Boolean,
-    }
-    return pl.DataFrame(list(made.values()), schema=schema)
-
-
-def _nested_numbers(wire: WireReader, fields: Messages, number: int, wanted: tuple[int, ...]) -> list[list[int | None]]:
-    """Return numbers in a nested message; None if missing."""
-    begin, end = fields.spans(number).last_by_owner(fields.count)
-    inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), dict.fromkeys(wanted, FieldKind.INT))
-    return [
-        [
-            value if has else None
-            for value, has in zip(inner.ints(field).tolist(), inner.has(field).tolist(), strict=True)
-        ]
-        for field in wanted
-    ]
-
-
-def _nested_texts(wire: WireReader, fields: Messages, number: int, text: int) -> list[str | None]:
-    begin, end = fields.spans(number).last_by_owner(fields.count)
-    inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), {text: FieldKind.SPAN})
-    return wire.texts(*inner.spans(text).last_by_owner(inner.count))
-
-
 _SLICE: Final = {
     "track": pl.Int32,
     **dict.fromkeys(("name", "category"), NAME),
-    **dict.fromkeys(("start_ns", "duration_ns", "flow", *NUMBERS[:-2]), pl.Int64),
+    **dict.fromkeys(("start_ns", "duration_ns", "flow", "gpu_api", "submits", *NUMBERS[:-2]), pl.Int64),
 }
+_SUBMITTED: Final = {"submits": pl.Int64, "event_id": pl.Int64}
 _SAMPLE: Final = {"track": pl.Int64, "value": pl.Float64}
+_MARKS: Final = {
+    "type": pl.Int8,
+    **dict.fromkeys(("name", "category"), NAME),
+    **dict.fromkeys(("order", "track", "time_ns", "flow", "gpu_api", "submits", *NUMBERS), pl.Int64),
+}
+_STEP: Final = pl.when(pl.col("type") == _BEGIN).then(1).otherwise(-1).cast(pl.Int32)
+"""The change of the depth at a begin or an end."""
 
 
 class TrackEvents:
-    """The events of tracks; begins and ends are paired in file order, per track."""
+    """The events of tracks; begins and ends are paired in file order, per track.
+
+    A track is unordered if its time goes back while a slice is open. Its slices are then paired when all are there.
+    """
 
     def __init__(self) -> None:
         self.held = 0
@@ -531,8 +430,12 @@ class TrackEvents:
         self._slices = PieceCollector(_SLICE)
         self._tracks: dict[int, int] = {}
         self._counters = PieceCollector(_SAMPLE)
+        self._submitted = PieceCollector(_SUBMITTED)
         self._open = pl.DataFrame()
         """Begins without an end until now."""
+        self._unordered: set[int] = set()
+        self._later = PieceCollector(_MARKS)
+        """Begins and ends of unordered tracks."""
         self._count = 0
         self._unclosed = 0
         self.orphans = 0
@@ -543,22 +446,47 @@ class TrackEvents:
         rows, begins, ends = packets.with_field(EVENT)
         if not len(rows):
             return
-        new = _events(packets, rows, begins, ends, self._count)
+        new, submitted = _events(packets, rows, begins, ends, self._count)
+        self._submitted.add(submitted)
         self._count += len(rows)
         events = pl.concat([self._open, new], how="diagonal_relaxed") if self._open.height else new
-        marks = events.filter(pl.col("type").is_in([_BEGIN, _END])).select("order", "type", "track", "time_ns")
-        durations, orphans = _paired(marks)
+        marks = self._put_back(events.filter(pl.col("type").is_in([_BEGIN, _END])))
+        durations, orphans = _paired(marks.select("order", "type", "track", "time_ns"))
         self.orphans += orphans
-        is_begin = pl.col("type") == _BEGIN
-        self._keep(events.filter(is_begin).join(durations, on="order", how="inner", maintain_order="left"))
+        begun = marks.filter(pl.col("type") == _BEGIN)
+        self._keep(begun.join(durations, on="order", how="inner", maintain_order="left"))
         self._keep(new.filter(pl.col("type") == _INSTANT).with_columns(duration_ns=pl.lit(0, pl.Int64)))
         self._keep(new.filter(pl.col("type") == _COMPLETE).with_columns(duration_ns="lasted_ns"))
         if (counters := new.filter(pl.col("type") == _COUNTER)).height:
             self._counters.add(counters.select(*_SAMPLE))
             self.held += counters.height
-        still_open = events.filter(is_begin).join(durations, on="order", how="anti", maintain_order="left")
-        self._unclosed += max(still_open.height - _MAX_OPEN, 0)
-        self._open = still_open.tail(_MAX_OPEN)
+        self._open = begun.join(durations, on="order", how="anti", maintain_order="left")
+
+    def _put_back(self, marks: pl.DataFrame) -> pl.DataFrame:
+        """Return the begins and ends of ordered tracks; those of unordered ones, or of too many slices, are kept."""
+        is_open = _STEP.cum_sum().over("track") - _STEP > 0
+        goes_back = is_open & (pl.col("time_ns") < pl.col("time_ns").shift(1).over("track"))
+        self._unordered.update(marks.filter(goes_back)["track"].to_list())
+        if self._open.height > _MAX_OPEN:
+            self._unordered.update(self._open["track"].to_list())
+        is_unordered = pl.col("track").is_in(list(self._unordered))
+        later = marks.filter(is_unordered) if self._unordered else marks.clear()
+        if later.height:
+            self._later.add(later.select(*_MARKS))
+            self.held += later.height
+        return marks.filter(~is_unordered) if later.height else marks
+
+    def finish(self) -> None:
+        """Pair the begins and ends that were put back."""
+        later = self._later.frame()
+        if later.is_empty():
+            return
+        self.held -= later.height
+        begun = later.filter(pl.col("type") == _BEGIN)
+        durations = _paired_late(later.select("order", "type", "track", "time_ns"))
+        self._keep(begun.join(durations, on="order", how="inner", maintain_order="left"))
+        self._unclosed += begun.height - durations.height
+        self.orphans += later.height - begun.height - durations.height
 
     def _keep(self, slices: pl.DataFrame) -> None:
         if slices.is_empty():
@@ -570,8 +498,7 @@ class TrackEvents:
             duration_ns=pl.when(is_given).then(pl.col("end_ns") - pl.col("begin_ns")).otherwise("duration_ns"),
             track=self._numbered(slices["track"]),
         ).select(*_SLICE)
-        # A column without values takes no memory.
-        self._slices.add(found.select(column for column in found if column.null_count() < len(column)))
+        self._slices.add(found)
         self.held += found.height
 
     def _numbered(self, tracks: pl.Series) -> pl.Series:
@@ -599,9 +526,19 @@ class TrackEvents:
         """Return the counter samples, once: track (uuid) and value."""
         return self._counters.frame()
 
+    def submitted(self) -> pl.DataFrame:
+        """Return the GPU work that slices submit, once: event_id, and ``submits`` as the slice has it."""
+        return self._submitted.frame()
 
-def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, first: int) -> pl.DataFrame:
-    """Return events as columns: order (from ``first``), type, track, name, category, time_ns, value, flow, numbers."""
+
+def _events(
+    packets: Packets, rows: Integers, begins: Integers, ends: Integers, first: int
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return events as columns, and the GPU work that they submit.
+
+    Events: order (from ``first``), type, track, name, category, time_ns, value, flow, gpu_api, submits, numbers.
+    Work: columns of `_SUBMITTED`; ``submits`` is the id of the first work of an event.
+    """
     wire = packets.wire
     fields = wire.messages(begins, ends, _EVENT)
     state = packets.state[rows]
@@ -609,7 +546,14 @@ def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, 
     kind, iid, has_iid, lasted_ns = _with_legacy(wire, fields)
     flow = np.select([fields.has(number) for number in _FLOWS], [fields.ints(number) for number in _FLOWS])
     has_flow = np.logical_or.reduce([fields.has(number) for number in _FLOWS])
-    return (
+    lists = fields.spans(_SUBMISSION)
+    at, event_id = wire.messages(lists.begin, lists.end, {1: FieldKind.INTS}).all_ints(1)
+    work = pl.DataFrame({"row": lists.owner[at], "event_id": event_id}).with_columns(
+        submits=pl.col("event_id").first().over("row")
+    )
+    submits, has_work = np.zeros(fields.count, np.int64), np.zeros(fields.count, np.bool_)
+    submits[work["row"].to_numpy()], has_work[work["row"].to_numpy()] = work["submits"].to_numpy(), True
+    events = (
         pl.DataFrame(
             {
                 "state": state,
@@ -623,7 +567,9 @@ def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, 
                 ),
                 "time_ns": packets.time_ns[rows],
                 "value": np.where(fields.has(44), fields.values(44), fields.ints(30).astype(np.float64)),
-                "flow": pl.select(pl.when(pl.Series(has_flow)).then(pl.Series(flow))).to_series(),
+                "flow": where(has_flow, flow),
+                "gpu_api": known(fields, _GPU_API),
+                "submits": where(has_work, submits),
                 **_annotations(packets, fields, state),
             }
         )
@@ -633,6 +579,7 @@ def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, 
         .with_row_index("order")
         .with_columns(pl.col("order").cast(pl.Int64) + first)
     )
+    return events, work.select(*_SUBMITTED)
 
 
 def _with_legacy(wire: WireReader, fields: Messages) -> tuple[Integers, Integers, np.ndarray, Integers]:
@@ -653,13 +600,12 @@ def _with_legacy(wire: WireReader, fields: Messages) -> tuple[Integers, Integers
 
 def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Return order and duration_ns of begins with an end, and the number of ends without a begin."""
-    step = pl.when(pl.col("type") == _BEGIN).then(1).otherwise(-1).cast(pl.Int32)
-    depth = events.with_columns(depth=step.cum_sum().over("track"))
+    depth = events.with_columns(depth=_STEP.cum_sum().over("track"))
     # An end below the minimum depth so far has no begin.
     lowest = pl.min_horizontal(pl.col("depth").cum_min().over("track").shift(1).over("track").fill_null(0), pl.lit(0))
     depth = depth.with_columns(alone=(pl.col("type") == _END) & (pl.col("depth") < lowest))
     orphans = int(depth["alone"].sum())
-    kept = depth.filter(~pl.col("alone")).with_columns(depth=step.cum_sum().over("track"))
+    kept = depth.filter(~pl.col("alone")).with_columns(depth=_STEP.cum_sum().over("track"))
     level = pl.when(pl.col("type") == _BEGIN).then("depth").otherwise(pl.col("depth") + 1)
     ordered = kept.with_columns(level=level).sort("track", "level", "order")
     of_level = ["track", "level"]
@@ -668,6 +614,28 @@ def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     ).filter(pl.col("type") == _BEGIN)
     closed = paired.filter(pl.col("next_type") == _END)
     return closed.select("order", duration_ns=pl.col("ended_ns") - pl.col("time_ns")), orphans
+
+
+def _paired_late(marks: pl.DataFrame) -> pl.DataFrame:
+    """Return order and duration_ns of begins with an end, of tracks that are not in the order of time.
+
+    A writer that puts all begins before all ends gives both in the same order. Otherwise the times decide.
+    """
+    numbered = marks.with_columns(number=pl.int_range(pl.len()).over("track", "type"))
+    is_begin = pl.col("type") == _BEGIN
+    ends = numbered.filter(~is_begin).select("track", "number", ended_ns="time_ns")
+    pairs = numbered.filter(is_begin).join(ends, on=["track", "number"], how="full", coalesce=True)
+    duration = pl.col("ended_ns") - pl.col("time_ns")
+    in_order = pairs.group_by("track").agg((duration >= 0).fill_null(False).all().alias("fits")).filter("fits")["track"]
+    fits = pl.col("track").is_in(in_order.to_list())
+    by_time = marks.filter(~fits).sort("track", "time_ns", "order")
+    places, _ = _paired(by_time.with_columns(order=pl.int_range(pl.len())))
+    return pl.concat(
+        [
+            pairs.filter(fits).select("order", duration_ns=duration),
+            places.with_columns(order=by_time["order"].gather(places["order"])),
+        ]
+    )
 
 
 def _annotations(packets: Packets, fields: Messages, state: Integers) -> Mapping[str, pl.Series]:
@@ -682,7 +650,8 @@ def _annotations(packets: Packets, fields: Messages, state: Integers) -> Mapping
     begin, end = notes.spans(6).last_by_owner(notes.count)
     columns = {}
     for name in NUMBERS:
-        hit = np.flatnonzero((names == name).fill_null(False).to_numpy())
+        named = [(names == other).fill_null(False).to_numpy() for other in (name, *_ALSO.get(name, ()))]
+        hit = np.flatnonzero(np.logical_or.reduce(named))
         found = np.zeros(fields.count, np.int64)
         has = np.zeros(fields.count, np.bool_)
         written = hit[~has_value[hit] & (begin[hit] >= 0)]
@@ -691,5 +660,5 @@ def _annotations(packets: Packets, fields: Messages, state: Integers) -> Mapping
             value[written], has_value[written] = texts.fill_null(0).to_numpy(), texts.is_not_null().to_numpy()
         known = hit[has_value[hit]]
         found[parts.owner[known]], has[parts.owner[known]] = value[known], True
-        columns[name] = pl.select(pl.when(pl.Series(has)).then(pl.Series(found))).to_series()
+        columns[name] = where(has, found)
     return columns

@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
+
+from tui.model.schema import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 Integers = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -45,6 +48,8 @@ class FieldKind(StrEnum):
 
     INT = "int"
     """A varint, as int64."""
+    INTS = "ints"
+    """A varint, as int64, that may be repeated."""
     FIXED = "fixed"
     """Eight bytes, as int64."""
     DOUBLE = "double"
@@ -52,7 +57,14 @@ class FieldKind(StrEnum):
     """A length-delimited field (string, bytes or message): its position. It may be repeated."""
 
 
-_WIRES: Final = {FieldKind.INT: VARINT, FieldKind.FIXED: FIXED64, FieldKind.DOUBLE: FIXED64, FieldKind.SPAN: BYTES}
+_WIRES: Final = {
+    FieldKind.INT: VARINT,
+    FieldKind.INTS: VARINT,
+    FieldKind.FIXED: FIXED64,
+    FieldKind.DOUBLE: FIXED64,
+    FieldKind.SPAN: BYTES,
+}
+_REPEATED: Final = (FieldKind.INTS, FieldKind.SPAN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +133,11 @@ class Messages:
     def spans(self, number: int) -> Spans:
         """Return the positions of a length-delimited field."""
         return self._spans.get(number, _NO_SPANS)
+
+    def all_ints(self, number: int) -> tuple[Integers, Integers]:
+        """Return the rows and the values of a repeated integer field."""
+        found = self.spans(number)
+        return found.owner, found.begin
 
 
 @dataclass(slots=True)
@@ -264,11 +281,11 @@ class WireReader:
         values: dict[int, npt.NDArray[np.int64] | npt.NDArray[np.float64]] = {
             number: np.zeros(count, np.float64) if kind is FieldKind.DOUBLE else np.zeros(count, np.int64)
             for number, kind in wanted.items()
-            if kind is not FieldKind.SPAN
+            if kind not in _REPEATED
         }
         present = {number: np.zeros(count, np.bool_) for number in wanted}
         spans: dict[int, list[tuple[Integers, Integers, Integers]]] = {
-            number: [] for number, kind in wanted.items() if kind is FieldKind.SPAN
+            number: [] for number, kind in wanted.items() if kind in _REPEATED
         }
         rows = np.arange(count)
         at, end = begins.astype(np.int64), np.minimum(ends, self.size)
@@ -293,7 +310,10 @@ class WireReader:
             if is_bad.any():
                 self.damaged += int(is_bad.sum())
                 after = np.where(is_bad, end, after)
+            lowest, highest = int(numbers.min()), int(numbers.max())
             for number, kind in wanted.items():
+                if not lowest <= number <= highest:
+                    continue
                 hit = np.flatnonzero((numbers == number) & (wires == _WIRES[kind]) & ~is_bad)
                 if not len(hit):
                     continue
@@ -301,6 +321,8 @@ class WireReader:
                 present[number][owners] = True
                 if kind is FieldKind.SPAN:
                     spans[number].append((owners, after[hit] - size[hit], after[hit]))
+                elif kind is FieldKind.INTS:
+                    spans[number].append((owners, size[hit], behind[hit]))
                 elif kind is FieldKind.INT:
                     values[number][owners] = size[hit]
                 else:
@@ -341,6 +363,83 @@ class WireReader:
             behind[more] += 1
             more = more[byte >= 128]
         return value.view(np.int64), behind
+
+
+def encoded(value: int) -> bytes:
+    """Return a varint."""
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes((*out, value))
+
+
+def names_of(wire: WireReader, fields: Messages, number: int) -> pl.Series:
+    """Return the texts of a field of messages, as names; null if missing."""
+    begin, end = fields.spans(number).last_by_owner(fields.count)
+    rows = np.flatnonzero(begin >= 0)
+    codes: dict[str | None, int] = {}
+    found = [codes.setdefault(text, len(codes)) for text in wire.texts(begin[rows], end[rows])]
+    at = np.full(fields.count, len(codes), np.uint32)
+    at[rows] = found
+    return pl.Series([*codes, None], dtype=pl.String).cast(NAME).gather(at)
+
+
+def known(messages: Messages, number: int) -> pl.Series:
+    """Return an integer field of messages; null if it is missing."""
+    return where(messages.has(number), messages.ints(number))
+
+
+def where(is_known: npt.NDArray[np.bool_], values: Integers) -> pl.Series:
+    """Return values as a series, null where they are unknown."""
+    return pl.select(pl.when(pl.Series(is_known)).then(pl.Series(values))).to_series()
+
+
+def nested_ints(wire: WireReader, fields: Messages, number: int, wanted: tuple[int, ...]) -> list[list[int | None]]:
+    """Return integers in a nested message, a list for each of the wanted fields; None if missing."""
+    begin, end = fields.spans(number).last_by_owner(fields.count)
+    inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), dict.fromkeys(wanted, FieldKind.INT))
+    return [
+        [
+            value if has else None
+            for value, has in zip(inner.ints(field).tolist(), inner.has(field).tolist(), strict=True)
+        ]
+        for field in wanted
+    ]
+
+
+def nested_texts(wire: WireReader, fields: Messages, number: int, text: int) -> list[str | None]:
+    """Return texts in a nested message; None if missing."""
+    begin, end = fields.spans(number).last_by_owner(fields.count)
+    inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), {text: FieldKind.SPAN})
+    return wire.texts(*inner.spans(text).last_by_owner(inner.count))
+
+
+_CHUNK: Final = 2 << 20
+"""The approximate number of bytes per chunk of fields."""
+
+
+def chunks_of_fields(content: Iterable[bytes]) -> Iterator[tuple[WireReader, Fields]]:
+    """Split a message of any length into chunks of whole fields."""
+    held = bytearray()
+    wanted = _CHUNK
+    for piece in content:
+        held += piece
+        if len(held) < wanted:
+            continue
+        wire = WireReader.from_bytes(bytes(held))
+        fields = wire.split(0, wire.size, goes_on=True)
+        if wire.damaged:
+            yield wire, fields
+            return
+        if not fields.end:
+            wanted = 2 * len(held)
+            continue
+        yield wire, fields
+        del held[: fields.end]
+        wanted = _CHUNK
+    wire = WireReader.from_bytes(bytes(held))
+    yield wire, wire.split(0, wire.size)
 
 
 _WINDOW: Final = 3 << 20
@@ -444,5 +543,6 @@ def _in_order(found: Sequence[tuple[Integers, Integers, Integers]]) -> Spans:
     if not found:
         return _NO_SPANS
     owner, begin, end = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-    order = np.lexsort((begin, owner))
+    # The values of integers are in place of begins.
+    order = np.lexsort((end, owner))
     return Spans(owner[order], begin[order], end[order])
