@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tui.text_width import bar, cell_width, clip, clip_middle, clip_sentence, shorten_symbol
+from tui.text_width import bar, cell_width, clip, clip_middle, clip_parts, clip_sentence, shorten_symbol
 
 
 @given(st.text("aZ_<>ßéµ–…×█▏行列ｆ한й", max_size=30))
@@ -65,6 +65,16 @@ def test_a_symbol_loses_return_type_and_arguments_before_its_name(width: int, te
 )
 def test_a_sentence_is_not_cut_inside_a_number(sentence: str, width: int, cut: str) -> None:
     assert clip_sentence(sentence, width) == cut
+
+
+def test_parts_of_a_text_are_kept_if_they_fit_exactly() -> None:
+    text = "span 3:4  mean 42 ms  888 kernels"
+    assert [clip_parts(text, width) for width in (33, 32, 23, 22)] == [
+        text,
+        "span 3:4  mean 42 ms  …",
+        "span 3:4  mean 42 ms  …",
+        "span 3:4  …",
+    ]
 
 
 def test_a_quoted_name_in_a_sentence_is_cut_once_and_its_quotes_are_closed() -> None:

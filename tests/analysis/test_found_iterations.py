@@ -114,6 +114,9 @@ def test_replays_of_a_graph_are_iterations() -> None:
     [
         (launches_of(["a"]), "whole run: too few launches for a pattern: 1"),
         (launches_of(["a", "b", "c", "a"]), "whole run: too few launches for a pattern: 4"),
+        # Three rounds of two launches are a pattern.
+        (launches_of(["a", "b", "c", "d", "e"]), "whole run: too few launches for a pattern: 5"),
+        (launches_of(["a", "b", "c", "d", "e", "f"]), "whole run: no pattern repeats in 6 launches"),
         (launches_of(["a"] * 50), "whole run: all 50 launches are of the same kernel"),
         (launches_of(["a", "b", "c", "d", "e", "f", "g"]), "whole run: no pattern repeats in 7 launches"),
         (
@@ -129,7 +132,7 @@ def test_replays_of_a_graph_are_iterations() -> None:
             "whole run: 5 of 25 launches have no name",
         ),
     ],
-    ids=["one", "few", "one kernel", "all different", "two streams", "copies", "names lost"],
+    ids=["one", "few", "too few", "enough", "one kernel", "all different", "two streams", "copies", "names lost"],
 )
 def test_a_run_that_does_not_repeat_is_one_iteration_and_has_a_reason(work: list[dict[str, Any]], reason: str) -> None:
     profile = make_profile(activities=work)

@@ -94,6 +94,12 @@ def test_overlapping_pairs_share_time() -> None:
     assert list(zip(mine.tolist(), theirs.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 1), (1, 2)]
 
 
+def test_intervals_that_touch_do_not_overlap() -> None:
+    before, after = interval_set([(0, 10)]), interval_set([(10, 5)])
+    assert [len(rows) for rows in overlapping_pairs(before, after)] == [0, 0]
+    assert [len(rows) for rows in overlapping_pairs(after, before)] == [0, 0]
+
+
 def test_empty_sets() -> None:
     some = interval_set([(3, 4)])
     assert (EMPTY | some, some | EMPTY, some - EMPTY) == (some, some, some)

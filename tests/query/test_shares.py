@@ -32,6 +32,11 @@ def test_the_smallest_rows_go_as_long_as_they_hold_one_percent_together() -> Non
     assert small.to_list() == [False, False, True, True, True, True, False]
 
 
+def test_rows_of_exactly_one_percent_are_small() -> None:
+    assert small_rows(table([9_900, 60, 40]), "total_ns", None).to_list() == [False, True, True]  # type: ignore[union-attr]
+    assert small_rows(table([9_899, 61, 40]), "total_ns", None).to_list() == [False, False, True]  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.Float64])
 @pytest.mark.parametrize("huge", [0, 10**15])
 def test_of_very_many_rows_the_same_are_small(dtype: pl.DataType, huge: int) -> None:

@@ -169,6 +169,22 @@ def test_what_could_not_be_written_is_written_with_the_next_note(state_directory
     assert {note.words: note.text for note in Notes(FILES).all.values()} == wanted
 
 
+def test_a_note_changed_during_a_failed_write_keeps_its_newest_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = Notes(FILES)
+
+    def fail(_folder: DocumentFolder, _name: str, _changes: dict[str, object]) -> str:
+        notes.keep(place(), "gemm", "newer")
+        return "the disk is full"
+
+    notes.keep(place(), "gemm", "older")
+    with monkeypatch.context() as failing:
+        failing.setattr(DocumentFolder, "change", fail)
+        notes.write()
+    assert notes.warning == "the disk is full"
+    notes.write()
+    assert [note.text for note in Notes(FILES).all.values()] == ["newer"]
+
+
 def test_notes_that_cannot_be_taken_away_are_still_there(state_directory: Path) -> None:
     notes = Notes(FILES)
     notes.keep(place(), "gemm", "text")
