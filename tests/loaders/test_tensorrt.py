@@ -83,6 +83,16 @@ def test_a_log_of_version_seven() -> None:
 def test_a_log_whose_lines_were_broken_when_it_was_pasted() -> None:
     broken = NAME_FIRST.replace("Time %\n", "Time\n%\n").replace("100.0\n", "100.\n0\n").replace("75.0\n", "75.\n0\n")
     assert rows(read(broken)) == rows(read(NAME_FIRST))
+    wrapped = NAME_FIRST.replace("relu_2       3.14", "relu_2\n  3.14").replace("0.9098     75.0", "0.9098\n75.0")
+    assert rows(read(wrapped)) == rows(read(NAME_FIRST))
+
+
+def test_a_layer_in_a_loop_has_more_times_than_iterations() -> None:
+    looped = NAME_LAST.replace("94.20       0.9420", "94.20       0.0942").replace(
+        "125.60       1.2560", "125.60       0.4082"
+    )
+    assert [row[:2] for row in rows(read(looped))] == [("conv 1 + relu_2", 314_000), ("{ForeignNode[a...b]} 7", 94_200)]
+    assert read(looped)["issues"].is_empty()
 
 
 def test_two_profiles_are_two_sessions() -> None:
@@ -113,6 +123,11 @@ def test_the_exported_json() -> None:
         (0, 0),
         (942_000, 75),
     ]
+
+
+def test_the_exported_json_of_a_run_without_gpu_time() -> None:
+    layer = '{ "name" : "a: nan, b", "timeMs" : 0, "averageMs" : 0, "medianMs" : 0, "percentage" : -nan }'
+    assert rows(read(f'[ {{ "count" : 10 }}\n, {layer}\n]', "profile.json")) == [("a: nan, b", 0, 0, 0, 10)]
 
 
 @pytest.mark.parametrize("text", ['[{"count": 3}', '[{"count": 3}]', '[{"count": 3}, {"name": 1, "timeMs": 2}]'])

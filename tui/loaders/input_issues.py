@@ -157,7 +157,21 @@ _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     (0, b"ARROW1", FileKind("an Arrow file")),
 )
 
+_TRTEXEC: Final = "record them: trtexec --onnx=m.onnx --separateProfileRun --exportProfile=profile.json"
+
 _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
+    (
+        re.compile(rb'\s*\[\s*\{\s*"start(?:In|Enq|H2d|Compute)Ms"\s*:'),
+        FileKind("a list of trtexec's inferences (--exportTimes), without times of layers", _TRTEXEC),
+    ),
+    (
+        re.compile(rb'\s*\{\s*"Layers"\s*:\s*\['),
+        FileKind("a list of TensorRT's layers (--exportLayerInfo), without times", _TRTEXEC),
+    ),
+    (
+        re.compile(rb".{12,40}brain\.Event:[0-9]", re.DOTALL),
+        FileKind("a log of TensorBoard", "open the profile next to it: plugins/profile/*/*.xplane.pb"),
+    ),
     (
         re.compile(rb'\s*\{\s*"schema"\s*:\s*"[^"]{0,100}"[^\[]{0,2000}"nodes"\s*:\s*\['),
         FileKind(

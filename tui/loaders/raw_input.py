@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import stat
 import time
@@ -207,13 +208,15 @@ def read_utf8(source: InputFile) -> bytes:
     return b"".join(as_utf8(encoding_of(data), [data]))
 
 
-def read_json(source: InputFile) -> Any:
-    """Read a whole input as JSON.
+def read_json(source: InputFile, no_number: re.Pattern[bytes] | None = None) -> Any:
+    """Read a whole input as JSON; values that match ``no_number`` count as null.
 
     Raises:
         ProftuiError: It is not JSON, is nested too deep, was cut short, or is larger than `LARGEST_BYTES`.
     """
     data = read_utf8(source)
+    if no_number is not None:
+        data = no_number.sub(b"null", data)
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -117,6 +117,10 @@ class _Profile:
         self._layers: list[_Layer] = []
         self._total: re.Match[str] | None = None
         self._stray = 0
+        self._broken = ""
+        """The line before, if it may be the beginning of a row that was broken when pasted."""
+        self._doubtful: tuple[re.Match[str], Line] | None = None
+        """The row in it, if it is one by itself, too."""
 
     def take(self, line: Line) -> bool:
         text = _MESSAGE.fullmatch(line.text) if len(line.text) <= _LONGEST else None
@@ -128,19 +132,49 @@ class _Profile:
             # A pasted header can be broken into lines.
             self._heading = f"{self._heading} {text['text']}".strip()
             return self._header(self._heading) or self._is_begun()
-        match = self._row.fullmatch(text["text"].lstrip())
-        if match is None:
+        found = text["text"].lstrip()
+        alone, joined = (self._row.fullmatch(row) for row in (found, f"{self._broken} {found}"))
+        if joined is not None and self._fits(joined) and not self._fits(alone):
+            self._doubtful, self._stray, self._broken = None, 0, ""
+            self._add(joined, line)
+            return True
+        if self._add_doubtful():
+            return False
+        self._broken = "" if self._fits(alone) else found
+        if alone is None:
             self._stray += 1
             return self._stray <= MAX_STRAY_LINES
         self._stray = 0
-        if match["name"].strip() == "Total":
-            self._total = match
+        if self._broken:
+            self._doubtful = alone, line
         else:
-            found = {name: _decimal(match[name]) for name in (_TOTAL, _AVERAGE, _MEDIAN) if name in self._columns}
-            self._layers.append(
-                _Layer(match["name"].strip(), found.get(_TOTAL), found.get(_AVERAGE), found.get(_MEDIAN), line.number)
-            )
+            self._add(alone, line)
         return True
+
+    def _fits(self, row: re.Match[str] | None) -> bool:
+        """Return whether the average of a row is that of its total; otherwise a cell may be missing."""
+        if row is None or not {_TOTAL, _AVERAGE} <= set(self._columns):
+            return row is not None
+        total, average = _decimal(row[_TOTAL]), _decimal(row[_AVERAGE])
+        if total is None or average is None:
+            return True
+        return abs(total - self._iterations * average) <= _step(total) + self._iterations * _step(average)
+
+    def _add_doubtful(self) -> bool:
+        """Add the row in doubt; return whether it ends the table."""
+        if self._doubtful is not None:
+            self._add(*self._doubtful)
+            self._doubtful = None
+        return self._total is not None
+
+    def _add(self, row: re.Match[str], line: Line) -> None:
+        if row["name"].strip() == "Total":
+            self._total = row
+            return
+        times = {name: _decimal(row[name]) for name in (_TOTAL, _AVERAGE, _MEDIAN) if name in self._columns}
+        self._layers.append(
+            _Layer(row["name"].strip(), times.get(_TOTAL), times.get(_AVERAGE), times.get(_MEDIAN), line.number)
+        )
 
     def _is_begun(self) -> bool:
         """Return whether the text read so far can be the beginning of a header."""
@@ -161,6 +195,7 @@ class _Profile:
 
     def close(self) -> None:
         """Add the layers, and compare them with the total."""
+        self._add_doubtful()
         if not self._layers:
             self._collector.issue("warning", self._title.number, self._title.text, "no layers below this title")
             return
@@ -173,11 +208,14 @@ class _Profile:
         whole = _decimal(self._total[column])
         times = [layer.total_ms if column == _TOTAL else layer.average_ms for layer in self._layers]
         summed = sum((time for time in times if time is not None), Decimal(0))
-        # Each figure is rounded to its last digit.
-        step = Decimal(1).scaleb(whole.as_tuple().exponent) if whole is not None else Decimal(0)  # type: ignore[arg-type]
-        if whole is not None and abs(whole - summed) > step * (len(times) + 1):
+        if whole is not None and abs(whole - summed) > _step(whole) * (len(times) + 1):
             reason = f"the layers add up to {summed} ms, the table says {whole} ms: rows may be missing"
             self._collector.issue("warning", self._layers[-1].line, "", reason)
+
+
+def _step(value: Decimal) -> Decimal:
+    """Return the step to which a printed number is rounded."""
+    return Decimal(1).scaleb(value.as_tuple().exponent)  # type: ignore[arg-type]
 
 
 def _decimal(text: str) -> Decimal | None:
@@ -209,6 +247,8 @@ TENSORRT_LOG: Final = TextFormat(LOG_FORMAT, rb"=== Profile \([0-9]+ iterations 
 
 # --- the JSON ---------------------------------------------------------------------------------------------------------
 
+_NO_NUMBER: Final = re.compile(rb'(?<=" : )-?(?:nan|inf)(?=\s*[,}])')
+"""Shares of a run without GPU time, which are no JSON."""
 _HEAD: Final = re.compile(rb'\s*\[\s*\{\s*"count"\s*:\s*[0-9]+\s*\}')
 
 
@@ -231,7 +271,7 @@ class TensorRtJsonLoader:
             ProftuiError: It is not JSON, or holds no layers.
         """
         source.report_to(report)
-        document = read_json(source)
+        document = read_json(source, _NO_NUMBER)
         rows = document if isinstance(document, list) else []
         first = rows[0] if rows and isinstance(rows[0], dict) else {}
         count = first.get("count")

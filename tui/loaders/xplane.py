@@ -72,7 +72,7 @@ _NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
 """Columns, and the names of the stats that fill them; the first that an event has is used."""
 
 _GPU: Final = re.compile(r"/device:GPU:([0-9]{1,9})\b")
-_TPU: Final = re.compile(r"/device:((?:TPU|CUSTOM):.*)")
+_ACCELERATOR: Final = re.compile(r"/device:(?!GPU:)(.+)")
 _STREAM: Final = re.compile(r"stream #([0-9]{1,18})", re.IGNORECASE)
 _NO_CPU: Final = ("/host:metadata",)
 _PYTHON: Final = "$"
@@ -167,7 +167,7 @@ def read_space(content: WireFile, keep_going: Callable[[int, int], bool]) -> Spa
         elif name == "Task Environment":
             start = _own_stats(plane, content, parts).get("profile_start_time")
             origin_ns = start if isinstance(start, int) and start > 0 else origin_ns
-        other, is_host = _TPU.match(name), name.startswith("/host:")
+        other, is_host = _ACCELERATOR.match(name), name.startswith("/host:")
         for line in _lines(content, parts, goes_on):
             if gpu is not None:
                 stream = _STREAM.match(line.name)
@@ -593,7 +593,7 @@ XPLANE: Final = XplaneLoader()
 
 
 def _add_accelerators(space: Space, collector: Collector) -> None:
-    """Show events of TPUs as ranges: each line of a device is a domain."""
+    """Show events of accelerators that are no GPUs as ranges: each line of a device is a domain."""
     rows = space.accelerators
     if rows.is_empty():
         return

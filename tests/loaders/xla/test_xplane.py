@@ -318,11 +318,12 @@ def test_the_op_of_older_versions_is_in_the_annotation() -> None:
     assert profile["activities"]["op"].to_list() == [0, None, None]
 
 
-def test_a_plane_of_another_accelerator_has_its_own_lines() -> None:
-    plane = Plane("/device:CUSTOM:Megascale Trace")
+@pytest.mark.parametrize("device", ["CUSTOM:Megascale Trace", "XPU:1", "TPU_SYSTEM:0"])
+def test_a_plane_of_another_accelerator_has_its_own_lines(device: str) -> None:
+    plane = Plane(f"/device:{device}")
     plane.line("XLA Modules", 3, plane.event("send", 2_000, 1_500))
     profile = read(space(plane))
 
     assert rows(profile, "ranges", "name", "domain", "start_ns", "duration_ns") == [
-        ("send", "CUSTOM:Megascale Trace XLA Modules", 5, 2)
+        ("send", f"{device} XLA Modules", 5, 2)
     ]
