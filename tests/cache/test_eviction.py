@@ -1,4 +1,4 @@
-"""How much is kept, who writes it, and what comes of writing that ends early."""
+"""Limits of the cache, permissions, and writes that end early."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cache.keeping import a_cache, again, entries, keep, only_entry, same
+from tests.cache.cached import assert_same_profile, entries, only_entry, reopen, small_file_cache, store
 from tests.waiting import TIMEOUT_S
 from tui.cache import cache as caching
 from tui.cache import entry, frame_files, secure_files
@@ -29,20 +29,20 @@ from tui.model.errors import ProftuiError
 ROOT = Path(__file__).parents[2]
 
 
-def copies(log: str, count: int) -> list[str]:
-    """Further logs, each on its own."""
+def copies_of(log: str, count: int) -> list[str]:
+    """Write further logs, each different."""
     paths = [Path(log).with_name(f"{at}.log") for at in range(count)]
     for path in paths:
         path.write_bytes(Path(log).read_bytes())
     return [str(path) for path in paths]
 
 
-def kept_of(path: str) -> bool:
-    return again(path)[1]
+def entry_of(path: str) -> bool:
+    return reopen(path)[1]
 
 
-def test_folders_and_files_are_the_users_alone(log: str) -> None:
-    keep(log)
+def test_folders_and_files_are_private(log: str) -> None:
+    store(log)
     assert secure_files.cache_folder().stat().st_mode & 0o777 == 0o700
     assert only_entry().stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in only_entry().iterdir()} == {0o600}
@@ -55,15 +55,15 @@ def test_small_and_quick_files_are_not_cached(log: str) -> None:
     assert not entries()
 
 
-def test_a_file_that_changed_just_now_is_not_cached(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recently_changed_file_is_not_cached(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caching, "_SETTLED_NS", 3600 * 10**9)
     Path(log).touch()
-    keep(log)
+    store(log)
     assert not entries()
 
 
-def test_what_was_read_in_part_is_not_cached(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped = a_cache()
+def test_a_partial_profile_is_not_cached(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = small_file_cache()
 
     def stop(_: object) -> bool:
         return False
@@ -76,7 +76,7 @@ def test_what_was_read_in_part_is_not_cached(log: str, monkeypatch: pytest.Monke
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_cached(log: str) -> None:
-    cache = a_cache()
+    cache = small_file_cache()
 
     def load() -> object:
         profile = load_one(log)
@@ -89,88 +89,88 @@ def test_a_file_that_changes_while_it_is_read_is_not_cached(log: str) -> None:
     assert not entries()
 
 
-def test_a_database_with_a_part_beside_it_is_not_cached(log: str) -> None:
+def test_a_database_with_a_journal_is_not_cached(log: str) -> None:
     Path(f"{log}-wal").touch()
-    keep(log)
+    store(log)
     assert not entries()
 
 
 def test_standard_input_is_not_cached(monkeypatch: pytest.MonkeyPatch, log: str) -> None:
     with Path(log).open("rb") as stream:
-        load_one("-", stream=stream, cache=a_cache())
+        load_one("-", stream=stream, cache=small_file_cache())
     assert not entries()
 
 
-def test_what_was_not_used_for_longest_goes_first(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    paths = copies(log, 4)
+def test_the_least_recently_used_entry_is_evicted(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = copies_of(log, 4)
     for at, path in enumerate(paths[:3]):
-        keep(path)
+        store(path)
         newest = max(entries(), key=lambda entry: (entry / "entry.json").stat().st_mtime)
         os.utime(newest / "entry.json", (1_000 + at, 1_000 + at))
     size = entry.entries()[0].bytes
-    assert kept_of(paths[0])
+    assert entry_of(paths[0])
     monkeypatch.setattr(entry, "MAX_BYTES", int(3.5 * size))
-    keep(paths[3])
-    assert [kept_of(path) for path in paths] == [True, False, True, True]
-    assert sum(kept.bytes for kept in entry.entries()) <= 3.5 * size
+    store(paths[3])
+    assert [entry_of(path) for path in paths] == [True, False, True, True]
+    assert sum(cached.bytes for cached in entry.entries()) <= 3.5 * size
 
 
-def test_what_is_kept_by_name_goes_last_though_it_was_not_used_for_longest(log: str) -> None:
-    for path in copies(log, 3):
-        keep(path)
+def test_the_most_recently_opened_entry_is_evicted_last(log: str) -> None:
+    for path in copies_of(log, 3):
+        store(path)
     oldest = entry.entries()[-1]
     entry.evict(max_bytes=oldest.bytes, keep=oldest.name)
-    assert [one.name for one in entry.entries()] == [oldest.name]
+    assert [cached.name for cached in entry.entries()] == [oldest.name]
 
 
-def test_what_is_larger_than_all_room_is_not_written(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_larger_than_the_limit_is_not_written(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry, "MAX_BYTES", 1000)
-    keep(log)
+    store(log)
     assert not entries()
 
 
-def test_a_tenth_of_what_is_free_is_the_most(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep(log)
-    (kept,) = entry.entries()
+def test_the_limit_is_a_tenth_of_the_free_space(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(log)
+    (cached,) = entry.entries()
     disk = os.statvfs(log)
     full = os.statvfs_result((1, 1, 1000, 1000, 1000, *disk[5:10]))
     monkeypatch.setattr(entry.os, "fstatvfs", lambda _: full)
-    assert entry.limit() == (1000 + kept.bytes) // 10
+    assert entry.limit() == (1000 + cached.bytes) // 10
 
 
 @pytest.mark.parametrize("after", range(0, 12, 2))
-def test_a_full_disk_is_a_quiet_no(log: str, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, made = secure_files.new_file, []
+def test_a_full_disk_is_no_error(log: str, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, created = secure_files.new_file, []
 
     def new_file(entry: int, name: str) -> int:
-        made.append(name)
-        if len(made) > after:
+        created.append(name)
+        if len(created) > after:
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(entry, name)
 
     for module in ("tui.cache.frame_files", "tui.cache.secure_files", "tui.cache.entry"):
         monkeypatch.setattr(f"{module}.new_file", new_file)
-    fresh = keep(log)
-    assert (entries() == []) == (len(made) > after)
-    same(fresh, load_one(log))
+    fresh = store(log)
+    assert (entries() == []) == (len(created) > after)
+    assert_same_profile(fresh, load_one(log))
 
 
-def test_what_polars_cannot_write_is_a_quiet_no(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frame_that_polars_cannot_write_is_no_error(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(pl.DataFrame, "write_ipc", fail)
-    keep(log)
+    store(log)
     assert not entries()
 
 
-def test_writing_that_is_stopped_leaves_nothing(log: str) -> None:
-    cache = a_cache()
+def test_a_stopped_write_leaves_nothing(log: str) -> None:
+    cache = small_file_cache()
     load_one(log, cache=cache)
     cache.stop()
     cache.write()
     assert not entries()
-    cache = a_cache()
+    cache = small_file_cache()
     load_one(log, cache=cache)
     looked = iter([False, True])
     cache._stop.is_set = lambda: next(looked, True)  # type: ignore[method-assign]
@@ -179,15 +179,15 @@ def test_writing_that_is_stopped_leaves_nothing(log: str) -> None:
 
 
 @pytest.mark.slow
-def test_many_write_and_read_at_once(log: str) -> None:
+def test_concurrent_writers_and_readers(log: str) -> None:
     fresh = load_one(log)
     wrong: list[BaseException] = []
 
     def work() -> None:
         try:
             for _ in range(4):
-                keep(log, renew=True)
-                same(again(log)[0], fresh)
+                store(log, renew=True)
+                assert_same_profile(reopen(log)[0], fresh)
         except BaseException as error:
             wrong.append(error)
 
@@ -198,10 +198,10 @@ def test_many_write_and_read_at_once(log: str) -> None:
         thread.join()
     assert not wrong
     assert len([entry for entry in entries() if not entry.name.endswith(secure_files.PART)]) == 1
-    assert kept_of(log)
+    assert entry_of(log)
 
 
-_WITH_LITTLE_ROOM = """
+_WRITE_WITH_LIMIT = """
 import resource, sys
 from tui.cache import cache
 from tui.cache import frame_files
@@ -217,15 +217,15 @@ one.write()
 
 
 @pytest.mark.parametrize("most", [0, 500, 3000, 10_000])
-def test_files_that_cannot_grow_are_a_quiet_no(log: str, most: int) -> None:
+def test_a_file_size_limit_is_no_error(log: str, most: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _WITH_LITTLE_ROOM, log, str(most)], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", _WRITE_WITH_LIMIT, log, str(most)], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("", "")
     assert not entries()
 
 
-_WRITE_FOR_EVER = """
+_WRITE_FOREVER = """
 import sys
 from tui.cache import cache
 from tui.cache import frame_files
@@ -243,27 +243,27 @@ while True:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("after_s", [0.15, 0.31, 0.47])
-def test_what_a_killed_writer_leaves_is_not_believed_or_is_whole(log: str, after_s: float) -> None:
+def test_a_killed_writer_leaves_a_complete_entry_or_none(log: str, after_s: float) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", _WRITE_FOR_EVER, log], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", _WRITE_FOREVER, log], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as writer:
         assert writer.stdout is not None
         writer.stdout.readline()
         time.sleep(after_s)
         writer.send_signal(signal.SIGKILL)
-    profile, _ = again(log)
-    same(profile, load_one(log))
+    profile, _ = reopen(log)
+    assert_same_profile(profile, load_one(log))
     for cached in entries():
         if cached.name.endswith(secure_files.PART):
             os.utime(cached, (1, 1))
-    keep(log)
-    assert kept_of(log)
+    store(log)
+    assert entry_of(log)
     entry.evict(max_bytes=1 << 40)
     assert not [entry for entry in entries() if entry.name.endswith(secure_files.PART)]
 
 
-def test_list_and_clear(log: str, capfd: pytest.CaptureFixture[str]) -> None:
-    keep(log)
+def test_listing_and_clearing_the_cache(log: str, capfd: pytest.CaptureFixture[str]) -> None:
+    store(log)
     assert main(["cache", "list"]) == 0
     shown = capfd.readouterr()
     assert log in shown.out
@@ -282,37 +282,37 @@ def test_list_and_clear(log: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", "list"]) == 0
 
 
-def test_a_folder_that_others_can_write_to_is_reported_of(log: str, capfd: pytest.CaptureFixture[str]) -> None:
-    keep(log)
+def test_a_folder_writable_by_others_is_reported(log: str, capfd: pytest.CaptureFixture[str]) -> None:
+    store(log)
     secure_files.cache_folder().chmod(0o777)
     for action in ("list", "clear"):
         assert main(["cache", action]) == 2
         assert "writable by other users" in capfd.readouterr().err
 
 
-def test_what_is_open_stays_when_the_cache_is_cleared(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_entries_stay_when_the_cache_is_cleared(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame_files, "MAPPED_ROWS", 1)
-    keep(log)
-    profile, was_kept = again(log)
+    store(log)
+    profile, was_kept = reopen(log)
     assert was_kept
     assert main(["cache", "clear"]) == 0
     assert not entries()
-    same(profile, load_one(log))
+    assert_same_profile(profile, load_one(log))
 
 
-def test_a_report_is_the_same_from_what_is_kept_and_without(
+def test_a_report_is_the_same_with_and_without_the_cache(
     log: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, "least_bytes": 0, "least_seconds": 0})
     monkeypatch.setattr(frame_files, "MAPPED_ROWS", 1)
-    keep(log)
-    said = []
-    for more in ([], ["--no-cache"]):
+    store(log)
+    reports = []
+    for options in ([], ["--no-cache"]):
         for view in ("dashboard", "kernels", "iterations", "ops", "findings"):
-            assert main(["report", log, "--view", view, *more]) == 0
-        assert main(["export", log, "--frame", "activities", *more]) == 0
-        said.append(capfd.readouterr().out)
-    assert said[0] == said[1]
+            assert main(["report", log, "--view", view, *options]) == 0
+        assert main(["export", log, "--frame", "activities", *options]) == 0
+        reports.append(capfd.readouterr().out)
+    assert reports[0] == reports[1]
 
 
 def test_no_cache_reads_the_file(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,15 +325,15 @@ def test_no_cache_reads_the_file(log: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("failure", [MemoryError(), pl.exceptions.ComputeError("no"), ProftuiError("no")])
-def test_what_cannot_be_worked_out_behind_keeps_nothing_else_from_being_kept(log: str, failure: Exception) -> None:
+def test_a_failed_computation_does_not_prevent_caching(log: str, failure: Exception) -> None:
     def fail() -> None:
         raise failure
 
-    used = a_cache()
+    used = small_file_cache()
     load_one(log, cache=used)
     used.write_behind(fail)
     for thread in threading.enumerate():
         if thread.name == "cache":
             thread.join(TIMEOUT_S)
             assert not thread.is_alive()
-    assert kept_of(log)
+    assert entry_of(log)

@@ -1,4 +1,4 @@
-"""What is kept comes back as it was read."""
+"""Cached profiles are restored as they were read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cache.keeping import again, entries, keep, same, sample_paths
+from tests.cache.cached import assert_same_profile, entries, reopen, sample_paths, store
 from tests.screens.explorer import SAMPLES, open_explorer
 from tests.waiting import wait_until
 from tui.analysis.iterations.chosen_iterations import select_iterations
@@ -27,60 +27,60 @@ from tui.options import OpenOptions
 
 @pytest.mark.parametrize("mapped_rows", [1, pytest.param(20_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("path", sample_paths(), ids=lambda path: Path(path).name)
-def test_every_sample_comes_back_as_it_was_read(path: str, mapped_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_sample_is_restored_as_it_was_read(path: str, mapped_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame_files, "MAPPED_ROWS", mapped_rows)
     monkeypatch.setattr(frame_files, "PIECE_BYTES", 50_000)
-    keep(path)
+    store(path)
     if not entries():
         # What has an error in it is read again each time.
         assert "error" in set(load_one(path)["issues"]["severity"])
         return
-    profile, was_kept = again(path)
+    profile, was_kept = reopen(path)
     assert was_kept
-    same(profile, load_one(path))
+    assert_same_profile(profile, load_one(path))
 
 
-def test_frames_of_mapped_columns_can_be_worked_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_of_mapped_columns_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame_files, "MAPPED_ROWS", 1)
     path = str(SAMPLES / "resnet50_training.nvprof.log")
-    keep(path)
-    profile, was_kept = again(path)
+    store(path)
+    profile, was_kept = reopen(path)
     assert was_kept
     fresh = load_one(path)
-    for one in ("name", "start_ns", "size_bytes"):
-        assert profile["activities"].sort(one).equals(fresh["activities"].sort(one))
+    for column in ("name", "start_ns", "size_bytes"):
+        assert profile["activities"].sort(column).equals(fresh["activities"].sort(column))
     grouped = [p["activities"].group_by("name").agg(pl.col("duration_ns").sum()).sort("name") for p in (profile, fresh)]
     assert grouped[0].equals(grouped[1])
     shown = [select_iterations(p, Aggregation(1, 2)) for p in (profile, fresh)]
     assert shown[0]["activities"].equals(shown[1]["activities"])
 
 
-def test_files_of_a_folder_are_kept_each_on_its_own() -> None:
+def test_files_of_a_folder_are_cached_separately() -> None:
     folder = str(SAMPLES / "ddp_ranks")
     fresh = load_one(folder)
-    keep(folder)
+    store(folder)
     assert len(entries()) == fresh["sessions"].height
-    profile, was_kept = again(folder)
+    profile, was_kept = reopen(folder)
     assert was_kept
-    same(profile, fresh)
+    assert_same_profile(profile, fresh)
 
 
-def test_several_files_are_joined_as_if_they_were_read() -> None:
+def test_cached_files_are_joined_like_files_that_were_read() -> None:
     paths = [str(SAMPLES / name) for name in ("resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz")]
-    keep(paths[0])
-    kept = Cache(least_bytes=0, least_seconds=0)
-    mixed, _ = load(paths, cache=kept)
+    store(paths[0])
+    cache = Cache(least_bytes=0, least_seconds=0)
+    mixed, _ = load(paths, cache=cache)
     fresh, _ = load(paths)
-    assert list(kept.used) == paths[:1]
+    assert list(cache.used) == paths[:1]
     assert mixed is not None
     assert fresh is not None
-    same(mixed, fresh)
+    assert_same_profile(mixed, fresh)
 
 
 @pytest.mark.parametrize(
     "name", ["resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz", "gpt_cudagraph.nsys.sqlite.gz"]
 )
-def test_opening_again_gives_what_opening_gave(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reopening_gives_the_same_profile(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from tui.analysis.ops.op_costs import recorded_ops
     from tui.cache import cache
 
@@ -111,7 +111,7 @@ def test_opening_again_gives_what_opening_gave(name: str, monkeypatch: pytest.Mo
     st.lists(st.lists(st.one_of(st.none(), st.integers(-(2**62), 2**62)), max_size=40), max_size=5),
     st.sampled_from([pl.Int64, pl.Boolean, pl.Float64]),
 )
-def test_columns_on_the_disk_hold_what_was_added_part_by_part(parts: list[list[int | None]], dtype: type) -> None:
+def test_columns_on_disk_contain_the_appended_parts(parts: list[list[int | None]], dtype: type) -> None:
     series = [
         pl.Series("c", [None if v is None else v % 2 if dtype == pl.Boolean else v for v in part], pl.Int64).cast(dtype)
         for part in parts
@@ -130,26 +130,26 @@ def test_columns_on_the_disk_hold_what_was_added_part_by_part(parts: list[list[i
             assert found.equals(added, null_equal=True)
 
 
-async def test_the_app_opens_what_was_kept_and_reads_again_on_reload(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_app_opens_the_cached_profile_and_reads_the_file_on_reload(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, "least_bytes": 0, "least_seconds": 0})
     monkeypatch.setattr(profile_loading, "CACHE_AFTER_S", 0.01)
     path = str(SAMPLES / "resnet50_training.nvprof.log")
     async with open_explorer(path, is_shared=False) as pilot:
         assert not pilot.app.loading_files._cache.used  # type: ignore[attr-defined]
-        await wait_until(pilot, lambda: len(list_of_kept()) == 1, "an entry")
+        await wait_until(pilot, lambda: len(entry_inodes()) == 1, "an entry")
     async with open_explorer(path, is_shared=False) as pilot:
         app = pilot.app
         assert list(app.loading_files._cache.used) == [path]  # type: ignore[attr-defined]
-        before = list_of_kept()
+        before = entry_inodes()
         await pilot.press("r")
         await wait_until(pilot, lambda: not app.loading_files._cache.used, "what was read again")  # type: ignore[attr-defined]
-        await wait_until(pilot, lambda: list_of_kept() not in ([], before), "a new entry")
+        await wait_until(pilot, lambda: entry_inodes() not in ([], before), "a new entry")
     async with open_explorer(path, is_shared=False, cache=False) as pilot:
         assert pilot.app.loading_files._cache is None  # type: ignore[attr-defined]
 
 
-def list_of_kept() -> list[int]:
-    """The inodes of what is kept whole."""
+def entry_inodes() -> list[int]:
+    """Return the inodes of complete entries."""
     found = []
     for entry in entries():
         # Another may take its place just now.

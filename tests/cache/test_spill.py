@@ -1,4 +1,4 @@
-"""What lies on the disk instead of in memory is what it was, and is known again."""
+"""Spilled frames are unchanged, and spilled files are reused."""
 
 from __future__ import annotations
 
@@ -45,45 +45,45 @@ def frame() -> pl.DataFrame:
     )
 
 
-def test_a_frame_stays_the_same() -> None:
+def test_a_spilled_frame_is_unchanged() -> None:
     assert_frame_equal(spill_to_disk(frame()), frame())
 
 
-def test_it_takes_no_memory() -> None:
+def test_a_spilled_frame_takes_no_memory() -> None:
     data = frame().drop("text", "flag")
     assert held_bytes(data) >= ROWS * 24
     assert held_bytes(spill_to_disk(data)) == 0
 
 
-def test_arrays_of_two_dimensions_stay_the_same() -> None:
+def test_two_dimensional_arrays_are_unchanged() -> None:
     values = np.arange(2 * ROWS).reshape(ROWS, 2)
-    there = spill_to_disk((values, [values[:, 0]]))
-    assert (there[0] == values).all()
-    assert (there[1][0] == values[:, 0]).all()
-    assert held_bytes(there) == 0
+    spilled = spill_to_disk((values, [values[:, 0]]))
+    assert (spilled[0] == values).all()
+    assert (spilled[1][0] == values[:, 0]).all()
+    assert held_bytes(spilled) == 0
     assert held_bytes((values, [values])) == 2 * values.nbytes
 
 
-def test_a_file_that_is_mapped_no_more_is_forgotten() -> None:
+def test_unmapped_files_are_forgotten() -> None:
     # What other tests have left to the garbage collector is not to go meanwhile.
     gc.collect()
     before = dict(spill._MAPPED)
-    there = spill_to_disk(pl.Series("a", np.arange(ROWS)))
-    assert is_mapped(there)
-    assert is_mapped(there.slice(10, 5))
+    spilled = spill_to_disk(pl.Series("a", np.arange(ROWS)))
+    assert is_mapped(spilled)
+    assert is_mapped(spilled.slice(10, 5))
     assert len(spill._MAPPED) == len(before) + 1
     # Anything else may come to lie in its place.
-    del there
+    del spilled
     assert before == spill._MAPPED
 
 
-def test_results_are_kept_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
+def test_spilled_results_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed: list[str] = []
 
     def remembering(name: str) -> Callable[[Profile], pl.Series]:
         @once_per_profile("activities")
         def result(_profile: Profile) -> pl.Series:
-            made.append(name)
+            computed.append(name)
             return pl.Series([f"{name}: no text is ever put on the disk"] * 1000)
 
         return result
@@ -95,16 +95,16 @@ def test_results_are_kept_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
     second(whole)
     first(whole)
     third(whole)
-    assert made == ["first", "second", "third"]
+    assert computed == ["first", "second", "third"]
     # What was asked for least lately has made room.
     first(whole)
     third(whole)
-    assert made == ["first", "second", "third"]
+    assert computed == ["first", "second", "third"]
     assert second(whole)[0].startswith("second")
-    assert made == ["first", "second", "third", "second"]
+    assert computed == ["first", "second", "third", "second"]
 
 
-def test_a_frame_in_pieces_is_that_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frame_spilled_in_parts_is_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spill, "_PIECE_ROWS", 30_000)
     data = frame().drop("text")
     pieces = PieceCollector(data.schema | {"missing": pl.Int64()})

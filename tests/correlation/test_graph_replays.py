@@ -1,4 +1,4 @@
-"""Ops of kernels that CUDA graphs replay: by their capture, by the same work before, and why there are none."""
+"""Ops of kernels that CUDA graphs replay: by their capture, by equal work before, and why there are none."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def call(name: str, start: int, correlation: int | None = None, **fields: Any) -
 
 
 def capture(kernels: Sequence[str | None], *, at: int, session: int = 1) -> dict[str, list[dict[str, Any]]]:
-    """A capture of these kernels, each launched by an op of its own within ``aten::linear``."""
+    """Return a capture of these kernels, each launched by its own op within ``aten::linear``."""
     first = at + 1
     calls = [call("cudaStreamBeginCapture_v10000", at)]
     ops = [{"op": None, "name": "aten::linear", "start_ns": first, "duration_ns": 10 * len(kernels), "pid": 1,
@@ -47,8 +47,8 @@ def capture(kernels: Sequence[str | None], *, at: int, session: int = 1) -> dict
     }
 
 
-def replays(*kernels: Sequence[str], streams: Sequence[int] = (7,)) -> dict[str, list[dict[str, Any]]]:
-    """Each a replay of these kernels, in iterations of their own."""
+def replays_of(*kernels: Sequence[str], streams: Sequence[int] = (7,)) -> dict[str, list[dict[str, Any]]]:
+    """Return replays of these kernels, in iterations of their own."""
     work, calls = [], []
     for number, names in enumerate(kernels):
         calls.append({**call("cudaGraphLaunch_v10000", 1000 * number, number + 1), "session": 0})
@@ -60,7 +60,7 @@ def replays(*kernels: Sequence[str], streams: Sequence[int] = (7,)) -> dict[str,
     return {"activities": work, "api_calls": calls}
 
 
-def together(*parts: dict[str, list[dict[str, Any]]]) -> Profile:
+def joined_profiles(*parts: dict[str, list[dict[str, Any]]]) -> Profile:
     frames: dict[str, list[dict[str, Any]]] = {}
     for part in parts:
         for name, rows in part.items():
@@ -75,8 +75,8 @@ def together(*parts: dict[str, list[dict[str, Any]]]) -> Profile:
     return make_profile(**{**frames, **({"ops": ops} if ops else {})})
 
 
-def named(profile: Profile) -> list[tuple[Any, ...]]:
-    """Kernel, op, module, shapes, parent, iteration and join of each replayed kernel."""
+def named_kernels(profile: Profile) -> list[tuple[Any, ...]]:
+    """Return kernel, op, module, shapes, parent, iteration and join of each replayed kernel."""
     ops = profile["ops"]
     names = dict(ops.select("op", pl.col("name").cast(pl.String)).iter_rows())
     joined = profile["activities"].filter(pl.col("session") == 0).join(
@@ -89,10 +89,10 @@ def named(profile: Profile) -> list[tuple[Any, ...]]:
 
 
 def test_the_nth_launch_of_a_capture_is_the_nth_kernel_of_each_replay() -> None:
-    profile = together(replays([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
+    profile = joined_profiles(replays_of([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
     assert has_replays(profile)
     found = with_replayed_ops(profile)
-    assert named(found) == [
+    assert named_kernels(found) == [
         (GEMM, "aten::op0", "[[0]]", "aten::linear", 0, "graph capture"),
         (RELU, "aten::op1", "[[1]]", "aten::linear", 0, "graph capture"),
         (GEMM, "aten::op0", "[[0]]", "aten::linear", 1, "graph capture"),
@@ -105,61 +105,64 @@ def test_the_nth_launch_of_a_capture_is_the_nth_kernel_of_each_replay() -> None:
     assert found["activities"]["op"].n_unique() == 4
 
 
-def test_experts_of_a_replay_keep_the_views_of_their_weights() -> None:
+def test_experts_of_a_replay_keep_the_shapes_of_their_weights() -> None:
     experts = capture([GEMM, None], at=0)
     experts["ops"][0] |= {"name": "vllm::moe_forward", "input_shapes": "[[8, 64], [8, 4], [], []]"}
     shapes = ("[[4, 32, 96], []]", "[[4, 24, 64], []]", "[[1, 32, 96], []]", "[[8, 64], []]")
     experts["ops"] += [
-        {**experts["ops"][1], "name": "aten::view", "duration_ns": 0, "input_shapes": one} for one in shapes
+        {**experts["ops"][1], "name": "aten::view", "duration_ns": 0, "input_shapes": shape} for shape in shapes
     ]
-    found = with_replayed_ops(together(replays([GEMM, RELU]), experts))["ops"].filter(pl.col("session") == 0)
+    found = with_replayed_ops(joined_profiles(replays_of([GEMM, RELU]), experts))["ops"].filter(pl.col("session") == 0)
     assert found.select(pl.col("name", "input_shapes").cast(pl.String)).rows() == [
         ("vllm::moe_forward", "[[8, 64], [8, 4], [], []]"),
         ("aten::op0", "[[0]]"),
         ("aten::op1", "[[1]]"),
-        *(("aten::view", one) for one in shapes[:2]),
+        *(("aten::view", shape) for shape in shapes[:2]),
     ]
     assert found["parent"].to_list() == [None, 0, 0, 0, 0]
 
 
-def test_streams_that_interleave_are_reported_apart_by_names() -> None:
-    profile = together(replays([RELU, GEMM, GEMM], streams=(7, 8)), capture([GEMM, RELU, GEMM], at=0))
-    assert [row[1] for row in named(with_replayed_ops(profile))] == ["aten::op1", "aten::op0", "aten::op2"]
+def test_interleaved_streams_are_distinguished_by_names() -> None:
+    profile = joined_profiles(replays_of([RELU, GEMM, GEMM], streams=(7, 8)), capture([GEMM, RELU, GEMM], at=0))
+    assert [row[1] for row in named_kernels(with_replayed_ops(profile))] == ["aten::op1", "aten::op0", "aten::op2"]
 
 
-def test_launches_without_names_are_matched_by_count_in_one_stream() -> None:
+def test_unnamed_launches_are_matched_by_count_in_one_stream() -> None:
     unnamed = capture([None, None], at=0)
-    assert [row[1] for row in named(with_replayed_ops(together(replays([GEMM, RELU]), unnamed)))] == [
+    assert [row[1] for row in named_kernels(with_replayed_ops(joined_profiles(replays_of([GEMM, RELU]), unnamed)))] == [
         "aten::op0",
         "aten::op1",
     ]
-    several = together(replays([GEMM, RELU], streams=(7, 8)), unnamed)
-    assert {row[-1] for row in named(with_replayed_ops(several))} == {"graph replay: capture not recorded"}
+    several = joined_profiles(replays_of([GEMM, RELU], streams=(7, 8)), unnamed)
+    assert {row[-1] for row in named_kernels(with_replayed_ops(several))} == {"graph replay: capture not recorded"}
 
 
 @pytest.mark.parametrize("kernels", [[GEMM], [GEMM, GEMM], [GEMM, RELU, RELU]], ids=["fewer", "others", "more"])
-def test_a_replay_that_fits_no_capture_says_so(kernels: list[str]) -> None:
-    found = with_replayed_ops(together(replays([GEMM, RELU]), capture(kernels, at=0)))
-    assert {(row[1], row[-1]) for row in named(found)} == {(None, "graph replay: capture not recorded")}
+def test_a_replay_without_a_matching_capture_says_so(kernels: list[str]) -> None:
+    found = with_replayed_ops(joined_profiles(replays_of([GEMM, RELU]), capture(kernels, at=0)))
+    assert {(row[1], row[-1]) for row in named_kernels(found)} == {(None, "graph replay: capture not recorded")}
     assert found["ops"].filter(pl.col("session") == 0).is_empty()
 
 
-def test_pieces_of_equal_layers_are_reported_apart_by_their_order() -> None:
-    one, other = capture([GEMM], at=0), capture([GEMM], at=500)
-    for row in other["ops"]:
+def test_graphs_of_equal_layers_are_distinguished_by_order() -> None:
+    first, second = capture([GEMM], at=0), capture([GEMM], at=500)
+    for row in second["ops"]:
         row["name"] += "_b"
-    pieces = replays([GEMM], [GEMM])
+    pieces = replays_of([GEMM], [GEMM])
     for row in pieces["activities"]:
         row["iteration"] = 0
-    assert [row[1] for row in named(with_replayed_ops(together(pieces, one, other)))] == ["aten::op0", "aten::op0_b"]
+    assert [row[1] for row in named_kernels(with_replayed_ops(joined_profiles(pieces, first, second)))] == [
+        "aten::op0",
+        "aten::op0_b",
+    ]
     # A third of them could be either.
-    assert {row[-1] for row in named(with_replayed_ops(together(replays([GEMM]), one, other)))} == {
-        "graph replay: several captures match"
-    }
+    assert {
+        row[-1] for row in named_kernels(with_replayed_ops(joined_profiles(replays_of([GEMM]), first, second)))
+    } == {"graph replay: several captures match"}
 
 
-def test_the_same_work_before_gives_ops_that_are_inferred() -> None:
-    profile = replays([GEMM, RELU])
+def test_ops_are_inferred_from_equal_work_before() -> None:
+    profile = replays_of([GEMM, RELU])
     for row in profile["activities"]:
         row["start_ns"] += 5000
     eager = [
@@ -168,7 +171,7 @@ def test_the_same_work_before_gives_ops_that_are_inferred() -> None:
     ]
     ops = [{"op": at, "name": f"aten::x{at}", "start_ns": at, "duration_ns": 1, "session": 0} for at in range(3)]
     whole = make_profile(activities=[*eager, *profile["activities"]], api_calls=profile["api_calls"], ops=ops)
-    rows = named(with_replayed_ops(whole))
+    rows = named_kernels(with_replayed_ops(whole))
     assert [(row[1], row[-1]) for row in rows[3:]] == [
         ("aten::x1", "graph repeat (inferred)"),
         ("aten::x2", "graph repeat (inferred)"),
@@ -177,13 +180,13 @@ def test_the_same_work_before_gives_ops_that_are_inferred() -> None:
 
 
 def test_annotations_of_graph_nodes_name_their_kernels() -> None:
-    profile = together(replays([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
+    profile = joined_profiles(replays_of([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
     nodes = pl.Series("graph_node", [41, 42, 41, 42], dtype=pl.Int64)
     work = profile["activities"].with_columns(nodes)
     found = with_replayed_ops(
         replace(profile, frames={**profile.frames, "activities": work}), {41: "layers.0.wq", 7: "x"}
     )
-    assert [(row[1], row[-2], row[-1]) for row in named(found)] == [
+    assert [(row[1], row[-2], row[-1]) for row in named_kernels(found)] == [
         ("layers.0.wq", 0, "graph node annotation"),
         (None, None, "launched outside any op"),
         ("layers.0.wq", 1, "graph node annotation"),
@@ -220,8 +223,10 @@ def test_annotations_beside_a_trace(tmp_path: Path, kind: str) -> None:
     assert not errors
     is_read = kind in ("json", "pickle")
     assert profile["ops"]["name"].cast(pl.String).to_list() == (["layers.0.wq"] if is_read else [])
-    said = [reason for reason in profile["issues"]["reason"].to_list() if "nnotations" in reason or "nodes" in reason]
-    assert len(said) == (kind != "other rank"), said
+    reasons = [
+        reason for reason in profile["issues"]["reason"].to_list() if "nnotations" in reason or "nodes" in reason
+    ]
+    assert len(reasons) == (kind != "other rank"), reasons
 
 
 def test_without_graphs_nothing_changes() -> None:

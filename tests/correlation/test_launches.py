@@ -51,7 +51,7 @@ def ranges(*rows: tuple[str, int, int, int]) -> pl.DataFrame:
     return conform("ranges", pl.DataFrame(rows, schema=columns, orient="row"))
 
 
-def test_profiler_steps_keep_their_numbers_and_moments_between_them_have_none() -> None:
+def test_profiler_steps_keep_their_numbers_and_times_between_have_none() -> None:
     steps = mark_steps(
         ranges(
             ("ProfilerStep#4", 0, 10, 1), ("forward", 1, 4, 1), ("ProfilerStep#5", 12, 10, 1), ("iteration 1", 0, 30, 2)
@@ -76,7 +76,7 @@ def test_ranges_with_one_name_are_counted() -> None:
     assert steps.ranges["iteration"].to_list() == [0, 1]
 
 
-def test_what_overlaps_is_seldom_or_is_a_part_marks_no_iteration() -> None:
+def test_overlapping_rare_or_nested_ranges_mark_no_iterations() -> None:
     overlapping = mark_steps(ranges(("step 0", 0, 10, 1), ("step 1", 5, 10, 1)))
     seldom = mark_steps(ranges(("step 0", 0, 10, 1), ("step 1", 500, 10, 1)))
     part = mark_steps(ranges(("Optimizer.step#SGD.step", 0, 10, 1), ("Optimizer.step#SGD.step", 10, 10, 1)))

@@ -1,4 +1,4 @@
-"""Intervals within intervals, against a plain stack."""
+"""Nested intervals, compared with a plain stack."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import tui.correlation.nesting
 from tui.correlation.nesting import NONE, inherit, nested
 
 
-def ints(values: list[int]) -> np.ndarray:
+def int_array(values: list[int]) -> np.ndarray:
     return np.array(values, np.int64)
 
 
 @st.composite
 def trees(draw: st.DrawFn) -> list[tuple[int, int, int]]:
-    """Properly nested intervals of some threads, as (thread, start, end), in any order."""
+    """Draw properly nested intervals of some threads, as (thread, start, end), in any order."""
     intervals = []
 
     def fill(thread: int, start: int, end: int, depth: int) -> None:
@@ -34,8 +34,8 @@ def trees(draw: st.DrawFn) -> list[tuple[int, int, int]]:
     return draw(st.permutations(intervals))
 
 
-def around(intervals: list[tuple[int, int, int]], thread: int, at: int) -> tuple[int, int] | None:
-    """The innermost interval around a moment: the last to begin, of those the first to end."""
+def innermost_by_search(intervals: list[tuple[int, int, int]], thread: int, at: int) -> tuple[int, int] | None:
+    """Return the innermost interval around a time: the last to begin, of those the first to end."""
     inside = [(start, end) for t, start, end in intervals if t == thread and start <= at <= end]
     return max(inside, key=lambda pair: (pair[0], -pair[1]), default=None)
 
@@ -43,14 +43,14 @@ def around(intervals: list[tuple[int, int, int]], thread: int, at: int) -> tuple
 @given(trees(), st.lists(st.tuples(st.integers(-4, 4), st.integers(90, 170)), max_size=20))
 # The end of an interval belongs to it.
 @example([(1, 100, 140), (1, 110, 120)], [(1, 120), (1, 121), (1, 140), (1, 141)])
-def test_innermost_and_parents_are_those_of_a_search(
+def test_innermost_and_parents_agree_with_a_search(
     intervals: list[tuple[int, int, int]], moments: list[tuple[int, int]]
 ) -> None:
-    thread, start, end = (ints([interval[place] for interval in intervals]) for place in range(3))
+    thread, start, end = (int_array([interval[place] for interval in intervals]) for place in range(3))
     nesting = nested(thread, start, end - start)
-    found = nesting.innermost(ints([t for t, _ in moments]), ints([at for _, at in moments]))
+    found = nesting.innermost(int_array([t for t, _ in moments]), int_array([at for _, at in moments]))
     for (t, at), index in zip(moments, found, strict=True):
-        expected = around(intervals, t, at)
+        expected = innermost_by_search(intervals, t, at)
         assert (None if index == NONE else (int(start[index]), int(end[index]))) == expected
     for child, parent in enumerate(nesting.parent):
         others = [
@@ -67,26 +67,26 @@ def test_innermost_and_parents_are_those_of_a_search(
             assert (start[parent], end[parent]) in [(pair[1], pair[2]) for pair in (*others, intervals[child])]
 
 
-def test_a_child_that_rounding_makes_end_late_is_a_child() -> None:
-    nesting = nested(ints([1, 1]), ints([0, 5]), ints([10, 6]), slack=1)
+def test_a_child_that_ends_late_by_rounding_is_a_child() -> None:
+    nesting = nested(int_array([1, 1]), int_array([0, 5]), int_array([10, 6]), slack=1)
     assert nesting.parent.tolist() == [NONE, 0]
 
 
-def test_an_interval_that_only_overlaps_is_no_child() -> None:
-    nesting = nested(ints([1, 1, 1, 1]), ints([0, 2, 9, 12]), ints([10, 8, 11, 1]), slack=1)
+def test_an_overlapping_interval_is_no_child() -> None:
+    nesting = nested(int_array([1, 1, 1, 1]), int_array([0, 2, 9, 12]), int_array([10, 8, 11, 1]), slack=1)
     assert nesting.parent.tolist() == [NONE, 0, NONE, 2]
-    assert nesting.innermost(ints([1, 1, 1]), ints([3, 10, 20])).tolist() == [1, 2, 2]
+    assert nesting.innermost(int_array([1, 1, 1]), int_array([3, 10, 20])).tolist() == [1, 2, 2]
 
 
 def test_no_intervals() -> None:
-    nothing = nested(ints([]), ints([]), ints([]))
+    nothing = nested(int_array([]), int_array([]), int_array([]))
     assert nothing.parent.tolist() == []
-    assert nothing.innermost(ints([1]), ints([5])).tolist() == [NONE]
+    assert nothing.innermost(int_array([1]), int_array([5])).tolist() == [NONE]
 
 
-def test_moments_after_the_end_and_of_other_threads() -> None:
-    nesting = nested(ints([1, 2]), ints([0, 0]), ints([10, 30]))
-    assert nesting.innermost(ints([1, 1, 2, 3, 1]), ints([10, 11, 10**15, 5, -1])).tolist() == [
+def test_times_after_the_end_and_of_other_threads() -> None:
+    nesting = nested(int_array([1, 2]), int_array([0, 0]), int_array([10, 30]))
+    assert nesting.innermost(int_array([1, 1, 2, 3, 1]), int_array([10, 11, 10**15, 5, -1])).tolist() == [
         0,
         NONE,
         NONE,
@@ -95,17 +95,22 @@ def test_moments_after_the_end_and_of_other_threads() -> None:
     ]
 
 
-def test_the_innermost_of_some_that_begins_at_a_moment() -> None:
-    nesting = nested(ints([1, 1, 1, 2]), ints([0, 0, 0, 0]), ints([10, 5, 7, 4]))
+def test_the_innermost_of_intervals_that_begin_at_one_time() -> None:
+    nesting = nested(int_array([1, 1, 1, 2]), int_array([0, 0, 0, 0]), int_array([10, 5, 7, 4]))
     among = np.array([True, False, True, False])
     # Interval 1 lies within 2, but is not among them; thread 2 has none, and at 5 nothing begins.
-    assert nesting.innermost_starting(ints([1, 1, 2, 3]), ints([0, 5, 0, 0]), among).tolist() == [2, NONE, NONE, NONE]
-    assert nesting.innermost_starting(ints([1, 2]), ints([0, 0]), ~among).tolist() == [1, 3]
-    assert nesting.innermost_starting(ints([1]), ints([0]), np.zeros(4, np.bool_)).tolist() == [NONE]
+    assert nesting.innermost_starting(int_array([1, 1, 2, 3]), int_array([0, 5, 0, 0]), among).tolist() == [
+        2,
+        NONE,
+        NONE,
+        NONE,
+    ]
+    assert nesting.innermost_starting(int_array([1, 2]), int_array([0, 0]), ~among).tolist() == [1, 3]
+    assert nesting.innermost_starting(int_array([1]), int_array([0]), np.zeros(4, np.bool_)).tolist() == [NONE]
 
 
 @pytest.mark.parametrize("slack", [0, 3])
-def test_nesting_in_parts_is_that_of_the_whole(slack: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nesting_in_blocks_is_the_same(slack: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = np.random.default_rng(7)
     count = 4000
     thread = chance.integers(0, 3, count)
@@ -126,8 +131,8 @@ def test_nesting_in_blocks_is_that_of_the_whole(
     in_order: bool, intervals: list[tuple[int, int, int]], moments: list[tuple[int, int]], size: int
 ) -> None:
     intervals = sorted(intervals, key=lambda interval: interval[1]) if in_order else intervals
-    thread, start, end = (ints([interval[place] for interval in intervals]) for place in range(3))
-    threads, times = ints([t for t, _ in moments]), ints([at for _, at in moments])
+    thread, start, end = (int_array([interval[place] for interval in intervals]) for place in range(3))
+    threads, times = int_array([t for t, _ in moments]), int_array([at for _, at in moments])
     among = start % 2 == 0
     with pytest.MonkeyPatch.context() as patch:
         whole = nested(thread, start, end - start)
@@ -145,24 +150,24 @@ def test_nesting_in_blocks_is_that_of_the_whole(
 def test_an_interval_around_all_others_is_their_parent_in_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.correlation.nesting, "_WHOLE", 0)
     monkeypatch.setattr(tui.correlation.nesting, "_AT_ONCE", 3)
-    nesting = nested(ints([5] * 11), ints([0, *range(0, 90, 9)]), ints([100, *[5] * 10]))
+    nesting = nested(int_array([5] * 11), int_array([0, *range(0, 90, 9)]), int_array([100, *[5] * 10]))
 
     assert nesting.parent.tolist() == [NONE, *[0] * 10]
     assert nesting.depth.tolist() == [0, *[1] * 10]
-    assert nesting.innermost(ints([5, 5]), ints([84, 90])).tolist() == [10, 0]
+    assert nesting.innermost(int_array([5, 5]), int_array([84, 90])).tolist() == [10, 0]
 
 
 def test_an_interval_that_overlaps_the_next_block_ends_where_that_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.correlation.nesting, "_WHOLE", 0)
     monkeypatch.setattr(tui.correlation.nesting, "_AT_ONCE", 2)
-    nesting = nested(ints([1] * 4), ints([0, 2, 9, 12]), ints([10, 8, 11, 1]))
+    nesting = nested(int_array([1] * 4), int_array([0, 2, 9, 12]), int_array([10, 8, 11, 1]))
 
     assert nesting.parent.tolist() == [NONE, 0, NONE, 2]
-    assert nesting.innermost(ints([1, 1, 1]), ints([3, 10, 20])).tolist() == [1, 2, 2]
+    assert nesting.innermost(int_array([1, 1, 1]), int_array([3, 10, 20])).tolist() == [1, 2, 2]
 
 
 def test_a_value_of_its_own_comes_before_that_of_what_lies_around() -> None:
-    thread, start, end = (ints(values) for values in ([1, 1, 1, 2], [0, 1, 2, 0], [9, 8, 3, 9]))
+    thread, start, end = (int_array(values) for values in ([1, 1, 1, 2], [0, 1, 2, 0], [9, 8, 3, 9]))
     nesting = nested(thread, start, end - start)
-    assert inherit(nesting, ints([5, 7, NONE, NONE])).tolist() == [5, 7, 7, NONE]
-    assert inherit(nesting, ints([5, NONE, NONE, NONE])).tolist() == [5, 5, 5, NONE]
+    assert inherit(nesting, int_array([5, 7, NONE, NONE])).tolist() == [5, 7, 7, NONE]
+    assert inherit(nesting, int_array([5, NONE, NONE, NONE])).tolist() == [5, 5, 5, NONE]

@@ -13,22 +13,22 @@ from tui.model.errors import ProftuiError
 TIMES = {"start_ns": pl.Int64, "duration_ns": pl.Int64}
 
 
-def timed(*rows: tuple[int | None, int | None]) -> pl.DataFrame:
+def profile_of_times(*rows: tuple[int | None, int | None]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=TIMES, orient="row")
 
 
-def test_times_of_one_run_stay_as_they_are() -> None:
-    work, calls = timed((0, 5), (MAX_NS, MAX_NS)), timed((None, 3), (7, None))
-    kept, count = drop_outlier_times(work, calls)
+def test_times_of_one_run_are_unchanged() -> None:
+    work, calls = profile_of_times((0, 5), (MAX_NS, MAX_NS)), profile_of_times((None, 3), (7, None))
+    remaining, count = drop_outlier_times(work, calls)
     assert count == 0
-    assert kept[0] is work
-    assert kept[1] is calls
-    assert drop_outlier_times(timed(), timed((None, None)))[1] == 0
+    assert remaining[0] is work
+    assert remaining[1] is calls
+    assert drop_outlier_times(profile_of_times(), profile_of_times((None, None)))[1] == 0
 
 
-def test_far_and_endless_times_become_unknown_and_are_counted() -> None:
-    work = timed((10, 5), (20, 5), (MAX_NS + 20, 5), (30, MAX_NS + 1))
-    calls = timed((15, 1), (None, 4), (-(1 << 63), 2), ((1 << 63) - 1, 0))
+def test_outlying_and_endless_times_become_unknown_and_are_counted() -> None:
+    work = profile_of_times((10, 5), (20, 5), (MAX_NS + 20, 5), (30, MAX_NS + 1))
+    calls = profile_of_times((15, 1), (None, 4), (-(1 << 63), 2), ((1 << 63) - 1, 0))
     (work, calls), count = drop_outlier_times(work, calls)
     assert count == 3
     assert work.rows() == [(10, 5), (20, 5), (MAX_NS + 20, 5), (30, None)]
@@ -36,12 +36,12 @@ def test_far_and_endless_times_become_unknown_and_are_counted() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, (1 << 63) - 1)), max_size=8))
-def test_what_is_left_fits_into_two_weeks(times: list[tuple[int, int]]) -> None:
-    (kept,), count = drop_outlier_times(timed(*times))
-    starts = kept["start_ns"].drop_nulls().to_list()
+def test_remaining_times_fit_into_two_weeks(times: list[tuple[int, int]]) -> None:
+    (remaining,), count = drop_outlier_times(profile_of_times(*times))
+    starts = remaining["start_ns"].drop_nulls().to_list()
     assert not starts or max(starts) - min(starts) <= 2 * MAX_NS
-    assert all(lasting <= MAX_NS for lasting in kept["duration_ns"].drop_nulls())
-    assert count == sum(before != after for before, after in zip(times, kept.rows(), strict=True))
+    assert all(lasting <= MAX_NS for lasting in remaining["duration_ns"].drop_nulls())
+    assert count == sum(before != after for before, after in zip(times, remaining.rows(), strict=True))
 
 
 WEEK_NS = 7 * 24 * 3600 * 10**9
@@ -53,7 +53,7 @@ def rows(*starts_ns: int, threads: int = 1) -> pl.DataFrame:
     ).with_columns(pl.col("tid") % threads)
 
 
-def test_times_restart_where_something_was_left_out() -> None:
+def test_times_are_rebased_after_removals() -> None:
     parts, begin_ns = drop_outlier_events(
         {"a": rows(0, 5 * WEEK_NS, 5 * WEEK_NS + 7), "b": rows(5 * WEEK_NS + 3)}, called="x"
     )
@@ -62,12 +62,12 @@ def test_times_restart_where_something_was_left_out() -> None:
     assert parts["b"]["start_ns"].to_list() == [3]
 
 
-def test_of_two_halves_far_apart_one_stays() -> None:
+def test_one_of_two_distant_halves_is_kept() -> None:
     parts, begin_ns = drop_outlier_events({"a": rows(0, 3, 9 * WEEK_NS, 9 * WEEK_NS + 4)}, called="x")
     assert (parts["a"]["start_ns"].to_list(), begin_ns) == ([0, 3], 0)
 
 
-def test_more_threads_over_more_time_than_can_be_are_declined() -> None:
+def test_too_many_threads_over_too_much_time_are_declined() -> None:
     starts = [*range(2000), WEEK_NS - 1]
     assert drop_outlier_events({"a": rows(*starts)}, called="x")[0]["a"].height == len(starts)
     with pytest.raises(ProftuiError, match="x: 2001 threads over"):

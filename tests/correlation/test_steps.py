@@ -29,5 +29,5 @@ def ranges(*names: str) -> pl.DataFrame:
     ],
     ids=["a step each", "an epoch before it", "sizes", "the same", "of vLLM", "of an older vLLM", "phases", "one"],
 )
-def test_iterations_have_the_number_that_rises_in_the_names(names: tuple[str, ...], numbers: list[int]) -> None:
+def test_iterations_have_the_increasing_number_of_their_names(names: tuple[str, ...], numbers: list[int]) -> None:
     assert mark_steps(ranges(*names)).ranges["iteration"].to_list() == numbers

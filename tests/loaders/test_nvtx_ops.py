@@ -18,7 +18,7 @@ CALL = "{'mod': 'torch', 'op': 'conv2d', 'args': [{'name': '', 'type': 'tensor',
 def ranges(
     *rows: tuple[str | None, int, int | None, int] | tuple[str | None, int, int | None, int, str],
 ) -> pl.DataFrame:
-    """Name, start, end, thread and perhaps domain of each range."""
+    """Return name, start, end, thread and perhaps domain of each range."""
     return conform(
         "ranges",
         pl.DataFrame(
@@ -38,7 +38,9 @@ def ranges(
     )
 
 
-def found(*rows: tuple[str | None, int, int | None, int] | tuple[str | None, int, int | None, int, str]) -> OpsOfRanges:
+def ops_of_ranges(
+    *rows: tuple[str | None, int, int | None, int] | tuple[str | None, int, int | None, int, str],
+) -> OpsOfRanges:
     return ops_from_ranges(mark_steps(ranges(*rows)).ranges)
 
 
@@ -46,8 +48,8 @@ def columns(result: OpsOfRanges, *names: str) -> list[tuple[object, ...]]:
     return result.ops.select(pl.col(names)).rows()
 
 
-def test_ops_of_torch_lose_their_notes_and_know_parent_group_and_direction() -> None:
-    result = found(
+def test_ops_of_pytorch_have_plain_names_parent_group_and_direction() -> None:
+    result = ops_of_ranges(
         ("aten::linear, seq = 4, op_id = 2, sizes = [[2, 3], [4, 3], []], input_op_ids = [(1,0)]", 0, 100, 7),
         ("aten::addmm, seq = 5", 10, 90, 7),
         ("aten::empty", 20, 30, 7),
@@ -77,7 +79,7 @@ def test_ops_of_torch_lose_their_notes_and_know_parent_group_and_direction() -> 
 
 
 def test_a_backward_op_belongs_to_the_last_forward_op_of_its_number() -> None:
-    result = found(
+    result = ops_of_ranges(
         ("dropout, seq = 69", 0, 10, 7),
         ("_fused_dropout, seq = 69", 2, 8, 7),
         ("FusedDropoutBackward, seq = 69", 20, 30, 8),
@@ -88,15 +90,15 @@ def test_a_backward_op_belongs_to_the_last_forward_op_of_its_number() -> None:
     assert result.ops["forward"].to_list() == [None, None, 1, None, None]
 
 
-def test_numbers_of_several_threads_or_processes_are_not_mixed_up() -> None:
+def test_sequence_numbers_are_per_thread_and_process() -> None:
     rows = ranges(("mul, seq = 1", 0, 1, 7), ("add, seq = 1", 2, 3, 9), ("MulBackward0, seq = 1", 4, 5, 8))
     assert ops_from_ranges(rows).ops["forward"].to_list() == [None, None, None]
     two = rows.with_columns(pid=pl.Series([1, 2, 1], dtype=pl.Int64))
     assert ops_from_ranges(two).ops["forward"].to_list() == [None, None, 0]
 
 
-def test_iterations_what_holds_them_and_what_was_never_closed_are_no_ops() -> None:
-    result = found(
+def test_iterations_their_parents_and_unclosed_ranges_are_no_ops() -> None:
+    result = ops_of_ranges(
         ("epoch 0", 0, 100, 7),
         ("iteration 0", 10, 40, 7),
         ("forward", 15, 20, 7),
@@ -114,7 +116,7 @@ def test_iterations_what_holds_them_and_what_was_never_closed_are_no_ops() -> No
 
 
 def test_wrapped_calls_get_stack_and_modules_of_the_call_site() -> None:
-    result = found(
+    result = ops_of_ranges(
         ('{"model_config": {"emit_nvtx": true}}', 0, 3, 7),
         (SITE, 10, 50, 7),
         (CALL, 11, 49, 7),
@@ -135,8 +137,8 @@ def test_wrapped_calls_get_stack_and_modules_of_the_call_site() -> None:
     ]
 
 
-def test_calls_of_libraries_are_ops_only_where_no_framework_op_is_around() -> None:
-    result = found(
+def test_library_calls_are_ops_only_without_a_framework_op_around() -> None:
+    result = ops_of_ranges(
         ("nccl:all_reduce, op_id = 3", 0, 10, 7),
         ("ncclAllReduce", 1, 9, 7, "NCCL"),
         ("ncclAllReduce", 20, 30, 7, "NCCL"),
@@ -156,7 +158,7 @@ def test_calls_of_libraries_are_ops_only_where_no_framework_op_is_around() -> No
 
 
 def test_activities_find_their_op_through_the_nesting() -> None:
-    result = found(("b", 20, 30, 7), ("a", 0, 50, 7), ("c", 60, 70, 7))
+    result = ops_of_ranges(("b", 20, 30, 7), ("a", 0, 50, 7), ("c", 60, 70, 7))
     launches = pl.DataFrame({"launch_pid": [1, 1, 1], "launch_tid": [7, 7, 7], "launch_ns": [25, 45, 55]})
     assert result.ops["name"].to_list() == ["a", "b", "c"]
     assert link_ops(launches, result.ops, result.nesting)["op"].to_list() == [1, 0, None]
@@ -178,9 +180,9 @@ def test_no_ranges_give_no_ops() -> None:
     assert result.ranges["name"].to_list() == ["never closed"]
 
 
-def test_paths_stay_short_however_deep_ranges_lie() -> None:
+def test_paths_are_limited_at_any_depth() -> None:
     depth = 300
-    result = found(*((f"range {at}", at, 1000 - at, 7) for at in range(depth)))
+    result = ops_of_ranges(*((f"range {at}", at, 1000 - at, 7) for at in range(depth)))
     assert result.ops.height == depth
     assert result.ops["parent"].to_list() == [None, *range(depth - 1)]
     groups = result.ops["group"].cast(pl.String)
@@ -194,7 +196,7 @@ names = st.sampled_from(
 
 
 @given(st.lists(st.tuples(names, st.integers(0, 50), st.integers(0, 60), st.integers(1, 2))))
-def test_whatever_the_ranges_ops_refer_to_earlier_ops_around_them(rows: list[tuple[str, int, int, int]]) -> None:
+def test_parents_of_ops_are_earlier_ops_around_them(rows: list[tuple[str, int, int, int]]) -> None:
     given_ranges = ranges(*((name, start, start + length, tid) for name, start, length, tid in rows))
     result = ops_from_ranges(mark_steps(given_ranges).ranges)
     ops = result.ops

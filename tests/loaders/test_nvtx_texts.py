@@ -1,4 +1,4 @@
-"""What the texts of NVTX ranges say."""
+"""Parsing of the texts of NVTX ranges."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tui.loaders.nvtx_ops import LITERAL_LIMIT, RangeText, Role, literal, read_texts
 
 
-def read_text(text: str) -> RangeText:
-    """What one text among others says."""
+def parse_text(text: str) -> RangeText:
+    """Return what one text among others says."""
     others = ["other", "{'mod': 'torch', 'op': 'add'}"]
     parsed = read_texts(pl.Series([*(other for other in others if other != text), text])).row(-1, named=True)
     assert parsed["text"] == text
@@ -62,8 +62,8 @@ def read_text(text: str) -> RangeText:
         ("{'traceMarker': ['a.py:1']}", RangeText("call site", Role.CALL_SITE, stack="a.py:1")),
     ],
 )
-def test_texts(text: str, expected: RangeText) -> None:
-    assert read_text(text) == expected
+def test_parsed_texts(text: str, expected: RangeText) -> None:
+    assert parse_text(text) == expected
 
 
 def test_arguments_of_a_call_become_shapes_and_types() -> None:
@@ -72,7 +72,7 @@ def test_arguments_of_a_call_become_shapes_and_types() -> None:
         "{'name': '', 'type': 'tensor', 'shape': (), 'dtype': 'int64'}, "
         "{'name': 'out', 'type': 'tensor', 'shape': (2,), 'dtype': 'float32'}"
     )
-    parsed = read_text(f"{{'mod': 'Tensor', 'op': 'add', 'args': [{args}]}}")
+    parsed = parse_text(f"{{'mod': 'Tensor', 'op': 'add', 'args': [{args}]}}")
     assert (parsed.name, parsed.shapes, parsed.dtype) == ("Tensor.add", "[[2, 3], [], [], [2]]", "float32, int64")
 
 
@@ -91,24 +91,24 @@ def test_arguments_of_a_call_become_shapes_and_types() -> None:
     ],
     ids=["brackets", "signs", "sums", "digits", "long", "call", "comprehension", "unhashable", "nul"],
 )
-def test_texts_that_only_look_like_literals_are_names(text: str) -> None:
+def test_texts_that_look_like_literals_are_names(text: str) -> None:
     assert literal(text) is None
-    parsed = read_text(text)
+    parsed = parse_text(text)
     assert parsed.role is Role.OP
     assert parsed.name == text[:2000]
     assert not parsed.call
 
 
-def test_no_texts_say_nothing() -> None:
+def test_no_texts() -> None:
     assert read_texts(pl.Series([], dtype=pl.String)).is_empty()
 
 
 @given(st.text(alphabet="{}[]()'\":,\\ modpargstrceMkTunSlx0-9.=*#\n\0é", max_size=80))
-def test_any_text_is_read(text: str) -> None:
-    read_text(text)
-    read_text("{'mod': " + text)
-    read_text("{'traceMarker': " + text + "}")
-    read_text("op, seq = " + text)
+def test_any_text_is_parsed(text: str) -> None:
+    parse_text(text)
+    parse_text("{'mod': " + text)
+    parse_text("{'traceMarker': " + text + "}")
+    parse_text("op, seq = " + text)
 
 
 values = st.recursive(
@@ -119,7 +119,7 @@ values = st.recursive(
 
 
 @given(st.sampled_from(["mod", "traceMarker"]), values, values, values)
-def test_any_literal_is_read(key: str, first: object, second: object, third: object) -> None:
-    parsed = read_text(repr({key: first, "op": second, "args": third, "funcStack": third}))
+def test_any_literal_is_parsed(key: str, first: object, second: object, third: object) -> None:
+    parsed = parse_text(repr({key: first, "op": second, "args": third, "funcStack": third}))
     assert isinstance(parsed.name, str)
     assert parsed.shapes is None or parsed.shapes.startswith("[[")

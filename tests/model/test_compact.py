@@ -1,4 +1,4 @@
-"""Columns of one value are kept as one value, and stay what they were."""
+"""Constant columns are stored as one value, and do not change."""
 
 from __future__ import annotations
 
@@ -37,36 +37,40 @@ def frame() -> pl.DataFrame:
     )
 
 
-def test_the_frame_stays_the_same() -> None:
+def test_the_frame_is_unchanged() -> None:
     data = frame()
     assert_frame_equal(compact_constants(data), data)
     assert compact_constants(data).schema == data.schema
 
 
 @pytest.mark.parametrize("column", ["same", "name", "flag", "null"])
-def test_one_value_takes_no_memory(column: str) -> None:
+def test_a_constant_column_takes_no_memory(column: str) -> None:
     data = frame().select(column)
     assert data.estimated_size() >= ROWS / 8
     assert compact_constants(data).estimated_size() <= 100
 
 
-def place(data: pl.DataFrame, column: str) -> int:
-    """Where the values of a column lie in memory."""
+def buffer_addresses(data: pl.DataFrame, column: str) -> int:
+    """Return the memory addresses of the values of a column."""
     row = data[column].is_not_null().arg_max() or 0
     known = data[column].slice(row, 1).to_numpy(allow_copy=False)
     return int(known.ctypes.data) - row * known.itemsize
 
 
-def test_numbers_that_are_equal_where_they_are_known_are_shared() -> None:
+def test_columns_of_equal_known_numbers_share_memory() -> None:
     data = compact_constants(frame())
-    assert place(data, "kernels_alone") == place(data, "kernels_too") == place(data, "copies_alone")
-    assert place(data, "one_and_two") != place(data, "kernels_alone")
+    assert (
+        buffer_addresses(data, "kernels_alone")
+        == buffer_addresses(data, "kernels_too")
+        == buffer_addresses(data, "copies_alone")
+    )
+    assert buffer_addresses(data, "one_and_two") != buffer_addresses(data, "kernels_alone")
     assert data.filter(pl.col("kernels_alone") == 1).height == ROWS // 2
     assert data["copies_alone"].sum() == ROWS // 2
     assert_frame_equal(data[::2], frame()[::2])
     assert_frame_equal(data.sort("number", descending=True), frame().sort("number", descending=True))
 
 
-def test_few_rows_are_left_alone() -> None:
+def test_small_frames_are_not_compacted() -> None:
     data = frame().head(10)
     assert compact_constants(data) is data

@@ -17,7 +17,7 @@ def test_back_and_forward_as_in_a_browser() -> None:
     assert [place.view for place in history.places] == ["dashboard", "kernels", "issues"]
 
 
-def test_the_same_spot_is_visited_once_and_keeps_its_newest_arrangement() -> None:
+def test_visiting_the_same_place_keeps_its_newest_state() -> None:
     history = History()
     history.visit(Place("kernels", "launches"))
     arranged = Place("kernels", "launches", states=(("launches", TableState(filter="gemm")),))

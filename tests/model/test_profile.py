@@ -1,4 +1,4 @@
-"""Profiles of several inputs as one."""
+"""Profiles of several inputs joined as one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import polars as pl
 from tui.model.profile import Profile, merge_profiles, profile_of
 
 
-def of(session_count: int = 1) -> Profile:
-    """A profile with two ops, the second within the first, and the work that it launched."""
+def profile_of_sessions(session_count: int = 1) -> Profile:
+    """Return a profile with two ops, the second within the first, and the work that it launched."""
     ops = pl.DataFrame({"session": [0, 0], "op": [0, 1], "parent": [None, 0], "forward": [None, 0]})
     work = pl.DataFrame({"session": [0], "activity": [0], "op": [1]})
     sessions = pl.DataFrame({"session": list(range(session_count))})
     return profile_of({"sessions": sessions, "ops": ops, "activities": work}, source="a")
 
 
-def test_ops_of_joined_profiles_are_numbered_on_with_all_that_names_them() -> None:
-    profile = merge_profiles([of(2), of()])
+def test_ops_of_joined_profiles_are_renumbered_with_all_references() -> None:
+    profile = merge_profiles([profile_of_sessions(2), profile_of_sessions()])
     assert profile["sessions"]["session"].to_list() == [0, 1, 2]
     assert profile["ops"].select("session", "op", "parent", "forward").rows() == [
         (0, 0, None, None),

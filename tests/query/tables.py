@@ -1,4 +1,4 @@
-"""A small table of kernels and copies that the query tests ask."""
+"""A small table of kernels and copies for the tests of queries."""
 
 from __future__ import annotations
 

@@ -11,30 +11,30 @@ from tui.model.table_spec import Sort, TableSpec, TableState
 from tui.query.apply import Applied, apply
 
 
-def applied(frame: pl.DataFrame = FRAME, *, filter: str = "", find: str = "", sort: Sort | None = None) -> Applied:  # noqa: A002
+def apply_query(frame: pl.DataFrame = FRAME, *, filter: str = "", find: str = "", sort: Sort | None = None) -> Applied:  # noqa: A002
     return apply(frame, TABLE, TableState(filter=filter, find=find, sort=sort), units=UNITS)
 
 
-def shown(result: Applied, frame: pl.DataFrame = FRAME) -> list[int]:
+def shown_ids(result: Applied, frame: pl.DataFrame = FRAME) -> list[int]:
     return result.take(frame)["id"].to_list()
 
 
-def test_nothing_to_do_costs_nothing() -> None:
-    result = applied()
+def test_an_empty_query_changes_nothing() -> None:
+    result = apply_query()
     assert result == Applied(rows=None, total=7, shown=7, passed=7, weight_shown_pct=100.0, matches=result.matches)
     assert result.take(FRAME) is not None
-    assert shown(result) == [0, 1, 2, 3, 4, 5, 6]
+    assert shown_ids(result) == [0, 1, 2, 3, 4, 5, 6]
     assert result.take(FRAME, 2, 3)["id"].to_list() == [2, 3, 4]
 
 
 def test_filter() -> None:
-    result = applied(filter="total>1")
+    result = apply_query(filter="total>1")
     assert result.rows is not None
     assert result.rows.dtype == pl.UInt32
-    assert shown(result) == [0, 1, 3]
+    assert shown_ids(result) == [0, 1, 3]
     assert (result.total, result.shown, result.reading) == (7, 3, "Total > 1 ms")
     assert result.weight_shown_pct == pytest.approx(85.00001, abs=1e-9)
-    assert applied(filter="nothing").weight_shown_pct == 0.0
+    assert apply_query(filter="nothing").weight_shown_pct == 0.0
     assert result.take(FRAME, 1, 1)["id"].to_list() == [1]
 
 
@@ -60,11 +60,11 @@ def test_filter() -> None:
     ],
 )
 def test_sort(sort: Sort, expected: list[int]) -> None:
-    assert shown(applied(sort=sort)) == expected
-    assert shown(applied(STRINGS, sort=sort), STRINGS) == expected
+    assert shown_ids(apply_query(sort=sort)) == expected
+    assert shown_ids(apply_query(STRINGS, sort=sort), STRINGS) == expected
 
 
-def test_case_does_not_order_names_but_keeps_equal_ones_together() -> None:
+def test_names_are_sorted_without_case_and_equal_ones_stay_together() -> None:
     names = ["b", "A", "a", "B", "A", None, "a"]
     for dtype in (pl.String(), pl.Categorical(), pl.Enum(["b", "B", "a", "A"])):
         frame = pl.DataFrame({"name": pl.Series(names, dtype=dtype)})
@@ -76,42 +76,42 @@ def test_case_does_not_order_names_but_keeps_equal_ones_together() -> None:
 
 
 def test_filter_then_sort_then_find() -> None:
-    result = applied(filter="kernel", sort=(("total_ns", False),), find="gemm")
-    assert shown(result) == [2, 3, 1, 0]
+    result = apply_query(filter="kernel", sort=(("total_ns", False),), find="gemm")
+    assert shown_ids(result) == [2, 3, 1, 0]
     assert result.matches.to_list() == [0, 3]
     assert result.matches.dtype == pl.UInt32
     assert result.find_reading == 'contains "gemm"'
 
 
-def test_find_does_not_hide() -> None:
-    result = applied(find="kind:mem")
+def test_find_does_not_hide_rows() -> None:
+    result = apply_query(find="kind:mem")
     assert result.rows is None
     assert result.matches.to_list() == [4, 5]
-    assert applied(find="  ").matches.to_list() == []
+    assert apply_query(find="  ").matches.to_list() == []
 
 
-def test_words_look_in_visible_columns_only() -> None:
+def test_words_are_searched_in_visible_columns_only() -> None:
     hidden = TableState(filter="memcpy", hidden=frozenset({"name"}))
-    assert shown(apply(FRAME, TABLE, hidden)) == [4]
+    assert shown_ids(apply(FRAME, TABLE, hidden)) == [4]
     hidden = TableState(filter="htod", hidden=frozenset({"name"}))
-    assert shown(apply(FRAME, TABLE, hidden)) == []
+    assert shown_ids(apply(FRAME, TABLE, hidden)) == []
     hidden = TableState(filter="name:htod", hidden=frozenset({"name"}))
-    assert shown(apply(FRAME, TABLE, hidden)) == [4]
+    assert shown_ids(apply(FRAME, TABLE, hidden)) == [4]
 
 
-def test_an_order_by_a_column_that_is_not_there_is_left_out() -> None:
-    result = applied(sort=(("occupancy", True), ("calls", True)))
+def test_a_sort_by_a_missing_column_is_ignored() -> None:
+    result = apply_query(sort=(("occupancy", True), ("calls", True)))
     assert result.sort == (("calls", True),)
-    assert shown(result) == [4, 1, 5, 0, 2, 3, 6]
+    assert shown_ids(result) == [4, 1, 5, 0, 2, 3, 6]
 
 
-def test_the_order_in_force() -> None:
+def test_the_effective_sort_order() -> None:
     spec = TableSpec("t", "T", TABLE.columns, ("name",), sort=(("total_ns", True),))
     assert apply(FRAME, spec, TableState()).sort == (("total_ns", True),)
     assert apply(FRAME, spec, TableState(sort=())).sort == ()
 
 
-def test_no_share_where_there_is_no_weight_or_no_total() -> None:
+def test_without_weight_or_total_there_is_no_share() -> None:
     assert apply(FRAME, TableSpec("t", "T", TABLE.columns, ("name",)), TableState()).weight_shown_pct is None
     assert apply(FRAME.clear(), TABLE, TableState(filter="gemm")).weight_shown_pct is None
     unknown = FRAME.with_columns(total_ns=pl.lit(None, pl.Int64))
@@ -119,7 +119,7 @@ def test_no_share_where_there_is_no_weight_or_no_total() -> None:
 
 
 def test_an_empty_table() -> None:
-    result = applied(FRAME.clear(), filter="gemm", find="x", sort=(("name", True), ("total_ns", False)))
+    result = apply_query(FRAME.clear(), filter="gemm", find="x", sort=(("name", True), ("total_ns", False)))
     assert (result.total, result.shown, len(result.matches)) == (0, 0, 0)
     assert result.take(FRAME.clear()).height == 0
 
@@ -130,7 +130,7 @@ def test_an_empty_table() -> None:
     st.booleans(),
     st.booleans(),
 )
-def test_agrees_with_sorting_in_python(
+def test_sorting_agrees_with_python(
     rows: list[tuple[str | None, int | None]], text: str, name_down: bool, calls_down: bool
 ) -> None:
     frame = pl.DataFrame(rows, schema={"name": pl.Categorical(), "calls": pl.Int64}, orient="row")
@@ -159,7 +159,7 @@ def test_agrees_with_sorting_in_python(
     assert result.take(frame).rows() == kept
 
 
-def test_the_share_leaves_out_sessions_whose_times_are_added_to_no_others() -> None:
+def test_the_share_excludes_sessions_that_are_not_additive() -> None:
     frame = pl.DataFrame({"session": [0, 0, 1, 2], "name": ["a", "b", "a", "a"], "total_ns": [30, 10, 500, 700]})
     spec = TableSpec("t", "T", columns("name", "total_ns", "session"), ("session", "name"), weight="total_ns")
 

@@ -10,9 +10,9 @@ from tui.query.facts import SESSION_PRIORITY, informative_columns, prioritize
 SPEC = TableSpec("t", "T", columns("name", "calls", "kind", "throughput", "session"), key=("name",))
 
 
-def rows(**fields: object) -> pl.DataFrame:
-    made = {"name": ["a", "b"], "calls": [1, 2], "kind": ["kernel", "kernel"], "throughput": [None, None]}
-    return pl.DataFrame({**made, "session": [0, 0], **fields})
+def example_rows(**fields: object) -> pl.DataFrame:
+    columns = {"name": ["a", "b"], "calls": [1, 2], "kind": ["kernel", "kernel"], "throughput": [None, None]}
+    return pl.DataFrame({**columns, "session": [0, 0], **fields})
 
 
 def priorities(frame: pl.DataFrame) -> dict[str, int]:
@@ -20,17 +20,17 @@ def priorities(frame: pl.DataFrame) -> dict[str, int]:
 
 
 def test_unknown_columns_and_constant_context_are_uninformative() -> None:
-    shown, unknown = informative_columns(SPEC, rows())
+    shown, unknown = informative_columns(SPEC, example_rows())
     assert [column.name for column in shown] == ["name", "calls"]
     assert [column.name for column in unknown] == ["throughput"]
-    assert {name for name, priority in priorities(rows()).items() if priority == UNINFORMATIVE_PRIORITY} == {
+    assert {name for name, priority in priorities(example_rows()).items() if priority == UNINFORMATIVE_PRIORITY} == {
         "kind",
         "throughput",
         "session",
     }
 
 
-def test_columns_that_matter_above_zero_are_uninformative_at_0() -> None:
+def test_columns_relevant_above_zero_are_uninformative_at_zero() -> None:
     spec = TableSpec("t", "T", columns("op", "launches", "untimed_launches"), key=("op",))
 
     def relevance(untimed: list[int | None]) -> tuple[list[str], list[str]]:
@@ -42,31 +42,31 @@ def test_columns_that_matter_above_zero_are_uninformative_at_0() -> None:
     assert relevance([1, None]) == (["op", "launches", "untimed_launches"], [])
 
 
-def test_a_session_stays_with_the_names_that_it_distinguishes() -> None:
-    result = priorities(rows(session=[0, 1], kind=["kernel", "memset"]))
+def test_the_session_is_shown_if_it_distinguishes_names() -> None:
+    result = priorities(example_rows(session=[0, 1], kind=["kernel", "memset"]))
     assert result["session"] == SESSION_PRIORITY
     assert result["kind"] == next(column.priority for column in SPEC.columns if column.name == "kind")
 
 
 def test_an_empty_table_keeps_its_columns() -> None:
-    assert prioritize(SPEC, rows().clear()) == SPEC.columns
+    assert prioritize(SPEC, example_rows().clear()) == SPEC.columns
 
 
-def test_a_session_that_another_column_names_is_no_more_than_it_was() -> None:
+def test_the_session_keeps_its_priority_if_another_column_names_it() -> None:
     spec = TableSpec("t", "T", columns("who", "calls", "session"), key=("session",))
     frame = pl.DataFrame({"who": ["rank 0", "rank 1"], "calls": [1, 2], "session": [0, 1]})
     assert prioritize(spec, frame) == spec.columns
 
 
-def test_what_distinguishes_rows_of_one_name_stands_beside_it() -> None:
+def test_columns_that_distinguish_equal_names_are_beside_the_name() -> None:
     spec = OP_TYPE_SUMMARY
     source = {column.name: column.priority for column in spec.columns}["op_source"]
     rows = dict.fromkeys(column.name for column in spec.columns)
     one = {**rows, "session": 0, "op_type": "gemm", "op_source": "graph", "gpu_ns": 2}
     frame = pl.DataFrame([one, {**one, "op_source": "recorded"}], strict=False)
 
-    def priority(of: pl.DataFrame) -> int:
-        return {column.name: column.priority for column in prioritize(spec, of)}["op_source"]
+    def priority(frame: pl.DataFrame) -> int:
+        return {column.name: column.priority for column in prioritize(spec, frame)}["op_source"]
 
     assert priority(frame) == SESSION_PRIORITY
     assert priority(frame.with_columns(op_type=pl.Series(["gemm", "copy"]))) == source

@@ -8,7 +8,7 @@ from tui.query.compile import compile_query
 from tui.query.complete import Completion, Offer, best_completion, complete
 
 
-def offers(text: str, *, frame: pl.DataFrame = FRAME, limit: int = 20) -> list[Completion]:
+def completions_of(text: str, *, frame: pl.DataFrame = FRAME, limit: int = 20) -> list[Completion]:
     return complete(text, len(text), columns=COLUMNS, frame=frame, limit=limit)
 
 
@@ -55,23 +55,23 @@ def offers(text: str, *, frame: pl.DataFrame = FRAME, limit: int = 20) -> list[C
         ("xyz", []),
     ],
 )
-def test_what_could_come_next(text: str, expected: list[str]) -> None:
-    assert [completion.text for completion in offers(text)] == expected
+def test_completions_of_the_next_word(text: str, expected: list[str]) -> None:
+    assert [completion.text for completion in completions_of(text)] == expected
 
 
-def test_columns_come_with_their_meaning_and_values_with_their_rows() -> None:
-    assert offers("cal")[0] == Completion("calls", 0, 3, Offer.COLUMN, "Number of calls.")
-    assert offers("a kind=ker")[0] == Completion("kernel", 7, 10, Offer.VALUE, "4 rows")
-    assert offers("device=1")[0].help == "2 rows"
-    assert offers("kind=memc")[0].help == "1 row"
+def test_columns_have_descriptions_and_values_have_counts() -> None:
+    assert completions_of("cal")[0] == Completion("calls", 0, 3, Offer.COLUMN, "Number of calls.")
+    assert completions_of("a kind=ker")[0] == Completion("kernel", 7, 10, Offer.VALUE, "4 rows")
+    assert completions_of("device=1")[0].help == "2 rows"
+    assert completions_of("kind=memc")[0].help == "1 row"
 
 
 def test_an_empty_query_offers_the_columns_of_the_table() -> None:
-    assert [offer.text for offer in offers("", limit=4)] == ["name", "kind", "count", "total"]
-    assert [offer.text for offer in offers("gemm ", limit=2)] == ["name", "kind"]
+    assert [offer.text for offer in completions_of("", limit=4)] == ["name", "kind", "count", "total"]
+    assert [offer.text for offer in completions_of("gemm ", limit=2)] == ["name", "kind"]
 
 
-def test_in_the_middle_of_a_query() -> None:
+def test_completions_in_the_middle_of_a_query() -> None:
     offer = complete("to gemm", 2, columns=COLUMNS, frame=FRAME)[0]
     assert offer.apply_to("to gemm") == "total gemm"
 
@@ -97,19 +97,19 @@ def test_suggestion(text: str, expected: str | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["k", "kind=", "kind:", 'name="', "name:", "device=", "total>1", "rate>1", "tc=", "v"])
-def test_every_offered_value_is_understood(text: str) -> None:
-    values = [offer for offer in offers(text, limit=50) if offer.offer is Offer.VALUE]
+def test_every_completed_value_parses(text: str) -> None:
+    values = [offer for offer in completions_of(text, limit=50) if offer.offer is Offer.VALUE]
     assert values
     for offer in values:
         query = compile_query(offer.apply_to(text), columns=COLUMNS, frame=FRAME)
         assert offer.help == "" or query.mask(FRAME).any()
 
 
-def test_measured_numbers_are_not_offered() -> None:
+def test_measured_numbers_are_not_completed() -> None:
     frame = pl.DataFrame({"stream": range(1000)})
     assert complete("stream=", 7, columns=COLUMNS, frame=frame) == []
 
 
-def test_long_values_are_not_offered() -> None:
+def test_long_values_are_not_completed() -> None:
     frame = pl.DataFrame({"name": ["a" * 201, "a" * 200]})
     assert [offer.text for offer in complete("name=a", 6, columns=COLUMNS, frame=frame)] == ["a" * 200]

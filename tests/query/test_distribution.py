@@ -1,4 +1,4 @@
-"""Distributions of columns: bins of numbers, counts and sums of texts, and filters that keep exactly their rows."""
+"""Distributions of columns: bins of numbers, counts and sums of text, and filters that keep exactly their rows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ ROWS = pl.DataFrame(
 )
 
 
-def test_texts_by_their_sums() -> None:
+def test_texts_have_counts_and_sums() -> None:
     found = distribution(ROWS, COLUMNS["name"], "total_ns")
     assert found.summary == "3 values in 4 rows"
-    assert [(one.label, one.rows, one.weight, one.query) for one in found.bins] == [
+    assert [(bin_.label, bin_.rows, bin_.weight, bin_.query) for bin_ in found.bins] == [
         ("gemm", 2, 4_000, 'name="gemm"'),
         ("copy", 1, 2_000, 'name="copy"'),
         ("–", 1, 0, "name=?"),
@@ -34,11 +34,11 @@ def test_texts_by_their_sums() -> None:
 def test_numbers_in_bins() -> None:
     found = distribution(ROWS, COLUMNS["total_ns"], "")
     assert found.summary == "min 1.000 µs  p50 2.000 µs  p90 2.800 µs  p99 2.980 µs  max 3.000 µs  1 unknown"
-    assert sum(one.rows for one in found.bins) == 3
+    assert sum(bin_.rows for bin_ in found.bins) == 3
     assert found.bins[0].query == "total_ns>=1000ns total_ns<1167ns"
     assert found.bins[-1].query == "total_ns>=2833ns total_ns<=3000ns"
     same = distribution(ROWS.head(2), COLUMNS["calls"], "total_ns").bins
-    assert [(one.label, one.rows, one.weight) for one in same] == [("1 to 1", 2, 3_000)]
+    assert [(bin_.label, bin_.rows, bin_.weight) for bin_ in same] == [("1 to 1", 2, 3_000)]
     nothing = distribution(ROWS.tail(1), COLUMNS["total_ns"])
     assert (nothing.summary, nothing.bins) == ("all values unknown", ())
 

@@ -13,7 +13,7 @@ from tui.query.compile import compile_query
 from tui.query.values import QueryError
 
 
-def fault(text: str) -> QueryError:
+def error_of(text: str) -> QueryError:
     with pytest.raises(QueryError) as raised:
         compile_query(text, columns=COLUMNS, frame=FRAME, units=UNITS, weight="total_ns")
     return raised.value
@@ -75,8 +75,8 @@ def fault(text: str) -> QueryError:
         ("/(a{1000}){1000}/", "regex: compiled regex exceeds size limit of 10485760 bytes", 1, 16),
     ],
 )
-def test_names_what_is_wrong_and_where(text: str, message: str, start: int, end: int) -> None:
-    error = fault(text)
+def test_errors_have_a_message_and_a_position(text: str, message: str, start: int, end: int) -> None:
+    error = error_of(text)
     assert (str(error), error.start, error.end) == (message, start, end)
     assert error.column == start + 1
 
@@ -86,13 +86,13 @@ def test_a_share_of_an_unknown_total() -> None:
         compile_query("total>5%", columns=COLUMNS, frame=FRAME.clear(), weight="total_ns")
 
 
-def test_words_in_a_table_that_shows_no_text() -> None:
+def test_words_in_a_table_without_text_columns() -> None:
     numbers = FRAME.select("calls")
     with pytest.raises(QueryError, match="has no text to search"):
         compile_query("gemm", columns=COLUMNS, frame=numbers)
 
 
-def test_the_filter_is_not_applied_where_it_is_wrong() -> None:
+def test_an_invalid_filter_is_not_applied() -> None:
     applied = apply(FRAME, TABLE, TableState(filter="(gemm", find="/(/"))
     assert applied.rows is None
     assert applied.shown == 7
@@ -104,7 +104,7 @@ def test_the_filter_is_not_applied_where_it_is_wrong() -> None:
 
 
 def assert_answered(text: str) -> None:
-    """The text is a query for the table, or an error of one line that names a place in it."""
+    """Check that a text is a query for the table, or an error of one line with a position in it."""
     applied = apply(FRAME, TABLE, TableState(filter=text), units=UNITS)
     if applied.error is not None:
         assert 0 <= applied.error.start <= applied.error.end <= len(text)
@@ -149,7 +149,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_queries_are_answered_soon(name: str) -> None:
+def test_hostile_queries_end_quickly(name: str) -> None:
     used_s = time.process_time()
     assert_answered(HOSTILE[name])
     assert time.process_time() - used_s < 20
@@ -168,5 +168,5 @@ SYNTAX = st.lists(
 
 
 @given(SYNTAX)
-def test_any_text_is_a_query_or_an_error_with_its_place(text: str) -> None:
+def test_any_text_is_a_query_or_an_error_with_a_position(text: str) -> None:
     assert_answered(text)

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 ALL = [0, 1, 2, 3, 4, 5, 6]
 
 
-def understood(text: str, frame: pl.DataFrame = FRAME) -> Query:
+def parsed_query(text: str, frame: pl.DataFrame = FRAME) -> Query:
     return compile_query(text, columns=COLUMNS, frame=frame, units=UNITS, weight="total_ns")
 
 
-def ids(text: str, frame: pl.DataFrame = FRAME) -> list[int]:
-    mask = understood(text, frame).mask(frame)
+def matching_ids(text: str, frame: pl.DataFrame = FRAME) -> list[int]:
+    mask = parsed_query(text, frame).mask(frame)
     assert mask.dtype == pl.Boolean
     assert mask.null_count() == 0
     return frame.filter(mask)["id"].to_list()
@@ -200,12 +200,12 @@ MIXED = [
 
 @pytest.mark.parametrize(("text", "expected"), [*WORDS, *TEXT_COLUMNS, *NUMBERS, *FLAGS, *MIXED])
 def test_matches(text: str, expected: list[int]) -> None:
-    assert ids(text) == expected
+    assert matching_ids(text) == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), [*WORDS, *TEXT_COLUMNS])
 def test_strings_and_categories_match_the_same(text: str, expected: list[int]) -> None:
-    assert ids(text, STRINGS) == expected
+    assert matching_ids(text, STRINGS) == expected
 
 
 @pytest.mark.parametrize(
@@ -232,18 +232,18 @@ def test_strings_and_categories_match_the_same(text: str, expected: list[int]) -
         ("kind=kernel name:x", 'Kind = "kernel" and Name contains "x"'),
     ],
 )
-def test_reading(text: str, reading: str) -> None:
-    assert understood(text).reading == reading
+def test_queries_are_explained(text: str, reading: str) -> None:
+    assert parsed_query(text).reading == reading
 
 
-def test_columns_that_a_query_looks_at() -> None:
-    assert understood("total>1").columns == {"total_ns"}
-    assert understood("gemm").columns == {"name", "kind", "grid"}
-    assert understood("").everything
-    assert not understood("gemm").everything
+def test_columns_used_by_a_query() -> None:
+    assert parsed_query("total>1").columns == {"total_ns"}
+    assert parsed_query("gemm").columns == {"name", "kind", "grid"}
+    assert parsed_query("").everything
+    assert not parsed_query("gemm").everything
 
 
-def test_bare_words_look_only_where_they_should() -> None:
+def test_bare_words_search_text_columns_only() -> None:
     query = compile_query("kernel", columns=COLUMNS, frame=FRAME, searched={"name", "calls"})
     assert FRAME.filter(query.mask(FRAME))["id"].to_list() == [1]
     # A column that is not shown can still be named.
@@ -251,16 +251,16 @@ def test_bare_words_look_only_where_they_should() -> None:
     assert FRAME.filter(named.mask(FRAME))["id"].to_list() == [0, 1, 2, 3]
 
 
-def test_a_column_of_text_is_searched_whatever_its_kind() -> None:
+def test_text_columns_of_every_kind_are_searched() -> None:
     devices = pl.DataFrame({"device": ["Tesla K40c (0)", "Tesla K40c (1)", None]})
     query = compile_query("device:k40c !device:1", columns=COLUMNS, frame=devices)
     assert query.mask(devices).to_list() == [True, False, False]
     assert compile_query('k40c !"(1)"', columns=COLUMNS, frame=devices).mask(devices).to_list() == [True, False, False]
 
 
-def test_columns_of_nothing_but_unknown_values() -> None:
+def test_columns_of_nulls() -> None:
     empty = FRAME.clear()
-    assert ids("gemm stream=7 tc=yes rate>1", empty) == []
+    assert matching_ids("gemm stream=7 tc=yes rate>1", empty) == []
     unknown = pl.DataFrame({"name": [None, None], "stream": [None, None]})
     for text in ("stream=7", "stream!=7"):
         assert compile_query(text, columns=COLUMNS, frame=unknown).mask(unknown).to_list() == [False, False]

@@ -34,12 +34,12 @@ LAUNCH_FRAME = pl.DataFrame(
         ("nothing:x", "nothing:x"),
     ],
 )
-def test_a_filter_means_the_same_wherever_it_is_carried(typed: str, carried: str) -> None:
+def test_a_global_filter_means_the_same_in_every_table(typed: str, carried: str) -> None:
     assert as_global_filter(typed, columns=TABLE.columns, units={"total_ns": "ms"}) == carried
 
 
 @pytest.mark.parametrize("text", ["gemm", "total>1", "total=1..2", "time>5% | gemm", "tc=1", "!tc=0"])
-def test_what_is_carried_keeps_the_same_rows(text: str) -> None:
+def test_a_global_filter_keeps_the_same_rows(text: str) -> None:
     carried = as_global_filter(text, columns=TABLE.columns, units={"total_ns": "ms"})
     own = apply(FRAME, TABLE, TableState(filter=text), units={"total_ns": "ms"})
     other = apply(FRAME, TABLE, TableState(), units={"total_ns": "us"}, global_filter=carried)
@@ -64,13 +64,13 @@ def test_it_is_applied_in_addition_to_the_tables_own_filter() -> None:
         ("calls>3", "no column calls"),
     ],
 )
-def test_where_it_cannot_be_understood_the_table_stays_whole(carried: str, reason: str) -> None:
+def test_a_global_filter_that_does_not_apply_keeps_all_rows(carried: str, reason: str) -> None:
     result = apply(LAUNCH_FRAME, LAUNCHES, TableState(), global_filter=carried)
     assert result.rows is None
     assert result.global_filter_reason == reason
 
 
-def test_what_it_names_is_enough() -> None:
+def test_a_global_filter_needs_only_its_own_columns() -> None:
     mask, reason = apply_global_filter("stream=7", LAUNCH_FRAME, LAUNCHES)
     assert mask is not None
     assert (mask.to_list(), reason) == ([True, False], "")

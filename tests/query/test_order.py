@@ -1,4 +1,4 @@
-"""Orders of rows are those that Polars makes by a stable sort, whichever way they come about."""
+"""Sort orders equal a stable sort by Polars, however they are computed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLUMNS = {
 
 @st.composite
 def frames(draw: st.DrawFn) -> pl.DataFrame:
-    """Frames with unknown values in every column."""
+    """Draw frames with nulls in every column."""
     height = draw(st.integers(0, 12))
     columns = {
         name: pl.Series(name, draw(st.lists(values | st.none(), min_size=height, max_size=height)), dtype=dtype)
@@ -38,8 +38,8 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def expected(frame: pl.DataFrame, sort: tuple[tuple[str, bool], ...]) -> list[int]:
-    """By comparing Python's values."""
+def sorted_by_python(frame: pl.DataFrame, sort: tuple[tuple[str, bool], ...]) -> list[int]:
+    """Return the rows sorted by Python."""
     rows = list(range(frame.height))
     for name, descending in reversed(sort):
         values = [None if isinstance(v, float) and math.isnan(v) else v for v in frame[name].to_list()]
@@ -58,15 +58,13 @@ def expected(frame: pl.DataFrame, sort: tuple[tuple[str, bool], ...]) -> list[in
 
 
 @given(frames(), st.lists(st.tuples(st.sampled_from(sorted(COLUMNS)), st.booleans()), min_size=1, max_size=3))
-def test_rows_are_in_the_order_of_their_values_and_otherwise_as_they_came(
-    frame: pl.DataFrame, sort: list[tuple[str, bool]]
-) -> None:
+def test_rows_are_sorted_stably(frame: pl.DataFrame, sort: list[tuple[str, bool]]) -> None:
     rows = sorted_rows(frame, tuple(sort), None)
     assert rows is not None
-    assert rows.to_list() == expected(frame, tuple(sort))
+    assert rows.to_list() == sorted_by_python(frame, tuple(sort))
 
 
-def test_nothing_to_sort_by_leaves_the_rows() -> None:
+def test_sorting_by_nothing_keeps_the_rows() -> None:
     assert sorted_rows(pl.DataFrame({"a": [1, 2]}), (), None) is None
     rows = sorted_rows(pl.DataFrame({"a": [1, 2]}), (), pl.Series([False, True]))
     assert rows is not None
@@ -74,24 +72,24 @@ def test_nothing_to_sort_by_leaves_the_rows() -> None:
 
 
 @pytest.mark.parametrize("step", [2, 30], ids=["most rows", "few rows"])
-def test_rows_that_a_filter_leaves_are_in_the_same_order(step: int) -> None:
+def test_filtered_rows_keep_their_order(step: int) -> None:
     draw = np.random.default_rng(1)
     frame = pl.DataFrame({"a": draw.integers(0, 50, 30_000), "b": draw.integers(0, 10**12, 30_000)})
     sort = (("a", True), ("b", False))
     some = pl.Series(np.arange(30_000) % step == 0)
     alone = sorted_rows(frame, sort, some)
     whole = sorted_rows(frame, sort, None)
-    again = sorted_rows(frame, sort, some)
+    filtered = sorted_rows(frame, sort, some)
     assert alone is not None
     assert whole is not None
-    assert again is not None
-    assert alone.to_list() == again.to_list() == [row for row in whole.to_list() if row % step == 0]
-    assert whole.to_list() == expected(frame, sort)
+    assert filtered is not None
+    assert alone.to_list() == filtered.to_list() == [row for row in whole.to_list() if row % step == 0]
+    assert whole.to_list() == sorted_by_python(frame, sort)
 
 
 @pytest.mark.parametrize("step", [1, 2, 30, 40_000], ids=["all rows", "most rows", "few rows", "the first row"])
 @pytest.mark.parametrize("filtered", [False, True], ids=["of all", "of those that a filter leaves"])
-def test_hits_stand_where_they_are_shown(step: int, filtered: bool) -> None:
+def test_matches_are_at_their_shown_positions(step: int, filtered: bool) -> None:
     draw = np.random.default_rng(2)
     frame = pl.DataFrame({"a": draw.integers(0, 50, 30_000), "b": draw.integers(0, 50, 30_000)})
     hits = pl.Series(np.arange(30_000) % step == 0)
@@ -104,7 +102,7 @@ def test_hits_stand_where_they_are_shown(step: int, filtered: bool) -> None:
         assert found.to_list() == [place for place, row in enumerate(numbers) if row % step == 0]
 
 
-def test_an_order_is_made_once_and_goes_with_its_frame() -> None:
+def test_an_order_is_computed_once_and_freed_with_its_frame() -> None:
     frame = pl.DataFrame({"a": np.random.default_rng(0).integers(0, 9, apply.MIN_CACHED_ROWS)})
     first = sorted_rows(frame, (("a", True),), None)
     assert sorted_rows(frame, (("a", True),), None) is first
@@ -114,7 +112,7 @@ def test_an_order_is_made_once_and_goes_with_its_frame() -> None:
     assert len(facts._FACTS_BY_FRAME) < held
 
 
-def test_orders_that_were_not_asked_for_lately_are_given_up() -> None:
+def test_least_recently_used_orders_are_dropped() -> None:
     columns = {
         str(n): np.random.default_rng(n).integers(0, 9, apply.MIN_CACHED_ROWS)
         for n in range(facts.MAX_CACHED_ORDERS + 1)
@@ -130,7 +128,7 @@ def test_orders_that_were_not_asked_for_lately_are_given_up() -> None:
     assert (again == first).all()
 
 
-def test_many_texts_sort_as_few_do() -> None:
+def test_many_texts_are_sorted_like_few() -> None:
     words = ["b", "B", "a", "A", None] * 5_000
     many = pl.DataFrame({"text": words})
     few = pl.DataFrame({"text": words[:10]})

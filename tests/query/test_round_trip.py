@@ -47,7 +47,7 @@ NODES = st.recursive(TERMS, _combined, max_leaves=8)
 
 
 @given(NODES)
-def test_a_written_tree_is_read_back(node: Node) -> None:
+def test_a_formatted_query_parses_to_the_same_tree(node: Node) -> None:
     assert parse(query_text(node)) == node
 
 
@@ -57,7 +57,7 @@ def test_the_empty_query() -> None:
 
 
 @given(TEXT | AWKWARD)
-def test_quotes_hold_any_text_on_one_line(text: str) -> None:
+def test_any_text_can_be_quoted_on_one_line(text: str) -> None:
     assert parse(quote(text)) == Contains(text)
     assert len(quote(text).splitlines()) == 1
 
@@ -96,8 +96,8 @@ def test_the_filter_made_from_a_float_matches_it(kind: ColumnKind, values: list[
     known = [None if value is None or math.isnan(value) else value for value in values]
     for value in values:
         query = compile_query(equals_filter("throughput", value, kind), columns=[column], frame=frame)
-        wanted = None if value is None or math.isnan(value) else value
-        assert query.mask(frame).to_list() == [other == wanted for other in known]
+        searched = None if value is None or math.isnan(value) else value
+        assert query.mask(frame).to_list() == [other == searched for other in known]
 
 
 @pytest.mark.parametrize(("value", "text"), [(True, "tc=yes"), (False, "tc=no"), (None, "tc=?")])

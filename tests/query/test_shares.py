@@ -24,7 +24,7 @@ def table(weights: list[int | None], sessions: list[int] | None = None) -> pl.Da
     )
 
 
-def test_the_smallest_rows_go_as_long_as_they_hold_one_percent_together() -> None:
+def test_the_smallest_rows_are_small_up_to_one_percent_in_all() -> None:
     frame = table([9_000, 905, 60, 30, 4, 1, None])
     small = small_rows(frame, "total_ns", None)
     assert small is not None
@@ -39,8 +39,8 @@ def test_rows_of_exactly_one_percent_are_small() -> None:
 
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.Float64])
 @pytest.mark.parametrize("huge", [0, 10**15])
-def test_of_very_many_rows_the_same_are_small(dtype: pl.DataType, huge: int) -> None:
-    """Few of them tell where the small ones end; one row that they do not see may hold nearly all."""
+def test_small_rows_of_very_many_are_the_same(dtype: pl.DataType, huge: int) -> None:
+    """A sample estimates their bound; one row that the sample misses may hold nearly all."""
     weights = pl.Series("total_ns", [(place * 7919) % 60_013 for place in range(60_013)] + [huge]).cast(dtype)
     small = small_rows(pl.DataFrame({"total_ns": weights, "session": [0] * len(weights)}), "total_ns", None)
     assert small is not None
@@ -53,13 +53,13 @@ def test_of_very_many_rows_the_same_are_small(dtype: pl.DataType, huge: int) -> 
     assert small.to_list() == [weight < least for weight in weights]
 
 
-def test_rows_of_one_weight_go_together_or_not_at_all() -> None:
+def test_rows_of_equal_weight_are_small_together() -> None:
     small = small_rows(table([7] * 1_000), "total_ns", None)
     assert small is not None
     assert not small.any()
 
 
-def test_each_session_is_judged_by_itself() -> None:
+def test_small_rows_are_per_session() -> None:
     small = small_rows(table([1_000_000, 5_000, 100, 1], [0, 0, 1, 1]), "total_ns", None)
     assert small is not None
     assert small.to_list() == [False, True, False, True]
@@ -68,7 +68,7 @@ def test_each_session_is_judged_by_itself() -> None:
 @given(
     st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 10**12)), st.integers(0, 3), st.booleans()), max_size=60),
 )
-def test_what_is_hidden_and_what_is_shown_add_up(rows: list[tuple[int | None, int, bool]]) -> None:
+def test_hidden_and_shown_rows_add_up(rows: list[tuple[int | None, int, bool]]) -> None:
     frame = table([weight for weight, _, _ in rows], [session for _, session, _ in rows])
     mask = pl.Series([keeps for *_, keeps in rows], dtype=pl.Boolean)
     small = small_rows(frame, "total_ns", mask)
@@ -86,7 +86,7 @@ def test_what_is_hidden_and_what_is_shown_add_up(rows: list[tuple[int | None, in
     assert applied.small_weight + applied.take(frame)["total_ns"].sum() == frame["total_ns"].sum()
 
 
-def test_the_first_rows_are_the_first_of_the_order_shown() -> None:
+def test_the_limit_keeps_the_first_rows_of_the_order() -> None:
     frame = table([5, 1, 4, 2, 3])
     applied = apply(frame, SPEC, TableState(sort=(("total_ns", True),), most_rows=2))
     assert applied.take(frame)["total_ns"].to_list() == [5, 4]
@@ -95,14 +95,14 @@ def test_the_first_rows_are_the_first_of_the_order_shown() -> None:
     assert apply(frame, SPEC, TableState(most_rows=9)).rows is None
 
 
-def test_shares_are_of_all_or_of_what_is_shown_over_all_sessions() -> None:
+def test_shares_are_of_all_or_of_shown_rows_of_all_sessions() -> None:
     frame = table([60, 40, 100], [0, 0, 1])
     applied = apply(frame, SPEC, TableState(filter="name:k1 | name:k2", as_share=True))
     assert (applied.share_base, applied.share_base_shown) == (200, 140)
     assert apply(frame, SPEC, TableState()).share_base is None
 
 
-def test_sessions_that_count_on_their_own_are_never_shared_out_with_others() -> None:
+def test_sessions_that_are_not_additive_have_their_own_shares() -> None:
     frame = table([60, 40, 100], [0, 0, 1])
     assert share_base(frame, "total_ns", excluded_sessions=(1,)) is None
     assert share_base(frame.head(2), "total_ns", excluded_sessions=(1,)) == 100

@@ -1,4 +1,4 @@
-"""SQL over the frames of a profile: what it finds, what it refuses, what it completes."""
+"""SQL over the frames of a profile: results, refused statements, completions."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ KERNELS = pl.DataFrame(
 )
 
 
-def tables(asked: list[str] | None = None) -> SqlTables:
+def example_tables(computed: list[str] | None = None) -> SqlTables:
     def make(name: str) -> pl.DataFrame:
-        if asked is not None:
-            asked.append(name)
+        if computed is not None:
+            computed.append(name)
         return pl.DataFrame({"device": [0], "busy_ns": [4_000]})
 
     return SqlTables({"kernels": KERNELS}, ["gpus", "gaps"], make)
 
 
-def run(text: str, of: SqlTables | None = None) -> pl.DataFrame:
-    return running.run(text, of or tables())
+def run_query(text: str, tables: SqlTables | None = None) -> pl.DataFrame:
+    return running.run(text, tables or example_tables())
 
 
-def test_a_table_is_computed_when_it_is_named_and_once() -> None:
-    asked: list[str] = []
-    of = tables(asked)
-    assert run("SELECT name FROM kernels WHERE name LIKE 'ge%' -- not gpus", of)["name"].to_list() == ["gemm"]
-    assert asked == []
+def test_a_table_is_computed_once_when_it_is_named() -> None:
+    computed: list[str] = []
+    tables = example_tables(computed)
+    assert run_query("SELECT name FROM kernels WHERE name LIKE 'ge%' -- not gpus", tables)["name"].to_list() == ["gemm"]
+    assert computed == []
     for _ in range(2):
-        assert run('select sum(k.total_ns) as s, max(g.busy_ns) as b from kernels k, "gpus" g', of).rows() == [
-            (4_500, 4_000)
-        ]
-    assert asked == ["gpus"]
+        assert run_query(
+            'select sum(k.total_ns) as s, max(g.busy_ns) as b from kernels k, "gpus" g', tables
+        ).rows() == [(4_500, 4_000)]
+    assert computed == ["gpus"]
 
 
 def test_show_tables_lists_rows_and_columns() -> None:
-    assert run(" show  tables ; ").rows() == [
+    assert run_query(" show  tables ; ").rows() == [
         ("kernels", 3, "name, total_ns, calls"),
         ("gpus", None, None),
         ("gaps", None, None),
@@ -58,7 +58,7 @@ def test_show_tables_lists_rows_and_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "hint"),
+    ("text", "message", "hint"),
     [
         ("", "the query is empty", "SHOW TABLES"),
         ("-- nothing", "the query is empty", "SHOW TABLES"),
@@ -111,26 +111,26 @@ def test_show_tables_lists_rows_and_columns() -> None:
         ("select cast(total_ns as decimal(99, 99)) from kernels", "SQL: ", "SHOW TABLES"),
     ],
 )
-def test_a_fault_is_one_line_with_what_to_do(text: str, said: str, hint: str) -> None:
+def test_an_error_is_one_line_with_a_hint(text: str, message: str, hint: str) -> None:
     with pytest.raises(ProftuiError) as error:
-        run(text)
-    assert said in error.value.message
+        run_query(text)
+    assert message in error.value.message
     assert "\n" not in error.value.message
     assert hint in error.value.hint
 
 
-def test_a_join_of_far_too_many_rows_ends_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_join_of_too_many_rows_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     many = SqlTables({"a": pl.DataFrame({"x": range(20_000), "y": range(20_000)})}, [], lambda _name: pl.DataFrame())
     with pytest.raises(
         ProftuiError, match=r"more than 10,000,000 rows of 2 columns; join by columns with unique values"
     ):
-        run("select l.x, r.y from a l, a r", many)
+        run_query("select l.x, r.y from a l, a r", many)
     monkeypatch.setattr(running, "MAX_VALUES", 60_000)
-    assert run("select l.x, r.y, r.x as z from a l join a r on l.x = r.x", many).height == 20_000
+    assert run_query("select l.x, r.y, r.x as z from a l join a r on l.x = r.x", many).height == 20_000
     with pytest.raises(ProftuiError, match=r"more than 15,000 rows of 4 columns"):
-        run("select * from a l join a r on l.x = r.x", many)
-    assert run("select count(*) as n from a l, a r", many).rows() == [(400_000_000,)]
-    assert run("select l.x, r.y from a l, a r limit 5", many).height == 5
+        run_query("select * from a l join a r on l.x = r.x", many)
+    assert run_query("select count(*) as n from a l, a r", many).rows() == [(400_000_000,)]
+    assert run_query("select l.x, r.y from a l, a r limit 5", many).height == 5
 
 
 @pytest.mark.parametrize(
@@ -152,13 +152,13 @@ def test_a_join_of_far_too_many_rows_ends_in_words(monkeypatch: pytest.MonkeyPat
          'select sum(a) AS "sum(a)" from x union all select sum(a) AS "sum(a)" from y'),
     ],
 )  # fmt: skip
-def test_what_has_no_name_is_called_what_it_is(text: str, named: str | None) -> None:
+def test_unnamed_columns_are_called_by_their_expression(text: str, named: str | None) -> None:
     assert with_names(text) == (named or text)
 
 
-def test_a_unit_is_shown_where_there_is_one() -> None:
+def test_units_are_shown() -> None:
     found = with_row_numbers(
-        run(
+        run_query(
             "select sum(total_ns), count(total_ns), total_ns/1000, max(k.total_ns), variance(total_ns), "
             "total_ns/total_ns from kernels k group by total_ns/1000, total_ns/total_ns"
         )
@@ -174,21 +174,21 @@ def test_a_unit_is_shown_where_there_is_one() -> None:
     }
 
 
-def test_no_column_of_a_result_is_lost_or_without_a_text() -> None:
+def test_every_column_of_a_result_is_shown_as_text() -> None:
     found = with_row_numbers(
-        run("select name as \"#\", date('2026-01-02') as d, interval '1 day' as i, [1, 2] as l from kernels")
+        run_query("select name as \"#\", date('2026-01-02') as d, interval '1 day' as i, [1, 2] as l from kernels")
     )
     assert found.columns == ["##", "#", "d", "i", "l"]
     assert found.rows()[0] == (1, "gemm", "2026-01-02", "1 day, 0:00:00", "[1, 2]")
     assert result_spec(found).key == ("##",)
 
 
-def test_what_a_statement_changes_stays_in_it() -> None:
-    of = tables()
+def test_a_statement_does_not_change_the_tables() -> None:
+    tables = example_tables()
     with pytest.raises(ProftuiError):
-        run("delete from kernels", of)
-    assert run("with kernels as (select 1 as name) select * from kernels", of).height == 1
-    assert run("select * from kernels", of).height == 3
+        run_query("delete from kernels", tables)
+    assert run_query("with kernels as (select 1 as name) select * from kernels", tables).height == 1
+    assert run_query("select * from kernels", tables).height == 3
 
 
 def test_words_in_texts_and_comments_name_no_table() -> None:
@@ -197,11 +197,11 @@ def test_words_in_texts_and_comments_name_no_table() -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_understood_or_refused_in_words(text: str) -> None:
-    of = tables()
+def test_any_text_is_a_query_or_an_error(text: str) -> None:
+    tables = example_tables()
     assert all(text[token.start :].lstrip('"`').startswith(token.text.strip('"`')) for token in tokens(text))
     with suppress(ProftuiError):  # any other error fails the test
-        assert isinstance(query(text, of), pl.LazyFrame)
+        assert isinstance(query(text, tables), pl.LazyFrame)
 
 
 @pytest.mark.parametrize(
@@ -225,34 +225,34 @@ def test_any_text_is_understood_or_refused_in_words(text: str) -> None:
         ("select 1 from kernels order by 1, tot", "al_ns"),
     ],
 )
-def test_what_completes_a_text(typed: str, added: str) -> None:
-    assert suggestion(typed, tables()) == added
+def test_completions(typed: str, added: str) -> None:
+    assert suggestion(typed, example_tables()) == added
 
 
-def test_columns_of_a_computed_table_are_known_once_it_was_asked_for() -> None:
-    of = tables()
-    run("select * from gpus", of)
-    assert suggestion("select 1 from gpus where bus", of) == "y_ns"
+def test_columns_of_a_computed_table_are_completed_after_its_first_use() -> None:
+    tables = example_tables()
+    run_query("select * from gpus", tables)
+    assert suggestion("select 1 from gpus where bus", tables) == "y_ns"
 
 
-def test_columns_without_computing_are_known_once_learned() -> None:
-    asked: list[str] = []
+def test_declared_columns_are_completed_without_computing() -> None:
+    computed: list[str] = []
 
     def make(name: str) -> pl.DataFrame:
-        asked.append(name)
+        computed.append(name)
         return pl.DataFrame()
 
-    of = SqlTables({"kernels": KERNELS}, ["gpus"], make, outline=lambda _name: ("device", "busy_ns"))
-    assert of.columns("gpus") == ()
-    of.learn_columns()
-    assert suggestion("select 1 from gpus where bus", of) == "y_ns"
-    assert run("show tables", of).rows()[1] == ("gpus", None, "device, busy_ns")
-    assert asked == []
+    tables = SqlTables({"kernels": KERNELS}, ["gpus"], make, outline=lambda _name: ("device", "busy_ns"))
+    assert tables.columns("gpus") == ()
+    tables.learn_columns()
+    assert suggestion("select 1 from gpus where bus", tables) == "y_ns"
+    assert run_query("show tables", tables).rows()[1] == ("gpus", None, "device, busy_ns")
+    assert computed == []
 
 
-def test_a_result_is_shown_as_everywhere_and_by_its_units() -> None:
+def test_a_result_is_formatted_by_its_units() -> None:
     rows = with_row_numbers(
-        run("select name, total_ns, total_ns / calls as mean_ns, calls > 1 as often, [1] as l from kernels")
+        run_query("select name, total_ns, total_ns / calls as mean_ns, calls > 1 as often, [1] as l from kernels")
     )
     spec = result_spec(rows)
     assert [(column.name, column.kind) for column in spec.columns] == [
@@ -265,6 +265,6 @@ def test_a_result_is_shown_as_everywhere_and_by_its_units() -> None:
     ]
     assert spec.pinned == "name"
     assert rows["#"].to_list() == [1, 2, 3]
-    assert result_spec(with_row_numbers(run("select 1 as a"))).pinned == "#"
+    assert result_spec(with_row_numbers(run_query("select 1 as a"))).pinned == "#"
     # A text under the name of a number is a text.
-    assert result_spec(with_row_numbers(run("select 'x' as total_ns"))).columns[1].kind is ColumnKind.TEXT
+    assert result_spec(with_row_numbers(run_query("select 'x' as total_ns"))).columns[1].kind is ColumnKind.TEXT

@@ -1,4 +1,4 @@
-"""What Polars is given to run: no file is ever opened, and what a query means stays."""
+"""The SQL that Polars runs: it opens no file, and means what was typed."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ IN_OPEN = 0x20
 EVENT = struct.Struct("iIII")
 
 
-class Opens:
-    """Counts how often files of a folder are opened, by whichever thread and language."""
+class OpenedFiles:
+    """Counts how often files of a folder are opened, by any thread and language."""
 
     def __init__(self, folder: Path) -> None:
         self._libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
@@ -38,7 +38,7 @@ class Opens:
         assert self._libc.inotify_add_watch(self._fd, os.fsencode(folder), IN_OPEN) >= 0
 
     def count(self) -> int:
-        """How often since it was asked last."""
+        """Return how often since the last call."""
         try:
             data = os.read(self._fd, 65536)
         except BlockingIOError:
@@ -54,8 +54,8 @@ class Opens:
 
 
 @contextmanager
-def watched(folder: Path) -> Iterator[Opens]:
-    opens = Opens(folder)
+def watched_files(folder: Path) -> Iterator[OpenedFiles]:
+    opens = OpenedFiles(folder)
     try:
         yield opens
     finally:
@@ -63,8 +63,8 @@ def watched(folder: Path) -> Iterator[Opens]:
 
 
 @pytest.fixture(scope="module")
-def bait(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a file of each kind that Polars' SQL can read."""
+def folder_with_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Create a folder with a file of each kind that Polars' SQL can read."""
     folder = tmp_path_factory.mktemp("bait")
     frame = pl.DataFrame({"secret": [1]})
     frame.write_csv(folder / "x.csv")
@@ -74,13 +74,13 @@ def bait(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def ask(text: str) -> pl.DataFrame:
+def run_sql(text: str) -> pl.DataFrame:
     return run(text, SqlTables({"kernels": KERNELS}, (), lambda _name: pl.DataFrame()))
 
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="opens are counted by inotify")
 
-TRICKS = (
+FILE_ACCESSES = (
     "SELECT * FROM {read}",
     "SELECT /* /* */ ' */ * FROM {read} --'",
     "SELECT /*/**/'*/ * FROM {read} --'",
@@ -142,7 +142,7 @@ TRICKS = (
     "SELECT * FROM `{file}`",
     "SELECT * FROM $${file}$$",
 )
-READS = (
+UNSAFE_QUERIES = (
     "read_csv('{file}')",
     "READ_CSV('{file}')",
     "\"read_csv\"('{file}')",
@@ -164,24 +164,26 @@ READS = (
 
 
 @linux_only
-def test_opens_are_counted_where_polars_runs_a_query_as_it_was_typed(bait: Path) -> None:
-    with watched(bait) as opens:
-        pl.SQLContext(kernels=KERNELS, eager=True).execute(f"SELECT /* /* */ ' */ * FROM read_csv('{bait}/x.csv') --'")
+def test_unchecked_polars_queries_open_files(folder_with_files: Path) -> None:
+    with watched_files(folder_with_files) as opens:
+        pl.SQLContext(kernels=KERNELS, eager=True).execute(
+            f"SELECT /* /* */ ' */ * FROM read_csv('{folder_with_files}/x.csv') --'"
+        )
         assert opens.count() > 0
-        (bait / "x.csv").read_bytes()
+        (folder_with_files / "x.csv").read_bytes()
         assert opens.count() > 0
 
 
 @linux_only
-@pytest.mark.parametrize("trick", TRICKS)
-def test_no_trick_opens_a_file(trick: str, bait: Path) -> None:
-    with watched(bait) as opens:
-        for read in READS:
+@pytest.mark.parametrize("trick", FILE_ACCESSES)
+def test_no_query_opens_a_file(trick: str, folder_with_files: Path) -> None:
+    with watched_files(folder_with_files) as opens:
+        for read in UNSAFE_QUERIES:
             for name in ("x.csv", "x.parquet", "x.ipc", "x.json", "*", ""):
-                file = str(bait / name)
+                file = str(folder_with_files / name)
                 text = trick.replace("{read}", read).replace("{file}", file)
                 with suppress(ProftuiError):  # any other error fails the test
-                    ask(text)
+                    run_sql(text)
                 assert opens.count() == 0, text
 
 
@@ -200,16 +202,16 @@ JUNK = st.lists(PIECES, max_size=6).map(" ".join) | st.lists(PIECES, max_size=6)
 @given(st.lists(JUNK, min_size=5, max_size=5), st.booleans())
 @example(["", "/* /* */ ' */", "", "", "--'"], False)
 @example(["", "/*/**/'*/", "", "", "--'"], False)
-def test_no_query_of_any_pieces_opens_a_file(bait: Path, junk: list[str], apart: bool) -> None:
+def test_random_queries_open_no_file(folder_with_files: Path, junk: list[str], apart: bool) -> None:
     before, columns, source, inside, after = junk
-    read = f"read_csv{' ' if apart else ''}({inside}'{bait}/x.csv')"
-    with watched(bait) as opens:
+    read = f"read_csv{' ' if apart else ''}({inside}'{folder_with_files}/x.csv')"
+    with watched_files(folder_with_files) as opens:
         with suppress(ProftuiError):
-            ask(f"{before} SELECT {columns} * FROM {source} {read} {after}")
+            run_sql(f"{before} SELECT {columns} * FROM {source} {read} {after}")
         assert opens.count() == 0
 
 
-SAME = (
+EQUIVALENT_QUERIES = (
     "select n::float as f, cast(n as tinyint) as t, cast(n as int8) as i, cast(n as float4) as r from kernels",
     "select cast(n as uint1) as a, cast(n as hugeint) as b, cast(n as varchar(3)) as c, cast(n as real) as d from kernels",  # noqa: E501
     "select cast(n as double precision) as a, cast(n as int unsigned) as b, try_cast(name as int) as c from kernels",
@@ -270,8 +272,8 @@ SAME = (
 )
 
 
-@pytest.mark.parametrize("text", SAME)
-def test_what_is_run_means_what_was_typed(text: str) -> None:
+@pytest.mark.parametrize("text", EQUIVALENT_QUERIES)
+def test_rewritten_queries_have_the_same_result(text: str) -> None:
     as_typed = pl.SQLContext(kernels=KERNELS, eager=True).execute(text)
     checked = check_statement(text, TABLES)
     run_instead = pl.SQLContext(kernels=KERNELS, eager=True).execute(checked.sql)
@@ -282,7 +284,7 @@ def test_what_is_run_means_what_was_typed(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("select sum(", "SQL: expected ), found the end"),
         ("select a from", "SQL: expected a table, found the end"),
@@ -298,14 +300,14 @@ def test_what_is_run_means_what_was_typed(text: str) -> None:
         ("select * from table(kernels)", "table is no table"),
     ],
 )
-def test_what_is_no_query_here_is_refused_in_words(text: str, said: str) -> None:
+def test_unsupported_statements_are_errors(text: str, message: str) -> None:
     with pytest.raises(ProftuiError) as error:
         check_statement(text, TABLES)
-    assert said in error.value.message
+    assert message in error.value.message
     assert error.value.hint
 
 
-def test_every_function_that_a_query_may_call_is_one_of_polars() -> None:
+def test_allowed_functions_exist_in_polars() -> None:
     context = pl.SQLContext(kernels=KERNELS, eager=True)
     missing = set()
     for name in (*FUNCTION_NAMES, "nofunc"):
@@ -317,7 +319,7 @@ def test_every_function_that_a_query_may_call_is_one_of_polars() -> None:
     assert missing == {"nofunc"}
 
 
-def test_a_table_is_found_in_capitals_too() -> None:
+def test_table_names_are_case_insensitive() -> None:
     assert check_statement("SELECT name FROM KERNELS", TABLES).tables == {"kernels"}
 
 

@@ -1,4 +1,4 @@
-"""Which numbers lie in an interval."""
+"""The numbers in an interval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NUMBERS = [1, 2, 3, None]
 
 
 @pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32, pl.Int64, pl.UInt8])
-def test_an_open_bound_is_outside_and_a_closed_one_inside(dtype: pl.DataType) -> None:
+def test_open_bounds_are_excluded_and_closed_bounds_included(dtype: pl.DataType) -> None:
     values = pl.Series(NUMBERS, dtype=dtype)
     one, two, three = map(Fraction, (1, 2, 3))
     assert NumberRange(low=two).holds(values).to_list() == [False, True, True, False]
@@ -34,6 +34,6 @@ def test_nan_is_in_no_interval() -> None:
     assert NumberRange().holds(values).to_list() == [False, False, True, True]
 
 
-def test_two_letters_suggest_nothing() -> None:
+def test_two_letters_have_no_suggestion() -> None:
     assert did_you_mean("ke", ["kernels"]) == ""
     assert did_you_mean("ker", ["kernels"]) == "did you mean kernels?"

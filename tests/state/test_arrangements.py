@@ -23,7 +23,7 @@ ARRANGED = TableState(
 )
 
 
-def test_an_arrangement_is_found_again_in_the_next_run(state_directory: Path) -> None:
+def test_an_arrangement_is_restored_in_the_next_run(state_directory: Path) -> None:
     first = Arrangements()
     assert first.keep("kernels/kernels/kernels", Arrangement.of(ARRANGED))
     first.write()
@@ -37,7 +37,7 @@ def test_an_arrangement_is_found_again_in_the_next_run(state_directory: Path) ->
     assert Arrangement.of(found) == Arrangement.of(ARRANGED)
 
 
-def test_a_table_as_it_comes_is_not_remembered(state_directory: Path) -> None:
+def test_a_default_arrangement_is_not_stored(state_directory: Path) -> None:
     memory = Arrangements()
     assert not memory.keep("a", PLAIN)
     memory.write()
@@ -63,7 +63,7 @@ def test_one_bad_entry_does_not_spoil_the_others(state_directory: Path, entry: s
     assert memory.warning == ""
 
 
-def test_values_that_mean_nothing_are_left_out() -> None:
+def test_meaningless_values_are_left_out() -> None:
     assert Arrangement(unit="weeks").on(TableState()).unit == "auto"
     assert not Arrangement(order=tuple(map(str, range(501)))).is_valid
 

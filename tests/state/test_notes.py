@@ -20,7 +20,7 @@ def place(name: str = "gemm") -> RowPlace:
     return RowPlace("kernels", "kernels", (("kernels", "kernels", (0, "kernel", name)),))
 
 
-def test_a_note_is_found_again_by_the_values_of_its_row(state_directory: Path) -> None:
+def test_a_note_is_restored_by_the_values_of_its_row(state_directory: Path) -> None:
     notes = Notes(FILES)
     assert notes.keep(place(HOSTILE), HOSTILE, f"  {HOSTILE}\nline ") == ""
     notes.write()
@@ -34,7 +34,7 @@ def test_a_note_is_found_again_by_the_values_of_its_row(state_directory: Path) -
     assert stat.S_IMODE(written[0].stat().st_mode) == 0o600
 
 
-def test_the_mode_does_not_depend_on_what_was_there_before(state_directory: Path) -> None:
+def test_file_modes_do_not_depend_on_existing_files(state_directory: Path) -> None:
     before = os.umask(0)
     try:
         notes = Notes(FILES)
@@ -47,31 +47,29 @@ def test_the_mode_does_not_depend_on_what_was_there_before(state_directory: Path
 
 
 def test_two_runs_are_merged_and_the_last_writer_of_a_note_wins() -> None:
-    one, two = Notes(FILES), Notes(FILES)
-    assert one.all == two.all == {}
-    one.keep(place("a"), "a", "one")
-    two.keep(place("b"), "b", "two")
-    two.keep(place("a"), "a", "two")
-    one.write()
-    two.write()
-    one.keep(place("c"), "c", "one")
-    one.write()
-    assert {note.words: note.text for note in one.all.values()} == {"a": "two", "b": "two", "c": "one"}
+    first, second = Notes(FILES), Notes(FILES)
+    assert first.all == second.all == {}
+    first.keep(place("a"), "a", "one")
+    second.keep(place("b"), "b", "two")
+    second.keep(place("a"), "a", "two")
+    first.write()
+    second.write()
+    first.keep(place("c"), "c", "one")
+    first.write()
+    assert {note.words: note.text for note in first.all.values()} == {"a": "two", "b": "two", "c": "one"}
 
 
-def test_what_is_too_much_is_refused_with_the_reason() -> None:
+def test_too_long_notes_are_refused_with_the_reason() -> None:
     notes = Notes(FILES)
     assert "at most 2,000 characters" in notes.keep(place(), "gemm", "x" * (MAX_CHARACTERS + 1))
     assert "at most 40 lines" in why_too_long("x\n" * MAX_LINES + "x")
-    assert notes.keep(place("x" * 20_000), "gemm", "text").startswith(
-        "no note possible: no note possible: no note possible: this row has no stable key"
-    )
+    assert notes.keep(place("x" * 20_000), "gemm", "text").startswith("no note possible: this row has no stable key")
     assert notes.all == {}
     assert notes.keep(place(), "w" * 1_000, "text") == ""
     assert len(next(iter(notes.all.values())).words) == 400
 
 
-def test_the_last_note_that_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_note_below_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notes_module, "MAX_NOTES", 2)
     notes = Notes(FILES)
     assert [notes.keep(place(name), name, "text") for name in "ab"] == ["", ""]
@@ -94,7 +92,7 @@ def test_the_last_note_that_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -
         {"place": {"view": "other", "level": "", "trail": [["kernels", "kernels", [1]]]}},
     ],
 )
-def test_an_entry_that_no_run_has_written_is_not_used(state_directory: Path, damage: dict[str, object]) -> None:
+def test_invalid_entries_are_ignored(state_directory: Path, damage: dict[str, object]) -> None:
     notes = Notes(FILES)
     notes.keep(place("a"), "a", "good")
     notes.keep(place("b"), "b", "bad")
@@ -108,7 +106,7 @@ def test_an_entry_that_no_run_has_written_is_not_used(state_directory: Path, dam
     assert read.warning == ""
 
 
-def test_the_oldest_documents_make_room(state_directory: Path) -> None:
+def test_the_oldest_documents_are_evicted(state_directory: Path) -> None:
     documents = DocumentFolder("few", version=1, max_entries=9, max_files=3, max_bytes=10_000)
     for number in range(5):
         assert documents.change(f"file{number}", {"a": "x" * 100}) == ""
@@ -118,7 +116,7 @@ def test_the_oldest_documents_make_room(state_directory: Path) -> None:
     assert [path.name for path in documents.folder.iterdir()] == ["large.json"]
 
 
-def test_files_are_known_by_path_and_changed_by_content(tmp_path: Path) -> None:
+def test_files_are_identified_by_path_and_change_by_content(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text("one")
     first = files([str(path)])
@@ -142,7 +140,7 @@ def test_files_are_known_by_path_and_changed_by_content(tmp_path: Path) -> None:
     assert files(["\udcff.log"]) is not None
 
 
-def test_a_directory_that_cannot_be_written_to_keeps_notes_for_the_run(state_directory: Path) -> None:
+def test_notes_stay_for_the_run_if_the_directory_is_not_writable(state_directory: Path) -> None:
     state_directory.parent.mkdir(parents=True, exist_ok=True)
     state_directory.write_text("a file where the folder should be")
     notes = Notes(FILES)
@@ -152,7 +150,7 @@ def test_a_directory_that_cannot_be_written_to_keeps_notes_for_the_run(state_dir
     assert len(notes.all) == 1
 
 
-def test_what_could_not_be_written_is_written_with_the_next_note(state_directory: Path) -> None:
+def test_unwritten_notes_are_written_with_the_next_note(state_directory: Path) -> None:
     state_directory.parent.mkdir(parents=True, exist_ok=True)
     state_directory.write_text("in the way")
     notes = Notes(FILES)
@@ -164,9 +162,9 @@ def test_what_could_not_be_written_is_written_with_the_next_note(state_directory
     notes.keep(place("b"), "b", "after")
     notes.keep(place("c"), "c", "third")
     notes.write()
-    wanted = {"a": "first", "b": "after", "c": "third"}
-    assert {note.words: note.text for note in notes.all.values()} == wanted
-    assert {note.words: note.text for note in Notes(FILES).all.values()} == wanted
+    expected = {"a": "first", "b": "after", "c": "third"}
+    assert {note.words: note.text for note in notes.all.values()} == expected
+    assert {note.words: note.text for note in Notes(FILES).all.values()} == expected
 
 
 def test_a_note_changed_during_a_failed_write_keeps_its_newest_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +183,7 @@ def test_a_note_changed_during_a_failed_write_keeps_its_newest_text(monkeypatch:
     assert [note.text for note in Notes(FILES).all.values()] == ["newer"]
 
 
-def test_notes_that_cannot_be_taken_away_are_still_there(state_directory: Path) -> None:
+def test_notes_that_cannot_be_deleted_are_kept(state_directory: Path) -> None:
     notes = Notes(FILES)
     notes.keep(place(), "gemm", "text")
     notes.write()
@@ -196,6 +194,6 @@ def test_notes_that_cannot_be_taken_away_are_still_there(state_directory: Path) 
     assert [note.text for note in notes.all.values()] == ["text"]
 
 
-def test_places_are_the_same_after_json() -> None:
-    there = place(HOSTILE)
-    assert msgspec.json.decode(msgspec.json.encode(there), type=RowPlace) == there
+def test_places_survive_json() -> None:
+    row_place = place(HOSTILE)
+    assert msgspec.json.decode(msgspec.json.encode(row_place), type=RowPlace) == row_place

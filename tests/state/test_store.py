@@ -14,17 +14,17 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "not" / "there" / "tables.json", version=3, max_entries=4)
 
 
-def test_the_place_is_the_users_state_directory(state_directory: Path) -> None:
+def test_the_store_is_in_the_users_state_directory(state_directory: Path) -> None:
     assert state_folder() == state_directory
 
 
-def test_nothing_is_there_at_first_and_reading_makes_nothing(store: Store) -> None:
+def test_a_new_store_is_empty_and_reading_creates_nothing(store: Store) -> None:
     assert store.read().entries == {}
     assert store.read().warning == ""
     assert not store.path.parent.parent.exists()
 
 
-def test_what_is_written_is_read_and_taken_out_again(store: Store) -> None:
+def test_entries_can_be_written_read_and_removed(store: Store) -> None:
     assert store.change({"a": {"sort": (("calls", True),)}, "b": 1}) == ""
     assert store.read().entries == {"a": {"sort": [["calls", True]]}, "b": 1}
     assert list(store.path.parent.iterdir()) == [store.path]
@@ -32,14 +32,14 @@ def test_what_is_written_is_read_and_taken_out_again(store: Store) -> None:
     assert store.read().entries == {"b": 1}
 
 
-def test_nothing_is_written_where_nothing_changes(store: Store) -> None:
+def test_nothing_is_written_without_changes(store: Store) -> None:
     store.change({"a": {"sort": (("calls", True),)}})
     before = store.path.stat()
     assert store.change({"a": {"sort": (("calls", True),)}, "gone": None}) == ""
     assert store.path.stat() == before
 
 
-def test_another_run_of_the_program_is_not_undone(store: Store) -> None:
+def test_changes_of_another_run_are_preserved(store: Store) -> None:
     other = Store(store.path, version=3, max_entries=4)
     store.change({"a": 1})
     other.change({"b": 2})
@@ -47,7 +47,7 @@ def test_another_run_of_the_program_is_not_undone(store: Store) -> None:
     assert store.read().entries == {"b": 2, "a": 3}
 
 
-def test_the_oldest_go_first(store: Store) -> None:
+def test_the_oldest_entries_are_removed_first(store: Store) -> None:
     for name in "abcd":
         store.change({name: name})
     store.change({"a": "again"})
@@ -59,7 +59,7 @@ def test_the_oldest_go_first(store: Store) -> None:
     "content",
     [b"", b"{", b"\xff\xfe", b"[]", b'{"version": 3}', b'{"version": 3, "entries": []}', b"[" * 100_000],
 )
-def test_damage_is_reported_of_and_replaced(store: Store, content: bytes) -> None:
+def test_a_damaged_document_is_reported_and_replaced(store: Store, content: bytes) -> None:
     store.path.parent.mkdir(parents=True)
     store.path.write_bytes(content)
     document = store.read()
@@ -69,7 +69,7 @@ def test_damage_is_reported_of_and_replaced(store: Store, content: bytes) -> Non
     assert store.read().entries == {"a": 1}
 
 
-def test_another_version_is_left_alone(store: Store) -> None:
+def test_a_document_of_another_version_is_not_changed(store: Store) -> None:
     store.path.parent.mkdir(parents=True)
     store.path.write_text('{"version": 4, "entries": {"a": 1}}')
     assert "by another version" in store.read().warning
@@ -83,27 +83,27 @@ def test_a_document_that_is_too_large_is_not_read(store: Store, monkeypatch: pyt
     assert "is too large" in store.read().warning
 
 
-def test_a_place_that_cannot_be_written_is_reported_of(tmp_path: Path) -> None:
+def test_an_unwritable_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     store = Store(tmp_path / "file" / "tables.json", version=1, max_entries=1)
     assert "cannot be written" in store.change({"a": 1}) or "cannot be read" in store.change({"a": 1})
 
 
-def test_files_are_others_once_their_size_or_their_time_is_another(tmp_path: Path) -> None:
+def test_files_are_identified_by_size_and_time(tmp_path: Path) -> None:
     log, ranks = tmp_path / "run.log", tmp_path / "ranks"
     ranks.mkdir()
     for path in (log, ranks / "0.json"):
         path.write_text("kernels")
         os.utime(path, ns=(5, 5))
-        given = [str(log), str(ranks)]
-        before = files(given)
+        paths = [str(log), str(ranks)]
+        before = files(paths)
         assert before is not None
-        assert files(given) == before
+        assert files(paths) == before
         os.utime(path, ns=(5, 6))
-        later = files(given)
+        later = files(paths)
         path.write_text("kernel")
         os.utime(path, ns=(5, 6))
-        shorter = files(given)
+        shorter = files(paths)
         assert later is not None
         assert shorter is not None
         assert len({before, later, shorter}) == 3

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tests.cache.keeping import a_cache, same
+from tests.cache.cached import assert_same_profile, small_file_cache
 from tests.profiles import SAMPLES
 from tests.waiting import TIMEOUT_S
 from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, LoadProgress
@@ -78,7 +78,7 @@ def test_processes_give_what_one_after_the_other_gives(elsewhere: Path, tmp_path
     together, errors = load(paths)
     assert not errors
     assert together is not None
-    same(together, merge_profiles([load_one(path) for path in paths]))
+    assert_same_profile(together, merge_profiles([load_one(path) for path in paths]))
     assert list(elsewhere.glob("proftui-read-*")) == []
 
 
@@ -170,22 +170,22 @@ def test_no_process_begins_for_little_or_on_one_core(monkeypatch: pytest.MonkeyP
 
 def test_where_no_process_can_begin_the_files_are_read_here(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_files, "ReaderProcess", partial(ReaderProcess, command=("/nonexistent/python",)))
-    same(opened(DDP), merge_profiles([load_one(str(path)) for path in sorted(DDP.iterdir())]))
+    assert_same_profile(opened(DDP), merge_profiles([load_one(str(path)) for path in sorted(DDP.iterdir())]))
     assert list(elsewhere.glob("proftui-read-*")) == []
 
 
 @pytest.mark.slow
 def test_what_is_kept_is_not_read_again(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = a_cache()
+    kept = small_file_cache()
     first, _ = load([str(DDP)], cache=kept)
     kept.write()
     monkeypatch.setattr(read_files, "ReaderProcess", lambda _cores: pytest.fail("a file was read again"))
-    used = a_cache()
+    used = small_file_cache()
     again, _ = load([str(DDP)], cache=used)
     assert first is not None
     assert again is not None
     assert len(used.used) == 2
-    same(first, again)
+    assert_same_profile(first, again)
 
 
 def test_stopping_keeps_what_is_there_and_names_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
