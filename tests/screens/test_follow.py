@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -68,6 +68,17 @@ def test_files_in_subfolders_are_watched(tmp_path: Path) -> None:
     below.write_text("{}\n")
     status = below.stat()
     assert stamps([str(tmp_path)]) == {str(below): (3, status.st_mtime_ns)}
+
+
+def test_files_are_not_checked_while_they_are_read_or_checked(tmp_path: Path) -> None:
+    app, is_reading = Mock(), [True]
+    following = follow.Following(app, [str(tmp_path)], Mock(), lambda: is_reading[0], Mock())
+    following.check()
+    assert app.run_worker.call_count == 0
+    is_reading[0] = False
+    following.check()
+    following.check()
+    assert app.run_worker.call_count == 1
 
 
 async def test_a_folder_is_reloaded_when_complete_and_the_view_stays(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A table of kernels to test with, and an app that shows it."""
+"""A table of kernels for tests, and an app that shows it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ SPEC = TableSpec(
 
 
 class TableApp(App[None]):
-    """One table, and what it tells of."""
+    """Shows one table, and records its messages."""
 
     BINDINGS = bindings_for(Scope.APP)
 
@@ -103,7 +103,7 @@ class TableApp(App[None]):
 
     @property
     def names(self) -> list[str]:
-        """The names shown, first to last."""
+        """Return the shown names, from top to bottom."""
         return self.pane.model.shown_frame()["name"].cast(pl.String).to_list()
 
     @property

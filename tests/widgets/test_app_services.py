@@ -14,7 +14,7 @@ from tui.widgets.output_filters import AsciiOutput, SolidFills, output_filters
 from tui.widgets.table.pane import TablePane
 
 
-async def test_it_is_done_unless_it_is_taken_back() -> None:
+async def test_a_delayed_call_runs_unless_canceled() -> None:
     done: list[str] = []
     async with App[None]().run_test() as pilot:
         call_after(pilot.app, 0.001, lambda: done.append("a"))
@@ -48,5 +48,5 @@ async def test_the_linked_table_follows_although_the_process_was_suspended(monke
         ("truecolor", True, (AsciiOutput,)),
     ],
 )
-def test_filters_fit_what_the_terminal_shows(color: str, ascii_only: bool, filters: tuple[type, ...]) -> None:
+def test_output_filters_fit_the_terminal(color: str, ascii_only: bool, filters: tuple[type, ...]) -> None:
     assert tuple(map(type, output_filters(color, ascii_only=ascii_only))) == filters

@@ -41,7 +41,7 @@ def lines(width: int) -> list[str]:
     return [line.plain for line in bar_lines(ROWS, columns)]
 
 
-def test_bars_begin_and_figures_end_in_the_same_column() -> None:
+def test_bars_and_figures_are_aligned() -> None:
     drawn = lines(80)
     assert drawn[0].startswith("cudnn::detail::dgrad_engine ")
     assert {line.index("█") for line in drawn[:2]} == {drawn[0].index("█")}
@@ -60,7 +60,7 @@ def test_a_narrow_line_keeps_label_and_figures() -> None:
     assert drawn[2].endswith("410 µs    0.1%")
 
 
-def test_a_sentence_without_a_figure_has_all_of_the_line() -> None:
+def test_a_text_without_a_figure_gets_the_whole_line() -> None:
     rows = [
         BarRow("a", "two holes of 1 ms or more", None, "265.02 ms", sentence=True),
         BarRow("b", "one memset moves 24 MiB in 768 ns", None, "", sentence=True),
@@ -69,7 +69,7 @@ def test_a_sentence_without_a_figure_has_all_of_the_line() -> None:
     assert drawn == ["two holes of 1 ms …  265.02 ms", "one memset moves 24 MiB in …  "]
 
 
-def test_a_bar_gives_up_cells_that_make_a_label_whole() -> None:
+def test_a_bar_gives_cells_to_a_cut_label() -> None:
     rows = [BarRow("a", "DLProf efficiency", 1.0, "8 of 9 ms", 88.9)]
     drawn = {width: bar_lines(rows, bar_columns(rows, width))[0].plain for width in (43, 42, 41, 40)}
     assert drawn[43] == "DLProf efficiency ███████ 8 of 9 ms   88.9%"
@@ -94,7 +94,7 @@ def test_a_stacked_bar_and_its_legend_use_the_same_fills() -> None:
     assert stacked_bar([0, 0], 20).plain == ""
 
 
-def test_durations_over_a_logarithmic_scale() -> None:
+def test_durations_on_a_logarithmic_scale() -> None:
     durations = pl.Series([1_000, 1_000, 1_000, 40_000, None, 1_000_000])
     assert histogram(durations, 2) == [3, 2]
     assert histogram(pl.Series([5, 5, 5]), 10) == [3]
@@ -104,7 +104,7 @@ def test_durations_over_a_logarithmic_scale() -> None:
     assert cell_width(histogram_line(durations, 60)) == 60
 
 
-def test_a_peak_is_never_lost() -> None:
+def test_peaks_are_never_lost() -> None:
     values = [1.0] * 1000
     values[567] = 50.0
     assert sparkline(values, 40).count("█") == 1
@@ -112,7 +112,7 @@ def test_a_peak_is_never_lost() -> None:
     assert sparkline([], 5) == ""
 
 
-class Bars(App[None]):
+class BarsApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.bars = BarList(ROWS)
@@ -128,8 +128,8 @@ class Bars(App[None]):
         self.opened.append(event.key)
 
 
-async def test_a_line_is_a_door() -> None:
-    app = Bars()
+async def test_enter_and_click_open_the_row_of_a_line() -> None:
+    app = BarsApp()
     async with app.run_test(size=(80, 10)) as pilot:
         assert app.bars.size.height == 4
         app.bars.focus()
@@ -142,8 +142,8 @@ async def test_a_line_is_a_door() -> None:
         assert app.bars.rows[app.bars.cursor].key == "sgemm"
 
 
-async def test_the_selection_is_painted_through_bars_and_keeps_their_colors() -> None:
-    app = Bars()
+async def test_the_selection_covers_bars_and_keeps_their_colors() -> None:
+    app = BarsApp()
     async with app.run_test(size=(40, 10)) as pilot:
         app.bars.focus()
         app.bars.show([BarRow("a", "conv", 0.5, "1.2 ms", 50.0, part="tensor"), BarRow("b", "evil", None, "–")])
@@ -156,8 +156,8 @@ async def test_the_selection_is_painted_through_bars_and_keeps_their_colors() ->
         assert "".join(segment.text for segment in segments).endswith(" 1.2 ms   50.0%")
 
 
-async def test_no_lines_say_why() -> None:
-    app = Bars()
+async def test_an_empty_list_says_why() -> None:
+    app = BarsApp()
     async with app.run_test(size=(80, 10)) as pilot:
         app.bars.show((), empty="no kernels [here]")
         await pilot.press("tab", "j", "enter")
@@ -165,7 +165,7 @@ async def test_no_lines_say_why() -> None:
         assert app.opened == []
 
 
-async def test_the_top_work_of_a_timeline_that_comes_before_its_panel_is_laid_out_has_all_of_the_width() -> None:
+async def test_top_work_shown_before_layout_uses_the_whole_width() -> None:
     rows = pl.DataFrame({"name": ["conv", "relu"], "kind": [1, 1], "time_ns": [6_000_000, 3_000_000], "count": [2, 1]})
 
     class Panel(App[None]):

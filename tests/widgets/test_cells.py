@@ -25,7 +25,7 @@ def test_one_unit_for_a_column_of_durations() -> None:
     assert total.whole(209_360) == "0.21"
 
 
-def test_the_unit_that_the_user_wants() -> None:
+def test_the_unit_that_the_user_selected() -> None:
     assert (writer("total_ns", unit="us").title, writer("total_ns", unit="s").title) == ("Total µs", "Total s")
     assert writer("total_ns", unit="ns").whole(353_980_000) == "353,980,000"
     assert units_of(SPEC.columns, KERNELS, TableState())["min_ns"] == "ms"
@@ -38,14 +38,14 @@ def test_durations_as_shares_of_the_total() -> None:
     assert writer("calls", as_share=True).whole(48) == "48"
 
 
-def test_a_difference_has_a_sign_and_room_for_it() -> None:
+def test_differences_have_a_sign_within_their_width() -> None:
     share = writer("delta_pct", [250.0, -1.0, 0.0, None])
     assert [share.whole(value) for value in (250.0, -1.0, 0.0, None)] == ["+250.00", "-1.00", "0.00", "–"]
     assert share.width == len("+250.00")
     assert writer("delta_ns", [15_969_000, -5]).with_unit(15_969_000) == "+15.969 ms"
 
 
-def test_unknown_is_never_a_number() -> None:
+def test_unknown_values_are_no_numbers() -> None:
     assert writer("registers").fitted(None, 5) == "–"
     assert writer("total_ns", as_share=True).whole(None) == "–"
     assert (
@@ -54,7 +54,7 @@ def test_unknown_is_never_a_number() -> None:
     assert CellWriter(COLUMNS["std_ns"], ColumnFacts(pl.Series([None], dtype=pl.Float64)), TableState()).title == "Std"
 
 
-def test_names_are_harmless_shortened_and_as_wide_as_they_look() -> None:
+def test_names_are_plain_shortened_and_measured_in_cells() -> None:
     name = writer("name")
     assert name.fitted(HOSTILE, 40) == "evil·[31m[red]kernel[/red]·"
     assert name.fitted(DGRAD, 12) == "dgrad_engine"
@@ -65,7 +65,7 @@ def test_names_are_harmless_shortened_and_as_wide_as_they_look() -> None:
     assert writer("name", full_names=True).width == len(DGRAD)
 
 
-def test_names_that_differ_in_what_would_be_cut_are_distinguished() -> None:
+def test_names_that_differ_in_the_cut_part_are_distinguished() -> None:
     way = "autograd::engine::evaluate_function: "
     ops = [f"{way}{name}" for name in ("AddBackward0", "MulBackward0", "torch::autograd::AccumulateGrad")]
     shown = CellWriter(COLUMNS["op"], ColumnFacts(pl.Series(ops)), TableState(), is_pinned=True)
@@ -77,10 +77,13 @@ def test_names_that_differ_in_what_would_be_cut_are_distinguished() -> None:
     assert shown.fitted("aten::add", 30) == "aten::add"
 
 
-def test_sentences_are_cut_at_their_end_and_names_in_them_before() -> None:
-    said = ["`batch_norm_collect_statistics` launches 16 blocks", "`batch_norm_collect_statistics` takes 2.02 waves"]
-    shown = CellWriter(COLUMNS["reason"], ColumnFacts(pl.Series(said)), TableState(), is_pinned=True)
-    assert [shown.fitted(each, 34) for each in said] == [
+def test_sentences_are_cut_at_their_end_after_names_in_them() -> None:
+    sentences = [
+        "`batch_norm_collect_statistics` launches 16 blocks",
+        "`batch_norm_collect_statistics` takes 2.02 waves",
+    ]
+    shown = CellWriter(COLUMNS["reason"], ColumnFacts(pl.Series(sentences)), TableState(), is_pinned=True)
+    assert [shown.fitted(each, 34) for each in sentences] == [
         "`batch_nor…atistics` launches 16 …",
         "`batch_nor…atistics` takes 2.02 …",
     ]
@@ -90,7 +93,7 @@ def test_a_number_is_never_cut() -> None:
     assert writer("total_ns").fitted(353_980_000, 4) == "####"
 
 
-def test_a_name_of_a_hundred_thousand_characters_costs_a_cell() -> None:
+def test_a_very_long_name_is_cut_quickly() -> None:
     name = writer("name", ["k" * 100_000])
     assert name.width == 240
     assert name.fitted("k" * 100_000, 10) == "kkkkk…kkkk"
@@ -105,7 +108,7 @@ def test_every_value_fits_the_width_of_its_column(name: str) -> None:
             assert written.fitted(value, written.width) == written.whole(value)
 
 
-def test_what_is_absent_may_have_a_word_and_the_room_for_it() -> None:
+def test_absent_values_can_have_a_text_within_the_width() -> None:
     column = replace(columns("iteration")[0], title="#", absent="outside")
     cells = CellWriter(column, ColumnFacts(pl.Series([3, None], dtype=pl.Int32)), TableState())
     assert (cells.whole(None), cells.whole(3), cells.width) == ("outside", "3", len("outside"))
@@ -138,7 +141,7 @@ def test_columns_that_are_compared_have_one_unit() -> None:
     assert {units[name] for name in ("a_total_ns", "b_total_ns", "delta_ns")} == {"ms"}
 
 
-def test_a_column_that_is_hidden_decides_the_unit_too() -> None:
+def test_hidden_columns_count_for_the_common_unit() -> None:
     alone = writers(columns("a_total_ns"), CHANGED, TableState())["a_total_ns"]
     assert alone.title == "Baseline ms"
     assert (
@@ -158,13 +161,13 @@ def test_differences_and_fractions_fit_the_width_of_their_column(name: str) -> N
             assert cell_width(written.whole(value)) <= max(written.width, 1)
 
 
-def test_the_width_of_many_fractions_has_room_for_any() -> None:
+def test_the_width_of_many_fractions_fits_any_of_them() -> None:
     many = pl.Series([place + 0.00012345 * (place % 2) for place in range(30_000)]).replace(1.00012345, 0.00012345)
     calls = CellWriter(COLUMNS["a_calls"], ColumnFacts(many), TableState())
     assert calls.fitted(0.00012345, calls.width) == "0.00012345"
 
 
-def test_the_width_of_many_measures_has_room_for_the_largest_with_its_unit() -> None:
+def test_the_width_of_many_measures_fits_the_largest_with_its_unit() -> None:
     frame = pl.DataFrame({"avg": [float(place) for place in range(600)], "unit": ["%/register", "inst"] * 300})
     assert writers(columns("avg", "unit"), frame, TableState())["avg"].width == len("598 %/register") + 2
     long = frame.vstack(pl.DataFrame({"avg": [15_515_136_719.0], "unit": ["inst"]}))

@@ -44,14 +44,14 @@ async def test_columns_are_hidden_and_moved() -> None:
         ]
 
 
-async def test_leaving_the_columns_changes_nothing() -> None:
+async def test_canceling_the_column_dialog_changes_nothing() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
         await pilot.press("c", "j", "space", "escape")
         assert app.pane.state.hidden == frozenset()
 
 
-async def test_the_whole_text_of_a_cell() -> None:
+async def test_the_full_text_of_a_cell() -> None:
     app = TableApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("v")
@@ -94,7 +94,7 @@ async def test_copying_a_cell_and_rows() -> None:
         assert len(Path("proftui-copy-3.tsv").read_text().splitlines()) == 3
 
 
-async def test_export_writes_what_is_shown_and_says_so() -> None:
+async def test_export_writes_the_shown_rows_and_confirms() -> None:
     app = TableApp()
     async with app.run_test(size=(100, 24), notifications=True) as pilot:
         app.pane.set_filter("sgemm")
@@ -156,7 +156,7 @@ async def test_export_to_the_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not list(Path().glob("*.csv"))
 
 
-async def test_what_is_not_installed_is_reported_before_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_package_is_reported_before_writing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "missing_package", lambda name: "pip install it" if name == "pdf" else "")
     app = TableApp()
     async with app.run_test(size=(100, 24)) as pilot:
@@ -166,7 +166,7 @@ async def test_what_is_not_installed_is_reported_before_it_is_written(monkeypatc
         assert "pip install" not in screen_text(app)
 
 
-async def test_an_export_that_fails_says_why_and_stays() -> None:
+async def test_a_failed_export_says_why_and_stays_open() -> None:
     app = TableApp()
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.press("e")

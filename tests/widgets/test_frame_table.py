@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from textual.strip import Strip
 
 
-def many(rows: int) -> pl.DataFrame:
-    """Kernels over and over, told apart by their line."""
+def many_kernels(rows: int) -> pl.DataFrame:
+    """Return many kernels, which differ by their line."""
     times = rows // KERNELS.height + 1
     return pl.concat([KERNELS] * times).head(rows).with_columns(line=pl.int_range(1, rows + 1, dtype=pl.UInt32))
 
@@ -46,8 +46,8 @@ async def test_the_cursor_moves_and_stops_at_the_ends() -> None:
         assert table.model.cursor_column == "name"
 
 
-async def test_pages_of_a_million_rows_make_only_the_rows_that_are_seen() -> None:
-    app = TableApp(many(1_000_000))
+async def test_only_visible_rows_of_a_million_are_made() -> None:
+    app = TableApp(many_kernels(1_000_000))
     async with app.run_test(size=(100, 24)) as pilot:
         table = app.pane.table
         assert table.page_rows == 22
@@ -62,13 +62,13 @@ async def test_pages_of_a_million_rows_make_only_the_rows_that_are_seen() -> Non
         assert table.scroll_offset.y == 999_978
         assert app.pane.current_row is not None
         assert app.pane.current_row["line"] == 1_000_000
-        made = sum(len(page) for page in table.model.rows._pages.values())
-        assert made <= 3 * 128
+        row_count = sum(len(page) for page in table.model.rows._pages.values())
+        assert row_count <= 3 * 128
         assert "1,000,000 rows" in screen_text(app)
 
 
-async def test_the_rows_move_by_one_where_the_cursor_leaves_the_page() -> None:
-    app = TableApp(many(100))
+async def test_rows_scroll_by_one_when_the_cursor_leaves_the_page() -> None:
+    app = TableApp(many_kernels(100))
     async with app.run_test(size=(100, 24)) as pilot:
         table = app.pane.table
         await pilot.press(*"j" * 21)
@@ -79,7 +79,7 @@ async def test_the_rows_move_by_one_where_the_cursor_leaves_the_page() -> None:
         assert (table.model.cursor_row, table.scroll_offset.y) == (0, 0)
 
 
-async def test_the_pages_beside_the_one_on_the_screen_are_drawn_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_adjacent_pages_are_rendered_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[object] = []
     original = TablePainter.row
 
@@ -88,7 +88,7 @@ async def test_the_pages_beside_the_one_on_the_screen_are_drawn_ahead(monkeypatc
         return original(painter, values, *arguments)
 
     monkeypatch.setattr(TablePainter, "row", noted)
-    app = TableApp(many(1_000))
+    app = TableApp(many_kernels(1_000))
     async with app.run_test(size=(100, 24)) as pilot:
         table = app.pane.table
         await pilot.press("pagedown", "pagedown")
@@ -102,14 +102,14 @@ async def test_the_pages_beside_the_one_on_the_screen_are_drawn_ahead(monkeypatc
             await pilot.press(key)
             # The row under the cursor, and the one that it was on.
             assert len(drawn) <= 2
-            seen = screen_text(app)
+            texts = screen_text(app)
             table.redraw()
             await pilot.pause()
-            assert screen_text(app) == seen
+            assert screen_text(app) == texts
 
 
-async def test_a_page_taller_than_what_is_kept_is_not_drawn_ahead_for_ever() -> None:
-    app = TableApp(many(2_000))
+async def test_rendering_in_advance_ends_for_pages_taller_than_the_cache() -> None:
+    app = TableApp(many_kernels(2_000))
     async with app.run_test(size=(100, 300)) as pilot:
         table = app.pane.table
         await pilot.press("pagedown", "pagedown")
@@ -119,7 +119,7 @@ async def test_a_page_taller_than_what_is_kept_is_not_drawn_ahead_for_ever() -> 
         assert 0 < turns <= 2 * MAX_CACHED_STRIPS // AHEAD_ROWS
 
 
-async def test_columns_out_of_sight_are_counted_and_reached() -> None:
+async def test_hidden_columns_are_counted_and_can_be_reached() -> None:
     app = TableApp()
     async with app.run_test(size=(60, 24)) as pilot:
         table = app.pane.table
@@ -137,7 +137,7 @@ async def test_columns_out_of_sight_are_counted_and_reached() -> None:
         assert table.table_layout.before == 0
 
 
-async def test_the_row_is_described_once_the_cursor_rests() -> None:
+async def test_the_highlighted_row_is_posted_when_the_cursor_rests() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
         await wait_until(pilot, lambda: bool(app.events_of(TablePane.RowHighlighted)))
@@ -150,7 +150,7 @@ async def test_the_row_is_described_once_the_cursor_rests() -> None:
         assert [event.row["name"] for event in app.events_posted] == ["[CUDA memcpy HtoD]"]
 
 
-async def test_enter_and_a_double_click_go_in() -> None:
+async def test_enter_and_a_double_click_open_the_row() -> None:
     app = TableApp()
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.press("j", "enter")
@@ -162,7 +162,7 @@ async def test_enter_and_a_double_click_go_in() -> None:
         ]
 
 
-async def test_a_click_selects_the_cell_and_one_on_a_heading_sorts() -> None:
+async def test_a_click_selects_a_cell_and_a_click_on_a_heading_sorts() -> None:
     app = TableApp()
     async with app.run_test(size=(100, 24)) as pilot:
         calls = app.pane.table.table_layout.find("calls")
@@ -194,8 +194,8 @@ async def test_hostile_names_are_shown_as_text(ascii_only: bool) -> None:
         assert text.isascii() is ascii_only
 
 
-async def test_the_scrollbar_is_ascii_where_all_else_is() -> None:
-    frame = many(300).with_columns(name=pl.lit("sgemm", dtype=pl.Categorical()))
+async def test_the_scrollbar_is_ascii_in_ascii_mode() -> None:
+    frame = many_kernels(300).with_columns(name=pl.lit("sgemm", dtype=pl.Categorical()))
     app = TableApp(frame, ascii_only=True)
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.press("pagedown", "pagedown", "j")
@@ -213,8 +213,8 @@ async def test_an_empty_table_says_why() -> None:
         assert app.events_posted[-1].row is None
 
 
-async def test_a_smaller_terminal_keeps_the_cursor_on_the_screen() -> None:
-    app = TableApp(many(200))
+async def test_resizing_keeps_the_cursor_visible() -> None:
+    app = TableApp(many_kernels(200))
     async with app.run_test(size=(100, 40)) as pilot:
         for _ in range(30):
             app.pane.table.action_cursor_down()

@@ -6,7 +6,7 @@ from tui.screens.gpus import GpuBar, gpu_lines
 from tui.widgets.charts.bars import kind_style
 
 
-def test_idle_time_looks_as_in_the_other_charts_in_bar_and_legend() -> None:
+def test_idle_time_has_the_style_of_the_other_charts() -> None:
     bar, legend = gpu_lines([GpuBar("GPU 0", (50, 0, 0, 50), 50.0)], [], 40)
     assert bar.plain == "GPU 0 ▓▓▓▓▓▓▓░░░░░░ busy 50.0% of 100 ns"
     idle = kind_style("idle")
@@ -16,7 +16,7 @@ def test_idle_time_looks_as_in_the_other_charts_in_bar_and_legend() -> None:
         ]
 
 
-def test_a_share_says_what_it_is_of() -> None:
+def test_a_share_names_its_total() -> None:
     bar, _legend = gpu_lines([GpuBar("GPU 0", (50, 0, 0, 50), 50.0)], [], 80)
     assert bar.plain.endswith(" busy 50.0% of the wall time of 100 ns")
     # The same share and the same idle time as on the dashboard.

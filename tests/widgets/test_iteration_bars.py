@@ -1,4 +1,4 @@
-"""The columns of the chart of iterations."""
+"""The bars of the chart of iterations."""
 
 from __future__ import annotations
 
@@ -18,63 +18,63 @@ def bar(mean: float | None, longest: int | None = None, parts: tuple[float, ...]
                True)  # fmt: skip
 
 
-def drawn(of: Bar, look: BarStyle) -> str:
-    """The column from below, as text."""
-    return "".join(character for character, _ in column(of, look))
+def bar_text(shown_bar: Bar, look: BarStyle) -> str:
+    """Return a bar from the bottom to the top, as text."""
+    return "".join(character for character, _ in column(shown_bar, look))
 
 
-def test_parts_stand_on_each_other() -> None:
+def test_parts_are_stacked() -> None:
     look = BarStyle(10, 100)
-    of = bar(100, parts=(20.0, 10.0, 10.0, 10.0, 10.0, 10.0, 20.0, 10.0))
-    assert drawn(of, look) == "██▓▞▒▤▧▚▚░"
-    assert [part for _, part in column(of, look)][:3] == ["tensor", "tensor", "other"]
-    assert to_ascii(drawn(of, BarStyle(10, 100, smooth=False))) == "##%k+dfcc."
+    stacked = bar(100, parts=(20.0, 10.0, 10.0, 10.0, 10.0, 10.0, 20.0, 10.0))
+    assert bar_text(stacked, look) == "██▓▞▒▤▧▚▚░"
+    assert [part for _, part in column(stacked, look)][:3] == ["tensor", "tensor", "other"]
+    assert to_ascii(bar_text(stacked, BarStyle(10, 100, smooth=False))) == "##%k+dfcc."
 
 
-def test_what_stands_below_bars_is_not_the_fill_of_a_part() -> None:
+def test_the_axis_is_not_the_fill_of_a_part() -> None:
     below = {*map(to_ascii, (drawing.CHOSEN, drawing.OTHERS, drawing.SPAN)), *drawing.MARKS.values()}
     assert below.isdisjoint(to_ascii(look.fill) for look in KIND_STYLES.values())
 
 
-def test_a_top_ends_within_a_cell_where_colors_distinguish_its_part() -> None:
-    of = bar(55, parts=(0.0, 55.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
-    assert drawn(of, BarStyle(10, 100)) == "▓▓▓▓▓▄    "
-    assert drawn(of, BarStyle(10, 100, smooth=False)) == "▓▓▓▓▓▓    "
-    assert drawn(bar(52, parts=of.parts_ns), BarStyle(10, 100, smooth=False)) == "▓▓▓▓▓     "
+def test_the_top_of_a_bar_is_a_partial_cell_with_colors() -> None:
+    shown_bar = bar(55, parts=(0.0, 55.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    assert bar_text(shown_bar, BarStyle(10, 100)) == "▓▓▓▓▓▄    "
+    assert bar_text(shown_bar, BarStyle(10, 100, smooth=False)) == "▓▓▓▓▓▓    "
+    assert bar_text(bar(52, parts=shown_bar.parts_ns), BarStyle(10, 100, smooth=False)) == "▓▓▓▓▓     "
 
 
-def test_two_parts_share_a_cell_where_colors_distinguish_them() -> None:
+def test_two_parts_share_a_cell_with_colors() -> None:
     look = BarStyle(5, 100)
-    of = bar(100, parts=(16.0, 37.0, 0.0, 3.0, 0.0, 0.0, 38.0, 6.0))
-    assert column(of, look) == [
+    shown_bar = bar(100, parts=(16.0, 37.0, 0.0, 3.0, 0.0, 0.0, 38.0, 6.0))
+    assert column(shown_bar, look) == [
         ("▆", "tensor on other"), ("▓", "other"), ("▆", "other on cpu"), ("▚", "cpu"), ("▆", "cpu on idle"),
     ]  # fmt: skip
-    assert shown_parts([column(of, look)]) == {"tensor", "other", "cpu", "idle"}
+    assert shown_parts([column(shown_bar, look)]) == {"tensor", "other", "cpu", "idle"}
 
 
-def test_a_part_smaller_than_a_line_has_one_where_patterns_distinguish_parts() -> None:
-    of = bar(28.7, parts=(4.6, 10.6, 0.0, 0.8, 0.0, 0.0, 10.9, 1.8))
-    parts = [part for _, part in column(of, BarStyle(6, 60, smooth=False))]
+def test_small_parts_have_a_whole_line_with_patterns() -> None:
+    shown_bar = bar(28.7, parts=(4.6, 10.6, 0.0, 0.8, 0.0, 0.0, 10.9, 1.8))
+    parts = [part for _, part in column(shown_bar, BarStyle(6, 60, smooth=False))]
     assert parts == ["tensor", "other", "cpu", "", "", ""]
     # A line is no fair picture of less than a quarter of one.
     thin = bar(100, parts=(97.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.0, 0.0))
     assert {part for _, part in column(thin, BarStyle(5, 100, smooth=False))} == {"tensor"}
 
 
-def test_of_several_iterations_the_longest_is_marked_and_what_is_longer_than_the_scale_cut() -> None:
-    assert drawn(bar(20, 60, (20.0, 0, 0, 0, 0, 0, 0, 0), rows=3), BarStyle(10, 100)) == "██││││    "
-    assert drawn(bar(400, parts=(400.0, 0, 0, 0, 0, 0, 0, 0)), BarStyle(10, 100)) == "█" * 9 + "↑"
-    assert drawn(bar(20, 900, (20.0, 0, 0, 0, 0, 0, 0, 0), rows=2), BarStyle(5, 100)) == "█│││↑"
+def test_the_longest_of_several_is_marked_and_outliers_are_cut() -> None:
+    assert bar_text(bar(20, 60, (20.0, 0, 0, 0, 0, 0, 0, 0), rows=3), BarStyle(10, 100)) == "██││││    "
+    assert bar_text(bar(400, parts=(400.0, 0, 0, 0, 0, 0, 0, 0)), BarStyle(10, 100)) == "█" * 9 + "↑"
+    assert bar_text(bar(20, 900, (20.0, 0, 0, 0, 0, 0, 0, 0), rows=2), BarStyle(5, 100)) == "█│││↑"
 
 
-def test_what_is_not_known_is_not_a_height() -> None:
-    assert drawn(bar(None), BarStyle(4, 100)) == "?   "
-    assert drawn(bar(50), BarStyle(4, 100)) == "▥▥  "
-    assert drawn(bar(0), BarStyle(4, 0)) == "    "
+def test_unknown_times_have_no_height() -> None:
+    assert bar_text(bar(None), BarStyle(4, 100)) == "?   "
+    assert bar_text(bar(50), BarStyle(4, 100)) == "▥▥  "
+    assert bar_text(bar(0), BarStyle(4, 0)) == "    "
 
 
 @given(st.floats(0, 1e12), st.integers(1, 20), st.booleans())
-def test_a_time_has_a_height_of_its_own(time: float, lines: int, smooth: bool) -> None:
+def test_heights_of_times(time: float, lines: int, smooth: bool) -> None:
     cells = column(bar(time, parts=(time, 0, 0, 0, 0, 0, 0, 0)), BarStyle(lines, 10**12, smooth=smooth))
     assert len(cells) == lines
     filled = sum(character != " " for character, _ in cells)
@@ -83,5 +83,5 @@ def test_a_time_has_a_height_of_its_own(time: float, lines: int, smooth: bool) -
 
 
 @given(st.integers(0, 500), st.integers(0, 300))
-def test_bars_never_need_more_cells_than_there_are(number: int, cells: int) -> None:
+def test_bars_fit_their_cells(number: int, cells: int) -> None:
     assert number > cells or bar_width(number, cells) * number <= max(cells, number)

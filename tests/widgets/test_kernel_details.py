@@ -1,4 +1,4 @@
-"""What the details of kernels and launches say beyond their figures."""
+"""Details of kernels and launches beside their figures."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tui.widgets.details import (
 )
 
 
-def gain(device: int = 0, iterations: int | None = None) -> Saving:
+def saving(device: int = 0, iterations: int | None = None) -> Saving:
     return Saving(0, device, 2, time_ns=5000, alone_ns=4000, half_ns=1000, busy_ns=10_000, span_ns=20_000, stream=7,
                 iterations=iterations, alone_per_iteration_ns=1000 if iterations else None,
                 half_per_iteration_ns=250 if iterations else None)  # fmt: skip
 
 
-def test_gains_say_what_they_rest_on() -> None:
+def test_savings_name_their_basis() -> None:
     assert gain_lines([]) == []
-    assert gain_lines([gain()]) == [
+    assert gain_lines([saving()]) == [
         ("gone", "4.000 µs", "40.00% of the busy time"),
         ("2x faster", "1.000 µs", "10.00% of the busy time"),
         (
@@ -40,8 +40,8 @@ def test_gains_say_what_they_rest_on() -> None:
             "1.000 µs of it overlapped other work or itself",
         ),
     ]
-    assert gain_lines([gain(iterations=4)])[0] == ("gone", "4.000 µs", "1.000 µs in each of 4 iterations")
-    assert [line[0] for line in gain_lines([gain(0), gain(3)])] == [
+    assert gain_lines([saving(iterations=4)])[0] == ("gone", "4.000 µs", "1.000 µs in each of 4 iterations")
+    assert [line[0] for line in gain_lines([saving(0), saving(3)])] == [
         "gone on GPU 0",
         "2x faster on GPU 0",
         "gone on GPU 3",
@@ -50,19 +50,19 @@ def test_gains_say_what_they_rest_on() -> None:
     ]
 
 
-def test_slow_launches() -> None:
+def test_lines_of_slow_launches() -> None:
     assert slow_lines(None) == []
     assert slow_lines(duration_spread(make_profile(activities=[kernel("k", 5), kernel("k", 5)])["activities"])) == []
     parts = tuple(SlowPart(number, 10, 9 - number) for number in range(6))
-    made = DurationSpread(60, 1, 1, 1, 1, 1, 1, slow=39, slow_ns=700, slow_iterations=parts, slow_streams=parts[:1])
-    assert slow_lines(made) == [
+    spread = DurationSpread(60, 1, 1, 1, 1, 1, 1, slow=39, slow_ns=700, slow_iterations=parts, slow_streams=parts[:1])
+    assert slow_lines(spread) == [
         ("slow", "39 of 60", "took more than 1.5 times the median, 700 ns above it in total"),
         ("in iterations", "0: 9 of 10, 1: 8 of 10, 2: 7 of 10, 3: 6 of 10, and 2 more", "slow ones of each"),
         ("on streams", "0: 9 of 10", "slow ones of each"),
     ]
 
 
-def test_variants_are_shown_where_there_are_several() -> None:
+def test_variants_are_shown_if_there_are_several() -> None:
     found = make_profile(activities=[kernel("k", ns) for ns in (5, 6)])
     assert variant_lines(variants(found, found["activities"])) == []
     shape = {"grid_y": 1, "grid_z": 1, "block_x": 32, "block_y": 1, "block_z": 1}
@@ -101,7 +101,7 @@ def test_a_rate_has_the_unit_of_its_title() -> None:
     assert [line.plain for _, line in shown.lines] == ["Op       aten::mm", "TFLOP/s  0.17"]
 
 
-def test_blocks_without_lines_leave_the_details_as_they_are() -> None:
+def test_blocks_without_lines_are_left_out() -> None:
     first = sections([("", [("name", "k", "")])])
     assert with_blocks(first, [("Slow launches", [])]) is first
     text = [line.plain for _, line in with_blocks(first, [("More", [("a", "b", "")])]).lines]

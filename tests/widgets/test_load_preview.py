@@ -1,4 +1,4 @@
-"""What has been read so far, in lines."""
+"""The preview of a file that is being read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READ = LoadPreview(
 )
 
 
-def test_the_lines() -> None:
+def test_lines_of_the_preview() -> None:
     assert load_preview_lines(READ, 0.421, 72, 10, is_past=True)[0] == "Partial results (first 42%)"
     assert load_preview_lines(READ, 0.421, 72, 10) == [
         "Partial results (42% read)",
@@ -36,7 +36,8 @@ def test_the_lines() -> None:
 
 def test_instances_of_one_template_are_distinguished() -> None:
     names = [
-        f"void at::native::elementwise_kernel<4, at::native::{what}Functor<float> >(int)" for what in ("Add", "Mul")
+        f"void at::native::elementwise_kernel<4, at::native::{functor}Functor<float> >(int)"
+        for functor in ("Add", "Mul")
     ]
     read = LoadPreview(tuple(PreviewRow(name, 1, 1.0) for name in names), 2, 2, 2.0, None, ())
     assert [line.split()[0] for line in load_preview_lines(read, None, 60, 10)[-2:]] == [
@@ -55,7 +56,7 @@ def test_before_the_gpu_work_there_are_counts() -> None:
 
 @pytest.mark.parametrize("width", [0, 16, 30, 40, 60, 76, 106])
 @pytest.mark.parametrize("height", [-5, 0, 1, 2, 3, 4, 5, 20])
-def test_they_fit(width: int, height: int) -> None:
+def test_lines_fit_width_and_height(width: int, height: int) -> None:
     lines = load_preview_lines(READ, 1.0, width, height)
     assert len(lines) <= max(0, height)
     assert max(map(cell_width, lines), default=0) <= width

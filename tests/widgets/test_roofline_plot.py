@@ -1,4 +1,4 @@
-"""The roofline plot in cells."""
+"""The roofline plot as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tui.screens.roofline import Mark, plot_lines
 H200 = [("bf16", 989.4, 4.8)]
 
 
-def test_a_plot() -> None:
+def test_plot_with_roof_and_marks() -> None:
     marks = [Mark(693, 610, 4000), Mark(10, 30, 300), Mark(0.5, 1.2, 10)]
     lines = [line.plain for line in plot_lines(marks, H200, 60, 9)]
     assert len(lines) == 9
@@ -22,14 +22,14 @@ def test_a_plot() -> None:
     assert lines[-1].split() == ["FLOP/B", "0.1", "1", "10", "100", "1000"]
 
 
-def test_where_there_are_colors_the_roof_is_of_dots() -> None:
+def test_the_roof_is_dotted_with_colors() -> None:
     lines = [line.plain for line in plot_lines([Mark(693, 610, 4000)], H200, 60, 9, fine=True)]
     # Flat from 206 FLOP/byte on.
     assert lines[0].endswith("⠉" * 9)
     assert "//" not in "".join(lines)
 
 
-def test_without_room_or_marks_there_is_none() -> None:
+def test_without_room_or_marks_there_is_no_plot() -> None:
     assert plot_lines([], H200, 60, 9) == []
     assert plot_lines([Mark(1, 1, 1)], H200, 60, 3) == []
     assert plot_lines([Mark(1, 1, 1)], H200, 12, 9) == []

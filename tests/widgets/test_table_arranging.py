@@ -21,7 +21,7 @@ FLAGGED_SPEC = replace(SPEC, columns=(*SPEC.columns[:2], *columns("uses_tensor_c
 
 
 class RememberingApp(TableApp):
-    """A table that is found again as it was left."""
+    """A table whose arrangement is stored."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,14 +30,14 @@ class RememberingApp(TableApp):
         provide_services(self, services)
 
 
-def placed(app: TableApp) -> list[str]:
+def visible_columns(app: TableApp) -> list[str]:
     return [place.column.name for place in app.pane.table.table_layout.placed]
 
 
 # --- filter by a column -------------------------------------------------------------------------------------
 
 
-async def test_a_key_filters_by_the_column_under_the_cursor_besides_what_is_filtered() -> None:
+async def test_a_key_adds_a_filter_by_the_column_under_the_cursor() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("f", *"gemm", "enter")
@@ -65,9 +65,7 @@ async def test_a_key_filters_by_the_column_under_the_cursor_besides_what_is_filt
         (0, "<int>", "name:<int>"),
     ],
 )
-async def test_an_operator_that_is_typed_takes_the_place_of_the_offered_one(
-    column: int, typed: str, filtered: str
-) -> None:
+async def test_a_typed_operator_replaces_the_offered_one(column: int, typed: str, filtered: str) -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press(*["l"] * column, "F", *typed)
@@ -77,7 +75,7 @@ async def test_an_operator_that_is_typed_takes_the_place_of_the_offered_one(
         assert app.pane.search.bar.text == f"{filtered}="
 
 
-async def test_alternatives_are_kept_together_when_a_column_is_added() -> None:
+async def test_alternatives_are_parenthesized_when_a_column_is_added() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         app.pane.set_filter("gemm | CUDA")
@@ -85,7 +83,7 @@ async def test_alternatives_are_kept_together_when_a_column_is_added() -> None:
         assert app.pane.search.bar.text == "(gemm | CUDA) name:"
 
 
-async def test_yes_no_columns_answer_to_1_0_and_unknown() -> None:
+async def test_boolean_columns_are_filtered_by_yes_no_and_unknown() -> None:
     app = TableApp(FLAGGED, FLAGGED_SPEC)
     async with app.run_test(size=(120, 24)) as pilot:
         app.pane.table.move_to_column("uses_tensor_core")
@@ -99,7 +97,7 @@ async def test_yes_no_columns_answer_to_1_0_and_unknown() -> None:
             assert f"{rows} of 8 rows" in screen_text(app)
 
 
-async def test_a_filter_that_is_not_finished_is_mended_first() -> None:
+async def test_an_incomplete_filter_must_be_completed_first() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         app.pane.change(filter="(gemm")
@@ -111,7 +109,7 @@ async def test_a_filter_that_is_not_finished_is_mended_first() -> None:
 # --- several columns to sort by -----------------------------------------------------------------------------
 
 
-async def test_a_key_adds_a_column_to_the_order_and_turns_it_and_takes_it_out() -> None:
+async def test_a_key_adds_reverses_and_removes_a_sort_column() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("l", "l", "l", "s", "l", "semicolon")
@@ -125,7 +123,7 @@ async def test_a_key_adds_a_column_to_the_order_and_turns_it_and_takes_it_out() 
         assert app.pane.state.sort == (("calls", True),)
 
 
-async def test_a_column_is_added_to_the_order_that_the_table_comes_in() -> None:
+async def test_a_column_is_added_to_the_default_sort_order() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("l", "l", "l", "semicolon")
@@ -143,10 +141,10 @@ async def test_a_pinned_column_stays_while_the_others_scroll() -> None:
         await pilot.press("l", "l", "l", "P")
         assert app.pane.state.pinned == ("calls",)
         assert app.toasts == ["Calls is pinned"]
-        assert placed(app)[:2] == ["name", "calls"]
+        assert visible_columns(app)[:2] == ["name", "calls"]
         await pilot.press("dollar_sign")
-        assert placed(app)[:2] == ["name", "calls"]
-        assert placed(app)[-1] == "line"
+        assert visible_columns(app)[:2] == ["name", "calls"]
+        assert visible_columns(app)[-1] == "line"
         app.pane.table.move_to_column("calls")
         await pilot.press("P")
         assert app.pane.state.pinned == ()
@@ -155,16 +153,16 @@ async def test_a_pinned_column_stays_while_the_others_scroll() -> None:
         assert app.pane.state.pinned == ()
 
 
-async def test_pins_never_take_all_the_room() -> None:
+async def test_pinned_columns_never_fill_the_table() -> None:
     app = TableApp()
     async with app.run_test(size=(60, 24)) as pilot:
         app.pane.change(pinned=tuple(column.name for column in SPEC.columns[1:]))
         await pilot.press("dollar_sign")
-        assert placed(app)[-1] == "line"
-        assert 2 <= len(placed(app)) < len(SPEC.columns)
+        assert visible_columns(app)[-1] == "line"
+        assert 2 <= len(visible_columns(app)) < len(SPEC.columns)
 
 
-async def test_a_hidden_column_comes_back_through_the_list() -> None:
+async def test_a_hidden_column_is_restored_in_the_dialog() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24), notifications=True) as pilot:
         await pilot.press("l", "l", "H")
@@ -177,16 +175,16 @@ async def test_a_hidden_column_comes_back_through_the_list() -> None:
         assert app.pane.state.hidden == frozenset()
 
 
-async def test_a_column_that_was_hidden_from_the_beginning_can_be_shown() -> None:
+async def test_a_column_hidden_by_default_can_be_shown() -> None:
     app = TableApp(KERNELS.clear())
     async with app.run_test(size=(120, 24)) as pilot:
         app.pane.state = TableState(hidden=frozenset({"calls", "total_ns"}))
         app.pane.show(KERNELS)
         await pilot.pause()
-        assert "calls" not in placed(app)
+        assert "calls" not in visible_columns(app)
         app.pane.change(hidden=frozenset({"total_ns"}))
         await pilot.pause()
-        assert "calls" in placed(app)
+        assert "calls" in visible_columns(app)
 
 
 async def test_the_last_column_can_be_hidden() -> None:
@@ -197,22 +195,22 @@ async def test_the_last_column_can_be_hidden() -> None:
         assert app.pane.model.cursor_column == "size_bytes"
 
 
-async def test_names_last_have_all_the_room_and_are_whole_below_the_cursor() -> None:
+async def test_trailing_names_use_the_rest_of_the_line_and_are_whole_at_the_cursor() -> None:
     app = TableApp()
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.press("w", "W")
-        assert placed(app)[-1] == "name"
+        assert visible_columns(app)[-1] == "name"
         assert app.pane.model.cursor_column == "total_ns"
         before = app.pane.table.table_layout.placed[-1].width
         await pilot.press("dollar_sign")
         assert app.pane.model.cursor_column == "name"
         assert app.pane.table.table_layout.placed[-1].width > before
-        assert placed(app) == ["total_ns", "name"]
+        assert visible_columns(app) == ["total_ns", "name"]
         await pilot.press("W")
-        assert placed(app)[0] == "name"
+        assert visible_columns(app)[0] == "name"
 
 
-async def test_the_list_pins_puts_names_last_and_resets() -> None:
+async def test_the_column_dialog_pins_moves_names_and_resets() -> None:
     app = TableApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("c", "j", "j", "j", "p", "n")
@@ -231,7 +229,7 @@ async def test_the_list_pins_puts_names_last_and_resets() -> None:
 # --- which rows ---------------------------------------------------------------------------------------------
 
 
-async def test_small_rows_are_hidden_counted_and_shown_again() -> None:
+async def test_small_rows_are_hidden_counted_and_restored() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("x")
@@ -243,7 +241,7 @@ async def test_small_rows_are_hidden_counted_and_shown_again() -> None:
         assert "small" not in screen_text(app).splitlines()[-1]
 
 
-async def test_only_the_first_rows() -> None:
+async def test_the_row_limit() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         app.pane.change(most_rows=2)
@@ -257,7 +255,7 @@ async def test_only_the_first_rows() -> None:
 # --- shares -------------------------------------------------------------------------------------------------
 
 
-async def test_shares_of_all_then_of_what_is_shown_then_times() -> None:
+async def test_a_key_cycles_shares_of_all_shares_of_shown_and_times() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         app.pane.set_filter("gemm")
@@ -273,7 +271,7 @@ async def test_shares_of_all_then_of_what_is_shown_then_times() -> None:
         assert "% of" not in shown[2][1].splitlines()[-1].replace("% of time", "")
 
 
-async def test_sessions_that_do_not_add_up_have_no_shares() -> None:
+async def test_sessions_that_are_not_additive_have_no_shares() -> None:
     frame = KERNELS.with_columns(session=pl.Series([0, 0, 0, 0, 1, 1, 1, 1], dtype=pl.UInt32))
     app = TableApp(frame)
     async with app.run_test(size=(120, 24), notifications=True) as pilot:
@@ -286,26 +284,26 @@ async def test_sessions_that_do_not_add_up_have_no_shares() -> None:
 # --- from run to run ----------------------------------------------------------------------------------------
 
 
-async def test_a_table_is_found_as_it_was_left(state_directory: Path) -> None:
+async def test_an_arrangement_is_restored(state_directory: Path) -> None:
     app = RememberingApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("l", "l", "l", "s", "P", "w", "u", "j", "space", "f", *"gemm", "enter")
         await wait_until(pilot, lambda: (state_directory / "tables.json").is_file())
         await app.workers.wait_for_complete()
         left = app.pane.state
-    again = RememberingApp()
-    async with again.run_test(size=(120, 24)) as pilot:
-        found = again.pane.state
+    next_run = RememberingApp()
+    async with next_run.run_test(size=(120, 24)) as pilot:
+        found = next_run.pane.state
         assert (found.sort, found.pinned) == (None, ("calls",))
         assert (found.full_names, found.unit) == (left.full_names, left.unit) == (True, "s")
         assert (found.filter, found.marks) == ("", frozenset())
         await pilot.press("R")
-        assert again.pane.state.pinned == ()
-        await again.workers.wait_for_complete()
+        assert next_run.pane.state.pinned == ()
+        await next_run.workers.wait_for_complete()
     assert Arrangements().of("/table/kernels").pinned == ()
 
 
-async def test_nothing_is_written_by_looking(state_directory: Path) -> None:
+async def test_viewing_writes_nothing(state_directory: Path) -> None:
     app = RememberingApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("j", "l", "space", "x", "f", *"gemm", "enter", "s", "s", "s")
@@ -313,32 +311,30 @@ async def test_nothing_is_written_by_looking(state_directory: Path) -> None:
         await pilot.pause()
     # Sorting did write; the table as it came is not remembered.
     assert Arrangements().of("/table/kernels").pinned == ()
-    other = RememberingApp()
+    next_run = RememberingApp()
     before = sorted(path.stat().st_mtime_ns for path in state_directory.rglob("*"))
-    async with other.run_test(size=(120, 24)) as pilot:
+    async with next_run.run_test(size=(120, 24)) as pilot:
         await pilot.press("j", "l", "space", "x", "f", *"gemm", "enter")
-        await other.workers.wait_for_complete()
+        await next_run.workers.wait_for_complete()
     assert sorted(path.stat().st_mtime_ns for path in state_directory.rglob("*")) == before
 
 
-async def test_damage_is_reported_once_and_harms_nothing(state_directory: Path) -> None:
+async def test_a_damaged_state_file_is_reported_once(state_directory: Path) -> None:
     state_directory.mkdir()
     (state_directory / "tables.json").write_text("{")
     app = RememberingApp()
     async with app.run_test(size=(120, 24), notifications=True) as pilot:
         await pilot.pause()
         assert len(app.names) == 8
-        assert [said for said in app.toasts if "is damaged" in said]
+        assert [toast for toast in app.toasts if "is damaged" in toast]
         count = len(app.toasts)
         app.pane.show(KERNELS.reverse())
         await pilot.press("u")
         await app.workers.wait_for_complete()
-        assert [said for said in app.toasts[count:] if "damaged" in said] == []
+        assert [toast for toast in app.toasts[count:] if "damaged" in toast] == []
 
 
-async def test_a_folder_that_cannot_be_written_is_reported_once(
-    state_directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unwritable_folder_is_reported_once(state_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state_directory.parent.mkdir(exist_ok=True)
     state_directory.write_text("a file")
     app = RememberingApp()
@@ -346,11 +342,11 @@ async def test_a_folder_that_cannot_be_written_is_reported_once(
         await pilot.press("u", "u", "u")
         await app.workers.wait_for_complete()
         await pilot.pause()
-        assert len([said for said in app.toasts if "tables.json" in said]) == 1
+        assert len([toast for toast in app.toasts if "tables.json" in toast]) == 1
         assert app.pane.state.unit == "us"
 
 
-async def test_columns_that_are_no_more_are_passed_over() -> None:
+async def test_removed_columns_are_ignored() -> None:
     memory = Arrangements()
     app = RememberingApp()
     async with app.run_test(size=(120, 24)) as pilot:
@@ -360,11 +356,11 @@ async def test_columns_that_are_no_more_are_passed_over() -> None:
         await pilot.pause()
         assert app.names[0] == "sgemm_128x128x8_NT_vec"
         assert "sorted by Calls ▼" in screen_text(app)
-        assert placed(app)[0] == "name"
+        assert visible_columns(app)[0] == "name"
     assert memory.warning == ""
 
 
-async def test_marked_rows_of_sessions_that_do_not_add_up_have_no_share() -> None:
+async def test_marked_rows_of_sessions_that_are_not_additive_have_no_share() -> None:
     frame = KERNELS.with_columns(session=pl.Series([0, 0, 0, 0, 1, 1, 1, 1], dtype=pl.UInt32))
     app = TableApp(frame)
     async with app.run_test(size=(120, 24)) as pilot:

@@ -20,7 +20,7 @@ def placed_names(layout: TableLayout) -> list[str]:
     return [placed.column.name for placed in layout.placed]
 
 
-def test_all_columns_fit_in_their_order_and_the_name_takes_the_rest() -> None:
+def test_all_columns_fit_in_order_and_the_name_takes_the_rest() -> None:
     layout = lay_out(COLUMNS, WIDTHS, 120, pinned="name")
     assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns"]
     assert (layout.before, layout.after) == (0, 0)
@@ -29,13 +29,13 @@ def test_all_columns_fit_in_their_order_and_the_name_takes_the_rest() -> None:
     assert layout.placed[-1].end == 120
 
 
-def test_a_short_name_keeps_the_figures_beside_it() -> None:
+def test_figures_are_beside_a_short_name() -> None:
     layout = lay_out(COLUMNS, {**WIDTHS, "name": 10}, 200, pinned="name")
     assert layout.placed[0].width == 10
     assert layout.placed[1].x == GUTTER_CELLS + 10 + COLUMN_GAP
 
 
-def test_the_least_important_columns_go_first_and_can_be_scrolled_to() -> None:
+def test_the_least_important_columns_are_dropped_first_and_can_be_scrolled_to() -> None:
     # name 1, total 1, time% 2, calls 2, avg 3, min 5: room for three besides the name.
     layout = lay_out(COLUMNS, WIDTHS, GUTTER_CELLS + MIN_PINNED + 9 + 6 + 6 + 3 * COLUMN_GAP, pinned="name")
     assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls"]
@@ -47,7 +47,7 @@ def test_the_least_important_columns_go_first_and_can_be_scrolled_to() -> None:
     assert (scrolled.before, scrolled.after) == (3, 0)
 
 
-def test_a_column_relevant_only_above_0_and_nowhere_above_it_is_last_and_not_counted() -> None:
+def test_a_column_of_zeros_that_is_relevant_above_zero_is_last_and_not_counted() -> None:
     silent = replace(columns("untimed_launches")[0], priority=UNINFORMATIVE_PRIORITY)
     widths = {**WIDTHS, "untimed_launches": 7}
     layout = lay_out((silent, *COLUMNS), widths, 55, pinned="name")
@@ -55,13 +55,13 @@ def test_a_column_relevant_only_above_0_and_nowhere_above_it_is_last_and_not_cou
     assert layout.after == lay_out(COLUMNS, WIDTHS, 55, pinned="name").after == 2
 
 
-def test_a_dropped_column_does_not_make_way_for_a_less_important_one() -> None:
+def test_a_dropped_column_is_not_replaced_by_a_less_important_one() -> None:
     widths = {**WIDTHS, "avg_ns": 40}
     layout = lay_out(COLUMNS, widths, GUTTER_CELLS + MIN_PINNED + 9 + 6 + 6 + 3 * COLUMN_GAP + 30, pinned="name")
     assert "min_ns" not in placed_names(layout)
 
 
-def test_the_share_bar_takes_what_a_comfortable_name_leaves() -> None:
+def test_the_share_bar_takes_the_room_that_names_leave() -> None:
     layout = lay_out(COLUMNS, {**WIDTHS, "name": 30}, 120, pinned="name", bar_columns=("time_pct",))
     share = layout.find("time_pct")
     assert share is not None
@@ -72,7 +72,7 @@ def test_the_share_bar_takes_what_a_comfortable_name_leaves() -> None:
     assert narrow.bar == 0
 
 
-def test_the_share_bar_goes_before_the_less_important_columns() -> None:
+def test_the_share_bar_is_dropped_before_less_important_columns() -> None:
     some = columns("name", "time_pct", "min_ns", "line")
     widths = {"name": 90, "time_pct": 6, "min_ns": 8, "line": 6}
     room = GUTTER_CELLS + 36 + 6 + 8 + 2 * COLUMN_GAP
@@ -86,7 +86,7 @@ def test_the_share_bar_goes_before_the_less_important_columns() -> None:
     assert barred.bar == 8
 
 
-def test_several_bars_are_narrower_before_one_of_them_goes() -> None:
+def test_bars_are_narrowed_before_one_is_dropped() -> None:
     some = columns("iteration", "kernel_pct", "tc_pct")
     widths = {"iteration": 9, "kernel_pct": 5, "tc_pct": 5}
     room = GUTTER_CELLS + 9 + 5 + 5 + 2 * COLUMN_GAP
@@ -98,7 +98,7 @@ def test_several_bars_are_narrower_before_one_of_them_goes() -> None:
     assert [bars(spare) for spare in (18, 17, 12, 11, 8)] == [[8, 8], [7, 7], [5, 5], [10, 0], [0, 0]]
 
 
-def test_no_width_is_too_small() -> None:
+def test_any_width_has_a_layout() -> None:
     for width in range(60):
         layout = lay_out(COLUMNS, WIDTHS, width, pinned="name")
         assert all(placed.width > 0 for placed in layout.placed)
@@ -121,7 +121,7 @@ def test_the_column_below_the_mouse() -> None:
     assert layout.column_at(total.end) is total
 
 
-def test_columns_without_a_single_value_come_last_and_are_not_counted() -> None:
+def test_columns_of_nulls_are_last_and_not_counted() -> None:
     width = GUTTER_CELLS + MIN_PINNED + 9 + 6 + 2 * COLUMN_GAP
     layout = lay_out(COLUMNS, WIDTHS, width, pinned="name", unknown={"calls", "min_ns"})
     assert placed_names(layout) == ["name", "total_ns", "time_pct"]
@@ -130,7 +130,7 @@ def test_columns_without_a_single_value_come_last_and_are_not_counted() -> None:
     assert lay_out(COLUMNS, WIDTHS, width, pinned="name", unknown={"calls", "avg_ns", "min_ns"}).after == 0
 
 
-def test_beside_a_whole_name_what_is_free_goes_to_less_important_columns_that_fit() -> None:
+def test_free_room_beside_a_whole_name_goes_to_columns_that_fit() -> None:
     widths = {**WIDTHS, "name": 10, "avg_ns": 40}
     layout = lay_out(COLUMNS, widths, GUTTER_CELLS + 10 + 9 + 6 + 6 + 8 + 4 * COLUMN_GAP, pinned="name")
     assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls", "min_ns"]
@@ -140,7 +140,7 @@ def test_beside_a_whole_name_what_is_free_goes_to_less_important_columns_that_fi
     assert placed_names(one_less) == ["name", "total_ns", "time_pct", "calls"]
 
 
-def test_an_uninformative_column_takes_no_room_from_a_name() -> None:
+def test_uninformative_columns_take_no_room_from_names() -> None:
     silent = [
         replace(column, priority=UNINFORMATIVE_PRIORITY) if column.name == "min_ns" else column for column in COLUMNS
     ]
@@ -153,7 +153,7 @@ def test_an_uninformative_column_takes_no_room_from_a_name() -> None:
     assert placed_names(whole)[-1] == "min_ns"
 
 
-def test_uninformative_columns_come_last() -> None:
+def test_uninformative_columns_are_last() -> None:
     silent = [
         replace(column, priority=UNINFORMATIVE_PRIORITY) if column.name == "min_ns" else column for column in COLUMNS
     ]
@@ -162,7 +162,7 @@ def test_uninformative_columns_come_last() -> None:
     assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls"]
 
 
-def test_columns_that_belong_together_are_there_together_or_not_at_all() -> None:
+def test_grouped_columns_are_shown_together_or_not_at_all() -> None:
     compared = columns("name", "delta_ns", "a_calls", "b_calls", "avg_delta_pct")
     widths = {"name": 10, "delta_ns": 9, "a_calls": 12, "b_calls": 9, "avg_delta_pct": 8}
     enough = GUTTER_CELLS + 10 + 9 + 8 + 12 + 9 + 4 * COLUMN_GAP
@@ -191,7 +191,7 @@ def test_texts_that_are_compared_share_the_room() -> None:
     assert shown(120, baseline=5)["candidate"] == 87
 
 
-def test_codes_stand_behind_a_name_that_stands_last() -> None:
+def test_codes_are_after_a_trailing_name() -> None:
     widths = {"verdict": 14, "message": 200, "cost_pct": 6, "cost_ns": 7, "cause": 15, "rules": 8}
     held = tuple(column for column in EXPERT.columns if column.name in widths)
 
@@ -216,7 +216,7 @@ def test_metrics_share_the_room_with_their_kernels() -> None:
     assert shown(240) == [96, 60, 18, 18, 18, 11, 5]
 
 
-def test_what_is_left_on_the_line_makes_cut_texts_whole() -> None:
+def test_free_room_goes_to_cut_texts() -> None:
     listed = columns("name", "calls", "reason")
     widths = {"name": 20, "calls": 6, "reason": 90}
     assert [placed.width for placed in lay_out(listed, widths, 200, pinned="name").placed] == [20, 6, 90]
@@ -227,7 +227,7 @@ def test_what_is_left_on_the_line_makes_cut_texts_whole() -> None:
     assert [placed.width for placed in long.placed] == [30, 6, 28]
 
 
-def test_a_text_is_whole_before_the_share_bar_is_long_and_before_what_says_nothing() -> None:
+def test_texts_get_room_before_the_share_bar_and_uninformative_columns() -> None:
     shown = (*columns("name", "time_pct", "reason"), replace(columns("min_ns")[0], priority=UNINFORMATIVE_PRIORITY))
     widths = {"name": 10, "time_pct": 6, "reason": 50, "min_ns": 8}
     least = GUTTER_CELLS + 10 + 6 + 50 + 2 * COLUMN_GAP
@@ -244,14 +244,14 @@ def test_a_text_is_whole_before_the_share_bar_is_long_and_before_what_says_nothi
     ]
 
 
-def test_cut_texts_share_what_is_left_and_no_more() -> None:
+def test_cut_texts_share_the_free_room() -> None:
     widths, whole = {"a": 5, "b": 5, "c": 5}, {"a": 7, "b": 50, "c": 50}
     assert _grown(["a", "b", "c"], widths, whole, 20) == {"a": 7, "b": 14, "c": 14}
     assert _grown(["a", "b", "c"], widths, whole, -3) == widths
 
 
-def test_rows_are_found_by_their_keys_in_whatever_order_they_are_shown() -> None:
-    """The first of equal ones, one by one and many at once, those without a name too."""
+def test_rows_are_found_by_their_keys_in_any_order() -> None:
+    """The first of equal ones, one by one and many at once, also those without a name."""
     frame = pl.DataFrame({"name": ["a", "b", None, "a", "b", "c", "d"], "number": [1, 1, 1, 1, 2, 3, 4]})
     rows = TableRows(frame, pl.Series([6, 3, 0, 2], dtype=pl.UInt32))
     assert [rows.source_row(place) for place in range(4)] == [6, 3, 0, 2]
@@ -267,7 +267,7 @@ def test_rows_are_found_by_their_keys_in_whatever_order_they_are_shown() -> None
     assert [rows.key(row, columns) for row in (0, 2)] == [("a", 1), (None, 1)]
 
 
-def test_columns_without_a_value_stand_behind_the_others_unless_the_user_ordered_them() -> None:
+def test_columns_of_nulls_are_last_unless_the_user_ordered_them() -> None:
     room = sum(WIDTHS.values()) + 40
     names = [column.name for column in COLUMNS]
     silent = names[1]

@@ -19,7 +19,7 @@ from tui.widgets.table.painter import RowState, TablePainter, TableStyles
 STYLES = TableStyles(**{name: Style(color=f"color({place + 16})") for place, name in enumerate(TableStyles.__slots__)})
 
 
-def painter(frame: pl.DataFrame, width: int, *, full_names: bool = False) -> TablePainter:
+def painter_of(frame: pl.DataFrame, width: int, *, full_names: bool = False) -> TablePainter:
     state = TableState(full_names=full_names)
     written = writers(SPEC.columns, frame, state)
     layout = lay_out(
@@ -39,18 +39,18 @@ def painter(frame: pl.DataFrame, width: int, *, full_names: bool = False) -> Tab
     state=st.builds(RowState, st.sampled_from([None, "name", "calls"]), st.booleans(), st.booleans(), st.booleans()),
     full_names=st.booleans(),
 )
-def test_no_name_breaks_a_line(names: list[str], width: int, state: RowState, full_names: bool) -> None:
+def test_any_name_keeps_one_line(names: list[str], width: int, state: RowState, full_names: bool) -> None:
     frame = KERNELS.head(len(names)).with_columns(name=pl.Series(names, dtype=pl.String).cast(pl.Categorical))
-    drawn = painter(frame, width, full_names=full_names)
+    drawn = painter_of(frame, width, full_names=full_names)
     for row in frame.rows():
         strip = drawn.row(row, state, re.compile("a|\\["))
         assert strip.cell_length == width == cell_len(strip.text)
         assert not any(ord(character) < 32 or 127 <= ord(character) < 160 for character in strip.text)
 
 
-def test_the_sign_of_a_sort_moves_no_column() -> None:
+def test_the_sort_mark_moves_no_column() -> None:
     # The blank before the sign takes a cell of the gap behind its column.
-    drawn = painter(KERNELS, 120)
+    drawn = painter_of(KERNELS, 120)
     unsorted = drawn.header((), "").text
     for name, descending, title in (("total_ns", True, "Total ms ▼ "), ("avg_ns", False, "Avg ms ▲ ")):
         header = drawn.header(((name, descending),), "").text
@@ -61,28 +61,28 @@ def test_the_sign_of_a_sort_moves_no_column() -> None:
 def test_a_plain_row_is_one_segment() -> None:
     # Every style costs time and bytes on the way to the terminal.
     row = KERNELS.with_columns(pl.col("registers", "size_bytes").fill_null(0)).rows()[1]
-    assert len(painter(KERNELS, 100).row(row, RowState())._segments) == 1
+    assert len(painter_of(KERNELS, 100).row(row, RowState())._segments) == 1
 
 
-def test_hits_stand_out_where_they_are() -> None:
-    strip = painter(KERNELS, 100).row(KERNELS.rows()[1], RowState(is_found=True), re.compile("gemm"))
+def test_matches_are_highlighted() -> None:
+    strip = painter_of(KERNELS, 100).row(KERNELS.rows()[1], RowState(is_found=True), re.compile("gemm"))
     assert [segment.text for segment in strip if segment.style == STYLES.hit] == ["gemm"]
 
 
-def test_a_hit_that_is_cut_away_underlines_the_whole_row() -> None:
-    strip = painter(KERNELS, 100).row(KERNELS.rows()[0], RowState(is_found=True), re.compile("float const"))
+def test_a_match_in_the_cut_part_underlines_the_row() -> None:
+    strip = painter_of(KERNELS, 100).row(KERNELS.rows()[0], RowState(is_found=True), re.compile("float const"))
     assert all(segment.style is not None and segment.style.underline for segment in strip)
 
 
-def test_the_cursor_cell_is_the_only_one_that_differs_on_its_row() -> None:
-    strip = painter(KERNELS, 100).row(KERNELS.rows()[0], RowState("calls", is_focused=True))
+def test_only_the_cursor_cell_differs_on_its_row() -> None:
+    strip = painter_of(KERNELS, 100).row(KERNELS.rows()[0], RowState("calls", is_focused=True))
     styles = {segment.text.strip(): segment.style for segment in strip if segment.text.strip()}
     assert styles["48"] == STYLES.cursor_cell
     assert {style for text, style in styles.items() if text != "48"} == {STYLES.cursor_row}
 
 
 def test_the_bar_of_the_largest_share_fills_its_cells() -> None:
-    drawn, shares = painter(KERNELS, 160), KERNELS["time_pct"].to_list()
+    drawn, shares = painter_of(KERNELS, 160), KERNELS["time_pct"].to_list()
     positions = {name: place for place, name in enumerate(KERNELS.columns)}
     scaled = TablePainter(drawn.layout, drawn.writers, positions, STYLES, 160, {"time_pct": max(shares)})
     lengths = [scaled.row(row, RowState()).text.count("█") for row in KERNELS.rows()]
@@ -91,7 +91,7 @@ def test_the_bar_of_the_largest_share_fills_its_cells() -> None:
 
 def test_a_bar_is_the_same_under_the_cursor() -> None:
     bar, row = "█████████▍          ", KERNELS.rows()[0]
-    drawn = painter(KERNELS, 160)
+    drawn = painter_of(KERNELS, 160)
 
     def styles_of_bar(state: RowState) -> list[Style | None]:
         return [segment.style for segment in drawn.row(row, state) if segment.text == bar]
@@ -107,17 +107,17 @@ def test_a_bar_is_the_same_under_the_cursor() -> None:
     assert [segment.style for segment in cells if "▒▒▒▒▒▒▒▒▒▍          " in segment.text] == [Style(reverse=True)]
 
 
-def test_headings_show_order_and_unit() -> None:
-    drawn = painter(KERNELS, 100)
+def test_headings_show_sort_order_and_unit() -> None:
+    drawn = painter_of(KERNELS, 100)
     text = drawn.header((("total_ns", True),), "calls").text
     assert text.split()[:5] == ["Name", "Total", "ms", "▼", "Time%"]
     underlined = [s.text for s in drawn.header((), "calls") if s.style == STYLES.header_cursor]
     assert underlined == ["Calls"]
 
 
-def test_words_in_place_of_rows_wrap() -> None:
+def test_the_text_of_an_empty_table_wraps() -> None:
     words = "No kernels: record with nvprof --print-gpu-trace"
-    drawn = painter(KERNELS, 24)
+    drawn = painter_of(KERNELS, 24)
 
     def lines(room: int) -> list[str]:
         return [drawn.message(words, line, room).text.strip() for line in range(room)]
@@ -129,7 +129,7 @@ def test_words_in_place_of_rows_wrap() -> None:
     assert lines(1) == ["No kernels: record"]
 
 
-def test_the_bar_of_a_change_lies_left_of_a_line_where_it_shrank_and_right_where_it_grew() -> None:
+def test_bars_of_changes_are_left_for_decreases_and_right_for_increases() -> None:
     delta = replace(COLUMNS["delta_ns"], compared_with=())
     frame = pl.DataFrame({"name": ["one", "two", "three"], "delta_ns": [-4_000, 2_000, None]})
     spec_columns = (COLUMNS["name"], delta)

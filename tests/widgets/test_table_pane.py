@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 SGEMMS = ["sgemm_128x128x8_NT_vec", "sgemm_32x32x32_NN"]
 
 
-def current(app: TableApp) -> object:
+def current_name(app: TableApp) -> object:
     row = app.pane.current_row
     return row and row["name"]
 
 
-async def test_s_sorts_falling_then_rising_then_as_it_came_and_the_cursor_stays_with_its_row() -> None:
+async def test_s_sorts_descending_ascending_and_by_default_and_keeps_the_cursor_row() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("j", "l", "l", "l", "s")
         assert app.pane.state.sort == (("calls", True),)
         assert app.names[0] == "sgemm_128x128x8_NT_vec"
-        assert (current(app), app.pane.model.cursor_row) == ("sgemm_128x128x8_NT_vec", 0)
+        assert (current_name(app), app.pane.model.cursor_row) == ("sgemm_128x128x8_NT_vec", 0)
         assert "sorted by Calls ▼" in screen_text(app)
         await pilot.press("s")
         assert app.names[0] == WIDE
-        assert (current(app), app.pane.model.cursor_row) == ("sgemm_128x128x8_NT_vec", 7)
+        assert (current_name(app), app.pane.model.cursor_row) == ("sgemm_128x128x8_NT_vec", 7)
         await pilot.press("s")
         assert app.pane.state.sort is None
         assert app.names == KERNELS["name"].to_list()
@@ -45,24 +45,24 @@ async def test_s_sorts_falling_then_rising_then_as_it_came_and_the_cursor_stays_
         assert "sorted by Total ▼" in screen_text(app)
 
 
-async def test_a_cursor_that_was_never_moved_stays_at_the_top() -> None:
+async def test_an_unmoved_cursor_stays_at_the_top() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
         app.pane.set_sort((("calls", False),))
         await pilot.pause()
-        assert (app.pane.model.cursor_row, current(app)) == (0, WIDE)
+        assert (app.pane.model.cursor_row, current_name(app)) == (0, WIDE)
 
 
-async def test_a_table_can_open_on_another_row_than_the_first() -> None:
+async def test_a_table_can_open_on_a_given_row() -> None:
     app = TableApp(spec=replace(SPEC, cursor_on=("name", "[CUDA memcpy HtoD]")))
     async with app.run_test() as pilot:
-        assert current(app) == "[CUDA memcpy HtoD]"
+        assert current_name(app) == "[CUDA memcpy HtoD]"
         app.pane.set_sort((("calls", False),))
         await pilot.pause()
-        assert (app.pane.model.cursor_row, current(app)) == (0, WIDE)
+        assert (app.pane.model.cursor_row, current_name(app)) == (0, WIDE)
 
 
-async def test_the_sort_column_moves_and_several_are_numbered() -> None:
+async def test_sort_columns_can_be_moved_and_are_numbered() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("greater_than_sign")
@@ -75,7 +75,7 @@ async def test_the_sort_column_moves_and_several_are_numbered() -> None:
         assert "sorted by Calls ▼, Total ▲" in screen_text(app)
 
 
-async def test_a_filter_takes_effect_as_it_is_typed_and_esc_undoes_it() -> None:
+async def test_a_filter_applies_while_typing_and_esc_undoes_it() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("j", "f", *"sgemm")
@@ -86,11 +86,11 @@ async def test_a_filter_takes_effect_as_it_is_typed_and_esc_undoes_it() -> None:
         await pilot.press("escape")
         assert not app.pane.search.bar.is_open
         assert app.names == KERNELS["name"].to_list()
-        assert current(app) == "sgemm_128x128x8_NT_vec"
+        assert current_name(app) == "sgemm_128x128x8_NT_vec"
         assert app.focused is app.pane.table
 
 
-async def test_enter_keeps_a_filter_and_esc_takes_it_away_later() -> None:
+async def test_enter_keeps_a_filter_and_esc_removes_it_later() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("f", *"sgemm", "enter")
@@ -103,7 +103,7 @@ async def test_enter_keeps_a_filter_and_esc_takes_it_away_later() -> None:
         assert app.pane.undo_smallest() is False
 
 
-async def test_a_wrong_filter_keeps_the_last_good_rows_and_says_what_is_wrong() -> None:
+async def test_an_invalid_filter_keeps_the_last_rows_and_shows_the_error() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("f", *"sgemm")
@@ -120,7 +120,7 @@ async def test_a_wrong_filter_keeps_the_last_good_rows_and_says_what_is_wrong() 
         assert app.names == SGEMMS
 
 
-async def test_a_bare_number_is_in_the_unit_of_the_column_and_the_bar_says_so() -> None:
+async def test_a_number_without_unit_is_in_the_unit_of_the_column() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("f", *"total>100")
@@ -128,7 +128,7 @@ async def test_a_bare_number_is_in_the_unit_of_the_column_and_the_bar_says_so() 
         assert "Total > 100 ms" in screen_text(app)
 
 
-async def test_find_goes_to_the_first_match_and_n_goes_round() -> None:
+async def test_find_goes_to_the_first_match_and_n_cycles() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24), notifications=True) as pilot:
         await pilot.press("slash", *"gemm")
@@ -151,7 +151,7 @@ async def test_find_goes_to_the_first_match_and_n_goes_round() -> None:
         assert app.pane.state.find == ""
 
 
-async def test_leaving_a_search_goes_back_to_where_it_began() -> None:
+async def test_canceling_a_search_returns_to_its_start() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
         await pilot.press("j", "j", "slash", *"memset")
@@ -160,7 +160,7 @@ async def test_leaving_a_search_goes_back_to_where_it_began() -> None:
         assert app.pane.model.cursor_row == 2
 
 
-async def test_tab_turns_a_search_into_a_filter_with_the_same_text() -> None:
+async def test_tab_turns_a_search_into_a_filter() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
         await pilot.press("slash", *"sgemm", "tab")
@@ -172,7 +172,7 @@ async def test_tab_turns_a_search_into_a_filter_with_the_same_text() -> None:
         assert (app.pane.state.find, app.pane.state.filter) == ("sgemm", "")
 
 
-async def test_esc_puts_back_what_stood_before_a_filter_from_elsewhere_that_cannot_be_read() -> None:
+async def test_esc_restores_the_filter_before_an_invalid_one_from_elsewhere() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         app.pane.set_filter("sgemm")
@@ -186,7 +186,7 @@ async def test_esc_puts_back_what_stood_before_a_filter_from_elsewhere_that_cann
         assert (app.pane.search.bar.is_open, app.pane.search.bar.text) == (True, "sgemm")
 
 
-async def test_the_history_and_the_completion_of_the_bar() -> None:
+async def test_history_and_completion_of_the_query_bar() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         for text in ("sgemm", "memset"):
@@ -204,7 +204,7 @@ async def test_the_history_and_the_completion_of_the_bar() -> None:
         assert app.pane.search.bar.text == "calls"
 
 
-async def test_rows_like_this_one_and_rows_unlike_it() -> None:
+async def test_filters_for_rows_like_and_unlike_the_current_one() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
         await pilot.press("j", "exclamation_mark")
@@ -213,7 +213,7 @@ async def test_rows_like_this_one_and_rows_unlike_it() -> None:
         assert app.pane.model.cursor_row == 1
         await pilot.press("asterisk")
         assert app.names == ["maxwell_scudnn_128x64_relu_small_nn_v1"]
-        assert current(app) == "maxwell_scudnn_128x64_relu_small_nn_v1"
+        assert current_name(app) == "maxwell_scudnn_128x64_relu_small_nn_v1"
 
 
 async def test_marks_are_summed_and_survive_sorting_filtering_and_new_rows() -> None:
@@ -235,36 +235,36 @@ async def test_marks_are_summed_and_survive_sorting_filtering_and_new_rows() -> 
         assert app.pane.state.filter == "sgemm"
 
 
-async def test_new_rows_keep_the_place_by_key() -> None:
+async def test_new_rows_keep_the_cursor_by_key() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
         await pilot.press("j", "j", "j")
         app.pane.show(KERNELS.reverse())
         await pilot.pause()
-        assert (current(app), app.pane.model.cursor_row) == ("[CUDA memcpy HtoD]", 4)
+        assert (current_name(app), app.pane.model.cursor_row) == ("[CUDA memcpy HtoD]", 4)
         app.pane.show(KERNELS.head(2))
         await pilot.pause()
         assert app.pane.model.cursor_row == 0
         app.pane.show(KERNELS)
         await pilot.pause()
-        assert current(app) == "[CUDA memcpy HtoD]"
+        assert current_name(app) == "[CUDA memcpy HtoD]"
 
 
-async def test_state_is_a_value_that_restores_everything() -> None:
+async def test_the_state_restores_everything() -> None:
     app = TableApp()
     async with app.run_test(size=(140, 24)) as pilot:
         await pilot.press("l", "l", "l", "s", "j", "j", "space", "w", "u", "f", *"calls>3", "enter")
         await wait_until(pilot, lambda: not app.pane.search.bar.is_open)
-        kept = app.pane.state
+        state = app.pane.state
         text = screen_text(app)
-        assert kept.cursor_column == "calls"
-        assert (kept.full_names, kept.unit, kept.sort) == (True, "s", (("calls", True),))
+        assert state.cursor_column == "calls"
+        assert (state.full_names, state.unit, state.sort) == (True, "s", (("calls", True),))
         app.pane.state = TableState()
         await pilot.pause()
         assert len(app.names) == 8
-        app.pane.state = kept
+        app.pane.state = state
         await pilot.pause()
-        assert app.pane.state == kept
+        assert app.pane.state == state
         assert screen_text(app) == text
 
 
@@ -274,7 +274,7 @@ async def test_a_state_can_be_given_before_there_are_rows() -> None:
         app.pane.state = TableState(cursor_key=("[CUDA memset]",), marks=frozenset({(DGRAD,)}), filter="CUDA")
         app.pane.show(KERNELS)
         await pilot.pause()
-        assert current(app) == "[CUDA memset]"
+        assert current_name(app) == "[CUDA memset]"
         assert app.pane.model.marked_rows()["name"].to_list() == [DGRAD]
         assert app.names == ["[CUDA memcpy HtoD]", "[CUDA memset]"]
 
@@ -300,7 +300,7 @@ async def test_going_to_the_source_line_and_to_the_details() -> None:
         assert app.events_of(TablePane.DetailRequested)[0].row["name"] == "sgemm_128x128x8_NT_vec"
 
 
-async def test_many_rows_are_filtered_in_a_thread_and_only_the_last_request_counts(
+async def test_many_rows_are_filtered_in_a_thread_and_only_the_latest_request_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(filtering, "ROWS_AT_ONCE", 0)
@@ -315,7 +315,7 @@ async def test_many_rows_are_filtered_in_a_thread_and_only_the_last_request_coun
         assert app.names == SGEMMS
 
 
-async def test_what_takes_a_while_says_so_and_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_filter_shows_progress_and_can_be_canceled(monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = WorkerGate()
 
     def slow_apply(*args: Any, **options: Any) -> Applied:
@@ -338,7 +338,7 @@ async def test_what_takes_a_while_says_so_and_can_be_cancelled(monkeypatch: pyte
         assert "working" not in screen_text(app)
 
 
-async def test_a_filter_that_breaks_down_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failing_filter_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken_apply(*_args: Any, **_options: Any) -> Applied:
         raise ZeroDivisionError("of [all] things")
 
@@ -352,7 +352,7 @@ async def test_a_filter_that_breaks_down_is_reported(monkeypatch: pytest.MonkeyP
         assert len(app.names) == 8
 
 
-async def test_help_names_every_column_with_what_filters_call_it() -> None:
+async def test_help_lists_every_column_with_its_filter_name() -> None:
     app = TableApp()
     async with app.run_test():
         help_lines = dict(app.pane.help_lines())
@@ -360,7 +360,7 @@ async def test_help_names_every_column_with_what_filters_call_it() -> None:
         assert help_lines["Avg"] == "Total divided by calls. In filters: avg_ns, avg, mean; exported in ns."
 
 
-async def test_rows_of_an_export_are_those_shown_in_the_order_shown() -> None:
+async def test_exported_rows_are_the_shown_ones_in_their_order() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
         app.pane.change(filter="sgemm", sort=(("calls", False),), hidden=frozenset({"line"}))
@@ -373,7 +373,7 @@ async def test_rows_of_an_export_are_those_shown_in_the_order_shown() -> None:
         assert isinstance(app.pane.model.shown_frame(), pl.DataFrame)
 
 
-def test_before_any_rows_are_shown_their_number_is_not_known() -> None:
+def test_the_number_of_rows_is_unknown_before_they_are_shown() -> None:
     pane = TablePane(SPEC)
     assert pane.is_loading
     assert TableStatus(is_loading=pane.is_loading and pane.frame.is_empty()).line(20).strip() == "loading…"
@@ -382,15 +382,15 @@ def test_before_any_rows_are_shown_their_number_is_not_known() -> None:
 async def test_a_key_that_needs_a_row_says_why_there_is_none() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
-        with patch.object(app.pane, "notify") as said:
+        with patch.object(app.pane, "notify") as notify:
             app.pane.set_filter("nosuchkernel")
             await pilot.pause()
             for key in ("enter", "i", "v", "L", "T", "M", "space", "y", "Y"):
-                said.reset_mock()
+                notify.reset_mock()
                 await pilot.press(key)
-                assert [call.args for call in said.call_args_list] == [
+                assert [call.args for call in notify.call_args_list] == [
                     ("No row matches the filter. esc clears it.",)
                 ], key
             app.pane.show(app.pane.frame.clear(), empty="no launches: record them")
             await pilot.press("enter")
-            assert said.call_args.args == ("No launches: record them",)
+            assert notify.call_args.args == ("No launches: record them",)

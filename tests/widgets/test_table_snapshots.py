@@ -22,7 +22,7 @@ async def test_the_table_with_a_cursor_and_a_mark(size: tuple[int, int], snapsho
         assert_screen(app, snapshot, svg=size == (80, 24))
 
 
-async def test_a_search_with_its_hits(snapshot: SnapshotAssertion) -> None:
+async def test_a_search_with_its_matches(snapshot: SnapshotAssertion) -> None:
     app = TableApp()
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.press("slash", *"gemm")
@@ -31,7 +31,7 @@ async def test_a_search_with_its_hits(snapshot: SnapshotAssertion) -> None:
         assert_screen(app, snapshot, svg=True)
 
 
-async def test_a_filter_that_is_wrong(snapshot: SnapshotAssertion) -> None:
+async def test_an_invalid_filter(snapshot: SnapshotAssertion) -> None:
     app = TableApp()
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.press("f", *"calls>x")
@@ -40,14 +40,14 @@ async def test_a_filter_that_is_wrong(snapshot: SnapshotAssertion) -> None:
         assert_screen(app, snapshot, svg=True)
 
 
-async def test_ascii(snapshot: SnapshotAssertion) -> None:
+async def test_ascii_mode(snapshot: SnapshotAssertion) -> None:
     app = TableApp(ascii_only=True)
     async with app.run_test(size=(120, 14)) as pilot:
         await pilot.press("space", "s")
         assert_screen(app, snapshot)
 
 
-async def test_without_colours(snapshot: SnapshotAssertion) -> None:
+async def test_without_colors(snapshot: SnapshotAssertion) -> None:
     app = TableApp()
     async with app.run_test(size=(80, 14)) as pilot:
         app.theme = "ansi-dark"

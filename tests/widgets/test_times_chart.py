@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
 
-def used(**parts_ms: int) -> dict[str, int]:
-    """Nanoseconds of each of `USES`."""
+def use_columns(**parts_ms: int) -> dict[str, int]:
+    """Return the nanoseconds of each of `USES`."""
     return {use: parts_ms.get(use.removesuffix("_ns"), 0) * 1_000_000 for use in USES}
 
 
-def rows(*iterations: tuple[int, dict[str, int]]) -> pl.DataFrame:
-    """Iterations from 3, of so many milliseconds, with what they were used for."""
+def iteration_rows(*iterations: tuple[int, dict[str, int]]) -> pl.DataFrame:
+    """Return iterations from 3 on, with these milliseconds and uses."""
     return pl.DataFrame(
         [
             {"iteration": 3 + place, "duration_ns": time_ms * 1_000_000, "aggregated": None, **uses}
@@ -31,8 +31,8 @@ def rows(*iterations: tuple[int, dict[str, int]]) -> pl.DataFrame:
     )
 
 
-async def drawn(frame: pl.DataFrame, width: int, *, is_all: bool = True) -> list[str]:
-    """The lines of the chart, without what stands at their end."""
+async def chart_lines(frame: pl.DataFrame, width: int, *, is_all: bool = True) -> list[str]:
+    """Return the lines of the chart, without trailing text."""
 
     class Shown(App[None]):
         def compose(self) -> ComposeResult:
@@ -46,11 +46,13 @@ async def drawn(frame: pl.DataFrame, width: int, *, is_all: bool = True) -> list
         return [line.rstrip() for line in chart.render().plain.splitlines()]
 
 
-TWO = rows((10, used(tensor_core=4, other_kernel=2, cpu=4)), (5, used(tensor_core=1, other_kernel=2, other=2)))
+TWO = iteration_rows(
+    (10, use_columns(tensor_core=4, other_kernel=2, cpu=4)), (5, use_columns(tensor_core=1, other_kernel=2, other=2))
+)
 
 
-async def test_a_column_is_what_its_iteration_was_used_for() -> None:
-    assert await drawn(TWO, 60) == [
+async def test_a_column_shows_the_uses_of_its_iteration() -> None:
+    assert await chart_lines(TWO, 60) == [
         "    10 ms " + "▚" * 11,
         "          " + "▚" * 11,
         "          " + "▓" * 11 + " " + "▄" * 11,
@@ -61,18 +63,18 @@ async def test_a_column_is_what_its_iteration_was_used_for() -> None:
     ]
 
 
-async def test_of_what_the_parts_are_whole_words_alone_are_said() -> None:
-    assert (await drawn(TWO, 40))[-1] == "█ tensor cores  ▓ other kernels  ▚ CPU"
+async def test_the_legend_is_not_cut_within_words() -> None:
+    assert (await chart_lines(TWO, 40))[-1] == "█ tensor cores  ▓ other kernels  ▚ CPU"
 
 
-async def test_what_is_still_being_worked_out_is_not_called_unknown() -> None:
-    lines = await drawn(rows((10, {}), (5, {})), 30, is_all=False)
+async def test_times_being_computed_are_not_called_unknown() -> None:
+    lines = await chart_lines(iteration_rows((10, {}), (5, {})), 30, is_all=False)
     assert lines[-3:] == ["          ▥▥▥▥▥▥▥▥▥ ▥▥▥▥▥▥▥▥▥", "          3                 4", "…"]
 
 
-async def test_one_that_is_far_longer_does_not_flatten_the_others() -> None:
+async def test_outliers_do_not_flatten_the_chart() -> None:
     unknown: dict[str, int] = {}
-    lines = await drawn(rows((100, unknown), (5, unknown), (4, unknown), (5, unknown)), 50)
+    lines = await chart_lines(iteration_rows((100, unknown), (5, unknown), (4, unknown), (5, unknown)), 50)
     assert lines[0] == "     6 ms " + "↑" * 9 + " " + "▁" * 9 + " " * 11 + "▁" * 9
     assert lines[2] == "          " + " ".join(["▥" * 9] * 4)
     assert lines[-1] == "▥ use unknown  ↑ longer"

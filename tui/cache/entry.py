@@ -344,8 +344,6 @@ def entry_manifest(entry: int) -> EntryManifest:
 
 
 def _content(entry: int, manifest: EntryManifest, results: Mapping[str, pl.Schema]) -> Content:
-    if not set(manifest.frames) <= set(FRAMES):
-        raise DamagedError("an unknown frame")
     reader = FrameReader(entry, manifest.names)
     frames = {
         name: reader.frame(manifest.frames[name], schema) if name in manifest.frames else empty(name)

@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
+def test_unequal_gpus_cost_the_time_of_the_busiest_above_the_mean() -> None:
+    devices = [{**A100, "device": device} for device in range(3)]
+    verdict = ask("U5", traced(run(0, 10 * MS), run(0, 6 * MS, device=1), run(0, 2 * MS, device=2), devices=devices))
+    assert isinstance(verdict, Found)
+    assert verdict.cost_ns == 4 * MS
+    assert verdict.problem == "GPU 2 is busy for 2 ms, GPU 0 for 10 ms: 80% less."
+    assert verdict.evidence is not None
+    assert verdict.evidence["device"].to_list() == [0, 1, 2]
+
+
 def test_loads_before_the_gpu_works_are_not_among_those_of_the_run() -> None:
     work = launched(100 * MS, MS, 99 * MS, 9, 1), launched(109 * MS, MS, 108 * MS, 9, 2)
     loads = call(0, 90 * MS, "cuModuleLoadData"), call(102 * MS, 5 * MS, "cuLibraryLoadData")
