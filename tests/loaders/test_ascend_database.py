@@ -93,6 +93,31 @@ def test_calls_of_older_databases_are_in_another_table(database: str) -> None:
     assert profile["activities"]["op"].to_list() == [1, None]
 
 
+@pytest.mark.parametrize("column", ["blockNum", "block_dim", None])
+def test_the_number_of_blocks_has_other_names_in_other_versions(database: str, column: str | None) -> None:
+    with sqlite3.connect(database) as made:
+        if column is None:
+            made.execute("ALTER TABLE COMPUTE_TASK_INFO DROP COLUMN blockDim")
+        else:
+            made.execute(f"ALTER TABLE COMPUTE_TASK_INFO RENAME COLUMN blockDim TO {column}")
+    assert load_one(database)["activities"]["grid_x"].to_list() == ([None] * 2 if column is None else [8, 8])
+
+
+def test_copies_have_a_size_and_a_direction(database: str) -> None:
+    with sqlite3.connect(database) as made:
+        made.execute("CREATE TABLE MEMCPY_INFO (globalTaskId INTEGER, size INTEGER, memcpyOperation INTEGER)")
+        made.executemany("INSERT INTO MEMCPY_INFO VALUES (?, 4096, ?)", [(9, 1), (10, 2), (11, 99)])
+        made.executemany(
+            "INSERT INTO TASK VALUES (?, ?, 0, 0, ?, 2)",
+            [(ZERO + 3000, ZERO + 3010, 11), (ZERO + 3100, ZERO + 3200, 12)],
+        )
+    copies = load_one(database)["activities"].filter(pl.col("kind") == "memcpy")
+    assert copies.select(pl.col("name", "copy_kind").cast(str), "duration_ns", "size_bytes", "throughput").rows() == [
+        ("memcpy host to device", "HtoD", 1, 4096, 4.096e12),
+        ("memcpy", None, 10, 4096, 4.096e11),
+    ]
+
+
 def test_communication_and_steps_are_ranges(database: str) -> None:
     ranges = load_one(database)["ranges"].select(pl.col("name", "domain").cast(str), "start_ns", "duration_ns")
     assert ranges.rows() == [("step 50", "step", -300, 1800), ("hcom_allReduce", "HCCL", 600, 1000)]

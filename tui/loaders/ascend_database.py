@@ -39,6 +39,18 @@ FORMAT: Final = Format(
 _INTEGERS: Final = pl.Int64
 _OP_CALL: Final = 50002
 """The ``type`` of an op in PYTORCH_API; other rows enqueue and dequeue work."""
+_BLOCKS: Final = ("blockNum", "blockDim", "block_dim")
+"""The column with the number of blocks, from newer to older databases."""
+_COPIES: Final = {
+    0: ("memcpy host to host", "HtoH"),
+    1: ("memcpy host to device", "HtoD"),
+    2: ("memcpy device to host", "DtoH"),
+    3: ("memcpy device to device", "DtoD"),
+    5: ("memcpy device to device", "DtoD"),
+    6: ("memcpy host to device", "HtoD"),
+    7: ("memcpy device to host", "DtoH"),
+}
+"""Names and directions of copies by ``memcpyOperation``."""
 _KIND_OF_MARK: Final = 3
 """The ``eventType`` of marks without duration in MSTX_EVENTS."""
 
@@ -64,7 +76,8 @@ class _AscendDatabase:
             ProftuiError: Nothing was recorded.
         """
         texts = database.frame("STRING_IDS", {"id": _INTEGERS, "value": pl.String}).unique("id", keep="first")
-        kernels = _kernels(database, texts)
+        tasks = _tasks(database)
+        kernels = pl.concat([_kernels(database, texts, tasks), _copies(database, tasks)], how="diagonal")
         calls = _calls(database, texts)
         ops, of_connection = _ops(database, texts)
         ranges = pl.concat([_collectives(database, texts), _marked_ranges(database, texts)])
@@ -103,12 +116,14 @@ class _AscendDatabase:
         source.keep_going(collector.row_count)
 
 
-def _read(database: Database, table: str, *integers: str, texts: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Return columns of a table; no rows if a column is missing."""
+def _read(
+    database: Database, table: str, *integers: str, texts: tuple[str, ...] = (), optional: tuple[str, ...] = ()
+) -> pl.DataFrame:
+    """Return columns of a table; no rows if one is missing that is not optional."""
     columns = {**dict.fromkeys(integers, _INTEGERS), **dict.fromkeys(texts, pl.String)}
-    if not database.has(table, *columns):
-        return pl.DataFrame(schema=columns)
-    return database.frame(table, columns)
+    given = {**columns, **{name: _INTEGERS for name in optional if database.has(table, name)}}
+    rows = database.frame(table, given) if database.has(table, *columns) else pl.DataFrame(schema=given)
+    return rows.with_columns(pl.lit(None, _INTEGERS).alias(name) for name in optional if name not in given)
 
 
 def _with_texts(rows: pl.DataFrame, column: str, texts: pl.DataFrame) -> pl.DataFrame:
@@ -122,15 +137,37 @@ def _duration() -> pl.Expr:
     return pl.when(lasts >= 0).then(lasts).alias("duration_ns")
 
 
-def _kernels(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
-    info = _read(database, "COMPUTE_TASK_INFO", "name", "globalTaskId", "opType", "blockDim")
-    if info.is_empty():
-        info = _read(database, "COMPUTE_TASK_INFO", "name", "globalTaskId", "opType", "block_dim").rename(
-            {"block_dim": "blockDim"}
-        )
-    tasks = _read(database, "TASK", "startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "streamId").unique(
-        "globalTaskId", keep="first", maintain_order=True
+def _tasks(database: Database) -> pl.DataFrame:
+    """Return the tasks of the device by ``globalTaskId``."""
+    return _read(
+        database, "TASK", "startNs", "endNs", "globalTaskId", optional=("deviceId", "connectionId", "streamId")
+    ).unique("globalTaskId", keep="first", maintain_order=True)
+
+
+def _copies(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
+    rows = _read(database, "MEMCPY_INFO", "globalTaskId", "size", "memcpyOperation").join(
+        tasks, on="globalTaskId", how="inner", maintain_order="left"
     )
+    what = pl.col("memcpyOperation")
+    name = what.replace_strict({code: name for code, (name, _) in _COPIES.items()}, default="memcpy").cast(NAME)
+    return rows.select(
+        pl.lit("memcpy", NAME).alias("kind"),
+        name.alias("name"),
+        name.alias("short_name"),
+        pl.col("startNs").alias("start_ns"),
+        _duration(),
+        pl.col("deviceId").alias("device"),
+        pl.col("streamId").alias("stream"),
+        pl.col("connectionId").alias("correlation"),
+        pl.when(pl.col("size") >= 0).then("size").alias("size_bytes"),
+        what.replace_strict({code: kind for code, (_, kind) in _COPIES.items()}, default=None)
+        .cast(NAME)
+        .alias("copy_kind"),
+    )
+
+
+def _kernels(database: Database, texts: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
+    info = _read(database, "COMPUTE_TASK_INFO", "name", "globalTaskId", optional=("opType", *_BLOCKS))
     rows = _with_texts(_with_texts(info, "name", texts), "opType", texts).join(
         tasks, on="globalTaskId", how="left", maintain_order="left"
     )
@@ -142,7 +179,7 @@ def _kernels(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
         _duration(),
         pl.col("deviceId").alias("device"),
         pl.col("streamId").alias("stream"),
-        pl.col("blockDim").alias("grid_x"),
+        pl.coalesce(_BLOCKS).alias("grid_x"),
         pl.col("connectionId").alias("correlation"),
         pl.format("Type: {}", pl.col("opType").cast(pl.String)).cast(NAME).alias("arguments"),
     )
@@ -157,9 +194,10 @@ def _process_and_thread() -> tuple[pl.Expr, pl.Expr]:
 
 
 def _calls(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
-    rows = _read(database, "CANN_API", "startNs", "endNs", "globalTid", "connectionId", "name")
+    columns = ("startNs", "endNs", "globalTid", "connectionId", "name")
+    rows = _read(database, "CANN_API", *columns)
     if rows.is_empty():
-        rows = _read(database, "API", "startNs", "endNs", "globalTid", "connectionId", "name")
+        rows = _read(database, "API", *columns)
     return _with_texts(rows, "name", texts).select(
         "name",
         pl.col("startNs").alias("start_ns"),
