@@ -55,6 +55,12 @@ def test_a_view_of_start_times_needs_a_trace() -> None:
     assert trace["timeline"] == trace["iterations"] == OK
 
 
+def test_the_timeline_shows_threads_without_gpu_work() -> None:
+    ranges = [{"name": "step", "start_ns": 0, "duration_ns": 5}]
+    assert views(make_profile(ranges=ranges))["timeline"] == OK
+    assert views(make_profile(api_calls=[{"name": "cudaFree", "duration_ns": 1}]))["timeline"] != OK
+
+
 def test_views_available_with_each_frame() -> None:
     assert views(make_profile(api_calls=[{"name": "cudaFree", "duration_ns": 1}]))["api-calls"] == OK
     assert views(make_profile(summary=[summary_row("api", "cudaFree", 1, 1)]))["api-calls"] == OK

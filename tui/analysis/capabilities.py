@@ -75,6 +75,9 @@ def views(profile: Profile) -> dict[str, str]:
         fed.add("iterations")
     if profile["memory_events"].height or profile["memory_segments"].height:
         fed.add("memory")
+    if any(_any(profile[frame]["start_ns"]) for frame in ("api_calls", "ops", "ranges")):
+        # Threads are lanes without any GPU work, too.
+        fed.add("timeline")
     if not {API_WORK, TOOL_REPORT, LAYERS} <= lacks.keys():
         # Rules on API calls and layers, and findings of the recording tool, need no GPU work.
         fed.add("expert-systems")
