@@ -24,16 +24,9 @@ def retired() -> dict[str, str]:
 
 
 def strings(source: str) -> Iterator[tuple[int, str]]:
-    """The texts of a Python file with their lines, docstrings left out."""
-    tree = ast.parse(source)
-    docstrings = {
-        id(child.value)
-        for node in ast.walk(tree)
-        for child in ast.iter_child_nodes(node)
-        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+    """Yield the texts of a Python file, docstrings included, with their lines."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
             # Texts of one word are names, keys and patterns.
             yield from [(node.lineno, node.value)] if " " in node.value.strip() else []
 

@@ -32,7 +32,7 @@ _WHOLE_SENTENCES: Final = 0.4
 """Complete sentences are preferred if they fill at least this part of the width."""
 
 _BEGIN_ONLY: Final = 7
-"""In so many cells the beginning of a name says more than both its ends, but for a number."""
+"""Up to this width, the beginning of a name is more informative than both ends, except for numbers."""
 
 _FIGURE: Final = re.compile(r"(?<![\w.])[0-9][0-9.,]*(?: ?(?:%|(?:[num\u00b5]?s|min|h|[KMGT]?i?B(?:/s)?)\b))?")
 """A number in a sentence with its unit."""

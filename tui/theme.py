@@ -4,7 +4,7 @@ Interaction: `accent` marks keys, titles and the focus; `selection` and `selecti
 of the cell under the cursor. Severity: `error` and `warning`, and nothing else is red or amber; a warning is written in
 `warning-ink` on `warning-ground`. Shares in tables: `bar`. Parts of a whole in the order of their size: `group-0` to
 `group-7`. Kinds of work: `kind-*`, one color each, the same in rows, bars, legends, the dashboard, iterations and the
-timeline. Kinds that stand side by side differ in lightness too, for readers who cannot tell red from green.
+timeline. Adjacent kinds also differ in lightness, for readers with red-green color blindness.
 """
 
 from __future__ import annotations

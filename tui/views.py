@@ -156,7 +156,7 @@ DEFAULT_VIEWS: Final = (
 """The views with their default keys."""
 
 VIEWS: Final = list(DEFAULT_VIEWS)
-"""The views with the keys in force."""
+"""The views with the active keys."""
 
 
 def use_view_keys(keys: Mapping[str, tuple[str, str]]) -> None:

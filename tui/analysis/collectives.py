@@ -92,7 +92,7 @@ def matched_times(profile: Profile) -> pl.DataFrame:
 
     Where all of a process group have sequence numbers, equal numbers match. Else the n-th collective of a process group
     in an iteration is the n-th on all its ranks; iterations in which their numbers differ, or which a rank of the group
-    does not have, are left out, as are collectives whose kind differs between ranks.
+    does not have, are omitted, as are collectives whose kind differs between ranks.
 
     Columns: iteration, communicator, turn, session, activity, collective, group_size, start_ns, duration_ns,
     shortest_ns, longest_ns (over the ranks).

@@ -414,9 +414,9 @@ def transfers(profile: Profile) -> pl.DataFrame:
     """Return memcpy and memset by direction and kinds of memory, most time first.
 
     One row per session, device, kind (memcpy, memset or um), copy_kind (HtoD, ..., `SET`), src_memory and dst_memory.
-    Columns: those, and calls, total_ns, time_pct (share of the session's copies and sets), size_bytes, achieved (bytes
+    Columns: those, and calls, total_ns, time_pct (share of such time in the session), size_bytes, achieved (bytes
     per second: size / duration over those of which both are known), ceiling (what the hardware can do), ceiling_pct,
-    impossible (the number that moved faster than `IMPOSSIBLE` x the bandwidth of the GPU's memory and are left out of
+    impossible (the number that moved faster than `IMPOSSIBLE` x the bandwidth of the GPU's memory and are excluded from
     ``achieved``; null if there are none, or the bandwidth is unknown), why (there is no ceiling).
 
     The ceiling of a memset is the bandwidth of the GPU's memory, that of a copy within it half of that, since every

@@ -399,7 +399,7 @@ MAIN_KINDS: Final = 3
 
 
 def critical_paths_spec(profile: Profile) -> TableSpec:
-    """Return the table of `main_kinds_first`; its title names the iterations that are left out."""
+    """Return the table of `main_kinds_first`; its title names the iterations that are omitted."""
     spec, others = main_kinds_first(profile), left_out_note(profile)
     return replace(spec, title=f"{spec.title} ({others})") if others else spec
 

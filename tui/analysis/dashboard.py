@@ -106,7 +106,7 @@ _ANSWERS: Final = ("uses_tensor_core", "tc_eligible")
 
 
 def with_unprinted(rows: pl.DataFrame, left_ns: int, by: str) -> pl.DataFrame:
-    """Return parts of the GPU time with the time of rows that a printed table leaves out as the last part.
+    """Return parts of the GPU time with the time of rows that a printed table omits as the last part.
 
     Args:
         rows: The parts.
@@ -282,7 +282,7 @@ class Dashboard:
     """How many rows there are of that in all."""
 
     left_out: str
-    """Which sessions the figures leave out, and why; empty if none."""
+    """Which sessions the figures omit, and why; empty if none."""
 
     partial: str
     """Why the numbers are of a part of the input only, or empty."""

@@ -145,7 +145,7 @@ def performance(
     """Return all facts of the performance summary.
 
     Args:
-        profile: The profile, without the sessions that are left out.
+        profile: The profile, without the sessions that are omitted.
         rows: Its `tui.analysis.kernels.kernels`.
         calls: Its `tui.analysis.api_calls.api`.
         busy: Its `tui.analysis.gpu_time.breakdown.utilization`.

@@ -418,7 +418,7 @@ def _peaks(row: dict[str, Any], where: str) -> Peaks:
 
 
 def peaks_by_device(profile: Profile) -> dict[tuple[int, int | None], Peaks]:
-    """Return the peaks of each GPU of a profile, by session and device; GPUs whose peaks are not known are left out.
+    """Return the peaks of each GPU of a profile, by session and device; GPUs whose peaks are not known are omitted.
 
     In order of precedence: the user's values (``--peak``, then gpus.toml), the recorded memory bandwidth, the table.
     """

@@ -136,7 +136,7 @@ def find_profiles(
         folder: The folder; empty: only profiles opened before.
         go_on: Called between two files; False ends the search.
         lists_opened: Whether profiles opened before in other folders are included.
-        may_read: Whether a path may be opened; others are left out.
+        may_read: Whether a path may be opened; others are omitted.
     """
     opened = opened_files()
     candidates, left_out = _candidates(folder) if folder else ([], "")
@@ -163,7 +163,7 @@ def find_profiles(
 
 
 def _candidates(folder: str) -> tuple[list[tuple[str, int, int]], str]:
-    """Return the files that may be profiles (path, size, modified), the newest first, and what was left out."""
+    """Return the files that may be profiles (path, size, modified), the newest first, and what was omitted."""
     found: list[tuple[str, int, int]] = []
     folders = 0
     left_out = ""

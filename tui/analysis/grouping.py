@@ -1,4 +1,4 @@
-"""Fast grouping of millions of rows: constant columns are left out, keys are packed into one number."""
+"""Fast grouping of millions of rows: constant columns are omitted, keys are packed into one number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tui.model.profile import column_view
 def group_rows(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[pl.Expr]) -> pl.DataFrame:
     """Return the result of ``group_by(keys).agg(aggregations)``, in no particular order.
 
-    Constant columns are left out of the grouping and added again, and the others are packed into one number if they
+    Constant columns are excluded from the grouping and added again, and the others are packed into one number if they
     fit: each further key takes as long as all aggregations.
 
     >>> frame = pl.DataFrame({"session": [0, 0], "name": ["a", "a"], "calls": [2, 3]})

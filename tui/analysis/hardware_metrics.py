@@ -269,7 +269,7 @@ def _stalls(rows: pl.DataFrame) -> pl.DataFrame:
 def measured_kernels(profile: Profile) -> pl.DataFrame:
     """Return one row per measured kernel, grid and block: its shares of the GPU's peaks and its limits.
 
-    The longest come first if durations are measured; kernels without a key metric are left out. Columns: those of
+    The longest come first if durations are measured; kernels without a key metric are omitted. Columns: those of
     `MEASURED_KERNELS`.
     """
     rows = metrics(profile).with_columns(pl.col("kernel").cast(pl.String))

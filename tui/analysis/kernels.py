@@ -126,7 +126,7 @@ NOT_PRINTED: Final = "Rows not printed"
 
 
 def unprinted(profile: Profile) -> pl.DataFrame:
-    """Return the GPU time of the rows that printed tables leave out: the totals that they print without their rows.
+    """Return the GPU time of the rows that printed tables omit: the totals that they print without their rows.
 
     Columns: session, unprinted_ns (above 0).
     """
@@ -138,7 +138,7 @@ def unprinted(profile: Profile) -> pl.DataFrame:
 
 
 def unprinted_ns(profile: Profile) -> int:
-    """Return the GPU time of the rows that printed tables leave out, of all sessions."""
+    """Return the GPU time of the rows that printed tables omit, of all sessions."""
     return int(unprinted(profile)["unprinted_ns"].sum())
 
 

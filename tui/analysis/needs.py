@@ -73,7 +73,7 @@ def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
 def tools_of(profile: Profile) -> tuple[Tool, ...]:
     """Return the tools that recorded a profile's sessions, each once, in order; nvprof if there is no session.
 
-    Nsight Compute comes last, because it is run in addition to another tool.
+    Nsight Compute is last, because it is run in addition to another tool.
     """
     found = profile["sessions"].select("format", "tool").unique(maintain_order=True).rows()
     tools = list(dict.fromkeys(tool_of(*row) for row in found)) or [Tool.NVPROF]

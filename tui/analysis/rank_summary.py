@@ -134,7 +134,7 @@ def ops_of_ranks(profile: Profile) -> pl.DataFrame:
     Columns: session, op (as recorded, else the type that the kernel's name implies; the reason if the session records
     ops and the work has none), op_type, rank_launches, rank_gpu_ns, iterations (of the session), rank_op_ns
     (rank_gpu_ns by iteration, rounded; both null if no duration is known). Sessions without numbered iterations are
-    left out.
+    omitted.
     """
     counted = (
         iterations(profile)

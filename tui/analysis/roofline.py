@@ -434,7 +434,7 @@ UNKNOWN_WORK: Final = TableSpec(
 
 @once_per_profile(*FRAMES)
 def op_work_unknown(profile: Profile) -> pl.DataFrame:
-    """Return the GPU time that `op_work` leaves out, by op and reason, the most first.
+    """Return the GPU time that `op_work` omits, by op and reason, the most first.
 
     Columns: session, op, gpu_ns, time_pct (of the GPU time of the session), calls, work_unknown (the reason). Only of
     sessions whose ops are recorded; work without an op is `tui.analysis.ops.op_costs.NO_OP`.

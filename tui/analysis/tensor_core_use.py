@@ -91,7 +91,7 @@ def parse_tensor_core_rules(text: str, source: str) -> TensorCoreRules:
 
     Args:
         text: The TOML document: arrays of tables ``rule`` and ``eligible``, lists ``without``, ``devices_without`` and
-            ``eligible_types``; each can be left out.
+            ``eligible_types``; each can be omitted.
         source: The name of the document in errors.
 
     Raises:

@@ -63,7 +63,7 @@ def write_text(text: str) -> None:
 
 
 def info(message: str, *more: str) -> None:
-    """Print a message on standard error, with further lines below it; empty lines are left out."""
+    """Print a message on standard error, with further lines below it; empty lines are omitted."""
     from tui.text import plain
 
     print(f"proftui: {plain(message)}", file=sys.stderr)

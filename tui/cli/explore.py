@@ -90,7 +90,7 @@ def open_app(options: argparse.Namespace) -> int:
 
 
 def _print_keys() -> int:
-    """Print the keys in force, or the default keys if the user's file is invalid; return the exit status."""
+    """Print the active keys, or the default keys if the user's file is invalid; return the exit status."""
     from tui.output.listing import keys_text
 
     status = 0

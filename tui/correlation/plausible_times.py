@@ -128,7 +128,7 @@ def dropped_events_text(count: int) -> str:
     """Return the text of the issue on dropped events.
 
     >>> dropped_events_text(1)
-    '1 event left out: its start is more than a week from the median start'
+    '1 event skipped: its start is more than a week from the median start'
     """
     if count == 1:
         return "1 event skipped: its start is more than a week from the median start"

@@ -105,7 +105,7 @@ class DaskConversion:
 
         Args:
             on_progress: Called a few times a second.
-            left_out: Called with each file that is left out, and the reason.
+            left_out: Called with each file that is omitted, and the reason.
 
         Raises:
             SchedulerLostError: The connection to the scheduler was lost.
@@ -124,7 +124,7 @@ class DaskConversion:
                         while True:
                             self._collect(self._ended.get_nowait(), left_out)
                 on_progress(self.progress)
-                assert self.progress.done == self.progress.files, "each file is a part or is left out"
+                assert self.progress.done == self.progress.files, "each file is a part or is omitted"
             finally:
                 with contextlib.suppress(Exception):
                     self._client.cancel([future for future, _ in self._running.values()])

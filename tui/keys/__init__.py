@@ -40,7 +40,7 @@ DEFAULT_ACTIONS: Final = (*TABLES, *EVERYWHERE, *LOG, *TIMELINE, *ITERATIONS, *V
 """Actions with their default keys."""
 
 ACTIONS: Final = list(DEFAULT_ACTIONS)
-"""Actions with the keys in force."""
+"""Actions with the active keys."""
 
 DEFAULT_VIEW_ACTIONS: Final = tuple(
     Action(f"view.{one.name}", one.key, f"go('{one.name}')", one.title, f"{one.title}: {one.about}.", Scope.APP, GO)
@@ -49,7 +49,7 @@ DEFAULT_VIEW_ACTIONS: Final = tuple(
 """The actions that open views, which the menu of views shows."""
 
 VIEW_ACTIONS: Final = list(DEFAULT_VIEW_ACTIONS)
-"""Actions for views with the keys in force."""
+"""Actions for views with the active keys."""
 
 FOOTER_KEYS: Final = 6
 """The number of keys in a footer of 80 cells; wider ones show as many as fit."""

@@ -143,7 +143,7 @@ class PreviewBuilder:
 
 
 WAITING, READING, DONE, LEFT_OUT, STOPPED = "waiting", "reading", "done", "skipped", "not read"
-"""The states of one of several files. Left out: unreadable, or no profile. Stopped:
+"""The states of one of several files. Omitted: unreadable, or no profile. Stopped:
 waiting when loading was stopped."""
 
 
@@ -160,7 +160,7 @@ class FileProgress:
     rank: int | None = None
     """Its rank, once known."""
     why: str = ""
-    """Why it was left out."""
+    """Why it was omitted."""
 
 
 @dataclass(frozen=True, slots=True)

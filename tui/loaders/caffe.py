@@ -413,7 +413,7 @@ class _CaffeReader:
         return session is not self._session and session.pid in (None, tid)
 
     def finish(self) -> None:
-        """Report a timing loop that is cut off."""
+        """Report a truncated timing loop."""
         benchmark = self._benchmark
         if benchmark.positions and not benchmark.ended:
             reason = "the log ends before the averages of this benchmark: layers may be missing"

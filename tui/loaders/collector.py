@@ -153,7 +153,7 @@ class Collector:
         self.session: Session | None = None
         """The current session, to which new rows belong."""
         self.open_line: Line | None = None
-        """The last line of a text that ends without a newline: its row may be cut off."""
+        """The last line of a text that ends without a newline: its row may be truncated."""
         self._similar: dict[tuple[int | None, str, str], _SimilarIssues] = {}
         self._before_profile: list[Callable[[], None]] = []
 
@@ -303,7 +303,7 @@ class Collector:
             self.issue("warning", self.session.first_line, self.session.command or "", reason)
 
     def _report_cut_row(self, frames: Mapping[str, pl.DataFrame]) -> None:
-        """Report a row that the end of the text may have cut off, unless an issue does already.
+        """Report a row that the end of the text may have truncated, unless an issue does already.
 
         A row that ends with a closing quotation mark is complete.
         """

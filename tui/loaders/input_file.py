@@ -395,7 +395,7 @@ _SNIFF_SIZE: Final = 512
 
 
 def bomb_reason(size: int, packed_size: int) -> str:
-    """Return why unpacking so many bytes to ``size`` bytes is implausible (a decompression bomb), or empty."""
+    """Return why decompressing these bytes to ``size`` bytes is implausible (a decompression bomb), or empty."""
     if size <= max(BOMB_SIZE, BOMB_RATIO * packed_size):
         return ""
     return (

@@ -305,7 +305,7 @@ def blocks_frame(segments: Sequence[Mapping[str, Any]], stacks: Stacks, limit: i
     Args:
         segments: The segments of the snapshot.
         stacks: Formats the stacks.
-        limit: The maximum number of blocks; the others are left out.
+        limit: The maximum number of blocks; the others are omitted.
     """
     rows: list[tuple[int | None, ...]] = []
     states: list[str | None] = []

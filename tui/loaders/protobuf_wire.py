@@ -182,7 +182,7 @@ class WireReader:
             begin: The begin of the message.
             end: Its end.
             keep_going: Called with the position from time to time; reading ends when it returns False.
-            goes_on: Whether the message continues after ``end``; a cut field is then left out and not counted as
+            goes_on: Whether the message continues after ``end``; a cut field is then omitted and not counted as
             damage.
         """
         data = self.data

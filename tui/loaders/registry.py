@@ -194,7 +194,7 @@ def _graph_annotations(profile: Profile) -> tuple[dict[int, str], list[dict[str,
     """Return names of graph nodes by id, from the annotation files that PyTorch writes at capture; and issues.
 
     A file is ``{id: [{"name": ...}, ...]}``, a pickle or JSON. Ids are those of one process: a file of another rank
-    than the trace is left out, and of several traces none is used.
+    than the trace is omitted, and of several traces none is used.
     """
     found: dict[int, str] = {}
     issues: list[dict[str, str]] = []

@@ -174,7 +174,7 @@ def _whole(value: Decimal | None, factor: int) -> int | None:
 
 
 def _value(column: _Column, text: str) -> Value:
-    """Return a cell in base units; None if it is no figure (``nan%``, ``--``)."""
+    """Return a cell in base units; None if it is not a number (``nan%``, ``--``)."""
     if column.cell == _TIME:
         digits = text.rstrip("nuμms")
         return _whole(_number(digits), _NS_PER_UNIT[text[len(digits) :]])

@@ -71,9 +71,9 @@ class XlaEvents:
     derived_counts: Mapping[str, int]
     """The number of events of each derived line, by name."""
     python_calls: int
-    """The number of calls of Python functions, which are left out."""
+    """The number of calls of Python functions, which are omitted."""
     implausible_count: int
-    """The number of events left out because of implausible times."""
+    """The number of events omitted because of implausible times."""
 
 
 def split_by_device(trace: Trace, *, called: str) -> XlaEvents:

@@ -347,13 +347,13 @@ class _Line:
         *,
         without_python: bool = False,
     ) -> Iterator[tuple[pl.DataFrame, int]]:
-        """Yield the events in pieces with some of the stats, and the number of Python calls left out of each."""
+        """Yield the events in pieces with some of the stats, and the number of Python calls excluded from each."""
         for at, begins, ends in self.windows:
             wire = content.wire(at, at + int(ends[-1]))
             firsts, lasts = begins.astype(np.int64), ends.astype(np.int64)
             count = len(firsts)
             if without_python:
-                # Most events of JAX are calls of Python functions, which are left out: the first field is the event
+                # Most events of JAX are calls of Python functions, which are omitted: the first field is the event
                 # type.
                 is_kept = ~plane.is_python[plane.types_of(wire.leading_ints(firsts, 1))]
                 firsts, lasts = firsts[is_kept], lasts[is_kept]

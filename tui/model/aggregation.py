@@ -34,7 +34,7 @@ class Aggregation:
 
     @property
     def is_part(self) -> bool:
-        """Whether some iterations are left out."""
+        """Whether some iterations are omitted."""
         return self.first is not None or self.last is not None or self.phase is not None
 
     @property

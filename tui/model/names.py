@@ -59,7 +59,7 @@ def short_name(name: str) -> str:
     """Return a kernel's name without return type, template arguments and parameter lists; namespaces stay.
 
     Names in brackets (``[CUDA memset]``) and names other than C++ are unchanged. A mangled name is demangled if it
-    begins with a plain list of identifiers. A name that was cut off loses its last, incomplete part.
+    begins with a plain list of identifiers. A truncated name loses its last, incomplete part.
 
     >>> short_name("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>>(int, float)")
     'at::native::vectorized_elementwise_kernel'

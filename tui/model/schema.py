@@ -223,7 +223,7 @@ SUMMARY: Final = pl.Schema(
 ``median_ns`` and ``std_ns`` (standard deviation) are as the tool prints them, null if it does not.
 
 ``range`` names the NVTX range that a row of section ``nvtx`` lies in; it is null on the row of the range itself (so the
-rows of section ``nvtx`` with a null ``range`` are the ranges, and no figure of those is in another of them twice).
+rows of section ``nvtx`` with a null ``range`` are the ranges, and each time is in one row only).
 
 ``repaired`` is true when the row had lost its shape and was put back together because its figures prove each other.
 

@@ -157,7 +157,7 @@ class TableState:
     """The maximum number of rows, in the order shown; None: all."""
 
     hides_small: bool = False
-    """The smallest rows, which together hold next to nothing of the table's weight, are left out."""
+    """The smallest rows, which together hold next to nothing of the table's weight, are omitted."""
 
     cursor_key: tuple[object, ...] | None = None
     """The row of the cursor, by the values of `TableSpec.key`; None: the first row."""

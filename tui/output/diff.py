@@ -171,7 +171,7 @@ _FIGURE: Final = pl.Schema(
     }
 )
 """Of a figure that summarizes a profile: nanoseconds, percent or a number of things, by its name; and why a side
-of it is unknown, or what it leaves out."""
+of it is unknown, or what it omits."""
 
 
 class Diff:
@@ -224,7 +224,7 @@ class Diff:
         """Return lines about the verdict, as `tui.output.diff.verdict` writes them.
 
         Raises:
-            ProftuiError: No figure is known on both sides, or no verdict was requested.
+            ProftuiError: No time is known on both sides, or no verdict was requested.
         """
         if self.judgment is None:
             raise no_judgment(self.sides)

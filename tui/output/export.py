@@ -49,7 +49,7 @@ class About:
     """How much of the input was read, where that is not all of it."""
 
     rows: str = ""
-    """How many of its rows, and what was left out; empty for all."""
+    """How many of its rows, and what was omitted; empty for all."""
 
     filter: str = ""
     """What the rows match; empty if there is no filter."""

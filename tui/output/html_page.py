@@ -143,7 +143,7 @@ def page(title: str, sections: Iterable[tuple[str, str]], *, lead: str = "", foo
 
     Args:
         title: The title, as text.
-        sections: The heading (text) and content (markup) of each section; empty sections are left out.
+        sections: The heading (text) and content (markup) of each section; empty sections are omitted.
         lead: Markup below the title.
         footer: The time of writing, as text.
     """

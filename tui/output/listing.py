@@ -74,7 +74,7 @@ def formats_markdown(formats: Sequence[Format], samples: Mapping[str, str] = Map
 
 
 def keys_text(*, width: int) -> str:
-    """Return every key in force as text, with the action names that ``keys.toml`` uses."""
+    """Return all active keys as text, with the action names that ``keys.toml`` uses."""
     lines = []
     for group, actions in {**_groups(), "Views": VIEW_ACTIONS}.items():
         lines.append(group)

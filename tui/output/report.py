@@ -228,7 +228,7 @@ def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: boo
         spec: Its columns.
         rows: Its rows, at least one.
         style: The style of the text.
-        notes: Name the columns that are left out, and why.
+        notes: Name the columns that are omitted, and why.
     """
     _shown, unknown = informative_columns(spec, rows)
     texts = written_columns(spec, rows)
@@ -327,7 +327,7 @@ def view_notes(profile: Profile, view: str) -> list[str]:
 
 
 def _grouping_note(profile: Profile) -> str:
-    """Return a note on the grouping of Group Ops, and the trees that are left out."""
+    """Return a note on the grouping of Group Ops, and the trees that are omitted."""
     from tui.analysis.ops.op_trees import TREES, first_tree  # Imported here: other reports need no trees.
 
     first = first_tree(profile)

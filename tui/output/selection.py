@@ -26,7 +26,7 @@ class Selection:
     """The requested rows and columns of a table."""
 
     filter: str = ""
-    """The filter; rows that do not match are left out."""
+    """The filter; rows that do not match are omitted."""
     sort: str = ""
     """Columns with commas between, ``-`` before one for largest first; empty: as the table comes."""
     columns: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Selection:
     limit: int | None = None
     """The number of rows, from the first in the shown order."""
     hides_small: bool = False
-    """The smallest rows, which together hold next to nothing of the time, are left out."""
+    """The smallest rows, which together hold next to nothing of the time, are omitted."""
     depth: int | None = None
     """The number of levels of a tree; None for all."""
     unfolded: tuple[str, ...] = ()

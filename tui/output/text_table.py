@@ -71,7 +71,7 @@ def write_columns(columns: Sequence[Column], frame: pl.DataFrame) -> list[Writte
 def lay_out_table(columns: Sequence[WrittenColumn], *, name: str, width: int) -> TextTable:
     """Lay out a table for a width.
 
-    The columns with the lowest priority are left out until the rest fits. A C++ name comes last and is shortened to the
+    The columns with the lowest priority are omitted until the rest fits. A C++ name is last and is shortened to the
     remaining width; any other name comes first. Width that it does not need is used for the texts of other columns.
 
     Args:

@@ -6,7 +6,7 @@ Adjacent terms must all match; ``|`` is or, ``!`` is not, parentheses group.
   is found there. A capital letter makes the search case-sensitive (in a regex: outside of escapes).
 - ``name:relu`` one column contains, ``name=relu`` is, ``name="relu"`` is exactly, in this case; ``grid~^\(128`` matches
   a regex, which ends at a blank unless it is between slashes.
-- ``stream=7``, ``device!=0``, ``dur>1ms``, ``dur=10us..2ms`` (both ends included; either may be left out), ``time>5%``
+- ``stream=7``, ``device!=0``, ``dur>1ms``, ``dur=10us..2ms`` (both ends included; either may be omitted), ``time>5%``
   (of the total of the table's weight), ``tc=yes`` (or ``tc=1``), ``tc=no`` (or ``tc=0``).
 - KB, MB and GB are powers of 1,000, KiB, MiB and GiB powers of 1,024. A bare number is in the unit that the column is
   shown in. Durations and sizes are compared exactly: ``dur=1.5ms`` is exactly 1,500,000 ns.

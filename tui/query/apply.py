@@ -232,10 +232,10 @@ class Applied:
     """The weight of the shown rows."""
 
     passed: int = 0
-    """Rows that pass the filters, small ones among them, before all but the first are left out."""
+    """Rows that pass the filters, small ones among them, before all but the first are omitted."""
 
     small: int = 0
-    """Rows that pass the filters and are left out because they are small."""
+    """Rows that pass the filters and are omitted because they are small."""
 
     small_weight: int | float = 0
     """What those hold of the table's weight."""
@@ -244,7 +244,7 @@ class Applied:
     """Positions of search hits among the shown rows, from 0 (UInt32), ascending."""
 
     sort: Sort = ()
-    """The order in force: columns that the frame does not have are left out."""
+    """The current order: columns that the frame does not have are omitted."""
 
     reading: str = ""
     """How the filter was understood."""

@@ -115,7 +115,7 @@ def compile_query(
         units: For columns by name, the unit of a bare number (the displayed one).
         weight: The column whose total ``%`` refers to, for columns of its kind; others use their own.
         searched: The text columns that bare words search; None for all.
-        excluded_sessions: Sessions that are left out of the total that ``%`` refers to, if there are others.
+        excluded_sessions: Sessions that are excluded from the total that ``%`` refers to, if there are others.
 
     Raises:
         QueryError: It cannot be parsed; with the position.

@@ -44,7 +44,7 @@ class Distribution:
     """The values of a column."""
 
     summary: str
-    """Least, p50, p90, p99 and largest of numbers; of texts how many there are."""
+    """Minimum, p50, p90, p99 and maximum of numbers; the number of distinct texts."""
     bins: tuple[ValueBin, ...]
 
 

@@ -1,6 +1,6 @@
 """Facts about the columns of a frame, computed once: extent, total, distinct values, order, relevance, shares.
 
-Sessions that are excluded from sums (kernels replayed for metrics) are left out of sums over sessions.
+Sums over sessions exclude sessions with replayed kernels, whose times are not those of a run.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ CONTEXT_COLUMNS: Final = frozenset({"session", "kind"})
 SESSION_NAME_COLUMN: Final = "who"
 """The column with the name of a row's session, if a table has it."""
 SESSION_PRIORITY: Final = 0
-"""The priority of a session if there are several: no figure is meaningful without it."""
+"""The priority of a session if there are several: values are meaningless without it."""
 
 
 ROOFLINE_COLUMNS: Final = frozenset({"tflops_per_s", "tb_per_s", "flops_per_byte", "roof_pct", "bound"})
@@ -222,7 +222,7 @@ SPARSE_PRIORITY: Final = 6
 def informative_columns(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], list[Column]]:
     """Return the informative columns of a table, and those that are unknown in every row.
 
-    Session and kind are left out if they are the same in all rows, and columns that are informative only above 0 if no
+    Session and kind are omitted if they are the same in all rows, and columns that are informative only above 0 if no
     value is above 0.
     """
     shown, unknown = [], []

@@ -87,7 +87,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
 
     @property
     def grouping(self) -> TreeGrouping:
-        """The grouping in force."""
+        """The current grouping."""
         return self._groupings.current
 
     def populate(self) -> None:

@@ -53,7 +53,7 @@ class GroupingChoice(Generic[GroupingT]):
 
     @property
     def current(self) -> GroupingT:
-        """The grouping in force."""
+        """The current grouping."""
         profile = self._screen.profile
         if self.chosen is not None and not self.chosen.why_not(profile):
             return self.chosen
@@ -186,7 +186,7 @@ class GroupOpsScreen(GroupedView[TreeGrouping], ViewScreen):
 
     @property
     def grouping(self) -> TreeGrouping:
-        """The grouping in force."""
+        """The current grouping."""
         return self._groupings.current
 
     def populate(self) -> None:

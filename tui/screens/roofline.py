@@ -313,7 +313,7 @@ class RooflinePlot(Widget):
         Args:
             marks: One for each op and shape with FLOPs.
             roofs: One for each element type in use.
-            words: The summary, the most important part first; parts that do not fit are left out.
+            words: The summary, the most important part first; parts that do not fit are omitted.
             unplotted: The number of ops and shapes without FLOPs.
         """
         self._marks, self._roofs, self._words, self._unplotted = marks, roofs, words, unplotted

@@ -43,9 +43,9 @@ LABEL_GAP: Final = 2
 APART: Final = 4
 """Blanks between columns of lines."""
 MANY_LINES, MAX_COLUMNS = 8, 4
-"""So many short lines stand in columns, and in how many at most."""
+"""From this number on, short lines are in columns; the maximum number of columns."""
 MIN_VALUE_CELLS: Final = 20
-"""If fewer cells are left beside the labels, long values continue below them."""
+"""If fewer cells are left next to the labels, long values continue below them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class DetailText(Widget):
         super().__init__(id=id)
         self._details = Details(())
         self._wrapped: tuple[int, list[Content]] = (0, [])
-        """Their lines in so many cells."""
+        """A width in cells, and the lines for it."""
 
     def show(self, details: Details) -> None:
         """Show other details; if the number of lines is the same, nothing else is laid out again."""
@@ -207,7 +207,7 @@ def row_details(
 ) -> Details:
     """Return every value of a row, uncut: first the columns that the table shows, then the others.
 
-    The columns without a value come last. Internal columns, such as the number of a parent row, are left out.
+    The columns without a value come last. Internal columns, such as the number of a parent row, are omitted.
 
     Args:
         spec: The table.

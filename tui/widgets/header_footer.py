@@ -59,7 +59,7 @@ ARROW: Final = " ▸ "
 VIEW_CRUMB: Final = 1
 """The position of the view's name in the path, after the file's."""
 MIN_CRUMB_CELLS: Final = 6
-"""Breadcrumbs are cut to this width before any is left out."""
+"""Breadcrumbs are cut to this width before any is omitted."""
 
 
 def fit(path: Sequence[str], facts: Sequence[str], width: int) -> tuple[list[str], list[str]]:
@@ -218,7 +218,7 @@ TAB_KEYS_HINT: Final = ", . tabs"
 MIN_TAB_CELLS: Final = 6
 """The minimum width of a title."""
 MORE_CELLS: Final = 5
-"""The width of the number of tabs that are left out."""
+"""The width of the number of tabs that are omitted."""
 
 
 class TabBar(Widget):
@@ -259,7 +259,7 @@ class TabBar(Widget):
         self.refresh()
 
     def _shown_hint(self) -> str:
-        """Return the hint; the usual one is left out if the titles need its width."""
+        """Return the hint; the usual one is omitted if the titles need its width."""
         return "" if self._hint == TAB_KEYS_HINT and self._wanted() > self._room(TAB_KEYS_HINT) else self._hint
 
     def _wanted(self) -> int:
@@ -269,7 +269,7 @@ class TabBar(Widget):
         return self.content_size.width - cell_width(hint) - 1
 
     def _shown(self, room: int) -> list[int]:
-        """Return the positions of the titles that fit; those without data are left out first, furthest first."""
+        """Return the positions of the titles that fit; those without data are omitted first, furthest first."""
         shown = list(range(len(self._titles)))
         others = [place for place in shown if place != self._current]
         for place in sorted(others, key=lambda place: (self._fed[place], -abs(place - self._current), -place)):
@@ -279,7 +279,7 @@ class TabBar(Widget):
         return shown
 
     def _parts(self) -> list[tuple[int | None, str, str]]:
-        """Return the position, text and style of each title, and the number of those left out."""
+        """Return the position, text and style of each title, and the number of those omitted."""
         room = self._room(self._shown_hint())
         shown = list(range(len(self._titles))) if self._wanted() <= room else self._shown(room)
         left_out = len(self._titles) - len(shown)

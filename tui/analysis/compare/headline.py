@@ -84,7 +84,7 @@ class SideFigure:
 
     value: float | None
     unknown_reason: str = ""
-    """Why it is unknown, and what records it; of a known one what it leaves out, if anything."""
+    """Why it is unknown, and what records it; of a known one what it omits, if anything."""
 
 
 def figures_of(side: Side) -> dict[str, SideFigure]:
@@ -239,7 +239,7 @@ HEADLINE: Final = TableSpec(
     "headline",
     "Summary",
     (
-        Column("figure", "Figure", K.TEXT, "A figure that sums the profile up.", 1),
+        Column("figure", "Metric", K.TEXT, "A metric of the whole profile.", 1),
         Column("baseline", "Baseline", K.TEXT, "Of the baseline, the first profile.", 1, ends_right=True),
         Column("candidate", "Candidate", K.TEXT, "Of the candidate, the second profile.", 1, ends_right=True),
         Column("diff", "Diff", K.TEXT, "Candidate minus baseline.", 1, ends_right=True),
@@ -256,7 +256,7 @@ HEADLINE: Final = TableSpec(
             "unknown_reason",
             COLUMNS["unknown_reason"].title,
             K.TEXT,
-            "Why a figure is unknown, and what records it; of a known one what it leaves out.",
+            "Why a value is unknown and how to record it; for known values, what they exclude.",
             3,
         ),
     ),
@@ -294,7 +294,7 @@ class Figure:
     baseline: float | None
     candidate: float | None
     reasons: tuple[str, str] = ("", "")
-    """For each side: why it is unknown and what records it, or what a known figure leaves out; empty if nothing."""
+    """For each side: why it is unknown and what records it, or what a known figure omits; empty if nothing."""
 
     @property
     def words(self) -> str:
@@ -348,7 +348,7 @@ def headline(sides: Sides) -> tuple[Figure, ...]:
 
     Times of iterations are over the iterations of all sessions; spans of sessions do not add up, and are reported where
     each side has one. GPU busy is a share: of the time of the iterations, else of the spans. A kind of GPU work that
-    neither side has is left out; there are no figures if nothing is known.
+    neither side has is omitted; there are no figures if nothing is known.
     """
     one, other = figures_of(sides.a), figures_of(sides.b)
     none = {f"{kind}_ns" for kind in KINDS if not one[f"{kind}_ns"].value and not other[f"{kind}_ns"].value}

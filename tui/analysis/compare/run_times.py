@@ -65,7 +65,7 @@ def run_times(profile: Profile, run: int, file: str) -> pl.DataFrame:
     """Return the times of one run, as `SCHEMA`: its iterations, and the whole run, each with its GPU work by name.
 
     Args:
-        profile: The profile; sessions that Nsight Compute replayed are left out.
+        profile: The profile; sessions that Nsight Compute replayed are omitted.
         run: The number of the run.
         file: The label of its file.
     """

@@ -85,8 +85,8 @@ class Sides:
 def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool = False) -> Sides:
     """Prepare two profiles for comparison.
 
-    If all sessions of both have iterations, sums are per iteration, and work outside of iterations is left out; else
-    sums are of the whole runs. Sessions with replayed kernels are left out, since their times are not those of a run.
+    If all sessions of both have iterations, sums are per iteration, and work outside of iterations is omitted; else
+    sums are of the whole runs. Sessions with replayed kernels are omitted, since their times are not those of a run.
 
     Args:
         a: The baseline, with the chosen sessions and iterations.

@@ -388,7 +388,7 @@ class Case:
     def configs(self) -> pl.DataFrame:
         """`occupancy.theoretical.occupancy`: a row per kernel and configuration, with its blocks and GPU.
 
-        Communication kernels are left out: they use few SMs on purpose.
+        Communication kernels are omitted: they use few SMs on purpose.
         """
         facts = self.facts.select("session", "device", "sm_count", "compute_capability")
         return (

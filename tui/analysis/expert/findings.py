@@ -59,7 +59,7 @@ RULES: Final = tuple(
 
 
 OURS: Final = "proftui"
-"""The ``tool`` of findings of our own."""
+"""The ``tool`` of findings of proftui."""
 
 FINDINGS: Final = pl.Schema(
     {

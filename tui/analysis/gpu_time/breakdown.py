@@ -41,7 +41,7 @@ class Category(StrEnum):
     TENSOR_CORES = "Using tensor cores"
     OTHER_KERNELS = "Not using tensor cores"
     UNKNOWN_KERNELS = "Kernels, tensor cores unknown"
-    """Not a category of DLProf, which assigns every kernel; left out if there are none."""
+    """Not a category of DLProf, which assigns every kernel; omitted if there are none."""
     MEMORY = "Memory"
     DATALOADER = "Dataloader"
     IO = "I/O"

@@ -79,7 +79,7 @@ def device_gaps(profile: Profile) -> tuple[IdleGaps, ...]:
     """Return the idle gaps of each of `timelines`, between its first and last work.
 
     A gap reaches from the latest end of all previous work to the next start. Gaps shorter than the resolution of the
-    start times are unknown and left out.
+    start times are unknown and omitted.
     """
     return tuple(IdleGaps(edges.closed[:-1], edges.opened[1:], edges.after) for edges in _edges(profile))
 

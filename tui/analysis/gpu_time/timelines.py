@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 LATE_NS: Final = 1_000_000
 """GPU work that begins this long after the CPU ended waited for unrecorded work, such as of an earlier step."""
 COMMUNICATION: Final = "communication"
-"""The op type of the kernels of NCCL, RCCL, NVSHMEM and the like (``op_types.toml``, and what users add to it)."""
+"""The op type of NCCL, RCCL, NVSHMEM and similar kernels (``op_types.toml``, and what users add to it)."""
 
 
 class WorkKind(IntEnum):

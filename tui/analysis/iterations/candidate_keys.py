@@ -54,7 +54,7 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
     session's first start to its last end).
 
     Names with one call in every iteration come first, then those with several, fewest first, then the rest; each group
-    is sorted by coverage * (1 - spacing_cv). Names with fewer than `MIN_CALLS` calls are left out. Names are as
+    is sorted by coverage * (1 - spacing_cv). Names with fewer than `MIN_CALLS` calls are omitted. Names are as
     recorded: `tui.analysis.iterations.keys.find_key` takes them.
     """
     known = with_iterations(profile)

@@ -25,8 +25,8 @@ def select_iterations(profile: Profile, wanted: Aggregation) -> Profile:
 
     GPU work belongs to the iteration that it was launched in, if known; calls, ops, ranges and allocations to the one
     that they began in (a call that launched work: to the iteration of that work). Op numbers do not change. Sums over
-    the whole run are left out, with an issue, and so are sessions without these iterations; metrics, layer times and
-    the recording tool's own figures stay. Choosing all iterations leaves out nothing; choosing the same again changes
+    the whole run are omitted, with an issue, and so are sessions without these iterations; metrics, layer times and
+    the recording tool's own figures stay. Choosing all iterations omits nothing; choosing the same again changes
     nothing.
 
     Args:

@@ -52,7 +52,7 @@ of the upper parts for weeks."""
 
 @once_per_profile("sessions", "activities", "ops", "ranges")
 def iteration_times(profile: Profile) -> pl.DataFrame:
-    """Return one row per session with iterations whose times are known; those that are not counted are left out.
+    """Return one row per session with iterations whose times are known; those that are not counted are omitted.
 
     Columns: session, iterations (the count), first and last (their numbers), total_ns, avg_ns, median_ns, p95_ns
     (interpolated linearly), min_ns, max_ns, slowest and fastest (their numbers, the first of several), std_ns (divided
@@ -210,7 +210,7 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
 
     Columns: those of `iterations` (phase: that of the step of a server, where it is one), requests, query_tokens,
     kv_tokens, tokens_per_s and phase_by (`serving.with_phases`), tensor_core_ns, other_kernel_ns, unknown_kernel_ns
-    (kernels of which nothing says whether they use tensor cores) and memory_ns, which add up to busy_ns; dataloader_ns,
+    (kernels with unknown tensor-core use) and memory_ns, which add up to busy_ns; dataloader_ns,
     io_ns and cpu_ns (the host, as in `gpu_time.breakdown`) and other_ns, which add up to idle_ns; mfu_pct and
     model_tflops_per_s (`with_mfu`); aggregated (whether it is one of those chosen; null if no range is chosen).
 

@@ -268,7 +268,7 @@ def ops_of_iteration(profile: Profile, *, session: int, iteration: int | None) -
 
     Columns: session, iteration, op (its recorded name, else what rules infer from the name of the kernel: type and
     direction; ``(unattributed: reason)`` where a session records ops and this work has none), op_type, direction,
-    op_source (recorded, nvtx, inferred), why_no_op, launches (of kernels, copies and sets), kernels_launched,
+    op_source (recorded, nvtx, inferred), why_no_op, launches (kernels, memcpys, memsets), kernels_launched,
     tc_kernels and tc_ns (null if it is known of none of its kernels whether they use tensor cores), tc_unknown,
     gpu_ns, time_pct (share of the iteration's GPU time), data_type, input_shapes and stack (of the calls of a recorded
     op: up to three, most frequent first).

@@ -188,7 +188,7 @@ def flame_by(profile: Profile, name: str) -> pl.DataFrame:
     Columns: session, node, path, what (group, op or kernel), level, parent (the row of the enclosing node, -1: none),
     gpu_ns (with all descendants), time_pct, gpu_self_ns (without rows below it), offset_ns (GPU time left of it, over
     all sessions), kernel_kind (of a kernel: a key of `tui.widgets.charts.bars.KIND_STYLES`). Nodes without GPU time are
-    left out.
+    omitted.
 
     Args:
         profile: The profile.

@@ -85,7 +85,7 @@ def parse_op_type_rules(text: str, source: str) -> Rules:
 
     Args:
         text: The TOML document: arrays of tables ``rule`` (for kernels) and ``op_rule`` (for ops), and a table
-            ``groups``; each can be left out.
+            ``groups``; each can be omitted.
         source: The name of the document in errors.
 
     Raises:

@@ -174,7 +174,7 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
 
     GPU self time counts a kernel in the op that launched it, so the self times add up to the GPU time; if they are less
     than the kernels of the table, or its total, a row without an op has the rest. GPU rows of ranges, without CPU time,
-    repeat kernels and are left out. The innermost scopes of Proton's profiles count as ops.
+    repeat kernels and are omitted. The innermost scopes of Proton's profiles count as ops.
     """
     has_scopes = (profile["sessions"]["format"] == "proton").any()
     if (
@@ -444,7 +444,7 @@ def coverage(profile: Profile) -> Coverage:
 def coverage_note(profile: Profile) -> str:
     """Return a sentence about `coverage`; empty if there is no GPU time.
 
-    As ``ops inferred from the names of kernels: 1.2 ms (0.3%) no rule knows``.
+    As ``ops inferred from kernel names; 1.2 ms (0.3%) unclassified``.
     """
     parts = coverage(profile)
     if not parts.total_ns:

@@ -332,7 +332,7 @@ class Lane:
     def gaps(self) -> tuple[Ints, Ints]:
         """Return start and end of the gaps between the items.
 
-        Gaps shorter than the resolution of the start times are unknown and left out.
+        Gaps shorter than the resolution of the start times are unknown and omitted.
         """
         after = np.flatnonzero(self.starts[1:] - self.reached[:-1] >= self.resolution_ns) + 1
         return self.reached[after - 1], self.starts[after]

@@ -285,7 +285,7 @@ class Hits:
 def find_name(profile: Profile, shown: ShownLanes, text: str, *, is_exact: bool = False) -> Hits:
     """Return the items whose name contains a text; a capital letter makes the search case-sensitive.
 
-    A lane of all streams of a GPU is left out: its items are those of the streams.
+    A lane of all streams of a GPU is omitted: its items are those of the streams.
 
     Args:
         profile: The profile.

@@ -235,7 +235,7 @@ class EventBatch:
     anomalies: Mapping[Anomaly, AnomalyCount]
     """Lines are counted from 1 within the part."""
     events: int
-    """The number of events, including those left out."""
+    """The number of events, including those omitted."""
     newlines: int = 0
     """The number of newlines in the text of the part."""
 
@@ -623,7 +623,7 @@ class Trace:
     ``baseTimeNanoseconds`` of the metadata."""
 
     notes: Sequence[InputIssue]
-    """What was repaired, left out or lost, with counts; in addition to the notes of the input."""
+    """What was repaired, omitted or lost, with counts; in addition to the notes of the input."""
 
     partial: str
-    """Why the trace is incomplete (stopped, cut off), or empty."""
+    """Why the trace is incomplete (stopped, truncated), or empty."""

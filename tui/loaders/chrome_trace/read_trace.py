@@ -109,7 +109,7 @@ class TraceBuilder:
         self.rows = 0
         """The number of events added."""
         self.events = 0
-        """The number of events added or left out."""
+        """The number of events added or omitted."""
 
     def add(self, batch: PackedBatch, lines_before: int, packer: object = None) -> None:
         """Add the next batch, which must not be used afterwards.

@@ -195,7 +195,7 @@ def scan(text: str, anomalies: Anomalies, *, is_last: bool) -> Scan:
     """Parse the events of a text that begins within a list, before or after a comma.
 
     Args:
-        text: Events; the last one may be cut off.
+        text: Events; the last one may be truncated.
         anomalies: Counts repairs and damage.
         is_last: Whether the text ends the input.
     """
@@ -287,7 +287,7 @@ def _next(text: str, at: int) -> int:
 
 
 def _is_cut_off(error: Exception, length: int) -> bool:
-    """Return whether a text of ``length`` characters failed to parse because it is cut off."""
+    """Return whether a text of ``length`` characters failed to parse because it is truncated."""
     return isinstance(error, JSONDecodeError) and (
         error.msg.startswith("Unterminated string") or error.pos >= length - _NEARLY_END
     )

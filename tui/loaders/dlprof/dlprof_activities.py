@@ -74,7 +74,7 @@ def read_ops(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
     """Return one row per op instance, by start, with columns of the model and the keys by which GPU work refers to it.
 
     Those are ``read_only_ops_id`` and ``op_instance``, the number of the instance among those of its op, from 0. An op
-    of which no instance is recorded has one row without times.
+    without a recorded instance has one row without times.
     """
     listed = database.frame("read_only_ops", _OPS)
     ops = listed.filter(pl.col("id").is_first_distinct() | pl.col("id").is_null())

@@ -98,7 +98,7 @@ class KinetoEvents:
     waits: pl.DataFrame
     """What calls and streams waited for: columns of `tui.correlation.launches.with_waits`."""
     implausible: int
-    """The number of events left out because of implausible times."""
+    """The number of events omitted because of implausible times."""
     begin_ns: int
     """Time 0 of these frames in the times of the trace."""
 
@@ -227,7 +227,7 @@ def is_implausible_start(begin_ns: int) -> pl.Expr:
 def memory_events(instants: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
     """Return the allocations and releases of a trace, by time: columns of ``memory_events``.
 
-    Events without a size, and events with implausible times, are left out.
+    Events without a size, and events with implausible times, are omitted.
 
     Args:
         instants: `tui.loaders.chrome_trace.event_batches.Trace.instants`.

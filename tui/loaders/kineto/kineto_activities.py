@@ -401,7 +401,7 @@ _MAX_NAMED: Final = 5
 
 
 def report_issues(trace: Trace, roles: Roles, events: KinetoEvents, ops: Ops, collector: Collector) -> None:
-    """Report what is missing from a trace and why, and what was left out."""
+    """Report what is missing from a trace and why, and what was omitted."""
     if events.implausible:
         collector.issue("warning", None, "", dropped_events_text(events.implausible))
     if events.gpu.is_empty():

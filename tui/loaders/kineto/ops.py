@@ -52,7 +52,7 @@ def op_groups(events: KinetoEvents, marks: pl.Series) -> PathTexts:
 
     Args:
         events: The events of the trace.
-        marks: Which of ``events.ranges`` are left out of the paths.
+        marks: Which of ``events.ranges`` are excluded from the paths.
     """
     is_module = matching(events.python["name"], rf"^{re.escape(_MODULE)}")
     modules = _paths_around(events.python.filter(is_module), events.ops, "/", strip=_MODULE)
@@ -160,7 +160,7 @@ def ops_of(events: KinetoEvents, flows: pl.DataFrame, marks: pl.Series) -> Ops:
     Args:
         events: The events of the trace.
         flows: Its flow events, with start times as in ``events``.
-        marks: Which of ``events.ranges`` mark iterations; these are left out of groups.
+        marks: Which of ``events.ranges`` mark iterations; these are excluded from groups.
     """
     rows = events.ops
     # These come first because each needs much memory for a short time.

@@ -220,7 +220,7 @@ MAX_REASONS: Final = 10
 
 
 def left_out(profile: Profile) -> list[str]:
-    """Return the files that were left out, with the reason."""
+    """Return the files that were omitted, with the reason."""
     reason = pl.col("reason")
     rows = profile["issues"].filter(pl.col("session").is_null(), reason.str.starts_with(LEFT_OUT))
     return rows["reason"].str.strip_prefix(LEFT_OUT).to_list()
@@ -243,7 +243,7 @@ def _file_list(count: int) -> str:
 def profile_files(path: str) -> list[str]:
     """Return the files of a folder that may be profiles, in natural order of their names.
 
-    Of a folder, its subfolders are left out; of an archive of several files, nothing is.
+    Of a folder, its subfolders are omitted; of an archive of several files, nothing is.
 
     Raises:
         ProftuiError: It cannot be listed, or has no files or too many.

@@ -529,7 +529,7 @@ def _rows_of_lines(data: bytes, places: dict[int, tuple[int, int]]) -> Iterator[
 
 
 class _CutError(Exception):
-    """The report is cut off; the message gives the position."""
+    """The report is truncated; the message gives the position."""
 
 
 def _unit(metric: str) -> str:

@@ -33,7 +33,7 @@ def time_ns(text: str, unit: str | None = None) -> int:
         unit: The unit of the column (``ms``), for cells that have none.
 
     Raises:
-        ValueError: It is not a time, or nothing says its unit.
+        ValueError: It is not a time, or its unit is unknown.
 
     >>> time_ns("2.77606s"), time_ns("1.32e+03", "ms"), time_ns("5.251200e-05", "s")
     (2776060000, 1320000000, 52512)
@@ -70,7 +70,7 @@ def size_bytes(text: str, unit: str | None = None, base: int = 1024) -> int:
         base: 1024, or 1000 for the oldest versions of nvprof.
 
     Raises:
-        ValueError: It is not a size, or nothing says its unit.
+        ValueError: It is not a size, or its unit is unknown.
 
     >>> size_bytes("4.0000KB"), size_bytes("14.00000", "KB"), size_bytes("4.1943MB", base=1000)
     (4096, 14336, 4194300)

@@ -48,7 +48,7 @@ _SPLIT_NUMBER: Final = re.compile(r"\b([0-9]+) 0(\.[0-9]+[num]?s)\b")
 _SPLIT_BEFORE_POINT: Final = re.compile(r"(?<=[0-9])[ \t]+(?=\.[0-9]+[num]?s\b)")
 
 _CUT: Final = re.compile(rf"(?:(?:{LABEL}):\s*)?[0-9]{{1,3}}\.(?:[0-9]?|[0-9][0-9]%?|[0-9][0-9]%\s+[0-9].*)")
-"""The beginning of a row that is cut off."""
+"""The beginning of a truncated row."""
 
 _NOTHING: Final = re.compile(r"\s*No (?:kernels|API activities|events/metrics) were profiled")
 _SECOND_ROW: Final = re.compile(
@@ -374,7 +374,7 @@ def open_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | None
 
 
 def resume_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | None:
-    """Continue a table after program output; rows without a header are reported and left out."""
+    """Continue a table after program output; rows without a header are reported and omitted."""
     if state.collector.session is None or not _ROW.match(state.bare(line.text)):
         return None
     section = SummaryCsvSection(line, state, state.csv_columns, state.csv_units, has_header=False)

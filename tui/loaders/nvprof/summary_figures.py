@@ -159,7 +159,7 @@ def add_rows(
     """Add the rows of one table, whose sections are known, to the ``summary`` frame.
 
     Rows in a range of an NVTX result get section ``nvtx`` and the name of the range; the row of the range itself has
-    none, so that no figure is counted twice.
+    none, so that no time is counted twice.
 
     Args:
         state: What the table belongs to.
@@ -223,7 +223,7 @@ def add_rows(
 
 
 _NEARLY_ALL: Final = 99.0
-"""The percentage above which missing rows change no figure much."""
+"""The percentage above which missing rows hardly change the totals."""
 
 
 def report_missing_rows(state: NvprofState) -> None:

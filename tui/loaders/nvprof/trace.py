@@ -474,7 +474,7 @@ class TextTrace:
         return match[1], match[2]
 
     def _is_cut(self, text: str) -> bool:
-        """Return whether a line is a row that is cut off within its times."""
+        """Return whether a line is a row that is truncated inside its times."""
         match = _CUT.fullmatch(text, len(self._layout.lead))
         return match is not None and match.end(1) == self._layout.edges[0] and not self._layout.units
 

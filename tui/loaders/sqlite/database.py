@@ -175,7 +175,7 @@ class Database:
         """Return columns of a table in row order, with the given types.
 
         A missing column gives nulls, a missing table no rows; a value of another type becomes null. Rows
-        that are damaged are left out. `notes` reports both. ``seen`` gets parts of the existing
+        that are damaged are omitted. `notes` reports both. ``seen`` gets parts of the existing
         columns while the rest is read.
         """
         self._report_views(table)

@@ -353,7 +353,7 @@ def codes_of(frame: pl.DataFrame) -> tuple[npt.NDArray[np.int64], int]:
 
 
 def _dense(codes: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Renumber codes below ``size`` from 0 without gaps, in place; return them and how many there are."""
+    """Renumber codes below ``size`` from 0 without gaps, in place; return them and their number."""
     if size <= _LARGEST_TABLE:
         there = np.zeros(size, np.bool_)
         there[codes] = True

@@ -103,7 +103,7 @@ def link_of_fact(
     Args:
         fact: The figure.
         facts: All figures of the profile.
-        left_out: Sessions that the figures leave out.
+        left_out: Sessions that the figures omit.
         iterated: The session whose iterations the figures are of.
     """
     known = {other.name: other.value for other in facts if other.value is not None}

@@ -403,7 +403,7 @@ PANEL_FIGURES: Final = (
 )
 """The figures of this panel, in order; the others have panels of their own."""
 ITERATION_PREFIX: Final = "iteration_"
-"""The prefix of figures that are left out if there are no iterations."""
+"""The prefix of figures that are omitted if there are no iterations."""
 
 
 class StatPanel(Panel):

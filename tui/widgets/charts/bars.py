@@ -130,7 +130,7 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
     room = width - swatch - value - 1 - (share + 1 if share else 0)
     if all(row.share is None for row in rows):
         return BarColumns(min(label, max(0, room)) if value or share else max(0, room), 0, value, share)
-    # The label has priority; a bar that would be too short to read is left out.
+    # The label has priority; a bar that would be too short to read is omitted.
     least = MIN_BAR_CELLS if label < room - MIN_BAR_CELLS else MIN_BAR_BESIDE_CUT_LABEL
     label = min(label, max(MIN_LABEL_CELLS, room - least - 1))
     cells = min(MAX_BAR_CELLS, room - label - 1)

@@ -161,7 +161,7 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None) -> st
         parts.append(f"longest of {numbers[0]} to {numbers[-1]}, mean {mean}")
     if row["duration_ns"] and row[USES[-1]] is not None:
         shares = [(words, 100 * (row[use] or 0) / row["duration_ns"]) for use, words in _SHORT.items()]
-        # If there is little room, the last parts are left out.
+        # If there is little room, the last parts are omitted.
         shares.sort(key=lambda share: -share[1])
         parts += [f"{words} {_about(share)}" for words, share in shares if share]
     kernels = row["kernels_launched"]

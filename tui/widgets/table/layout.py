@@ -24,7 +24,7 @@ MIN_PINNED_CELLS_WITH_BAR: Final = 32
 MAX_USER_PINNED_SHARE: Final = 0.6
 """The share of the width beside the name that columns pinned by the user may take, so that the others can scroll."""
 GOOD_BAR_CELLS: Final = 8
-"""Less important columns are left out for a bar of this width."""
+"""Less important columns are omitted for a bar of this width."""
 MIN_BAR_CELLS: Final = 5
 """The minimum width of each of several bars; they are drawn in eighths of a cell."""
 MAX_BAR_CELLS: Final = 20

@@ -281,7 +281,7 @@ class TableModel:
 
         Args:
             applied: The result.
-            keep_row: If the row under the cursor is left out, stay at the same position on the screen.
+            keep_row: If the row under the cursor is omitted, stay at the same position on the screen.
         """
         rows = TableRows(self.frame, applied.rows)
         place = rows.shown_row(self.cursor_source_row) if self.cursor_source_row is not None else self._begin(rows)
@@ -327,7 +327,7 @@ class TableModel:
 
     @property
     def shows_first_only(self) -> bool:
-        """Whether rows beyond the first few are left out."""
+        """Whether rows beyond the first few are omitted."""
         most = self.shown_state.most_rows
         return most is not None and self.applied is not None and self.applied.passed - self.applied.small > most
 

@@ -56,7 +56,7 @@ ROW_ACTIONS: Final = frozenset(
         "toggle_mark",
     }
 )
-"""Actions that the footer leaves out if there are no rows; their keys then say why there are none."""
+"""Actions that the footer omits if there are no rows; their keys then say why there are none."""
 QUERY_FIELDS: Final = frozenset(
     {"filter", "find", "sort", "most_rows", "hides_small", "as_share", "share_of_shown", "hidden"}
 )

@@ -219,7 +219,7 @@ class TimelineView(Widget, can_focus=True):
 
     @property
     def hidden_lanes(self) -> int:
-        """The number of lanes left out because of their depth."""
+        """The number of lanes omitted because of their depth."""
         return (len(self.shown.lanes) if self.shown is not None else 0) - len(self.reachable())
 
     def shift(self, lane: int) -> int:

@@ -354,7 +354,7 @@ def silent_pauses(case: Case) -> Verdict:
 
 FINE_CHUNKS: Final = 100
 LITTLE_USED: Final = 10
-"""A GPU with less than one in so many of the busy time of the busiest is hardly used."""
+"""A GPU is hardly used if its busy time is below that of the busiest GPU divided by this."""
 FEW_GAPS: Final = 10
 """If this number of gaps is most of the idle time, the GPU does not wait for launches."""
 

@@ -400,7 +400,7 @@ def gaps_between_steps(case: Case) -> Verdict:
         "keep detokenization and sampling off the server's main thread.",
         numbers,
         lost,
-        "time between steps; longer waits for requests are left out",
+        "time between steps; longer waits for requests are excluded",
         gaps.sort("gap_ns", descending=True).select(*_LOOK, "gap_ns").head(10),
         "iterations",
     )

@@ -39,7 +39,7 @@ def known_occupancies(case: Case) -> pl.DataFrame:
 
 
 def kernel_time_description(case: Case) -> str:
-    """Return a phrase for the kernel time of `known_occupancies`, which leaves out communication."""
+    """Return a phrase for the kernel time of `known_occupancies`, which omits communication."""
     communicates = (case.kernels["op_type"] == COMMUNICATION).any()
     return "the time of compute kernels" if communicates else "kernel time"
 

@@ -86,7 +86,7 @@ def allocation_in_loop(case: Case) -> Verdict:
 def _allocation_in_totals(case: Case) -> Found | None:
     """Return what functions that allocate often cost by printed totals; None if it is little.
 
-    The longest call of each is left out: CUDA can start in it.
+    The longest call of each is omitted: CUDA can start in it.
     """
     often = pl.col("calls") > case.limit("A10", "calls")
     rows = case.api_named(ALLOCATIONS).drop_nulls(["calls", "total_ns"]).filter(often)
@@ -309,7 +309,7 @@ def dynamic_shapes(case: Case) -> Verdict:
 def _changing(case: Case, names: pl.Series, *, of_ops: bool) -> pl.DataFrame | None:
     """Shapes, or launch configurations, that only some iterations have: name, shapes (their number), calls of them.
 
-    The first iteration is left out: it may try out algorithms. None if there are fewer than three iterations.
+    The first iteration is omitted: it may try out algorithms. None if there are fewer than three iterations.
     """
     frame = case.profile["ops" if of_ops else "activities"].lazy()
     shape = ("input_shapes",) if of_ops else _CONFIG

@@ -63,7 +63,7 @@ def copies_dominate(case: Case) -> Verdict:
         return Clean("there are no copies", numbers)
     if not kernels and not case.is_table_cut:
         return CannotTell("no kernels are recorded to compare the copies with")
-    # A printed table can leave out kernels, but not the share of copies.
+    # A printed table can omit kernels, but not the share of copies.
     many_kernels = ratio is None or case.is_table_cut or ratio >= case.limit("T1", "kernel_per_copy")
     if share <= case.limit("T1", "copy_pct") and many_kernels:
         return Clean(f"copies take {percent(share)} of GPU time", numbers)
