@@ -186,7 +186,7 @@ class ApiCallsScreen(ViewScreen):
         ),
     )
     HELP: ClassVar = (
-        "API functions by CPU time, their calls, and the work that each call launched. . switches to threads and "
+        "API functions by CPU time, their calls, and launched work. . switches to threads and "
         "failed calls.\nCPU time overlaps GPU time. Calls that wait (synchronize, blocking copies) include the "
         "wait.\nFailed: calls that returned an error. Status 600 (not ready), returned by queries, does not count."
     )

@@ -359,7 +359,7 @@ class LogScreen(ViewScreen):
             words += "  p: next block" if len(self._blocks) > 1 else "  p: first of them"
         if len(self.log_view.issue_lines):
             words += "  E: next issue"
-        return f"{words}  left right: sideways"
+        return f"{words}  left right: scroll"
 
     def action_toggle_line_detail(self) -> None:
         """Show or hide what was read from the line."""

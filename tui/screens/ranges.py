@@ -222,7 +222,7 @@ class RangesScreen(ViewScreen):
         ),
     )
     HELP: ClassVar = (
-        "NVTX ranges and annotations by name, their instances, and the GPU work launched in each. . switches to "
+        "NVTX ranges and annotations by name, their instances and their GPU work. . switches to "
         "depth and graphs.\nGPU time: work that the thread of the range launched in it, whenever it ran.\nOther "
         "threads: GPU time of work that other threads launched meanwhile, such as PyTorch's autograd\nthread. It "
         "is empty if one thread launches all work.\nRanges nest: do not add up their times or GPU times over names."

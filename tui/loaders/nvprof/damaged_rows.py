@@ -263,9 +263,8 @@ def _read(pieces: Sequence[RowFragment], starts: Sequence[int], height: int) -> 
         row = SummaryRow(time_pct, total, calls, avg, shortest, longest, name, piece.line)
         if not row.is_consistent(Units()):
             return None
-        times, verb = ("1 call", "makes") if calls == "1" else (f"{calls} calls", "make")
         lines = f"lines {pieces[0].line} to {pieces[-1].line}"
-        row.repairs.append(f"joined from {lines}: {times} of {avg} {verb} {total}")
+        row.repairs.append(f"joined from {lines}: {calls} x {avg} = {total}")
         rows.append(row)
     return rows
 

@@ -284,8 +284,8 @@ def gap_entries(rows: pl.DataFrame, *, several: bool) -> list[Entry]:
 
 def gaps_note(rows: pl.DataFrame) -> str:
     """Return the meaning of the texts around the arrow of a gap."""
-    known = "where the CPU was " if rows["cpu_in"].count() else ""
-    return f"{known}→ what came next"
+    known = "CPU activity " if rows["cpu_in"].count() else ""
+    return f"{known}→ next GPU work"
 
 
 def _when(row: dict[str, Any]) -> str:
