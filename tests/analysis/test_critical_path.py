@@ -347,7 +347,7 @@ def test_an_iteration_that_is_too_large_says_so(monkeypatch: pytest.MonkeyPatch)
         activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)]
     )
     assert why_no_path(found).startswith("the run has 2 GPU activities, more than the limit of 1: ")
-    assert why_no_path(eight_iterations()).startswith("iteration 3 has 4 GPU activities, more than the 1 ")
+    assert why_no_path(eight_iterations()).startswith("iteration 3 has 4 GPU activities, more than the limit of 1: ")
     assert critical_path(found).is_empty()
     assert path_segments(found).is_empty()
 

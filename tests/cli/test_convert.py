@@ -70,7 +70,7 @@ def test_a_log_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch, capfd: p
     ("arguments", "message"),
     [
         (["-", "-o", "run", "--scheduler", "tcp://x:1"], "standard input (-) is not available on a cluster\n"),
-        (["s3://a/b.log", "-o", "run", "--scheduler", "tcp://x:1"], "s3://a/b.log: an address is not available on a"),
+        (["s3://a/b.log", "-o", "run", "--scheduler", "tcp://x:1"], "s3://a/b.log: addresses are not available on a"),
         (["a.log", "-o", "s3://a/run"], "s3://a/run: datasets are written to local folders\n"),
     ],
 )

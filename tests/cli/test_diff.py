@@ -113,7 +113,7 @@ def test_a_part_of_a_run_is_not_taken_for_a_faster_one(capfd: pytest.CaptureFixt
         cut.write_bytes(whole.read(9_000_000))
     text, messages = run(capfd, TRACE, str(cut), "--fail-on-regression", "5%", "--format", "markdown", status=2)
     assert "\nPartial results: truncated after 24,124 events (candidate).\n" in text
-    assert "- No verdict: a part of one run is missing" in text
+    assert "- No verdict: part of a run is missing" in text
     assert (
         messages.splitlines()[0]
         == "proftui: no verdict: part of a run is missing, and times of whole runs are not comparable"

@@ -286,7 +286,7 @@ def test_an_empty_compressed_file_is_named_so() -> None:
 
 def test_missing_directory_and_empty_files_get_one_line(tmp_path: Path) -> None:
     (tmp_path / "empty.log").touch()
-    for name, words in (("none.log", "no such file"), ("", "this this this is a directory"), ("empty.log", "is empty")):
+    for name, words in (("none.log", "no such file"), ("", "this is a directory"), ("empty.log", "is empty")):
         with pytest.raises(ProftuiError) as caught:
             InputFile.open(str(tmp_path / name))
         assert caught.value.message == f"{tmp_path / name}: {words}"

@@ -55,7 +55,7 @@ def test_scopes_are_the_tree_of_group_ops() -> None:
         (2, "step", 400, 2),
         (3, "matmul", 400, 2),
         (4, "gemm", 400, 2),
-        (2, "(in no range)", 300, 6),
+        (2, "(outside ranges)", 300, 6),
         (3, "gemm", 250, 1),
         (3, "relu", 50, 5),
     ]

@@ -55,7 +55,7 @@ def test_cells_on_lines_of_their_own() -> None:
     ]
     assert profile["summary"]["repaired"].to_list() == [True] * 5
     assert issues(profile) == [(7, "info"), (10, "info"), (13, "info"), (20, "info"), (23, "info")]
-    assert "6 calls of 927ns make 5.5620us" in profile["issues"].filter(line=20)["reason"][0]
+    assert "6 x 927ns = 5.5620us" in profile["issues"].filter(line=20)["reason"][0]
     assert "1 x 2.3760us = 2.3760us" in profile["issues"].filter(line=23)["reason"][0]
 
 

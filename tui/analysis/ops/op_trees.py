@@ -236,7 +236,7 @@ def _sum(forest: Forest, values: pl.Series, unknown_rows: pl.Series | None = Non
 INFERRED: Final = "(ops inferred from kernel names)"
 """The group of sessions without recorded ops, in trees that need them."""
 
-NO_RANGE: Final = "(in no range)"
+NO_RANGE: Final = "(outside ranges)"
 
 _FRAMES: Final = ("sessions", "devices", "ops", "activities", "api_calls", "ranges", "layers", "summary")
 

@@ -142,7 +142,7 @@ class _NcuReader:
                 # A note is about the setup of the run: no data is lost.
                 note = match["text"].startswith("Note: ")
                 severity = "error" if match["kind"] == "ERROR" else "info" if note else "warning"
-                self._collector.issue(severity, line.number, line.text.strip(), f"Nsight Compute says: {match['text']}")
+                self._collector.issue(severity, line.number, line.text.strip(), f"Nsight Compute: {match['text']}")
             elif connected := _CONNECTED.fullmatch(match["text"]):
                 self._commands[connected["pid"]] = connected["command"] or ""
             return True

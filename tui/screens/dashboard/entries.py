@@ -494,7 +494,7 @@ def system_entries(board: Dashboard) -> tuple[list[Entry], list[Details]]:
         if row["sm_count"]:
             facts.append(f"{row['sm_count']} SMs")
         if row["facts_source"] == "table":
-            facts.append("by its name")
+            facts.append("from its name")
         name = f"GPU {row['device'] if row['device'] is not None else '?'}"
         add((name, row["name"] or "unknown", ", ".join(facts)), link_of_gpu_name(row), row)
     for fact in board.system:
