@@ -18,8 +18,10 @@ from tui.analysis.compare.changes import (
     changed_api,
     changed_findings,
     changed_kernels,
+    changed_layers,
     changed_op_types,
     changed_ops,
+    has_layers,
     kernel_family,
     largest_changes,
     op_family,
@@ -401,10 +403,51 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
         "IMPROVEMENT -19% (median iteration, 41 ms to 33.2 ms). "
     )
     same = sides(now, now, ("amp", "amp"))
-    assert verdict_sentence(same, headline(same)) == "NO CHANGE 0% (median iteration, 41 ms to 41 ms)."
+    assert verdict_sentence(same, headline(same)) == "NO CHANGE (median iteration, 41 ms on both sides)."
     unchanged = judge(headline(same), 5.0)
     assert unchanged is not None
     assert unchanged.outcome == "NO CHANGE"
+
+
+def test_layers_are_compared_where_they_are_all_that_is_measured() -> None:
+    def timed(**times: int) -> Profile:
+        return make_profile(
+            layers=[{"layer": name, "phase": "forward", "time_ns": time} for name, time in times.items()]
+        )
+
+    both = sides(timed(conv1=500, fc=200), timed(conv1=400, pool=150, fc=200), ("before", "now"))
+    figures = headline(both)
+    assert [(figure.label, *figure.texts) for figure in figures] == [("Layer time", "700 ns", "750 ns", "+50 ns")]
+    assert verdict_sentence(both, figures) == "REGRESSION +7.1% (layer time, 700 ns to 750 ns)."
+    rows = changed_layers(both)
+    assert rows.select("layer", "change", "a_total_ns", "b_total_ns", "delta_ns").rows() == [
+        ("pool", "new", None, 150, 150),
+        ("conv1", "", 500, 400, -100),
+        ("fc", "", 200, 200, 0),
+    ]
+    assert "grew most: layer pool by 150 ns (new)" in Diff(both, than_pct=5.0).verdict()
+
+
+def test_times_of_several_executors_of_layers_do_not_add_up() -> None:
+    layers = [{"layer": "fc", "executor": executor, "time_ns": 5} for executor in ("cudnn", "tensorflow")]
+    both = sides(make_profile(layers=layers), make_profile(layers=layers), ("a", "b"))
+    assert headline(both) == ()
+    assert not has_layers(both)
+
+
+def test_one_long_iteration_is_told_from_the_median() -> None:
+    def figure(name: str, label: str, kind: ColumnKind, *values: float) -> Figure:
+        return Figure(name, label, kind, *values)
+
+    figures = [
+        figure("median_iteration_ns", "Median iteration", ColumnKind.DURATION, 1e6, 2e6),
+        figure("busy_pct", "GPU busy", ColumnKind.PERCENT, 98, 10),
+        figure("idle_ns", "GPU idle", ColumnKind.DURATION, 1e4, 9e6),
+    ]
+    run = make_profile(activities=[kernel("k", 5)])
+    assert verdict_sentence(sides(run, run, ("a", "b")), figures) == (
+        "REGRESSION +100% (median iteration, 1 ms to 2 ms). GPU busy 98 to 10% (idle 10 µs to 9 ms on average)."
+    )
 
 
 def test_a_comparison_with_itself_has_no_largest_changes() -> None:

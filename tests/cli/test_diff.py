@@ -227,9 +227,8 @@ def test_a_table_is_written_as_export_writes_one(capfd: pytest.CaptureFixture[st
     files = trace_of(tmp_path / "before.log", 800, 100, 100), trace_of(tmp_path / "now.log", 200, 700, 100)
     whole = json.loads(run(capfd, *files, "--format", "json")[0])
     text, messages = run(capfd, *files, "--format", "csv")
-    assert messages == (
-        "proftui: csv contains one table: kernels; with --frame also ops, op_types, api, findings, memory, figures\n"
-    )
+    others = "ops, op_types, api, layers, findings, memory, figures"
+    assert messages == f"proftui: csv contains one table: kernels; with --frame also {others}\n"
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [(row["name"], float(row["delta_ns"])) for row in rows] == [
         ("slow(int*)", -600_000),

@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 from textual.widgets import Input, OptionList
 
+import tui.analysis.compare.headline
 from tests.cli.test_diff import trace_of
+from tests.corpus import recording_file
 from tests.screens.explorer import (
     FAST_VIEW,
     app_of,
@@ -24,7 +26,7 @@ from tests.screens.explorer import (
 )
 from tests.snapshots import screen_text
 from tests.waiting import WorkerGate, wait_until
-from tui.analysis.compare.changes import CHANGED_OPS, LargestChanges
+from tui.analysis.compare.changes import CHANGED_LAYERS, CHANGED_MEMORY, CHANGED_OPS, LargestChanges
 from tui.app.comparison import HOW, check_form
 from tui.cli.main import main
 from tui.model.errors import CommandError
@@ -121,7 +123,7 @@ async def test_the_dialog_names_baseline_and_candidate() -> None:
         await press(pilot, "d")
         cells = [" ".join(part.split()) for line in screen_text(pilot.app).splitlines() for part in line.split("│")]
         assert "type baseline candidate" in cells
-        assert "iterations 3:5 what is shown these iterations" in cells
+        assert "iterations 3:5 current view these iterations" in cells
         assert "sessions 0 1 session 0 session 1" in cells
 
 
@@ -150,7 +152,7 @@ async def test_every_tab_has_the_rows_of_proftui_diff(capfd: pytest.CaptureFixtu
     async with open_explorer(TRACE, view=FAST_VIEW) as pilot:
         app_of(pilot).run_line(f":compare {sample_path(LOG)}")
         screen = await wait_for_rows(pilot)
-        for part in PARTS[1:-1]:  # neither is a memory snapshot
+        for part in (one for one in PARTS[1:] if one.spec.name.removeprefix("changed_") in in_json):
             await press(pilot, "full_stop")
             screen = await wait_for_rows(pilot)
             expected = [dict(row) for row in in_json[part.spec.name.removeprefix("changed_")]]
@@ -161,6 +163,26 @@ async def test_every_tab_has_the_rows_of_proftui_diff(capfd: pytest.CaptureFixtu
         assert rows(await wait_for_rows(pilot)).id == "headline"
         await press(pilot, "comma")
         assert rows(await wait_for_rows(pilot)).id == "changed_findings"
+
+
+async def test_the_verdict_and_the_figures_do_not_wait_for_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = WorkerGate()
+
+    def limit(_sides: object, _gpu: object) -> str:
+        found.wait()
+        return ": now launch-bound"
+
+    monkeypatch.setattr(tui.analysis.compare.headline, "_limit", limit)
+    before, now = (recording_file(f"resnet50_{name}.pt.trace.json.gz") for name in ("fp32", "amp"))
+    async with open_explorer(now, view=FAST_VIEW, size=(160, 40)) as pilot:
+        app_of(pilot).run_line(f":compare {before}")
+        try:
+            await wait_until(pilot, lambda: "to 26.4 ms)." in screen_text(pilot.app), "the verdict")
+            await wait_until(pilot, lambda: "took more" in screen_text(pilot.app), "the explanation")
+            assert "now launch-bound" not in screen_text(pilot.app)
+        finally:
+            found.set()
+        await wait_until(pilot, lambda: "to 26.4 ms): now launch-bound." in screen_text(pilot.app), "the limit")
 
 
 async def test_sides_can_be_swapped_and_families_matched() -> None:
@@ -259,7 +281,8 @@ async def test_screen(part: str, snapshot: SnapshotAssertion) -> None:
     async with open_explorer(TRACE, view=FAST_VIEW) as pilot:
         app_of(pilot).run_line(f":compare {sample_path(LOG)}")
         await wait_for_rows(pilot)
-        for _ in range([table.spec.title.lower() for table in PARTS].index(part)):
+        fed = [one.spec.title.lower() for one in PARTS if one.spec not in (CHANGED_LAYERS, CHANGED_MEMORY)]
+        for _ in range(fed.index(part)):
             await press(pilot, "full_stop")
             await wait_for_rows(pilot)
         await assert_at_sizes(pilot, snapshot)

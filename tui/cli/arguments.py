@@ -24,7 +24,7 @@ BASELINES: Final = "proftui-baselines"
 TRACE_FORMATS: Final = ("folded", "speedscope", "chrome")
 """What `export` writes for other viewers; the writers are `tui.output.trace_export.WRITERS`."""
 
-DIFF_FRAMES: Final = ("kernels", "ops", "op_types", "api", "findings", "memory", "figures")
+DIFF_FRAMES: Final = ("kernels", "ops", "op_types", "api", "layers", "findings", "memory", "figures")
 """The tables of `diff`."""
 
 CHECK_FORMATS: Final = ("text", "json", "markdown", "sarif")

@@ -11,6 +11,7 @@ from tui.analysis.compare.changes import (
     CHANGED_API,
     CHANGED_FINDINGS,
     CHANGED_KERNELS,
+    CHANGED_LAYERS,
     CHANGED_OPS,
     HOW_SIMILAR,
     NEW,
@@ -54,7 +55,12 @@ if TYPE_CHECKING:
 
 MAX_NAME: Final = 60
 """The maximum width of a name in a sentence and in Markdown."""
-_GROWING: Final = {CHANGED_KERNELS.name: "kernel", CHANGED_OPS.name: "op", CHANGED_API.name: "API call"}
+_GROWING: Final = {
+    CHANGED_KERNELS.name: "kernel",
+    CHANGED_OPS.name: "op",
+    CHANGED_API.name: "API call",
+    CHANGED_LAYERS.name: "layer",
+}
 
 
 def no_judgment(sides: Sides) -> ProftuiError:

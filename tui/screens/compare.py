@@ -62,16 +62,12 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-EXPLAINED = (
-    """\
+EXPLAINED: Final = """\
 type              baseline         candidate
 FILE              that file        current view
-iterations 3:5 """
-    """   current view     these iterations
+iterations 3:5    current view     these iterations
 iterations 3 5    iteration 3      iteration 5
-sessions 0 1      session """
-    """0        session 1"""
-)
+sessions 0 1      session 0        session 1"""
 
 
 class _Paths(Suggester):
@@ -301,6 +297,8 @@ class CompareScreen(ViewScreen):
         self._of: Sides | None = None
         self._sentence = ""
         """A sentence on what changed; empty until it is known."""
+        self._has_limit = False
+        """Whether the sentence says what limits the candidate now."""
         self._explanation: Explanation | None = None
         """What explains the summary; None until it is known."""
 
@@ -319,7 +317,7 @@ class CompareScreen(ViewScreen):
         sides = self.explorer.comparison.sides
         if sides is not self._of:
             self._of = sides
-            self._sentence, self._explanation = "", None
+            self._sentence, self._has_limit, self._explanation = "", False, None
             self._made.clear()
         self._show_part()
 
@@ -376,24 +374,31 @@ class CompareScreen(ViewScreen):
     @work(thread=True, exclusive=True, group="compare", description="compare")
     def _make(self, sides: Sides, place: int, tolerant: bool) -> None:
         gpu = self.explorer.options.gpu
+        if not self._sentence:
+            figures = headline(sides)
+            sentence = memory_sentence(sides) or verdict_sentence(sides, figures, limit=False)
+            self.app.call_from_thread(self._take_sentence, sides, sentence)
         rows = PARTS[place].rows(sides, CompareOptions(tolerant, gpu))
-        sentence = self._sentence or memory_sentence(sides) or verdict_sentence(sides, headline(sides), gpu=gpu)
         explanation = self._explanation
         if explanation is None and PARTS[place].spec is HEADLINE:
             explanation = Explanation(busy_and_idle_sentence(headline(sides)), largest_changes(sides))
-        self.app.call_from_thread(self._take, sides, place, tolerant, rows, sentence, explanation)
+        self.app.call_from_thread(self._take, sides, place, tolerant, rows, explanation)
+        if not self._has_limit:
+            # The findings of both sides take longer than all else.
+            sentence = memory_sentence(sides) or verdict_sentence(sides, headline(sides), gpu=gpu)
+            self.app.call_from_thread(self._take_sentence, sides, sentence, has_limit=True)
+
+    def _take_sentence(self, sides: Sides, sentence: str, *, has_limit: bool = False) -> None:
+        if self.is_attached and sides is self._of and not self._has_limit:
+            self._sentence, self._has_limit = sentence, has_limit
+            self.query_one(HeadLines).show(self._head)
+            self.query_one(LargestChangesText).refresh(layout=True)
 
     def _take(
-        self,
-        sides: Sides,
-        place: int,
-        tolerant: bool,
-        rows: pl.DataFrame,
-        sentence: str,
-        explanation: Explanation | None,
+        self, sides: Sides, place: int, tolerant: bool, rows: pl.DataFrame, explanation: Explanation | None
     ) -> None:
         if self.is_attached and sides is self._of:
-            self._sentence, self._explanation = sentence, explanation
+            self._explanation = explanation
             self._made[place, tolerant] = rows
             if (place, tolerant) == (self._place, self._tolerant):
                 self._show_part()

@@ -1,4 +1,4 @@
-"""What changed from one profile to another: kernels, ops, op types and API calls by name, and findings."""
+"""What changed from one profile to another: kernels, ops, op types, API calls and layers by name, and findings."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import polars as pl
 
 from tui.analysis.allocator import ALLOCATED_BY, memory_peak
 from tui.analysis.api_calls import api
-from tui.analysis.compare.headline import why_absent
+from tui.analysis.compare.headline import figures_of, why_absent
 from tui.analysis.durations import complete_sum
 from tui.analysis.expert.finding_text import percent, size
 from tui.analysis.expert.findings import OURS, findings
 from tui.analysis.expert.rule import State
 from tui.analysis.kernels import kernels
+from tui.analysis.layers import layers
 from tui.analysis.ops.op_types import op_types
 from tui.analysis.ops.ops_by_name import all_ops_by_name, has_recorded_ops, inferred_ops
 from tui.analysis.roofline import kernel_rates_by_name, op_rates_by_name
@@ -162,6 +163,7 @@ CHANGED_KERNELS: Final = _with_rates(_spec("kernels", "Kernels", "kind", "name",
 CHANGED_OPS: Final = _with_rates(_spec("ops", "Ops", "op", key=("similar",), pinned="op"))
 CHANGED_OP_TYPES: Final = _spec("op_types", "Op types", "op", pinned="op")
 CHANGED_API: Final = _spec("api", "API calls", "name", key=("similar",))
+CHANGED_LAYERS: Final = _spec("layers", "Layers", "phase", "layer", pinned="layer")
 
 
 def changed_kernels(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
@@ -227,6 +229,20 @@ def changed_api(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
     return changes(sides, api, ("name",), "total_ns", "calls", section="api", rule=base_call if tolerant else None)
 
 
+def changed_layers(sides: Sides) -> pl.DataFrame:
+    """Return measured layers by phase and name: phase, layer, then the columns of `changes`; calls count layers."""
+
+    def of(profile: Profile) -> pl.DataFrame:
+        return layers(profile).drop_nulls("measured_ns").with_columns(pl.lit(1, pl.Int64).alias("calls"))
+
+    return changes(sides, of, ("phase", "layer"), "measured_ns", "calls", section="layer")
+
+
+def has_layers(sides: Sides) -> bool:
+    """Return whether the measured times of layers are known on both sides and can be compared."""
+    return all(figures_of(side)["layer_ns"].value is not None for side in (sides.a, sides.b))
+
+
 def changes(
     sides: Sides,
     table: Callable[[Profile], pl.DataFrame],
@@ -255,7 +271,7 @@ def changes(
         by: The columns that identify a row, the name last.
         time: The column of times.
         count: The column of counts.
-        section: gpu or api.
+        section: gpu, api or layer.
         rule: Reduces names that only one side has; those with the same result become one row.
     """
     one, other = (_sum_by_name(side, table(side.profile), by, time, count) for side in (sides.a, sides.b))
@@ -606,6 +622,7 @@ PARTS: Final = (
     CompareTable(CHANGED_OPS, lambda sides, how: changed_ops(sides, tolerant=how.tolerant)),
     CompareTable(CHANGED_OP_TYPES, lambda sides, _: changed_op_types(sides)),
     CompareTable(CHANGED_API, lambda sides, how: changed_api(sides, tolerant=how.tolerant)),
+    CompareTable(CHANGED_LAYERS, lambda sides, _: changed_layers(sides), has_layers),
     CompareTable(CHANGED_FINDINGS, lambda sides, how: changed_findings(sides, gpu=how.gpu)),
     CompareTable(CHANGED_MEMORY, lambda sides, _: changed_memory(sides), has_snapshots),
 )

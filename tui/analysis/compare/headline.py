@@ -18,7 +18,8 @@ from tui.analysis.expert.rule import Cause
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.kernels import kernels
-from tui.analysis.needs import API_WORK, COPIES, GPU_WORK, ITERATIONS, METRICS, START_TIMES, records_copies
+from tui.analysis.layers import layer_totals
+from tui.analysis.needs import API_WORK, COPIES, GPU_WORK, ITERATIONS, LAYERS, METRICS, START_TIMES, records_copies
 from tui.analysis.sessions import sessions_of_kernels_alone
 from tui.analysis.tensor_core_efficiency import tensor_core_time, tensor_core_use
 from tui.fmt import NULL, column_unit, count, format_value, percent, signed
@@ -92,7 +93,8 @@ def figures_of(side: Side) -> dict[str, SideFigure]:
 
     Times are nanoseconds, shares percent; sums are per iteration where the side is.
     """
-    return _times(side) | _work(side) | {"tc_share_pct": _tensor_cores(side.profile)} | _calls(side)
+    tensor_cores = {"tc_share_pct": _tensor_cores(side.profile)}
+    return _times(side) | _work(side) | tensor_cores | _calls(side) | {"layer_ns": _layers(side)}
 
 
 def _times(side: Side) -> dict[str, SideFigure]:
@@ -180,6 +182,17 @@ def _calls(side: Side) -> dict[str, SideFigure]:
         return dict.fromkeys(("api_ns", "api_calls"), SideFigure(None, why_none(side.profile, API_WORK)))
     columns = {"api_ns": "total_ns", "api_calls": "calls"}
     return {name: _sum(side, rows, column, API_WORK, "api") for name, column in columns.items()}
+
+
+def _layers(side: Side) -> SideFigure:
+    """Return the measured time of all layers; the tools that measure layers print averages per iteration."""
+    measured = layer_totals(side.profile).drop_nulls("measured_ns")
+    if measured.is_empty() or side.iterations:
+        return SideFigure(None, why_none(side.profile, LAYERS))
+    executors = measured["executor"].n_unique()
+    if executors > 1:
+        return SideFigure(None, f"times of {executors} executors of the layers do not add up")
+    return SideFigure(float(measured["measured_ns"].sum()))
 
 
 def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) -> SideFigure:
@@ -279,6 +292,7 @@ FIGURES: Final = (
     ("tc_share_pct", "Time on tensor cores", K.PERCENT),
     ("api_ns", "API time", K.DURATION),
     ("api_calls", "API calls", K.COUNT),
+    ("layer_ns", "Layer time", K.DURATION),
 )
 """The name, label and kind of every figure, in the order in which they are shown."""
 _SIDES: Final = ("baseline", "candidate")
@@ -347,17 +361,20 @@ def headline(sides: Sides) -> tuple[Figure, ...]:
     """Return the figures that summarize two profiles; sums are per iteration where the sides are, as `Sides.why` says.
 
     Times of iterations are over the iterations of all sessions; spans of sessions do not add up, and are reported where
-    each side has one. GPU busy is a share: of the time of the iterations, else of the spans. A kind of GPU work that
-    neither side has is omitted; there are no figures if nothing is known.
+    each side has one. GPU busy is a share: of the time of the iterations, else of the spans. Kinds of GPU work and
+    layers that neither side has are omitted, and all else where layers are all that both sides have; there are no
+    figures if nothing is known.
     """
     one, other = figures_of(sides.a), figures_of(sides.b)
-    none = {f"{kind}_ns" for kind in KINDS if not one[f"{kind}_ns"].value and not other[f"{kind}_ns"].value}
+    optional = (*(f"{kind}_ns" for kind in KINDS), "layer_ns")
+    none = {name for name in optional if not one[name].value and not other[name].value}
     figures = tuple(
         Figure(name, label, kind, baseline.value, candidate.value, (baseline.unknown_reason, candidate.unknown_reason))
         for name, label, kind in FIGURES
         if name not in none and (baseline := one.get(name)) is not None and (candidate := other.get(name)) is not None
     )
-    return figures if any(figure.baseline is not None or figure.candidate is not None for figure in figures) else ()
+    known = tuple(figure for figure in figures if figure.baseline is not None or figure.candidate is not None)
+    return known if all(figure.name == "layer_ns" for figure in known) else figures
 
 
 def unknown_sentences(figures: Iterable[Figure]) -> tuple[str, ...]:
@@ -392,7 +409,7 @@ def _join_with_and(figures: list[Figure]) -> str:
 
 
 OF_ITERATIONS: Final = "median_iteration_ns"
-JUDGED: Final = (OF_ITERATIONS, "span_ns", "gpu_ns", "kernel_ns")
+JUDGED: Final = (OF_ITERATIONS, "span_ns", "gpu_ns", "kernel_ns", "layer_ns")
 """Figures that decide whether a profile is slower, the best first."""
 MIN_SPREAD: Final = 4
 """The minimum number of iterations for a middle half."""
@@ -493,7 +510,7 @@ def iteration_spread(side: Side) -> IterationSpread:
     return IterationSpread(taken.len(), taken.quantile(0.25, "linear"), taken.quantile(0.75, "linear"))
 
 
-def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None = None) -> str:
+def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None = None, limit: bool = True) -> str:
     """Return a sentence about what changed: by how much, in which work, and what limits the candidate now.
 
     Such as ``REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37% (idle 1.62 ms to
@@ -503,15 +520,20 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
         sides: What is compared.
         figures: From `tui.analysis.compare.headline.headline`.
         gpu: The user's name of the GPU.
+        limit: Whether to say what limits the candidate now, for which the findings of both sides are computed.
     """
     judgment = judge(figures, DEFAULT_PCT)
     if judgment is None or (sides.in_part and not sides.per_iteration):
         return ""
     figure = judgment.figure
     change = figure.delta_pct or 0.0
-    what = "NO CHANGE" if abs(change) < UNCHANGED_PCT else "REGRESSION" if change > 0 else "IMPROVEMENT"
-    times = f"{duration(figure.baseline or 0)} to {duration(figure.candidate or 0)}"
-    sentence = f"{what} {_signed_percent(change)} ({figure.words}, {times})."
+    before, now = duration(figure.baseline or 0), duration(figure.candidate or 0)
+    if abs(change) < UNCHANGED_PCT:
+        what, share = "NO CHANGE", _signed_percent(change) if before != now else ""
+    else:
+        what, share = "REGRESSION" if change > 0 else "IMPROVEMENT", _signed_percent(change)
+    times = f"{before} to {now}" if before != now else f"{now} on both sides"
+    sentence = f"{' '.join(filter(None, (what, share)))} ({figure.words}, {times})."
     by_name = {one.name: one for one in figures}
     work, busy = by_name.get("gpu_ns"), by_name.get("busy_pct")
     parts = []
@@ -522,11 +544,14 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
         idle = by_name["idle_ns"]
         times = ""
         if idle.baseline is not None and idle.candidate is not None:
-            times = f" (idle {duration(idle.baseline)} to {duration(idle.candidate)})"
+            # One long iteration makes the average idle time longer than the median iteration.
+            is_longer = idle.baseline > (figure.baseline or 0) or idle.candidate > (figure.candidate or 0)
+            mean = " on average" if is_longer else ""
+            times = f" (idle {duration(idle.baseline)} to {duration(idle.candidate)}{mean})"
         parts.append(f"GPU busy {brief_percent(both[0]).removesuffix('%')} to {brief_percent(both[1])}{times}")
     if not parts:
         return sentence
-    return f"{sentence} {', '.join(parts)}{_limit(sides, gpu) if what != 'NO CHANGE' else ''}."
+    return f"{sentence} {', '.join(parts)}{_limit(sides, gpu) if limit and what != 'NO CHANGE' else ''}."
 
 
 def busy_and_idle_sentence(figures: Iterable[Figure]) -> str:
