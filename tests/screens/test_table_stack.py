@@ -73,6 +73,21 @@ async def test_moving_the_cursor_does_not_resize_the_table() -> None:
         assert len(edges) > 1, "ops with few and many kernels"
 
 
+async def test_a_filter_leaves_the_lines_of_hidden_rows_to_the_table_below() -> None:
+    async with open_explorer(TRAINING, view="kernels") as pilot:
+        top, height = lines_of_table(pilot, "kernels")
+        below = lines_of_table(pilot, "launches")
+        await press(pilot, "f", *"name:batch", "enter")
+        await settle(pilot)
+        shown = len(table_of(pilot, "kernels").model.rows)
+        assert 0 < shown < height - HEADER_LINES - 1
+        assert lines_of_table(pilot, "kernels") == (top, HEADER_LINES + shown + 1)
+        assert sum(lines_of_table(pilot, "launches")) == sum(below)
+        await press(pilot, "escape")
+        assert lines_of_table(pilot, "kernels") == (top, height)
+        assert lines_of_table(pilot, "launches") == below
+
+
 @given(st.integers(0, 25), st.lists(st.none() | st.integers(2, 60), min_size=1, max_size=4), st.data())
 def test_a_short_screen_has_rows_for_the_current_table_and_a_line_for_others(
     room: int, needed: list[int | None], data: st.DataObject
@@ -149,7 +164,7 @@ async def test_a_table_without_data_leaves_its_lines_to_the_tables_above() -> No
         assert lines_of_table(pilot, "launches")[1] == NO_ROWS_LINES
         top, height = lines_of_table(pilot, "launches")
         assert top + height == 39
-        assert "This input holds totals, not launches" in screen_text(pilot.app)
+        assert "This input has totals, not launches" in screen_text(pilot.app)
 
 
 async def test_a_row_without_children_does_not_change_the_layout() -> None:

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
     from tui.model.table_spec import Sort, TableSpec, TableState
 
+NO_MATCH_LINES: Final = 2
+"""The lines for the text of a filter that leaves no rows."""
 OPENS_BAR: Final = frozenset({"find", "filter", "filter_column"})
 ROW_ACTIONS: Final = frozenset(
     {
@@ -163,6 +165,7 @@ class TablePane(Vertical):
         self.is_loading = True
         """Whether the rows, and so their number, are still being computed."""
         self._empty = ""
+        self._lines_laid_out: int | None = None
         self._settle_timer: TimerHandle | None = None
 
     def make_model(self, spec: TableSpec) -> TableModel:
@@ -232,10 +235,9 @@ class TablePane(Vertical):
         if spec is not None:
             model.spec = spec
         model.state = self.arrangement.remembered(model.state)
-        lines, had_no_rows = self.lines_of_use, self.has_no_rows
+        had_no_rows = self.has_no_rows
         model.load(frame)
-        if self.lines_of_use != lines:
-            self.refresh(layout=True)
+        self._adapt_height()
         self._empty, self.is_loading = begin_sentence(plain(empty)), is_loading
         if self.has_no_rows != had_no_rows:
             self.refresh_bindings()
@@ -265,14 +267,20 @@ class TablePane(Vertical):
 
     @property
     def lines_of_use(self) -> int | None:
-        """The number of lines that all rows need; None if there are none and the reason is shown."""
+        """The number of lines that the shown rows need; None if there are no rows and the reason is shown."""
         if self.frame.is_empty():
             return None
         beside = sum(child.display for child in self.children if child is not self.table)
-        return HEADER_LINES + self.frame.height + beside
+        return HEADER_LINES + (len(self.model.rows) or NO_MATCH_LINES) + beside
+
+    def _adapt_height(self) -> None:
+        if self._lines_laid_out != self.lines_of_use:
+            self._lines_laid_out = self.lines_of_use
+            self.refresh(layout=True)
 
     def rows_taken(self) -> None:
         """Draw the rows after a filter, search or sort."""
+        self._adapt_height()
         self.table.empty_text = self.model.no_match(self.global_filter) if self.frame.height else self._empty
         self.table.show_rows()
         self.search.rows_taken()
