@@ -86,7 +86,10 @@ def test_ranks_that_arrive_together_have_no_straggler() -> None:
     )
     rule = findings(even).filter(rule="C5")
     assert rule.select("state", "reason").rows() == [
-        ("clean", "no rank waits for more than 1% of a mean iteration in the collectives of any iteration")
+        (
+            "clean",
+            "no straggler: no rank waits for more than 1% of a mean iteration in the collectives of any iteration",
+        )
     ]
 
 

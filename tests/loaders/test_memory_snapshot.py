@@ -27,6 +27,7 @@ from tui.analysis.allocator import (
     segments_held,
 )
 from tui.analysis.compare.sides import two_inputs
+from tui.analysis.dashboard import advice
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 from tui.output.diff import Diff
@@ -430,9 +431,35 @@ def test_the_dashboard_shows_peak_held_memory_largest_stacks_and_failures() -> N
     ]
 
 
+def test_an_allocation_that_failed_comes_first_else_what_holds_most_memory() -> None:
+    failed = advice(read(snapshot()))
+    assert failed.top_findings["rule"].to_list() == ["I8"]
+    assert failed.top_findings["problem"].to_list() == [
+        "Out of memory 1 time: 900 MiB requested by model.py(7): forward, while 6 MiB of the 24 MiB reserved were in "
+        "use."
+    ]
+    assert failed.guidance == (
+        "Start here: Use activation checkpointing, mixed precision, or a smaller batch with gradient accumulation. "
+        "Memory lists what was allocated at the peak."
+    )
+    in_pieces = [{**one, "size": 12 * MB} if one["action"] == "oom" else one for one in TRACE]
+    assert advice(read(snapshot(device_traces=[in_pieces, []]))).guidance == (
+        "Start here: Free memory was in pieces too small: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
+    )
+    enough = [one for one in TRACE if one["action"] != "oom"]
+    assert advice(read(snapshot(device_traces=[enough, []]))).guidance == (
+        "Most memory at the peak: 10 MiB (77%) of 13 MiB, by model.py(7): forward. Memory lists all call sites."
+    )
+    nameless = {"segments": [{**snapshot()["segments"][2], "blocks": [block(9000 * MB, 2 * MB, frames=[])]}]}
+    assert advice(read({**nameless, "device_traces": []})).guidance == (
+        "2 MiB is allocated at the peak. Call stacks are not recorded, so what holds it is unknown."
+    )
+
+
 def test_a_report_of_the_dashboard_has_what_is_held_and_the_peak() -> None:
     text = DashboardReport(read(snapshot())).as_text(Style(100))
 
+    assert "Out of memory 1 time: 900 MiB requested by model.py(7): forward" in text
     assert "Memory held at the end\nDev  Reserved  Allocated" in text
     assert "Memory at the peak\nCall site " in text
     assert "/home/me/model.py(7): forward    0   9.9998 MiB      76.92            2" in text

@@ -21,6 +21,7 @@ from tui.screens.dashboard import DashboardScreen
 from tui.screens.dashboard.panels import ChartPanel, StatPanel, fact_details
 from tui.screens.dashboard.time_entries import gap_entries
 from tui.screens.timeline import TimelineScreen
+from tui.text import begin_sentence
 from tui.widgets.details import DetailPane
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ async def test_a_panel_below_the_screen_is_scrolled_to_the_cursor() -> None:
         needs.bars.focus()
         await settle(pilot)
         for entry in needs.entries:
-            assert f"no {entry.row.key.partition(',')[0]}" in screen_text(pilot.app)
+            assert begin_sentence(entry.row.key.partition(",")[0]) in screen_text(pilot.app)
             await press(pilot, "j")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -370,6 +372,26 @@ def memory_peak(profile: Profile) -> pl.DataFrame:
         .sort("size_bytes", descending=True, maintain_order=True)
         .select(column.name for column in MEMORY_PEAK.columns)
     )
+
+
+_OP_FRAME: Final = re.compile(r"at::_ops::(\w+)::call|wrapper_CUDA_(\w+)\(")
+"""The frame of a C++ call stack with the name of the op."""
+
+
+def allocated_by(call_site: str | None, stack: str | None) -> str:
+    """Return a short name of what allocated memory: a line of Python, else the op, as in the backward pass.
+
+    >>> allocated_by("/home/user/model.py(190): forward", None)
+    'model.py(190): forward'
+    >>> allocated_by(None, "RegisterCUDA.cpp(?): at::(anonymous namespace)::wrapper_CUDA_bmm(at::Tensor const&)")
+    'bmm (C++, no Python frame)'
+    """
+    if call_site:
+        return PurePath(call_site).name
+    if not stack:
+        return "call stack not recorded"
+    op = _OP_FRAME.search(stack)
+    return f"{op[1] or op[2]} (C++, no Python frame)" if op else "no Python frame"
 
 
 @once_per_profile(*_FRAMES)

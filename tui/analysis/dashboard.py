@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import polars as pl
 
+from tui.analysis.allocator import allocated_by, memory_peak
 from tui.analysis.api_calls import api
 from tui.analysis.capabilities import recordable_needs
 from tui.analysis.copies import copy_sums, throughput
 from tui.analysis.dashboard_facts import WHOLE_RUN, performance, system
 from tui.analysis.devices import device_facts
 from tui.analysis.durations import average, complete_sum, share, timed_calls, total
+from tui.analysis.expert.finding_text import percent, size
 from tui.analysis.expert.findings import (
     HOT_KERNEL,
     SLOW_LAYERS,
@@ -45,7 +47,7 @@ from tui.cache.spill import low_memory
 from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.model.profile import column_view
-from tui.text import begin_sentence
+from tui.text import begin_sentence, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -544,7 +546,25 @@ def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
     numbers = counts(rows)
     first = leads(rows).head(TOP_FINDINGS)
     reasons = rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)["reason"].drop_nulls()
-    return Advice(numbers, first, guidance(rows), findings_summary(rows), frozenset(reasons))
+    first_line = guidance(rows) if first.height else _largest_allocation(profile) or guidance(rows)
+    return Advice(numbers, first, first_line, findings_summary(rows), frozenset(reasons))
+
+
+def _largest_allocation(profile: Profile) -> str:
+    """Return what holds most memory at the peak of a memory snapshot, as a sentence; empty without a snapshot."""
+    if profile["memory_segments"].is_empty():
+        return ""
+    peak = memory_peak(profile)
+    if peak.is_empty():
+        return "No memory was allocated."
+    first = peak.row(0, named=True)
+    own = peak.filter(pl.col("session") == first["session"], pl.col("device").eq_missing(first["device"]))
+    whole = size(float(own["size_bytes"].sum()))
+    if not first["call_site"] and not first["stack"]:
+        return f"{whole} is allocated at the peak. Call stacks are not recorded, so what holds it is unknown."
+    held = f"{size(first['size_bytes'])} ({percent(first['peak_pct'])}) of {whole}"
+    name = plain(allocated_by(first["call_site"], first["stack"]))
+    return f"Most memory at the peak: {held}, by {name}. Memory lists all call sites."
 
 
 def _how_busy(rows: pl.DataFrame) -> str:
@@ -558,15 +578,19 @@ def _clean_answers(rows: pl.DataFrame) -> str:
     """Return that decode or the run is not launch-bound, and that no rank is a straggler, as far as that is known."""
     known = answers(rows)
     # Whether each of several sessions is launch-bound is too much to read.
-    one = known.filter(pl.col("session").is_null() | (pl.col("session").drop_nulls().n_unique() < 2))
+    judged = rows.filter(pl.col("rule") == "U6", pl.col("state") != State.NOT_APPLICABLE.value).height
+    one = known.filter(pl.col("session").is_null() | (judged < 2))
     return "".join(f" {message}" for message in one["message"])
 
 
-def _longest_kernel(rows: pl.DataFrame) -> str:
-    """Return the share of the longest kernel, if the rule on hot kernels is clean in the only session."""
-    hot = rows.filter(pl.col("rule") == HOT_KERNEL)
-    is_clean = hot.height == 1 and hot["state"][0] == State.CLEAN.value
-    return f" {begin_sentence(hot['reason'][0])}." if is_clean and "kernel," in hot["reason"][0] else ""
+def _longest(rows: pl.DataFrame) -> str:
+    """Return the share of the longest kernel or layer, if the rule on it is clean in the only session."""
+    sentences = ""
+    for rule, word in ((HOT_KERNEL, "kernel,"), (SLOW_LAYERS, "layers,")):
+        own = rows.filter(pl.col("rule") == rule)
+        is_clean = own.height == 1 and own["state"][0] == State.CLEAN.value
+        sentences += f" {begin_sentence(own['reason'][0])}." if is_clean and word in own["reason"][0] else ""
+    return sentences
 
 
 def _main_reason(rows: pl.DataFrame) -> str:
@@ -589,8 +613,10 @@ def guidance(rows: pl.DataFrame) -> str:
     if first.height:
         row = first.row(0, named=True)
         if row["severity"] == Severity.INFO.value and row["rule"] not in (HOT_KERNEL, SLOW_LAYERS):
-            return f"No large cost found.{_how_busy(rows)}{_longest_kernel(rows)}{_clean_answers(rows)}"
+            return f"No large cost found.{_how_busy(rows)}{_longest(rows)}{_clean_answers(rows)}"
         return f"Start here: {row['recommendation'] or row['problem']}{_clean_answers(rows)}"
+    if longest := _longest(rows):
+        return f"No large cost found.{_how_busy(rows)}{longest}{_clean_answers(rows)}"
     if clean:
         found_nothing = f"{count(clean)} rule{'s' if clean != 1 else ''} found nothing"
         return f"{found_nothing}; {count(not_applicable)} do not apply to this profile.{_main_reason(rows)}"

@@ -614,7 +614,7 @@ def _report_issues(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.Data
         events.filter(pl.col("action") == "oom").select("device", "size_bytes", "free_bytes").iter_rows()
     ):
         asked, left = (size_text(value) if isinstance(value, int) else "?" for value in (size, free))
-        collector.issue("warning", None, f"GPU {device}", f"out of memory: {asked} requested, {left} free on the GPU")
+        collector.issue("info", None, f"GPU {device}", f"out of memory: {asked} requested, {left} free on the GPU")
     active = (
         blocks.filter(pl.col("state").is_in(ACTIVE)).group_by("segment").agg(pl.col("size_bytes").sum().alias("held"))
     )

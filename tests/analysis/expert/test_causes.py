@@ -33,6 +33,7 @@ from tests.corpus import recording_file
 from tui.analysis.dashboard import guidance
 from tui.analysis.expert.findings import answers, expert_rows, findings, leads
 from tui.analysis.expert.rule import CannotTell, Clean, Found, Severity
+from tui.model.profile import merge_profiles
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -229,8 +230,7 @@ def test_a_kernel_that_takes_little_of_the_wall_time_is_no_hot_kernel() -> None:
         "Optimize this kernel. ncu --set full shows what limits it."
     )
     assert found_by("P10", HEALTHY).advice == (
-        "It belongs to a library: try another implementation, or a lower precision. "
-        "ncu --set full shows what limits it."
+        "Try another implementation of this library kernel, or a lower precision. ncu --set full shows what limits it."
     )
 
 
@@ -361,3 +361,38 @@ def test_what_a_rank_waits_for_a_straggler_is_one_line() -> None:
     assert {"C5", "C1", "C2", "U8", "C7"} <= set(first["all_rules"].split())
     # The straggler itself waits for nobody.
     assert of_rule(rows, "C1", 1)["cause"] == "communication"
+
+
+def test_a_run_that_is_partly_launch_bound_is_called_so() -> None:
+    """Kernels of 9 ms, each launched 1 ms after the end of the one before."""
+    late = [launched(n * 10 * MS, 9 * MS, n * 10 * MS - 5 * US, 5 * US, n + 1) for n in range(40)]
+    assert clean_by("U6", with_calls(*late)).why == (
+        "partly launch-bound: GPU idle 9.8% of the wall time before late launches"
+    )
+
+
+def test_the_answer_of_one_session_is_not_said_of_all() -> None:
+    bound = with_calls(*(launched(n * 10 * MS, 4 * MS, n * 10 * MS - 5 * US, 5 * US, n + 1) for n in range(40)))
+    rows = findings(merge_profiles([HEALTHY, bound]))
+    assert answers(rows).select("rule", "session").rows() == [("U6", 0)]
+    assert guidance(rows).startswith("Start here: ")
+    assert "ot launch-bound" not in guidance(rows)
+
+
+def test_the_slowest_layer_is_named_where_none_takes_much() -> None:
+    layers = [{"layer": f"conv{n}", "executor": "tensorrt", "time_ns": 100 + n} for n in range(20)]
+    rows = findings(make_profile(sessions=[{**SESSION, "format": "tensorrt-json", "tool": "trtexec"}], layers=layers))
+    assert guidance(rows) == "No large cost found. The slowest of 20 layers, `conv19`, takes 5.4% of the time."
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "lower"),
+    [
+        ("void cutlass::device_kernel<flash::FlashAttnFwdSm90<bf16>>(Params)", "cutlass::device_kernel<flash::", True),
+        ("void cutlass::Kernel2<cutlass_80_tensorop_gemm_e4m3>(Params)", "cutlass::Kernel2<cutlass_80_", False),
+    ],
+)
+def test_a_kernel_of_cutlass_is_named_with_what_it_computes(name: str, written: str, *, lower: bool) -> None:
+    hot = found_by("P10", traced(run(0, 100 * MS, name)))
+    assert hot.problem.startswith(f"`{written}")
+    assert ("lower precision" in hot.advice) is lower

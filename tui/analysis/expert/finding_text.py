@@ -22,6 +22,8 @@ DIGITS: Final = 3
 NAME_CELLS: Final = 60
 """The maximum width of a name in a sentence."""
 NAMES_IN_FILTER: Final = 10
+_SAYS_NOTHING: Final = re.compile(r"\bcutlass::(?:device_kernel|Kernel2?)$")
+"""Names of kernels whose template argument says what they compute."""
 
 
 def duration(value_ns: float) -> str:
@@ -142,8 +144,11 @@ def label(name: object) -> str:
     '`f`'
     >>> label("void at::native::(anonymous namespace)::GammaBetaBackwardCUDAKernelTemplate<float>(long)")
     '`GammaBetaBackwardCUDAKernelTemplate`'
+    >>> label("void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128>(Params)")
+    '`cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128>`'
     """
-    return f"`{shorten_symbol(short_name(str(name)), NAME_CELLS)}`"
+    short = short_name(str(name))
+    return f"`{shorten_symbol(str(name).removeprefix('void ') if _SAYS_NOTHING.search(short) else short, NAME_CELLS)}`"
 
 
 def gpu_label(device: int | None, of: int) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 from textual.content import Content
 
-from tui.analysis.allocator import allocations, allocators, memory_devices, memory_of, memory_peak
+from tui.analysis.allocator import allocated_by, allocations, allocators, memory_devices, memory_of, memory_peak
 from tui.analysis.dashboard import GpuTimeUse
 from tui.analysis.dashboard_facts import KINDS, definition
 from tui.analysis.expert.finding_text import percent, size
@@ -316,13 +314,11 @@ def entry_details(entry: Entry, name: str) -> Details:
 
 def need_details(need: Need) -> Details:
     """Return what is missing, what it would show, and how to record it."""
-    gives = (f"  {plain(need.gives)}", "$text-muted")
-    heading = Content.assemble((f"no {plain(need.name)}", "bold $warning-ink on $warning-ground"), gives)
+    gives = (f": {plain(need.gives)}" if need.gives else "", "$text-muted")
+    heading = Content.assemble((begin_sentence(plain(need.name)), "bold $warning-ink on $warning-ground"), gives)
     return Details(((4, heading), (4, Content(f"  {plain(need.record)}"))))
 
 
-_OP_FRAME: Final = re.compile(r"at::_ops::(\w+)::call|wrapper_CUDA_(\w+)\(")
-"""The frame of a C++ call stack with the name of the op."""
 SESSION_ROWS: Final = 6
 """The number of sessions on the dashboard; the menu of sessions lists all."""
 ISSUE_ROWS: Final = 3
@@ -394,25 +390,13 @@ def memory_entries(profile: Profile) -> list[Entry]:
             free = f"{gpu} free memory, fragmented"
             entries.append(Entry(BarRow(f"free {gpu}", free, apart / 100, percent(apart)), link, row))
     for number, row in enumerate(memory_peak(profile).head(_STACK_ROWS).iter_rows(named=True), 1):
-        name = PurePath(row["call_site"]).name if row["call_site"] else _innermost_op(row["stack"])
+        name = allocated_by(row["call_site"], row["stack"])
         figure = f"{size(row['size_bytes'])}  {percent(row['peak_pct'])}"
         entries.append(Entry(BarRow(f"stack {number}", plain(name), row["peak_pct"] / 100, figure), link, row))
     failed = profile["memory_events"].filter(pl.col("action").cast(pl.String) == "oom").height
     if failed:
         entries.append(Entry(BarRow("oom", "Out of memory", None, plural(failed, "time")), link))
     return entries
-
-
-def _innermost_op(stack: str | None) -> str:
-    """Return the op that allocated memory without a line of Python, as the backward pass does.
-
-    >>> _innermost_op("RegisterCUDA.cpp(?): at::(anonymous namespace)::wrapper_CUDA_bmm(at::Tensor const&)")
-    'bmm (C++, no Python frame)'
-    """
-    if not stack:
-        return "call stack not recorded"
-    op = _OP_FRAME.search(stack)
-    return f"{op[1] or op[2]} (C++, no Python frame)" if op else "no Python frame"
 
 
 def _gpu_of(row: Mapping[str, Any], *, several: bool) -> str:

@@ -305,18 +305,20 @@ def slow_layers(case: Case) -> Verdict:
     share, whole_ns, top = first["share_pct"], known_sum(own["measured_ns"]), own.head(3)
     numbers = {"layers": own.height, "slowest_pct": share, "slowest_ns": first["measured_ns"]}
     if share <= case.limit("P16", "layer_pct"):
-        return Clean(f"the slowest of {plural(own.height, 'layer')} takes {percent(share)} of the time", numbers)
+        slowest = f"the slowest of {plural(own.height, 'layer')}, {_layer(first['layer'])},"
+        return Clean(f"{slowest} takes {percent(share)} of the time", numbers)
     others = f"; the slowest 3 take {percent(known_sum(top['measured_ns']) / whole_ns * 100)}" if own.height > 3 else ""
     of_what = f"the layers of {first['executor']}" if own.height < by_name.height else "all layers"
     advice = {
-        "tensorrt": "Try a lower precision for them (--fp16, --int8 or --best). "
+        "tensorrt": "Try a lower precision for the slowest layers, if they have none yet (--fp16, --int8 or --best). "
         "--dumpLayerInfo --profilingVerbosity=detailed shows their tactics.",
-        "caffe": "Try another implementation of them (cuDNN, engine: CUDNN). nvprof shows their kernels.",
+        "caffe": "Try another implementation of the slowest layers (engine: CUDNN, where it is not in use yet). "
+        "nvprof shows their kernels.",
     }
     return Found(
         f"{_layer(first['layer'])} takes {percent(share)} of the time of {of_what} "
         f"({of_words(first['measured_ns'], whole_ns)}){others}.",
-        advice.get(str(first["executor"]), "Optimize these layers first. nsys profile shows their kernels."),
+        advice.get(str(first["executor"]), "Optimize the slowest layers first. nsys profile shows their kernels."),
         numbers,
         None,
         "not estimated: it depends on how fast they can be",

@@ -229,10 +229,9 @@ def host_bound(case: Case) -> Verdict:
     share = case.of_wall(idle)
     long = min(known_sum(by_name["long_ns"]), idle)
     numbers = {"host_wait_ns": idle, "host_wait_pct": share, "waits": waits, "long_ns": long}
+    is_bound = "partly launch-bound" if share >= case.limit("U6", "partly_pct") else "not launch-bound"
     if share <= case.limit("U6", "host_wait_pct"):
-        return Clean(
-            f"not launch-bound: GPU idle {percent(share)} of the {case.wall_words} before late launches", numbers
-        )
+        return Clean(f"{is_bound}: GPU idle {percent(share)} of the {case.wall_words} before late launches", numbers)
     first = "Look at the long gaps first (U2)." if case.found("U2") else "Check what the program does in the long gaps."
     cause, advice, _ = _long_gap_cause(case, first)
     in_long = 2 * long > idle

@@ -62,7 +62,7 @@ def filled_pct(case: Case) -> float:
 
 _LIBRARY: Final = (
     r"(?i)cudnn|cublas|cutlass|nvjet|xmma|(?:kepler|maxwell|pascal|volta|turing|ampere|hopper)_\w*(?:gemm|cudnn|conv)"
-    r"|^trt_|_trt$|at::native|miopen|^cijk_|flash_(?:fwd|bwd|attn)|\bcub::|thrust::|tensorflow::|fbgemm"
+    r"|^trt_|_trt$|at::native|2at6native|miopen|^cijk_|flash_(?:fwd|bwd|attn)|\bcub::|thrust::|tensorflow::|fbgemm"
 )
 """Kernels of libraries and frameworks, whose launch configuration the user does not choose."""
 

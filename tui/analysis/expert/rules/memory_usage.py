@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.allocator import allocator_iterations, allocators
+from tui.analysis.allocator import allocated_by, allocator_iterations, allocators
 from tui.analysis.capabilities import why_none
 from tui.analysis.expert.finding_text import DLPROF, SAGEMAKER, TENSORBOARD, percent, size
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
@@ -97,9 +97,21 @@ def _evidence(case: Case) -> tuple[pl.DataFrame, str, str, Severity | None, str]
     return rows, "memory", "", None, "allocator"
 
 
-@rule("I8", "memory-full", Family.ITERATIONS, needs_memory_use, link=TENSORBOARD)
+def needs_memory_use_or_failures(case: Case) -> str:
+    """Require failed allocations, or the used and the total memory."""
+    return "" if _failed(case).height else needs_memory_use(case)
+
+
+def _failed(case: Case) -> pl.DataFrame:
+    """Return the allocations that failed because the GPU's memory was full."""
+    return case.profile["memory_events"].filter(pl.col("action") == "oom")
+
+
+@rule("I8", "memory-full", Family.ITERATIONS, needs_memory_use_or_failures, link=TENSORBOARD)
 def memory_full(case: Case) -> Verdict:
-    """GPU memory is nearly full."""
+    """GPU memory is full, or nearly so."""
+    if (failed := _failed(case)).height:
+        return _out_of_memory(failed)
     most = memory_use(case).row(0, named=True)
     numbers = {"memory_pct": most["used_pct"], "used_bytes": int(most["used"]), "total_bytes": int(most["total"])}
     if most["used_pct"] <= case.limit("I8", "memory_pct"):
@@ -109,11 +121,35 @@ def memory_full(case: Case) -> Verdict:
     return Found(
         f"{percent(most['used_pct'])} of GPU memory is {_in_use(case)} ({size(int(most['used']))} of "
         f"{size(int(most['total']))}). Allocations may fail or wait.",
-        "Use activation checkpointing, mixed precision, or a smaller batch with gradient accumulation.",
+        _USE_LESS,
         numbers,
         None,
         "not estimated",
         *_evidence(case),
+    )
+
+
+_USE_LESS: Final = "Use activation checkpointing, mixed precision, or a smaller batch with gradient accumulation."
+
+
+def _out_of_memory(failed: pl.DataFrame) -> Found:
+    """Return the finding on failed allocations, about the first of them."""
+    first = failed.row(0, named=True)
+    wanted, held, reserved = (first[name] or 0 for name in ("size_bytes", "allocated_bytes", "reserved_bytes"))
+    who = f" by {allocated_by(first['call_site'], first['stack'])}" if first["call_site"] or first["stack"] else ""
+    is_fragmented = reserved - held >= wanted > 0
+    return Found(
+        f"Out of memory {plural(failed.height, 'time')}: {size(wanted)} requested{who}, while {size(held)} of the "
+        f"{size(reserved)} reserved were in use.",
+        "Free memory was in pieces too small: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
+        if is_fragmented
+        else f"{_USE_LESS} Memory lists what was allocated at the peak.",
+        {"failures": failed.height, "requested_bytes": wanted, "allocated_bytes": held, "reserved_bytes": reserved},
+        None,
+        "not estimated: the program stops, or frees memory and tries again",
+        failed.select("device", "size_bytes", "allocated_bytes", "reserved_bytes", "call_site"),
+        "memory",
+        part="peak",
     )
 
 

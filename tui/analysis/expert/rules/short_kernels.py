@@ -217,7 +217,9 @@ def _runs(
 
 RUNTIME_COPIES: Final = "__amd_rocclr_"
 """The prefix of kernels with which the HIP runtime copies and fills memory."""
-COPY_LESS_OFTEN: Final = "It is how the HIP runtime copies and fills memory: copy less often, and more at a time."
+COPY_LESS_OFTEN: Final = (
+    "Copy and fill memory less often, and more at a time: the HIP runtime does it with this kernel."
+)
 _FOREACH: Final = "multi_tensor_apply"
 LENGTHS: Final = range(2, 11)
 SHOWN: Final = 3

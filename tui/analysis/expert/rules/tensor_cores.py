@@ -238,6 +238,14 @@ def _what_limits(case: Case) -> str:
     return _KERNEL_PROFILERS.get(case.vendor, "A kernel profiler shows what limits it.")
 
 
+_LOWEST: Final = re.compile(r"(?i)e[45]m[23]|e2m1|fp8|fp4|float8|int8|i8i8|s8s8")
+"""Types below which there is no lower precision, in names of kernels."""
+
+
+def _lower(name: object) -> str:
+    return "" if _LOWEST.search(str(name)) else ", or a lower precision"
+
+
 @rule(
     "P10",
     "hotspot",
@@ -264,7 +272,7 @@ def hotspot(case: Case) -> Verdict:
         f"{label(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
         COPY_LESS_OFTEN
         if str(first["name"]).startswith(RUNTIME_COPIES)
-        else f"It belongs to a library: try another implementation, or a lower precision. {_what_limits(case)}"
+        else f"Try another implementation of this library kernel{_lower(first['name'])}. {_what_limits(case)}"
         if is_library_kernel(first["name"])
         else f"Optimize this kernel. {_what_limits(case)}",
         numbers,
