@@ -122,4 +122,5 @@ def test_other_summaries_are_neither_gpu_work_nor_api_calls() -> None:
     sections = ("gpu", "um", "api", "nvtx", "openacc", "cpu", "dependency")
     found = other_summaries(make_profile(summary=[summary_row(section, section, 1, 1) for section in sections]))
     assert found["name"].to_list() == ["um", "nvtx", "openacc", "cpu", "dependency"]
+    assert found["section"].to_list() == ["unified memory", "NVTX", "OpenACC", "CPU samples", "dependency"]
     assert_has_columns(found, OTHER_SUMMARIES)

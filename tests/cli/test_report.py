@@ -148,9 +148,9 @@ def test_other_summaries_are_shown_as_the_input_has_them(tmp_path: Path, capfd: 
         "Total CPU Page faults: 12\n"
     )
     assert run(capfd, "report", str(log), "--no-cache", "--view", "summaries").splitlines()[2:5] == [
-        "Name                   Section  Total ms  Calls  Repaired  Line",
-        "Gpu page fault groups  um          1.500      3        no     8",
-        "CPU Page faults        um              –     12        no     9",
+        "Name                   Section         Total ms  Calls  Repaired  Line",
+        "Gpu page fault groups  unified memory     1.500      3        no     8",
+        "CPU Page faults        unified memory         –     12        no     9",
     ]
 
 

@@ -94,7 +94,7 @@ async def test_details_name_work_outside_iterations_like_the_table() -> None:
 async def test_an_iteration_lasts_until_the_end_of_its_gpu_work() -> None:
     async with open_explorer("gpt_cudagraph.nsys.sqlite.gz", view="iterations") as pilot:
         line = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" iteration 0: "))
-        assert line.startswith(" iteration 0: 4.43 ms, 1.01 x median  TC unknown 97%  ")
+        assert line.startswith(" iteration 0: 4.43 ms, 1.01x the median  TC unknown 97%  ")
         assert "CPU runs ahead: 369 µs each" in screen_text(pilot.app).splitlines()[1]
         reported = current_details(pilot)
         assert (reported["Duration"], reported["CPU time"], reported["GPU time"]) == (
@@ -242,7 +242,7 @@ async def test_steady_iterations_are_proposed_and_selected_with_a_key() -> None:
     ("times", "key", "reported"),
     [
         ((100,), "plus", "the chart has only one bar"),
-        ((100, 110, 120), "plus", "no fewer than 3 iterations"),
+        ((100, 110, 120), "plus", "cannot show fewer than 3 iterations"),
         ((100, 110, 120), "underscore", "all iterations are in the chart"),
     ],
 )
@@ -278,7 +278,7 @@ async def test_more_iterations_than_cells_are_binned_without_losing_peaks() -> N
     async with open_profile(steps_profile(*times), size=(80, 24), view="iterations") as pilot:
         await press(pilot, "t")
         assert current_iteration(pilot) == 617
-        assert "iteration 617: 380 ns, 3.80 x median  longest of " in screen_text(pilot.app)
+        assert "iteration 617: 380 ns, 3.80x the median  longest of " in screen_text(pilot.app)
         assert "longest of several" in screen_text(pilot.app)
 
 

@@ -112,8 +112,8 @@ async def test_the_key_of_a_view_without_data_says_why() -> None:
 @pytest.mark.parametrize(
     ("sample", "worst", "time", "size"),
     [
-        (LOG, 4, "53.2 ms, 1.29 x median  other 64%", TERMINAL_SIZES[1]),
-        (TORCH, 7, "53.7 ms, 1.31 x median  CPU 52%", TERMINAL_SIZES[0]),
+        (LOG, 4, "53.2 ms, 1.29x the median  other 64%", TERMINAL_SIZES[1]),
+        (TORCH, 7, "53.7 ms, 1.31x the median  CPU 52%", TERMINAL_SIZES[0]),
     ],
     ids=["log", "trace"],
 )

@@ -111,6 +111,16 @@ _OF_OPS: Final = (
 )
 """Further columns of PyTorch's tables."""
 
+_SECTION_WORDS: Final = {
+    "um": "unified memory",
+    "os": "operating system",
+    "openacc": "OpenACC",
+    "openmp": "OpenMP",
+    "nvtx": "NVTX",
+    "cpu": "CPU samples",
+}
+"""What the user reads for a section of the model; the others are words already."""
+
 OTHER_SUMMARIES: Final = TableSpec(
     "other_summaries",
     "Other summaries",
@@ -125,4 +135,5 @@ def other_summaries(profile: Profile) -> pl.DataFrame:
 
     Rows of different sections overlap in time, as do nested NVTX ranges: their times must not be added up.
     """
-    return profile["summary"].filter(~pl.col("section").cast(pl.String).is_in(["gpu", "api"]))
+    section = pl.col("section").cast(pl.String)
+    return profile["summary"].filter(~section.is_in(["gpu", "api"])).with_columns(section.replace(_SECTION_WORDS))

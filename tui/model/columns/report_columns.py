@@ -68,7 +68,7 @@ MEASURED: Final = (
         "section",
         "Section",
         K.TEXT,
-        "um (unified memory), os (calls of the operating system), openacc, openmp, nvtx, cpu, op or dependency.",
+        "unified memory, operating system (its calls), OpenACC, OpenMP, NVTX, CPU samples, op or dependency.",
         3,
     ),
     Column("cpu_memory_bytes", "CPU memory", K.SIZE, "Allocated less released by the op and what it calls.", 6),

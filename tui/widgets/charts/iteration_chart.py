@@ -118,13 +118,13 @@ def no_zoom(rows: int, step: int, least: int) -> str:
         least: The minimum number of shown rows.
 
     >>> no_zoom(1, 1, 4), no_zoom(3, 1, 4)
-    ('the chart has only one bar: nothing to zoom into', 'the chart shows no fewer than 3 iterations')
+    ('the chart has only one bar', 'the chart cannot show fewer than 3 iterations')
     """
     if step < 0:
         return "all iterations are in the chart"
     if rows == 1:
         return "the chart has only one bar"
-    return f"the chart shows at least {min(rows, least)} iterations"
+    return f"the chart cannot show fewer than {min(rows, least)} iterations"
 
 
 def _from_to(numbers: pl.Series, between: str) -> str:
@@ -151,7 +151,7 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None) -> st
         requests = f", {count(row['requests'])} requests" if row["requests"] is not None else ""
         parts.append(f"{row['phase']}{requests}{tokens}")
     if number is not None and times is not None and times["iterations"] > 2 and times["median_ns"]:
-        parts[0] += f", {row['duration_ns'] / times['median_ns']:.2f} x median"
+        parts[0] += f", {row['duration_ns'] / times['median_ns']:.2f}x the median"
     if (row["gpu_ns"] or 0) > row["duration_ns"]:
         # If the CPU runs ahead, the time of the launched work is not part of the iteration's own time.
         parts.append(f"launched {brief_duration(row['gpu_ns'])} of GPU work")
