@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.gpu_time.interval_sets import blocks
+from tui.cache.spill import release_mapped
 from tui.model.profile import column_view
 
 
@@ -87,7 +88,9 @@ def is_constant(column: pl.Series) -> bool:
 
 def _bounds(column: pl.Series) -> tuple[Any, Any]:
     numbers = column.to_physical() if column.dtype == pl.Categorical else column
-    return numbers.min(), numbers.max()
+    found = numbers.min(), numbers.max()
+    release_mapped()
+    return found
 
 
 _LONG: Final = 200_000

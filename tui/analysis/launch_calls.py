@@ -13,6 +13,7 @@ from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.grouping import is_constant, partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.analysis.tensor_core_use import with_verdicts
+from tui.cache.spill import null_column
 from tui.correlation.launches import launching_rows, with_launch
 from tui.model.profile import column_view
 from tui.model.schema import NAME
@@ -40,6 +41,9 @@ def launch_calls(profile: Profile) -> pl.DataFrame:
     activities, calls = profile["activities"], profile["api_calls"]
     launch = _launching(activities, calls)
     at = pl.Series("call", launch, dtype=pl.UInt32, strict=False)
+    if at.null_count() == len(at):
+        types = {"launch_ns": pl.Int64(), "launch_end_ns": pl.Int64(), "launched_with": pl.UInt32()}
+        return pl.DataFrame([null_column(name, len(at), dtype) for name, dtype in types.items()])
     if _all_differ(launch):
         with_others = pl.lit(0, pl.UInt32)
     else:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tui.cache.spill import held_bytes, low_memory, release_mapped, spill_to_disk
+from tui.cache.spill import held_bytes, low_memory, release_memory, spill_to_disk
 
 if TYPE_CHECKING:
     import polars as pl
@@ -101,7 +101,7 @@ def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Ca
                     _SIZES.touch(results, key)
                     return entry[1]
                 result = spill_to_disk(function(profile))
-                release_mapped()
+                release_memory()
                 put(profile, result)
                 return result
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import mmap
 import weakref
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+from contextlib import ExitStack, suppress
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 import nanoarrow  # type: ignore[import-untyped]
 import numpy as np
@@ -439,7 +439,7 @@ def _spill(result: Any) -> Any:
     if isinstance(result, pl.DataFrame):
         if all(bytes_of(result.height, dtype) < MIN_BYTES for dtype in result.dtypes):
             return result
-        return pl.DataFrame(_columns([result.select(name).to_series() for name in result.columns]))
+        return pl.DataFrame(_columns(result.select(name).to_series() for name in result.columns))
     if isinstance(result, tuple) and type(result) is tuple:
         return tuple(_spill(part) for part in result)
     if isinstance(result, list):
@@ -466,27 +466,28 @@ def _array(values: np.ndarray) -> np.ndarray:
         return np.frombuffer(data, values.dtype).reshape(values.shape)
 
 
-def _columns(columns: list[pl.Series]) -> list[pl.Series]:
-    """Spill columns to one file: every mapped file counts against the limit of open files."""
-    large = {position: series for position, series in enumerate(columns) if _must_spill(series)}
-    found = list(columns)
-    if not large:
-        return found
-    with unnamed_file() as file:
-        positions = {
-            position: write_column(file, series.to_physical() if series.dtype == NAME else series)
-            for position, series in large.items()
-            if not _is_all_null(series)
-        }
-        file.flush()
-        data = map_file(file.fileno()) if positions else None
-    for position, series in large.items():
-        if data is None or position not in positions:
-            found[position] = null_column(series.name, len(series), series.dtype)
-            continue
-        numbers = pl.UInt32() if series.dtype == NAME else series.dtype
-        there = mapped_column(data, positions[position], len(series), numbers)
-        found[position] = there.cat.to(NAME) if series.dtype == NAME else there
+def _columns(columns: Iterable[pl.Series]) -> list[pl.Series]:
+    """Spill columns one by one to one file: every mapped file counts against the limit of open files."""
+    found: list[pl.Series] = []
+    written: dict[int, tuple[MappedColumn, int, pl.DataType]] = {}
+    with ExitStack() as stack:
+        file: IO[bytes] | None = None
+        for position, series in enumerate(columns):
+            if not _must_spill(series):
+                found.append(series)
+            elif _is_all_null(series):
+                found.append(null_column(series.name, len(series), series.dtype))
+            else:
+                file = file or stack.enter_context(unnamed_file())
+                layout = write_column(file, series.to_physical() if series.dtype == NAME else series)
+                written[position] = layout, len(series), series.dtype
+                found.append(series.clear())
+        if file is not None:
+            file.flush()
+            data = map_file(file.fileno())
+    for position, (layout, rows, dtype) in written.items():
+        there = mapped_column(data, layout, rows, pl.UInt32() if dtype == NAME else dtype)
+        found[position] = there.cat.to(NAME) if dtype == NAME else there
     return found
 
 

@@ -278,7 +278,7 @@ class Collector:
         )
         frames["devices"] = merge_device_rows(pl.concat([frames["devices"], conform("devices", named)]))
         self._frames.clear()
-        return profile_of(frames, source=self.source, text=text, partial=partial, after_frame=release_mapped)
+        return profile_of(frames, source=self.source, text=text, partial=partial, finish=_on_disk)
 
     def _frame(self, name: str) -> pl.DataFrame:
         parts = self._frames[name]
@@ -348,6 +348,14 @@ class Collector:
             schema_overrides={"command": pl.String},
             infer_schema_length=None,
         )
+
+
+def _on_disk(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the same rows, mapped from disk if memory is low, columns with one value as well."""
+    release_mapped()
+    frame = spill_to_disk(frame)
+    release_mapped()
+    return frame
 
 
 def _in_time_order(activities: pl.DataFrame) -> pl.DataFrame:

@@ -103,7 +103,7 @@ def profile_of(
     source: str,
     text: LogText | None = None,
     partial: str = "",
-    after_frame: Callable[[], None] = lambda: None,
+    finish: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
 ) -> Profile:
     """Validate the frames of a loader against the model, and add the missing ones.
 
@@ -112,12 +112,11 @@ def profile_of(
         source: The path of the input.
         text: Its text, of a log.
         partial: Why the profile is incomplete; empty if it is complete.
-        after_frame: Called after each frame, to release memory.
+        finish: Returns the rows of a complete frame in less memory.
     """
     complete = {}
     for name in FRAMES:
-        complete[name] = compact_constants(conform(name, frames[name])) if name in frames else empty(name)
-        after_frame()
+        complete[name] = finish(compact_constants(conform(name, frames[name]))) if name in frames else empty(name)
     return Profile(complete, (source,), {source: text} if text is not None else {}, partial)
 
 

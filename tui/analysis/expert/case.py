@@ -52,7 +52,7 @@ class KernelSequence:
 
     line: Timeline
     """All work of the GPU."""
-    places: Ints
+    places: npt.NDArray[np.int32]
     """The positions of the kernels in ``line``."""
     names_of_all: npt.NDArray[np.uint32]
     """A number for the name of each row of ``activities``; of rows without a name the largest."""
@@ -71,34 +71,41 @@ class KernelSequence:
         """The row of the first one in ``activities``."""
         return int(self.line.rows_at(self.places[:1])[0])
 
-    @cached_property
+    @property
     def rows(self) -> Ints:
         """The row of each in ``activities``."""
         found: Ints = self.line.rows_at(self.places)
         return found
 
-    @cached_property
+    @property
     def names(self) -> npt.NDArray[np.uint32]:
-        """Return the distinct names in a frame that match a regular expression."""
-        return self.line.take(self.names_of_all)[self.places]
+        """The number of the name of each."""
+        return self.line.take(self.names_of_all)[self._index]
 
-    @cached_property
+    @property
     def starts(self) -> Ints:
         """The start of each."""
-        found: Ints = self.line.starts[self.places]
+        found: Ints = self.line.starts[self._index]
         return found
 
-    @cached_property
+    @property
     def ends(self) -> Ints:
         """The end of each."""
-        found: Ints = self.line.ends[self.places]
+        found: Ints = self.line.ends[self._index]
         return found
 
-    @cached_property
+    @property
     def is_communication(self) -> npt.NDArray[np.bool_]:
         """Flags of those that communicate."""
-        found: npt.NDArray[np.bool_] = self.line.take(self.kinds_of_all)[self.places] == WorkKind.COMMUNICATION
+        found: npt.NDArray[np.bool_] = self.line.take(self.kinds_of_all)[self._index] == WorkKind.COMMUNICATION
         return found
+
+    @property
+    def _index(self) -> slice | npt.NDArray[np.int32]:
+        """The positions; a slice if they are consecutive, which needs no copy."""
+        if len(self) and self.places[-1] - self.places[0] == len(self) - 1:
+            return slice(int(self.places[0]), int(self.places[-1]) + 1)
+        return self.places
 
 
 def kernel_sequences(profile: Profile) -> list[KernelSequence]:
@@ -112,14 +119,14 @@ def kernel_sequences(profile: Profile) -> list[KernelSequence]:
     ]
 
 
-def _by_stream(line: Timeline, streams: pl.Series, chosen: npt.NDArray[np.bool_]) -> list[Ints]:
+def _by_stream(line: Timeline, streams: pl.Series, chosen: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.int32]]:
     """Return the positions of the chosen work, grouped by stream; streams are in order of their first work."""
     if not streams.null_count():
         own = line.take(streams.to_numpy())
         found = list(islice(distinct_values(own, chosen), FEW_STREAMS + 1))
         if len(found) <= FEW_STREAMS:
-            return [np.flatnonzero(chosen & (own == stream)) for stream in found]
-    places = np.flatnonzero(chosen)
+            return [np.flatnonzero(chosen & (own == stream)).astype(np.int32) for stream in found]
+    places = np.flatnonzero(chosen).astype(np.int32)
     if not len(places):
         return []
     named = streams.gather(pl.Series(line.rows_at(places)))

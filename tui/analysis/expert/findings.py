@@ -32,7 +32,7 @@ from tui.analysis.expert.rule import (
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.ops_by_name import classified_kernels
-from tui.cache.spill import low_memory
+from tui.cache.spill import low_memory, release_memory
 from tui.fmt import brief_duration
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.errors import ProftuiError
@@ -224,6 +224,7 @@ def _judge(rule: Rule, case: Case) -> Verdict:
     except Exception as error:
         verdict = CannotTell(f"the rule failed on this profile ({type(error).__name__}): please report it")
     case.verdicts[rule.id] = verdict
+    release_memory()
     return verdict
 
 

@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.gpu_time.host_calls import HostCalls, host_calls
-from tui.analysis.gpu_time.interval_sets import IntervalSet, find_gaps, from_disjoint, union_of
+from tui.analysis.gpu_time.interval_sets import IntervalSet, blocks, find_gaps, from_disjoint, union_of
 from tui.analysis.gpu_time.timelines import Timeline, adjusted_timelines, timelines
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.launch_calls import launch_calls
 from tui.analysis.memo import once_per_profile
+from tui.correlation.nesting import taken
 from tui.model.columns import columns
 from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
@@ -33,7 +34,7 @@ class IdleGaps:
 
     starts: Ints
     ends: Ints
-    after: Ints
+    after: npt.NDArray[np.int32]
     """Index in the timeline of the work that follows each gap."""
 
     @property
@@ -60,7 +61,7 @@ class _Edges:
     """Start of the first work, and of the work after each gap."""
     closed: Ints
     """Latest end of all work before each gap, and of all work."""
-    after: Ints
+    after: npt.NDArray[np.int32]
     """The index of the following work, as in `IdleGaps`."""
 
 
@@ -70,9 +71,10 @@ def _edges(profile: Profile) -> tuple[_Edges, ...]:
 
 
 def _edges_of(line: Timeline) -> _Edges:
-    after, closed, last = find_gaps(line.starts, line.ends, line.resolution_ns)
-    opened = np.concatenate((line.starts[:1], line.starts[after]))
-    return _Edges(opened, np.concatenate((closed, [last])), after)
+    after, closed = find_gaps(line.starts, line.ends, line.resolution_ns)
+    opened = np.empty_like(closed)
+    opened[0], opened[1:] = line.starts[0], taken(line.starts, after)
+    return _Edges(opened, closed, after)
 
 
 def device_gaps(profile: Profile) -> tuple[IdleGaps, ...]:
@@ -265,7 +267,7 @@ def longest_gaps(profile: Profile, limit: int) -> pl.DataFrame:
     calls = partition_by_session(profile["api_calls"])
     launched = launch_calls(profile)["launch_ns"]
     for line, found in zip(timelines(profile), device_gaps(profile), strict=True):
-        long = found.take(_longest(found.lengths_ns, limit))
+        long = found.take(_longest(found, limit))
         intervals = list(zip(long.starts.tolist(), long.ends.tolist(), strict=True))
         parts.append(_gaps(profile, line, long, host_calls(calls.get(line.session), intervals), launched))
     if not parts:
@@ -273,15 +275,17 @@ def longest_gaps(profile: Profile, limit: int) -> pl.DataFrame:
     return pl.concat(parts).sort("duration_ns", descending=True, maintain_order=True).head(limit)
 
 
-def _longest(lengths: Ints, limit: int) -> Ints:
-    """Return the indices of the ``limit`` longest, in time order; the first ones of equal length."""
-    if len(lengths) > limit:
-        least = np.partition(lengths, len(lengths) - limit)[-limit]
-        places = np.flatnonzero(lengths >= least)
-    else:
-        places = np.arange(len(lengths))
-    longest: Ints = np.sort(places[np.argsort(-lengths[places], kind="stable")[:limit]])
-    return longest
+def _longest(found: IdleGaps, limit: int) -> Ints:
+    """Return the indices of the ``limit`` longest gaps, in time order; the first ones of equal length."""
+    places, lengths = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for block in blocks(len(found.starts)):
+        places = np.append(places, np.arange(block.start, block.stop))
+        lengths = np.append(lengths, found.ends[block] - found.starts[block])
+        if len(lengths) > limit:
+            kept = np.flatnonzero(lengths >= np.partition(lengths, len(lengths) - limit)[-limit])
+            kept = np.sort(kept[np.argsort(-lengths[kept], kind="stable")[:limit]])
+            places, lengths = places[kept], lengths[kept]
+    return places
 
 
 def _gaps(

@@ -60,7 +60,7 @@ def distinct_values(column: Ints, chosen: npt.NDArray[np.bool_]) -> Iterator[int
             left = left[left != value]
 
 
-def find_gaps(starts: Ints, ends: Ints, min_ns: int) -> tuple[Ints, Ints, int]:
+def find_gaps(starts: Ints, ends: Ints, min_ns: int) -> tuple[npt.NDArray[np.int32], Ints]:
     """Return the gaps of at least a given length between intervals, which are sorted by start.
 
     Args:
@@ -69,11 +69,11 @@ def find_gaps(starts: Ints, ends: Ints, min_ns: int) -> tuple[Ints, Ints, int]:
         min_ns: The minimum length, above 0.
 
     Returns:
-        The index of the first interval after each gap, the latest end before it, and the end of all intervals.
+        The index of the first interval after each gap; the latest end before each, and the end of all intervals.
     """
     reached = RunningLatestEnd()
     # Unwritten pages take no memory, while joining parts would take twice the memory.
-    places, begun = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
+    places, begun = np.empty(len(starts), np.int32), np.empty(len(starts) + 1, np.int64)
     number = 0
     for block in blocks(len(starts)):
         opened = starts[block]
@@ -86,7 +86,8 @@ def find_gaps(starts: Ints, ends: Ints, min_ns: int) -> tuple[Ints, Ints, int]:
         np.add(found, block.start, out=places[here])
         begun[here] = before[found]
         number = here.stop
-    return places[:number], begun[:number], reached.latest
+    begun[number] = reached.latest
+    return places[:number], begun[: number + 1]
 
 
 def is_nondecreasing(values: Ints) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import polars as pl
@@ -154,10 +154,10 @@ class Timeline:
             else self.row_index
         )
 
-    def rows_at(self, places: Ints) -> Ints:
+    def rows_at(self, places: npt.NDArray[np.integer[Any]]) -> Ints:
         """Return the rows in ``activities`` of the activities at some positions."""
-        found: Ints = places + self.row_index if isinstance(self.row_index, int) else self.row_index[places]
-        return found
+        found: Ints = places.astype(np.int64, copy=False)
+        return found + self.row_index if isinstance(self.row_index, int) else self.row_index[found]
 
     def take(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         """Return the values of this device, from values of all rows of ``activities``; a view if possible."""
@@ -191,14 +191,16 @@ def timelines(profile: Profile) -> tuple[Timeline, ...]:
             follow = False
         else:
             follow = int(rows[-1]) - int(rows[0]) == len(rows) - 1
-        row_index = int(rows[0]) if follow else rows
+        row_index = int(rows[0]) if follow else rows.astype(np.int64)
         found.append(Timeline(session, device, max(1, resolutions.get(session) or 1), row_index, starts, ends))
     return tuple(sorted(found, key=lambda line: (line.session, -1 if line.device is None else line.device)))
 
 
-def _parts(activities: pl.DataFrame) -> Iterator[tuple[tuple[int, int | None], Ints, pl.DataFrame]]:
+def _parts(activities: pl.DataFrame) -> Iterator[tuple[tuple[int, int | None], npt.NDArray[np.uint32], pl.DataFrame]]:
     """Yield session, device, rows and times of each GPU's activities with known times."""
-    rows = activities.select("session", "device", "start_ns", "duration_ns", row=pl.int_range(pl.len()))
+    rows = activities.select(
+        "session", "device", "start_ns", "duration_ns", row=pl.int_range(pl.len(), dtype=pl.UInt32)
+    )
     for times in partition_by_session(rows).values():
         known = not times["start_ns"].null_count() and not times["duration_ns"].null_count()
         # If all times are known, use those of the frame without a copy.

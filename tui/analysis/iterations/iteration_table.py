@@ -18,8 +18,10 @@ from tui.analysis.gpu_time.timelines import LATE_NS, timelines
 from tui.analysis.grouping import group_rows, unique_values
 from tui.analysis.iterations.keys import Key, find_key, key_cut
 from tui.analysis.iterations.repeating_pattern import found_cut
-from tui.analysis.iterations.segments import NO_PHASE, OUTSIDE, RECORDED, iteration_at, table_of, take_rows
+from tui.analysis.iterations.segments import NO_PHASE, OUTSIDE, RECORDED, iteration_at, rows_where, table_of, take_rows
 from tui.analysis.memo import once_per_profile, store_result
+from tui.cache.spill import release_memory
+from tui.correlation.nesting import taken
 from tui.model.columns import ColumnKind, columns
 from tui.model.profile import column_view, rows_of_session
 from tui.model.schema import NAME
@@ -27,6 +29,8 @@ from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import numpy.typing as npt
 
     from tui.model.profile import Profile
 
@@ -382,10 +386,9 @@ def _divide_sessions(profile: Profile, key: Key | None) -> Iterations:
     work = profile["activities"].select(_WORK)
     timed = work.lazy().filter(pl.col("start_ns").is_not_null()).select(pl.col("session").unique()).collect()
     reasons_found: dict[int, str] = {}
-    numbers = np.full(work.height, NO_PHASE, np.int64)
-    cut_any = False
+    numbers: npt.NDArray[np.int32] | None = None
     for session in sorted(set(timed["session"].to_list()) - own):
-        rows = np.flatnonzero((work["session"] == session).to_numpy())
+        rows = rows_where(work["session"] == session)
         part = take_rows(work, rows)
         calls = rows_of_session(profile["api_calls"], session)
         cut, phases = found_cut(part, calls) if key is None else key_cut(profile, session, key, part)
@@ -396,12 +399,15 @@ def _divide_sessions(profile: Profile, key: Key | None) -> Iterations:
         )
         reasons_found[session] = f"{cut.source}: {cut.reason}"
         if cut.source != "whole run":
-            numbers[rows] = np.where(phases == NO_PHASE, NO_PHASE, cut.numbers[phases])
-            cut_any = True
+            numbers = np.full(work.height, NO_PHASE, np.int32) if numbers is None else numbers
+            # `NO_PHASE` is -1, which indexes the appended value.
+            numbers[rows] = taken(np.append(cut.numbers, NO_PHASE).astype(np.int32), phases)
+        del rows, part, phases
+        release_memory()
     table = pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame(schema=_TABLE)
     numbers_found = None
-    if cut_any:
-        numbers_found = pl.Series("iteration", numbers, dtype=pl.Int32)
+    if numbers is not None:
+        numbers_found = pl.Series("iteration", numbers)
         numbers_found = numbers_found.set(numbers_found == NO_PHASE, None)
         if own:
             numbers_found = pl.select(

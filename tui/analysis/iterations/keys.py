@@ -27,7 +27,7 @@ from tui.model.errors import ProftuiError
 from tui.model.profile import rows_of_session
 
 if TYPE_CHECKING:
-    from tui.analysis.iterations.segments import Ints
+    from tui.analysis.iterations.segments import Ints, PhaseNumbers
     from tui.model.profile import Profile
 
 _PLACES: Final = (
@@ -147,7 +147,7 @@ def _join_names(names: list[str]) -> str:
     return shown if len(names) <= _NAMES_LISTED else f"{shown}, ..."
 
 
-def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tuple[Cut, Ints]:
+def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tuple[Cut, PhaseNumbers]:
     """Divide a session where a key ends.
 
     Only the stream or thread with most calls of the key counts; calls within another call of the same name do not
@@ -165,10 +165,10 @@ def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tup
     if key.kind == LOOP:
         loop = _LOOP.fullmatch(key.name)
         found = loop_cut(work, calls, int(loop[1])) if loop is not None else None
-        return found or (Cut.whole_run(f"{key.name} not found"), np.zeros(work.height, np.int64))
+        return found or (Cut.whole_run(f"{key.name} not found"), np.zeros(work.height, np.int32))
     gpu, cpu = (_work_edges if key.frame == "activities" else _cpu_edges)(profile, session, key, work, calls)
     if not len(gpu):
-        return Cut.whole_run(f"{key.words} not found"), np.zeros(work.height, np.int64)
+        return Cut.whole_run(f"{key.words} not found"), np.zeros(work.height, np.int32)
     phases = phase_of_activities(work, calls, gpu, cpu)
     launches = np.bincount(phases[phases != NO_PHASE], minlength=len(gpu) + 1)
     left = len(gpu) > 1 and launches[0] < launches[1:-1].min()

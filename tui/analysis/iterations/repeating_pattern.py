@@ -19,15 +19,19 @@ from tui.analysis.iterations.segments import (
     Cut,
     launch_times,
     phase_of_activities,
+    rows_where,
     strictly_increasing,
     take_rows,
 )
+from tui.correlation.nesting import taken
 from tui.fmt import count
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tui.analysis.iterations.segments import Ints
+    from tui.analysis.iterations.segments import Ints, PhaseNumbers, Rows
+
+    Codes = npt.NDArray[np.int32]
 
 
 WINDOW: Final = 1 << 18
@@ -106,7 +110,7 @@ class Loop:
         return self.period * len(self.starts)
 
 
-def find_repetition(codes: Ints, start: Ints, end: Ints) -> Repetition | None:
+def find_repetition(codes: Codes, start: Ints, end: Ints) -> Repetition | None:
     """Find the pattern that a sequence of launches repeats.
 
     The length is the lag at which most launches are followed by the same kernel (autocorrelation). If a few launches
@@ -129,7 +133,7 @@ def find_repetition(codes: Ints, start: Ints, end: Ints) -> Repetition | None:
     return None if period is None else _longest_frequent(codes, start, end, [period, *_outer_periods(middle, period)])
 
 
-def find_loops(codes: Ints, start: Ints, end: Ints) -> list[Loop]:
+def find_loops(codes: Codes, start: Ints, end: Ints) -> list[Loop]:
     """Return all loops of a sequence of launches, the outermost first.
 
     Args:
@@ -157,11 +161,11 @@ def find_loops(codes: Ints, start: Ints, end: Ints) -> list[Loop]:
     return sorted(loops.values(), key=lambda loop: -loop.period)
 
 
-def _middle(codes: Ints) -> Ints:
+def _middle(codes: Codes) -> Codes:
     return codes[max(0, (len(codes) - WINDOW) // 2) :][:WINDOW]
 
 
-def _longest_frequent(codes: Ints, start: Ints, end: Ints, periods: list[int]) -> Repetition | None:
+def _longest_frequent(codes: Codes, start: Ints, end: Ints, periods: list[int]) -> Repetition | None:
     """Return the repetition of the longest pattern that is frequent enough; the first is the fallback."""
     for outer in reversed(periods[1:]):
         loop = _loop(codes, outer)
@@ -174,7 +178,7 @@ def _longest_frequent(codes: Ints, start: Ints, end: Ints, periods: list[int]) -
     return _uninterrupted(codes, start, end, periods[0])
 
 
-def _uninterrupted(codes: Ints, start: Ints, end: Ints, period: int) -> Repetition | None:
+def _uninterrupted(codes: Codes, start: Ints, end: Ints, period: int) -> Repetition | None:
     """Return the repetition of the pattern of a length without interruptions."""
     low, high = _pattern_range(codes, period)
     rounds = (high - low) // period
@@ -192,7 +196,7 @@ def _uninterrupted(codes: Ints, start: Ints, end: Ints, period: int) -> Repetiti
     return Repetition(period, first, rounds, match, int(by_place[place]), low)
 
 
-def _loop(codes: Ints, period: int) -> Loop:
+def _loop(codes: Codes, period: int) -> Loop:
     """Return the repetitions of a pattern with interruptions; at least two are consecutive."""
     same = np.concatenate(([False], codes[period:] == codes[:-period], [False]))
     turns = np.flatnonzero(same[1:] != same[:-1])
@@ -205,7 +209,7 @@ def _loop(codes: Ints, period: int) -> Loop:
     return Loop(period, np.repeat(first, rounds) + period * at)
 
 
-def _outer_periods(codes: Ints, period: int) -> list[int]:
+def _outer_periods(codes: Codes, period: int) -> list[int]:
     """Return longer patterns around a loop: the periods of what interrupts it, the shortest first."""
     found: list[int] = []
     n = len(codes)
@@ -237,7 +241,7 @@ def _outer_periods(codes: Ints, period: int) -> list[int]:
         found.append(period)
 
 
-def _best_lag(codes: Ints, correlation: npt.NDArray[np.float64]) -> int | None:
+def _best_lag(codes: Codes, correlation: npt.NDArray[np.float64]) -> int | None:
     """Return the shortest lag with nearly maximal autocorrelation, or None.
 
     Args:
@@ -260,7 +264,7 @@ def _best_lag(codes: Ints, correlation: npt.NDArray[np.float64]) -> int | None:
     return int(-best_lag)
 
 
-def _autocorrelation(codes: Ints) -> npt.NDArray[np.float64]:
+def _autocorrelation(codes: Codes) -> npt.NDArray[np.float64]:
     """Estimate for each lag the share of launches that are followed by the same kernel at that lag.
 
     The share is exact for the most frequent kernels: the autocorrelation of their positions. Each other kernel gets a
@@ -286,11 +290,11 @@ def _autocorrelation(codes: Ints) -> npt.NDArray[np.float64]:
     return correlation
 
 
-def _match(codes: Ints, lag: int) -> float:
+def _match(codes: Codes, lag: int) -> float:
     return float(np.mean(codes[lag:] == codes[:-lag]))
 
 
-def _pattern_range(codes: Ints, period: int) -> tuple[int, int]:
+def _pattern_range(codes: Codes, period: int) -> tuple[int, int]:
     """Return the first and last position (exclusive) of the pattern, without warm-up and tail."""
     same = np.concatenate(([0], np.cumsum(codes[period:] == codes[:-period])))
     held = same[period:] - same[:-period] >= _MIN_HELD * period
@@ -310,7 +314,7 @@ STREAMS: Final = 3
 """The number of streams in which a pattern is searched, those with most kernels first."""
 
 
-def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
+def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, PhaseNumbers]:
     """Divide a session by the pattern that its launches repeat.
 
     The pattern is looked for in the main stream: the one with most kernels on the GPU that worked longest. Copies and
@@ -339,10 +343,10 @@ def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
             reason = _why_not(main)
             if len(streams) > 1 and stream is not None:
                 reason += f" of stream {stream}, which has the most kernels"
-    return Cut.whole_run(reason), np.zeros(work.height, np.int64)
+    return Cut.whole_run(reason), np.zeros(work.height, np.int32)
 
 
-def loops_of(work: pl.DataFrame) -> tuple[Ints, pl.DataFrame, list[Loop]]:
+def loops_of(work: pl.DataFrame) -> tuple[Rows, pl.DataFrame, list[Loop]]:
     """Return the loops of a session: the rows of their stream, its launches, and the loops, outermost first.
 
     Args:
@@ -354,10 +358,10 @@ def loops_of(work: pl.DataFrame) -> tuple[Ints, pl.DataFrame, list[Loop]]:
         loops = [] if launches is None else find_loops(*launches)
         if loops:
             return rows, main, loops
-    return np.zeros(0, np.int64), work.clear(), []
+    return np.zeros(0, np.uint32), work.clear(), []
 
 
-def loop_cut(work: pl.DataFrame, calls: pl.DataFrame, period: int) -> tuple[Cut, Ints] | None:
+def loop_cut(work: pl.DataFrame, calls: pl.DataFrame, period: int) -> tuple[Cut, PhaseNumbers] | None:
     """Divide a session by one of its loops, one iteration per repetition; None if there is no such loop.
 
     Args:
@@ -389,10 +393,12 @@ def _loop_cut(loop: Loop, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut,
     return Cut(kinds, numbers, gpu, strictly_increasing(launch_times(firsts, calls)), "found", ""), places[order]
 
 
-def _phases(work: pl.DataFrame, calls: pl.DataFrame, cut: Cut, rows: Ints, places: Ints) -> Ints:
+def _phases(work: pl.DataFrame, calls: pl.DataFrame, cut: Cut, rows: Rows, places: Ints) -> PhaseNumbers:
     """Return the phase of each activity: by position in the stream, for others by launch or start."""
-    phases = np.empty(work.height, np.int64)
-    phases[rows] = np.searchsorted(places, np.arange(len(rows)), side="right")
+    begins = np.zeros(len(rows), np.int32)
+    np.add.at(begins, places[places < len(rows)], 1)
+    phases = np.empty(work.height, np.int32)
+    phases[rows] = np.cumsum(begins, out=begins)
     if len(rows) < work.height:
         others = np.delete(np.arange(work.height), rows)
         phases[others] = phase_of_activities(work[others], calls, cut.gpu_edges, cut.cpu_edges)
@@ -416,7 +422,7 @@ def _streams(work: pl.DataFrame) -> list[tuple[int | None, int | None]]:
     return [(device, stream) for device, stream in own.head(STREAMS).select("device", "stream").iter_rows()]
 
 
-def _in_order(work: pl.DataFrame, device: int | None, stream: int | None) -> Ints:
+def _in_order(work: pl.DataFrame, device: int | None, stream: int | None) -> Rows:
     """Return the rows of a stream, in order of start."""
     own = (
         work["device"].eq_missing(pl.Series([device], dtype=pl.Int32))
@@ -425,18 +431,18 @@ def _in_order(work: pl.DataFrame, device: int | None, stream: int | None) -> Int
         & work["duration_ns"].is_not_null()
         & (work["kind"] != "um")
     )
-    rows = np.flatnonzero(own.to_numpy())
+    rows = rows_where(own)
     start = take_rows(work.select("start_ns"), rows)["start_ns"].to_numpy()
     return rows if (start[1:] >= start[:-1]).all() else rows[np.argsort(start, kind="stable")]
 
 
-def _of_stream(work: pl.DataFrame, device: int | None, stream: int | None) -> tuple[Ints, pl.DataFrame]:
+def _of_stream(work: pl.DataFrame, device: int | None, stream: int | None) -> tuple[Rows, pl.DataFrame]:
     """Return the rows of a stream, and its launches in order of start."""
     rows = _in_order(work, device, stream)
     return rows, take_rows(work.select("name", "start_ns", "duration_ns", "correlation"), rows)
 
 
-def _launches(main: pl.DataFrame) -> tuple[Ints, Ints, Ints] | None:
+def _launches(main: pl.DataFrame) -> tuple[Codes, Ints, Ints] | None:
     """Return the launched kernels as numbers, with starts and ends; None if there are none, or names are missing."""
     if main.is_empty() or main["name"].null_count():
         return None
@@ -444,12 +450,12 @@ def _launches(main: pl.DataFrame) -> tuple[Ints, Ints, Ints] | None:
     return _codes(main["name"]), start, start + main["duration_ns"].to_numpy()
 
 
-def _codes(names: pl.Series) -> Ints:
+def _codes(names: pl.Series) -> Codes:
     """Return names as numbers from 0."""
-    numbers = names.to_physical().cast(pl.Int64).to_numpy()
-    used = np.bincount(numbers) > 0
-    codes: Ints = (np.cumsum(used) - 1)[numbers]
-    return codes
+    used = names.unique().to_physical().sort().to_numpy()
+    number = np.zeros(int(used.max(initial=0)) + 1, np.int32)
+    number[used] = np.arange(len(used))
+    return taken(number, names.to_physical().to_numpy())
 
 
 def _cut(repetition: Repetition, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:

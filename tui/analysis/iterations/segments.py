@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Ints = npt.NDArray[np.int64]
+    Rows = npt.NDArray[np.uint32]
+    PhaseNumbers = npt.NDArray[np.int32]
 
 
 WHOLE: Final = "whole"
@@ -64,9 +66,14 @@ class Cut:
         )
 
 
-def take_rows(frame: pl.DataFrame, rows: Ints) -> pl.DataFrame:
+def rows_where(condition: pl.Series) -> Rows:
+    """Return the rows that meet a condition."""
+    return condition.arg_true().to_numpy()
+
+
+def take_rows(frame: pl.DataFrame, rows: Rows) -> pl.DataFrame:
     """Return rows of a frame by ascending index; a slice if they are consecutive."""
-    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+    if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1:
         return frame.slice(int(rows[0]), len(rows))
     return frame[rows]
 
@@ -93,7 +100,9 @@ def strictly_increasing(times: pl.Series) -> Ints | None:
     return numbers if (numbers[1:] > numbers[:-1]).all() else None
 
 
-def phase_of_activities(work: pl.DataFrame, calls: pl.DataFrame, gpu_edges: Ints, cpu_edges: Ints | None) -> Ints:
+def phase_of_activities(
+    work: pl.DataFrame, calls: pl.DataFrame, gpu_edges: Ints, cpu_edges: Ints | None
+) -> PhaseNumbers:
     """Return the phase of each activity: by its launch if that is known, else by its start.
 
     Args:
@@ -103,16 +112,16 @@ def phase_of_activities(work: pl.DataFrame, calls: pl.DataFrame, gpu_edges: Ints
         cpu_edges: As in `Cut`.
     """
     start = work["start_ns"]
-    phases = np.searchsorted(gpu_edges, start.fill_null(0).to_numpy(), side="right").astype(np.int64)
+    phases = np.searchsorted(gpu_edges, start.fill_null(0).to_numpy(), side="right").astype(np.int32)
     phases[start.is_null().to_numpy()] = NO_PHASE
     if cpu_edges is not None:
         launch = launch_times(work, calls)
         by_launch = np.searchsorted(cpu_edges, launch.fill_null(0).to_numpy(), side="right")
-        phases = np.where(launch.is_not_null().to_numpy(), by_launch, phases)
+        phases = np.where(launch.is_not_null().to_numpy(), by_launch.astype(np.int32), phases)
     return phases
 
 
-def table_of(cut: Cut, work: pl.DataFrame, phases: Ints) -> pl.DataFrame:
+def table_of(cut: Cut, work: pl.DataFrame, phases: PhaseNumbers) -> pl.DataFrame:
     """Return one row per phase, and a last one for activities without a known time.
 
     Columns: iteration, phase, name, start_ns, duration_ns (phases follow one another from the first start to
@@ -124,7 +133,7 @@ def table_of(cut: Cut, work: pl.DataFrame, phases: Ints) -> pl.DataFrame:
         work: Activities of one session: kind, start_ns, duration_ns.
         phases: The phase of each of them.
     """
-    known = work.select("kind", "start_ns", "duration_ns", phase=pl.Series(phases, dtype=pl.Int64))
+    known = work.select("kind", "start_ns", "duration_ns", phase=pl.Series(phases, dtype=pl.Int32))
     is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
     sums = known.group_by("phase").agg(
         is_kernel.sum().cast(pl.Int64).alias("kernels_launched"),
@@ -143,7 +152,7 @@ def table_of(cut: Cut, work: pl.DataFrame, phases: Ints) -> pl.DataFrame:
     numbers = pl.Series(cut.numbers, dtype=pl.Int32)
     rows = pl.DataFrame(
         {
-            "phase": np.arange(len(cut.kinds)),
+            "phase": np.arange(len(cut.kinds), dtype=np.int32),
             "iteration": numbers.set(numbers == NO_PHASE, None),
             "kind": pl.Series(PHASES).gather(pl.Series(cut.kinds)),
             "start_ns": starts,
@@ -152,7 +161,7 @@ def table_of(cut: Cut, work: pl.DataFrame, phases: Ints) -> pl.DataFrame:
             "cpu_end_ns": pl.concat([pl.Series(cpu), last]),
         }
     )
-    unassigned = pl.DataFrame({"phase": [NO_PHASE], "kind": [OUTSIDE]}, schema_overrides={"phase": pl.Int64})
+    unassigned = pl.DataFrame({"phase": [NO_PHASE], "kind": [OUTSIDE]}, schema_overrides={"phase": pl.Int32})
     # There may be nothing before the first phase or after the last.
     empty_end = pl.col("iteration").is_null() & pl.col("activities").is_null()
     return (

@@ -206,11 +206,12 @@ def _runs(
     last = goes_on[np.concatenate((cuts - 1, [-1]))] + 1 if len(goes_on) else goes_on
     long = last - first + 1 >= min_launches
     first, last = first[long], last[long]
-    sums = np.concatenate(([0], np.cumsum(ends - starts))) if len(first) else np.zeros(1, np.int64)
+    durations = ends - starts if len(first) else np.zeros(0, np.int64)
+    sums = np.cumsum(durations, out=durations)
     rows = sequence.line.rows_at(sequence.places[first])
     return work.select(pl.all().gather(pl.Series(rows))).with_columns(
         pl.Series("launches", last - first + 1, pl.Int64),
-        pl.Series("duration_ns", sums[last + 1] - sums[first], pl.Int64),
+        pl.Series("duration_ns", sums[last] - sums[first] + ends[first] - starts[first], pl.Int64),
         pl.Series("idle_ns", ends[last] - starts[first] - working.within(starts[first], ends[last]), pl.Int64),
     )
 
