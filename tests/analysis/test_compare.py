@@ -63,16 +63,16 @@ def test_both_sides_are_reported_per_iteration_where_both_have_some(tools: Sides
     assert tools.per_iteration
     assert tools.a.count == 5
     assert tools.b.count == 5
-    assert tools.why == "per iteration: baseline 5, candidate 5"
+    assert tools.basis == "per iteration: baseline 5, candidate 5"
     whole = sample_profile(TRACE)["activities"]["duration_ns"].sum()
     assert tools.b.left_out_ns + tools.b.profile["activities"]["duration_ns"].sum() == whole
 
 
 def test_whole_runs_are_compared_when_asked_or_where_iterations_are_missing() -> None:
     compared = sides(sample_profile(TRACE), sample_profile(TRACE), ("a", "b"), whole_runs=True)
-    assert (compared.per_iteration, compared.why, compared.a.count) == (False, "of the whole runs", None)
+    assert (compared.per_iteration, compared.basis, compared.a.count) == (False, "of the whole runs", None)
     caffe = sample_profile("caffe_conv1.nvprof.log")
-    assert sides(sample_profile(TRACE), caffe, ("a", "b")).why == "of the whole runs: no iterations in b"
+    assert sides(sample_profile(TRACE), caffe, ("a", "b")).basis == "of the whole runs: no iterations in b"
 
 
 @pytest.mark.parametrize("table", [changed_kernels, changed_ops, changed_op_types])
@@ -335,7 +335,7 @@ def test_equal_changes_are_sorted_by_time() -> None:
 def test_sums_of_whole_runs_name_the_number_of_sessions() -> None:
     one = make_profile(activities=[kernel("a", 1)])
     two = make_profile(activities=[kernel("a", 1), kernel("a", 2, session=1)])
-    assert sides(one, two, ("a", "a")).why == (
+    assert sides(one, two, ("a", "a")).basis == (
         "of the whole runs, summed over the sessions (baseline 1, candidate 2): no iterations in a"
     )
 
@@ -365,7 +365,7 @@ def test_families_match_names_of_different_tools(tools: Sides) -> None:
 def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     before, now = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
     compared = sides(before, now, ("fp32", "amp"))
-    assert compared.why == "per iteration: baseline 3, candidate 5"
+    assert compared.basis == "per iteration: baseline 3, candidate 5"
     figures = {figure.name: figure for figure in headline(compared)}
     assert figures["gpu_ns"].baseline == pytest.approx(31_599_732.67, abs=0.01)
     assert figures["gpu_ns"].candidate == pytest.approx(15_874_738.6, abs=0.01)

@@ -162,7 +162,7 @@ def test_a_partial_input_has_only_the_figures_of_the_part() -> None:
     whole = make_profile(activities=[kernel("f", 10), copy("HtoD", 3)], sessions=[NVPROF])
     part = replace(make_profile(activities=[kernel("f", 10)], sessions=[NVPROF]), partial="truncated after 1 event")
     both, figures = compared(whole, part)
-    assert both.in_part == "Partial results: truncated after 1 event (candidate)."
+    assert both.partial_sentence == "Partial results: truncated after 1 event (candidate)."
     assert figures["memcpy_ns"].candidate is None
 
 

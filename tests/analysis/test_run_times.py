@@ -109,7 +109,7 @@ def test_the_interval_is_deterministic_and_covers_both_kinds_of_noise() -> None:
     assert first.samples == (90, 90)
     assert first.per_iteration
     of_iteration, of_gpu = first.totals
-    assert (of_iteration.what, of_gpu.what) == (ITERATION, GPU)
+    assert (of_iteration.kind, of_gpu.kind) == (ITERATION, GPU)
     width = [estimate.change_pct.high - estimate.change_pct.low for estimate in (of_iteration, of_gpu)]
     assert width[0] > width[1], "the CPU's part varies more"
     assert compare_runs(before.head(0), now) is None

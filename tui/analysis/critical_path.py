@@ -354,7 +354,7 @@ def _covered(times: IntervalSet, begins: Sequence[int], ends: Sequence[int]) -> 
 def left_out_note(profile: Profile) -> str:
     """Return which iterations have no path because the profile is very large; empty if all have one."""
     whole = profile.all_iterations or profile
-    return part_basis(profile).left_out if whole["activities"].height > MAX_ACTIVITIES else ""
+    return part_basis(profile).left_out_note if whole["activities"].height > MAX_ACTIVITIES else ""
 
 
 def why_no_path(profile: Profile) -> str:

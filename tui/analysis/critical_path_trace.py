@@ -233,7 +233,7 @@ class Basis:
     profile: Profile
     """With its iterations. What ran before an iteration decides when it can start: iterations that are not shown are
     part of it; of a very large profile only those around the iterations whose paths are computed."""
-    left_out: str = ""
+    left_out_note: str = ""
     """Which iterations have no path because the profile is very large, and how to see theirs."""
 
 

@@ -153,7 +153,7 @@ class BaselineDiff:
 
 def _json(row: Change) -> dict[str, Any]:
     return {
-        "what": row.what,
+        "what": row.kind,
         "name": row.name or None,
         "baseline_ns": _bounds(row.baseline),
         "candidate_ns": _bounds(row.candidate),
@@ -168,7 +168,7 @@ def _bounds(interval: ConfidenceInterval) -> dict[str, float | None]:
 
 
 def _name(row: Change) -> str:
-    return shorten_symbol(plain(row.name), MAX_NAME) if row.name else _WORDS[row.what]
+    return shorten_symbol(plain(row.name), MAX_NAME) if row.name else _WORDS[row.kind]
 
 
 def _change(row: Change) -> str:

@@ -13,19 +13,19 @@ from tui.analysis.compare.changes import (
     CHANGED_KERNELS,
     CHANGED_LAYERS,
     CHANGED_OPS,
-    HOW_SIMILAR,
+    COMPARE_TABLES,
     NEW,
-    PARTS,
     REMOVED,
     SIMILAR,
+    SIMILAR_NAMES_NOTE,
     CompareOptions,
     memory_sentence,
     ops_compared_separately,
 )
 from tui.analysis.compare.headline import (
     DEFAULT_PCT,
+    ITERATION_FIGURE,
     MIN_SPREAD,
-    OF_ITERATIONS,
     UNCHANGED_PCT,
     Judgment,
     headline,
@@ -65,10 +65,10 @@ _GROWING: Final = {
 
 def no_judgment(sides: Sides) -> ProftuiError:
     """Return the text for a comparison without a verdict."""
-    if sides.in_part and not sides.per_iteration:
+    if sides.partial_sentence and not sides.per_iteration:
         return ProftuiError(
             "no verdict: part of a run is missing, and times of whole runs are not comparable",
-            f"{sides.in_part} Record again, or compare iterations",
+            f"{sides.partial_sentence} Record again, or compare iterations",
         )
     return ProftuiError(
         "no verdict: the profiles have no common time to compare",
@@ -90,15 +90,15 @@ def verdict(
         figures: From `tui.analysis.compare.headline.headline`.
         tables: The changes, by kind of row.
     """
-    than = f"than {judgment.than_pct:g}%"
+    than = f"than {judgment.limit_pct:g}%"
     baseline, candidate, _, share = figure_cells(judgment.figure)
-    change = f"{judgment.outcome}: {judgment.figure.words} {baseline} to {candidate} ({share})"
+    change = f"{judgment.outcome}: {judgment.figure.sentence_label} {baseline} to {candidate} ({share})"
     limit = f"slower by more {than}" if judgment.fails else f"not slower by more {than}"
     lines = [f"{change}, {limit}"]
-    if judgment.figure.name == OF_ITERATIONS:
+    if judgment.figure.name == ITERATION_FIGURE:
         lines.append(_spread(judgment, sides))
     if judgment.others:
-        longer = ", ".join(f"{figure.words} ({figure_cells(figure)[3]})" for figure in judgment.others)
+        longer = ", ".join(f"{figure.sentence_label} ({figure_cells(figure)[3]})" for figure in judgment.others)
         lines.append(f"also longer by more {than}: {longer}")
     is_faster = (judgment.figure.delta_pct or 0) <= -UNCHANGED_PCT
     cause = _idle(judgment, sides, figures) or _changed_most(sides, tables, is_faster=is_faster)
@@ -196,7 +196,7 @@ class Diff:
         self.sides = sides
         self.tolerant = tolerant
         self.figures = headline(sides)
-        is_comparable = sides.per_iteration or not sides.in_part
+        is_comparable = sides.per_iteration or not sides.partial_sentence
         self.judgment: Judgment | None = (
             judge(self.figures, than_pct) if than_pct is not None and is_comparable else None
         )
@@ -207,7 +207,9 @@ class Diff:
         self.sentence = verdict_sentence(sides, self.figures, gpu=gpu)
         """What changed in a sentence; empty if the profiles have no time in common."""
         self._how = CompareOptions(tolerant, gpu)
-        self._tables = [(part.spec, part.rows(sides, self._how)) for part in PARTS if part.is_fed(sides)]
+        self._tables = [
+            (part.spec, part.rows(sides, self._how)) for part in COMPARE_TABLES if part.can_have_rows(sides)
+        ]
 
     def table(self, name: str) -> pl.DataFrame:
         """Return one table: all rows, in base units.
@@ -218,13 +220,17 @@ class Diff:
         if name == "figures":
             return pl.DataFrame(self._figure_rows(), schema=_FIGURE, orient="row")
         known = (rows for spec, rows in self._tables if _name(spec) == name)
-        missing = (part for part in PARTS if _name(part.spec) == name)
+        missing = (part for part in COMPARE_TABLES if _name(part.spec) == name)
         found = next(known, None)
         return next(missing).rows(self.sides, self._how) if found is None else found
 
     def key(self, name: str) -> tuple[str, ...]:
         """Return the columns that identify a row of a table."""
-        return ("name",) if name == "figures" else next(part.spec.key for part in PARTS if _name(part.spec) == name)
+        return (
+            ("name",)
+            if name == "figures"
+            else next(part.spec.key for part in COMPARE_TABLES if _name(part.spec) == name)
+        )
 
     def verdict(self) -> tuple[str, ...]:
         """Return lines about the verdict, as `tui.output.diff.verdict` writes them.
@@ -248,10 +254,10 @@ class Diff:
         safe = [plain(side.label) for side in (a, b)]
         lines = [style.heading(f"{safe[0]}  >  {safe[1]}"), ""]
         lines += [*(line for sentence in self._conclusion() for line in style.wrapped(_sentence(sentence))), ""]
-        lines += [*style.wrapped(f"Times {self.sides.why}."), ""]
-        for sentence in filter(None, (self.sides.in_part, self.sides.left_out)):
+        lines += [*style.wrapped(f"Times {self.sides.basis}."), ""]
+        for sentence in filter(None, (self.sides.partial_sentence, self.sides.left_out_sentence)):
             lines += [*style.wrapped(sentence), ""]
-        lines += [*style.wrapped(HOW_SIMILAR), ""] if self.tolerant else []
+        lines += [*style.wrapped(SIMILAR_NAMES_NOTE), ""] if self.tolerant else []
         figures = [(figure.label, *figure_cells(figure)) for figure in self.figures]
         lines += _align_columns([("", *HEADINGS), *figures]) if figures else []
         unknown_reason = unknown_sentences(self.figures)
@@ -276,10 +282,10 @@ class Diff:
         a, b = (markdown_cell(side.label) for side in (self.sides.a, self.sides.b))
         text = f"## {a} → {b}\n\n"
         text += "".join(f"- {markdown_cell(_sentence(sentence))}\n" for sentence in self._conclusion())
-        text += f"\nTimes {markdown_cell(self.sides.why)}.\n\n"
-        for sentence in filter(None, (self.sides.in_part, self.sides.left_out)):
+        text += f"\nTimes {markdown_cell(self.sides.basis)}.\n\n"
+        for sentence in filter(None, (self.sides.partial_sentence, self.sides.left_out_sentence)):
             text += f"{markdown_cell(sentence)}\n\n"
-        text += f"{HOW_SIMILAR}\n\n" if self.tolerant else ""
+        text += f"{SIMILAR_NAMES_NOTE}\n\n" if self.tolerant else ""
         rows = [[figure.label, *figure_cells(figure)] for figure in self.figures]
         text += markdown_table(["", *HEADINGS], rows, [False, True, True, True, True])
         unknown_reason = unknown_sentences(self.figures)
@@ -304,13 +310,13 @@ class Diff:
             "tolerant": self.tolerant,
             "iterations": [dict(self.sides.a.iterations), dict(self.sides.b.iterations)],
             "left_out_ns": [self.sides.a.left_out_ns, self.sides.b.left_out_ns],
-            "partial": [self.sides.a.whole.partial, self.sides.b.whole.partial],
+            "partial": [self.sides.a.full_profile.partial, self.sides.b.full_profile.partial],
             "verdict": {"outcome": self._shown and self._shown.outcome.value, "sentence": self.sentence or None},
         }
         if self.judgment is not None:
             content["judged"] = {
                 "figure": self.judgment.figure.name,
-                "than_pct": self.judgment.than_pct,
+                "than_pct": self.judgment.limit_pct,
                 "fails": self.judgment.fails,
                 "longer_too": [figure.name for figure in self.judgment.others],
                 "middle_half_ns": self._middle_halves(),
@@ -321,13 +327,13 @@ class Diff:
 
     def head(self) -> dict[str, Any]:
         """Return the fields at the start of its documents: the sources are those of both sides."""
-        a, b = self.sides.a.whole, self.sides.b.whole
+        a, b = self.sides.a.full_profile, self.sides.b.full_profile
         sources = [source_facts(source) for source in (*a.sources, *b.sources)]
         return {**document_head("diff", a, view="compare"), "sources": sources, "session": None, "iterations": None}
 
     def _middle_halves(self) -> list[list[float | None]] | None:
         """Return the range of the middle half of the iterations of each side, if these are judged."""
-        if self.judgment is None or self.judgment.figure.name != OF_ITERATIONS:
+        if self.judgment is None or self.judgment.figure.name != ITERATION_FIGURE:
             return None
         return [[one.low_ns, one.high_ns] for one in (iteration_spread(self.sides.a), iteration_spread(self.sides.b))]
 

@@ -18,8 +18,8 @@ from tui.analysis.compare.changes import (
     CHANGED_FINDINGS,
     CHANGED_KERNELS,
     CHANGED_OPS,
-    HOW_SIMILAR,
     MIN_SHARE_PCT,
+    SIMILAR_NAMES_NOTE,
     CompareOptions,
     CompareTable,
     LargestChanges,
@@ -27,7 +27,7 @@ from tui.analysis.compare.changes import (
     memory_sentence,
     ops_compared_separately,
 )
-from tui.analysis.compare.changes import PARTS as TABLES
+from tui.analysis.compare.changes import COMPARE_TABLES as TABLES
 from tui.analysis.compare.headline import (
     HEADLINE,
     busy_and_idle_sentence,
@@ -328,10 +328,10 @@ class CompareScreen(ViewScreen):
         names = (f"Baseline: {a.label}", f"Candidate: {b.label}")
         emphasis = "bold" if not self._sentence else ""
         sentences += [(words, emphasis) for words in _in_lines(names, width, "   ")]
-        why = f"{self._of.why[:1].upper()}{self._of.why[1:]}."
-        if self._of.in_part:
-            sentences.append((self._of.in_part, "$warning-ink on $warning-ground"))
-        sentences += [(words, "$text-muted") for words in _in_lines((why, self._of.left_out), width, " ")]
+        why = f"{self._of.basis[:1].upper()}{self._of.basis[1:]}."
+        if self._of.partial_sentence:
+            sentences.append((self._of.partial_sentence, "$warning-ink on $warning-ground"))
+        sentences += [(words, "$text-muted") for words in _in_lines((why, self._of.left_out_sentence), width, " ")]
         figures = self._made.get((self._place, self._tolerant)) if PARTS[self._place].spec is HEADLINE else None
         if (
             figures is not None
@@ -341,12 +341,12 @@ class CompareScreen(ViewScreen):
         if PARTS[self._place].spec is CHANGED_OPS and (separate_ops := ops_compared_separately(self._of)):
             sentences.append((separate_ops, ""))
         if self._tolerant:
-            sentences.append((HOW_SIMILAR, ""))
+            sentences.append((SIMILAR_NAMES_NOTE, ""))
         return sentence_lines(sentences, width)
 
     def _show_part(self) -> None:
         part = PARTS[self._place]
-        self.query_one(TabBar).show(self._place, [self._of is None or part.is_fed(self._of) for part in PARTS])
+        self.query_one(TabBar).show(self._place, [self._of is None or part.can_have_rows(self._of) for part in PARTS])
         self.query_one(HeadLines).show(None if self._of is None else self._head)
         for candidate in PARTS:
             self.query_one(f"#{candidate.spec.name}").display = candidate is part
@@ -376,7 +376,7 @@ class CompareScreen(ViewScreen):
         gpu = self.explorer.options.gpu
         if not self._sentence:
             figures = headline(sides)
-            sentence = memory_sentence(sides) or verdict_sentence(sides, figures, limit=False)
+            sentence = memory_sentence(sides) or verdict_sentence(sides, figures, with_limit=False)
             self.app.call_from_thread(self._take_sentence, sides, sentence)
         rows = PARTS[place].rows(sides, CompareOptions(tolerant, gpu))
         explanation = self._explanation
@@ -464,7 +464,7 @@ class CompareScreen(ViewScreen):
     def _step(self, by: int) -> None:
         """Go to the next part that the two sides can feed."""
         place = self._place + by
-        while self._of is not None and not PARTS[place % len(PARTS)].is_fed(self._of):
+        while self._of is not None and not PARTS[place % len(PARTS)].can_have_rows(self._of):
             place += by
         self._go_to(place)
 

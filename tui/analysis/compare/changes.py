@@ -10,7 +10,7 @@ import polars as pl
 
 from tui.analysis.allocator import ALLOCATED_BY, memory_peak
 from tui.analysis.api_calls import api
-from tui.analysis.compare.headline import figures_of, why_absent
+from tui.analysis.compare.headline import absence_reason, side_figures
 from tui.analysis.durations import complete_sum
 from tui.analysis.expert.finding_text import percent, size
 from tui.analysis.expert.findings import OURS, findings
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-HOW_SIMILAR: Final = (
+SIMILAR_NAMES_NOTE: Final = (
     "Rows marked similar match names that differ: kernels in template arguments, GPU or version; ops in framework, "
     "library, version or instance number; API calls in version."
 )
@@ -50,7 +50,7 @@ _LIBRARY: Final = re.compile(
 )
 _OVERLOAD: Final = re.compile(r"(?<=Backward)[0-9]+$")
 """The overload number of a derivative in PyTorch; before 1.9 a single overload had none."""
-_SPLIT: Final = re.compile(r"(?<=convolution_backward)_(?:input|weight)$")
+_GRADIENT_SUFFIX: Final = re.compile(r"(?<=convolution_backward)_(?:input|weight)$")
 """The two gradients of PyTorch before 1.11, which computed them separately."""
 _INSTANCE: Final = re.compile(r"_[0-9]+(?=/|$)|(?<=\w)\.[0-9]+$|\[[0-9]+\]$")
 """Instance numbers of TensorFlow and ONNX (``Conv2D_1/BiasAdd``), XLA (``fusion.12``) and DLProf (``relu[2]``)."""
@@ -92,7 +92,7 @@ def op_family(name: str) -> str:
     if name.startswith("("):
         return name
     bare = name
-    for pattern in (_FRAMEWORK, _LIBRARY, _OVERLOAD, _SPLIT, _INSTANCE):
+    for pattern in (_FRAMEWORK, _LIBRARY, _OVERLOAD, _GRADIENT_SUFFIX, _INSTANCE):
         bare = pattern.sub("", bare)
     return _VERSION.sub("*", bare) or name
 
@@ -117,7 +117,7 @@ def without_variants(names: pl.Series, rule: Callable[[str], str]) -> pl.Series:
 BOTH, NEW, REMOVED, SIMILAR = "", "new", "removed", "similar"
 """How a row changed; similar names differ between the sides and are matched on request."""
 
-_SHOWN: Final = (
+_CHANGE_COLUMNS: Final = (
     "change",
     "a_total_ns",
     "b_total_ns",
@@ -136,12 +136,14 @@ _TIMED_LAUNCHES: Final = pl.col("launches") - pl.col("untimed_launches").fill_nu
 """The column with the number of launches of known duration, in tables of ops."""
 
 
-def _spec(name: str, title: str, *by: str, key: tuple[str, ...] = (), pinned: str = "name") -> TableSpec:
+def _change_spec(
+    name: str, title: str, *key_columns: str, extra_keys: tuple[str, ...] = (), pinned: str = "name"
+) -> TableSpec:
     return TableSpec(
         f"changed_{name}",
         title,
-        columns(pinned, *_SHOWN, *(column for column in by if column != pinned)),
-        key=(*by, *key),
+        columns(pinned, *_CHANGE_COLUMNS, *(column for column in key_columns if column != pinned)),
+        key=(*key_columns, *extra_keys),
         sort=(),
         weight="b_total_ns",
         pinned=pinned,
@@ -159,11 +161,11 @@ def _with_rates(spec: TableSpec) -> TableSpec:
 
 
 # Two similar names can be reduced to the full name of a third.
-CHANGED_KERNELS: Final = _with_rates(_spec("kernels", "Kernels", "kind", "name", key=("similar",)))
-CHANGED_OPS: Final = _with_rates(_spec("ops", "Ops", "op", key=("similar",), pinned="op"))
-CHANGED_OP_TYPES: Final = _spec("op_types", "Op types", "op", pinned="op")
-CHANGED_API: Final = _spec("api", "API calls", "name", key=("similar",))
-CHANGED_LAYERS: Final = _spec("layers", "Layers", "phase", "layer", pinned="layer")
+CHANGED_KERNELS: Final = _with_rates(_change_spec("kernels", "Kernels", "kind", "name", extra_keys=("similar",)))
+CHANGED_OPS: Final = _with_rates(_change_spec("ops", "Ops", "op", extra_keys=("similar",), pinned="op"))
+CHANGED_OP_TYPES: Final = _change_spec("op_types", "Op types", "op", pinned="op")
+CHANGED_API: Final = _change_spec("api", "API calls", "name", extra_keys=("similar",))
+CHANGED_LAYERS: Final = _change_spec("layers", "Layers", "phase", "layer", pinned="layer")
 
 
 def changed_kernels(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
@@ -180,7 +182,7 @@ def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
     Columns: op, then those of `changes`; a_calls and b_calls count calls of recorded ops, launches of inferred ones.
     """
 
-    def of(profile: Profile) -> pl.DataFrame:
+    def gpu_time_by_op(profile: Profile) -> pl.DataFrame:
         if not has_recorded_ops(profile):
             return inferred_ops(profile).rename({"total_ns": "gpu_self_ns"})
         return all_ops_by_name(profile).with_columns(
@@ -188,18 +190,22 @@ def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
         )
 
     rule = op_family if tolerant and not ops_compared_separately(sides) else None
-    rows = changes(sides, of, ("op",), "gpu_self_ns", "calls", rule=rule)
+    rows = changes(sides, gpu_time_by_op, ("op",), "gpu_self_ns", "calls", rule=rule)
     return _joined_rates(rows, sides, op_rates_by_name, ("op",))
 
 
 def _joined_rates(
-    rows: pl.DataFrame, sides: Sides, rates: Callable[[Profile], pl.DataFrame], by: tuple[str, ...]
+    rows: pl.DataFrame, sides: Sides, rates: Callable[[Profile], pl.DataFrame], key_columns: tuple[str, ...]
 ) -> pl.DataFrame:
     """Return rows of both sides with `_RATES` of each; null for names that are only similar."""
-    keys = rows.select(pl.col(by).cast(pl.String))
+    keys = rows.select(pl.col(key_columns).cast(pl.String))
     for prefix, side in (("a", sides.a), ("b", sides.b)):
-        own = rates(side.profile).select(pl.col(by).cast(pl.String), pl.col(_RATES).name.prefix(f"{prefix}_"))
-        rows = rows.hstack(keys.join(own, on=by, how="left", nulls_equal=True, maintain_order="left").drop(by))
+        side_rates = rates(side.profile).select(
+            pl.col(key_columns).cast(pl.String), pl.col(_RATES).name.prefix(f"{prefix}_")
+        )
+        rows = rows.hstack(
+            keys.join(side_rates, on=key_columns, how="left", nulls_equal=True, maintain_order="left").drop(key_columns)
+        )
     return rows
 
 
@@ -218,10 +224,10 @@ def ops_compared_separately(sides: Sides) -> str:
 def changed_op_types(sides: Sides) -> pl.DataFrame:
     """Return ops by type and direction: op, then the columns of `changes`; a_calls and b_calls count launches."""
 
-    def of(profile: Profile) -> pl.DataFrame:
+    def gpu_time_by_op_type(profile: Profile) -> pl.DataFrame:
         return op_types(profile).with_columns(_TIMED_LAUNCHES.alias("timed_calls"))
 
-    return changes(sides, of, ("op",), "total_ns", "launches")
+    return changes(sides, gpu_time_by_op_type, ("op",), "total_ns", "launches")
 
 
 def changed_api(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
@@ -232,71 +238,82 @@ def changed_api(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
 def changed_layers(sides: Sides) -> pl.DataFrame:
     """Return measured layers by phase and name: phase, layer, then the columns of `changes`; calls count layers."""
 
-    def of(profile: Profile) -> pl.DataFrame:
+    def measured_layers(profile: Profile) -> pl.DataFrame:
         return layers(profile).drop_nulls("measured_ns").with_columns(pl.lit(1, pl.Int64).alias("calls"))
 
-    return changes(sides, of, ("phase", "layer"), "measured_ns", "calls", section="layer")
+    return changes(sides, measured_layers, ("phase", "layer"), "measured_ns", "calls", section="layer")
 
 
 def has_layers(sides: Sides) -> bool:
     """Return whether the measured times of layers are known on both sides and can be compared."""
-    return all(figures_of(side)["layer_ns"].value is not None for side in (sides.a, sides.b))
+    return all(side_figures(side)["layer_ns"].value is not None for side in (sides.a, sides.b))
 
 
 def changes(
     sides: Sides,
-    table: Callable[[Profile], pl.DataFrame],
-    by: tuple[str, ...],
-    time: str,
-    count: str,
+    get_rows: Callable[[Profile], pl.DataFrame],
+    key_columns: tuple[str, ...],
+    time_column: str,
+    count_column: str,
     *,
     section: str = "gpu",
     rule: Callable[[str], str] | None = None,
 ) -> pl.DataFrame:
     """Return a table of both sides, the largest change first.
 
-    Columns: those of ``by``; change (`NEW`, `REMOVED`, `SIMILAR` or `BOTH`), a_total_ns, b_total_ns, delta_ns (b - a;
-    new and removed rows count as 0 on the other side, but a row is neither if the other side has no rows at all, or may
-    not have recorded it: `headline.why_absent`), delta_pct (of a; null for what is new), a_calls, b_calls, a_avg_ns,
-    b_avg_ns (of the calls whose time is known), avg_delta_pct, unknown_reason (which sessions do not record the time or
-    calls of the row, so that the sum is unknown; or how many of its calls have no time, so that the sum is a lower
-    bound; or why a side may not have recorded it), similar (whether the names differ), a_name and b_name (if they do:
-    the name with the most time on that side, and the number of others). Totals and calls are sums over sessions, each
-    divided by its iterations where the sides are compared per iteration: a_total_ns adds up to the time of a, delta_ns
-    to the difference.
+    Columns: those of ``key_columns``; change (`NEW`, `REMOVED`, `SIMILAR` or `BOTH`), a_total_ns, b_total_ns, delta_ns
+        (b - a; new and removed rows count as 0 on the other side, but a row is neither if the other side has no rows at
+        all, or may not have recorded it: `headline.absence_reason`), delta_pct (of a; null for what is new), a_calls,
+        b_calls, a_avg_ns, b_avg_ns (of the calls whose time is known), avg_delta_pct, unknown_reason (which sessions do
+        not record the time or calls of the row, so that the sum is unknown; or how many of its calls have no time, so
+        that the sum is a lower bound; or why a side may not have recorded it), similar (whether the names differ),
+        a_name and b_name (if they do: the name with the most time on that side, and the number of others). Totals and
+        calls are sums over sessions, each divided by its iterations where the sides are compared per iteration:
+        a_total_ns adds up to the time of a, delta_ns to the difference.
 
     Args:
         sides: The two sides.
-        table: Returns a frame with session, the columns of ``by``, ``time`` and ``count``.
-        by: The columns that identify a row, the name last.
-        time: The column of times.
-        count: The column of counts.
+        get_rows: Returns a frame with session, the columns of ``key_columns``, ``time_column`` and ``count_column``.
+        key_columns: The columns that identify a row, the name last.
+        time_column: The column of times.
+        count_column: The column of counts.
         section: gpu, api or layer.
         rule: Reduces names that only one side has; those with the same result become one row.
     """
-    one, other = (_sum_by_name(side, table(side.profile), by, time, count) for side in (sides.a, sides.b))
-    if rule is not None:
-        one, other = _match_names(one, other, by, rule), _match_names(other, one, by, rule)
-    one, other = (
-        rows.rename(
-            {name: f"{prefix}_{name}" for name in ("total_ns", "calls", "timed", "there", "as", "unknown_reason")}
-        )
-        for rows, prefix in ((one, "a"), (other, "b"))
+    baseline, candidate = (
+        _sum_by_name(side, get_rows(side.profile), key_columns, time_column, count_column)
+        for side in (sides.a, sides.b)
     )
-    names = (*by, "similar")
-    rows = one.join(other, on=names, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right")
-    a_there, b_there = pl.col("a_there").fill_null(False), pl.col("b_there").fill_null(False)
+    if rule is not None:
+        baseline, candidate = (
+            _match_names(baseline, candidate, key_columns, rule),
+            _match_names(candidate, baseline, key_columns, rule),
+        )
+    baseline, candidate = (
+        rows.rename(
+            {
+                name: f"{prefix}_{name}"
+                for name in ("total_ns", "calls", "timed", "is_present", "matched_name", "unknown_reason")
+            }
+        )
+        for rows, prefix in ((baseline, "a"), (candidate, "b"))
+    )
+    join_keys = (*key_columns, "similar")
+    rows = baseline.join(
+        candidate, on=join_keys, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right"
+    )
+    in_a, in_b = pl.col("a_is_present").fill_null(False), pl.col("b_is_present").fill_null(False)
     delta = pl.col("b_total_ns").fill_null(0) - pl.col("a_total_ns").fill_null(0)
     # A side without any row may still have had calls that were not recorded.
     a_absent, b_absent = (
-        why_absent(side, by, section) if has_rows else pl.lit("")
-        for side, has_rows in ((sides.a, one.height > 0), (sides.b, other.height > 0))
+        absence_reason(side, key_columns, section) if has_rows else pl.lit("")
+        for side, has_rows in ((sides.a, baseline.height > 0), (sides.b, candidate.height > 0))
     )
-    none_in_a, none_in_b = ~a_there & a_absent.is_null(), ~b_there & b_absent.is_null()
-    known = (pl.col("a_total_ns").is_not_null() | none_in_a) & (pl.col("b_total_ns").is_not_null() | none_in_b)
-    a_unknown_reason = pl.when(a_there).then("a_unknown_reason").otherwise(a_absent).replace("", None)
-    b_unknown_reason = pl.when(b_there).then("b_unknown_reason").otherwise(b_absent).replace("", None)
-    per_call = [
+    none_in_a, none_in_b = ~in_a & a_absent.is_null(), ~in_b & b_absent.is_null()
+    is_known = (pl.col("a_total_ns").is_not_null() | none_in_a) & (pl.col("b_total_ns").is_not_null() | none_in_b)
+    a_unknown_reason = pl.when(in_a).then("a_unknown_reason").otherwise(a_absent).replace("", None)
+    b_unknown_reason = pl.when(in_b).then("b_unknown_reason").otherwise(b_absent).replace("", None)
+    averages = [
         pl.when(pl.col(f"{side}_timed") > 0)
         .then(pl.col(f"{side}_total_ns") / pl.col(f"{side}_timed"))
         .alias(f"{side}_avg_ns")
@@ -305,7 +322,7 @@ def changes(
     largest_first = [pl.col("delta_ns").abs(), pl.max_horizontal("a_total_ns", "b_total_ns")]
     return (
         rows.with_columns(
-            pl.when(a_there & b_there)
+            pl.when(in_a & in_b)
             .then(pl.when("similar").then(pl.lit(SIMILAR)).otherwise(pl.lit(BOTH)))
             .when(none_in_a)
             .then(pl.lit(NEW))
@@ -313,7 +330,7 @@ def changes(
             .then(pl.lit(REMOVED))
             .otherwise(pl.lit(BOTH))
             .alias("change"),
-            pl.when(known).then(delta).alias("delta_ns"),
+            pl.when(is_known).then(delta).alias("delta_ns"),
             pl.concat_str(
                 pl.format("baseline: {}", a_unknown_reason),
                 pl.format("candidate: {}", b_unknown_reason),
@@ -322,7 +339,7 @@ def changes(
             )
             .replace("", None)
             .alias("unknown_reason"),
-            *per_call,
+            *averages,
         )
         .with_columns(
             # Dividing first makes the whole exactly 100%.
@@ -331,32 +348,47 @@ def changes(
             .then(100 * (pl.col("b_avg_ns") - pl.col("a_avg_ns")) / pl.col("a_avg_ns"))
             .alias("avg_delta_pct"),
         )
-        .select(*by, *_SHOWN, "similar", pl.col("a_as").alias("a_name"), pl.col("b_as").alias("b_name"))
-        .sort(*largest_first, *by, descending=[True, True, *(False for _ in by)], nulls_last=True)
+        .select(
+            *key_columns,
+            *_CHANGE_COLUMNS,
+            "similar",
+            pl.col("a_matched_name").alias("a_name"),
+            pl.col("b_matched_name").alias("b_name"),
+        )
+        .sort(*largest_first, *key_columns, descending=[True, True, *(False for _ in key_columns)], nulls_last=True)
     )
 
 
-def _sum_by_name(side: Side, rows: pl.DataFrame, by: tuple[str, ...], time: str, count: str) -> pl.DataFrame:
+def _sum_by_name(
+    side: Side, rows: pl.DataFrame, key_columns: tuple[str, ...], time_column: str, count_column: str
+) -> pl.DataFrame:
     """Return times and counts by name over all sessions, per iteration if the sides are compared per iteration.
 
-    Columns: those of ``by``, total_ns, calls, timed (calls whose time is known), there (true), similar (false), as
-    (null), and unknown_reason, as in `changes`. A sum is unknown where a session does not record its part.
+    Columns: those of ``key_columns``, total_ns, calls, timed (calls whose time is known), is_present (true), similar
+        (false), matched_name (null), and unknown_reason, as in `changes`. A sum is unknown where a session does not
+        record its part.
     """
-    timed = pl.col("timed_calls" if "timed_calls" in rows.columns else count).alias("timed")
-    rows_by_name = rows.select("session", *(pl.col(column).cast(pl.String) for column in by), time, count, timed)
-    per = pl.lit(1)
+    timed = pl.col("timed_calls" if "timed_calls" in rows.columns else count_column).alias("timed")
+    rows_by_name = rows.select(
+        "session", *(pl.col(column).cast(pl.String) for column in key_columns), time_column, count_column, timed
+    )
+    divisor = pl.lit(1)
     if side.iterations:
-        rows_by_name, per = rows_by_name.join(side.divisors, on="session", how="left"), pl.col("per")
-    several = side.profile["sessions"].height > 1
-    values = {"total_ns": pl.col(time) / per, "calls": pl.col(count) / per, "timed": pl.col("timed") / per}
-    unknown = [
-        pl.when(value.null_count() > 0).then(_unknown_reason(value, what, several=several))
-        for value, what in ((values["total_ns"], "time"), (values["calls"], "calls"))
+        rows_by_name, divisor = rows_by_name.join(side.divisors, on="session", how="left"), pl.col("per")
+    has_sessions = side.profile["sessions"].height > 1
+    values = {
+        "total_ns": pl.col(time_column) / divisor,
+        "calls": pl.col(count_column) / divisor,
+        "timed": pl.col("timed") / divisor,
+    }
+    unknown_reasons = [
+        pl.when(value.null_count() > 0).then(_unknown_reason(value, label, has_sessions=has_sessions))
+        for value, label in ((values["total_ns"], "time"), (values["calls"], "calls"))
     ]
-    sums = rows_by_name.group_by(by, maintain_order=True).agg(
+    sums = rows_by_name.group_by(key_columns, maintain_order=True).agg(
         *(pl.when(value.null_count() == 0).then(value.sum()).alias(name) for name, value in values.items()),
-        *(one.alias(f"unknown_reason_{place}") for place, one in enumerate(unknown)),
-        (pl.col(count) - pl.col("timed")).sum().alias("untimed"),
+        *(reason.alias(f"unknown_reason_{index}") for index, reason in enumerate(unknown_reasons)),
+        (pl.col(count_column) - pl.col("timed")).sum().alias("untimed"),
     )
     lower_bound = pl.format("at least (calls without time: {})", "untimed")
     partly_unknown = pl.when(pl.col("total_ns").is_not_null() & (pl.col("untimed") > 0)).then(lower_bound)
@@ -364,54 +396,57 @@ def _sum_by_name(side: Side, rows: pl.DataFrame, by: tuple[str, ...], time: str,
         "unknown_reason_0", "unknown_reason_1", partly_unknown, separator=", ", ignore_nulls=True
     ).replace("", None)
     return sums.select(
-        *by,
+        *key_columns,
         *values,
-        pl.lit(True).alias("there"),
+        pl.lit(True).alias("is_present"),
         pl.lit(False).alias("similar"),
-        pl.lit(None, pl.String).alias("as"),
+        pl.lit(None, pl.String).alias("matched_name"),
         unknown_reason.alias("unknown_reason"),
     )
 
 
-def _unknown_reason(value: pl.Expr, what: str, *, several: bool) -> pl.Expr:
+def _unknown_reason(value: pl.Expr, label: str, *, has_sessions: bool) -> pl.Expr:
     """Return a sentence about the sessions of a group that do not record a value."""
-    if not several:
-        return pl.lit(f"no {what}")
+    if not has_sessions:
+        return pl.lit(f"no {label}")
     sessions = pl.col("session").filter(value.is_null()).unique().sort().cast(pl.String).str.join(", ")
-    return pl.format(f"no {what} of session {{}}", sessions)
+    return pl.format(f"no {label} of session {{}}", sessions)
 
 
 def _match_names(
-    rows: pl.DataFrame, other: pl.DataFrame, by: tuple[str, ...], rule: Callable[[str], str]
+    rows: pl.DataFrame, other_rows: pl.DataFrame, key_columns: tuple[str, ...], rule: Callable[[str], str]
 ) -> pl.DataFrame:
     """Return the rows of one side; names that only it has are summed if a rule maps them to a name of the other side.
 
     Args:
         rows: The rows of the side.
-        other: Those of the other side.
-        by: What rows are identified by, the name last.
+        other_rows: Those of the other side.
+        key_columns: What rows are identified by, the name last.
         rule: Reduces a name (`kernel_family`, `op_family`, `base_call`).
     """
-    *context, name = by
-    own, others = (
-        one.join(two, on=by, how="anti", nulls_equal=True, maintain_order="left")
-        for one, two in ((rows, other), (other, rows))
+    *context, name = key_columns
+    unmatched, other_unmatched = (
+        side_rows.join(other, on=key_columns, how="anti", nulls_equal=True, maintain_order="left")
+        for side_rows, other in ((rows, other_rows), (other_rows, rows))
     )
-    own, others = (one.with_columns(without_variants(one[name], rule).alias("rest")) for one in (own, others))
+    unmatched, other_unmatched = (
+        side_rows.with_columns(without_variants(side_rows[name], rule).alias("rest"))
+        for side_rows in (unmatched, other_unmatched)
+    )
     keys = [*context, "rest"]
-    found = own.join(others, on=keys, how="semi", nulls_equal=True, maintain_order="left")
-    if found.is_empty():
+    matched = unmatched.join(other_unmatched, on=keys, how="semi", nulls_equal=True, maintain_order="left")
+    if matched.is_empty():
         return rows
     more = pl.len() - 1
     largest = pl.col(name).sort_by("total_ns", descending=True, nulls_last=True).first()
-    summed = found.group_by(keys, maintain_order=True).agg(
-        *(complete_sum(one).alias(one) for one in ("total_ns", "calls", "timed")),
-        pl.lit(True).alias("there"),
+    summed = matched.group_by(keys, maintain_order=True).agg(
+        *(complete_sum(side_rows).alias(side_rows) for side_rows in ("total_ns", "calls", "timed")),
+        pl.lit(True).alias("is_present"),
         pl.lit(True).alias("similar"),
-        pl.when(more > 0).then(pl.format("{} (and {} more)", largest, more)).otherwise(largest).alias("as"),
+        pl.when(more > 0).then(pl.format("{} (and {} more)", largest, more)).otherwise(largest).alias("matched_name"),
         pl.col("unknown_reason").drop_nulls().unique(maintain_order=True).str.join("; ").replace("", None),
     )
-    rest = rows.join(found, on=by, how="anti", nulls_equal=True, maintain_order="left")
+    rest = rows.join(matched, on=key_columns, how="anti", nulls_equal=True, maintain_order="left")
     return pl.concat([rest, summed.rename({"rest": name}).select(rest.columns)])
 
 
@@ -440,17 +475,19 @@ def largest_changes(sides: Sides) -> tuple[LargestChanges, ...]:
     """Return what changed in GPU time by op type and by kernel; without tables that would list nothing."""
     kernel_rows = changed_kernels(sides)
     baseline_ns = kernel_rows["a_total_ns"].sum() or None
-    found = []
+    tables = []
     for spec, rows in ((CHANGED_OP_TYPES, changed_op_types(sides)), (CHANGED_KERNELS, kernel_rows)):
         share = (100 * pl.col("delta_ns") / pl.lit(baseline_ns, pl.Float64)).alias("share_pct")
-        known = rows.select(pl.col(spec.pinned).cast(pl.String).alias("name"), "change", "delta_ns", share)
-        changed = LargestChanges(spec.title, known.filter(pl.col("delta_ns") > 0), known.filter(pl.col("delta_ns") < 0))
-        if any(listed.height for listed in changed.listed):
-            found.append(changed)
-    return tuple(found)
+        changed_rows = rows.select(pl.col(spec.pinned).cast(pl.String).alias("name"), "change", "delta_ns", share)
+        table = LargestChanges(
+            spec.title, changed_rows.filter(pl.col("delta_ns") > 0), changed_rows.filter(pl.col("delta_ns") < 0)
+        )
+        if any(listed.height for listed in table.listed):
+            tables.append(table)
+    return tuple(tables)
 
 
-_SIDES: Final = ("baseline", "candidate")
+_SIDE_COLUMNS: Final = ("baseline", "candidate")
 
 CHANGED_FINDINGS: Final = TableSpec(
     "changed_findings",
@@ -460,10 +497,20 @@ CHANGED_FINDINGS: Final = TableSpec(
         Column("severity", "Severity", ColumnKind.TEXT, "error, warning or info.", 2),
         Column("rule", "Rule", ColumnKind.TEXT, "The rule of the Expert System.", 3),
         Column(
-            "baseline", "Baseline", ColumnKind.TEXT, "What the rule found in the baseline.", 1, compared_with=_SIDES
+            "baseline",
+            "Baseline",
+            ColumnKind.TEXT,
+            "What the rule found in the baseline.",
+            1,
+            compared_with=_SIDE_COLUMNS,
         ),
         Column(
-            "candidate", "Candidate", ColumnKind.TEXT, "What the rule found in the candidate.", 1, compared_with=_SIDES
+            "candidate",
+            "Candidate",
+            ColumnKind.TEXT,
+            "What the rule found in the candidate.",
+            1,
+            compared_with=_SIDE_COLUMNS,
         ),
     ),
     key=("rule",),
@@ -479,8 +526,8 @@ def changed_findings(sides: Sides, *, gpu: str | None = None) -> pl.DataFrame:
     and candidate: the finding of each (of several sessions the first, and the number of others), else ``clean``, or
     ``not applicable:`` and why. A rule that does not apply to one side is neither new nor removed.
     """
-    one, other = (_by_rule(side.profile, gpu) for side in (sides.a, sides.b))
-    rows = one.join(other, on="rule", suffix="_candidate", maintain_order="left").filter(
+    baseline, candidate = (_findings_by_rule(side.profile, gpu) for side in (sides.a, sides.b))
+    rows = baseline.join(candidate, on="rule", suffix="_candidate", maintain_order="left").filter(
         (pl.col("state") == State.FOUND.value) | (pl.col("state_candidate") == State.FOUND.value)
     )
     clean = pl.lit(State.CLEAN.value)
@@ -509,7 +556,7 @@ def changed_findings(sides: Sides, *, gpu: str | None = None) -> pl.DataFrame:
     )
 
 
-def _by_rule(profile: Profile, gpu: str | None) -> pl.DataFrame:
+def _findings_by_rule(profile: Profile, gpu: str | None) -> pl.DataFrame:
     """Return one row per built-in rule: rule, state (found if any session has it), severity, text."""
     ours = findings(profile, gpu=gpu).filter(pl.col("tool") == OURS)
     first = ours.group_by("rule", maintain_order=True).agg(
@@ -553,11 +600,11 @@ def changed_memory(sides: Sides) -> pl.DataFrame:
 
     Columns: those of `CHANGED_MEMORY`. The sums are over sessions; rows of only one side are `NEW` or `REMOVED`.
     """
-    by = ("device", "call_site", "stack")
-    one, other = (
+    key_columns = ("device", "call_site", "stack")
+    baseline, candidate = (
         memory_peak(side.profile)
         .with_columns(pl.col("call_site", "stack").cast(pl.String))
-        .group_by(by, maintain_order=True)
+        .group_by(key_columns, maintain_order=True)
         .agg(
             pl.col("size_bytes").sum().alias(f"{prefix}_bytes"),
             pl.col("allocations").sum().alias(f"{prefix}_allocations"),
@@ -566,7 +613,9 @@ def changed_memory(sides: Sides) -> pl.DataFrame:
     )
     a, b = pl.col("a_bytes"), pl.col("b_bytes")
     return (
-        one.join(other, on=by, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right")
+        baseline.join(
+            candidate, on=key_columns, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right"
+        )
         .with_columns(
             pl.when(a.is_null())
             .then(pl.lit(NEW))
@@ -599,7 +648,7 @@ def has_snapshots(sides: Sides) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """How two sides are compared."""
+    """The options of a comparison."""
 
     tolerant: bool = False
     """Kernels, ops and API calls that only one side has match without what versions change in their names."""
@@ -609,21 +658,21 @@ class CompareOptions:
 
 @dataclass(frozen=True, slots=True)
 class CompareTable:
-    """One table."""
+    """One table of a comparison."""
 
     spec: TableSpec
     rows: Callable[[Sides, CompareOptions], pl.DataFrame]
-    is_fed: Callable[[Sides], bool] = lambda _: True
+    can_have_rows: Callable[[Sides], bool] = lambda _: True
     """Whether two sides can have rows."""
 
 
-PARTS: Final = (
-    CompareTable(CHANGED_KERNELS, lambda sides, how: changed_kernels(sides, tolerant=how.tolerant)),
-    CompareTable(CHANGED_OPS, lambda sides, how: changed_ops(sides, tolerant=how.tolerant)),
+COMPARE_TABLES: Final = (
+    CompareTable(CHANGED_KERNELS, lambda sides, options: changed_kernels(sides, tolerant=options.tolerant)),
+    CompareTable(CHANGED_OPS, lambda sides, options: changed_ops(sides, tolerant=options.tolerant)),
     CompareTable(CHANGED_OP_TYPES, lambda sides, _: changed_op_types(sides)),
-    CompareTable(CHANGED_API, lambda sides, how: changed_api(sides, tolerant=how.tolerant)),
+    CompareTable(CHANGED_API, lambda sides, options: changed_api(sides, tolerant=options.tolerant)),
     CompareTable(CHANGED_LAYERS, lambda sides, _: changed_layers(sides), has_layers),
-    CompareTable(CHANGED_FINDINGS, lambda sides, how: changed_findings(sides, gpu=how.gpu)),
+    CompareTable(CHANGED_FINDINGS, lambda sides, options: changed_findings(sides, gpu=options.gpu)),
     CompareTable(CHANGED_MEMORY, lambda sides, _: changed_memory(sides), has_snapshots),
 )
 """The tables, in display order."""

@@ -37,19 +37,19 @@ KINDS: Final = {"kernel": "kernels", "memcpy": "copies", "memset": "memsets"}
 """Kinds of GPU work whose time is a figure, with their plural."""
 
 
-def why_absent(side: Side, by: tuple[str, ...], section: str) -> pl.Expr:
+def absence_reason(side: Side, key_columns: tuple[str, ...], section: str) -> pl.Expr:
     """Return why it is unknown whether a side without rows of a name had none of it; null if it had none.
 
     Args:
         side: A side that has rows of other names.
-        by: The columns that identify a row, which may include the kind of GPU work.
+        key_columns: The columns that identify a row, which may include the kind of GPU work.
         section: gpu or api.
     """
     if _is_cut(side):
         return pl.lit("may be in the part that was not read")
     if lost_rows(side.profile, section):
         return pl.lit("may be in rows missing from the printed table")
-    if "kind" not in by:
+    if "kind" not in key_columns:
         return pl.lit(None, pl.String)
     return pl.when(pl.col("kind").is_in(kinds_maybe_unrecorded(side))).then(pl.lit("may not have been recorded"))
 
@@ -88,7 +88,7 @@ class SideFigure:
     """Why it is unknown, and what records it; of a known one what it omits, if anything."""
 
 
-def figures_of(side: Side) -> dict[str, SideFigure]:
+def side_figures(side: Side) -> dict[str, SideFigure]:
     """Return the figures of one side by the names of `tui.analysis.compare.headline.FIGURES`.
 
     Times are nanoseconds, shares percent; sums are per iteration where the side is.
@@ -101,43 +101,43 @@ def _times(side: Side) -> dict[str, SideFigure]:
     """Return the duration and GPU busy share of the iterations, else of the whole run."""
     profile = side.profile
     if not side.iterations:
-        return _times_of_run(profile)
+        return _run_times(profile)
     counted = iterations(profile).drop_nulls("iteration")
     timed = counted.drop_nulls("duration_ns")
-    taken = timed["duration_ns"]
-    left_out = ""
-    if taken.is_empty():
-        left_out = f"no iteration has an end: {how_to_record(profile, ITERATIONS)}"
+    durations = timed["duration_ns"]
+    unknown_reason = ""
+    if durations.is_empty():
+        unknown_reason = f"no iteration has an end: {how_to_record(profile, ITERATIONS)}"
     elif timed.height < counted.height:
-        left_out = f"of {count(timed.height)} of {count(counted.height)} iterations: the others have no end"
+        unknown_reason = f"of {count(timed.height)} of {count(counted.height)} iterations: the others have no end"
     figures = {
-        "avg_iteration_ns": taken.mean(),
-        "median_iteration_ns": taken.median(),
-        "p95_iteration_ns": taken.quantile(0.95, "linear"),
+        "avg_iteration_ns": durations.mean(),
+        "median_iteration_ns": durations.median(),
+        "p95_iteration_ns": durations.quantile(0.95, "linear"),
     }
-    times = {name: SideFigure(_number(value), left_out) for name, value in figures.items()}
-    busy_pct = _share(timed["busy_ns"], taken)
+    times = {name: SideFigure(_number(value), unknown_reason) for name, value in figures.items()}
+    busy_pct = _share(timed["busy_ns"], durations)
     no_work = f"work of an iteration has no times: {how_to_record(profile, START_TIMES)}"
-    why = no_work if busy_pct is None and taken.len() else left_out
-    idle = None if busy_pct is None else (taken - timed["busy_ns"]).mean()
-    return times | {"busy_pct": SideFigure(busy_pct, why), "idle_ns": SideFigure(_number(idle), why)}
+    reason = no_work if busy_pct is None and durations.len() else unknown_reason
+    idle = None if busy_pct is None else (durations - timed["busy_ns"]).mean()
+    return times | {"busy_pct": SideFigure(busy_pct, reason), "idle_ns": SideFigure(_number(idle), reason)}
 
 
-def _times_of_run(profile: Profile) -> dict[str, SideFigure]:
+def _run_times(profile: Profile) -> dict[str, SideFigure]:
     busy = busy_time(profile)
-    why = _no_times(profile)
+    reason = _no_times(profile)
     sessions = busy["session"].n_unique()
     span = _number(busy["span_ns"].max()) if sessions == 1 else None
     if sessions > 1:
-        why_no_span = f"the spans of {sessions} sessions do not add up: compare one session with another"
+        span_reason = f"the spans of {sessions} sessions do not add up: compare one session with another"
     else:
-        why_no_span = why
+        span_reason = reason
     busy_pct = _share(busy["busy_ns"], busy["span_ns"])
     idle = None if span is None or busy_pct is None else span * (1 - busy_pct / 100)
     return {
-        "span_ns": SideFigure(span, why_no_span if span is None else ""),
-        "busy_pct": SideFigure(busy_pct, why if busy_pct is None else ""),
-        "idle_ns": SideFigure(idle, why_no_span if idle is None else ""),
+        "span_ns": SideFigure(span, span_reason if span is None else ""),
+        "busy_pct": SideFigure(busy_pct, reason if busy_pct is None else ""),
+        "idle_ns": SideFigure(idle, span_reason if idle is None else ""),
     }
 
 
@@ -149,30 +149,35 @@ def _work(side: Side) -> dict[str, SideFigure]:
     """Return time and launches of GPU work, in total and by kind."""
     work = kernels(side.profile)
     if work.is_empty():
-        nothing = SideFigure(None, why_none(side.profile, GPU_WORK))
-        return dict.fromkeys(("gpu_ns", "launches", *(f"{kind}_ns" for kind in KINDS)), nothing)
-    of_kinds = {kind: work.filter(pl.col("kind") == kind) for kind in KINDS}
-    sums = {f"{kind}_ns": _of_kind(side, kind, rows, "total_ns") for kind, rows in of_kinds.items()}
-    unasked = kinds_maybe_unrecorded(side)
+        unknown = SideFigure(None, why_none(side.profile, GPU_WORK))
+        return dict.fromkeys(("gpu_ns", "launches", *(f"{kind}_ns" for kind in KINDS)), unknown)
+    rows_by_kind = {kind: work.filter(pl.col("kind") == kind) for kind in KINDS}
+    sums = {f"{kind}_ns": _kind_sum(side, kind, rows, "total_ns") for kind, rows in rows_by_kind.items()}
+    maybe_unrecorded = kinds_maybe_unrecorded(side)
     gpu = _sum(side, work, "total_ns", GPU_WORK, "gpu")
     if gpu.value is not None:
-        without = f"without {' and '.join(KINDS[kind] for kind in unasked)}, which may not have been recorded"
+        without_kinds = (
+            f"without {' and '.join(KINDS[kind] for kind in maybe_unrecorded)}, which may not have been recorded"
+        )
         replayed = "of kernels that Nsight Compute replayed, not those of a run"
         is_replayed = bool(sessions_of_kernels_alone(side.profile))
         gpu = SideFigure(
-            gpu.value, "; ".join(filter(None, (gpu.unknown_reason, without * bool(unasked), replayed * is_replayed)))
+            gpu.value,
+            "; ".join(
+                filter(None, (gpu.unknown_reason, without_kinds * bool(maybe_unrecorded), replayed * is_replayed))
+            ),
         )
-    return {**sums, "gpu_ns": gpu, "launches": _of_kind(side, "kernel", of_kinds["kernel"], "calls")}
+    return {**sums, "gpu_ns": gpu, "launches": _kind_sum(side, "kernel", rows_by_kind["kernel"], "calls")}
 
 
-def _of_kind(side: Side, kind: str, rows: pl.DataFrame, column: str) -> SideFigure:
+def _kind_sum(side: Side, kind: str, rows: pl.DataFrame, column: str) -> SideFigure:
     """Return a sum over the work of a kind: 0 if there is other work only and this kind would have been recorded."""
     if rows.height:
         return _sum(side, rows, column, GPU_WORK, "gpu")
     if kind not in kinds_maybe_unrecorded(side):
         return SideFigure(0.0)
-    how = how_to_record(side.profile, GPU_WORK if kind == "kernel" else COPIES)
-    return SideFigure(None, f"no {KINDS[kind]}, which may not have been recorded: {how}")
+    advice = how_to_record(side.profile, GPU_WORK if kind == "kernel" else COPIES)
+    return SideFigure(None, f"no {KINDS[kind]}, which may not have been recorded: {advice}")
 
 
 def _calls(side: Side) -> dict[str, SideFigure]:
@@ -199,14 +204,14 @@ def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) 
     """Return a sum over sessions, each divided by its iterations; unknown if a value is unknown."""
     is_time = column == "total_ns"
     if unknown := rows[column].null_count():
-        what = "time" if is_time else "number of calls"
-        of = f"no {what} of {count(unknown)} of {count(rows.height)} names"
-        return SideFigure(None, f"{of}: {how_to_record(side.profile, need)}")
-    parts = rows[column]
+        label = "time" if is_time else "number of calls"
+        missing = f"no {label} of {count(unknown)} of {count(rows.height)} names"
+        return SideFigure(None, f"{missing}: {how_to_record(side.profile, need)}")
+    values = rows[column]
     if side.iterations:
         divided = rows.join(side.divisors, on="session", how="left")
-        parts = divided[column] / divided["per"]
-        if parts.null_count():
+        values = divided[column] / divided["per"]
+        if values.null_count():
             return SideFigure(None, f"no iterations in some sessions: {how_to_record(side.profile, ITERATIONS)}")
     untimed = int((rows["calls"] - rows["timed_calls"].fill_null(rows["calls"])).sum()) if is_time else 0
     lost = lost_rows(side.profile, section)
@@ -214,8 +219,8 @@ def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) 
         f"calls without time: {count(untimed)}" * bool(untimed),
         "rows of the printed table are missing" * lost,
     )
-    least = "; ".join(filter(None, incomplete))
-    return SideFigure(float(parts.sum()), f"at least ({least})" if least else "")
+    lower_bound = "; ".join(filter(None, incomplete))
+    return SideFigure(float(values.sum()), f"at least ({lower_bound})" if lower_bound else "")
 
 
 def _tensor_cores(profile: Profile) -> SideFigure:
@@ -295,7 +300,7 @@ FIGURES: Final = (
     ("layer_ns", "Layer time", K.DURATION),
 )
 """The name, label and kind of every figure, in the order in which they are shown."""
-_SIDES: Final = ("baseline", "candidate")
+_SIDE_NAMES: Final = ("baseline", "candidate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,14 +316,16 @@ class Figure:
     """For each side: why it is unknown and what records it, or what a known figure omits; empty if nothing."""
 
     @property
-    def words(self) -> str:
+    def sentence_label(self) -> str:
         """The label within a sentence."""
         return self.label if self.label[:2].isupper() else f"{self.label[:1].lower()}{self.label[1:]}"
 
     @property
     def unknown_reason(self) -> str | None:
         """Why it is unknown on either side, as in `tui.analysis.compare.changes.changes`."""
-        reasons = [f"{when}: {why}" for when, why in zip(_SIDES, self.reasons, strict=True) if why]
+        reasons = [
+            f"{side_name}: {reason}" for side_name, reason in zip(_SIDE_NAMES, self.reasons, strict=True) if reason
+        ]
         return "; ".join(reasons) or None
 
     @property
@@ -341,7 +348,7 @@ class Figure:
         return self._write(self.baseline), self._write(self.candidate), delta.replace("%", points) if points else delta
 
     def _write(self, value: float | None) -> str:
-        known = [abs(one) for one in (self.baseline, self.candidate) if one is not None]
+        known = [abs(number) for number in (self.baseline, self.candidate) if number is not None]
         unit = column_unit(self.kind, max(known, default=None)) if self.kind is K.DURATION else None
         return format_value(self.kind, value, unit=unit)
 
@@ -358,20 +365,22 @@ def headline_rows(sides: Sides) -> pl.DataFrame:
 
 
 def headline(sides: Sides) -> tuple[Figure, ...]:
-    """Return the figures that summarize two profiles; sums are per iteration where the sides are, as `Sides.why` says.
+    """Return the figures that summarize two profiles; `Sides.basis` says what sums are divided by.
 
     Times of iterations are over the iterations of all sessions; spans of sessions do not add up, and are reported where
     each side has one. GPU busy is a share: of the time of the iterations, else of the spans. Kinds of GPU work and
     layers that neither side has are omitted, and all else where layers are all that both sides have; there are no
     figures if nothing is known.
     """
-    one, other = figures_of(sides.a), figures_of(sides.b)
+    baseline_figures, candidate_figures = side_figures(sides.a), side_figures(sides.b)
     optional = (*(f"{kind}_ns" for kind in KINDS), "layer_ns")
-    none = {name for name in optional if not one[name].value and not other[name].value}
+    absent = {name for name in optional if not baseline_figures[name].value and not candidate_figures[name].value}
     figures = tuple(
         Figure(name, label, kind, baseline.value, candidate.value, (baseline.unknown_reason, candidate.unknown_reason))
         for name, label, kind in FIGURES
-        if name not in none and (baseline := one.get(name)) is not None and (candidate := other.get(name)) is not None
+        if name not in absent
+        and (baseline := baseline_figures.get(name)) is not None
+        and (candidate := candidate_figures.get(name)) is not None
     )
     known = tuple(figure for figure in figures if figure.baseline is not None or figure.candidate is not None)
     return known if all(figure.name == "layer_ns" for figure in known) else figures
@@ -386,40 +395,40 @@ def unknown_sentences(figures: Iterable[Figure]) -> tuple[str, ...]:
     """
     by_reason: dict[tuple[str, bool], tuple[list[Figure], list[Figure]]] = {}
     for figure in figures:
-        for place, (value, why) in enumerate(zip((figure.baseline, figure.candidate), figure.reasons, strict=True)):
-            if why:
-                by_reason.setdefault((why, value is None), ([], []))[place].append(figure)
+        for index, (value, reason) in enumerate(zip((figure.baseline, figure.candidate), figure.reasons, strict=True)):
+            if reason:
+                by_reason.setdefault((reason, value is None), ([], []))[index].append(figure)
     sentences = []
-    for (why, is_unknown), (baseline, candidate) in by_reason.items():
-        same = (
+    for (reason, is_unknown), (baseline, candidate) in by_reason.items():
+        groups = (
             [("both", baseline)]
             if baseline == candidate
             else [("the baseline", baseline), ("the candidate", candidate)]
         )
-        for when, some in same:
-            if some:
-                is_what = "" if not is_unknown else " are unknown" if len(some) > 1 else " is unknown"
-                sentences.append(f"{_join_with_and(some)} of {when}{is_what}: {why}.")
+        for side_label, members in groups:
+            if members:
+                verb = "" if not is_unknown else " are unknown" if len(members) > 1 else " is unknown"
+                sentences.append(f"{_join_with_and(members)} of {side_label}{verb}: {reason}.")
     return tuple(sentences)
 
 
 def _join_with_and(figures: list[Figure]) -> str:
-    *first, last = [figures[0].label, *(figure.words for figure in figures[1:])]
+    *first, last = [figures[0].label, *(figure.sentence_label for figure in figures[1:])]
     return f"{', '.join(first)} and {last}" if first else last
 
 
-OF_ITERATIONS: Final = "median_iteration_ns"
-JUDGED: Final = (OF_ITERATIONS, "span_ns", "gpu_ns", "kernel_ns", "layer_ns")
+ITERATION_FIGURE: Final = "median_iteration_ns"
+VERDICT_FIGURES: Final = (ITERATION_FIGURE, "span_ns", "gpu_ns", "kernel_ns", "layer_ns")
 """Figures that decide whether a profile is slower, the best first."""
 MIN_SPREAD: Final = 4
 """The minimum number of iterations for a middle half."""
 DEFAULT_PCT: Final = 5.0
 """The largest slowdown of a candidate that passes by default."""
-MATTERS_PCT: Final = 1.0
+MIN_RELEVANT_PCT: Final = 1.0
 """Other times are named only if they grew by at least this share of the judged one."""
 UNCHANGED_PCT: Final = 1.0
 """Smaller differences count as no change."""
-_POINTS: Final = 3.0
+_MIN_BUSY_POINTS: Final = 3.0
 """Smaller changes of the busy share are not mentioned."""
 
 
@@ -439,9 +448,9 @@ class Judgment:
     """Whether the second profile is slower, by one figure."""
 
     figure: Figure
-    """The first of `JUDGED` that both sides have."""
-    than_pct: float
-    """It is slower where this figure is more by a larger share than this."""
+    """The first of `VERDICT_FIGURES` that both sides have."""
+    limit_pct: float
+    """The candidate is slower if the figure grew by more than this share."""
     others: tuple[Figure, ...]
     """Times that are not judged, although they grew by a larger share."""
 
@@ -455,33 +464,35 @@ class Judgment:
     @property
     def fails(self) -> bool:
         """Whether the candidate is slower."""
-        return (self.figure.delta_pct or 0) > self.than_pct
+        return (self.figure.delta_pct or 0) > self.limit_pct
 
 
-def judge(figures: Sequence[Figure], than_pct: float) -> Judgment | None:
+def judge(figures: Sequence[Figure], limit_pct: float) -> Judgment | None:
     """Judge whether the second profile took longer by more than a share of the first.
 
     Args:
         figures: From `tui.analysis.compare.headline.headline`.
-        than_pct: The share, in percent.
+        limit_pct: The share, in percent.
 
     Returns:
         None if the sides have no such figure in common.
     """
     by_name = {figure.name: figure for figure in figures}
-    known = [by_name[name] for name in JUDGED if name in by_name and by_name[name].delta_pct is not None]
+    known = [by_name[name] for name in VERDICT_FIGURES if name in by_name and by_name[name].delta_pct is not None]
     if not known:
         return None
     # The average of a single iteration is its median.
-    own = (known[0].baseline, known[0].candidate)
+    judged_values = (known[0].baseline, known[0].candidate)
     others = [
         figure
         for figure in figures
-        if figure.kind is ColumnKind.DURATION and (figure.baseline, figure.candidate) != own
+        if figure.kind is ColumnKind.DURATION and (figure.baseline, figure.candidate) != judged_values
     ]
-    least = abs(known[0].baseline or 0) * MATTERS_PCT / 100
-    longer = tuple(one for one in others if (one.delta_pct or 0) > than_pct and (one.delta or 0) >= least)
-    return Judgment(known[0], than_pct, longer)
+    min_delta_ns = abs(known[0].baseline or 0) * MIN_RELEVANT_PCT / 100
+    longer = tuple(
+        other for other in others if (other.delta_pct or 0) > limit_pct and (other.delta or 0) >= min_delta_ns
+    )
+    return Judgment(known[0], limit_pct, longer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,13 +515,15 @@ class IterationSpread:
 
 def iteration_spread(side: Side) -> IterationSpread:
     """Return the middle half of the iterations of a side; percentiles are interpolated."""
-    taken = iterations(side.profile).drop_nulls(["iteration", "duration_ns"])["duration_ns"]
-    if taken.len() < MIN_SPREAD:
-        return IterationSpread(taken.len(), None, None)
-    return IterationSpread(taken.len(), taken.quantile(0.25, "linear"), taken.quantile(0.75, "linear"))
+    durations = iterations(side.profile).drop_nulls(["iteration", "duration_ns"])["duration_ns"]
+    if durations.len() < MIN_SPREAD:
+        return IterationSpread(durations.len(), None, None)
+    return IterationSpread(durations.len(), durations.quantile(0.25, "linear"), durations.quantile(0.75, "linear"))
 
 
-def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None = None, limit: bool = True) -> str:
+def verdict_sentence(
+    sides: Sides, figures: Sequence[Figure], *, gpu: str | None = None, with_limit: bool = True
+) -> str:
     """Return a sentence about what changed: by how much, in which work, and what limits the candidate now.
 
     Such as ``REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37% (idle 1.62 ms to
@@ -520,27 +533,31 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
         sides: What is compared.
         figures: From `tui.analysis.compare.headline.headline`.
         gpu: The user's name of the GPU.
-        limit: Whether to say what limits the candidate now, for which the findings of both sides are computed.
+        with_limit: Whether to say what limits the candidate now, for which the findings of both sides are computed.
     """
     judgment = judge(figures, DEFAULT_PCT)
-    if judgment is None or (sides.in_part and not sides.per_iteration):
+    if judgment is None or (sides.partial_sentence and not sides.per_iteration):
         return ""
     figure = judgment.figure
     change = figure.delta_pct or 0.0
-    before, now = duration(figure.baseline or 0), duration(figure.candidate or 0)
+    baseline_text, candidate_text = duration(figure.baseline or 0), duration(figure.candidate or 0)
     if abs(change) < UNCHANGED_PCT:
-        what, share = "NO CHANGE", _signed_percent(change) if before != now else ""
+        verdict, share = "NO CHANGE", _signed_percent(change) if baseline_text != candidate_text else ""
     else:
-        what, share = "REGRESSION" if change > 0 else "IMPROVEMENT", _signed_percent(change)
-    times = f"{before} to {now}" if before != now else f"{now} on both sides"
-    sentence = f"{' '.join(filter(None, (what, share)))} ({figure.words}, {times})."
-    by_name = {one.name: one for one in figures}
-    work, busy = by_name.get("gpu_ns"), by_name.get("busy_pct")
-    parts = []
-    if work is not None and work is not figure and abs(work.delta_pct or 0) >= UNCHANGED_PCT:
-        parts.append(f"GPU work {_signed_percent(work.delta_pct or 0)}")
-    both = None if busy is None or busy.baseline is None or busy.candidate is None else (busy.baseline, busy.candidate)
-    if both is not None and abs(both[1] - both[0]) >= _POINTS:
+        verdict, share = "REGRESSION" if change > 0 else "IMPROVEMENT", _signed_percent(change)
+    times = (
+        f"{baseline_text} to {candidate_text}" if baseline_text != candidate_text else f"{candidate_text} on both sides"
+    )
+    sentence = f"{' '.join(filter(None, (verdict, share)))} ({figure.sentence_label}, {times})."
+    by_name = {item.name: item for item in figures}
+    gpu_work, busy = by_name.get("gpu_ns"), by_name.get("busy_pct")
+    changes = []
+    if gpu_work is not None and gpu_work is not figure and abs(gpu_work.delta_pct or 0) >= UNCHANGED_PCT:
+        changes.append(f"GPU work {_signed_percent(gpu_work.delta_pct or 0)}")
+    busy_pcts = (
+        None if busy is None or busy.baseline is None or busy.candidate is None else (busy.baseline, busy.candidate)
+    )
+    if busy_pcts is not None and abs(busy_pcts[1] - busy_pcts[0]) >= _MIN_BUSY_POINTS:
         idle = by_name["idle_ns"]
         times = ""
         if idle.baseline is not None and idle.candidate is not None:
@@ -548,10 +565,14 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
             is_longer = idle.baseline > (figure.baseline or 0) or idle.candidate > (figure.candidate or 0)
             mean = " on average" if is_longer else ""
             times = f" (idle {duration(idle.baseline)} to {duration(idle.candidate)}{mean})"
-        parts.append(f"GPU busy {brief_percent(both[0]).removesuffix('%')} to {brief_percent(both[1])}{times}")
-    if not parts:
+        changes.append(
+            f"GPU busy {brief_percent(busy_pcts[0]).removesuffix('%')} to {brief_percent(busy_pcts[1])}{times}"
+        )
+    if not changes:
         return sentence
-    return f"{sentence} {', '.join(parts)}{_limit(sides, gpu) if limit and what != 'NO CHANGE' else ''}."
+    return (
+        f"{sentence} {', '.join(changes)}{_limit_clause(sides, gpu) if with_limit and verdict != 'NO CHANGE' else ''}."
+    )
 
 
 def busy_and_idle_sentence(figures: Iterable[Figure]) -> str:
@@ -560,16 +581,16 @@ def busy_and_idle_sentence(figures: Iterable[Figure]) -> str:
     Such as ``Average iteration +9.08 ms: GPU busy -15.7 ms, GPU idle +24.8 ms.`` Empty where either is unknown.
     """
     by_name = {figure.name: figure for figure in figures}
-    whole = by_name.get("avg_iteration_ns") or by_name.get("span_ns")
+    total = by_name.get("avg_iteration_ns") or by_name.get("span_ns")
     idle = by_name.get("idle_ns")
-    if whole is None or whole.delta is None or idle is None or idle.delta is None:
+    if total is None or total.delta is None or idle is None or idle.delta is None:
         return ""
-    parts = {whole.label: whole.delta, "GPU busy": whole.delta - idle.delta, idle.label: idle.delta}
-    words = [f"{label} {signed(duration(delta), delta)}" for label, delta in parts.items()]
-    return f"{words[0]}: {', '.join(words[1:])}."
+    deltas = {total.label: total.delta, "GPU busy": total.delta - idle.delta, idle.label: idle.delta}
+    texts = [f"{label} {signed(duration(delta), delta)}" for label, delta in deltas.items()]
+    return f"{texts[0]}: {', '.join(texts[1:])}."
 
 
-def _limit(sides: Sides, gpu: str | None) -> str:
+def _limit_clause(sides: Sides, gpu: str | None) -> str:
     """Return the limit of the candidate that the baseline does not have, as the end of a sentence; else empty."""
     baseline, candidate = (_first_cause(side, gpu) for side in (sides.a, sides.b))
     if not candidate or candidate == baseline:

@@ -72,8 +72,8 @@ def run_times(profile: Profile, run: int, file: str) -> pl.DataFrame:
     profile = with_iterations(without_sessions(profile, replayed_sessions(profile)))
     names = [name for name in profile["devices"]["name"].unique().sort().to_list() if name]
     parts = [*_iteration_times(profile), *_whole_run_times(profile)]
-    found = pl.concat([pl.DataFrame(schema=SCHEMA), *parts], how="diagonal_relaxed")
-    return found.with_columns(
+    times = pl.concat([pl.DataFrame(schema=SCHEMA), *parts], how="diagonal_relaxed")
+    return times.with_columns(
         pl.lit(run, pl.UInt16).alias("run"),
         pl.lit(file).alias("file"),
         pl.lit(", ".join(names) or profile.gpu, pl.String).alias("gpu"),
@@ -82,9 +82,9 @@ def run_times(profile: Profile, run: int, file: str) -> pl.DataFrame:
 
 def _iteration_times(profile: Profile) -> list[pl.DataFrame]:
     """Return the times of iterations; no rows if a session has no iterations."""
-    known = sources(profile)
+    session_sources = sources(profile)
     with_work = set(profile["activities"]["session"].unique().to_list())
-    if not with_work or any(known.get(session, _WHOLE_RUN) == _WHOLE_RUN for session in with_work):
+    if not with_work or any(session_sources.get(session, _WHOLE_RUN) == _WHOLE_RUN for session in with_work):
         return []
     counted = iterations(profile).drop_nulls(["iteration", "duration_ns"]).select("session", "iteration", "duration_ns")
     work = (
@@ -96,9 +96,9 @@ def _iteration_times(profile: Profile) -> list[pl.DataFrame]:
         .agg(pl.col("duration_ns").sum().alias("time_ns"))
     )
     keys = ["session", "iteration"]
-    of_gpu = work.group_by(keys).agg(pl.col("time_ns").sum()).with_columns(pl.lit(GPU).alias("what"))
+    gpu_work = work.group_by(keys).agg(pl.col("time_ns").sum()).with_columns(pl.lit(GPU).alias("what"))
     times = counted.rename({"duration_ns": "time_ns"}).with_columns(pl.lit(ITERATION).alias("what"))
-    return [times, of_gpu.join(counted.select(keys), on=keys), work.join(counted.select(keys), on=keys)]
+    return [times, gpu_work.join(counted.select(keys), on=keys), work.join(counted.select(keys), on=keys)]
 
 
 def _whole_run_times(profile: Profile) -> list[pl.DataFrame]:
@@ -108,8 +108,8 @@ def _whole_run_times(profile: Profile) -> list[pl.DataFrame]:
         "session", pl.col("kind").cast(pl.String).alias("what"), pl.col("name").cast(pl.String), "total_ns"
     )
     work = work.rename({"total_ns": "time_ns"}).drop_nulls("time_ns")
-    of_gpu = work.group_by("session").agg(pl.col("time_ns").sum()).with_columns(pl.lit(GPU).alias("what"))
-    return [spans.with_columns(pl.lit(RUN).alias("what")), of_gpu, work]
+    gpu_work = work.group_by("session").agg(pl.col("time_ns").sum()).with_columns(pl.lit(GPU).alias("what"))
+    return [spans.with_columns(pl.lit(RUN).alias("what")), gpu_work, work]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class ConfidenceInterval:
 class Change:
     """A time on both sides, and by how much it changed."""
 
-    what: str
+    kind: str
     name: str
     baseline: ConfidenceInterval
     """Nanoseconds."""
@@ -164,7 +164,7 @@ class RunComparison:
 
         Kernels count only if GPU work in total is not shorter, since work may have moved between kernels.
         """
-        total_is_less = any(total.what == GPU and total.change_pct.high < 0 for total in self.totals)
+        total_is_less = any(total.kind == GPU and total.change_pct.high < 0 for total in self.totals)
         judged = (*self.totals, *(() if total_is_less else self.work))
         return tuple(change for change in judged if change.change_pct.low > than_pct)
 
@@ -189,33 +189,33 @@ def compare_runs(baseline: pl.DataFrame, candidate: pl.DataFrame) -> RunComparis
 
     Times are per iteration if every run has iterations, else of whole runs.
     """
-    both = (baseline, candidate)
-    per_iteration = all(_runs(side) == _runs(side.filter(pl.col("what") == ITERATION)) for side in both)
+    selected = (baseline, candidate)
+    per_iteration = all(_runs(side) == _runs(side.filter(pl.col("what") == ITERATION)) for side in selected)
     is_wanted = pl.col("iteration").is_not_null() if per_iteration else pl.col("iteration").is_null()
-    both = (baseline.filter(is_wanted), candidate.filter(is_wanted))
+    selected = (baseline.filter(is_wanted), candidate.filter(is_wanted))
     totals = [
-        _change(what, "", _values(both[0], what), _values(both[1], what), 1.0)
-        for what in (ITERATION if per_iteration else RUN, GPU)
-        if all(what in side["what"] for side in both)
+        _change(kind, "", _values(selected[0], kind), _values(selected[1], kind), 1.0)
+        for kind in (ITERATION if per_iteration else RUN, GPU)
+        if all(kind in side["what"] for side in selected)
     ]
     if not totals:
         return None
-    shares = [_shares(side) for side in both]
-    judged = {key for of in shares for key, share in of.items() if share >= MIN_SHARE}
-    common = sorted(key for key in judged if all(key in of for of in shares))
-    counts = [side.select("run", "session", "iteration").unique().height for side in both]
-    times, common_pct = _without_common_change([[_times_with_zeros(side, *key) for key in common] for side in both])
+    shares = [_shares(side) for side in selected]
+    judged = {key for side_shares in shares for key, share in side_shares.items() if share >= MIN_SHARE}
+    common = sorted(key for key in judged if all(key in side_shares for side_shares in shares))
+    counts = [side.select("run", "session", "iteration").unique().height for side in selected]
+    times, common_pct = _without_common_change([[_times_with_zeros(side, *key) for key in common] for side in selected])
     noises = [None] * len(common) if common_pct is None else _noises(*times)
     work = [
-        _change(*key, times[0][place], times[1][place], max(of[key] for of in shares), noises[place])
-        for place, key in enumerate(common)
+        _change(*key, times[0][index], times[1][index], max(side_shares[key] for side_shares in shares), noises[index])
+        for index, key in enumerate(common)
     ]
-    work.sort(key=lambda one: (-abs(one.candidate.median - one.baseline.median), one.name))
+    work.sort(key=lambda change: (-abs(change.candidate.median - change.baseline.median), change.name))
     removed, new = (
-        tuple(sorted(name for what, name in judged if (what, name) in mine and (what, name) not in others))
-        for mine, others in (shares, shares[::-1])
+        tuple(sorted(name for kind, name in judged if (kind, name) in own_shares and (kind, name) not in other_shares))
+        for own_shares, other_shares in (shares, shares[::-1])
     )
-    runs = (len(_runs(both[0])), len(_runs(both[1])))
+    runs = (len(_runs(selected[0])), len(_runs(selected[1])))
     samples = (counts[0], counts[1])
     return RunComparison(runs, samples, per_iteration, tuple(totals), tuple(work), common_pct, (removed, new))
 
@@ -227,24 +227,24 @@ def _runs(side: pl.DataFrame) -> list[int]:
 def _shares(side: pl.DataFrame) -> dict[tuple[str, str], float]:
     """Return the share of each kind and name in the GPU time."""
     work = side.filter(pl.col("name").is_not_null())
-    whole = work["time_ns"].sum() or 1
+    total_ns = work["time_ns"].sum() or 1
     sums = work.group_by("what", "name").agg(pl.col("time_ns").sum())
-    return {(what, name): time / whole for what, name, time in sums.iter_rows()}
+    return {(kind, name): time / total_ns for kind, name, time in sums.iter_rows()}
 
 
-def _values(side: pl.DataFrame, what: str) -> list[Floats]:
+def _values(side: pl.DataFrame, kind: str) -> list[Floats]:
     """Return the times of each run."""
-    parts = side.filter(pl.col("what") == what).partition_by("run", maintain_order=True)
-    return [part["time_ns"].sort().to_numpy().astype(np.float64) for part in parts]
+    runs = side.filter(pl.col("what") == kind).partition_by("run", maintain_order=True)
+    return [part["time_ns"].sort().to_numpy().astype(np.float64) for part in runs]
 
 
-def _times_with_zeros(side: pl.DataFrame, what: str, name: str) -> list[Floats]:
+def _times_with_zeros(side: pl.DataFrame, kind: str, name: str) -> list[Floats]:
     """Return the times of some work in each run; 0 in iterations without it."""
     keys = ["run", "session", "iteration"]
-    own = side.filter(pl.col("what") == what, pl.col("name") == name).select(*keys, "time_ns")
-    every = side.filter(pl.col("what") == GPU).select(keys)
-    times = every.join(own, on=keys, how="left", nulls_equal=True).with_columns(pl.col("time_ns").fill_null(0))
-    return _values(times.with_columns(pl.lit(what).alias("what")).sort(keys), what)
+    matching = side.filter(pl.col("what") == kind, pl.col("name") == name).select(*keys, "time_ns")
+    gpu_keys = side.filter(pl.col("what") == GPU).select(keys)
+    times = gpu_keys.join(matching, on=keys, how="left", nulls_equal=True).with_columns(pl.col("time_ns").fill_null(0))
+    return _values(times.with_columns(pl.lit(kind).alias("what")).sort(keys), kind)
 
 
 def _without_common_change(sides: list[list[list[Floats]]]) -> tuple[list[list[list[Floats]]], float | None]:
@@ -258,15 +258,15 @@ def _without_common_change(sides: list[list[list[Floats]]]) -> tuple[list[list[l
         than `MIN_COMMON` kernels.
     """
     medians = [np.array([[np.median(run) for run in runs] for runs in side]) for side in sides]
-    together = np.concatenate(medians, axis=1) if sides[0] else np.zeros((0, 1))
-    together = together[(together > 0).all(axis=1)]
-    if len(together) < MIN_COMMON:
+    all_medians = np.concatenate(medians, axis=1) if sides[0] else np.zeros((0, 1))
+    all_medians = all_medians[(all_medians > 0).all(axis=1)]
+    if len(all_medians) < MIN_COMMON:
         return sides, None
-    factors = np.median(together / together.mean(axis=1, keepdims=True), axis=0)
+    factors = np.median(all_medians / all_medians.mean(axis=1, keepdims=True), axis=0)
     runs = medians[0].shape[1]
     adjusted = [
-        [[run / factor for run, factor in zip(times, own, strict=True)] for times in side]
-        for side, own in zip(sides, (factors[:runs], factors[runs:]), strict=True)
+        [[run / factor for run, factor in zip(times, run_factors, strict=True)] for times in side]
+        for side, run_factors in zip(sides, (factors[:runs], factors[runs:]), strict=True)
     ]
     return adjusted, 100 * (float(factors[runs:].mean() / factors[:runs].mean()) - 1)
 
@@ -288,18 +288,18 @@ def _noises(baseline: Sequence[Sequence[Floats]], candidate: Sequence[Sequence[F
     towards the common one, the more the less the kernels differ (moderated t, Smyth 2004).
     """
     variances = [_variance(*sides) for sides in zip(baseline, candidate, strict=True)]
-    known = np.array([variance for variance in variances if variance])
+    known_variances = np.array([variance for variance in variances if variance])
     freedom = sum(len(side[0]) - 1 for side in (baseline, candidate) if side)
-    if len(known) < MIN_COMMON:
+    if len(known_variances) < MIN_COMMON:
         return [None] * len(variances)
-    logs = np.log(known) - _digamma(freedom / 2) + np.log(freedom / 2)
+    logs = np.log(known_variances) - _digamma(freedom / 2) + np.log(freedom / 2)
     excess = float(np.var(logs, ddof=1)) - _trigamma(freedom / 2)
     prior = 2 * _inverse_trigamma(excess) if excess > 0 else MAX_FREEDOM
     prior = min(prior, MAX_FREEDOM)
-    of_all = float(np.exp(np.mean(logs) + _digamma(prior / 2) - np.log(prior / 2)))
+    common_variance = float(np.exp(np.mean(logs) + _digamma(prior / 2) - np.log(prior / 2)))
     total = prior + freedom
     return [
-        None if variance is None else _Noise(((prior * of_all + freedom * variance) / total) ** 0.5, total)
+        None if variance is None else _Noise(((prior * common_variance + freedom * variance) / total) ** 0.5, total)
         for variance in variances
     ]
 
@@ -351,7 +351,7 @@ def _inverse_trigamma(value: float) -> float:
 
 
 def _change(
-    what: str,
+    kind: str,
     name: str,
     baseline: Sequence[Floats],
     candidate: Sequence[Floats],
@@ -361,7 +361,7 @@ def _change(
     """Return a time on both sides, and by how much it changed.
 
     Args:
-        what: The kind of time.
+        kind: The kind of time.
         name: The name of GPU work, else empty.
         baseline: The times of each run.
         candidate: The same.
@@ -369,24 +369,32 @@ def _change(
         noise: The variation from run to run, if it is known; else the interval is from a bootstrap, widened for few
             runs.
     """
-    before, now = _median(baseline), _median(candidate)
-    change = 100 * (now / before - 1) if before else 0.0 if not now else float("inf")
+    baseline_median, candidate_median = _median(baseline), _median(candidate)
+    change = (
+        100 * (candidate_median / baseline_median - 1)
+        if baseline_median
+        else 0.0
+        if not candidate_median
+        else float("inf")
+    )
     if noise is not None:
         shares = [1 / len(baseline), 1 / len(candidate)]
-        error = [noise.deviation * part**0.5 * _quantile(noise.freedom) for part in (*shares, sum(shares))]
+        error = [noise.deviation * weight**0.5 * _quantile(noise.freedom) for weight in (*shares, sum(shares))]
         ratio = _around(1 + change / 100, error[2])
         changed = ConfidenceInterval(change, 100 * (ratio.low - 1), 100 * (ratio.high - 1))
-        return Change(what, name, _around(before, error[0]), _around(now, error[1]), changed, share)
-    one, other = _medians(baseline, SEED), _medians(candidate, SEED + 1)
+        return Change(
+            kind, name, _around(baseline_median, error[0]), _around(candidate_median, error[1]), changed, share
+        )
+    baseline_replicates, candidate_replicates = _medians(baseline, SEED), _medians(candidate, SEED + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        replicates = np.nan_to_num(100 * (other / one - 1), nan=0.0, posinf=np.inf)
+        replicates = np.nan_to_num(100 * (candidate_replicates / baseline_replicates - 1), nan=0.0, posinf=np.inf)
     freedom = [len(baseline) - 1, len(candidate) - 1]
-    widenings = [_widening(of) for of in (*freedom, sum(freedom))]
+    widenings = [_widening(degrees) for degrees in (*freedom, sum(freedom))]
     return Change(
-        what,
+        kind,
         name,
-        _interval(before, one, widenings[0]),
-        _interval(now, other, widenings[1]),
+        _interval(baseline_median, baseline_replicates, widenings[0]),
+        _interval(candidate_median, candidate_replicates, widenings[1]),
         _interval(change, replicates, widenings[2]),
         share,
     )
@@ -409,8 +417,8 @@ def _widening(freedom: int) -> float:
 
 def _quantile(freedom: float) -> float:
     """Return the 95% quantile of Student's t."""
-    whole = int(freedom)
-    return STUDENT[whole - 1] if whole <= len(STUDENT) else NORMAL + 1.6 / freedom
+    degrees = int(freedom)
+    return STUDENT[degrees - 1] if degrees <= len(STUDENT) else NORMAL + 1.6 / freedom
 
 
 def _interval(median: float, replicates: Floats, widening: float) -> ConfidenceInterval:
@@ -430,10 +438,10 @@ def _medians(runs: Sequence[Floats], seed: int) -> Floats:
     lengths = np.array([len(run) for run in runs])
     starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
     values = np.concatenate(runs)
-    parts = []
+    batches = []
     for _ in range(REPLICATES // BATCH):
         chosen = random.integers(len(runs), size=(BATCH, len(runs), 1))
-        places = (random.random((BATCH, len(runs), drawn)) * lengths[chosen]).astype(np.int64) + starts[chosen]
-        parts.append(np.median(values[places], axis=2).mean(axis=1))
-    medians: Floats = np.concatenate(parts)
+        positions = (random.random((BATCH, len(runs), drawn)) * lengths[chosen]).astype(np.int64) + starts[chosen]
+        batches.append(np.median(values[positions], axis=2).mean(axis=1))
+    medians: Floats = np.concatenate(batches)
     return medians

@@ -32,7 +32,7 @@ class Side:
     """What is compared: of a comparison per iteration the work within counted iterations alone."""
     iterations: tuple[tuple[int, int], ...]
     """The number of iterations of each session; empty if whole runs are compared."""
-    whole: Profile
+    full_profile: Profile
     """The given profile, including work outside of iterations."""
     left_out_ns: int
     """GPU time that belongs to no counted iteration, and so is not compared."""
@@ -59,27 +59,29 @@ class Sides:
     """The candidate."""
     per_iteration: bool
     """Sums are divided by the number of iterations of their session."""
-    why: str
+    basis: str
     """A text on whether sums are per iteration or per run, and why."""
 
     @property
-    def left_out(self) -> str:
+    def left_out_sentence(self) -> str:
         """A sentence about the GPU time that is not compared; empty if all of it is."""
-        both = ((self.a, "baseline"), (self.b, "candidate"))
-        words = [f"{when} {brief_duration(side.left_out_ns)}" for side, when in both if side.left_out_ns]
-        return f"Outside iterations, and not compared: {', '.join(words)}." if words else ""
+        named_sides = ((self.a, "baseline"), (self.b, "candidate"))
+        texts = [f"{name} {brief_duration(side.left_out_ns)}" for side, name in named_sides if side.left_out_ns]
+        return f"Outside iterations, and not compared: {', '.join(texts)}." if texts else ""
 
     @property
-    def in_part(self) -> str:
+    def partial_sentence(self) -> str:
         """A sentence if an input was not read to its end, so that totals are incomplete; else empty."""
-        both = ((self.a, "baseline"), (self.b, "candidate"))
-        words = [f"{side.whole.partial} ({when})" for side, when in both if side.whole.partial]
-        return f"Partial results: {', '.join(words)}." if words else ""
+        named_sides = ((self.a, "baseline"), (self.b, "candidate"))
+        texts = [f"{side.full_profile.partial} ({name})" for side, name in named_sides if side.full_profile.partial]
+        return f"Partial results: {', '.join(texts)}." if texts else ""
 
     @property
     def swapped(self) -> Sides:
         """The same with baseline and candidate exchanged."""
-        return sides(self.b.whole, self.a.whole, (self.b.label, self.a.label), whole_runs=not self.per_iteration)
+        return sides(
+            self.b.full_profile, self.a.full_profile, (self.b.label, self.a.label), whole_runs=not self.per_iteration
+        )
 
 
 def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool = False) -> Sides:
@@ -94,49 +96,56 @@ def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool =
         labels: The label of each.
         whole_runs: Do not divide by iterations.
     """
-    profiles = [with_iterations(without_sessions(one, replayed_sessions(one))) for one in (a, b)]
+    profiles = [with_iterations(without_sessions(profile, replayed_sessions(profile))) for profile in (a, b)]
     without_iterations = [
         label for label, profile in zip(labels, profiles, strict=True) if not _has_iterations(profile)
     ]
     if whole_runs or without_iterations:
-        why = f"of the whole runs{_sessions(*profiles)}"
-        why += "" if whole_runs else f": no iterations in {' and '.join(dict.fromkeys(without_iterations))}"
-        one, other = (Side(label, p, (), p, 0) for label, p in zip(labels, profiles, strict=True))
-        return Sides(one, other, False, why)
-    one, other = (_in_iterations(label, profile) for label, profile in zip(labels, profiles, strict=True))
-    return Sides(one, other, True, f"per iteration: baseline {_counts(one)}, candidate {_counts(other)}")
+        basis = f"of the whole runs{_sessions_note(*profiles)}"
+        basis += "" if whole_runs else f": no iterations in {' and '.join(dict.fromkeys(without_iterations))}"
+        baseline, candidate = (Side(label, p, (), p, 0) for label, p in zip(labels, profiles, strict=True))
+        return Sides(baseline, candidate, False, basis)
+    baseline, candidate = (_in_iterations(label, profile) for label, profile in zip(labels, profiles, strict=True))
+    return Sides(
+        baseline,
+        candidate,
+        True,
+        f"per iteration: baseline {_iteration_counts(baseline)}, candidate {_iteration_counts(candidate)}",
+    )
 
 
 def _in_iterations(label: str, profile: Profile) -> Side:
     counted = iterations(profile).drop_nulls("iteration")
     first = counted["iteration"].min()
     assert isinstance(first, int), "there are iterations"
-    part = select_iterations(profile, Aggregation(first=first, key=profile.aggregation.key))
+    counted_profile = select_iterations(profile, Aggregation(first=first, key=profile.aggregation.key))
     counts = counted.group_by("session").len().sort("session")
-    left = int(profile["activities"]["duration_ns"].sum()) - int(part["activities"]["duration_ns"].sum())
-    return Side(label, part, tuple(counts.iter_rows()), profile, left)
+    left_out_ns = int(profile["activities"]["duration_ns"].sum()) - int(
+        counted_profile["activities"]["duration_ns"].sum()
+    )
+    return Side(label, counted_profile, tuple(counts.iter_rows()), profile, left_out_ns)
 
 
 def _has_iterations(profile: Profile) -> bool:
     """Return whether all sessions with work are divided into iterations."""
     known_sources = sources(profile)
     with_work = set(profile["activities"]["session"].unique().to_list())
-    whole = {session for session, source in known_sources.items() if source == _WHOLE_RUN}
+    undivided = {session for session, source in known_sources.items() if source == _WHOLE_RUN}
     sums_only = set(profile["summary"]["session"].unique().to_list()) - with_work
-    return bool(with_work) and with_work <= known_sources.keys() - whole and not sums_only
+    return bool(with_work) and with_work <= known_sources.keys() - undivided and not sums_only
 
 
-def _sessions(one: Profile, other: Profile) -> str:
+def _sessions_note(baseline: Profile, candidate: Profile) -> str:
     """Return a note about the number of sessions that times of whole runs are summed over; empty if each has one."""
-    counts = [profile["sessions"].height for profile in (one, other)]
+    counts = [profile["sessions"].height for profile in (baseline, candidate)]
     return f", summed over the sessions (baseline {counts[0]:,}, candidate {counts[1]:,})" if max(counts) > 1 else ""
 
 
-def _counts(side: Side) -> str:
+def _iteration_counts(side: Side) -> str:
     counts = [count for _, count in side.iterations]
-    same = len(set(counts)) == 1
-    words = f"{counts[0]:,}" if same else " and ".join(f"{count:,}" for count in counts)
-    return f"{words} in each of {len(counts)} sessions" if same and len(counts) > 1 else words
+    are_equal = len(set(counts)) == 1
+    text = f"{counts[0]:,}" if are_equal else " and ".join(f"{count:,}" for count in counts)
+    return f"{text} in each of {len(counts)} sessions" if are_equal and len(counts) > 1 else text
 
 
 def two_sessions(profile: Profile, baseline: int, candidate: int, shown: Aggregation) -> Sides:
@@ -149,14 +158,14 @@ def two_sessions(profile: Profile, baseline: int, candidate: int, shown: Aggrega
     for session in (baseline, candidate):
         if not 0 <= session < count:
             raise ProftuiError(f"there is no session {session}", f"sessions run from 0 to {count - 1}")
-    of = f", {shown.words}" if shown.words else ""
+    suffix = f", {shown.words}" if shown.words else ""
     ranks, sources = (profile["sessions"][name].to_list() for name in ("rank", "source"))
     numbers = (baseline, candidate)
     names = [PurePath(sources[number] or "").name if ranks[number] is None else "" for number in numbers]
     if "" in names or names[0] == names[1]:
         names = [_session(number, ranks[number]) for number in numbers]
     one, other = (select_iterations(profile.only_session(number), shown) for number in numbers)
-    return sides(one, other, (names[0] + of, names[1] + of))
+    return sides(one, other, (names[0] + suffix, names[1] + suffix))
 
 
 def _session(number: int, rank: int | None) -> str:
