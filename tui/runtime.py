@@ -146,21 +146,6 @@ GC_THRESHOLDS: Final = (20_000, 10, 50)
 """Thresholds for collections if there is no pause for long, as while a key is held down."""
 YOUNG_BEFORE_FULL: Final = 10
 """The number of collections of the middle generation before a full one."""
-NEW_BEFORE_FIRST: Final = 200_000
-"""The number of new objects before a collection of a command without a screen, more than all imports create."""
-
-
-def skip_imported_objects() -> None:
-    """Collect garbage only after many new objects; call it before the large imports, whose objects are no garbage.
-
-    Reason: by default, Python scans new objects every 700 objects, and several times all of them, while modules are
-    imported.
-
-    Gain: 60 ms of the 1.1 s of processor time of `proftui report` with a log of 4 MB.
-
-    Checked with CPython 3.11.
-    """
-    gc.set_threshold(NEW_BEFORE_FIRST)
 
 
 class GarbageCollection:

@@ -111,9 +111,8 @@ def _report_crash(error: BaseException, arguments: Sequence[str]) -> int:
 
 def _configure_libraries() -> None:
     """Configure libraries before they are loaded, and before threads begin."""
-    from tui.runtime import skip_imported_objects, use_one_arena
+    from tui.runtime import use_one_arena
 
-    skip_imported_objects()
     disable_slow_avx512()
     use_one_arena()
 
