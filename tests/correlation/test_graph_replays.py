@@ -14,7 +14,7 @@ import pytest
 from tests.analysis.frames import kernel, make_profile
 from tests.corpus import shared_file
 from tui.analysis.roofline import op_work
-from tui.correlation.graph_replays import has_replays, with_replayed_ops
+from tui.correlation.graph_replays import has_replays, link_replayed_ops
 from tui.loaders.registry import load, load_one
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def named_kernels(profile: Profile) -> list[tuple[Any, ...]]:
 def test_the_nth_launch_of_a_capture_is_the_nth_kernel_of_each_replay() -> None:
     profile = joined_profiles(replays_of([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
     assert has_replays(profile)
-    found = with_replayed_ops(profile)
+    found = link_replayed_ops(profile)
     assert named_kernels(found) == [
         (GEMM, "aten::op0", "[[0]]", "aten::linear", 0, "graph capture"),
         (RELU, "aten::op1", "[[1]]", "aten::linear", 0, "graph capture"),
@@ -112,7 +112,7 @@ def test_experts_of_a_replay_keep_the_shapes_of_their_weights() -> None:
     experts["ops"] += [
         {**experts["ops"][1], "name": "aten::view", "duration_ns": 0, "input_shapes": shape} for shape in shapes
     ]
-    found = with_replayed_ops(joined_profiles(replays_of([GEMM, RELU]), experts))["ops"].filter(pl.col("session") == 0)
+    found = link_replayed_ops(joined_profiles(replays_of([GEMM, RELU]), experts))["ops"].filter(pl.col("session") == 0)
     assert found.select(pl.col("name", "input_shapes").cast(pl.String)).rows() == [
         ("vllm::moe_forward", "[[8, 64], [8, 4], [], []]"),
         ("aten::op0", "[[0]]"),
@@ -124,22 +124,22 @@ def test_experts_of_a_replay_keep_the_shapes_of_their_weights() -> None:
 
 def test_interleaved_streams_are_distinguished_by_names() -> None:
     profile = joined_profiles(replays_of([RELU, GEMM, GEMM], streams=(7, 8)), capture([GEMM, RELU, GEMM], at=0))
-    assert [row[1] for row in named_kernels(with_replayed_ops(profile))] == ["aten::op1", "aten::op0", "aten::op2"]
+    assert [row[1] for row in named_kernels(link_replayed_ops(profile))] == ["aten::op1", "aten::op0", "aten::op2"]
 
 
 def test_unnamed_launches_are_matched_by_count_in_one_stream() -> None:
     unnamed = capture([None, None], at=0)
-    assert [row[1] for row in named_kernels(with_replayed_ops(joined_profiles(replays_of([GEMM, RELU]), unnamed)))] == [
+    assert [row[1] for row in named_kernels(link_replayed_ops(joined_profiles(replays_of([GEMM, RELU]), unnamed)))] == [
         "aten::op0",
         "aten::op1",
     ]
     several = joined_profiles(replays_of([GEMM, RELU], streams=(7, 8)), unnamed)
-    assert {row[-1] for row in named_kernels(with_replayed_ops(several))} == {"graph replay: capture not recorded"}
+    assert {row[-1] for row in named_kernels(link_replayed_ops(several))} == {"graph replay: capture not recorded"}
 
 
 @pytest.mark.parametrize("kernels", [[GEMM], [GEMM, GEMM], [GEMM, RELU, RELU]], ids=["fewer", "others", "more"])
 def test_a_replay_without_a_matching_capture_says_so(kernels: list[str]) -> None:
-    found = with_replayed_ops(joined_profiles(replays_of([GEMM, RELU]), capture(kernels, at=0)))
+    found = link_replayed_ops(joined_profiles(replays_of([GEMM, RELU]), capture(kernels, at=0)))
     assert {(row[1], row[-1]) for row in named_kernels(found)} == {(None, "graph replay: capture not recorded")}
     assert found["ops"].filter(pl.col("session") == 0).is_empty()
 
@@ -151,13 +151,13 @@ def test_graphs_of_equal_layers_are_distinguished_by_order() -> None:
     pieces = replays_of([GEMM], [GEMM])
     for row in pieces["activities"]:
         row["iteration"] = 0
-    assert [row[1] for row in named_kernels(with_replayed_ops(joined_profiles(pieces, first, second)))] == [
+    assert [row[1] for row in named_kernels(link_replayed_ops(joined_profiles(pieces, first, second)))] == [
         "aten::op0",
         "aten::op0_b",
     ]
     # A third of them could be either.
     assert {
-        row[-1] for row in named_kernels(with_replayed_ops(joined_profiles(replays_of([GEMM]), first, second)))
+        row[-1] for row in named_kernels(link_replayed_ops(joined_profiles(replays_of([GEMM]), first, second)))
     } == {"graph replay: several captures match"}
 
 
@@ -171,7 +171,7 @@ def test_ops_are_inferred_from_equal_work_before() -> None:
     ]
     ops = [{"op": at, "name": f"aten::x{at}", "start_ns": at, "duration_ns": 1, "session": 0} for at in range(3)]
     whole = make_profile(activities=[*eager, *profile["activities"]], api_calls=profile["api_calls"], ops=ops)
-    rows = named_kernels(with_replayed_ops(whole))
+    rows = named_kernels(link_replayed_ops(whole))
     assert [(row[1], row[-1]) for row in rows[3:]] == [
         ("aten::x1", "graph repeat (inferred)"),
         ("aten::x2", "graph repeat (inferred)"),
@@ -183,7 +183,7 @@ def test_annotations_of_graph_nodes_name_their_kernels() -> None:
     profile = joined_profiles(replays_of([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
     nodes = pl.Series("graph_node", [41, 42, 41, 42], dtype=pl.Int64)
     work = profile["activities"].with_columns(nodes)
-    found = with_replayed_ops(
+    found = link_replayed_ops(
         replace(profile, frames={**profile.frames, "activities": work}), {41: "layers.0.wq", 7: "x"}
     )
     assert [(row[1], row[-2], row[-1]) for row in named_kernels(found)] == [
@@ -234,7 +234,7 @@ def test_without_graphs_nothing_changes() -> None:
         activities=[kernel(GEMM, 5, start_ns=0, correlation=1)], api_calls=[call("cudaLaunchKernel", 0, 1)]
     )
     assert not has_replays(profile)
-    assert with_replayed_ops(profile) is profile
+    assert link_replayed_ops(profile) is profile
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from tui.correlation.iteration_ranges import mark_steps
-from tui.correlation.launches import iteration_at, link_ops, nest, parents, with_launch
+from tui.correlation.launches import add_launch_columns, iterations_at_times, link_ops, nest, parents
 from tui.model.schema import RANGES, conform
 
 CALLS = pl.DataFrame(
@@ -24,7 +24,7 @@ OPS = pl.DataFrame(
 
 
 def test_activities_get_the_innermost_op_around_their_launch_or_the_reason() -> None:
-    activities = with_launch(pl.DataFrame({"correlation": [7, 8, 9, None]}), CALLS)
+    activities = add_launch_columns(pl.DataFrame({"correlation": [7, 8, 9, None]}), CALLS)
     assert activities["launch_ns"].to_list() == [11, 40, None, None]
     linked = link_ops(activities, OPS, nest(OPS))
     assert linked["op"].to_list() == [4, None, None, None]
@@ -38,7 +38,7 @@ def test_activities_get_the_innermost_op_around_their_launch_or_the_reason() -> 
 
 def test_without_ops_no_launch_has_one() -> None:
     none = OPS.clear()
-    linked = link_ops(with_launch(pl.DataFrame({"correlation": [7]}), CALLS), none, nest(none))
+    linked = link_ops(add_launch_columns(pl.DataFrame({"correlation": [7]}), CALLS), none, nest(none))
     assert linked["op"].to_list() == [None]
 
 
@@ -60,7 +60,15 @@ def test_profiler_steps_keep_their_numbers_and_times_between_have_none() -> None
     assert steps.source == "PyTorch's ProfilerStep"
     assert steps.ranges["iteration"].to_list() == [4, None, 5, None]
     marks = steps.ranges.filter(pl.col("iteration").is_not_null())
-    assert iteration_at(marks, pl.Series([11, 0, None, 22, 10, 23, -1])).to_list() == [None, 4, None, 5, 4, None, None]
+    assert iterations_at_times(marks, pl.Series([11, 0, None, 22, 10, 23, -1])).to_list() == [
+        None,
+        4,
+        None,
+        5,
+        4,
+        None,
+        None,
+    ]
 
 
 def test_a_family_of_nvtx_ranges() -> None:

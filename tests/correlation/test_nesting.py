@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import tui.correlation.nesting
-from tui.correlation.nesting import NONE, inherit, nested
+from tui.correlation.nesting import NONE, inherit, nest_intervals
 
 
 def int_array(values: list[int]) -> np.ndarray:
@@ -47,7 +47,7 @@ def test_innermost_and_parents_agree_with_a_search(
     intervals: list[tuple[int, int, int]], moments: list[tuple[int, int]]
 ) -> None:
     thread, start, end = (int_array([interval[place] for interval in intervals]) for place in range(3))
-    nesting = nested(thread, start, end - start)
+    nesting = nest_intervals(thread, start, end - start)
     found = nesting.innermost(int_array([t for t, _ in moments]), int_array([at for _, at in moments]))
     for (t, at), index in zip(moments, found, strict=True):
         expected = innermost_by_search(intervals, t, at)
@@ -68,24 +68,24 @@ def test_innermost_and_parents_agree_with_a_search(
 
 
 def test_a_child_that_ends_late_by_rounding_is_a_child() -> None:
-    nesting = nested(int_array([1, 1]), int_array([0, 5]), int_array([10, 6]), slack=1)
+    nesting = nest_intervals(int_array([1, 1]), int_array([0, 5]), int_array([10, 6]), slack=1)
     assert nesting.parent.tolist() == [NONE, 0]
 
 
 def test_an_overlapping_interval_is_no_child() -> None:
-    nesting = nested(int_array([1, 1, 1, 1]), int_array([0, 2, 9, 12]), int_array([10, 8, 11, 1]), slack=1)
+    nesting = nest_intervals(int_array([1, 1, 1, 1]), int_array([0, 2, 9, 12]), int_array([10, 8, 11, 1]), slack=1)
     assert nesting.parent.tolist() == [NONE, 0, NONE, 2]
     assert nesting.innermost(int_array([1, 1, 1]), int_array([3, 10, 20])).tolist() == [1, 2, 2]
 
 
 def test_no_intervals() -> None:
-    nothing = nested(int_array([]), int_array([]), int_array([]))
+    nothing = nest_intervals(int_array([]), int_array([]), int_array([]))
     assert nothing.parent.tolist() == []
     assert nothing.innermost(int_array([1]), int_array([5])).tolist() == [NONE]
 
 
 def test_times_after_the_end_and_of_other_threads() -> None:
-    nesting = nested(int_array([1, 2]), int_array([0, 0]), int_array([10, 30]))
+    nesting = nest_intervals(int_array([1, 2]), int_array([0, 0]), int_array([10, 30]))
     assert nesting.innermost(int_array([1, 1, 2, 3, 1]), int_array([10, 11, 10**15, 5, -1])).tolist() == [
         0,
         NONE,
@@ -96,7 +96,7 @@ def test_times_after_the_end_and_of_other_threads() -> None:
 
 
 def test_the_innermost_of_intervals_that_begin_at_one_time() -> None:
-    nesting = nested(int_array([1, 1, 1, 2]), int_array([0, 0, 0, 0]), int_array([10, 5, 7, 4]))
+    nesting = nest_intervals(int_array([1, 1, 1, 2]), int_array([0, 0, 0, 0]), int_array([10, 5, 7, 4]))
     among = np.array([True, False, True, False])
     # Interval 1 lies within 2, but is not among them; thread 2 has none, and at 5 nothing begins.
     assert nesting.innermost_starting(int_array([1, 1, 2, 3]), int_array([0, 5, 0, 0]), among).tolist() == [
@@ -116,10 +116,10 @@ def test_nesting_in_blocks_is_the_same(slack: int, monkeypatch: pytest.MonkeyPat
     thread = chance.integers(0, 3, count)
     start = chance.integers(0, 20 * count, count)
     duration = chance.integers(0, 60, count)  # many overlap
-    whole = nested(thread, start, duration, slack=slack)
+    whole = nest_intervals(thread, start, duration, slack=slack)
     monkeypatch.setattr(tui.correlation.nesting, "thread_limit", lambda: 8)
-    monkeypatch.setattr(tui.correlation.nesting, "_PART_PAYS", 1)
-    in_parts = nested(thread, start, duration, slack=slack)
+    monkeypatch.setattr(tui.correlation.nesting, "_MIN_PARALLEL", 1)
+    in_parts = nest_intervals(thread, start, duration, slack=slack)
     assert (in_parts.parent == whole.parent).all()
     assert (in_parts.depth == whole.depth).all()
     assert (in_parts.innermost(thread, start + duration) == whole.innermost(thread, start + duration)).all()
@@ -135,10 +135,10 @@ def test_nesting_in_blocks_is_that_of_the_whole(
     threads, times = int_array([t for t, _ in moments]), int_array([at for _, at in moments])
     among = start % 2 == 0
     with pytest.MonkeyPatch.context() as patch:
-        whole = nested(thread, start, end - start)
-        patch.setattr(tui.correlation.nesting, "_WHOLE", 0)
-        patch.setattr(tui.correlation.nesting, "_AT_ONCE", size)
-        found = nested(thread, start, end - start)
+        whole = nest_intervals(thread, start, end - start)
+        patch.setattr(tui.correlation.nesting, "_MAX_SINGLE_BLOCK", 0)
+        patch.setattr(tui.correlation.nesting, "_BLOCK_SIZE", size)
+        found = nest_intervals(thread, start, end - start)
         assert found.innermost(threads, times).tolist() == whole.innermost(threads, times).tolist()
 
     assert found.parent.tolist() == whole.parent.tolist()
@@ -148,9 +148,9 @@ def test_nesting_in_blocks_is_that_of_the_whole(
 
 
 def test_an_interval_around_all_others_is_their_parent_in_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.correlation.nesting, "_WHOLE", 0)
-    monkeypatch.setattr(tui.correlation.nesting, "_AT_ONCE", 3)
-    nesting = nested(int_array([5] * 11), int_array([0, *range(0, 90, 9)]), int_array([100, *[5] * 10]))
+    monkeypatch.setattr(tui.correlation.nesting, "_MAX_SINGLE_BLOCK", 0)
+    monkeypatch.setattr(tui.correlation.nesting, "_BLOCK_SIZE", 3)
+    nesting = nest_intervals(int_array([5] * 11), int_array([0, *range(0, 90, 9)]), int_array([100, *[5] * 10]))
 
     assert nesting.parent.tolist() == [NONE, *[0] * 10]
     assert nesting.depth.tolist() == [0, *[1] * 10]
@@ -158,9 +158,9 @@ def test_an_interval_around_all_others_is_their_parent_in_every_block(monkeypatc
 
 
 def test_an_interval_that_overlaps_the_next_block_ends_where_that_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.correlation.nesting, "_WHOLE", 0)
-    monkeypatch.setattr(tui.correlation.nesting, "_AT_ONCE", 2)
-    nesting = nested(int_array([1] * 4), int_array([0, 2, 9, 12]), int_array([10, 8, 11, 1]))
+    monkeypatch.setattr(tui.correlation.nesting, "_MAX_SINGLE_BLOCK", 0)
+    monkeypatch.setattr(tui.correlation.nesting, "_BLOCK_SIZE", 2)
+    nesting = nest_intervals(int_array([1] * 4), int_array([0, 2, 9, 12]), int_array([10, 8, 11, 1]))
 
     assert nesting.parent.tolist() == [NONE, 0, NONE, 2]
     assert nesting.innermost(int_array([1, 1, 1]), int_array([3, 10, 20])).tolist() == [1, 2, 2]
@@ -168,6 +168,6 @@ def test_an_interval_that_overlaps_the_next_block_ends_where_that_begins(monkeyp
 
 def test_a_value_of_its_own_comes_before_that_of_what_lies_around() -> None:
     thread, start, end = (int_array(values) for values in ([1, 1, 1, 2], [0, 1, 2, 0], [9, 8, 3, 9]))
-    nesting = nested(thread, start, end - start)
+    nesting = nest_intervals(thread, start, end - start)
     assert inherit(nesting, int_array([5, 7, NONE, NONE])).tolist() == [5, 7, 7, NONE]
     assert inherit(nesting, int_array([5, NONE, NONE, NONE])).tolist() == [5, 5, 5, NONE]

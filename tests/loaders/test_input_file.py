@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import tui.loaders.input_file
 from tui.loaders.input_file import InputFile
-from tui.loaders.text.lines import clean_bytes, clean_line, whole_lines, with_newlines
+from tui.loaders.text.lines import clean_bytes, clean_line, normalize_newlines, whole_lines
 from tui.loaders.text.stored_text import StoredText
 from tui.model.errors import ProftuiError
 
@@ -109,7 +109,7 @@ def test_carriage_returns_end_lines_where_no_newline_does(tmp_path: Path, piece:
     assert source.text().lines(1, 4) == ["==1== a", "10%", "", "b"]
     content = b"a\rb\r\nc\n\r"
     chunks = [content[at : at + piece] for at in range(0, len(content), piece)]
-    assert b"".join(with_newlines(chunks)) == b"a\nb\r\nc\n\n"
+    assert b"".join(normalize_newlines(chunks)) == b"a\nb\r\nc\n\n"
 
 
 def test_carriage_returns_within_lines_are_those_of_a_progress_bar() -> None:

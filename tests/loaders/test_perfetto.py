@@ -105,11 +105,11 @@ def test_a_trace_in_pieces_is_that_of_the_whole(size: int, monkeypatch: pytest.M
             events.add(packets)
         events.finish()
         slices = events.slices().sort("start_ns", "track").rows()
-        counted = (reader.damaged, reader.dropped, events.unclosed, events.orphans, events.held)
+        counted = (reader.damaged, reader.dropped, events.unclosed, events.orphans, events.kept_rows)
         return slices, events.counters().rows(), events.tracks().rows(), tracks(made).rows(), counted
 
     whole = read_pieces([content])
-    monkeypatch.setattr(tui.loaders.protobuf_wire, "_CHUNK", size)
+    monkeypatch.setattr(tui.loaders.protobuf_wire, "_CHUNK_BYTES", size)
     assert read_pieces([content[at : at + size] for at in range(0, len(content), size)]) == whole
     assert len(whole[0]) == 9
     assert whole[-1] == (0, 0, 0, 0, 10)
@@ -563,8 +563,8 @@ def test_a_large_trace_on_disk_is_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     whole = read(content)
     monkeypatch.setattr(spill._Memory, "is_low", True)
     for module, name, size in (
-        (tui.loaders.protobuf_wire, "_CHUNK", 200),
-        (tui.loaders.perfetto, "_AT_ONCE", 2),
+        (tui.loaders.protobuf_wire, "_CHUNK_BYTES", 200),
+        (tui.loaders.perfetto, "_BLOCK_ROWS", 2),
         (spill, "_PIECE_ROWS", 1),
         (spill, "_AT_ONCE", 1),
         (spill, "MIN_BYTES", 1),

@@ -116,7 +116,7 @@ def test_fields_read_in_windows_are_those_of_the_whole(monkeypatch: pytest.Monke
     wire = WireReader.from_bytes(content)
     whole = wire.split(0, wire.size)
     for window in (64, 257, 1 << 20):
-        monkeypatch.setattr(tui.loaders.protobuf_wire, "_WINDOW", window)
+        monkeypatch.setattr(tui.loaders.protobuf_wire, "_WINDOW_BYTES", window)
         file, found = in_windows(content)
 
         assert (found.numbers.tolist(), found.begins.tolist()) == (whole.numbers.tolist(), whole.begins.tolist())
@@ -124,7 +124,7 @@ def test_fields_read_in_windows_are_those_of_the_whole(monkeypatch: pytest.Monke
 
 
 def test_a_cut_field_longer_than_a_window_ends_with_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.loaders.protobuf_wire, "_WINDOW", 64)
+    monkeypatch.setattr(tui.loaders.protobuf_wire, "_WINDOW_BYTES", 64)
     content = (field(1, b"first") + field(2, bytes(5000)))[:-10]
     file, found = in_windows(content)
 
@@ -133,7 +133,7 @@ def test_a_cut_field_longer_than_a_window_ends_with_the_content(monkeypatch: pyt
 
 
 def test_fields_far_apart_are_gathered_in_one_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.loaders.protobuf_wire, "_WINDOW", 64)
+    monkeypatch.setattr(tui.loaders.protobuf_wire, "_WINDOW_BYTES", 64)
     file, found = in_windows(field(1, "one") + field(2, bytes(5000)) + field(1, "two"))
     wire, begins, ends = file.gather(*found.positions(1))
 
@@ -141,7 +141,7 @@ def test_fields_far_apart_are_gathered_in_one_reader(monkeypatch: pytest.MonkeyP
 
 
 def test_any_bytes_are_survived_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.loaders.protobuf_wire, "_WINDOW", 32)
+    monkeypatch.setattr(tui.loaders.protobuf_wire, "_WINDOW_BYTES", 32)
     rng = random.Random(4)
     for _ in range(200):
         file, found = in_windows(rng.randbytes(rng.randrange(1, 300)))

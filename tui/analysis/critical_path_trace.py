@@ -17,7 +17,7 @@ from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.memo import once_per_profile
 from tui.cache.spill import filter_rows
 from tui.correlation.launches import SLACK_NS, launching_rows, thread_codes
-from tui.correlation.nesting import NONE, Nesting, nested
+from tui.correlation.nesting import NONE, Nesting, nest_intervals
 from tui.model.profile import rows_of_session
 from tui.model.schema import NAME
 
@@ -213,7 +213,7 @@ def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
     begins = joined["start_ns"].to_numpy() + shift
     durations = np.maximum(joined["duration_ns"].to_numpy(), 0)
     ends = begins + durations
-    nesting = nested(thread, 2 * begins, 2 * durations, slack=2 * SLACK_NS)
+    nesting = nest_intervals(thread, 2 * begins, 2 * durations, slack=2 * SLACK_NS)
     lasts = ends > begins
     threads = np.concatenate((thread[lasts], thread[lasts]))
     bounds = np.concatenate((begins[lasts], ends[lasts]))

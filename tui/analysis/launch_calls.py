@@ -14,7 +14,7 @@ from tui.analysis.grouping import is_constant, partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.analysis.tensor_core_use import with_verdicts
 from tui.cache.spill import null_column
-from tui.correlation.launches import launching_rows, with_launch
+from tui.correlation.launches import add_launch_columns, launching_rows
 from tui.model.profile import column_view
 from tui.model.schema import NAME
 
@@ -276,7 +276,7 @@ def with_launched_by(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame
         .select("op", pl.col("name").alias("launched_by"))
     )
     return (
-        with_launch(activities, calls)
+        add_launch_columns(activities, calls)
         .drop("launch_pid", "launch_tid")
         .with_columns((pl.col("start_ns") - pl.col("launch_ns")).alias("delay_ns"))
         .join(ops, on="op", how="left", maintain_order="left")

@@ -15,7 +15,7 @@ from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.iterations.segments import iteration_between
 from tui.analysis.memo import once_per_profile
 from tui.cache.spill import spill_to_disk
-from tui.correlation.launches import with_launch
+from tui.correlation.launches import add_launch_columns
 from tui.model.columns import ColumnKind, columns
 from tui.model.profile import rows_of_session
 from tui.model.table_spec import TableSpec
@@ -69,7 +69,7 @@ def _launched_work_of_session(work: pl.DataFrame, calls: pl.DataFrame) -> pl.Dat
     """Return `launched_work` of one session."""
     is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
     return (
-        with_launch(work.select("session", "duration_ns", "correlation", is_kernel=is_kernel), calls)
+        add_launch_columns(work.select("session", "duration_ns", "correlation", is_kernel=is_kernel), calls)
         .rename({"launch_pid": "pid", "launch_tid": "tid"})
         .drop_nulls(["launch_ns", "pid", "tid"])
         .select(_LAUNCHED_SCHEMA.names())

@@ -71,8 +71,8 @@ def server_steps(names: pl.Series) -> pl.DataFrame:
     }
     parts = name.to_frame().select(pl.col("name").str.extract_groups(text).alias(key) for key, text in patterns.items())
 
-    def number(of: str, group: str) -> pl.Expr:
-        return pl.col(of).struct.field(group).cast(pl.Int64, strict=False)
+    def number(pattern: str, group: str) -> pl.Expr:
+        return pl.col(pattern).struct.field(group).cast(pl.Int64, strict=False)
 
     def first(group: str, *of: str) -> pl.Expr:
         return pl.coalesce(number(pattern, group) for pattern in of)
@@ -90,28 +90,28 @@ def server_steps(names: pl.Series) -> pl.DataFrame:
         (mode == "DECODE").fill_null(False).alias("one_token_each"),
         number("capture", "batch").alias("captured_batch"),
     )
-    reads, generates = pl.col("context") > 0, pl.col("generation") > 0
+    has_context, has_generation = pl.col("context") > 0, pl.col("generation") > 0
     phase = (
-        pl.when(reads & generates)
+        pl.when(has_context & has_generation)
         .then(pl.lit(MIXED))
-        .when(reads)
+        .when(has_context)
         .then(pl.lit(PREFILL))
-        .when(generates)
+        .when(has_generation)
         .then(pl.lit(DECODE))
         .when(pl.col("captured_batch").is_not_null())
         .then(pl.lit(CAPTURE))
         .otherwise("sglang_phase")
     )
     decoded = pl.when("one_token_each").then("bs")
-    of_mode = {kind: pl.col("sglang_phase") == kind for kind in (PREFILL, DECODE)}
+    is_phase = {kind: pl.col("sglang_phase") == kind for kind in (PREFILL, DECODE)}
     return numbers.with_columns(phase.alias("phase")).select(
         "phase",
         pl.coalesce(pl.col("context") + pl.col("generation"), "bs").alias("requests"),
-        pl.coalesce("context", pl.when(of_mode[PREFILL]).then("bs")).alias("prefill_requests"),
-        pl.coalesce("generation", pl.when(of_mode[DECODE]).then("bs")).alias("decode_requests"),
+        pl.coalesce("context", pl.when(is_phase[PREFILL]).then("bs")).alias("prefill_requests"),
+        pl.coalesce("generation", pl.when(is_phase[DECODE]).then("bs")).alias("decode_requests"),
         pl.coalesce(pl.col("context_sq") + pl.col("generation_sq"), "tokens", decoded).alias("query_tokens"),
-        pl.coalesce("context_sq", pl.when(of_mode[PREFILL]).then("tokens")).alias("prefill_tokens"),
-        pl.coalesce("generation_sq", decoded, pl.when(of_mode[DECODE]).then("tokens")).alias("decode_tokens"),
+        pl.coalesce("context_sq", pl.when(is_phase[PREFILL]).then("tokens")).alias("prefill_tokens"),
+        pl.coalesce("generation_sq", decoded, pl.when(is_phase[DECODE]).then("tokens")).alias("decode_tokens"),
         "kv_tokens",
         "captured_batch",
     )
@@ -160,7 +160,7 @@ _PREFERENCE: Final = (
 _NOT_A_STEP: Final = re.compile(r"nccl|optimizer|zero_grad|dataloader|scheduler|memcpy", re.IGNORECASE)
 """Ranges of parts of iterations, although their names may contain ``step`` (``Optimizer.step#SGD.step``)."""
 
-_SERVER: Final = "server step"
+_SERVER_FAMILY: Final = "server step"
 """The family of server steps. Their names hold numbers of requests and tokens, so they are numbered by position."""
 
 _SERVER_RANK: Final = -1
@@ -193,12 +193,12 @@ def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
         ranges: Of one session, columns of the model.
         kind: The kind of range, for `Steps.source`.
     """
-    none = Steps(ranges.with_columns(pl.lit(None, pl.Int32).alias("iteration")), None)
+    no_steps = Steps(ranges.with_columns(pl.lit(None, pl.Int32).alias("iteration")), None)
     if ranges.is_empty():
-        return none
+        return no_steps
     names = ranges["name"].unique().drop_nulls().cast(pl.String)
     families_of_names = names.str.replace_all(r"[0-9]+", "#")
-    families_of_names = families_of_names.zip_with(~names.str.contains(SERVER_STEP), pl.Series([_SERVER]))
+    families_of_names = families_of_names.zip_with(~names.str.contains(SERVER_STEP), pl.Series([_SERVER_FAMILY]))
     ranks = {family: _rank(family) for family in families_of_names.unique()}
     rank = families_of_names.replace_strict(ranks, return_dtype=pl.Int64) if ranks else families_of_names.cast(pl.Int64)
     table = pl.DataFrame({"text": names, "family": families_of_names, "rank": rank}).drop_nulls("rank")
@@ -231,7 +231,7 @@ def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
         .sort("rank", "covered", descending=[False, True], maintain_order=True)
     )
     if families.is_empty():
-        return none
+        return no_steps
     family = families.row(0, named=True)
     chosen = rows.filter(
         pl.col("family") == family["family"],
@@ -248,7 +248,7 @@ def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
 
 
 def _rank(family: str) -> int | None:
-    if family == _SERVER:
+    if family == _SERVER_FAMILY:
         return _SERVER_RANK
     if _NOT_A_STEP.search(family):
         return None
@@ -258,8 +258,8 @@ def _rank(family: str) -> int | None:
 def _numbers(names: pl.Series, family: str) -> pl.Series:
     """Return the first number in the ordered names that increases with each; otherwise their positions."""
     parts = names.str.extract_all(r"[0-9]+")
-    least_count = 0 if family == _SERVER else min(parts.list.len().to_list(), default=0)
-    for position in range(least_count):
+    min_count = 0 if family == _SERVER_FAMILY else min(parts.list.len().to_list(), default=0)
+    for position in range(min_count):
         numbers = parts.list.get(position).cast(pl.Int32, strict=False)
         if numbers.null_count() == 0 and (numbers.diff().drop_nulls() > 0).all():
             return numbers

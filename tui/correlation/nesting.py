@@ -28,11 +28,11 @@ _Number = TypeVar("_Number", bound=np.generic)
 NONE: Final = -1
 """The index for "none"."""
 
-_WHOLE: Final = 1 << 22
+_MAX_SINGLE_BLOCK: Final = 1 << 22
 """Up to this number, intervals are nested all at once."""
-_AT_ONCE: Final = 1 << 20
+_BLOCK_SIZE: Final = 1 << 20
 """More intervals are nested, and searched, in blocks of this size, to bound the memory."""
-_PART_PAYS: Final = 1 << 16
+_MIN_PARALLEL: Final = 1 << 16
 """Intervals for which threads pay."""
 _ROUNDS: Final = 64
 """The maximum number of rounds of cutting overlaps; one suffices unless overlaps are nested."""
@@ -55,21 +55,21 @@ class _Intervals:
 
     def start_keys(self, rows: Indices) -> Ints:
         """Return thread and start in one number."""
-        found = np.empty(len(rows), np.int64)
+        keys = np.empty(len(rows), np.int64)
 
         def fill(block: slice) -> None:
-            own = rows[block]
-            found[block] = self.code[own] * np.int64(self.width) + 2 * (self.start[own] - self.origin)
+            block_rows = rows[block]
+            keys[block] = self.code[block_rows] * np.int64(self.width) + 2 * (self.start[block_rows] - self.origin)
 
-        run_in_blocks(fill, len(rows), _AT_ONCE)
-        return found
+        run_in_blocks(fill, len(rows), _BLOCK_SIZE)
+        return keys
 
-    def keys(self, thread: Ints, at: Ints) -> tuple[Ints, Flags]:
+    def keys(self, thread: Ints, time: Ints) -> tuple[Ints, Flags]:
         """Return thread and time in one number, and whether an interval is possible: a known thread, not too early."""
         code = np.minimum(np.searchsorted(self.threads, thread), len(self.threads) - 1)
-        inside = (self.threads[code] == thread) & (at >= self.origin)
+        inside = (self.threads[code] == thread) & (time >= self.origin)
         # A time after all intervals becomes the last key of its thread.
-        return code * self.width + 2 * np.clip(at - self.origin, 0, self.width // 2 - 1), inside
+        return code * self.width + 2 * np.clip(time - self.origin, 0, self.width // 2 - 1), inside
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Nesting:
     """Indices sorted by thread and start, longer intervals first."""
     _cut: Indices
     """Intervals that end later than what is around them, sorted."""
-    _cut_at: Ints
+    _cut_ends: Ints
     """When each of these counts as ended."""
 
     @cached_property
@@ -93,47 +93,47 @@ class Nesting:
         """The intervals of each depth, from 0."""
         return levels(self.depth)
 
-    def innermost(self, thread: Ints, at: Ints) -> Ints:
+    def innermost(self, thread: Ints, time: Ints) -> Ints:
         """Return the index of the innermost interval that contains each time, both ends included, or `NONE`."""
-        found = np.full(len(thread), NONE, np.int64)
+        indices = np.full(len(thread), NONE, np.int64)
         if not len(self._order):
-            return found
-        key, inside = self._intervals.keys(thread, at)
-        blocks = [self._order[first : first + _AT_ONCE] for first in range(0, len(self._order), _AT_ONCE)]
-        firsts = self._intervals.start_keys(np.array([block[0] for block in blocks], np.int32))
-        block_of = np.where(inside, np.searchsorted(firsts, key, side="right") - 1, NONE)
+            return indices
+        key, inside = self._intervals.keys(thread, time)
+        blocks = [self._order[start : start + _BLOCK_SIZE] for start in range(0, len(self._order), _BLOCK_SIZE)]
+        first_keys = self._intervals.start_keys(np.array([block[0] for block in blocks], np.int32))
+        block_numbers = np.where(inside, np.searchsorted(first_keys, key, side="right") - 1, NONE)
         for number, block in enumerate(blocks):
-            here = np.flatnonzero(block_of == number)
-            last = np.searchsorted(self._intervals.start_keys(block), key[here], side="right") - 1
-            found[here] = block[last]
-        is_other = self._intervals.threads[self._intervals.code[found]] != thread
-        found[is_other] = NONE
-        searched = np.flatnonzero(found != NONE)
+            positions = np.flatnonzero(block_numbers == number)
+            latest = np.searchsorted(self._intervals.start_keys(block), key[positions], side="right") - 1
+            indices[positions] = block[latest]
+        is_other = self._intervals.threads[self._intervals.code[indices]] != thread
+        indices[is_other] = NONE
+        searched = np.flatnonzero(indices != NONE)
         while len(searched):
-            searched = searched[self._end(found[searched]) < at[searched]]
-            found[searched] = self.parent[found[searched]]
-            searched = searched[found[searched] != NONE]
-        return found
+            searched = searched[self._end(indices[searched]) < time[searched]]
+            indices[searched] = self.parent[indices[searched]]
+            searched = searched[indices[searched] != NONE]
+        return indices
 
-    def innermost_starting(self, thread: Ints, at: Ints, among: Flags) -> Ints:
+    def innermost_starting(self, thread: Ints, time: Ints, candidates: Flags) -> Ints:
         """Return the index of the innermost of some intervals that begins at each time, or `NONE`."""
-        chosen = self._order[among[self._order]]
+        chosen = self._order[candidates[self._order]]
         if not len(chosen) or not len(thread):
             return np.full(len(thread), NONE, np.int64)
         keys = self._intervals.start_keys(chosen)
-        key, inside = self._intervals.keys(thread, at)
-        here = np.maximum(np.searchsorted(keys, key, side="right") - 1, 0)
-        return np.where(inside & (keys[here] == key), chosen[here], NONE)
+        wanted_keys, inside = self._intervals.keys(thread, time)
+        positions = np.maximum(np.searchsorted(keys, wanted_keys, side="right") - 1, 0)
+        return np.where(inside & (keys[positions] == wanted_keys), chosen[positions], NONE)
 
     def _end(self, row: Ints) -> Ints:
         end = self._intervals.start[row] + self._intervals.duration[row]
         if not len(self._cut):
             return end
-        place = np.minimum(np.searchsorted(self._cut, row), len(self._cut) - 1)
-        return np.where(self._cut[place] == row, self._cut_at[place], end)
+        position = np.minimum(np.searchsorted(self._cut, row), len(self._cut) - 1)
+        return np.where(self._cut[position] == row, self._cut_ends[position], end)
 
 
-def nested(thread: Ints, start: Ints, duration: Ints, *, slack: int = 0) -> Nesting:
+def nest_intervals(thread: Ints, start: Ints, duration: Ints, *, slack: int = 0) -> Nesting:
     """Find the parent of each interval, within each thread.
 
     Args:
@@ -143,10 +143,10 @@ def nested(thread: Ints, start: Ints, duration: Ints, *, slack: int = 0) -> Nest
         slack: How much later than its parent a child may end because times were rounded. An interval that
             ends later than that overlaps the previous one, which then counts as ended where this one begins.
     """
-    return nested_by_thread(thread.__getitem__, start, duration, slack=slack)
+    return nest_by_thread(thread.__getitem__, start, duration, slack=slack)
 
 
-def nested_by_thread(
+def nest_by_thread(
     threads_of: Callable[[slice], Ints],
     start: Ints,
     duration: Ints,
@@ -155,44 +155,44 @@ def nested_by_thread(
     slack: int = 0,
     after_block: Callable[[], None] = lambda: None,
 ) -> Nesting:
-    """Find the parent of each interval as `nested`, in bounded memory.
+    """Find the parent of each interval as `nest_intervals`, in bounded memory.
 
     Args:
         threads_of: Returns the threads of some intervals.
         start: When each interval begins.
         duration: How long each lasts, at least 0.
         order: The order of the intervals by start, if known; equal ones that come first enclose the others.
-        slack: As for `nested`.
+        slack: As for `nest_intervals`.
         after_block: Called after each block of intervals, to release memory.
     """
     count = len(start)
-    intervals, in_order = _intervals(threads_of, start, duration, after_block)
-    if order is None and not in_order:
+    intervals, is_sorted = _intervals(threads_of, start, duration, after_block)
+    if order is None and not is_sorted:
         order = np.argsort(start, kind="stable").astype(np.int32)
-    order = _by_thread(intervals, order)
+    order = _sort_by_thread(intervals, order)
     parent, depth = np.empty(count, np.int32), np.empty(count, np.int32)
-    around, around_ends = np.zeros(0, np.int32), np.zeros(0, np.int64)
+    enclosing, enclosing_ends = np.zeros(0, np.int32), np.zeros(0, np.int64)
     cuts: list[tuple[Indices, Ints]] = []
-    first, size = 0, count if count <= _WHOLE else _AT_ONCE
+    first, size = 0, count if count <= _MAX_SINGLE_BLOCK else _BLOCK_SIZE
     while first < count:
-        new, starts, ends = _block(intervals, order, first, max(size, len(around)))
+        new, starts, ends = _block(intervals, order, first, max(size, len(enclosing)))
         first += len(new)
         # What may enclose these intervals is nested with them again.
-        rows, added = new, slice(len(around), None)
-        if len(around):
-            rows = np.concatenate((around, new))
-            starts = np.concatenate((intervals.start_keys(around), starts))
-            ends = np.concatenate((around_ends, ends))
-        before = ends.copy()
-        inner, level = _nested_block(starts, ends, slack)
+        rows, added = new, slice(len(enclosing), None)
+        if len(enclosing):
+            rows = np.concatenate((enclosing, new))
+            starts = np.concatenate((intervals.start_keys(enclosing), starts))
+            ends = np.concatenate((enclosing_ends, ends))
+        ends_before = ends.copy()
+        inner, level = _nest_block(starts, ends, slack)
         _fill(parent, depth, new, inner[added], level[added], rows)
-        changed = np.flatnonzero(ends != before)
+        changed = np.flatnonzero(ends != ends_before)
         cuts.append((rows[changed], ends[changed] % intervals.width // 2 + intervals.origin))
         if first < count:
-            goes_on = ends >= starts[-1]
-            around, around_ends = rows[goes_on], ends[goes_on]
+            continues = ends >= starts[-1]
+            enclosing, enclosing_ends = rows[continues], ends[continues]
         after_block()
-    return Nesting(parent, depth, intervals, order, *_last_cuts(cuts))
+    return Nesting(parent, depth, intervals, order, *_latest_cuts(cuts))
 
 
 def _fill(parent: Indices, depth: Indices, new: Indices, inner: Ints, level: Ints, rows: Indices) -> None:
@@ -208,11 +208,11 @@ def _fill(parent: Indices, depth: Indices, new: Indices, inner: Ints, level: Int
     """
 
     def fill(block: slice) -> None:
-        own = inner[block]
-        parent[new[block]] = np.where(own == NONE, np.int32(NONE), rows[own])
+        positions = inner[block]
+        parent[new[block]] = np.where(positions == NONE, np.int32(NONE), rows[positions])
         depth[new[block]] = level[block]
 
-    run_in_blocks(fill, len(new), _AT_ONCE)
+    run_in_blocks(fill, len(new), _BLOCK_SIZE)
 
 
 def _intervals(
@@ -220,38 +220,38 @@ def _intervals(
 ) -> tuple[_Intervals, bool]:
     """Return the intervals, and whether they are sorted by start."""
 
-    def look(block: slice) -> tuple[Ints, int, int, bool]:
+    def summarize(block: slice) -> tuple[Ints, int, int, bool]:
         starts = start[max(block.start - 1, 0) : block.stop]
-        in_order = bool((starts[1:] >= starts[:-1]).all())
-        first, last = int(starts.min()), int((start[block] + duration[block]).max())
+        is_sorted = bool((starts[1:] >= starts[:-1]).all())
+        earliest, latest = int(starts.min()), int((start[block] + duration[block]).max())
         threads = pl.Series(threads_of(block)).unique().to_numpy()
         after_block()
-        return threads, first, last, in_order
+        return threads, earliest, latest, is_sorted
 
-    def number(block: slice) -> None:
+    def assign_codes(block: slice) -> None:
         code[block] = np.searchsorted(threads, threads_of(block))
         after_block()
 
-    found = run_in_blocks(look, len(start), _AT_ONCE)
-    threads = np.unique(np.concatenate([np.zeros(0, np.int64), *(block[0] for block in found)]))
-    origin = min((block[1] for block in found), default=0)
-    width = 2 * (max((block[2] for block in found), default=0) - origin + 2)
+    summaries = run_in_blocks(summarize, len(start), _BLOCK_SIZE)
+    threads = np.unique(np.concatenate([np.zeros(0, np.int64), *(block[0] for block in summaries)]))
+    origin = min((block[1] for block in summaries), default=0)
+    width = 2 * (max((block[2] for block in summaries), default=0) - origin + 2)
     if len(threads) * width >= 1 << 62:
         raise ValueError("the times span too long for one recording")
     code = np.zeros(len(start), np.min_scalar_type(len(threads)))
     if len(threads) > 1:
-        run_in_blocks(number, len(start), _AT_ONCE)
-    return _Intervals(threads, code, start, duration, origin, width), all(block[3] for block in found)
+        run_in_blocks(assign_codes, len(start), _BLOCK_SIZE)
+    return _Intervals(threads, code, start, duration, origin, width), all(block[3] for block in summaries)
 
 
-def _by_thread(intervals: _Intervals, order: Indices | None) -> Indices:
+def _sort_by_thread(intervals: _Intervals, order: Indices | None) -> Indices:
     """Return the indices sorted by thread, those of a thread in the given order; None: as they are."""
     if order is None:
-        return grouped(intervals.code, len(intervals.threads))[0]
-    return taken(order, grouped(taken(intervals.code, order), len(intervals.threads))[0])
+        return group_indices(intervals.code, len(intervals.threads))[0]
+    return take(order, group_indices(take(intervals.code, order), len(intervals.threads))[0])
 
 
-def outer_first(start: Ints, duration: Ints, ids_of: Callable[[Indices], Ints] | None = None) -> Indices | None:
+def outer_first_order(start: Ints, duration: Ints, ids_of: Callable[[Indices], Ints] | None = None) -> Indices | None:
     """Return the order of intervals by start, then longer ones first, then by id; None if they are in this order.
 
     Args:
@@ -262,19 +262,23 @@ def outer_first(start: Ints, duration: Ints, ids_of: Callable[[Indices], Ints] |
     # Profilers write nearly in order, which makes a stable sort fast.
     is_sorted = bool((start[1:] >= start[:-1]).all())
     order = None if is_sorted else np.argsort(start, kind="stable").astype(np.int32)
-    moments = start if order is None else taken(start, order)
-    together = moments[1:] == moments[:-1]
-    if together.any():
-        tied = np.append(together, False)
-        tied[1:] |= together
-        at = np.flatnonzero(tied).astype(np.int32) if order is None else order[tied]
-        keys = (-duration[at], moments[tied]) if ids_of is None else (ids_of(at), -duration[at], moments[tied])
+    moments = start if order is None else take(start, order)
+    is_tied = moments[1:] == moments[:-1]
+    if is_tied.any():
+        tied = np.append(is_tied, False)
+        tied[1:] |= is_tied
+        indices = np.flatnonzero(tied).astype(np.int32) if order is None else order[tied]
+        keys = (
+            (-duration[indices], moments[tied])
+            if ids_of is None
+            else (ids_of(indices), -duration[indices], moments[tied])
+        )
         order = np.arange(len(start), dtype=np.int32) if order is None else order
-        order[tied] = at[np.lexsort(keys)]
+        order[tied] = indices[np.lexsort(keys)]
     return None if order is None or (order[1:] > order[:-1]).all() else order
 
 
-def grouped(code: npt.NDArray[Any], groups: int) -> tuple[Indices, Ints]:
+def group_indices(code: npt.NDArray[Any], groups: int) -> tuple[Indices, Ints]:
     """Return the indices sorted by code, those of equal codes in order, and the end of each group among them.
 
     Args:
@@ -284,11 +288,11 @@ def grouped(code: npt.NDArray[Any], groups: int) -> tuple[Indices, Ints]:
     if groups <= 1:
         return np.arange(len(code), dtype=np.int32), np.full(groups, len(code))
     blocks: list[tuple[slice, Ints]] = run_in_blocks(
-        lambda block: (block, np.bincount(code[block], minlength=groups)), len(code), _AT_ONCE
+        lambda block: (block, np.bincount(code[block], minlength=groups)), len(code), _BLOCK_SIZE
     )
     counts = np.array([count for _, count in blocks]).reshape(-1, groups)
     ends = np.cumsum(counts.sum(axis=0))
-    firsts = ends - counts.sum(axis=0) + np.cumsum(counts, axis=0) - counts
+    first_positions = ends - counts.sum(axis=0) + np.cumsum(counts, axis=0) - counts
     order = np.empty(len(code), np.int32)
 
     def place(block: slice, first: Ints, count: Ints) -> None:
@@ -296,7 +300,9 @@ def grouped(code: npt.NDArray[Any], groups: int) -> tuple[Indices, Ints]:
         shift = np.repeat(first - np.cumsum(count) + count, count)
         order[np.arange(len(shift)) + shift] = np.argsort(code[block], kind="stable") + block.start
 
-    run_together(*(partial(place, block, first, count) for (block, count), first in zip(blocks, firsts, strict=True)))
+    run_together(
+        *(partial(place, block, first, count) for (block, count), first in zip(blocks, first_positions, strict=True))
+    )
     return order, ends
 
 
@@ -310,23 +316,23 @@ def _block(intervals: _Intervals, order: Indices, first: int, size: int) -> tupl
         keys = intervals.start_keys(rows)
         if first + size >= len(order):
             break
-        lasts = np.flatnonzero(keys[1:] != keys[:-1])
-        if len(lasts):
-            rows, keys = rows[: lasts[-1] + 1], keys[: lasts[-1] + 1]
+        run_ends = np.flatnonzero(keys[1:] != keys[:-1])
+        if len(run_ends):
+            rows, keys = rows[: run_ends[-1] + 1], keys[: run_ends[-1] + 1]
             break
         size *= 2
-    duration = taken(intervals.duration, rows)
-    together = np.flatnonzero(keys[1:] == keys[:-1])
-    if (duration[together + 1] > duration[together]).any():
+    duration = take(intervals.duration, rows)
+    ties = np.flatnonzero(keys[1:] == keys[:-1])
+    if (duration[ties + 1] > duration[ties]).any():
         rows[:] = rows[np.lexsort((-duration, keys))]
         duration = intervals.duration[rows]
     return rows, keys, keys + np.maximum(2 * duration, 1)
 
 
-def _nested_block(starts: Ints, ends: Ints, slack: int) -> tuple[Ints, Ints]:
+def _nest_block(starts: Ints, ends: Ints, slack: int) -> tuple[Ints, Ints]:
     """Return parent and depth of sorted intervals; the ends of overlapping ones are cut in place."""
     depth, parent = np.empty_like(starts), np.empty_like(starts)
-    parts = _parts(starts, ends, thread_limit())
+    parts = _independent_slices(starts, ends, thread_limit())
     for _ in range(_ROUNDS):
         were_cut = run_together(*(partial(_nest, starts, ends, slack, depth, parent, part) for part in parts))
         np.maximum(ends, starts + 1, out=ends)
@@ -335,52 +341,52 @@ def _nested_block(starts: Ints, ends: Ints, slack: int) -> tuple[Ints, Ints]:
     return parent, depth
 
 
-def _parts(starts: Ints, ends: Ints, max_parts: int) -> list[slice]:
-    """Divide the sorted intervals into about ``most`` parts that do not overlap."""
-    if max_parts == 1 or len(starts) < _PART_PAYS:
+def _independent_slices(starts: Ints, ends: Ints, max_parts: int) -> list[slice]:
+    """Divide the sorted intervals into at most ``max_parts`` slices that do not overlap."""
+    if max_parts == 1 or len(starts) < _MIN_PARALLEL:
         return [slice(0, len(starts))]
     free = np.flatnonzero(starts[1:] >= np.maximum.accumulate(ends)[:-1]) + 1
-    wanted = np.arange(1, max_parts) * len(starts) // max_parts
-    cuts = np.unique(free[np.minimum(np.searchsorted(free, wanted), len(free) - 1)]).tolist() if len(free) else []
-    return [slice(*ends_of_part) for ends_of_part in pairwise([0, *cuts, len(starts)])]
+    targets = np.arange(1, max_parts) * len(starts) // max_parts
+    cuts = np.unique(free[np.minimum(np.searchsorted(free, targets), len(free) - 1)]).tolist() if len(free) else []
+    return [slice(*bounds) for bounds in pairwise([0, *cuts, len(starts)])]
 
 
-def _nest(all_starts: Ints, all_ends: Ints, slack: int, depths: Ints, parents: Ints, part: slice) -> bool:
+def _nest(all_starts: Ints, all_ends: Ints, slack: int, depths: Ints, parents: Ints, slice_: slice) -> bool:
     """Fill depth and parent of a part of the sorted intervals; return whether overlapping ends were cut."""
-    starts, ends = all_starts[part], all_ends[part]
-    depth = depths[part]
+    starts, ends = all_starts[slice_], all_ends[slice_]
+    depth = depths[slice_]
     # Nearly sorted input: a stable sort is fast.
     np.subtract(np.arange(len(starts)), np.searchsorted(np.sort(ends, kind="stable"), starts, side="right"), out=depth)
     parent = _parents(depth)
-    parents[part] = np.where(parent != NONE, parent + part.start, NONE)
+    parents[slice_] = np.where(parent != NONE, parent + slice_.start, NONE)
     # Intervals without a parent are compared with themselves.
-    around = ends.copy()
+    enclosing_ends = ends.copy()
     inner = np.flatnonzero(parent != NONE)
-    around[inner] = ends[parent[inner]]
+    enclosing_ends[inner] = ends[parent[inner]]
     del inner
-    over = np.flatnonzero(ends > around + 2 * slack)
-    late = ends[over]
-    np.minimum(ends, around, out=ends)
-    if len(over):
-        ends[over] = late
-        np.minimum.at(ends, parent[over], starts[over])
-    return len(over) > 0
+    overlapping = np.flatnonzero(ends > enclosing_ends + 2 * slack)
+    late_ends = ends[overlapping]
+    np.minimum(ends, enclosing_ends, out=ends)
+    if len(overlapping):
+        ends[overlapping] = late_ends
+        np.minimum.at(ends, parent[overlapping], starts[overlapping])
+    return len(overlapping) > 0
 
 
-def _last_cuts(cuts: list[tuple[Indices, Ints]]) -> tuple[Indices, Ints]:
+def _latest_cuts(cuts: list[tuple[Indices, Ints]]) -> tuple[Indices, Ints]:
     """Return the intervals that were cut, sorted, and the last end of each."""
     rows = np.concatenate([np.zeros(0, np.int32), *(rows for rows, _ in cuts)])
-    at = np.concatenate([np.zeros(0, np.int64), *(at for _, at in cuts)])
+    ends = np.concatenate([np.zeros(0, np.int64), *(ends for _, ends in cuts)])
     order = np.argsort(rows, kind="stable")
-    rows, at = rows[order], at[order]
+    rows, ends = rows[order], ends[order]
     is_last = np.append(rows[1:] != rows[:-1], True) if len(rows) else np.zeros(0, np.bool_)
-    return rows[is_last], at[is_last]
+    return rows[is_last], ends[is_last]
 
 
 def levels(depth: npt.NDArray[Any]) -> list[Indices]:
     """Return the indices of each depth, from 0, in their order."""
     deepest = int(depth.max(initial=0))
-    by_depth, ends = grouped(depth.astype(np.min_scalar_type(deepest)), deepest + 1)
+    by_depth, ends = group_indices(depth.astype(np.min_scalar_type(deepest)), deepest + 1)
     return np.split(by_depth, ends[:-1])
 
 
@@ -388,9 +394,9 @@ def _parents(depth: Ints) -> Ints:
     """Return the parent of each of the sorted intervals: the last one before it that is one level higher."""
     parent = np.full(len(depth), NONE, np.int64)
     by_depth = np.argsort(depth.astype(np.min_scalar_type(int(depth.max(initial=0)))), kind="stable")
-    for above, here in pairwise(np.split(by_depth, np.cumsum(np.bincount(depth))[:-1])):
-        if len(here) and len(above):
-            parent[here] = above[np.searchsorted(above, here) - 1]
+    for above, members in pairwise(np.split(by_depth, np.cumsum(np.bincount(depth))[:-1])):
+        if len(members) and len(above):
+            parent[members] = above[np.searchsorted(above, members) - 1]
     return parent
 
 
@@ -403,39 +409,39 @@ def inherit(nesting: Nesting, own: npt.NDArray[_Number]) -> npt.NDArray[_Number]
         values[inner] = values[nesting.parent[inner]]
 
     for rows in nesting.levels[1:]:
-        run_in_blocks(partial(fill, rows), len(rows), _AT_ONCE)
+        run_in_blocks(partial(fill, rows), len(rows), _BLOCK_SIZE)
     return values
 
 
-def with_enclosing(nesting: Nesting, bits: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def inherit_bits(nesting: Nesting, bits: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Return the bits of each interval together with those of all that enclose it."""
     values = bits.copy()
 
     def fill(rows: Indices, block: slice) -> None:
-        own = rows[block]
-        values[own] |= values[nesting.parent[own]]
+        block_rows = rows[block]
+        values[block_rows] |= values[nesting.parent[block_rows]]
 
     for rows in nesting.levels[1:]:
-        run_in_blocks(partial(fill, rows), len(rows), _AT_ONCE)
+        run_in_blocks(partial(fill, rows), len(rows), _BLOCK_SIZE)
     return values
 
 
-def of_parents(nesting: Nesting, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+def parent_values(nesting: Nesting, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
     """Return the value of the parent of each interval, or `NONE`; in bounded memory."""
-    found = taken(values, nesting.parent) if len(values) else values
-    found[nesting.parent == NONE] = NONE
-    return found
+    result = take(values, nesting.parent) if len(values) else values
+    result[nesting.parent == NONE] = NONE
+    return result
 
 
-def taken(values: npt.NDArray[_Number], at: npt.NDArray[Any]) -> npt.NDArray[_Number]:
+def take(values: npt.NDArray[_Number], indices: npt.NDArray[Any]) -> npt.NDArray[_Number]:
     """Return values by index; numpy alone would copy all small indices as large ones first."""
-    found = np.empty(len(at), values.dtype)
+    result = np.empty(len(indices), values.dtype)
 
     def fill(block: slice) -> None:
-        found[block] = values[at[block]]
+        result[block] = values[indices[block]]
 
-    run_in_blocks(fill, len(at), _AT_ONCE)
-    return found
+    run_in_blocks(fill, len(indices), _BLOCK_SIZE)
+    return result
 
 
 LONGEST_PATH: Final = 16384
@@ -479,13 +485,13 @@ class Paths:
         """
         # `NONE` is -1: the last position.
         is_wanted = np.zeros(len(self.parent) + 1, np.bool_)
-        for first in range(0, len(wanted), _AT_ONCE):
-            is_wanted[wanted[first : first + _AT_ONCE]] = True
+        for start in range(0, len(wanted), _BLOCK_SIZE):
+            is_wanted[wanted[start : start + _BLOCK_SIZE]] = True
         distinct = np.flatnonzero(is_wanted[:-1])
         texts, cut = self._distinct_texts(names, distinct, separator, innermost_first=innermost_first)
         position = np.full(len(is_wanted), len(distinct), np.uint32)
         position[distinct] = np.arange(len(distinct))
-        return texts.cast(NAME).extend_constant(None, 1).gather(pl.Series(taken(position, wanted))), cut
+        return texts.cast(NAME).extend_constant(None, 1).gather(pl.Series(take(position, wanted))), cut
 
     def _distinct_texts(
         self, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool
@@ -499,28 +505,32 @@ class Paths:
         position = np.full(len(self.parent), NONE, np.int64)
         size = count = 0
         cut = self.cut
-        above_at = 0
-        for level, of_level in enumerate(by_level):
-            codes = of_level[needed[of_level]]
+        parent_offset = 0
+        for level, level_codes in enumerate(by_level):
+            codes = level_codes[needed[level_codes]]
             if not len(codes):
                 break
-            last = names.gather(self.name[codes])
+            level_texts = names.gather(self.name[codes])
             if level:
-                before = parts[-1].gather(position[self.parent[codes]] - above_at)
-                joined = last + separator + before if innermost_first else before + separator + last
+                parent_texts = parts[-1].gather(position[self.parent[codes]] - parent_offset)
+                joined = (
+                    level_texts + separator + parent_texts
+                    if innermost_first
+                    else parent_texts + separator + level_texts
+                )
                 fits = (joined.str.len_bytes() <= LONGEST_PATH) & (size < _MAX_TEXT)
                 cut = cut or not fits.all()
-                last = joined.zip_with(fits, before)
+                level_texts = joined.zip_with(fits, parent_texts)
             position[codes] = count + np.arange(len(codes))
-            above_at = count
+            parent_offset = count
             count += len(codes)
-            size += int(last.str.len_bytes().sum())
-            parts.append(last)
+            size += int(level_texts.str.len_bytes().sum())
+            parts.append(level_texts)
         texts = pl.concat(parts) if parts else pl.Series([], dtype=pl.String)
         return texts.gather(position[wanted]), cut
 
 
-def paths(nesting: Nesting, name: npt.NDArray[Any], names: int, max_levels: int = MAX_LEVELS) -> Paths:
+def number_paths(nesting: Nesting, name: npt.NDArray[Any], names: int, max_levels: int = MAX_LEVELS) -> Paths:
     """Assign numbers to the distinct paths of intervals, in bounded memory.
 
     Args:
@@ -534,53 +544,53 @@ def paths(nesting: Nesting, name: npt.NDArray[Any], names: int, max_levels: int 
     begin = end = 0
     for level, rows in enumerate(nesting.levels):
         if level >= max_levels:
-            code[rows] = taken(code, taken(nesting.parent, rows))
+            code[rows] = take(code, take(nesting.parent, rows))
             continue
 
         def keys_of(block: slice, rows: Indices = rows, begin: int = begin if level else NONE) -> Ints:
             # The path of a parent is one level up: one of those from `begin` to `end`.
-            own = rows[block]
-            keys: Ints = (code[nesting.parent[own]].astype(np.int64) - begin) * names + name[own]
+            block_rows = rows[block]
+            keys: Ints = (code[nesting.parent[block_rows]].astype(np.int64) - begin) * names + name[block_rows]
             return keys
 
-        distinct, which = _distinct(keys_of, len(rows), max(end - begin, 1) * names)
+        distinct, codes_of_rows = _distinct(keys_of, len(rows), max(end - begin, 1) * names)
         parents.append(distinct // names + begin if level else np.full(len(distinct), NONE))
         last_names.append(distinct % names)
         depths.append(np.full(len(distinct), level))
         begin, end = end, end + len(distinct)
-        code[rows] = begin + which
+        code[rows] = begin + codes_of_rows
     cut = bool(nesting.depth.max(initial=0) >= max_levels)
     return Paths(code, np.concatenate(parents), np.concatenate(last_names), np.concatenate(depths), cut)
 
 
-def _distinct(keys_of: Callable[[slice], Ints], count: int, below: int) -> tuple[Ints, Indices]:
+def _distinct(keys_of: Callable[[slice], Ints], count: int, key_count: int) -> tuple[Ints, Indices]:
     """Return the sorted distinct keys, and the index of each key among them.
 
     Args:
-        keys_of: Returns some of the keys, which are at least 0 and less than ``below``.
+        keys_of: Returns some of the keys, which are at least 0 and less than ``key_count``.
         count: The number of keys.
-        below: The number of possible keys.
+        key_count: The number of possible keys.
     """
-    which = np.empty(count, np.int32)
-    if below > _LARGE_TABLE + count:
-        found = run_in_blocks(lambda block: np.unique(keys_of(block)), count, _AT_ONCE)
-        distinct = np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
+    indices = np.empty(count, np.int32)
+    if key_count > _LARGE_TABLE + count:
+        parts = run_in_blocks(lambda block: np.unique(keys_of(block)), count, _BLOCK_SIZE)
+        distinct = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
 
         def search(block: slice) -> None:
-            which[block] = np.searchsorted(distinct, keys_of(block))
+            indices[block] = np.searchsorted(distinct, keys_of(block))
 
-        run_in_blocks(search, count, _AT_ONCE)
-        return distinct, which
-    position = np.zeros(below, np.int32)
+        run_in_blocks(search, count, _BLOCK_SIZE)
+        return distinct, indices
+    position = np.zeros(key_count, np.int32)
 
     def mark(block: slice) -> None:
         position[keys_of(block)] = 1
 
     def look_up(block: slice) -> None:
-        which[block] = position[keys_of(block)]
+        indices[block] = position[keys_of(block)]
 
-    run_in_blocks(mark, count, _AT_ONCE)
+    run_in_blocks(mark, count, _BLOCK_SIZE)
     distinct = np.flatnonzero(position)
     position[distinct] = np.arange(len(distinct))
-    run_in_blocks(look_up, count, _AT_ONCE)
-    return distinct, which
+    run_in_blocks(look_up, count, _BLOCK_SIZE)
+    return distinct, indices

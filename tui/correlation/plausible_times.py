@@ -53,14 +53,15 @@ def start_bounds(starts: Iterable[pl.Series]) -> tuple[int, int] | None:
     Args:
         starts: The start times of one recording, in any order, in one or several columns.
     """
-    known = [series for series in starts if series.null_count() < len(series)]
-    if not known:
+    with_values = [series for series in starts if series.null_count() < len(series)]
+    if not with_values:
         return None
     # Python's integers, so that no difference can wrap around.
-    first, last = min(int(series.min()) for series in known), max(int(series.max()) for series in known)  # type: ignore[arg-type]
-    if last - first <= MAX_NS:
+    earliest = min(int(series.min()) for series in with_values)  # type: ignore[arg-type]
+    latest = max(int(series.max()) for series in with_values)  # type: ignore[arg-type]
+    if latest - earliest <= MAX_NS:
         return None
-    ordered = pl.concat(known).drop_nulls().sort()
+    ordered = pl.concat(with_values).drop_nulls().sort()
     median = int(ordered[(len(ordered) - 1) // 2])
     return max(median - MAX_NS, _INT64[0]), min(median + MAX_NS, _INT64[1])
 
@@ -77,8 +78,8 @@ def drop_outlier_times(*frames: pl.DataFrame) -> tuple[tuple[pl.DataFrame, ...],
     bounds = start_bounds(frame["start_ns"] for frame in frames)
     # Conditions are null if a time is unknown, and unknown times stay so.
     is_near = pl.lit(True) if bounds is None else pl.col("start_ns").is_between(*bounds)
-    is_good = is_near.fill_null(True) & is_plausible_duration().fill_null(True)
-    count = sum(frame.select((~is_good).sum()).item() for frame in frames)
+    is_plausible = is_near.fill_null(True) & is_plausible_duration().fill_null(True)
+    count = sum(frame.select((~is_plausible).sum()).item() for frame in frames)
     if not count:
         return frames, 0
     dropped = tuple(
@@ -95,17 +96,17 @@ def dropped_times_text(count: int) -> str:
     """Return the text of the issue on rows whose times were dropped.
 
     >>> dropped_times_text(2)
-    '2 rows have an impossible time (more than a week from the median start, or lasting longer): shown as unknown'
+    '2 rows have an implausible time (over a week long or over a week from the median start): shown as unknown'
     """
     rows = "1 row has" if count == 1 else f"{count:,} rows have"
     return f"{rows} an implausible time (over a week long or over a week from the median start): shown as unknown"
 
 
-def drop_outlier_events(parts: Mapping[str, pl.DataFrame], *, called: str) -> tuple[dict[str, pl.DataFrame], int]:
+def drop_outlier_events(frames: Mapping[str, pl.DataFrame], *, called: str) -> tuple[dict[str, pl.DataFrame], int]:
     """Drop whole events whose start is implausible; the start times of the others then count from the first of them.
 
     Args:
-        parts: With ``start_ns`` and ``duration_ns``, neither of them null, and pid and tid.
+        frames: With ``start_ns`` and ``duration_ns``, neither of them null, and pid and tid.
         called: The name of the file for messages.
 
     Returns:
@@ -115,13 +116,13 @@ def drop_outlier_events(parts: Mapping[str, pl.DataFrame], *, called: str) -> tu
         ProftuiError: There are too many threads over too long a time for one recording.
     """
     begin_ns = 0
-    bounds = start_bounds(rows["start_ns"] for rows in parts.values())
+    bounds = start_bounds(rows["start_ns"] for rows in frames.values())
     if bounds is not None:
-        parts = {name: rows.filter(pl.col("start_ns").is_between(*bounds)) for name, rows in parts.items()}
-        begin_ns = _span(parts)[0]
-        parts = {name: rows.with_columns(pl.col("start_ns") - begin_ns) for name, rows in parts.items()}
-    _check_size(parts, called)
-    return dict(parts), begin_ns
+        frames = {name: rows.filter(pl.col("start_ns").is_between(*bounds)) for name, rows in frames.items()}
+        begin_ns = _span(frames)[0]
+        frames = {name: rows.with_columns(pl.col("start_ns") - begin_ns) for name, rows in frames.items()}
+    _check_size(frames, called)
+    return dict(frames), begin_ns
 
 
 def dropped_events_text(count: int) -> str:
@@ -143,64 +144,64 @@ def drop_outlier_times_of_sessions(frames: dict[str, pl.DataFrame], report: Repo
         report: Called for each session and frame with such times.
     """
     for name, columns in DURATIONS.items():
-        longest = MAX_SUM_NS if name == "summary" else MAX_NS
-        plausible = {column: is_plausible_duration(column, longest) for column in columns}
-        bad = ~pl.all_horizontal(condition.fill_null(True) for condition in plausible.values())
-        if not frames[name].select(bad.any()).item():
+        max_ns = MAX_SUM_NS if name == "summary" else MAX_NS
+        plausible = {column: is_plausible_duration(column, max_ns) for column in columns}
+        is_implausible = ~pl.all_horizontal(condition.fill_null(True) for condition in plausible.values())
+        if not frames[name].select(is_implausible.any()).item():
             continue
         reason = f"{_LABELS[name]} with an implausible duration (negative or too long): shown as unknown"
-        _report(frames[name].filter(bad), reason, report)
+        _report(frames[name].filter(is_implausible), reason, report)
         plausible_columns = {column: pl.when(condition).then(column) for column, condition in plausible.items()}
-        if name == "activities":  # a rate over an impossible duration is meaningless
-            plausible_columns["throughput"] = pl.when(~bad).then("throughput")
+        if name == "activities":  # a rate over an implausible duration is meaningless
+            plausible_columns["throughput"] = pl.when(~is_implausible).then("throughput")
         frames[name] = frames[name].with_columns(**plausible_columns)
     for session in _sessions_with_outliers(frames):
-        own = pl.col("session") == session
-        bounds = start_bounds(frames[name].filter(own)["start_ns"] for name in _TIMED)
+        in_session = pl.col("session") == session
+        bounds = start_bounds(frames[name].filter(in_session)["start_ns"] for name in _TIMED)
         if bounds is None:
             continue
-        far = own & ~pl.col("start_ns").is_between(*bounds)
+        is_outlier = in_session & ~pl.col("start_ns").is_between(*bounds)
         for name in _TIMED:
-            if frames[name].select(far.any()).item():
+            if frames[name].select(is_outlier.any()).item():
                 reason = f"{_LABELS[name]} with a start more than a week from the median: starts shown as unknown"
-                _report(frames[name].filter(far), reason, report)
-                frames[name] = frames[name].with_columns(pl.when(~far).then("start_ns").alias("start_ns"))
+                _report(frames[name].filter(is_outlier), reason, report)
+                frames[name] = frames[name].with_columns(pl.when(~is_outlier).then("start_ns").alias("start_ns"))
 
 
 def _sessions_with_outliers(frames: Mapping[str, pl.DataFrame]) -> list[int]:
     """Return the sessions whose starts span more than a week."""
     start = pl.col("start_ns")
-    ends = pl.concat(
+    bounds = pl.concat(
         frames[name].group_by("session").agg(start.min().alias("first"), start.max().alias("last")) for name in _TIMED
     ).drop_nulls()
     spans: dict[int, tuple[int, int]] = {}
-    for session, first, last in ends.iter_rows():
-        known = spans.get(session, (first, last))
-        spans[session] = (min(first, known[0]), max(last, known[1]))
+    for session, first, last in bounds.iter_rows():
+        previous = spans.get(session, (first, last))
+        spans[session] = (min(first, previous[0]), max(last, previous[1]))
     return sorted(session for session, (first, last) in spans.items() if last - first > MAX_NS)
 
 
 def _report(rows: pl.DataFrame, reason: str, report: Report) -> None:
-    found = rows.group_by("session", maintain_order=True).agg(pl.len(), pl.col("line").min())
-    for session, count, line in found.iter_rows():
+    counts = rows.group_by("session", maintain_order=True).agg(pl.len(), pl.col("line").min())
+    for session, count, line in counts.iter_rows():
         report(session, line, f"{reason}: {count:,}")
 
 
-def _span(parts: Mapping[str, pl.DataFrame]) -> tuple[int, int]:
+def _span(frames: Mapping[str, pl.DataFrame]) -> tuple[int, int]:
     """Return when the first event begins and the last ends."""
     begin, end = pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("duration_ns")).max()
-    ends = pl.concat(rows.select(begin=begin, end=end) for rows in parts.values())
-    first_ns, last_ns = ends["begin"].min(), ends["end"].max()
+    bounds = pl.concat(rows.select(begin=begin, end=end) for rows in frames.values())
+    first_ns, last_ns = bounds["begin"].min(), bounds["end"].max()
     return (first_ns, last_ns) if isinstance(first_ns, int) and isinstance(last_ns, int) else (0, 0)
 
 
-def _check_size(parts: Mapping[str, pl.DataFrame], called: str) -> None:
+def _check_size(frames: Mapping[str, pl.DataFrame], called: str) -> None:
     """Check that threads times nanoseconds are within the range of `tui.correlation.nesting`."""
-    first_ns, last_ns = _span(parts)
-    thread_limit = sum(rows.height for rows in parts.values())
-    if thread_limit * (last_ns - first_ns + 2) < _MAX_THREAD_TIME_NS:
+    first_ns, last_ns = _span(frames)
+    max_threads = sum(rows.height for rows in frames.values())
+    if max_threads * (last_ns - first_ns + 2) < _MAX_THREAD_TIME_NS:
         return
-    threads = pl.concat(rows.select("pid", "tid").unique() for rows in parts.values()).n_unique()
+    threads = pl.concat(rows.select("pid", "tid").unique() for rows in frames.values()).n_unique()
     if threads * (last_ns - first_ns + 2) >= _MAX_THREAD_TIME_NS:
         raise ProftuiError(
             f"{called}: {threads} threads over {(last_ns - first_ns) / 1e9:.0f} s are too many for one recording",

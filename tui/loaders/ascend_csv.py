@@ -332,7 +332,11 @@ class _AscendCsvReader:
             self._session.facts["tool"] = "Ascend"
         self.collector.resume_session(self._session)
         return CsvTable(
-            columns, _Sink(self, take), separator=separator, header=re.compile(re.escape(columns[0])), ends=_ANY_ROW
+            columns,
+            _Sink(self, take),
+            separator=separator,
+            header=re.compile(re.escape(columns[0])),
+            end_pattern=_ANY_ROW,
         )
 
     def finish(self) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 
 from tui.cache.spill import release_mapped, release_memory, sort_rows, spill_to_disk
 from tui.correlation.iteration_ranges import mark_steps
-from tui.correlation.launches import iteration_at, link_ops, with_launch
+from tui.correlation.launches import add_launch_columns, iterations_at_times, link_ops
 from tui.correlation.plausible_times import drop_outlier_times, drop_outlier_times_of_sessions, dropped_times_text
 from tui.loaders.base import PreviewBuilder
 from tui.loaders.demangle import demangled
@@ -437,7 +437,7 @@ def link_run(
     if activities is not None and "correlation" not in activities.columns:
         activities = activities.with_columns(pl.lit(None, pl.Int64).alias("correlation"))
     if activities is not None and LAUNCH[0] not in activities.columns:
-        activities = spill_to_disk(with_launch(activities, empty("api_calls") if calls is None else calls))
+        activities = spill_to_disk(add_launch_columns(activities, empty("api_calls") if calls is None else calls))
         release_memory()
     if ranges is not None:
         marked = mark_steps(ranges, kind=kind)
@@ -453,7 +453,7 @@ def link_run(
             steps = marked.ranges.filter(pl.col("iteration").is_not_null())
             if found.ops.height:
                 activities = link_ops(activities, found.ops, found.nesting)
-            activities = activities.with_columns(iteration_at(steps, activities["launch_ns"]).alias("iteration"))
+            activities = activities.with_columns(iterations_at_times(steps, activities["launch_ns"]).alias("iteration"))
     if activities is not None:
         frames["activities"] = activities.drop(LAUNCH)
     return frames

@@ -37,16 +37,16 @@ from tui.loaders.text.lines import (
     as_utf8,
     clean_line,
     decode_notebook,
-    encoding_of,
+    detect_encoding,
+    find_later_tag,
+    find_tag,
     has_bare_returns,
     has_markup,
     is_notebook,
     is_plain_nvprof,
-    later_tag,
-    tag_of,
+    normalize_newlines,
+    strip_markup,
     whole_lines,
-    with_newlines,
-    without_markup,
 )
 from tui.loaders.text.stored_text import StoredText
 from tui.loaders.worker_process import FileRange
@@ -443,13 +443,13 @@ class InputFile(RawInput):
         self._chunks = self._content()
         content = self._first_of_content()
         self._chunks = chain([content], self._chunks)
-        self._encoding: Encoding = encoding_of(content)
+        self._encoding: Encoding = detect_encoding(content)
         self.encoding = self._encoding.name
         self.head = b"".join(as_utf8(self._encoding, [content[:HEAD_SIZE]]))
         self._has_bare_returns = has_bare_returns(self.head)
         if self._has_bare_returns:
-            self.head = b"".join(with_newlines([self.head]))
-        self._json = JsonText.of(self.head)
+            self.head = b"".join(normalize_newlines([self.head]))
+        self._json = JsonText.from_head(self.head)
         if self._json is not None:
             self.head = b"".join(self._json.text([self.head]))[:HEAD_SIZE] or b"\n"
         self._text = self._new_text()
@@ -569,10 +569,10 @@ class InputFile(RawInput):
         self._block_size = block_size
         offset = self._begin_at + self._encoding.mark_size
         chunks = as_utf8(self._encoding, self.chunks())
-        chunks = with_newlines(chunks) if self._has_bare_returns else chunks
+        chunks = normalize_newlines(chunks) if self._has_bare_returns else chunks
         chunks = chunks if self._json is None else self._json.text(chunks)
         quoted = is_notebook(self.head)
-        tag = tag_of(decode_notebook(self.head) if quoted else self.head)
+        tag = find_tag(decode_notebook(self.head) if quoted else self.head)
         of_nvprof = is_plain_nvprof(self.head)
         marked_up = has_markup(self.head) and (self.size or 0) <= _LARGEST_PAGE
         processes = None
@@ -584,11 +584,11 @@ class InputFile(RawInput):
         for piece in whole_lines(chunks, piece_size=block_size, line_limit=line_limit, is_late=is_late):
             made = time.monotonic()
             data = decode_notebook(piece.data) if quoted else piece.data
-            data = without_markup(data) if marked_up else data
-            if processes is None and (tag := tag or later_tag(data, of_nvprof=of_nvprof)) is not None:
+            data = strip_markup(data) if marked_up else data
+            if processes is None and (tag := tag or find_later_tag(data, is_nvprof=of_nvprof)) is not None:
                 processes = Processes(tag)
             block, *others = self._blocks_of(processes.separate(data) if processes is not None else [(b"", data)], line)
-            block.others = others
+            block.other_processes = others
             self._text.add(piece.data, block.line_count, offset)
             offset += piece.covered
             line += block.line_count
@@ -609,7 +609,7 @@ class InputFile(RawInput):
         """Return a block of the same lines for each process."""
         blocks = []
         for tag, data in processes:
-            block = Block.of(data, line)
+            block = Block.from_data(data, line)
             block.tag, block.bytes_read = tag, self.bytes_read
             blocks.append(block)
         return blocks

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from tui.cache.spill import gather_rows, release_mapped, release_memory, spill_to_disk
-from tui.correlation.launches import iteration_at, nest, parents, thread_codes
-from tui.correlation.nesting import NONE, inherit, of_parents, outer_first, paths, with_enclosing
+from tui.correlation.launches import iterations_at_times, nest, parents, thread_codes
+from tui.correlation.nesting import NONE, inherit, inherit_bits, number_paths, outer_first_order, parent_values
 from tui.correlation.plausible_times import is_plausible_duration
 from tui.loaders.text.section import by_value
 from tui.model.schema import NAME, OPS, RANGES, conform, empty
@@ -112,7 +112,7 @@ def ops_from_ranges(ranges: pl.DataFrame, are_marks: pl.Series | None = None) ->
         "dtype": lambda: texts.column("dtype"),
         "input_shapes": lambda: texts.column("input_shapes"),
         "stack": lambda: None if sites is None else sites.column("stack"),
-        "iteration": lambda: iteration_at(steps, closed["start_ns"]) if steps.height else None,
+        "iteration": lambda: iterations_at_times(steps, closed["start_ns"]) if steps.height else None,
     }
     found = {}
     for name, column_of in columns.items():
@@ -138,7 +138,7 @@ def _nestable(ranges: pl.DataFrame, are_marks: pl.Series | None) -> pl.Series | 
     start, duration = (
         (ranges[name] if rows is None else ranges[name].gather(rows)).to_numpy() for name in ("start_ns", "duration_ns")
     )
-    order = outer_first(start, duration)
+    order = outer_first_order(start, duration)
     del start, duration
     release_memory()
     if order is None:
@@ -204,7 +204,7 @@ class _Texts:
 
 def _inside(nesting: Nesting, flags: Flags) -> Flags:
     """Return whether each range has a flag or is within one that has."""
-    return with_enclosing(nesting, flags.view(np.uint8)).view(np.bool_) if flags.any() else flags
+    return inherit_bits(nesting, flags.view(np.uint8)).view(np.bool_) if flags.any() else flags
 
 
 def _are_ops(closed: pl.DataFrame, texts: _Texts, nesting: Nesting) -> Flags:
@@ -226,7 +226,7 @@ def _call_sites(texts: _Texts, nesting: Nesting) -> _Texts | None:
     if not is_site.any():
         return None
     sites = np.where(is_site, np.arange(len(is_site), dtype=np.int32), np.int32(NONE))
-    nearest = of_parents(nesting, inherit(nesting, sites))
+    nearest = parent_values(nesting, inherit(nesting, sites))
     return _Texts(texts.table, np.where(nearest == NONE, np.uint32(texts.table.height - 1), texts.row[nearest]))
 
 
@@ -284,9 +284,9 @@ def _groups(texts: _Texts, nesting: Nesting, sites: _Texts | None) -> pl.Series:
     of_texts = texts.table["op_name"].fill_null("").str.slice(0, _PATH_NAME_LIMIT)
     names = of_texts.unique()
     codes = of_texts.replace_strict(names, np.arange(len(names), dtype=np.uint32)).to_numpy()[texts.row]
-    found = paths(nesting, codes, len(names), _PATH_LEVELS)
+    found = number_paths(nesting, codes, len(names), _PATH_LEVELS)
     del codes
-    groups, _ = found.texts(names, of_parents(nesting, found.code), "/")
+    groups, _ = found.texts(names, parent_values(nesting, found.code), "/")
     modules = None if sites is None else sites.column("modules")
     if modules is None:
         return groups

@@ -27,11 +27,11 @@ from tui.loaders.protobuf_wire import (
     Integers,
     Spans,
     WireReader,
-    known,
-    names_of,
+    field_names,
     nested_ints,
     nested_texts,
-    where,
+    optional_ints,
+    series_where,
 )
 from tui.loaders.text.section import by_value
 from tui.model.errors import WHAT_OPENS, ProftuiError
@@ -69,73 +69,73 @@ _NO_WORK: Final = ("Annotation", "EventRecord", "HostNode")
 """Stages of PyTorch that are no work of a GPU."""
 
 
-OldSpecs = dict[int, pl.Series]
+GlobalSpecs = dict[int, pl.Series]
 """Names of queues (2) and of stages (3) by position, which older drivers declare once for all sequences."""
 
 
-def _learn_specs(wire: WireReader, declared: Spans, specs: OldSpecs) -> None:
+def _learn_specs(wire: WireReader, declared: Spans, specs: GlobalSpecs) -> None:
     lists = wire.messages(declared.begin, declared.end, dict.fromkeys((2, 3), FieldKind.SPAN))
     for number in (2, 3):
-        parts = lists.spans(number)
-        if len(parts):
-            last = parts.owner == parts.owner[-1]
-            named = wire.messages(parts.begin[last], parts.end[last], {1: FieldKind.SPAN})
-            specs[number] = pl.Series(wire.texts(*named.spans(1).last_by_owner(named.count)), dtype=pl.String).cast(
+        spans = lists.spans(number)
+        if len(spans):
+            is_last = spans.owner == spans.owner[-1]
+            entries = wire.messages(spans.begin[is_last], spans.end[is_last], {1: FieldKind.SPAN})
+            specs[number] = pl.Series(wire.texts(*entries.spans(1).last_by_owner(entries.count)), dtype=pl.String).cast(
                 NAME
             )
 
 
-def render_stages(packets: Packets, specs: OldSpecs) -> pl.DataFrame:
+def render_stages(packets: Packets, specs: GlobalSpecs) -> pl.DataFrame:
     """Return render stages, columns of `_STAGES`; ``specs`` gets the declarations."""
     wire = packets.wire
-    rows, begins, ends = packets.with_field(STAGE)
+    rows, begins, ends = packets.spans_of_field(STAGE)
     fields = wire.messages(begins, ends, _STAGE)
     state = packets.state[rows]
     _learn_specs(wire, fields.spans(7), specs)
 
-    def named(number: int, field: int, part: int = 2) -> pl.Series:
-        return packets.named(number, state, fields.ints(field), fields.has(field), part)
+    def interned(number: int, field: int, name_field: int = 2) -> pl.Series:
+        return packets.interned_names(number, state, fields.ints(field), fields.has(field), name_field)
 
-    def old_named(number: int, field: int) -> pl.Series:
+    def global_name(number: int, field: int) -> pl.Series:
         names = specs.get(number, pl.Series([], dtype=NAME)).extend_constant(None, 1)
-        at = fields.ints(field)
-        is_known = fields.has(field) & (at >= 0) & (at < len(names))
-        return names.gather(np.where(is_known, at, len(names) - 1))
+        indices = fields.ints(field)
+        is_known = fields.has(field) & (indices >= 0) & (indices < len(names))
+        return names.gather(np.where(is_known, indices, len(names) - 1))
 
-    own = names_of(wire, fields, 17)
+    event_names = field_names(wire, fields, 17)
     launch = wire.messages(
-        *_first(fields.spans(21), fields.count), {1: FieldKind.SPAN, 2: FieldKind.SPAN, 3: FieldKind.SPAN}
+        *_first_spans(fields.spans(21), fields.count), {1: FieldKind.SPAN, 2: FieldKind.SPAN, 3: FieldKind.SPAN}
     )
     facts = _facts(packets, state, fields.spans(6), launch.spans(3))
-    queue = named(_SPECS, 13).zip_with(pl.Series(fields.has(13)), old_named(2, 3)).cast(pl.String)
+    queue = interned(_SPECS, 13).zip_with(pl.Series(fields.has(13)), global_name(2, 3)).cast(pl.String)
     shapes = {}
     for shape, number in (("grid", 1), ("block", 2)):
-        sizes = wire.messages(*_first(launch.spans(number), launch.count), _XYZ)
+        sizes = wire.messages(*_first_spans(launch.spans(number), launch.count), _XYZ)
         for position, axis in enumerate("xyz", 1):
-            shapes[f"{shape}_{axis}"] = known(sizes, position)
+            shapes[f"{shape}_{axis}"] = optional_ints(sizes, position)
     frame = pl.DataFrame(
         {
-            "demangled": named(_KERNELS, 19, 3),
-            "kernel": named(_KERNELS, 19),
-            "own": own,
-            "interned": named(_NAMES, 20),
-            "stage": named(_SPECS, 14),
-            "old_stage": old_named(3, 4),
+            "demangled": interned(_KERNELS, 19, 3),
+            "kernel": interned(_KERNELS, 19),
+            "own": event_names,
+            "interned": interned(_NAMES, 20),
+            "stage": interned(_SPECS, 14),
+            "old_stage": global_name(3, 4),
             "queue": queue,
             "start_ns": packets.time_ns[rows],
             "duration_ns": fields.ints(2),
             "device": fields.ints(11),
-            "event_id": known(fields, 1),
+            "event_id": optional_ints(fields, 1),
             "stream": queue.str.extract(r"\bstream ([0-9]+)$", 1).cast(pl.Int64, strict=False),
-            "queue_id": known(fields, 13).fill_null(known(fields, 3)),
+            "queue_id": optional_ints(fields, 13).fill_null(optional_ints(fields, 3)),
             # A packet without these has declarations only.
             "is_stage": fields.has(1) | fields.has(2),
             **shapes,
         }
     )
-    given = {f"given_{name}": column for name, column in facts.items()}
+    recorded = {f"given_{name}": column for name, column in facts.items()}
     return (
-        frame.with_columns(**given)
+        frame.with_columns(**recorded)
         .filter("is_stage", ~pl.col("stage").cast(pl.String).is_in(_NO_WORK).fill_null(False))
         .with_columns(
             *(pl.coalesce(*({name} & set(frame.columns)), f"given_{name}").alias(name) for name in _FACTS),
@@ -147,46 +147,46 @@ def render_stages(packets: Packets, specs: OldSpecs) -> pl.DataFrame:
     )
 
 
-def _facts(packets: Packets, state: Integers, extra: Spans, arguments: Spans) -> dict[str, pl.Series]:
+def _facts(packets: Packets, state: Integers, additional: Spans, arguments: Spans) -> dict[str, pl.Series]:
     """Return the columns of `_FACTS` of stages, from their additional data (texts) and the arguments of launches."""
     wire = packets.wire
-    texts = wire.messages(extra.begin, extra.end, {1: FieldKind.SPAN, 2: FieldKind.SPAN})
+    texts = wire.messages(additional.begin, additional.end, {1: FieldKind.SPAN, 2: FieldKind.SPAN})
     numbers = wire.messages(
         arguments.begin, arguments.end, {1: FieldKind.INT, 2: FieldKind.SPAN, 3: FieldKind.INT, 4: FieldKind.INT}
     )
-    own = names_of(wire, numbers, 2)
-    interned = packets.named(_ARGUMENT_NAMES, state[arguments.owner], numbers.ints(1), numbers.has(1))
+    inline_names = field_names(wire, numbers, 2)
+    interned = packets.interned_names(_ARGUMENT_NAMES, state[arguments.owner], numbers.ints(1), numbers.has(1))
     facts = pl.concat(
         [
             pl.DataFrame(
                 {
-                    "row": extra.owner,
-                    "name": names_of(wire, texts, 1),
-                    "value": names_of(wire, texts, 2).cast(pl.String).cast(pl.Int64, strict=False),
+                    "row": additional.owner,
+                    "name": field_names(wire, texts, 1),
+                    "value": field_names(wire, texts, 2).cast(pl.String).cast(pl.Int64, strict=False),
                 }
             ),
             pl.DataFrame(
                 {
                     "row": arguments.owner,
-                    "name": own.zip_with(own.is_not_null(), interned),
-                    "value": known(numbers, 4).fill_null(known(numbers, 3)),
+                    "name": inline_names.zip_with(inline_names.is_not_null(), interned),
+                    "value": optional_ints(numbers, 4).fill_null(optional_ints(numbers, 3)),
                 }
             ),
         ]
     ).drop_nulls()
     names = facts["name"].cast(pl.String)
-    found = {}
+    columns = {}
     for column, candidates in _FACTS.items():
         values, has = np.zeros(len(state), np.int64), np.zeros(len(state), np.bool_)
-        hit = facts.filter(names.is_in(candidates))
-        values[hit["row"].to_numpy()], has[hit["row"].to_numpy()] = hit["value"].to_numpy(), True
-        found[column] = where(has, values)
-    return found
+        matches = facts.filter(names.is_in(candidates))
+        values[matches["row"].to_numpy()], has[matches["row"].to_numpy()] = matches["value"].to_numpy(), True
+        columns[column] = series_where(has, values)
+    return columns
 
 
-def _first(parts: Spans, count: int) -> tuple[Integers, Integers]:
+def _first_spans(spans: Spans, count: int) -> tuple[Integers, Integers]:
     """Return begin and end of one message of each owner; an empty span if there is none."""
-    begins, ends = parts.last_by_owner(count)
+    begins, ends = spans.last_by_owner(count)
     return np.maximum(begins, 0), np.maximum(ends, 0)
 
 
@@ -194,7 +194,7 @@ _GPU_UNITS: Final = {(37, 0): "%", (7, 0): "B", (7, 22): "B/s"}
 """Units of the model by numerator and denominator."""
 
 
-_OF_ALL: Final = -1
+_GLOBAL_STATE: Final = -1
 """The state of counters that are declared once for all sequences."""
 _INTERNED_COUNTERS: Final = 47
 
@@ -206,27 +206,27 @@ def gpu_samples(packets: Packets) -> tuple[pl.DataFrame, pl.DataFrame]:
     declared with an event (device) or in the interned data (state and iid).
     """
     wire = packets.wire
-    rows, begins, ends = packets.with_field(COUNTERS)
+    rows, begins, ends = packets.spans_of_field(COUNTERS)
     events = wire.messages(begins, ends, {1: FieldKind.SPAN, 2: FieldKind.SPAN, 3: FieldKind.INT, 4: FieldKind.INT})
-    heads = events.spans(1)
-    none = np.full(len(heads), _OF_ALL)
-    declared = [_declared_counters(wire, heads, none, none, events.ints(3)[heads.owner])]
-    holders, begins, ends = packets.with_field(INTERNED)
+    descriptors = events.spans(1)
+    no_state = np.full(len(descriptors), _GLOBAL_STATE)
+    declared = [_declared_counters(wire, descriptors, no_state, no_state, events.ints(3)[descriptors.owner])]
+    packet_rows, begins, ends = packets.spans_of_field(INTERNED)
     entries = wire.messages(begins, ends, {_INTERNED_COUNTERS: FieldKind.SPAN}).spans(_INTERNED_COUNTERS)
     if len(entries):
         interned = wire.messages(entries.begin, entries.end, {1: FieldKind.INT, 2: FieldKind.SPAN, 3: FieldKind.INT})
-        heads = interned.spans(2)
-        state = packets.state[holders[entries.owner]][heads.owner]
-        place = (numbers[heads.owner] for numbers in (interned.ints(1), interned.ints(3)))
-        declared.append(_declared_counters(wire, heads, state, *place))
-    parts = events.spans(2)
-    values = wire.messages(parts.begin, parts.end, {1: FieldKind.INT, 2: FieldKind.INT, 3: FieldKind.DOUBLE})
+        descriptors = interned.spans(2)
+        state = packets.state[packet_rows[entries.owner]][descriptors.owner]
+        ids = (numbers[descriptors.owner] for numbers in (interned.ints(1), interned.ints(3)))
+        declared.append(_declared_counters(wire, descriptors, state, *ids))
+    spans = events.spans(2)
+    values = wire.messages(spans.begin, spans.end, {1: FieldKind.INT, 2: FieldKind.INT, 3: FieldKind.DOUBLE})
     is_interned = events.has(4)
     samples = pl.DataFrame(
         {
-            "state": np.where(is_interned, packets.state[rows], _OF_ALL)[parts.owner],
-            "iid": np.where(is_interned, events.ints(4), _OF_ALL)[parts.owner],
-            "device": events.ints(3)[parts.owner],
+            "state": np.where(is_interned, packets.state[rows], _GLOBAL_STATE)[spans.owner],
+            "iid": np.where(is_interned, events.ints(4), _GLOBAL_STATE)[spans.owner],
+            "device": events.ints(3)[spans.owner],
             "id": values.ints(1),
             "value": np.where(values.has(3), values.values(3), values.ints(2).astype(np.float64)),
         }
@@ -235,10 +235,10 @@ def gpu_samples(packets: Packets) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _declared_counters(
-    wire: WireReader, heads: Spans, state: Integers, iid: Integers, device: Integers
+    wire: WireReader, descriptors: Spans, state: Integers, iid: Integers, device: Integers
 ) -> pl.DataFrame:
     """Return the counters that descriptors declare."""
-    specs = wire.messages(heads.begin, heads.end, {1: FieldKind.SPAN}).spans(1)
+    specs = wire.messages(descriptors.begin, descriptors.end, {1: FieldKind.SPAN}).spans(1)
     described = wire.messages(
         specs.begin, specs.end, {**dict.fromkeys((1, 7, 8), FieldKind.INT), 2: FieldKind.SPAN, 3: FieldKind.SPAN}
     )
@@ -259,21 +259,21 @@ def _declared_counters(
 def gpu_counters(declared: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
     """Return summaries of GPU counters: device, metric, description, invocations, min, max, avg."""
     value = pl.col("value")
-    is_for_all = pl.col("state") == _OF_ALL
-    of_interned = ["state", "iid", "id"]
-    interned = declared.filter(~is_for_all).unique(of_interned, keep="last", maintain_order=True)
-    for_all = declared.filter(is_for_all).unique(["device", "id"], keep="last", maintain_order=True)
-    named = pl.concat(
+    is_global = pl.col("state") == _GLOBAL_STATE
+    interned_keys = ["state", "iid", "id"]
+    interned = declared.filter(~is_global).unique(interned_keys, keep="last", maintain_order=True)
+    global_counters = declared.filter(is_global).unique(["device", "id"], keep="last", maintain_order=True)
+    described = pl.concat(
         [
-            samples.filter(is_for_all).join(for_all, on=["device", "id"], how="left", maintain_order="left"),
-            samples.filter(~is_for_all)
+            samples.filter(is_global).join(global_counters, on=["device", "id"], how="left", maintain_order="left"),
+            samples.filter(~is_global)
             .drop("device")
-            .join(interned, on=of_interned, how="left", maintain_order="left"),
+            .join(interned, on=interned_keys, how="left", maintain_order="left"),
         ],
         how="diagonal",
     )
     return (
-        named.with_columns(pl.coalesce("metric", pl.format("counter {}", "id")).alias("metric"))
+        described.with_columns(pl.coalesce("metric", pl.format("counter {}", "id")).alias("metric"))
         .group_by("device", "metric", "unit", "description", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("invocations"),
@@ -287,7 +287,7 @@ def gpu_counters(declared: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
 def gpu_names(packets: Packets) -> list[str | None]:
     """Return the names of the GPUs that the trace lists, in the order of their numbers."""
     wire = packets.wire
-    _, begins, ends = packets.with_field(GPUS)
+    _, begins, ends = packets.spans_of_field(GPUS)
     listed = wire.messages(begins[-1:], ends[-1:], {1: FieldKind.SPAN}).spans(1)
     described = wire.messages(listed.begin, listed.end, {1: FieldKind.SPAN})
     return wire.texts(*described.spans(1).last_by_owner(described.count))
@@ -301,22 +301,22 @@ Tracks = dict[int, dict[str, Any]]
 """Facts about tracks, by uuid."""
 
 
-def learn_tracks(packets: Packets, made: Tracks) -> None:
+def learn_tracks(packets: Packets, tracks_by_uuid: Tracks) -> None:
     """Add the track descriptors of packets."""
     wire = packets.wire
-    _, begins, ends = packets.with_field(TRACK)
+    _, begins, ends = packets.spans_of_field(TRACK)
     if not len(begins):
         return
-    parts = dict.fromkeys((2, 3, 4, 8, 10, 13), FieldKind.SPAN)
-    fields = wire.messages(begins, ends, {1: FieldKind.INT, 5: FieldKind.INT, **parts})
+    message_fields = dict.fromkeys((2, 3, 4, 8, 10, 13), FieldKind.SPAN)
+    fields = wire.messages(begins, ends, {1: FieldKind.INT, 5: FieldKind.INT, **message_fields})
     names = [wire.texts(*fields.spans(number).last_by_owner(fields.count)) for number in (2, 10, 13)]
     process = nested_ints(wire, fields, 3, (1,))
     thread = nested_ints(wire, fields, 4, (1, 2))
-    process_names, thread_names = (nested_texts(wire, fields, *place) for place in ((3, 6), (4, 5)))
+    process_names, thread_names = (nested_texts(wire, fields, *path) for path in ((3, 6), (4, 5)))
     counter = nested_ints(wire, fields, 8, (3, 4, 5))
     unit_names = nested_texts(wire, fields, 8, 6)
     for row, uuid in enumerate(fields.ints(1).tolist()):
-        known = made.setdefault(uuid, {"uuid": uuid, "parent": None, "name": None, "pid": None, "tid": None})
+        track = tracks_by_uuid.setdefault(uuid, {"uuid": uuid, "parent": None, "name": None, "pid": None, "tid": None})
         columns: dict[str, Any] = {
             "parent": int(fields.ints(5)[row]) if fields.has(5)[row] else None,
             "name": next(
@@ -332,12 +332,12 @@ def learn_tracks(packets: Packets, made: Tracks) -> None:
                 "multiplier": multiplier or None,
                 "incremental": bool(is_incremental),
             }
-        known.update({key: value for key, value in columns.items() if value is not None})
+        track.update({key: value for key, value in columns.items() if value is not None})
 
 
-def tracks(made: Tracks) -> pl.DataFrame:
+def tracks(tracks_by_uuid: Tracks) -> pl.DataFrame:
     """Return the tracks: uuid, parent, name, pid, tid, path (the names of its ancestors and its own)."""
-    for track in made.values():
+    for track in tracks_by_uuid.values():
         parent: dict[str, Any] | None = track
         path: list[str] = []
         seen: set[int] = set()
@@ -348,14 +348,14 @@ def tracks(made: Tracks) -> pl.DataFrame:
                 track["pid"] = parent["pid"]
             if track["tid"] is None and track["name"] == parent["name"]:
                 track["tid"] = parent["tid"]
-            parent = made.get(parent["parent"])
+            parent = tracks_by_uuid.get(parent["parent"])
         track["path"] = " / ".join(name for name in reversed(path) if name)
     schema = {
         **dict.fromkeys(("uuid", "parent", "pid", "tid", "multiplier"), pl.Int64),
         **dict.fromkeys(("name", "path", "unit"), pl.String),
         "incremental": pl.Boolean,
     }
-    return pl.DataFrame(list(made.values()), schema=schema)
+    return pl.DataFrame(list(tracks_by_uuid.values()), schema=schema)
 
 
 FORMAT: Final = Format(
@@ -380,12 +380,12 @@ _GPU_TRACK: Final = (
 _NO_CALLS: Final = r"^GPU [0-9]+ / stream -?[0-9]+$|^Overhead / Overhead$"
 """Tracks of PyTorch with the waits of streams, and with the overhead of the profiler."""
 _API_CATEGORY: Final = r"^(?:rocm_)?(?:hip|hsa|rccl|rocdecode|rocjpeg|ompt)(?:_\w+)?_api$|_(?:runtime|driver)$"
-_ANY_CATEGORY: Final = r"^(?:|cuda|cudart|hip|gpu)$"
+_GENERIC_CATEGORY: Final = r"^(?:|cuda|cudart|hip|gpu)$"
 """Categories whose calls are known by their names."""
 _API_NAME: Final = r"^(?:hip|hsa_|ze|zes|cl|cu|cuda|rccl|nccl|ur)[A-Z_]\w*$"
-_COPY: Final = r"(?i)^memory_copy|^memcpy|MemoryCopy|^MemoryTransfer|^copy"
-_SET: Final = r"(?i)^memset|MemoryFill|^MemorySet"
-_ENDS: Final = {"HOST": "H", "DEVICE": "D"}
+_MEMCPY: Final = r"(?i)^memory_copy|^memcpy|MemoryCopy|^MemoryTransfer|^copy"
+_MEMSET: Final = r"(?i)^memset|MemoryFill|^MemorySet"
+_COPY_ENDS: Final = {"HOST": "H", "DEVICE": "D"}
 
 
 class PerfettoLoader:
@@ -408,8 +408,8 @@ class PerfettoLoader:
             numbers |= {*packet.numbers.tolist(), *packet.ints}
         if not numbers or max(numbers) < _FIRST_PACKET_FIELD:
             return 0.0
-        known = len(numbers & _FIELDS_OF_PACKETS) / len(numbers)
-        return 0.96 if known == 1 else 0.6 if known > 0.5 else 0.0
+        known_share = len(numbers & _FIELDS_OF_PACKETS) / len(numbers)
+        return 0.96 if known_share == 1 else 0.6 if known_share > 0.5 else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the trace.
@@ -418,48 +418,50 @@ class PerfettoLoader:
             ProftuiError: The trace holds no events.
         """
         source.report_to(report)
-        reader, events, made = PacketReader(), TrackEvents(), Tracks()
-        stages, specs = PieceCollector(_STAGES), OldSpecs()
+        reader, events, tracks_by_uuid = PacketReader(), TrackEvents(), Tracks()
+        stages, specs = PieceCollector(_STAGES), GlobalSpecs()
         gpu: list[tuple[pl.DataFrame, pl.DataFrame]] = []
         devices: list[str | None] = []
         for packets in reader.read(source.chunks()):
-            learn_tracks(packets, made)
+            learn_tracks(packets, tracks_by_uuid)
             events.add(packets)
             if len(packets.fields.spans(STAGE)):
                 stages.add(render_stages(packets, specs))
             if len(packets.fields.spans(COUNTERS)) or len(packets.fields.spans(INTERNED)) or not gpu:
                 gpu.append(gpu_samples(packets))
             devices = gpu_names(packets) or devices
-            if not source.keep_going(events.held):
+            if not source.keep_going(events.kept_rows):
                 break
         events.finish()
         declared, gpu_values = (pl.concat(frames) for frames in zip(*gpu, strict=True))
-        counters, of_stages = events.counters(), stages.frame()
-        if not (events.held or of_stages.height or declared.height):
+        counters, stage_rows = events.counters(), stages.frame()
+        if not (events.kept_rows or stage_rows.height or declared.height):
             raise ProftuiError(f"{source.called}: no profile found: a Perfetto trace without events", WHAT_OPENS)
         collector = Collector(source.name, source.preview)
-        named = tracks(made)
-        slices, of_stages = _with_submissions(events.slices(), of_stages, events.submitted())
-        slices, places = _with_flows(slices), _track_facts(events.tracks(), named)
-        session = collector.open_session(FORMAT.name, None, pid=_only({*places["pid"].drop_nulls(), *reader.processes}))
+        tracks_ = tracks(tracks_by_uuid)
+        slices, stage_rows = _link_submissions(events.slices(), stage_rows, events.submitted())
+        slices, track_facts = _number_flows(slices), _track_facts(events.tracks(), tracks_)
+        session = collector.open_session(
+            FORMAT.name, None, pid=_only_value({*track_facts["pid"].drop_nulls(), *reader.processes})
+        )
         categories = slices["category"].unique().cast(pl.String)
-        work, calls, ranges = _by_role(slices, of_stages, places)
-        del slices, of_stages
+        work, calls, ranges = _split_by_role(slices, stage_rows, track_facts)
+        del slices, stage_rows
         release_memory()
-        is_rocprof = places["is_agent"].any() or categories.str.contains("hip|hsa").any()
+        is_rocprof = track_facts["is_agent"].any() or categories.str.contains("hip|hsa").any()
         is_thapi = not is_rocprof and calls["name"].unique().cast(pl.String).str.contains("^ze[A-Z]").any()
         if categories.is_in(["cpu_op"]).any():
             session.facts.update(tool="PyTorch profiler", framework="PyTorch")
         else:
             session.facts.update(tool="rocprofv3" if is_rocprof else "THAPI" if is_thapi else "Perfetto")
         count = work.height
-        found = link_run(
+        linked = link_run(
             work, calls if calls.height else None, ranges if ranges.height else None, session, collector, kind="slice"
         )
         del work, calls, ranges
-        of_gpus = _gpu_metrics(gpu_counters(declared, gpu_values))
-        found["metrics"] = pl.concat([_counters(counters, named), of_gpus], how="diagonal")
-        collector.add_frames({name: fit_to_model(name, found.pop(name), collector) for name in list(found)})
+        gpu_metrics = _gpu_metrics(gpu_counters(declared, gpu_values))
+        linked["metrics"] = pl.concat([_counters(counters, tracks_), gpu_metrics], how="diagonal")
+        collector.add_frames({name: fit_to_model(name, linked.pop(name), collector) for name in list(linked)})
         for number, name in enumerate(devices):
             collector.add("devices", {"device": number, "name": name})
         release_memory()
@@ -488,72 +490,74 @@ PERFETTO: Final = PerfettoLoader()
 """The loader, for the list of loaders."""
 
 
-def _only(values: set[int]) -> int | None:
+def _only_value(values: set[int]) -> int | None:
     return next(iter(values)) if len(values) == 1 else None
 
 
-_AT_ONCE: Final = 1 << 19
+_BLOCK_ROWS: Final = 1 << 19
 """Slices that are sorted into roles at once, to bound the memory."""
 
 
-def _by_role(
-    slices: pl.DataFrame, stages: pl.DataFrame, places: pl.DataFrame
+def _split_by_role(
+    slices: pl.DataFrame, stages: pl.DataFrame, track_facts: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Return GPU work, API calls and ranges, with times since the first of them."""
     starts = [start for frame in (slices, stages) if isinstance(start := frame["start_ns"].min(), int)]
     origin = min(starts, default=0)
     work, calls, ranges = (PieceCollector(columns) for columns in (_WORK, _CALLS, _RANGES))
-    for first in range(0, slices.height, _AT_ONCE):
-        part = slices.slice(first, _AT_ONCE).with_columns(pl.col("start_ns") - origin)
-        on_gpu = _matches(part["category"], _GPU_CATEGORY) | _at(part, places, "on_gpu")
-        by_name = part["category"].is_null() | _matches(part["category"], _ANY_CATEGORY)
-        is_call = _matches(part["category"], _API_CATEGORY) | (by_name & _matches(part["name"], _API_NAME))
-        is_call |= part["submits"].is_not_null() | (part["gpu_api"] > 0).fill_null(False)
+    for offset in range(0, slices.height, _BLOCK_ROWS):
+        block = slices.slice(offset, _BLOCK_ROWS).with_columns(pl.col("start_ns") - origin)
+        on_gpu = _matches(block["category"], _GPU_CATEGORY) | _track_fact(block, track_facts, "on_gpu")
+        has_generic_category = block["category"].is_null() | _matches(block["category"], _GENERIC_CATEGORY)
+        is_call = _matches(block["category"], _API_CATEGORY) | (
+            has_generic_category & _matches(block["name"], _API_NAME)
+        )
+        is_call |= block["submits"].is_not_null() | (block["gpu_api"] > 0).fill_null(False)
         is_call &= ~on_gpu
-        work.add(_activities(part.filter(on_gpu), places))
-        calls.add(_calls(part.filter(is_call), places))
-        is_range = ~on_gpu & ~is_call & ~_at(part, places, "is_aside")
-        ranges.add(_ranges(part.filter(is_range), places))
-    for first in range(0, stages.height, _AT_ONCE):
-        part = stages.slice(first, _AT_ONCE).with_columns(pl.col("start_ns") - origin)
-        work.add(_stage_activities(part))
+        work.add(_activities(block.filter(on_gpu), track_facts))
+        calls.add(_calls(block.filter(is_call), track_facts))
+        is_range = ~on_gpu & ~is_call & ~_track_fact(block, track_facts, "is_aside")
+        ranges.add(_ranges(block.filter(is_range), track_facts))
+    for offset in range(0, stages.height, _BLOCK_ROWS):
+        block = stages.slice(offset, _BLOCK_ROWS).with_columns(pl.col("start_ns") - origin)
+        work.add(_stage_activities(block))
     return work.frame(), calls.frame(), ranges.frame()
 
 
-def _with_submissions(
+def _link_submissions(
     slices: pl.DataFrame, stages: pl.DataFrame, submitted: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return slices and stages whose ``corr_id`` and ``correlation`` lead from a call to the work that it submits."""
     if slices["submits"].null_count() == slices.height:
         return slices, stages
     number = pl.coalesce("corr_id", "submits")
-    of_call = slices.filter(pl.col("submits").is_not_null()).select("submits", number=number).unique("submits")
-    of_stage = submitted.join(of_call, on="submits").unique("event_id").select("event_id", "number")
+    call_numbers = slices.filter(pl.col("submits").is_not_null()).select("submits", number=number).unique("submits")
+    stage_numbers = submitted.join(call_numbers, on="submits").unique("event_id").select("event_id", "number")
     return slices.with_columns(corr_id=number), stages.join(
-        of_stage, on="event_id", how="left", maintain_order="left"
+        stage_numbers, on="event_id", how="left", maintain_order="left"
     ).with_columns(correlation=pl.coalesce("number", "correlation")).drop("number")
 
 
-def _with_flows(slices: pl.DataFrame) -> pl.DataFrame:
+def _number_flows(slices: pl.DataFrame) -> pl.DataFrame:
     """Return slices without correlation ids, numbered by the flows between calls and the work that they launched."""
     flows = slices["flow"]
     if slices["corr_id"].null_count() < slices.height or flows.null_count() == slices.height:
         return slices
     # Flow ids can have 64 bits.
-    known = np.unique(flows.drop_nulls().to_numpy())
+    flow_ids = np.unique(flows.drop_nulls().to_numpy())
     numbers = PieceCollector({"corr_id": pl.Int64})
-    for first in range(0, slices.height, _AT_ONCE):
-        part = flows.slice(first, _AT_ONCE)
-        number = pl.Series("corr_id", np.searchsorted(known, part.fill_null(0).to_numpy()) + 1)
-        numbers.add(number.to_frame().select(pl.when(part.is_not_null()).then("corr_id")))
+    for start in range(0, slices.height, _BLOCK_ROWS):
+        block = flows.slice(start, _BLOCK_ROWS)
+        number = pl.Series("corr_id", np.searchsorted(flow_ids, block.fill_null(0).to_numpy()) + 1)
+        numbers.add(number.to_frame().select(pl.when(block.is_not_null()).then("corr_id")))
     return slices.with_columns(numbers.frame())
 
 
-def _track_facts(used: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
+def _track_facts(used: pl.DataFrame, tracks_: pl.DataFrame) -> pl.DataFrame:
     """Return the facts in the names of the tracks that slices are on."""
     name, path = pl.col("name").fill_null(""), pl.coalesce("path", "name").fill_null("")
     number = pl.Int64
-    return used.join(named, on="uuid", how="left", maintain_order="left").select(
+    return used.join(tracks_, on="uuid", how="left", maintain_order="left").select(
         "uuid",
         "pid",
         on_gpu=name.str.contains(_GPU_TRACK) | path.str.contains(_GPU_TRACK),
@@ -567,9 +571,9 @@ def _track_facts(used: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _at(slices: pl.DataFrame, places: pl.DataFrame, column: str) -> pl.Series:
+def _track_fact(slices: pl.DataFrame, track_facts: pl.DataFrame, column: str) -> pl.Series:
     """Return a fact of the track of each slice."""
-    return places[column].gather(slices["track"])
+    return track_facts[column].gather(slices["track"])
 
 
 def _matches(texts: pl.Series, pattern: str) -> pl.Series:
@@ -588,17 +592,19 @@ _RANGES: Final = {
 }
 
 
-def _activities(work: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+def _activities(work: pl.DataFrame, track_facts: pl.DataFrame) -> pl.DataFrame:
     """Return slices on GPUs as activities."""
-    is_copy = _matches(work["category"], "memory_copy|memcpy") | _matches(work["name"], _COPY)
-    kind = pl.when(is_copy).then(pl.lit("memcpy", NAME)).when(_matches(work["name"], _SET)).then(pl.lit("memset", NAME))
+    is_copy = _matches(work["category"], "memory_copy|memcpy") | _matches(work["name"], _MEMCPY)
+    kind = (
+        pl.when(is_copy).then(pl.lit("memcpy", NAME)).when(_matches(work["name"], _MEMSET)).then(pl.lit("memset", NAME))
+    )
     return work.select(
         kind.otherwise(pl.lit("kernel", NAME)).alias("kind"),
         "name",
         "start_ns",
         pl.col("duration_ns").cast(pl.Int64),
-        device=pl.coalesce("agent", _at(work, places, "agent")),
-        stream=pl.coalesce("queue", "stream", _at(work, places, "queue")),
+        device=pl.coalesce("agent", _track_fact(work, track_facts, "agent")),
+        stream=pl.coalesce("queue", "stream", _track_fact(work, track_facts, "queue")),
         correlation="corr_id",
         size_bytes="copy_bytes",
         short_name=by_value(work["name"], short_name, NAME),
@@ -611,18 +617,22 @@ def _activities(work: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 def _copy_kind(name: str) -> str | None:
     """Return the direction of a copy, such as ``HtoD``."""
-    if (short := re.match(r"(?i)memcpy ([HD]to[HD])\b", name)) is not None:
-        return short[1]
+    if (match := re.match(r"(?i)memcpy ([HD]to[HD])\b", name)) is not None:
+        return match[1]
     source, target = (re.search(rf"{position}(HOST|DEVICE)", name, re.IGNORECASE) for position in ("_COPY_", "_TO_"))
-    return None if source is None or target is None else f"{_ENDS[source[1].upper()]}to{_ENDS[target[1].upper()]}"
+    return (
+        None
+        if source is None or target is None
+        else f"{_COPY_ENDS[source[1].upper()]}to{_COPY_ENDS[target[1].upper()]}"
+    )
 
 
 def _stage_activities(stages: pl.DataFrame) -> pl.DataFrame:
     """Return render stages as activities."""
     kind = (
-        pl.when(_matches(stages["name"], _COPY))
+        pl.when(_matches(stages["name"], _MEMCPY))
         .then(pl.lit("memcpy", NAME))
-        .when(_matches(stages["name"], _SET))
+        .when(_matches(stages["name"], _MEMSET))
         .then(pl.lit("memset", NAME))
     )
     return stages.with_columns(short_name=by_value(stages["name"], short_name, NAME)).select(
@@ -632,34 +642,34 @@ def _stage_activities(stages: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _calls(slices: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+def _calls(slices: pl.DataFrame, track_facts: pl.DataFrame) -> pl.DataFrame:
     return slices.select(
         "name",
         "start_ns",
         pl.col("duration_ns").cast(pl.Int64),
-        pid=_at(slices, places, "pid"),
-        tid=pl.coalesce("tid", _at(slices, places, "thread")),
+        pid=_track_fact(slices, track_facts, "pid"),
+        tid=pl.coalesce("tid", _track_fact(slices, track_facts, "thread")),
         correlation="corr_id",
     )
 
 
-def _ranges(slices: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+def _ranges(slices: pl.DataFrame, track_facts: pl.DataFrame) -> pl.DataFrame:
     """Return other slices as ranges; a track without a thread counts as a thread."""
     return slices.select(
         "name",
         "start_ns",
         pl.col("duration_ns").cast(pl.Int64),
         domain="category",
-        pid=_at(slices, places, "pid"),
-        tid=pl.coalesce("tid", _at(slices, places, "thread"), _at(slices, places, "uuid")),
+        pid=_track_fact(slices, track_facts, "pid"),
+        tid=pl.coalesce("tid", _track_fact(slices, track_facts, "thread"), _track_fact(slices, track_facts, "uuid")),
     )
 
 
-def _counters(samples: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
+def _counters(samples: pl.DataFrame, tracks_: pl.DataFrame) -> pl.DataFrame:
     """Return counter tracks as metrics, one row each."""
     value = pl.col("value")
     return (
-        _measured(samples, named)
+        _scaled_samples(samples, tracks_)
         .group_by("track", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("invocations"),
@@ -667,7 +677,7 @@ def _counters(samples: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
             value.max().alias("max"),
             value.mean().alias("avg"),
         )
-        .join(named.select("unit", track="uuid", metric="name"), on="track", how="left", maintain_order="left")
+        .join(tracks_.select("unit", track="uuid", metric="name"), on="track", how="left", maintain_order="left")
         .select(
             pl.coalesce("metric", pl.format("counter {}", "track")).alias("metric"),
             *("invocations", "min", "max", "avg", "unit"),
@@ -675,9 +685,9 @@ def _counters(samples: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _measured(samples: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
+def _scaled_samples(samples: pl.DataFrame, tracks_: pl.DataFrame) -> pl.DataFrame:
     """Return the values of samples in their unit; the samples of some counters are increments."""
-    facts = named.filter(pl.col("multiplier").is_not_null() | pl.col("incremental")).select(
+    facts = tracks_.filter(pl.col("multiplier").is_not_null() | pl.col("incremental")).select(
         "multiplier", "incremental", track="uuid"
     )
     if facts.is_empty():

@@ -22,11 +22,11 @@ from tui.loaders.protobuf_wire import (
     Integers,
     Messages,
     WireReader,
-    chunks_of_fields,
-    encoded,
-    known,
-    names_of,
-    where,
+    encode_varint,
+    field_chunks,
+    field_names,
+    optional_ints,
+    series_where,
 )
 from tui.model.schema import NAME
 
@@ -37,7 +37,7 @@ PACKET: Final = 1
 CLOCKS, TIME, SEQUENCE, EVENT, INTERNED, FLAGS = 6, 8, 10, 11, 12, 13
 CLEARED, DROPPED = 41, 42
 COMPRESSED, COUNTERS, STAGE, CLOCK, DEFAULTS, TRACK, GPUS, ZSTD = 50, 52, 53, 58, 59, 60, 128, 133
-_PACKET: Final = {
+_PACKET_FIELDS: Final = {
     **dict.fromkeys((TIME, SEQUENCE, FLAGS, CLEARED, DROPPED, CLOCK), FieldKind.INT),
     **dict.fromkeys((CLOCKS, EVENT, INTERNED, COUNTERS, STAGE, DEFAULTS, TRACK, GPUS), FieldKind.SPAN),
 }
@@ -45,27 +45,30 @@ _CLEARED, _NEEDS_STATE = 1, 2
 _BOOT_CLOCK: Final = 6
 """The clock of the trace."""
 _TRACK_OF_EVENT: Final = 11
-_OWN_CLOCKS: Final = range(64, 128)
+_SEQUENCE_CLOCKS: Final = range(64, 128)
 """Clocks of one sequence."""
 
 _FLOWS: Final = (47, 48, 36, 42)
 """Fields of flow ids: continuing and terminating flows, in newer and older traces."""
-_LEGACY: Final = 6
+_LEGACY_EVENT: Final = 6
 _SUBMISSION, _GPU_API = 3000, 3001
 """Fields of calls: the GPU work that a call submits, and the API (CUDA, HIP, ...)."""
-_EVENT: Final = {
+_EVENT_FIELDS: Final = {
     **dict.fromkeys((9, 10, 11, 30, 3, _GPU_API, *_FLOWS[2:]), FieldKind.INT),
     **dict.fromkeys(_FLOWS[:2], FieldKind.FIXED),
     44: FieldKind.DOUBLE,
-    **dict.fromkeys((4, _LEGACY, 22, 23, _SUBMISSION), FieldKind.SPAN),
+    **dict.fromkeys((4, _LEGACY_EVENT, 22, 23, _SUBMISSION), FieldKind.SPAN),
 }
-_ANNOTATION: Final = {
+_ANNOTATION_FIELDS: Final = {
     **dict.fromkeys((1, 2, 3, 4, 17), FieldKind.INT),
     5: FieldKind.DOUBLE,
     **dict.fromkeys((6, 10), FieldKind.SPAN),
 }
 _CATEGORIES, _NAMES, _ARGUMENTS, _CONTEXTS, _SPECS, _KERNELS, _KERNEL_ARGUMENTS = 1, 2, 3, 23, 24, 1000, 1001
-_NAMED: Final = {**dict.fromkeys((_CATEGORIES, _NAMES, _ARGUMENTS, _SPECS, _KERNEL_ARGUMENTS), (2,)), _KERNELS: (2, 3)}
+_NAME_FIELDS: Final = {
+    **dict.fromkeys((_CATEGORIES, _NAMES, _ARGUMENTS, _SPECS, _KERNEL_ARGUMENTS), (2,)),
+    _KERNELS: (2, 3),
+}
 """Fields of ``InternedData``, and the fields of their entries that are names."""
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _COMPLETE: Final = 100
@@ -92,26 +95,26 @@ NUMBERS: Final = (
     "end_ns",
 )
 """The annotations of events that are read."""
-_ALSO: Final = {"corr_id": ("correlation", "correlation_id")}
+_OTHER_ANNOTATION_NAMES: Final = {"corr_id": ("correlation", "correlation_id")}
 """Other names of annotations."""
 
 
-def _decompress(number: int, data: bytes, most: int) -> tuple[bytes, bool]:
-    """Return the content of a field of compressed packets, at most ``most`` bytes, and whether it is complete."""
+def _decompress(number: int, data: bytes, max_bytes: int) -> tuple[bytes, bool]:
+    """Return the content of a field of compressed packets, at most ``max_bytes`` bytes, and whether it is complete."""
     packed = zlib.decompressobj() if number == COMPRESSED else zstandard.ZstdDecompressor().decompressobj()
-    out = bytearray()
+    content = bytearray()
     # A few bytes can decompress to very many, so small steps are used.
     for begin in range(0, len(data), _PACKED_STEP):
         try:
-            out += packed.decompress(data[begin : begin + _PACKED_STEP])
+            content += packed.decompress(data[begin : begin + _PACKED_STEP])
         except (zlib.error, zstandard.ZstdError):
-            return bytes(out), False
-        if packed.eof or len(out) > most:
+            return bytes(content), False
+        if packed.eof or len(content) > max_bytes:
             break
-    return bytes(out[:most]), packed.eof
+    return bytes(content[:max_bytes]), packed.eof
 
 
-_MOST_IIDS: Final = (1 << 16) - 1
+_MAX_INDEXED_IID: Final = (1 << 16) - 1
 """Larger ids are joined."""
 
 
@@ -131,27 +134,31 @@ class Packets:
     tracks: pl.DataFrame
     """The default track by state, for events without a track."""
 
-    def with_field(self, number: int) -> tuple[Integers, Integers, Integers]:
+    def spans_of_field(self, number: int) -> tuple[Integers, Integers, Integers]:
         """Return the usable packets that have a field: their rows, and the begin and end of the field in each."""
         begin, end = self.fields.spans(number).last_by_owner(self.fields.count)
         rows = self.usable[begin[self.usable] >= 0]
         return rows, begin[rows], end[rows]
 
-    def named(self, number: int, state: Integers, iid: Integers, has: np.ndarray, part: int = 2) -> pl.Series:
+    def interned_names(
+        self, number: int, state: Integers, iid: Integers, has: np.ndarray, name_field: int = 2
+    ) -> pl.Series:
         """Return interned texts by state and iid; null if unknown."""
-        known = self.names.get((number, part))
-        if known is None or not len(state):
+        entries = self.names.get((number, name_field))
+        if entries is None or not len(state):
             return pl.repeat(None, len(state), dtype=NAME, eager=True)
         if (state == state[0]).all():
             # The rows of one state are usually consecutive, so ids are looked up in an array.
-            own = known.filter(pl.col("state") == int(state[0]), pl.col("iid").is_between(0, _MOST_IIDS))
-            rows = np.full(_MOST_IIDS + 2, own.height, np.uint32)
-            rows[own["iid"].to_numpy()] = np.arange(own.height, dtype=np.uint32)
-            if own.height == known.filter(pl.col("state") == int(state[0])).height:
-                at = np.where(has & (iid >= 0) & (iid <= _MOST_IIDS), iid, _MOST_IIDS + 1)
-                return own["text"].extend_constant(None, 1).gather(rows[at])
+            state_entries = entries.filter(
+                pl.col("state") == int(state[0]), pl.col("iid").is_between(0, _MAX_INDEXED_IID)
+            )
+            rows = np.full(_MAX_INDEXED_IID + 2, state_entries.height, np.uint32)
+            rows[state_entries["iid"].to_numpy()] = np.arange(state_entries.height, dtype=np.uint32)
+            if state_entries.height == entries.filter(pl.col("state") == int(state[0])).height:
+                positions = np.where(has & (iid >= 0) & (iid <= _MAX_INDEXED_IID), iid, _MAX_INDEXED_IID + 1)
+                return state_entries["text"].extend_constant(None, 1).gather(rows[positions])
         wanted = pl.DataFrame({"state": state, "iid": iid, "has": has})
-        joined = wanted.join(known, on=["state", "iid"], how="left", maintain_order="left")
+        joined = wanted.join(entries, on=["state", "iid"], how="left", maintain_order="left")
         return joined.select(pl.when("has").then("text")).to_series()
 
 
@@ -186,45 +193,47 @@ class PacketReader:
         self._tracks = pl.DataFrame(schema={"state": pl.Int64, "default": pl.Int64})
         self._clock_snapshots = pl.DataFrame(schema=_CLOCK_SNAPSHOTS)
         """The last snapshot of each clock; ``since`` is the sum of later increments of incremental clocks."""
-        self._read = self._unpacked = 0
+        self._read_bytes = self._unpacked_bytes = 0
         """Bytes."""
 
     def read(self, content: Iterable[bytes]) -> Iterator[Packets]:
         """Yield the packets of a trace; compressed packets are replaced by their content."""
-        for wire, fields in chunks_of_fields(content):
-            self._read += wire.size
+        for wire, fields in field_chunks(content):
+            self._read_bytes += wire.size
             begins, ends = fields.positions(PACKET)
             packed = wire.messages(begins, ends, {COMPRESSED: FieldKind.SPAN, ZSTD: FieldKind.SPAN})
             if len(packed.spans(COMPRESSED)) or len(packed.spans(ZSTD)):
-                for inner, found in chunks_of_fields(self._pieces(wire, begins, ends, packed)):
-                    yield self._packets(inner, *found.positions(PACKET))
+                for inner, packets in field_chunks(self._decompressed(wire, begins, ends, packed)):
+                    yield self._packets(inner, *packets.positions(PACKET))
                     self.damaged += inner.damaged
             else:
                 yield self._packets(wire, begins, ends)
             self.damaged += wire.damaged
 
-    def _pieces(self, wire: WireReader, begins: Integers, ends: Integers, packed: Messages) -> Iterator[bytes]:
+    def _decompressed(self, wire: WireReader, begins: Integers, ends: Integers, packed: Messages) -> Iterator[bytes]:
         inner: dict[int, tuple[int, int, int]] = {}
         for number in (COMPRESSED, ZSTD):
-            parts = packed.spans(number)
-            places = zip(parts.owner.tolist(), parts.begin.tolist(), parts.end.tolist(), strict=True)
-            inner |= {owner: (number, begin, end) for owner, begin, end in places}
-        limit = max(_MAX_UNPACKED, _MAX_RATIO * self._read)
+            spans = packed.spans(number)
+            bounds = zip(spans.owner.tolist(), spans.begin.tolist(), spans.end.tolist(), strict=True)
+            inner |= {owner: (number, begin, end) for owner, begin, end in bounds}
+        limit = max(_MAX_UNPACKED, _MAX_RATIO * self._read_bytes)
         for row, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
             if row not in inner:
-                yield b"\x0a" + encoded(end - begin) + bytes(wire.data[begin:end])
+                yield b"\x0a" + encode_varint(end - begin) + bytes(wire.data[begin:end])
                 continue
-            number, low, high = inner[row]
-            piece, is_whole = _decompress(number, bytes(wire.data[low:high]), max(limit - self._unpacked, 1))
-            self.damaged += not is_whole
-            self._unpacked += len(piece)
-            yield piece
+            number, field_begin, field_end = inner[row]
+            content, is_complete = _decompress(
+                number, bytes(wire.data[field_begin:field_end]), max(limit - self._unpacked_bytes, 1)
+            )
+            self.damaged += not is_complete
+            self._unpacked_bytes += len(content)
+            yield content
 
     def _packets(self, wire: WireReader, begins: Integers, ends: Integers) -> Packets:
-        fields = wire.messages(begins, ends, _PACKET)
+        fields = wire.messages(begins, ends, _PACKET_FIELDS)
         self._forget_states()
         flags = fields.ints(FLAGS)
-        sequence = self._numbered(fields.ints(SEQUENCE))
+        sequence = self._sequence_codes(fields.ints(SEQUENCE))
         cleared = ((flags & _CLEARED) > 0) | (fields.ints(CLEARED) > 0)
         # Packets before this one were lost: later names refer to an unknown state until it is cleared.
         is_lost = (fields.ints(DROPPED) > 0) & ~cleared
@@ -240,28 +249,28 @@ class PacketReader:
         valid = marks["valid"].zip_with(marks["valid"].is_not_null(), pl.Series(self._valid[sequence])).to_numpy()
         self._valid[sequence] = valid
         np.maximum.at(self._epochs, sequence, epoch)
-        state = self._state_of(sequence, epoch)
-        lacks = ((flags & _NEEDS_STATE) > 0) & ~valid
-        self.dropped += int(lacks.sum())
+        state = self._state_codes(sequence, epoch)
+        lacks_state = ((flags & _NEEDS_STATE) > 0) & ~valid
+        self.dropped += int(lacks_state.sum())
         self._learn_defaults(wire, fields, state)
         time_ns = self._times(wire, fields, sequence, state)
-        usable = np.flatnonzero(~lacks)
+        usable = np.flatnonzero(~lacks_state)
         packets = Packets(wire, fields, state, time_ns, usable, self._names, self._tracks)
         self._learn_names(packets)
         return packets
 
-    def _numbered(self, sequences: Integers) -> Integers:
-        known, inverse = np.unique(sequences, return_inverse=True)
-        codes = [self._sequences.setdefault(key, len(self._sequences)) for key in known.tolist()]
+    def _sequence_codes(self, sequences: Integers) -> Integers:
+        distinct, inverse = np.unique(sequences, return_inverse=True)
+        codes = [self._sequences.setdefault(key, len(self._sequences)) for key in distinct.tolist()]
         self._epochs = np.append(self._epochs, np.zeros(len(self._sequences) - len(self._epochs), np.int64))
         self._valid = np.append(self._valid, np.zeros(len(self._sequences) - len(self._valid), np.bool_))
         return np.array(codes, np.int64)[inverse]
 
-    def _state_of(self, sequence: Integers, epoch: Integers) -> Integers:
+    def _state_codes(self, sequence: Integers, epoch: Integers) -> Integers:
         width = int(epoch.max(initial=0)) + 1
-        known, inverse = np.unique(sequence * width + epoch, return_inverse=True)
-        codes = np.empty(len(known), np.int64)
-        for position, key in enumerate(known.tolist()):
+        distinct, inverse = np.unique(sequence * width + epoch, return_inverse=True)
+        codes = np.empty(len(distinct), np.int64)
+        for position, key in enumerate(distinct.tolist()):
             code = self._states.setdefault(divmod(key, width), self._state_count)
             self._state_count = max(self._state_count, code + 1)
             codes[position] = code
@@ -275,9 +284,9 @@ class PacketReader:
             return
         self._states = kept
         codes = set(kept.values())
-        still = pl.col("state").is_in(sorted(codes))
-        self._names = {key: entries.filter(still) for key, entries in self._names.items()}
-        self._tracks = self._tracks.filter(still)
+        is_kept = pl.col("state").is_in(sorted(codes))
+        self._names = {key: entries.filter(is_kept) for key, entries in self._names.items()}
+        self._tracks = self._tracks.filter(is_kept)
         self._clocks = {code: clock for code, clock in self._clocks.items() if code in codes}
 
     def _learn_defaults(self, wire: WireReader, fields: Messages, state: Integers) -> None:
@@ -285,36 +294,36 @@ class PacketReader:
         rows = np.flatnonzero(begin >= 0)
         if not len(rows):
             return
-        place = state[rows], begin[rows], end[rows]
-        self._clocks.update(_values(wire, *place, CLOCK, None).iter_rows())
-        tracks = _values(wire, *place, _TRACK_OF_EVENT, EVENT).rename({"value": "default"})
+        spans = state[rows], begin[rows], end[rows]
+        self._clocks.update(_values(wire, *spans, CLOCK, None).iter_rows())
+        tracks = _values(wire, *spans, _TRACK_OF_EVENT, EVENT).rename({"value": "default"})
         self._tracks = pl.concat([self._tracks, tracks]).unique("state", keep="last", maintain_order=True)
 
     def _learn_names(self, packets: Packets) -> None:
         wire = packets.wire
-        owner, begins, ends = packets.with_field(INTERNED)
+        owner, begins, ends = packets.spans_of_field(INTERNED)
         if not len(owner):
             return
-        tables = wire.messages(begins, ends, dict.fromkeys((*_NAMED, _CONTEXTS), FieldKind.SPAN))
-        for number, names in _NAMED.items():
-            parts = tables.spans(number)
-            if not len(parts):
+        tables = wire.messages(begins, ends, dict.fromkeys((*_NAME_FIELDS, _CONTEXTS), FieldKind.SPAN))
+        for number, names in _NAME_FIELDS.items():
+            spans = tables.spans(number)
+            if not len(spans):
                 continue
-            entries = wire.messages(parts.begin, parts.end, {1: FieldKind.INT, **dict.fromkeys(names, FieldKind.SPAN)})
+            entries = wire.messages(spans.begin, spans.end, {1: FieldKind.INT, **dict.fromkeys(names, FieldKind.SPAN)})
             for name in names:
-                found = pl.DataFrame(
+                new_names = pl.DataFrame(
                     {
-                        "state": packets.state[owner[parts.owner]],
+                        "state": packets.state[owner[spans.owner]],
                         "iid": entries.ints(1),
-                        "text": names_of(wire, entries, name),
+                        "text": field_names(wire, entries, name),
                     }
                 )
-                known = [self._names[number, name]] if (number, name) in self._names else []
-                self._names[number, name] = pl.concat([*known, found]).unique(
+                known_names = [self._names[number, name]] if (number, name) in self._names else []
+                self._names[number, name] = pl.concat([*known_names, new_names]).unique(
                     ["state", "iid"], keep="last", maintain_order=True
                 )
-        parts = tables.spans(_CONTEXTS)
-        contexts = wire.messages(parts.begin, parts.end, {2: FieldKind.INT})
+        spans = tables.spans(_CONTEXTS)
+        contexts = wire.messages(spans.begin, spans.end, {2: FieldKind.INT})
         self.processes.update(contexts.ints(2)[contexts.has(2)].tolist())
 
     def _times(self, wire: WireReader, fields: Messages, sequence: Integers, state: Integers) -> Integers:
@@ -323,65 +332,71 @@ class PacketReader:
         The clock of a packet is its own or the default of its state. The times of an incremental clock are increments
         since the last snapshot of the sequence. A snapshot gives the same moment on several clocks.
         """
-        time, own = fields.ints(TIME), fields.ints(CLOCK)
-        found = _snapshots(wire, fields)
-        owner = np.where(_is_own_clock(found["clock"].to_numpy()), sequence[found["row"].to_numpy()] + 1, 0)
-        found = found.with_columns(owner=pl.Series(owner, dtype=pl.Int64), since=pl.lit(0, pl.Int64))
-        snapshots = pl.concat([self._clock_snapshots, found.select(*_CLOCK_SNAPSHOTS)]).sort("row", maintain_order=True)
+        time, packet_clocks = fields.ints(TIME), fields.ints(CLOCK)
+        new_snapshots = _snapshots(wire, fields)
+        owner = np.where(
+            _is_sequence_clock(new_snapshots["clock"].to_numpy()), sequence[new_snapshots["row"].to_numpy()] + 1, 0
+        )
+        new_snapshots = new_snapshots.with_columns(owner=pl.Series(owner, dtype=pl.Int64), since=pl.lit(0, pl.Int64))
+        snapshots = pl.concat([self._clock_snapshots, new_snapshots.select(*_CLOCK_SNAPSHOTS)]).sort(
+            "row", maintain_order=True
+        )
         if snapshots.is_empty():
             return time
         states, position = np.unique(state, return_inverse=True)
         default = np.array([self._clocks.get(code, _BOOT_CLOCK) for code in states.tolist()], np.int64)[position]
-        clock = np.where(fields.has(CLOCK), own, default)
+        clock = np.where(fields.has(CLOCK), packet_clocks, default)
         # Clocks of sequences are separate; those of the machine are shared.
-        owner = np.where(_is_own_clock(clock), sequence + 1, 0)
-        places = pl.DataFrame({"row": np.arange(fields.count), "owner": owner, "clock": clock})
+        owner = np.where(_is_sequence_clock(clock), sequence + 1, 0)
+        lookups = pl.DataFrame({"row": np.arange(fields.count), "owner": owner, "clock": clock})
         changes = snapshots.select("row", "owner", "clock").with_row_index("snapshot")
-        joined = places.join_asof(changes, on="row", by=["owner", "clock"], strategy="backward", check_sortedness=False)
-        known = joined["snapshot"].is_not_null().to_numpy()
+        joined = lookups.join_asof(
+            changes, on="row", by=["owner", "clock"], strategy="backward", check_sortedness=False
+        )
+        has_snapshot = joined["snapshot"].is_not_null().to_numpy()
         snapshot = joined["snapshot"].fill_null(0).to_numpy()
-        is_delta = known & fields.has(TIME) & snapshots["incremental"].to_numpy()[snapshot]
+        is_delta = has_snapshot & fields.has(TIME) & snapshots["incremental"].to_numpy()[snapshot]
         added = pl.DataFrame({"snapshot": snapshot, "time": np.where(is_delta, time, 0)})
-        before = snapshots["since"].to_numpy()
-        summed = before[snapshot] + added.select(pl.col("time").cum_sum().over("snapshot")).to_series().to_numpy()
+        since_before = snapshots["since"].to_numpy()
+        summed = since_before[snapshot] + added.select(pl.col("time").cum_sum().over("snapshot")).to_series().to_numpy()
         boot, unit_ns = snapshots["boot"].to_numpy()[snapshot], snapshots["unit_ns"].to_numpy()[snapshot]
         since = np.where(is_delta, summed, time - snapshots["at"].to_numpy()[snapshot])
-        moved: Integers = np.where(is_delta | (known & (clock != _BOOT_CLOCK)), boot + since * unit_ns, time)
-        after = before.copy()
-        np.add.at(after, snapshot[is_delta], time[is_delta])
-        self._clock_snapshots = snapshots.with_columns(row=pl.lit(-1, pl.Int64), since=pl.Series(after)).unique(
+        time_ns: Integers = np.where(is_delta | (has_snapshot & (clock != _BOOT_CLOCK)), boot + since * unit_ns, time)
+        since_after = since_before.copy()
+        np.add.at(since_after, snapshot[is_delta], time[is_delta])
+        self._clock_snapshots = snapshots.with_columns(row=pl.lit(-1, pl.Int64), since=pl.Series(since_after)).unique(
             ["owner", "clock"], keep="last", maintain_order=True
         )
-        return moved
+        return time_ns
 
 
 def _values(
-    wire: WireReader, state: Integers, begin: Integers, end: Integers, number: int, within: int | None
+    wire: WireReader, state: Integers, begin: Integers, end: Integers, number: int, parent_number: int | None
 ) -> pl.DataFrame:
-    if within is not None:
-        inner = wire.messages(begin, end, {within: FieldKind.SPAN}).spans(within)
+    if parent_number is not None:
+        inner = wire.messages(begin, end, {parent_number: FieldKind.SPAN}).spans(parent_number)
         state, begin, end = state[inner.owner], inner.begin, inner.end
     fields = wire.messages(begin, end, {number: FieldKind.INT})
     has = fields.has(number)
     return pl.DataFrame({"state": state[has], "value": fields.ints(number)[has]}).unique("state", keep="last")
 
 
-def _is_own_clock(clocks: Integers) -> np.ndarray:
+def _is_sequence_clock(clocks: Integers) -> np.ndarray:
     """Return which clocks belong to one sequence; all others are shared."""
-    return (clocks >= _OWN_CLOCKS.start) & (clocks < _OWN_CLOCKS.stop)
+    return (clocks >= _SEQUENCE_CLOCKS.start) & (clocks < _SEQUENCE_CLOCKS.stop)
 
 
 def _snapshots(wire: WireReader, fields: Messages) -> pl.DataFrame:
     """Return clock snapshots: row (of the packet), shot (its number), clock, at, boot (trace clock), incremental."""
     begin, end = fields.spans(CLOCKS).last_by_owner(fields.count)
-    at = np.flatnonzero(begin >= 0)
-    snapshots = wire.messages(begin[at], end[at], {1: FieldKind.SPAN, 2: FieldKind.INT})
-    parts = snapshots.spans(1)
-    clocks = wire.messages(parts.begin, parts.end, dict.fromkeys((1, 2, 3, 4), FieldKind.INT))
+    rows = np.flatnonzero(begin >= 0)
+    snapshots = wire.messages(begin[rows], end[rows], {1: FieldKind.SPAN, 2: FieldKind.INT})
+    spans = snapshots.spans(1)
+    clocks = wire.messages(spans.begin, spans.end, dict.fromkeys((1, 2, 3, 4), FieldKind.INT))
     values = pl.DataFrame(
         {
-            "row": at[parts.owner],
-            "shot": parts.owner,
+            "row": rows[spans.owner],
+            "shot": spans.owner,
             "clock": clocks.ints(1),
             "at": clocks.ints(2),
             "incremental": clocks.ints(3) > 0,
@@ -425,7 +440,7 @@ class TrackEvents:
     """
 
     def __init__(self) -> None:
-        self.held = 0
+        self.kept_rows = 0
         """The number of slices and samples."""
         self._slices = PieceCollector(_SLICE)
         self._tracks: dict[int, int] = {}
@@ -434,7 +449,7 @@ class TrackEvents:
         self._open = pl.DataFrame()
         """Begins without an end until now."""
         self._unordered: set[int] = set()
-        self._later = PieceCollector(_MARKS)
+        self._unordered_marks = PieceCollector(_MARKS)
         """Begins and ends of unordered tracks."""
         self._count = 0
         self._unclosed = 0
@@ -443,26 +458,26 @@ class TrackEvents:
 
     def add(self, packets: Packets) -> None:
         """Add the events of packets."""
-        rows, begins, ends = packets.with_field(EVENT)
+        rows, begins, ends = packets.spans_of_field(EVENT)
         if not len(rows):
             return
-        new, submitted = _events(packets, rows, begins, ends, self._count)
+        new, submitted = _event_columns(packets, rows, begins, ends, self._count)
         self._submitted.add(submitted)
         self._count += len(rows)
         events = pl.concat([self._open, new], how="diagonal_relaxed") if self._open.height else new
-        marks = self._put_back(events.filter(pl.col("type").is_in([_BEGIN, _END])))
-        durations, orphans = _paired(marks.select("order", "type", "track", "time_ns"))
+        marks = self._defer_unordered(events.filter(pl.col("type").is_in([_BEGIN, _END])))
+        durations, orphans = _pair_in_order(marks.select("order", "type", "track", "time_ns"))
         self.orphans += orphans
-        begun = marks.filter(pl.col("type") == _BEGIN)
-        self._keep(begun.join(durations, on="order", how="inner", maintain_order="left"))
-        self._keep(new.filter(pl.col("type") == _INSTANT).with_columns(duration_ns=pl.lit(0, pl.Int64)))
-        self._keep(new.filter(pl.col("type") == _COMPLETE).with_columns(duration_ns="lasted_ns"))
+        begin_marks = marks.filter(pl.col("type") == _BEGIN)
+        self._add_slices(begin_marks.join(durations, on="order", how="inner", maintain_order="left"))
+        self._add_slices(new.filter(pl.col("type") == _INSTANT).with_columns(duration_ns=pl.lit(0, pl.Int64)))
+        self._add_slices(new.filter(pl.col("type") == _COMPLETE).with_columns(duration_ns="lasted_ns"))
         if (counters := new.filter(pl.col("type") == _COUNTER)).height:
             self._counters.add(counters.select(*_SAMPLE))
-            self.held += counters.height
-        self._open = begun.join(durations, on="order", how="anti", maintain_order="left")
+            self.kept_rows += counters.height
+        self._open = begin_marks.join(durations, on="order", how="anti", maintain_order="left")
 
-    def _put_back(self, marks: pl.DataFrame) -> pl.DataFrame:
+    def _defer_unordered(self, marks: pl.DataFrame) -> pl.DataFrame:
         """Return the begins and ends of ordered tracks; those of unordered ones, or of too many slices, are kept."""
         is_open = _STEP.cum_sum().over("track") - _STEP > 0
         goes_back = is_open & (pl.col("time_ns") < pl.col("time_ns").shift(1).over("track"))
@@ -470,41 +485,41 @@ class TrackEvents:
         if self._open.height > _MAX_OPEN:
             self._unordered.update(self._open["track"].to_list())
         is_unordered = pl.col("track").is_in(list(self._unordered))
-        later = marks.filter(is_unordered) if self._unordered else marks.clear()
-        if later.height:
-            self._later.add(later.select(*_MARKS))
-            self.held += later.height
-        return marks.filter(~is_unordered) if later.height else marks
+        deferred = marks.filter(is_unordered) if self._unordered else marks.clear()
+        if deferred.height:
+            self._unordered_marks.add(deferred.select(*_MARKS))
+            self.kept_rows += deferred.height
+        return marks.filter(~is_unordered) if deferred.height else marks
 
     def finish(self) -> None:
         """Pair the begins and ends that were put back."""
-        later = self._later.frame()
-        if later.is_empty():
+        marks = self._unordered_marks.frame()
+        if marks.is_empty():
             return
-        self.held -= later.height
-        begun = later.filter(pl.col("type") == _BEGIN)
-        durations = _paired_late(later.select("order", "type", "track", "time_ns"))
-        self._keep(begun.join(durations, on="order", how="inner", maintain_order="left"))
-        self._unclosed += begun.height - durations.height
-        self.orphans += later.height - begun.height - durations.height
+        self.kept_rows -= marks.height
+        begins = marks.filter(pl.col("type") == _BEGIN)
+        durations = _pair_unordered(marks.select("order", "type", "track", "time_ns"))
+        self._add_slices(begins.join(durations, on="order", how="inner", maintain_order="left"))
+        self._unclosed += begins.height - durations.height
+        self.orphans += marks.height - begins.height - durations.height
 
-    def _keep(self, slices: pl.DataFrame) -> None:
+    def _add_slices(self, slices: pl.DataFrame) -> None:
         if slices.is_empty():
             return
         # Times can be in fields of the event itself.
-        is_given = pl.col("begin_ns").is_not_null() & (pl.col("end_ns") >= pl.col("begin_ns"))
-        found = slices.with_columns(
-            start_ns=pl.when(is_given).then("begin_ns").otherwise("time_ns"),
-            duration_ns=pl.when(is_given).then(pl.col("end_ns") - pl.col("begin_ns")).otherwise("duration_ns"),
-            track=self._numbered(slices["track"]),
+        has_own_times = pl.col("begin_ns").is_not_null() & (pl.col("end_ns") >= pl.col("begin_ns"))
+        rows = slices.with_columns(
+            start_ns=pl.when(has_own_times).then("begin_ns").otherwise("time_ns"),
+            duration_ns=pl.when(has_own_times).then(pl.col("end_ns") - pl.col("begin_ns")).otherwise("duration_ns"),
+            track=self._track_codes(slices["track"]),
         ).select(*_SLICE)
-        self._slices.add(found)
-        self.held += found.height
+        self._slices.add(rows)
+        self.kept_rows += rows.height
 
-    def _numbered(self, tracks: pl.Series) -> pl.Series:
-        known = tracks.unique()
-        codes = [self._tracks.setdefault(uuid, len(self._tracks)) for uuid in known.to_list()]
-        return tracks.replace_strict(known, codes, return_dtype=pl.Int32)
+    def _track_codes(self, tracks: pl.Series) -> pl.Series:
+        distinct = tracks.unique()
+        codes = [self._tracks.setdefault(uuid, len(self._tracks)) for uuid in distinct.to_list()]
+        return tracks.replace_strict(distinct, codes, return_dtype=pl.Int32)
 
     def tracks(self) -> pl.DataFrame:
         """Return the tracks (uuid) by their number in `slices`."""
@@ -531,24 +546,24 @@ class TrackEvents:
         return self._submitted.frame()
 
 
-def _events(
-    packets: Packets, rows: Integers, begins: Integers, ends: Integers, first: int
+def _event_columns(
+    packets: Packets, rows: Integers, begins: Integers, ends: Integers, first_order: int
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return events as columns, and the GPU work that they submit.
 
-    Events: order (from ``first``), type, track, name, category, time_ns, value, flow, gpu_api, submits, numbers.
+    Events: order (from ``first_order``), type, track, name, category, time_ns, value, flow, gpu_api, submits, numbers.
     Work: columns of `_SUBMITTED`; ``submits`` is the id of the first work of an event.
     """
     wire = packets.wire
-    fields = wire.messages(begins, ends, _EVENT)
+    fields = wire.messages(begins, ends, _EVENT_FIELDS)
     state = packets.state[rows]
-    own, category = (names_of(wire, fields, number) for number in (23, 22))
-    kind, iid, has_iid, lasted_ns = _with_legacy(wire, fields)
+    event_names, category = (field_names(wire, fields, number) for number in (23, 22))
+    kind, iid, has_iid, lasted_ns = _event_types(wire, fields)
     flow = np.select([fields.has(number) for number in _FLOWS], [fields.ints(number) for number in _FLOWS])
     has_flow = np.logical_or.reduce([fields.has(number) for number in _FLOWS])
-    lists = fields.spans(_SUBMISSION)
-    at, event_id = wire.messages(lists.begin, lists.end, {1: FieldKind.INTS}).all_ints(1)
-    work = pl.DataFrame({"row": lists.owner[at], "event_id": event_id}).with_columns(
+    submissions = fields.spans(_SUBMISSION)
+    list_index, event_id = wire.messages(submissions.begin, submissions.end, {1: FieldKind.INTS}).repeated_ints(1)
+    work = pl.DataFrame({"row": submissions.owner[list_index], "event_id": event_id}).with_columns(
         submits=pl.col("event_id").first().over("row")
     )
     submits, has_work = np.zeros(fields.count, np.int64), np.zeros(fields.count, np.bool_)
@@ -561,44 +576,46 @@ def _events(
                 "lasted_ns": lasted_ns,
                 "own_track": fields.ints(11),
                 "has_track": fields.has(11),
-                "name": own.zip_with(own.is_not_null(), packets.named(_NAMES, state, iid, has_iid)),
+                "name": event_names.zip_with(
+                    event_names.is_not_null(), packets.interned_names(_NAMES, state, iid, has_iid)
+                ),
                 "category": category.zip_with(
-                    category.is_not_null(), packets.named(_CATEGORIES, state, fields.ints(3), fields.has(3))
+                    category.is_not_null(), packets.interned_names(_CATEGORIES, state, fields.ints(3), fields.has(3))
                 ),
                 "time_ns": packets.time_ns[rows],
                 "value": np.where(fields.has(44), fields.values(44), fields.ints(30).astype(np.float64)),
-                "flow": where(has_flow, flow),
-                "gpu_api": known(fields, _GPU_API),
-                "submits": where(has_work, submits),
-                **_annotations(packets, fields, state),
+                "flow": series_where(has_flow, flow),
+                "gpu_api": optional_ints(fields, _GPU_API),
+                "submits": series_where(has_work, submits),
+                **_annotation_columns(packets, fields, state),
             }
         )
         .join(packets.tracks, on="state", how="left", maintain_order="left")
         .with_columns(track=pl.when("has_track").then("own_track").otherwise(pl.coalesce("default", pl.lit(0))))
         .drop("own_track", "has_track", "default", "state")
         .with_row_index("order")
-        .with_columns(pl.col("order").cast(pl.Int64) + first)
+        .with_columns(pl.col("order").cast(pl.Int64) + first_order)
     )
     return events, work.select(*_SUBMITTED)
 
 
-def _with_legacy(wire: WireReader, fields: Messages) -> tuple[Integers, Integers, np.ndarray, Integers]:
+def _event_types(wire: WireReader, fields: Messages) -> tuple[Integers, Integers, np.ndarray, Integers]:
     """Return types and name ids of events, those of legacy events included, and the durations of legacy events."""
-    begin, end = fields.spans(_LEGACY).last_by_owner(fields.count)
+    begin, end = fields.spans(_LEGACY_EVENT).last_by_owner(fields.count)
     kind, iid, has_iid = fields.ints(9), fields.ints(10), fields.has(10)
     lasted_ns = np.zeros(fields.count, np.int64)
-    old = np.flatnonzero((begin >= 0) & (kind == 0))
-    if len(old):
-        legacy = wire.messages(begin[old], end[old], dict.fromkeys((1, 2, 3), FieldKind.INT))
+    legacy_rows = np.flatnonzero((begin >= 0) & (kind == 0))
+    if len(legacy_rows):
+        legacy = wire.messages(begin[legacy_rows], end[legacy_rows], dict.fromkeys((1, 2, 3), FieldKind.INT))
         phases = legacy.ints(2)
-        kind[old] = np.select([phases == ord(phase) for phase in _PHASES], list(_PHASES.values()))
-        named = old[legacy.has(1)]
-        iid[named], has_iid[named] = legacy.ints(1)[legacy.has(1)], True
-        lasted_ns[old] = legacy.ints(3) * 1000
+        kind[legacy_rows] = np.select([phases == ord(phase) for phase in _PHASES], list(_PHASES.values()))
+        with_name = legacy_rows[legacy.has(1)]
+        iid[with_name], has_iid[with_name] = legacy.ints(1)[legacy.has(1)], True
+        lasted_ns[legacy_rows] = legacy.ints(3) * 1000
     return kind, iid, has_iid, lasted_ns
 
 
-def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+def _pair_in_order(events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Return order and duration_ns of begins with an end, and the number of ends without a begin."""
     depth = events.with_columns(depth=_STEP.cum_sum().over("track"))
     # An end below the minimum depth so far has no begin.
@@ -608,15 +625,15 @@ def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     kept = depth.filter(~pl.col("alone")).with_columns(depth=_STEP.cum_sum().over("track"))
     level = pl.when(pl.col("type") == _BEGIN).then("depth").otherwise(pl.col("depth") + 1)
     ordered = kept.with_columns(level=level).sort("track", "level", "order")
-    of_level = ["track", "level"]
+    level_keys = ["track", "level"]
     paired = ordered.with_columns(
-        next_type=pl.col("type").shift(-1).over(of_level), ended_ns=pl.col("time_ns").shift(-1).over(of_level)
+        next_type=pl.col("type").shift(-1).over(level_keys), ended_ns=pl.col("time_ns").shift(-1).over(level_keys)
     ).filter(pl.col("type") == _BEGIN)
     closed = paired.filter(pl.col("next_type") == _END)
     return closed.select("order", duration_ns=pl.col("ended_ns") - pl.col("time_ns")), orphans
 
 
-def _paired_late(marks: pl.DataFrame) -> pl.DataFrame:
+def _pair_unordered(marks: pl.DataFrame) -> pl.DataFrame:
     """Return order and duration_ns of begins with an end, of tracks that are not in the order of time.
 
     A writer that puts all begins before all ends gives both in the same order. Otherwise the times decide.
@@ -626,39 +643,47 @@ def _paired_late(marks: pl.DataFrame) -> pl.DataFrame:
     ends = numbered.filter(~is_begin).select("track", "number", ended_ns="time_ns")
     pairs = numbered.filter(is_begin).join(ends, on=["track", "number"], how="full", coalesce=True)
     duration = pl.col("ended_ns") - pl.col("time_ns")
-    in_order = pairs.group_by("track").agg((duration >= 0).fill_null(False).all().alias("fits")).filter("fits")["track"]
-    fits = pl.col("track").is_in(in_order.to_list())
-    by_time = marks.filter(~fits).sort("track", "time_ns", "order")
-    places, _ = _paired(by_time.with_columns(order=pl.int_range(pl.len())))
+    ordered_tracks = (
+        pairs.group_by("track").agg((duration >= 0).fill_null(False).all().alias("fits")).filter("fits")["track"]
+    )
+    is_ordered = pl.col("track").is_in(ordered_tracks.to_list())
+    by_time = marks.filter(~is_ordered).sort("track", "time_ns", "order")
+    durations, _ = _pair_in_order(by_time.with_columns(order=pl.int_range(pl.len())))
     return pl.concat(
         [
-            pairs.filter(fits).select("order", duration_ns=duration),
-            places.with_columns(order=by_time["order"].gather(places["order"])),
+            pairs.filter(is_ordered).select("order", duration_ns=duration),
+            durations.with_columns(order=by_time["order"].gather(durations["order"])),
         ]
     )
 
 
-def _annotations(packets: Packets, fields: Messages, state: Integers) -> Mapping[str, pl.Series]:
+def _annotation_columns(packets: Packets, fields: Messages, state: Integers) -> Mapping[str, pl.Series]:
     """Return the wanted annotations of events, by name."""
     wire = packets.wire
-    parts = fields.spans(4)
-    notes = wire.messages(parts.begin, parts.end, _ANNOTATION)
-    own = names_of(wire, notes, 10)
-    names = own.zip_with(own.is_not_null(), packets.named(_ARGUMENTS, state[parts.owner], notes.ints(1), notes.has(1)))
+    spans = fields.spans(4)
+    notes = wire.messages(spans.begin, spans.end, _ANNOTATION_FIELDS)
+    inline_names = field_names(wire, notes, 10)
+    names = inline_names.zip_with(
+        inline_names.is_not_null(), packets.interned_names(_ARGUMENTS, state[spans.owner], notes.ints(1), notes.has(1))
+    )
     value = np.where(notes.has(3), notes.ints(3), notes.ints(4))
     has_value = notes.has(3) | notes.has(4)
     begin, end = notes.spans(6).last_by_owner(notes.count)
     columns = {}
     for name in NUMBERS:
-        named = [(names == other).fill_null(False).to_numpy() for other in (name, *_ALSO.get(name, ()))]
-        hit = np.flatnonzero(np.logical_or.reduce(named))
-        found = np.zeros(fields.count, np.int64)
+        matches = [
+            (names == other).fill_null(False).to_numpy() for other in (name, *_OTHER_ANNOTATION_NAMES.get(name, ()))
+        ]
+        rows = np.flatnonzero(np.logical_or.reduce(matches))
+        result = np.zeros(fields.count, np.int64)
         has = np.zeros(fields.count, np.bool_)
-        written = hit[~has_value[hit] & (begin[hit] >= 0)]
-        if len(written):
-            texts = pl.Series(wire.texts(begin[written], end[written]), dtype=pl.String).cast(pl.Int64, strict=False)
-            value[written], has_value[written] = texts.fill_null(0).to_numpy(), texts.is_not_null().to_numpy()
-        known = hit[has_value[hit]]
-        found[parts.owner[known]], has[parts.owner[known]] = value[known], True
-        columns[name] = where(has, found)
+        text_rows = rows[~has_value[rows] & (begin[rows] >= 0)]
+        if len(text_rows):
+            texts = pl.Series(wire.texts(begin[text_rows], end[text_rows]), dtype=pl.String).cast(
+                pl.Int64, strict=False
+            )
+            value[text_rows], has_value[text_rows] = texts.fill_null(0).to_numpy(), texts.is_not_null().to_numpy()
+        value_rows = rows[has_value[rows]]
+        result[spans.owner[value_rows]], has[spans.owner[value_rows]] = value[value_rows], True
+        columns[name] = series_where(has, result)
     return columns

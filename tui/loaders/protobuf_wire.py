@@ -30,17 +30,17 @@ Bytes = npt.NDArray[np.uint8]
 
 _MARGIN: Final = 16
 """Zero bytes after the content, so that a varint at its end can be decoded like any other."""
-_LONGEST_VARINT: Final = 10
-_LONGEST_HEAD: Final = 2 * _LONGEST_VARINT
+_MAX_VARINT_BYTES: Final = 10
+_MAX_HEADER_BYTES: Final = 2 * _MAX_VARINT_BYTES
 """Bytes of the tag of a field with its length or value."""
-_TOO_LONG: Final = 1 << 62
-_MESSAGES: Final = 1 << 16
+_MAX_SIZE: Final = 1 << 62
+_BATCH_MESSAGES: Final = 1 << 16
 """Messages that are read at once; the arrays of a step then fit into the processor's cache."""
-_STEPS: Final = 4096
+_MAX_LOCKSTEP_FIELDS: Final = 4096
 """Fields of each message that are read in lockstep; the others are split one by one."""
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-"""WireReader types."""
+"""Wire types."""
 
 
 class FieldKind(StrEnum):
@@ -57,7 +57,7 @@ class FieldKind(StrEnum):
     """A length-delimited field (string, bytes or message): its position. It may be repeated."""
 
 
-_WIRES: Final = {
+_WIRE_TYPES: Final = {
     FieldKind.INT: VARINT,
     FieldKind.INTS: VARINT,
     FieldKind.FIXED: FIXED64,
@@ -80,7 +80,7 @@ class Spans:
         return len(self.begin)
 
     def last_by_owner(self, count: int) -> tuple[Integers, Integers]:
-        """Begin and end of the last field of each of ``count`` owners; -1 if an owner has none."""
+        """Return begin and end of the last field of each of ``count`` owners; -1 if an owner has none."""
         begin, end = np.full(count, -1), np.full(count, -1)
         begin[self.owner], end[self.owner] = self.begin, self.end
         return begin, end
@@ -134,10 +134,10 @@ class Messages:
         """Return the positions of a length-delimited field."""
         return self._spans.get(number, _NO_SPANS)
 
-    def all_ints(self, number: int) -> tuple[Integers, Integers]:
+    def repeated_ints(self, number: int) -> tuple[Integers, Integers]:
         """Return the rows and the values of a repeated integer field."""
-        found = self.spans(number)
-        return found.owner, found.begin
+        spans = self.spans(number)
+        return spans.owner, spans.begin
 
 
 @dataclass(slots=True)
@@ -163,10 +163,10 @@ class WireReader:
     def text(self, begin: int, end: int) -> str:
         """Return the string at a position; invalid bytes become U+FFFD. Equal strings are created once."""
         raw = bytes(self.data[begin:end])
-        known = self._texts.get(raw)
-        if known is None:
-            known = self._texts[raw] = raw.decode("utf-8", "replace")
-        return known
+        optional_ints = self._texts.get(raw)
+        if optional_ints is None:
+            optional_ints = self._texts[raw] = raw.decode("utf-8", "replace")
+        return optional_ints
 
     def texts(self, begins: Sequence[int] | Integers, ends: Sequence[int] | Integers) -> list[str | None]:
         """Return strings by their positions; None for -1."""
@@ -174,7 +174,7 @@ class WireReader:
         return [None if begin < 0 else self.text(begin, end) for begin, end in pairs]
 
     def split(
-        self, begin: int, end: int, keep_going: Callable[[int], bool] | None = None, *, goes_on: bool = False
+        self, begin: int, end: int, keep_going: Callable[[int], bool] | None = None, *, continues: bool = False
     ) -> Fields:
         """Split one message into its fields.
 
@@ -182,168 +182,176 @@ class WireReader:
             begin: The begin of the message.
             end: Its end.
             keep_going: Called with the position from time to time; reading ends when it returns False.
-            goes_on: Whether the message continues after ``end``; a cut field is then omitted and not counted as
+            continues: Whether the message continues after ``end``; a cut field is then omitted and not counted as
             damage.
         """
         data = self.data
         end = min(end, self.size)
         numbers, begins, ends = array("q"), array("q"), array("q")
         ints: dict[int, int] = {}
-        at, look = begin, begin + (1 << 20)
-        last = end - _LONGEST_HEAD if goes_on else end
-        while at < last:
-            begin, tag = at, data[at]
-            at += 1
+        position, next_check = begin, begin + (1 << 20)
+        last_start = end - _MAX_HEADER_BYTES if continues else end
+        while position < last_start:
+            begin, tag = position, data[position]
+            position += 1
             if tag >= 128:
-                tag, at = self._varint(at - 1)
+                tag, position = self._varint(position - 1)
             wire = tag & 7
             if tag < 8:
                 self.damaged += 1
                 break
             if wire == BYTES:
-                size = data[at]
-                at += 1
+                size = data[position]
+                position += 1
                 if size >= 128:
-                    size, at = self._varint(at - 1)
-                if size > end - at:
-                    if goes_on:
-                        at = begin
+                    size, position = self._varint(position - 1)
+                if size > end - position:
+                    if continues:
+                        position = begin
                         break
                     self.damaged += 1
-                    if tag >> 3 and at < end:
+                    if tag >> 3 and position < end:
                         # The cut field may still contain whole messages.
                         numbers.append(tag >> 3)
-                        begins.append(at)
+                        begins.append(position)
                         ends.append(end)
                     break
                 numbers.append(tag >> 3)
-                begins.append(at)
-                at += size
-                ends.append(at)
+                begins.append(position)
+                position += size
+                ends.append(position)
             elif wire == VARINT:
-                value, at = self._varint(at)
+                value, position = self._varint(position)
                 ints[tag >> 3] = value - (1 << 64) if value >> 63 else value
             elif wire in (FIXED64, FIXED32):
-                at += 8 if wire == FIXED64 else 4
+                position += 8 if wire == FIXED64 else 4
             else:
                 self.damaged += 1
                 break
-            if at >= look:
-                look = at + (1 << 20)
-                if keep_going is not None and not keep_going(at):
+            if position >= next_check:
+                next_check = position + (1 << 20)
+                if keep_going is not None and not keep_going(position):
                     break
         return Fields(
-            np.frombuffer(numbers, np.int64), np.frombuffer(begins, np.int64), np.frombuffer(ends, np.int64), ints, at
+            np.frombuffer(numbers, np.int64),
+            np.frombuffer(begins, np.int64),
+            np.frombuffer(ends, np.int64),
+            ints,
+            position,
         )
 
-    def long_field(self, at: int) -> tuple[int, int, int]:
+    def long_field(self, position: int) -> tuple[int, int, int]:
         """Return number, begin and end of the length-delimited field at a position; it can end after the content."""
-        tag, at = self._varint(at)
-        size, at = self._varint(at)
-        return tag >> 3, at, at + min(size, _TOO_LONG)
+        tag, position = self._varint(position)
+        size, position = self._varint(position)
+        return tag >> 3, position, position + min(size, _MAX_SIZE)
 
-    def _varint(self, at: int) -> tuple[int, int]:
+    def _varint(self, position: int) -> tuple[int, int]:
         value = shift = 0
-        for byte in self.data[at : at + _LONGEST_VARINT]:
+        for byte in self.data[position : position + _MAX_VARINT_BYTES]:
             value |= (byte & 127) << shift
-            at += 1
+            position += 1
             if byte < 128:
                 break
             shift += 7
-        return value & ((1 << 64) - 1), at
+        return value & ((1 << 64) - 1), position
 
     def leading_ints(self, begins: Integers, number: int) -> Integers:
         """Return the varint that each message begins with if it is the field with a number, otherwise -1.
 
         It decides which of many small messages are read at all.
         """
-        tag = self.octets[np.minimum(begins, self.size)]
-        return np.where(tag == number << 3 | VARINT, self._varints(begins + 1)[0], -1)
+        tags = self.octets[np.minimum(begins, self.size)]
+        return np.where(tags == number << 3 | VARINT, self._varints(begins + 1)[0], -1)
 
-    def messages(self, begins: Integers, ends: Integers, wanted: Mapping[int, FieldKind]) -> Messages:
+    def messages(self, begins: Integers, ends: Integers, fields: Mapping[int, FieldKind]) -> Messages:
         """Read messages of one type.
 
         Args:
             begins: The begin of each message.
             ends: The end of each.
-            wanted: The fields to read, by number.
+            fields: The fields to read, by number.
         """
-        if len(begins) > _MESSAGES:
-            pieces = [
-                self._messages(begins[first : first + _MESSAGES], ends[first : first + _MESSAGES], wanted)
-                for first in range(0, len(begins), _MESSAGES)
+        if len(begins) > _BATCH_MESSAGES:
+            batches = [
+                self._messages(begins[first : first + _BATCH_MESSAGES], ends[first : first + _BATCH_MESSAGES], fields)
+                for first in range(0, len(begins), _BATCH_MESSAGES)
             ]
-            return _concat(pieces)
-        return self._messages(begins, ends, wanted)
+            return _concat(batches)
+        return self._messages(begins, ends, fields)
 
-    def _messages(self, begins: Integers, ends: Integers, wanted: Mapping[int, FieldKind]) -> Messages:
+    def _messages(self, begins: Integers, ends: Integers, fields: Mapping[int, FieldKind]) -> Messages:
         count = len(begins)
         values: dict[int, npt.NDArray[np.int64] | npt.NDArray[np.float64]] = {
             number: np.zeros(count, np.float64) if kind is FieldKind.DOUBLE else np.zeros(count, np.int64)
-            for number, kind in wanted.items()
+            for number, kind in fields.items()
             if kind not in _REPEATED
         }
-        present = {number: np.zeros(count, np.bool_) for number in wanted}
+        present = {number: np.zeros(count, np.bool_) for number in fields}
         spans: dict[int, list[tuple[Integers, Integers, Integers]]] = {
-            number: [] for number, kind in wanted.items() if kind in _REPEATED
+            number: [] for number, kind in fields.items() if kind in _REPEATED
         }
         rows = np.arange(count)
-        at, end = begins.astype(np.int64), np.minimum(ends, self.size)
+        position, end = begins.astype(np.int64), np.minimum(ends, self.size)
         steps = 0
         while True:
-            left = at < end
-            if not left.all():
-                rows, at, end = rows[left], at[left], end[left]
+            is_unfinished = position < end
+            if not is_unfinished.all():
+                rows, position, end = rows[is_unfinished], position[is_unfinished], end[is_unfinished]
             if not len(rows):
                 break
             steps += 1
-            if steps > _STEPS:
-                self._long_messages(rows, at, end, wanted, present, spans)
+            if steps > _MAX_LOCKSTEP_FIELDS:
+                self._long_messages(rows, position, end, fields, present, spans)
                 break
-            tags, behind = self._varints(at)
+            tags, value_start = self._varints(position)
             wires, numbers = tags & 7, tags >> 3
-            size, after = self._varints(behind)
+            size, value_end = self._varints(value_start)
             is_span = wires == BYTES
-            after = np.where(is_span, after + np.minimum(size.astype(np.uint64), _TOO_LONG).astype(np.int64), after)
-            after = np.where(wires == FIXED64, behind + 8, np.where(wires == FIXED32, behind + 4, after))
-            is_bad = (after > end) | ~np.isin(wires, (VARINT, FIXED64, BYTES, FIXED32)) | (numbers == 0)
+            value_end = np.where(
+                is_span, value_end + np.minimum(size.astype(np.uint64), _MAX_SIZE).astype(np.int64), value_end
+            )
+            value_end = np.where(
+                wires == FIXED64, value_start + 8, np.where(wires == FIXED32, value_start + 4, value_end)
+            )
+            is_bad = (value_end > end) | ~np.isin(wires, (VARINT, FIXED64, BYTES, FIXED32)) | (numbers == 0)
             if is_bad.any():
                 self.damaged += int(is_bad.sum())
-                after = np.where(is_bad, end, after)
+                value_end = np.where(is_bad, end, value_end)
             lowest, highest = int(numbers.min()), int(numbers.max())
-            for number, kind in wanted.items():
+            for number, kind in fields.items():
                 if not lowest <= number <= highest:
                     continue
-                hit = np.flatnonzero((numbers == number) & (wires == _WIRES[kind]) & ~is_bad)
-                if not len(hit):
+                selected = np.flatnonzero((numbers == number) & (wires == _WIRE_TYPES[kind]) & ~is_bad)
+                if not len(selected):
                     continue
-                owners = rows[hit]
+                owners = rows[selected]
                 present[number][owners] = True
                 if kind is FieldKind.SPAN:
-                    spans[number].append((owners, after[hit] - size[hit], after[hit]))
+                    spans[number].append((owners, value_end[selected] - size[selected], value_end[selected]))
                 elif kind is FieldKind.INTS:
-                    spans[number].append((owners, size[hit], behind[hit]))
+                    spans[number].append((owners, size[selected], value_start[selected]))
                 elif kind is FieldKind.INT:
-                    values[number][owners] = size[hit]
+                    values[number][owners] = size[selected]
                 else:
-                    eight = self.octets[behind[hit][:, None] + np.arange(8)]
-                    values[number][owners] = eight.view(values[number].dtype).ravel()
-            at = after
-        return Messages(count, values, present, {number: _in_order(found) for number, found in spans.items()})
+                    raw = self.octets[value_start[selected][:, None] + np.arange(8)]
+                    values[number][owners] = raw.view(values[number].dtype).ravel()
+            position = value_end
+        return Messages(count, values, present, {number: _sorted_spans(parts) for number, parts in spans.items()})
 
     def _long_messages(
         self,
         rows: Integers,
-        at: Integers,
+        position: Integers,
         end: Integers,
-        wanted: Mapping[int, FieldKind],
+        kinds: Mapping[int, FieldKind],
         present: Mapping[int, npt.NDArray[np.bool_]],
         spans: Mapping[int, list[tuple[Integers, Integers, Integers]]],
     ) -> None:
         """Read the remaining length-delimited fields of messages with very many fields."""
-        for row, begin, stop in zip(rows.tolist(), at.tolist(), end.tolist(), strict=True):
-            fields = self.split(begin, stop)
-            for number, kind in wanted.items():
+        for row, begin, message_end in zip(rows.tolist(), position.tolist(), end.tolist(), strict=True):
+            fields = self.split(begin, message_end)
+            for number, kind in kinds.items():
                 begins, ends = fields.positions(number)
                 if kind is FieldKind.SPAN and len(begins):
                     present[number][row] = True
@@ -353,58 +361,58 @@ class WireReader:
         """Return varints as int64, and the end of each."""
         byte = self.octets[np.minimum(at, self.size)]
         value = (byte & 127).astype(np.uint64)
-        behind = at + 1
-        more = np.flatnonzero(byte >= 128)
-        for position in range(1, _LONGEST_VARINT):
-            if not len(more):
+        ends = at + 1
+        continued = np.flatnonzero(byte >= 128)
+        for position in range(1, _MAX_VARINT_BYTES):
+            if not len(continued):
                 break
-            byte = self.octets[np.minimum(at[more] + position, self.size)]
-            value[more] |= (byte & 127).astype(np.uint64) << np.uint64(7 * position)
-            behind[more] += 1
-            more = more[byte >= 128]
-        return value.view(np.int64), behind
+            byte = self.octets[np.minimum(at[continued] + position, self.size)]
+            value[continued] |= (byte & 127).astype(np.uint64) << np.uint64(7 * position)
+            ends[continued] += 1
+            continued = continued[byte >= 128]
+        return value.view(np.int64), ends
 
 
-def encoded(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     """Return a varint."""
-    out = bytearray()
+    encoded = bytearray()
     while value > 127:
-        out.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    return bytes((*out, value))
+    return bytes((*encoded, value))
 
 
-def names_of(wire: WireReader, fields: Messages, number: int) -> pl.Series:
+def field_names(wire: WireReader, fields: Messages, number: int) -> pl.Series:
     """Return the texts of a field of messages, as names; null if missing."""
     begin, end = fields.spans(number).last_by_owner(fields.count)
     rows = np.flatnonzero(begin >= 0)
     codes: dict[str | None, int] = {}
-    found = [codes.setdefault(text, len(codes)) for text in wire.texts(begin[rows], end[rows])]
-    at = np.full(fields.count, len(codes), np.uint32)
-    at[rows] = found
-    return pl.Series([*codes, None], dtype=pl.String).cast(NAME).gather(at)
+    code_of_row = [codes.setdefault(text, len(codes)) for text in wire.texts(begin[rows], end[rows])]
+    codes_by_row = np.full(fields.count, len(codes), np.uint32)
+    codes_by_row[rows] = code_of_row
+    return pl.Series([*codes, None], dtype=pl.String).cast(NAME).gather(codes_by_row)
 
 
-def known(messages: Messages, number: int) -> pl.Series:
+def optional_ints(messages: Messages, number: int) -> pl.Series:
     """Return an integer field of messages; null if it is missing."""
-    return where(messages.has(number), messages.ints(number))
+    return series_where(messages.has(number), messages.ints(number))
 
 
-def where(is_known: npt.NDArray[np.bool_], values: Integers) -> pl.Series:
+def series_where(is_known: npt.NDArray[np.bool_], values: Integers) -> pl.Series:
     """Return values as a series, null where they are unknown."""
     return pl.select(pl.when(pl.Series(is_known)).then(pl.Series(values))).to_series()
 
 
-def nested_ints(wire: WireReader, fields: Messages, number: int, wanted: tuple[int, ...]) -> list[list[int | None]]:
+def nested_ints(wire: WireReader, fields: Messages, number: int, numbers: tuple[int, ...]) -> list[list[int | None]]:
     """Return integers in a nested message, a list for each of the wanted fields; None if missing."""
     begin, end = fields.spans(number).last_by_owner(fields.count)
-    inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), dict.fromkeys(wanted, FieldKind.INT))
+    inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), dict.fromkeys(numbers, FieldKind.INT))
     return [
         [
             value if has else None
             for value, has in zip(inner.ints(field).tolist(), inner.has(field).tolist(), strict=True)
         ]
-        for field in wanted
+        for field in numbers
     ]
 
 
@@ -415,34 +423,34 @@ def nested_texts(wire: WireReader, fields: Messages, number: int, text: int) -> 
     return wire.texts(*inner.spans(text).last_by_owner(inner.count))
 
 
-_CHUNK: Final = 2 << 20
+_CHUNK_BYTES: Final = 2 << 20
 """The approximate number of bytes per chunk of fields."""
 
 
-def chunks_of_fields(content: Iterable[bytes]) -> Iterator[tuple[WireReader, Fields]]:
+def field_chunks(content: Iterable[bytes]) -> Iterator[tuple[WireReader, Fields]]:
     """Split a message of any length into chunks of whole fields."""
-    held = bytearray()
-    wanted = _CHUNK
+    buffer = bytearray()
+    wanted_bytes = _CHUNK_BYTES
     for piece in content:
-        held += piece
-        if len(held) < wanted:
+        buffer += piece
+        if len(buffer) < wanted_bytes:
             continue
-        wire = WireReader.from_bytes(bytes(held))
-        fields = wire.split(0, wire.size, goes_on=True)
+        wire = WireReader.from_bytes(bytes(buffer))
+        fields = wire.split(0, wire.size, continues=True)
         if wire.damaged:
             yield wire, fields
             return
         if not fields.end:
-            wanted = 2 * len(held)
+            wanted_bytes = 2 * len(buffer)
             continue
         yield wire, fields
-        del held[: fields.end]
-        wanted = _CHUNK
-    wire = WireReader.from_bytes(bytes(held))
+        del buffer[: fields.end]
+        wanted_bytes = _CHUNK_BYTES
+    wire = WireReader.from_bytes(bytes(buffer))
     yield wire, wire.split(0, wire.size)
 
 
-_WINDOW: Final = 3 << 20
+_WINDOW_BYTES: Final = 3 << 20
 """Bytes that are read at once."""
 
 
@@ -467,36 +475,36 @@ class WireFile:
         """
         end = min(end, self.size)
         while begin < end:
-            wire = self.wire(begin, min(begin + _WINDOW, end))
-            is_last = begin + wire.size >= end or wire.size < _WINDOW
-            fields = wire.split(0, wire.size, goes_on=not is_last)
+            wire = self.wire(begin, min(begin + _WINDOW_BYTES, end))
+            is_last = begin + wire.size >= end or wire.size < _WINDOW_BYTES
+            fields = wire.split(0, wire.size, continues=not is_last)
             self.damaged += wire.damaged
             yield begin, fields
             if is_last or wire.damaged:
                 return
             begin += fields.end
-            if wire.size - fields.end > _LONGEST_HEAD:
-                number, first, last = wire.long_field(fields.end)
-                stop = begin + last - fields.end
-                if stop > end:
+            if wire.size - fields.end > _MAX_HEADER_BYTES:
+                number, field_begin, field_end = wire.long_field(fields.end)
+                next_begin = begin + field_end - fields.end
+                if next_begin > end:
                     # The cut field may still contain whole messages.
                     self.damaged += 1
-                    stop = end
-                at = np.array([number]), np.array([first - fields.end]), np.array([stop - begin])
-                yield begin, Fields(*at, ints={}, end=stop - begin)
-                begin = stop
+                    next_begin = end
+                arrays = np.array([number]), np.array([field_begin - fields.end]), np.array([next_begin - begin])
+                yield begin, Fields(*arrays, ints={}, end=next_begin - begin)
+                begin = next_begin
 
     def fields(self, begin: int, end: int) -> Fields:
         """Split one message into its fields; positions are those of the whole content."""
-        found = [(at, fields) for at, fields in self.windows(begin, end) if fields.end]
+        windows = [(offset, fields) for offset, fields in self.windows(begin, end) if fields.end]
         ints: dict[int, int] = {}
-        for _, fields in found:
+        for _, fields in windows:
             ints |= fields.ints
-        none = np.zeros(0, np.int64)
+        empty = np.zeros(0, np.int64)
         return Fields(
-            np.concatenate([none, *(fields.numbers for _, fields in found)]),
-            np.concatenate([none, *(at + fields.begins for at, fields in found)]),
-            np.concatenate([none, *(at + fields.ends for at, fields in found)]),
+            np.concatenate([empty, *(fields.numbers for _, fields in windows)]),
+            np.concatenate([empty, *(offset + fields.begins for offset, fields in windows)]),
+            np.concatenate([empty, *(offset + fields.ends for offset, fields in windows)]),
             ints,
             end,
         )
@@ -506,43 +514,49 @@ class WireFile:
         sizes = ends - begins
         if not len(begins):
             return WireReader.from_bytes(), begins, ends
-        first, last = int(begins.min()), int(ends.max())
-        if last - first <= 2 * int(sizes.sum()) + _WINDOW:
-            return self.wire(first, last), begins - first, ends - first
-        pieces = [self.read(at, to) for at, to in zip(begins.tolist(), ends.tolist(), strict=True)]
+        start, end = int(begins.min()), int(ends.max())
+        if end - start <= 2 * int(sizes.sum()) + _WINDOW_BYTES:
+            return self.wire(start, end), begins - start, ends - start
+        pieces = [self.read(begin, stop) for begin, stop in zip(begins.tolist(), ends.tolist(), strict=True)]
         stops = np.cumsum(sizes)
         return WireReader.from_bytes(*pieces), stops - sizes, stops
 
     def texts(self, begins: Integers, ends: Integers) -> list[str]:
         """Return strings by their positions."""
-        return [self.wire(at, to).text(0, to - at) for at, to in zip(begins.tolist(), ends.tolist(), strict=True)]
+        return [
+            self.wire(begin, end).text(0, end - begin)
+            for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+        ]
 
 
-def _concat(pieces: list[Messages]) -> Messages:
-    """Concatenate messages of one type, column by column; this empties ``pieces``."""
-    firsts = np.cumsum([0, *(piece.count for piece in pieces)]).tolist()
-    first = pieces[0]
-    values = {number: np.concatenate([piece._values.pop(number) for piece in pieces]) for number in list(first._values)}
+def _concat(batches: list[Messages]) -> Messages:
+    """Concatenate messages of one type, column by column; this empties ``batches``."""
+    offsets = np.cumsum([0, *(batch.count for batch in batches)]).tolist()
+    first_batch = batches[0]
+    values = {
+        number: np.concatenate([batch._values.pop(number) for batch in batches]) for number in list(first_batch._values)
+    }
     present = {
-        number: np.concatenate([piece._present.pop(number) for piece in pieces]) for number in list(first._present)
+        number: np.concatenate([batch._present.pop(number) for batch in batches])
+        for number in list(first_batch._present)
     }
     spans: dict[int, Spans] = {}
-    for number in {number for piece in pieces for number in piece._spans}:
-        found = [
-            (piece_spans.owner + before, piece_spans.begin, piece_spans.end)
-            for piece, before in zip(pieces, firsts, strict=False)
-            if (piece_spans := piece._spans.pop(number, None)) is not None
+    for number in {number for batch in batches for number in batch._spans}:
+        parts = [
+            (batch_spans.owner + offset, batch_spans.begin, batch_spans.end)
+            for batch, offset in zip(batches, offsets, strict=False)
+            if (batch_spans := batch._spans.pop(number, None)) is not None
         ]
-        owner, begin, end = zip(*found, strict=True)
+        owner, begin, end = zip(*parts, strict=True)
         spans[number] = Spans(np.concatenate(owner), np.concatenate(begin), np.concatenate(end))
-    return Messages(firsts[-1], values, present, spans)
+    return Messages(offsets[-1], values, present, spans)
 
 
-def _in_order(found: Sequence[tuple[Integers, Integers, Integers]]) -> Spans:
+def _sorted_spans(parts: Sequence[tuple[Integers, Integers, Integers]]) -> Spans:
     """Return spans sorted by owner; those of one owner are in the order of the input."""
-    if not found:
+    if not parts:
         return _NO_SPANS
-    owner, begin, end = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+    owner, begin, end = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     # The values of integers are in place of begins.
     order = np.lexsort((end, owner))
     return Spans(owner[order], begin[order], end[order])

@@ -16,7 +16,7 @@ import msgspec
 
 from tui.loaders.base import LoadProgress, PreviewBuilder, Report, keep_going
 from tui.loaders.input_issues import size_text
-from tui.loaders.text.lines import as_utf8, encoding_of
+from tui.loaders.text.lines import as_utf8, detect_encoding
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def read_utf8(source: InputFile) -> bytes:
         ProftuiError: As for `read_bytes`.
     """
     data = read_bytes(source)
-    return b"".join(as_utf8(encoding_of(data), [data]))
+    return b"".join(as_utf8(detect_encoding(data), [data]))
 
 
 def read_json(source: InputFile, no_number: re.Pattern[bytes] | None = None) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import polars as pl
 
-from tui.correlation.graph_replays import has_replays, with_replayed_ops
+from tui.correlation.graph_replays import has_replays, link_replayed_ops
 from tui.loaders.ascend_csv import ASCEND_CSV, AscendCommunicationLoader
 from tui.loaders.ascend_database import ASCEND_DATABASE
 from tui.loaders.base import Report, keep_going
@@ -165,7 +165,7 @@ def _with_replayed_ops(profile: Profile, cache: ProfileCache | None) -> Profile:
                 issues.append({"severity": "warning", "text": file, "reason": str(error)})
     annotations, used = _graph_annotations(profile)
     issues += used
-    together = with_replayed_ops(merge_profiles([profile, *captures]), annotations)
+    together = link_replayed_ops(merge_profiles([profile, *captures]), annotations)
     height = profile["sessions"].height
     own = {name: rows if name == "issues" else rows.filter(pl.col("session") < height)
            for name, rows in together.frames.items()}  # fmt: skip

@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
-from tui.loaders.text.lines import rank_of
+from tui.loaders.text.lines import rank_in_tag
 from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
 from tui.model.schema import GPU_TOTAL, PRINTED_TOTALS
 
@@ -386,7 +386,7 @@ def _add_session(table: _Table, collector: Collector) -> None:
     other = f" ({device[1]})" if device and device[1] in ("XPU", "NPU") else ""
     begin = _NAME.search(table.header.text)
     tag = table.header.text[: begin.start()] if begin else ""
-    session.facts.update(tool=TOOL, framework=f"PyTorch{other}", rank=rank_of(tag.encode()))
+    session.facts.update(tool=TOOL, framework=f"PyTorch{other}", rank=rank_in_tag(tag.encode()))
     session.last_line = table.last_line
     sections = _sections(table)
     _number_cut_names(table, sections, collector)

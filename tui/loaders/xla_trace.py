@@ -11,7 +11,7 @@ import polars as pl
 
 from tui.cache.spill import filter_rows, gather_rows, null_column, release_mapped, release_memory, spill_to_disk
 from tui.correlation.iteration_ranges import Steps, mark_steps
-from tui.correlation.launches import iteration_at, launching_calls, nest, parents
+from tui.correlation.launches import iterations_at_times, launching_calls, nest, parents
 from tui.correlation.plausible_times import drop_outlier_events, dropped_events_text
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
@@ -605,11 +605,11 @@ def convert(events: XlaEvents, collector: Collector, format_name: str) -> Sessio
     )
     # Without a launch, the time on the GPU decides the iteration.
     at_ns = activities.select(pl.coalesce("launch_ns", "start_ns")).to_series()
-    op_iterations = ops.with_columns(iteration_at(marks, ops["start_ns"]))
+    op_iterations = ops.with_columns(iterations_at_times(marks, ops["start_ns"]))
     collector.add_frames(
         {
             "activities": model_columns(
-                "activities", _with_groups(activities.with_columns(iteration_at(marks, at_ns)), events)
+                "activities", _with_groups(activities.with_columns(iterations_at_times(marks, at_ns)), events)
             ),
             "api_calls": calls,
             "ops": model_columns("ops", op_iterations),

@@ -11,7 +11,7 @@ import pytest
 
 from tests.corpus import oracle_file, recording_file
 from tui.analysis.ops.op_costs import costs_by_name
-from tui.correlation.launches import link_ops, nest, parents, with_launch
+from tui.correlation.launches import add_launch_columns, link_ops, nest, parents
 from tui.loaders.registry import load_one
 from tui.model.profile import Profile
 from tui.model.schema import NAME, conform
@@ -74,7 +74,7 @@ def as_pytorch_counts(profile: Profile) -> Profile:
         op_source=pl.lit("recorded", NAME),
     )
     activities = profile["activities"]
-    linked = link_ops(with_launch(activities, profile["api_calls"]), ops, nesting).select(activities.columns)
+    linked = link_ops(add_launch_columns(activities, profile["api_calls"]), ops, nesting).select(activities.columns)
     # It does not count the kernels of a graph as work of the annotation around the launch.
     linked = linked.with_columns(op=pl.when(pl.col("correlation").is_unique()).then("op"))
     frames = {**profile.frames, "ops": conform("ops", ops), "activities": linked}

@@ -7,11 +7,11 @@ import random
 import numpy as np
 import pytest
 
-from tui.loaders.text.block import _AT_ONCE, Block
+from tui.loaders.text.block import _SEARCH_BYTES, Block
 
 
-@pytest.mark.parametrize("longest", [0, 3, 20, 400, 3 * _AT_ONCE // 2])
-@pytest.mark.parametrize("size", [100, _AT_ONCE - 1, _AT_ONCE, 2 * _AT_ONCE + 9])
+@pytest.mark.parametrize("longest", [0, 3, 20, 400, 3 * _SEARCH_BYTES // 2])
+@pytest.mark.parametrize("size", [100, _SEARCH_BYTES - 1, _SEARCH_BYTES, 2 * _SEARCH_BYTES + 9])
 def test_every_line_is_found(longest: int, size: int) -> None:
     chance = random.Random(longest + size)
     lines: list[bytes] = []
@@ -19,17 +19,17 @@ def test_every_line_is_found(longest: int, size: int) -> None:
     while held < size:
         lines.append(b"a\tb%% 7"[: chance.randint(0, 8)].ljust(chance.randint(0, longest), b"x"))
         held += len(lines[-1]) + 1
-    block = Block.of(b"".join(line + b"\n" for line in lines), 5)
+    block = Block.from_data(b"".join(line + b"\n" for line in lines), 5)
     assert block.line_count == len(lines)
     assert np.diff(block.starts).tolist() == [len(line) + 1 for line in lines]
     assert block.is_ascii
     assert block.raw(len(lines) - 1) == lines[-1]
 
 
-@pytest.mark.parametrize("place", [0, 1, 7, 8, _AT_ONCE - 1, _AT_ONCE, _AT_ONCE + 70])
+@pytest.mark.parametrize("place", [0, 1, 7, 8, _SEARCH_BYTES - 1, _SEARCH_BYTES, _SEARCH_BYTES + 70])
 def test_what_is_not_ascii_is_noticed_wherever_it_stands(place: int) -> None:
-    data = bytearray(b"x" * (_AT_ONCE + 80) + b"\n")
+    data = bytearray(b"x" * (_SEARCH_BYTES + 80) + b"\n")
     data[place : place + 2] = "é".encode()
-    assert not Block.of(bytes(data), 1).is_ascii
+    assert not Block.from_data(bytes(data), 1).is_ascii
     data[place : place + 2] = b"\x00\x00"
-    assert Block.of(bytes(data), 1).raw(0) == b"x" * (_AT_ONCE + 78)
+    assert Block.from_data(bytes(data), 1).raw(0) == b"x" * (_SEARCH_BYTES + 78)

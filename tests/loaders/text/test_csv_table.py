@@ -47,8 +47,8 @@ def read(text: str, *, bulk: bool, width: int = 3, whole: tuple[str, ...] = (), 
     """Read all lines of a text as a table; with ``bulk`` off, one by one."""
     sink = Sink()
     columns = ["a", "b", "c", "d"][:width]
-    table = CsvTable(columns, sink, header=HEADER, ends=ENDS, whole=whole, last_is_text=last_is_text)
-    block = Block.of(text.encode(), 1)
+    table = CsvTable(columns, sink, header=HEADER, end_pattern=ENDS, integer_columns=whole, last_is_text=last_is_text)
+    block = Block.from_data(text.encode(), 1)
     index = 0
     while index < block.line_count:
         if bulk:

@@ -6,7 +6,7 @@ import codecs
 
 import pytest
 
-from tui.loaders.text.lines import as_utf8, encoding_of
+from tui.loaders.text.lines import as_utf8, detect_encoding
 
 TEXT = "kernel µs\n"
 
@@ -24,4 +24,4 @@ TEXT = "kernel µs\n"
 def test_the_mark_is_left_out_however_small_the_chunks_are(name: str, mark: bytes, size: int) -> None:
     data = mark + TEXT.encode(name)
     chunks = [data[start : start + size] for start in range(0, len(data), size)]
-    assert b"".join(as_utf8(encoding_of(data), chunks)) == TEXT.encode()
+    assert b"".join(as_utf8(detect_encoding(data), chunks)) == TEXT.encode()

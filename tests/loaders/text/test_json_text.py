@@ -126,7 +126,7 @@ def test_the_log_view_shows_the_text() -> None:
     ],
 )
 def test_other_json_and_text_is_left_as_it_is(head: bytes) -> None:
-    assert JsonText.of(head) is None
+    assert JsonText.from_head(head) is None
 
 
 @given(text=st.text(st.sampled_from('ab\n\\"{:,é\t'), max_size=60), size=st.integers(1, 9))
@@ -136,7 +136,7 @@ def test_pieces_of_any_size_hold_the_same_text(text: str, size: int) -> None:
         lambda: json.dumps({"cells": [{"text": text.split("\n")}], "nbformat": 4}),
     ):
         data = write().encode()
-        source = JsonText.of(data if b"cells" in data else data[:100])
+        source = JsonText.from_head(data if b"cells" in data else data[:100])
         if source is not None:
             pieces = (data[at : at + size] for at in range(0, len(data), size))
             assert b"".join(source.text(pieces)).decode() == text + "\n"

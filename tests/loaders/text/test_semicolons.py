@@ -101,8 +101,8 @@ def test_a_damaged_row_affects_only_itself() -> None:
 
 def test_each_of_many_rows_is_rewritten() -> None:
     line = b"60,5;1234567;12;102880,6;100000,0;90000;200000;1234,5;void k<float, 3>(float*)\n"
-    block = Block.of(line * 100_000, 1)
-    made = Semicolons(has_comma=True).with_commas(block)
+    block = Block.from_data(line * 100_000, 1)
+    made = Semicolons(has_comma=True).convert(block)
     assert made.line_count == block.line_count
     first = pl.read_csv(io.BytesIO(made.raw(99_999)), has_header=False).row(0)
     assert first == (60.5, 1234567, 12, 102880.6, 100000.0, 90000, 200000, 1234.5, "void k<float, 3>(float*)")

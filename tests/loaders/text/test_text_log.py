@@ -342,7 +342,7 @@ def test_cues_agree_with_python(line: str) -> None:
 
     text = f"first\n{line}\nlast\n".encode()
     for content in (text, text + b"damaged \xff\n"):
-        block = Block.of(content, 1)
+        block = Block.from_data(content, 1)
         cues = Cues([toy().cue, b"never$"])
         found = cues.indices(block, 0, block.line_count).tolist()
         middle = block.line_count // 2

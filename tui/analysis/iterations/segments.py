@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.correlation.launches import with_launch
+from tui.correlation.launches import add_launch_columns
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -89,7 +89,7 @@ def launch_times(work: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
     if wanted.is_empty() or calls.is_empty():
         return pl.Series([None], dtype=pl.Int64).new_from_index(0, work.height)
     few = calls.filter(pl.col("correlation").is_in(wanted.implode())) if len(wanted) < calls.height // 2 else calls
-    return with_launch(work.select("correlation"), few)["launch_ns"]
+    return add_launch_columns(work.select("correlation"), few)["launch_ns"]
 
 
 def strictly_increasing(times: pl.Series) -> Ints | None:

@@ -27,7 +27,7 @@ from tui.analysis.ops.op_type_rules import UNKNOWN, op_rules
 from tui.analysis.ops.ops_by_name import inferred_ops, printed_ops, sessions_of_printed_ops
 from tui.analysis.tensor_core_efficiency import eligible_ops
 from tui.analysis.tensor_core_use import verdicts_by_name
-from tui.correlation.launches import enclosing_rows, nest, with_launch
+from tui.correlation.launches import add_launch_columns, enclosing_rows, nest
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE, Forest, forest_of
 from tui.model.profile import rows_of_session
@@ -444,7 +444,7 @@ def range_places(profile: Profile) -> pl.Series:
         here = ranges.filter(pl.col("session") == session)
         rows = np.flatnonzero((activities["session"] == session).to_numpy())
         calls = rows_of_session(profile["api_calls"], session)
-        work = with_launch(activities[rows].select("correlation"), calls)
+        work = add_launch_columns(activities[rows].select("correlation"), calls)
         nesting = nest(here)
         found = enclosing_rows(nesting, work["launch_pid"], work["launch_tid"], work["launch_ns"])
         texts, chain = place_chains(forest_of(nesting.parent.astype(np.int64)), here["name"])

@@ -17,7 +17,7 @@ from tui.analysis.gpu_time.timelines import GpuUse, Timeline, WorkKind, classify
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.cache.spill import spill_to_disk
-from tui.correlation.nesting import nested
+from tui.correlation.nesting import nest_intervals
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -427,7 +427,7 @@ def _thread_lanes(profile: Profile, steps: dict[int, int]) -> list[Lane]:
 
 def _levels(part: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield the rows of one thread by nesting depth."""
-    found = nested(np.zeros(part.height, np.int64), part["start_ns"].to_numpy(), part["duration_ns"].to_numpy())
+    found = nest_intervals(np.zeros(part.height, np.int64), part["start_ns"].to_numpy(), part["duration_ns"].to_numpy())
     levels = part.with_columns(pl.Series("depth", found.depth))
     for (depth,), level in sorted(_parts(levels, "depth")):
         assert depth is not None, "nested gives every interval a depth"

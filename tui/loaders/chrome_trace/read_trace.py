@@ -43,7 +43,7 @@ from tui.loaders.chrome_trace.tolerant_parser import scan
 from tui.loaders.chrome_trace.untyped_events import batch_from_objects
 from tui.loaders.digits import NULL
 from tui.loaders.input_issues import InputIssue, size_text
-from tui.loaders.text.lines import as_utf8, encoding_of
+from tui.loaders.text.lines import as_utf8, detect_encoding
 from tui.loaders.worker_process import FileRange
 from tui.model.errors import ProftuiError
 from tui.runtime import release_freed_memory, run_together, thread_limit
@@ -471,7 +471,7 @@ class _TraceReader:
             yield first
             yield from chunks
 
-        for chunk in as_utf8(encoding_of(first), all_chunks()):
+        for chunk in as_utf8(detect_encoding(first), all_chunks()):
             yield chunk
             if not self._source.keep_going(self._builder.rows):
                 return

@@ -524,7 +524,7 @@ class _DlprofReader:
                 session = self._collector.open_session(FORMAT.name, line.number)
                 session.facts["tool"] = TOOL
                 sink = _DlprofSink(self._collector, session, read_report)
-                return CsvTable(columns, sink, header=_FIRST_CELL, ends=_ENDS)
+                return CsvTable(columns, sink, header=_FIRST_CELL, end_pattern=_ENDS)
         return False
 
     def _begin_headless(self, line: Line) -> Section | bool:

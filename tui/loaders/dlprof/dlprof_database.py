@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.correlation.launches import iteration_at
+from tui.correlation.launches import iterations_at_times
 from tui.loaders.base import Format
 from tui.loaders.collector import model_columns
 from tui.loaders.dlprof.dlprof_activities import TOOL, DlprofDictionary, duration_column, read_gpu_work, read_ops
@@ -337,7 +337,7 @@ class DlprofIterations:
 
     def put(self, data: pl.DataFrame, at: str) -> pl.DataFrame:
         """Add ``iteration``: DLProf's own for kernels, otherwise the one that contains the time in column ``at``."""
-        by_time = iteration_at(self.ranges, data[at]) if self.ranges.height else pl.lit(None, pl.Int32)
+        by_time = iterations_at_times(self.ranges, data[at]) if self.ranges.height else pl.lit(None, pl.Int32)
         if "kernel_id" not in data.columns:
             return data.with_columns(by_time.alias("iteration"))
         return (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from tui.correlation.nesting import outer_first
+from tui.correlation.nesting import outer_first_order
 from tui.correlation.plausible_times import MAX_NS, drop_outlier_events
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, EventSplit
 from tui.loaders.digits import NULL
@@ -40,7 +40,7 @@ def by_nesting_order(rows: pl.DataFrame) -> Indices | None:
     Returns:
         The positions of the rows; None if they are in order already.
     """
-    return outer_first(
+    return outer_first_order(
         rows["start_ns"].to_numpy(),
         rows["duration_ns"].to_numpy(),
         lambda at: rows["external_id"].gather(pl.Series(at)).fill_null(NULL).to_numpy(),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.correlation.launches import with_launch
+from tui.correlation.launches import add_launch_columns
 from tui.correlation.plausible_times import dropped_events_text
 from tui.loaders.cupti import add_overhead
 from tui.loaders.input_issues import size_text
@@ -50,7 +50,7 @@ def activities_of(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
         is_of_cuda: Whether copies and memsets are CUDA's.
     """
     named = plain_name if is_of_cuda else without_descriptor
-    work = with_launch(_plausible_memory(events.gpu), events.calls)
+    work = add_launch_columns(_plausible_memory(events.gpu), events.calls)
     if events.calls["bytes"].count() or events.calls["grid_x"].count():
         work = with_facts_of_launches(work, events.calls)
     else:

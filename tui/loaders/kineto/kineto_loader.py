@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.correlation.iteration_ranges import Steps, mark_steps
-from tui.correlation.launches import iteration_at, link_ops, nest, parents, with_waits
+from tui.correlation.launches import add_wait_columns, iterations_at_times, link_ops, nest, parents
 from tui.correlation.plausible_times import drop_outlier_events
 from tui.loaders.base import Format, Report, keep_going, sum_by_name
 from tui.loaders.chrome_trace.stream import looks_like_trace
@@ -154,7 +154,7 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: s
     ops, work, iterations, pid = run_together(
         lambda: ops_of(events, flows, marked),
         lambda: activities_of(events, is_of_cuda=is_of_cuda(trace.metadata, events.calls)),
-        lambda: iteration_at(marks, events.ops["start_ns"]),
+        lambda: iterations_at_times(marks, events.ops["start_ns"]),
         lambda: process_of(events),
     )
     assert isinstance(ops, Ops)
@@ -169,11 +169,11 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: s
     devices = devices_of(trace.metadata)
     if numbers_agents(trace.metadata):
         activities = _with_listed_devices(activities, events, devices, collector)
-    activities = activities.with_columns(iteration_at(marks, activities["launch_ns"]))
+    activities = activities.with_columns(iterations_at_times(marks, activities["launch_ns"]))
     collector.add_frames(
         {
             "activities": activities.drop("launch_ns", "launch_pid", "launch_tid", "external_id"),
-            "api_calls": with_waits(
+            "api_calls": add_wait_columns(
                 events.calls.select("name", "start_ns", "duration_ns", "pid", "tid", "correlation", "kernel", "line"),
                 events.waits,
             ),

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from tui.correlation.launches import enclosing_rows, nest, parents, thread_codes
-from tui.correlation.nesting import NONE, inherit, of_parents, paths, with_enclosing
+from tui.correlation.nesting import NONE, inherit, inherit_bits, number_paths, parent_values
 from tui.loaders.kineto.events import (
     FORWARD_TO_BACKWARD,
     by_nesting_order,
@@ -78,8 +78,8 @@ def _paths_through_ranges_and_ops(ops: pl.DataFrame, ranges: pl.DataFrame) -> Pa
     of_rows = rows["name"]
     del rows
     codes, names = _codes(of_rows)
-    found = paths(nesting, codes, max(len(names), 1))
-    return PathTexts(*found.texts(names, of_parents(nesting, found.code)[ranges.height :], "/"))
+    found = number_paths(nesting, codes, max(len(names), 1))
+    return PathTexts(*found.texts(names, parent_values(nesting, found.code)[ranges.height :], "/"))
 
 
 def _paths_around(
@@ -90,7 +90,7 @@ def _paths_around(
         return PathTexts(no_names(ops.height), False)
     nesting = nest(frames)
     codes, names = _codes(frames["name"])
-    found = paths(nesting, codes, len(names))
+    found = number_paths(nesting, codes, len(names))
     row = enclosing_rows(nesting, ops["pid"], ops["tid"], ops["start_ns"]).cast(pl.Int64).fill_null(NONE).to_numpy()
     wanted = np.where(row == NONE, NONE, found.code[row])
     return PathTexts(*found.texts(names.str.strip_prefix(strip), wanted, separator, innermost_first=innermost_first))
@@ -212,7 +212,7 @@ def _passes(rows: pl.DataFrame, flows: pl.DataFrame) -> _Passes:
     release_freed_memory()
     has_sequence = (rows["sequence"] >= 0).fill_null(False).to_numpy()
     kinds, pairs = run_together(
-        lambda: with_enclosing(nesting, _kinds(rows, has_sequence)),
+        lambda: inherit_bits(nesting, _kinds(rows, has_sequence)),
         lambda: _flow_pairs(nesting, flows, has_sequence),
     )
     assert isinstance(kinds, np.ndarray)

@@ -154,7 +154,7 @@ class _NcuReader:
             self._pages.pop()
         self._pages.append(page)
         sink = _NcuSink(page, self._collector)
-        return CsvTable(page.columns, sink, header=_FIRST_CELL, ends=_ENDS, widths=page.widths)
+        return CsvTable(page.columns, sink, header=_FIRST_CELL, end_pattern=_ENDS, widths=page.widths)
 
     def finish(self) -> None:
         """Add all pages to the collector."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.correlation.iteration_ranges import mark_steps
-from tui.correlation.launches import iteration_at, link_ops, with_launch, with_waits
+from tui.correlation.launches import add_launch_columns, add_wait_columns, iterations_at_times, link_ops
 from tui.correlation.plausible_times import drop_outlier_times, dropped_times_text
 from tui.loaders.base import Format
 from tui.loaders.cupti import add_overhead
@@ -92,7 +92,7 @@ def read_export(
     facts = recording(tables)
     strings = StringIds(tables)
     work, calls = gpu_work(tables, strings, collector.preview), api_calls(tables, strings)
-    calls = with_waits(calls, waits(tables, calls), by=("process", "correlation"))
+    calls = add_wait_columns(calls, waits(tables, calls), keys=("process", "correlation"))
     events = NvtxEvents(tables, strings)
     rows = _Rows(work, calls, events.ranges, overhead(tables, strings))
     goes_on = keep_going(rows.work.height + rows.calls.height + rows.ranges.height)
@@ -147,7 +147,7 @@ def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
     marked = steps.ranges
     report_range_issues(marked, collector)
     work = rows.work if rows.work["start_ns"].is_sorted() else rows.work.sort("start_ns", nulls_last=True)
-    work = with_launch(work, calls)
+    work = add_launch_columns(work, calls)
     report_work_issues(work, collector)
     found = ops_from_ranges(marked.filter("push_pop").drop("process", "push_pop"))
     if found.error:
@@ -159,7 +159,7 @@ def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
     marked = marked.sort("start_ns", nulls_last=True, maintain_order=True)
     marks = marked.filter(pl.col("iteration").is_not_null())
     if marks.height:
-        work = work.with_columns(iteration_at(marks, work["launch_ns"]))
+        work = work.with_columns(iterations_at_times(marks, work["launch_ns"]))
     frames = {
         "activities": work.select(name for name in ACTIVITIES if name in work.columns),
         "api_calls": calls.select(name for name in API_CALLS if name in calls.columns),

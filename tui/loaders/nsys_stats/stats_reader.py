@@ -321,9 +321,9 @@ class _StatsReader:
             sink,
             separator=header.separator,
             header=FIRST_CELL,
-            ends=_ENDS,
+            end_pattern=_ENDS,
             last_is_text=last,
-            whole=header.whole,
+            integer_columns=header.whole,
         )
 
     def finish(self) -> None:

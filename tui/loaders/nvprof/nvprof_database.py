@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.correlation.iteration_ranges import mark_steps
-from tui.correlation.launches import iteration_at, link_ops, with_launch
+from tui.correlation.launches import add_launch_columns, iterations_at_times, link_ops
 from tui.correlation.plausible_times import dropped_times_text
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model
@@ -228,7 +228,7 @@ def _linked(
 ) -> tuple[dict[str, pl.DataFrame], str | None]:
     """Return the frames of one process, GPU work linked to ops and iterations; and the source of the iterations."""
     steps = mark_steps(conform("ranges", ranges))
-    launched = with_launch(activities, calls)
+    launched = add_launch_columns(activities, calls)
     found = ops_from_ranges(steps.ranges)
     if found.error:
         reason = f"NVTX ranges not converted to ops: {found.error}"
@@ -238,7 +238,7 @@ def _linked(
         launched = link_ops(launched, ops, found.nesting)
     marks = marked.filter(pl.col("iteration").is_not_null())
     if marks.height:
-        launched = launched.with_columns(iteration_at(marks, launched["launch_ns"]))
+        launched = launched.with_columns(iterations_at_times(marks, launched["launch_ns"]))
     return {
         "activities": fit_to_model("activities", launched, collector),
         "api_calls": calls,

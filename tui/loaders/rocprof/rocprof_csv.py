@@ -329,7 +329,9 @@ class _RocprofReader:
             # A table without rows.
             run.tables.pop()
         run.tables.append(table)
-        return CsvTable(header.columns, _RocprofSink(self, run, table), header=FIRST_CELL, ends=_ENDS, whole=WHOLE)
+        return CsvTable(
+            header.columns, _RocprofSink(self, run, table), header=FIRST_CELL, end_pattern=_ENDS, integer_columns=WHOLE
+        )
 
     def _run(self, header: RocprofHeader, line: Line) -> RocprofRun:
         run = self._runs[-1] if self._runs else None

@@ -16,7 +16,7 @@ from tui.loaders.text.lines import clean_bytes, clean_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_AT_ONCE: Final = 1 << 19
+_SEARCH_BYTES: Final = 1 << 19
 """Bytes that are searched at once: they and the results fit the CPU cache."""
 
 
@@ -42,7 +42,7 @@ class Block:
     """
 
     def __init__(self, data: bytes, first_line: int, starts: npt.NDArray[np.int64]) -> None:
-        """Make a block of clean lines; use `Block.of`."""
+        """Make a block of clean lines; use `Block.from_data`."""
         self.data = data
         self.first_line = first_line
         """The number of its first line in the text, from 1."""
@@ -56,19 +56,19 @@ class Block:
         """The stored bytes of the input that had been read when the block was made."""
         self.tag = b""
         """The tag of its process, which was in front of its lines."""
-        self.others: Sequence[Block] = ()
+        self.other_processes: Sequence[Block] = ()
         """A block of the same lines for each further process; in each, the lines of others are empty."""
 
     @classmethod
-    def of(cls, data: bytes, first_line: int) -> Block:
+    def from_data(cls, data: bytes, first_line: int) -> Block:
         """Make a block of whole lines of the input, each with its newline."""
         array = np.frombuffer(data, np.uint8)
         # One pass finds the lines, and whether there is anything to clean and anything but ASCII.
-        positions = _no_plain_characters(array)
+        positions = _special_character_offsets(array)
         codes = array[positions]
-        ends = codes == 10
+        is_newline = codes == 10
         is_ascii = True
-        if not ends.all():
+        if not is_newline.all():
             is_ascii = int(codes.max()) < 128
             if ((codes != 10) & (codes != 9) & (codes < 128)).any():
                 data = clean_bytes(data).replace(_NO_BREAK_SPACE, b" ")
@@ -77,7 +77,7 @@ class Block:
                 data = data.replace(_NO_BREAK_SPACE, b" ")
                 positions = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
             else:
-                positions = positions[ends]
+                positions = positions[is_newline]
         starts = np.empty(len(positions) + 1, np.int64)
         starts[0] = 0
         np.add(positions, 1, out=starts[1:])
@@ -99,27 +99,27 @@ class Block:
         return self.data[self.starts[index] : self.starts[index + 1] - 1]
 
 
-def _no_plain_characters(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+def _special_character_offsets(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """Return the offsets of control characters and of bytes that are not ASCII."""
     # As signed integers the latter are below 32, too.
     signed = array.view(np.int8)
-    flags = np.zeros(min(-(-len(array) // 8) * 8, _AT_ONCE), np.bool_)
+    flags = np.zeros(min(-(-len(array) // 8) * 8, _SEARCH_BYTES), np.bool_)
     words = flags.view(np.uint64)
     is_nonzero = np.empty(len(words), np.bool_)
-    found = [np.zeros(0, np.int64)]
-    for begin in range(0, len(array), _AT_ONCE):
-        piece = signed[begin : begin + _AT_ONCE]
-        np.less(piece, 32, out=flags[: len(piece)])
-        flags[len(piece) :] = False
+    offsets = [np.zeros(0, np.int64)]
+    for offset in range(0, len(array), _SEARCH_BYTES):
+        part = signed[offset : offset + _SEARCH_BYTES]
+        np.less(part, 32, out=flags[: len(part)])
+        flags[len(part) :] = False
         # Lines are long: eight bytes are tested at once, and most have no newline.
-        at = np.flatnonzero(np.not_equal(words, 0, out=is_nonzero))
-        hits = words[at]
+        word_indices = np.flatnonzero(np.not_equal(words, 0, out=is_nonzero))
+        hits = words[word_indices]
         if int(np.bitwise_count(hits).sum()) == len(hits):
-            positions = (at << 3) + (np.bitwise_count(hits - np.uint64(1)) >> 3)
+            positions = (word_indices << 3) + (np.bitwise_count(hits - np.uint64(1)) >> 3)
         else:
             positions = np.flatnonzero(flags)
-        found.append(positions + begin)
-    return np.concatenate(found)
+        offsets.append(positions + offset)
+    return np.concatenate(offsets)
 
 
 class Cues:
@@ -136,15 +136,15 @@ class Cues:
         """Return the indices of the lines with a cue, from ``first`` to before ``stop``."""
         if first >= stop:
             return np.zeros(0, np.int64)
-        return first + np.flatnonzero(_lines_of(block, first, stop).str.contains(self._pattern).to_numpy())
+        return first + np.flatnonzero(_lines_as_strings(block, first, stop).str.contains(self._pattern).to_numpy())
 
-    def are_in(self, head: bytes) -> bool:
+    def match(self, head: bytes) -> bool:
         """Return whether the beginning of a text contains a cue."""
-        block = Block.of(head + b"\n", 1)
+        block = Block.from_data(head + b"\n", 1)
         return bool(len(self.indices(block, 0, block.line_count)))
 
 
-def _lines_of(block: Block, first: int, stop: int) -> pl.Series:
+def _lines_as_strings(block: Block, first: int, stop: int) -> pl.Series:
     """Return lines of a block as strings with newlines; invalid bytes become U+FFFD."""
     starts = block.starts[first : stop + 1]
     data = block.data[starts[0] : starts[-1]]
@@ -154,5 +154,5 @@ def _lines_of(block: Block, first: int, stop: int) -> pl.Series:
             data.decode()
     except UnicodeDecodeError:
         data = data.decode("utf-8", "replace").encode()
-        starts = Block.of(data, 1).starts
+        starts = Block.from_data(data, 1).starts
     return pl.Series(nanoarrow.c_array_from_buffers(nanoarrow.large_string(), len(starts) - 1, [None, starts, data]))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-_FIRST: Final = 1 << 20
+_FIRST_PIECE_BYTES: Final = 1 << 20
 """The size of the first piece, small so that work can start early; each next one is twice as large."""
 
 
@@ -32,12 +32,12 @@ class LinePiece:
     """Whether the stream ends here without a newline, so that the last one in `data` was added."""
 
 
-def _never() -> bool:
+def _never_late() -> bool:
     return False
 
 
 def whole_lines(
-    chunks: Iterable[bytes], *, piece_size: int, line_limit: int, is_late: Callable[[], bool] = _never
+    chunks: Iterable[bytes], *, piece_size: int, line_limit: int, is_late: Callable[[], bool] = _never_late
 ) -> Iterator[LinePiece]:
     """Split a stream into pieces of about ``piece_size`` bytes; the first ones are smaller.
 
@@ -46,40 +46,40 @@ def whole_lines(
     bytes received.
     """
     pending: list[bytes] = []
-    held, wanted = 0, min(piece_size, _FIRST)
+    pending_bytes, target_bytes = 0, min(piece_size, _FIRST_PIECE_BYTES)
     beginning = b""  # of an overlong line that has not ended yet
-    passed = 0  # bytes of that line
+    line_bytes = 0  # bytes of that line
     for chunk in chunks:
-        rest = chunk
+        remainder = chunk
         if beginning:
             end = chunk.find(b"\n")
             if end < 0:
-                passed += len(chunk)
+                line_bytes += len(chunk)
                 yield LinePiece(b"", 0)
                 continue
-            passed += end
-            yield LinePiece(beginning + b"\n", passed + 1, passed)
-            beginning, rest = b"", chunk[end + 1 :]
-        pending.append(rest)
-        held += len(rest)
-        if held < wanted and not is_late():
+            line_bytes += end
+            yield LinePiece(beginning + b"\n", line_bytes + 1, line_bytes)
+            beginning, remainder = b"", chunk[end + 1 :]
+        pending.append(remainder)
+        pending_bytes += len(remainder)
+        if pending_bytes < target_bytes and not is_late():
             continue
-        wanted = min(piece_size, 2 * wanted)
-        data, rest = _split(pending)
+        target_bytes = min(piece_size, 2 * target_bytes)
+        data, remainder = _split(pending)
         yield from _with_lines_cut(data, line_limit)
-        if len(rest) > line_limit:
-            beginning, passed, rest = _beginning(rest, line_limit), len(rest), b""
-        pending, held = [rest] if rest else [], len(rest)
+        if len(remainder) > line_limit:
+            beginning, line_bytes, remainder = _beginning(remainder, line_limit), len(remainder), b""
+        pending, pending_bytes = [remainder] if remainder else [], len(remainder)
     if beginning:
-        yield LinePiece(beginning + b"\n", passed, passed)
+        yield LinePiece(beginning + b"\n", line_bytes, line_bytes)
         return
     data = b"".join(pending)
     if not data or data.endswith(b"\n"):
         yield from _with_lines_cut(data, line_limit)
         return
-    *pieces, last = _with_lines_cut(data + b"\n", line_limit)
+    *pieces, last_piece = _with_lines_cut(data + b"\n", line_limit)
     yield from pieces
-    yield replace(last, covered=last.covered - 1, ends_within_line=True)
+    yield replace(last_piece, covered=last_piece.covered - 1, ends_within_line=True)
 
 
 def _split(parts: list[bytes]) -> tuple[bytes, bytes]:
@@ -88,9 +88,9 @@ def _split(parts: list[bytes]) -> tuple[bytes, bytes]:
     if end:
         # Joining bytes releases the GIL; joining views would not.
         return b"".join((*parts[:-1], parts[-1][:end])), parts[-1][end:]
-    whole = b"".join(parts)
-    end = whole.rfind(b"\n") + 1
-    return whole[:end], whole[end:]
+    joined = b"".join(parts)
+    end = joined.rfind(b"\n") + 1
+    return joined[:end], joined[end:]
 
 
 def _with_lines_cut(data: bytes, limit: int) -> Iterator[LinePiece]:
@@ -132,7 +132,7 @@ class Encoding:
     """The size of the byte order mark; 0 if there is none."""
 
 
-def encoding_of(head: bytes) -> Encoding:
+def detect_encoding(head: bytes) -> Encoding:
     """Return the encoding of an input that begins with ``head``; UTF-8 by default.
 
     UTF-16 without a mark is recognized by zero bytes: every other byte of mostly Latin text.
@@ -143,9 +143,9 @@ def encoding_of(head: bytes) -> Encoding:
         return Encoding("utf-16-le", 2)
     if head.startswith(codecs.BOM_UTF16_BE):
         return Encoding("utf-16-be", 2)
-    first, second = head[:_SAMPLE:2], head[1:_SAMPLE:2]
-    if len(second) >= 2:
-        zeros_first, zeros_second = first.count(0) / len(first), second.count(0) / len(second)
+    even_bytes, odd_bytes = head[:_SAMPLE:2], head[1:_SAMPLE:2]
+    if len(odd_bytes) >= 2:
+        zeros_first, zeros_second = even_bytes.count(0) / len(even_bytes), odd_bytes.count(0) / len(odd_bytes)
         if zeros_second > 0.6 and zeros_first < 0.1:
             return Encoding("utf-16-le")
         if zeros_first > 0.6 and zeros_second < 0.1:
@@ -170,14 +170,14 @@ def has_bare_returns(head: bytes) -> bool:
     return head.count(b"\r") > 1 and b"\n" not in head and b"\0" not in head
 
 
-def with_newlines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def normalize_newlines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Convert carriage returns to newlines; CR LF becomes one newline."""
-    held = b""
+    pending = b""
     for chunk in chunks:
-        data = held + chunk
-        held = b"\r" if data.endswith(b"\r") else b""
-        yield _BARE_RETURN.sub(b"\n", data[: len(data) - len(held)])
-    if held:
+        data = pending + chunk
+        pending = b"\r" if data.endswith(b"\r") else b""
+        yield _BARE_RETURN.sub(b"\n", data[: len(data) - len(pending)])
+    if pending:
         yield b"\n"
 
 
@@ -210,7 +210,7 @@ def clean_bytes(data: bytes) -> bytes:
         data = _ESCAPE.sub(b"", data)
     data = data.translate(None, _DROPPED)
     if b"\r" in data or b"\x08" in data:
-        data = _OVERWRITTEN_LINE.sub(_last_state, data)
+        data = _OVERWRITTEN_LINE.sub(_apply_overwrites, data)
     return data
 
 
@@ -220,8 +220,8 @@ def clean_line(raw: bytes) -> str:
     return text if text.isprintable() else text.translate(_DROPPED_CHARACTERS)
 
 
-def _last_state(found: re.Match[bytes]) -> bytes:
-    line = found.group().rstrip(b"\r")
+def _apply_overwrites(match: re.Match[bytes]) -> bytes:
+    line = match.group().rstrip(b"\r")
     line = line[line.rfind(b"\r") + 1 :]
     if b"\x08" not in line:
         return line
@@ -232,18 +232,18 @@ def _last_state(found: re.Match[bytes]) -> bytes:
             continue
         back = len(part)
         while back and result:
-            last = result.pop()
-            if len(last) > back:
-                result.append(last[:-back])
-            back = max(0, back - len(last))
+            previous = result.pop()
+            if len(previous) > back:
+                result.append(previous[:-back])
+            back = max(0, back - len(previous))
     return "".join(result).encode()
 
 
-_SIGNS: Final = re.compile(rb"&[lg]t;|</?(?:pre|code|br|span)[ />]|<html|<!doctype html", re.IGNORECASE)
+_HTML_SIGNS: Final = re.compile(rb"&[lg]t;|</?(?:pre|code|br|span)[ />]|<html|<!doctype html", re.IGNORECASE)
 _MARKUP: Final = rb"(?:</?(?:pre|code|br|span|html|body|div|p)(?: [^<>\n]{0,200})?/?>)+"
-_AROUND: Final = re.compile(rb"^(?P<blanks>[ \t]*)%s|%s(?=[ \t\r]*$)" % (_MARKUP, _MARKUP), re.MULTILINE)
+_SURROUNDING_MARKUP: Final = re.compile(rb"^(?P<blanks>[ \t]*)%s|%s(?=[ \t\r]*$)" % (_MARKUP, _MARKUP), re.MULTILINE)
 _ENTITY: Final = re.compile(rb"&(?:lt|gt|amp|quot|nbsp|#39|#x27);")
-_MEANING: Final = {
+_ENTITY_CHARACTERS: Final = {
     **{b"&lt;": b"<", b"&gt;": b">", b"&amp;": b"&", b"&quot;": b'"', b"&nbsp;": b" "},
     **dict.fromkeys((b"&#39;", b"&#x27;"), b"'"),
 }
@@ -255,23 +255,23 @@ def has_markup(head: bytes) -> bool:
     >>> has_markup(b"<!DOCTYPE html>"), has_markup(b"f&lt;int&gt;"), has_markup(b"void f<int>(T&)")
     (True, True, False)
     """
-    return _SIGNS.search(head) is not None
+    return _HTML_SIGNS.search(head) is not None
 
 
-def without_markup(data: bytes) -> bytes:
+def strip_markup(data: bytes) -> bytes:
     """Return lines without the HTML tags of preformatted text around them, with entities decoded.
 
     The number of lines stays the same.
 
-    >>> without_markup(b"<pre>  10.00%  f&lt;int&gt;(int)<br>")
+    >>> strip_markup(b"<pre>  10.00%  f&lt;int&gt;(int)<br>")
     b'  10.00%  f<int>(int)'
-    >>> without_markup(b"<pre>f<code>(int)</pre>")
+    >>> strip_markup(b"<pre>f<code>(int)</pre>")
     b'f<code>(int)'
     """
-    return _ENTITY.sub(lambda found: _MEANING[found[0]], _AROUND.sub(rb"\g<blanks>", data))
+    return _ENTITY.sub(lambda match: _ENTITY_CHARACTERS[match[0]], _SURROUNDING_MARKUP.sub(rb"\g<blanks>", data))
 
 
-_BEGINS: Final = re.compile(rb'\s*\{\s*"(?:cells|metadata|nbformat|worksheets)"')
+_NOTEBOOK_START: Final = re.compile(rb'\s*\{\s*"(?:cells|metadata|nbformat|worksheets)"')
 _QUOTED_LOG: Final = re.compile(
     rb'^[ \t]*"(?:==\d+==[ ]|={8}[ ]|[ ]*(?:Type[ ]+)?Time\(%\)[ ]|[ ]*Start[ ]+Duration[ ]).*\\n",?[ \t\r]*$',
     re.MULTILINE,
@@ -288,7 +288,7 @@ def is_notebook(head: bytes) -> bool:
     >>> is_notebook(b'{\n "cells": [\n'), is_notebook(b'{"traceEvents": []}')
     (True, False)
     """
-    return _BEGINS.match(head) is not None or _QUOTED_LOG.search(head) is not None
+    return _NOTEBOOK_START.match(head) is not None or _QUOTED_LOG.search(head) is not None
 
 
 def decode_notebook(data: bytes) -> bytes:
@@ -299,21 +299,21 @@ def decode_notebook(data: bytes) -> bytes:
     >>> decode_notebook(b'  "text": [\n   "==7== \\"a\\"\\n",\n   "  12%  f\\u003cint\\u003e"\n')
     b'  "text": [\n==7== "a"\n  12%  f<int>\n'
     """
-    return _STRING.sub(_meaning, data)
+    return _STRING.sub(_decode_json_line, data)
 
 
-def _meaning(found: re.Match[bytes]) -> bytes:
-    if _SEVERAL_LINES.search(found[1]):
-        return found[0]
+def _decode_json_line(match: re.Match[bytes]) -> bytes:
+    if _SEVERAL_LINES.search(match[1]):
+        return match[0]
     try:
-        text = json.loads(found[1].decode("utf-8", "surrogateescape"), strict=False)
+        text = json.loads(match[1].decode("utf-8", "surrogateescape"), strict=False)
     except ValueError:
-        return found[0]
+        return match[0]
     assert isinstance(text, str)
     return text.removesuffix("\n").encode("utf-8", "surrogateescape" if text.isprintable() else "replace")
 
 
-_LOGGED: Final = (
+_LOG_KEYS: Final = (
     rb'"(?:log|message|msg|MESSAGE|textPayload|text|text/plain|line|data|output|stdout|stderr|body|content|source)"'
 )
 """Keys of JSON whose strings are lines of text, also where they hold a single one."""
@@ -332,21 +332,21 @@ _LONGEST_STRING: Final = 1 << 26
 """Bytes of a JSON string, or of a record, that are held until it ends."""
 _SPLIT_RECORD: Final = 1 << 14
 """Docker writes longer lines as several records of this many bytes."""
-_FEW: Final = 2
+_MAX_PLAIN_ESCAPES: Final = 2
 """Escaped newlines that a line of a plain text can have."""
 _REPR: Final = re.compile(rb"""b?(?P<quote>['"])(?P<text>[^\n]*\\n[^\n]*)(?P=quote)\n?""")
-_SHOWN_ESCAPES: Final = re.compile(rb"""\\([nt\\'"])""")
+_ESCAPE_SEQUENCES: Final = re.compile(rb"""\\([nt\\'"])""")
 
 
 class JsonText:
     r"""Text in JSON strings: a notebook on one line, or a log with one JSON object per line.
 
-    >>> list(JsonText.of(b'{"log":"==7== a\\n"}').text([b'{"log":"==7==', b' a\\n"}\nplain\n']))
+    >>> list(JsonText.from_head(b'{"log":"==7== a\\n"}').text([b'{"log":"==7==', b' a\\n"}\nplain\n']))
     [b'==7== a\nplain\n']
     >>> notebook = b'{"cells":[{"text":["a\\n","b"]}],"x":"y"}'
-    >>> b"".join(JsonText.of(notebook).text([notebook[:20], notebook[20:]]))
+    >>> b"".join(JsonText.from_head(notebook).text([notebook[:20], notebook[20:]]))
     b'a\nb\n'
-    >>> JsonText.of(b'{"traceEvents": []}') is None
+    >>> JsonText.from_head(b'{"traceEvents": []}') is None
     True
     """
 
@@ -355,7 +355,7 @@ class JsonText:
         self._key = b""
 
     @classmethod
-    def of(cls, head: bytes) -> JsonText | None:
+    def from_head(cls, head: bytes) -> JsonText | None:
         """Return how to read an input that begins with ``head``; None if it has no text in JSON strings."""
         if b'"traceEvents"' in head:
             return None
@@ -363,33 +363,33 @@ class JsonText:
             return cls(is_lines=True) if _TEXT_IN_JSON.search(head) else None
         if _JSON_LINES.match(head):
             return cls(is_lines=True)
-        is_some = _TEXT_IN_JSON.search(head) or (_BEGINS.match(head) and _SEVERAL_LINES.search(head))
+        has_text = _TEXT_IN_JSON.search(head) or (_NOTEBOOK_START.match(head) and _SEVERAL_LINES.search(head))
         first_line = head.lstrip().partition(b"\n")[0]
-        return cls(is_lines=False) if is_some or (_BEGINS.match(head) and first_line.count(b'"') > 2) else None
+        return cls(is_lines=False) if has_text or (_NOTEBOOK_START.match(head) and first_line.count(b'"') > 2) else None
 
     def text(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the text in the chunks of the input, as whole lines."""
-        held = self._key = b""
+        pending = self._key = b""
         for chunk in chunks:
-            data = held + chunk
+            data = pending + chunk
             if self._is_lines:
-                end = data.rfind(b"\n", len(held)) + 1
-                whole = b"".join(self._record(line) for line in data[:end].splitlines(keepends=True))
+                end = data.rfind(b"\n", len(pending)) + 1
+                decoded = b"".join(self._record(line) for line in data[:end].splitlines(keepends=True))
             else:
                 end = self._end_of_strings(data)
-                whole = self._strings(data[:end])
-            held = data[end:]
-            if len(held) > _LONGEST_STRING:
-                whole, held = whole + held, b""
-            if whole:
-                yield whole
-        if rest := self._record(held) if self._is_lines else self._strings(held):
-            yield rest
+                decoded = self._strings(data[:end])
+            pending = data[end:]
+            if len(pending) > _LONGEST_STRING:
+                decoded, pending = decoded + pending, b""
+            if decoded:
+                yield decoded
+        if remainder := self._record(pending) if self._is_lines else self._strings(pending):
+            yield remainder
 
     def _record(self, line: bytes) -> bytes:
         """Return the text of a line that is a JSON object or a Python string literal; any other line unchanged."""
         if not line.lstrip().startswith(b"{"):
-            return _SHOWN_ESCAPES.sub(_escaped, line) if line.count(b"\\n") > _FEW else line
+            return _ESCAPE_SEQUENCES.sub(_unescape, line) if line.count(b"\\n") > _MAX_PLAIN_ESCAPES else line
         self._key = b""
         return self._strings(line) or line
 
@@ -397,32 +397,32 @@ class JsonText:
     def _end_of_strings(data: bytes) -> int:
         """Return the length of ``data`` up to a string that continues, or that may be a key."""
         end = 0
-        for found in _JSON_STRING.finditer(data):
-            if found.end() == len(data):
-                return found.start()
-            end = found.end()
-        begun = data.find(b'"', end)
-        return len(data) if begun < 0 else begun
+        for match in _JSON_STRING.finditer(data):
+            if match.end() == len(data):
+                return match.start()
+            end = match.end()
+        open_quote = data.find(b'"', end)
+        return len(data) if open_quote < 0 else open_quote
 
     def _strings(self, data: bytes) -> bytes:
         lines = []
-        for found in _JSON_STRING.finditer(data):
-            string, colon = found.groups()
+        for match in _JSON_STRING.finditer(data):
+            string, colon = match.groups()
             if colon:
                 self._key = string
             elif b"\\n" in string or _LOGGED_KEY.fullmatch(self._key):
-                lines.append(_text_of(string))
+                lines.append(_decode_string(string))
         return b"".join(lines)
 
 
-_LOGGED_KEY: Final = re.compile(_LOGGED)
+_LOGGED_KEY: Final = re.compile(_LOG_KEYS)
 
 
-def _escaped(found: re.Match[bytes]) -> bytes:
-    return {b"n": b"\n", b"t": b"\t"}.get(found[1], found[1])
+def _unescape(match: re.Match[bytes]) -> bytes:
+    return {b"n": b"\n", b"t": b"\t"}.get(match[1], match[1])
 
 
-def _text_of(string: bytes) -> bytes:
+def _decode_string(string: bytes) -> bytes:
     """Return the lines of a JSON string, also if its value is a Python string literal."""
     try:
         text = json.loads(string.decode("utf-8", "surrogateescape"), strict=False)
@@ -431,7 +431,7 @@ def _text_of(string: bytes) -> bytes:
     assert isinstance(text, str)
     data = text.encode("utf-8", "surrogateescape" if text.isprintable() else "replace")
     if shown := _REPR.fullmatch(data):
-        data = _SHOWN_ESCAPES.sub(_escaped, shown["text"])
+        data = _ESCAPE_SEQUENCES.sub(_unescape, shown["text"])
     return data if data.endswith(b"\n") or len(data) == _SPLIT_RECORD else data + b"\n"
 
 
@@ -445,18 +445,18 @@ _PROFILE: Final = (
     rb"(?:==\d+== (?:(?:NV|PG)PROF is|Profiling (?:app|result))|={8} Profiling"
     rb"|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ caffe\.cpp:)"
 )
-_OTHER_PROFILE: Final = (
+_NSYS_OR_NCU_OUTPUT: Final = (
     rb"(?:[ \t]*\"?Time ?\(%\)\"?[ \t,]+\"?Total Time|[ \t]*\"?Start ?\([num]?s\)\"?[ \t,]"
     rb"|[ \t]*\*\* [^\n]{1,80} \(\w+\):|==(?:PROF|WARNING|ERROR)== |\"ID\",\"Process ID\")"
 )
 """Output of nsys stats and ncu: unlike nvprof's, their lines do not name their process."""
-_BEFORE_ALL: Final = re.compile(rb"^(%s|> ?)%s" % (_LINE_TAGS[0], _OTHER_PROFILE), re.MULTILINE)
+_TIME_TAGGED: Final = re.compile(rb"^(%s|> ?)%s" % (_LINE_TAGS[0], _NSYS_OR_NCU_OUTPUT), re.MULTILINE)
 _LABEL: Final = rb"(?:%s|%s|\[[A-Za-z_]{1,20}\d{1,6}\]: ?|[A-Za-z][\w.-]{0,60}[ \t]+\| ?)" % _LINE_TAGS[1:]
 """The rank or the container of a line."""
-_LABELLED: Final = re.compile(rb"^(%s)%s" % (_LABEL, _OTHER_PROFILE), re.MULTILINE)
+_LABELED: Final = re.compile(rb"^(%s)%s" % (_LABEL, _NSYS_OR_NCU_OUTPUT), re.MULTILINE)
 
-_ANY_TAGGED: Final = re.compile(b"|".join(rb"^(%s)%s" % (tag, _PROFILE) for tag in _LINE_TAGS), re.MULTILINE)
-_EVERY: Final = tuple(re.compile(rb"^" + tag, re.MULTILINE) for tag in _LINE_TAGS)
+_TAGGED_PROFILE: Final = re.compile(b"|".join(rb"^(%s)%s" % (tag, _PROFILE) for tag in _LINE_TAGS), re.MULTILINE)
+_TAG_PATTERNS: Final = tuple(re.compile(rb"^" + tag, re.MULTILINE) for tag in _LINE_TAGS)
 
 _RESULTS: Final = (b"= Profiling result:", b"Total Time (ns)", b"==PROF== ")
 """Texts in the first line of each result of nvprof, nsys stats and ncu."""
@@ -494,12 +494,14 @@ _TITLE: Final = re.compile(
     re.MULTILINE,
 )
 
-_PASTE: Final = rb"[ \t]*+(?:\d+,|[#*>|%]+|(?://)+)?[ \t]*+"
-_SKIPPED_BY_READER: Final = {"nvprof": re.compile(_PASTE), "ncu": None}
+_PASTE_PREFIX: Final = rb"[ \t]*+(?:\d+,|[#*>|%]+|(?://)+)?[ \t]*+"
+_SKIPPED_BY_READER: Final = {"nvprof": re.compile(_PASTE_PREFIX), "ncu": None}
 """Prefixes of pasted text, which the readers of formats skip themselves; those of others skip blanks."""
 _BLANKS: Final = re.compile(rb"[ \t]*")
 
-_WITHOUT_TAG: Final = re.compile(_PASTE + rb"(?:==\d+=|={7})|[ \t]*(?:=== |Thread \d|Device Timeline )[^\n]*|[ \t]*")
+_UNTAGGED_TITLE: Final = re.compile(
+    _PASTE_PREFIX + rb"(?:==\d+=|={7})|[ \t]*(?:=== |Thread \d|Device Timeline )[^\n]*|[ \t]*"
+)
 _MAX_TRIED: Final = 16
 """The maximum number of titles with a prefix that are tried in a block."""
 
@@ -508,7 +510,7 @@ _TIME_OR_NUMBER: Final = re.compile(rb"\d+(?:[-:.,/T ]\d+){2,}Z?|\d{9,}(?:\.\d+)
 """A time, or a count of seconds or more: it differs from line to line of one process."""
 _ANY_TIME: Final = rb"\d+(?:[-:.,/T ]\d+)*Z?"
 _WORDS: Final = re.compile(rb"[ \t]+|[^ \t]+")
-_NEAR: Final = 1 << 16
+_HEADER_DISTANCE: Final = 1 << 16
 """The table of a result begins within this many bytes after its title."""
 
 
@@ -518,63 +520,65 @@ class Tag:
 
     pattern: re.Pattern[bytes]
     """Matches the tag at the beginning of a line, and lines of other processes as a whole."""
-    own: bytes = b""
+    process_pattern: bytes = b""
     """The regular expression of the tag of this process; empty if lines of several processes need no separation."""
     text: bytes = b""
     """The tag of one line."""
 
-    def without(self, data: bytes) -> bytes:
+    def remove_from(self, data: bytes) -> bytes:
         """Return whole lines without their tags; lines of other processes become empty."""
         return self.pattern.sub(b"", data)
 
 
-def _tag_of_one(own: bytes, any_of_them: bytes, text: bytes) -> Tag:
-    return Tag(re.compile(rb"^(?:%s|(?:%s)[^\n]*)" % (own, any_of_them), re.MULTILINE), own, text)
+def _process_tag(process_pattern: bytes, any_pattern: bytes, text: bytes) -> Tag:
+    return Tag(
+        re.compile(rb"^(?:%s|(?:%s)[^\n]*)" % (process_pattern, any_pattern), re.MULTILINE), process_pattern, text
+    )
 
 
-def _tag_of_shape(shape: int, text: bytes, data: bytes) -> Tag:
+def _known_tag(shape: int, text: bytes, data: bytes) -> Tag:
     """Return the tag of one of the shapes in `_LINE_TAGS`: a time, the rank of mpirun, or the rank of srun."""
     if shape == _MPIRUN:
         # nvprof writes to both streams.
         rank = re.escape(text[: text.index(b"]") + 1])
-        return _tag_of_one(rank + _LINE_TAGS[shape].partition(rb"\]")[2], _LINE_TAGS[shape], text)
+        return _process_tag(rank + _LINE_TAGS[shape].partition(rb"\]")[2], _LINE_TAGS[shape], text)
     if shape == _SRUN and data.count(b"\n" + text):
-        return _tag_of_one(re.escape(text), _LINE_TAGS[shape], text)
-    return Tag(_EVERY[shape])  # a time, or the numbers of lines
+        return _process_tag(re.escape(text), _LINE_TAGS[shape], text)
+    return Tag(_TAG_PATTERNS[shape])  # a time, or the numbers of lines
 
 
-def tag_of(data: bytes) -> Tag | None:
+def find_tag(data: bytes) -> Tag | None:
     r"""Return the tag before each line of a text, if the lines of a profile have one.
 
     A tag is recognized by its shape, or is the same, except for numbers, before the title of a result and the header
     below. If lines of several processes may alternate without naming their process, it is that of the first one.
 
-    >>> tag = tag_of(b"[1,0]<stderr>:==7== Profiling result:")
-    >>> tag.without(b"[1,0]<stdout>:  50.00%  1.0us"), tag.without(b"[1,1]<stderr>:  50.00%  1.0us")
+    >>> tag = find_tag(b"[1,0]<stderr>:==7== Profiling result:")
+    >>> tag.remove_from(b"[1,0]<stdout>:  50.00%  1.0us"), tag.remove_from(b"[1,1]<stderr>:  50.00%  1.0us")
     (b'  50.00%  1.0us', b'')
-    >>> tag_of(b"gpu7 | ==7== Profiling result:\ngpu7 |   Start  Duration  Name").own
+    >>> find_tag(b"gpu7 | ==7== Profiling result:\ngpu7 |   Start  Duration  Name").process_pattern
     b'gpu7[ \\t]+\\|(?:\\ |$)'
-    >>> tag_of(b"0: hello") is None
+    >>> find_tag(b"0: hello") is None
     True
     """
-    found = _ANY_TAGGED.search(data)
-    if found is not None and found.lastindex is not None:
-        return _tag_of_shape(found.lastindex - 1, found[found.lastindex], data)
-    if (found := _BEFORE_ALL.search(data)) is not None:
+    match = _TAGGED_PROFILE.search(data)
+    if match is not None and match.lastindex is not None:
+        return _known_tag(match.lastindex - 1, match[match.lastindex], data)
+    if (match := _TIME_TAGGED.search(data)) is not None:
         return Tag(re.compile(rb"^(?:%s|> ?)" % _LINE_TAGS[0], re.MULTILINE))
-    if (found := _LABELLED.search(data)) is not None:
-        return _tag_of_one(rb"%s ?" % re.escape(found[1].rstrip()), _LABEL, found[1])
+    if (match := _LABELED.search(data)) is not None:
+        return _process_tag(rb"%s ?" % re.escape(match[1].rstrip()), _LABEL, match[1])
     for title in _TITLE.finditer(data):
         tool = title.lastgroup or ""
         skipped = _SKIPPED_BY_READER.get(tool, _BLANKS)
         if skipped is not None and skipped.fullmatch(title["tag"]):
             continue
-        below = _TITLES[tool][1]
-        of_any, of_one = _shape_of(title["tag"]), _shape_of(title["tag"], _TIME_OR_NUMBER)
-        if re.compile(rb"^" + of_one + below, re.MULTILINE).search(data, title.end()):
-            return _tag_of_one(of_one, of_any, title["tag"])
-        if re.compile(rb"^" + of_any + below, re.MULTILINE).search(data, title.end()):
-            return Tag(re.compile(rb"^(?:" + of_any + rb")", re.MULTILINE))
+        header = _TITLES[tool][1]
+        any_shape, process_shape = _tag_shape(title["tag"]), _tag_shape(title["tag"], _TIME_OR_NUMBER)
+        if re.compile(rb"^" + process_shape + header, re.MULTILINE).search(data, title.end()):
+            return _process_tag(process_shape, any_shape, title["tag"])
+        if re.compile(rb"^" + any_shape + header, re.MULTILINE).search(data, title.end()):
+            return Tag(re.compile(rb"^(?:" + any_shape + rb")", re.MULTILINE))
     return None
 
 
@@ -585,7 +589,7 @@ _MAX_PROCESSES: Final = 256
 class Processes:
     r"""Separates the lines of the processes of a text, by their tags, as far as they hold results.
 
-    >>> processes = Processes(tag_of(b"0: === Device Timing Summary ===\n0: Kernel, Calls"))
+    >>> processes = Processes(find_tag(b"0: === Device Timing Summary ===\n0: Kernel, Calls"))
     >>> text = b"0: Kernel, Calls\n1: === Device Timing Summary ===\n2: loss\nloss\n1: Kernel, Calls\n"
     >>> [lines for _tag, lines in processes.separate(text)]
     [b'Kernel, Calls\n\n\nloss\n\n', b'\n=== Device Timing Summary ===\n\n\nKernel, Calls\n']
@@ -599,37 +603,40 @@ class Processes:
 
         Lines without a tag are those of the first process.
         """
-        first = self._tags[0]
-        if not first.own:
-            return [(first.text, first.without(data))]
-        rest = _without_lines(self._tags, data)
-        while len(self._tags) < _MAX_PROCESSES and (tag := tag_of(rest)) is not None:
-            left = _without_lines([tag], rest)
-            if not tag.own or left == rest:
+        first_tag = self._tags[0]
+        if not first_tag.process_pattern:
+            return [(first_tag.text, first_tag.remove_from(data))]
+        unassigned = _remove_lines(self._tags, data)
+        while len(self._tags) < _MAX_PROCESSES and (tag := find_tag(unassigned)) is not None:
+            remaining = _remove_lines([tag], unassigned)
+            if not tag.process_pattern or remaining == unassigned:
                 break
             self._tags.append(tag)
-            rest = left
-        others = self._tags[1:]
-        own = [(tag.text, re.sub(rb"^(?:%s|[^\n]*)" % tag.own, b"", data, flags=re.MULTILINE)) for tag in others]
-        return [(first.text, first.without(_without_lines(others, data))), *own]
+            unassigned = remaining
+        other_tags = self._tags[1:]
+        separated = [
+            (tag.text, re.sub(rb"^(?:%s|[^\n]*)" % tag.process_pattern, b"", data, flags=re.MULTILINE))
+            for tag in other_tags
+        ]
+        return [(first_tag.text, first_tag.remove_from(_remove_lines(other_tags, data))), *separated]
 
 
-def _without_lines(tags: Sequence[Tag], data: bytes) -> bytes:
-    own = b"|".join(tag.own for tag in tags)
-    return re.sub(rb"^(?:%s)[^\n]*" % own, b"", data, flags=re.MULTILINE) if own else data
+def _remove_lines(tags: Sequence[Tag], data: bytes) -> bytes:
+    patterns = b"|".join(tag.process_pattern for tag in tags)
+    return re.sub(rb"^(?:%s)[^\n]*" % patterns, b"", data, flags=re.MULTILINE) if patterns else data
 
 
 _RANK_OF_TAG: Final = re.compile(rb"(?<![a-zA-Z])rank[-_.= ]?(\d{1,6})(?!\d)|^\[\d{1,9},(\d{1,6})\]", re.IGNORECASE)
 
 
-def rank_of(tag: bytes) -> int | None:
+def rank_in_tag(tag: bytes) -> int | None:
     """Return the rank that a tag names, as torchrun and mpirun write it; None if it names none.
 
-    >>> rank_of(b"[rank3]: "), rank_of(b"[1,0]<stdout>:"), rank_of(b"gpu3 | ")
+    >>> rank_in_tag(b"[rank3]: "), rank_in_tag(b"[1,0]<stdout>:"), rank_in_tag(b"gpu3 | ")
     (3, 0, None)
     """
-    found = _RANK_OF_TAG.search(tag)
-    return None if found is None else int(found[1] or found[2])
+    match = _RANK_OF_TAG.search(tag)
+    return None if match is None else int(match[1] or match[2])
 
 
 def is_plain_nvprof(head: bytes) -> bool:
@@ -641,35 +648,35 @@ def is_plain_nvprof(head: bytes) -> bool:
     return _PLAIN_NVPROF.search(head) is not None
 
 
-def later_tag(data: bytes, *, of_nvprof: bool = False) -> Tag | None:
-    """Return the tag of later lines of a text, as `tag_of`; only lines near results are searched.
+def find_later_tag(data: bytes, *, is_nvprof: bool = False) -> Tag | None:
+    """Return the tag of later lines of a text, as `find_tag`; only lines near results are searched.
 
     Args:
         data: Whole lines.
-        of_nvprof: Whether the text is one of nvprof: results of unitrace and trtexec are not searched for.
+        is_nvprof: Whether the text is one of nvprof: results of unitrace and trtexec are not searched for.
     """
-    for result in _RESULTS if of_nvprof else (*_RESULTS, *_OTHER_RESULTS):
-        at, tried = -1, 0
-        while tried < _MAX_TRIED and (at := data.find(result, at + 1)) >= 0:
-            begin = data.rfind(b"\n", 0, at) + 1
-            if _WITHOUT_TAG.fullmatch(data[begin:at][:_NEAR]):
+    for result in _RESULTS if is_nvprof else (*_RESULTS, *_OTHER_RESULTS):
+        position, tried = -1, 0
+        while tried < _MAX_TRIED and (position := data.find(result, position + 1)) >= 0:
+            line_start = data.rfind(b"\n", 0, position) + 1
+            if _UNTAGGED_TITLE.fullmatch(data[line_start:position][:_HEADER_DISTANCE]):
                 continue
             tried += 1
-            if (tag := tag_of(data[begin : at + _NEAR])) is not None:
+            if (tag := find_tag(data[line_start : position + _HEADER_DISTANCE])) is not None:
                 return tag
     return None
 
 
-def _shape_of(tag: bytes, varying: re.Pattern[bytes] = _NUMBER) -> bytes:
+def _tag_shape(tag: bytes, varying: re.Pattern[bytes] = _NUMBER) -> bytes:
     """Return the pattern of a tag with any numbers or times; blanks at its end are optional at the line's end."""
     bare = tag.rstrip(b" \t")
     blanks = tag[len(bare) :]
     shape, end = b"", 0
-    for found in (*varying.finditer(bare), None):
-        fixed = bare[end : found.start() if found else len(bare)]
+    for match in (*varying.finditer(bare), None):
+        fixed = bare[end : match.start() if match else len(bare)]
         shape += b"".join(rb"[ \t]+" if part.isspace() else re.escape(part) for part in _WORDS.findall(fixed))
-        if found:
-            shape, end = shape + (rb"\d+" if found[0].isdigit() else _ANY_TIME), found.end()
+        if match:
+            shape, end = shape + (rb"\d+" if match[0].isdigit() else _ANY_TIME), match.end()
     if tag[:1] in b" \t":
         shape = shape.replace(rb"[ \t]+", rb"[ \t]*", 1)
     return shape + (rb"(?:%s|$)" % re.escape(blanks) if blanks else b"")

@@ -14,8 +14,8 @@ from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.input_issues import size_text
 from tui.loaders.text.block import Cues
-from tui.loaders.text.csv_table import semicolons_in
-from tui.loaders.text.lines import decode_notebook, is_notebook, rank_of, tag_of
+from tui.loaders.text.csv_table import detect_semicolons
+from tui.loaders.text.lines import decode_notebook, find_tag, is_notebook, rank_in_tag
 from tui.loaders.text.section import BulkSection
 from tui.model.errors import WHAT_OPENS, NoProfileError, ProftuiError
 from tui.runtime import BLOCK_BYTES, keep_freed_memory
@@ -129,9 +129,9 @@ class TextLogLoader:
         if not looks_like_text(head):
             return 0.0
         head = decode_notebook(head) if is_notebook(head) else head
-        if (tag := tag_of(head)) is not None:
-            head = tag.without(head)
-        return 0.9 if self._cues.are_in(head) or semicolons_in(head, self._cues) is not None else 0.1
+        if (tag := find_tag(head)) is not None:
+            head = tag.remove_from(head)
+        return 0.9 if self._cues.match(head) or detect_semicolons(head, self._cues) is not None else 0.1
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the whole text.
@@ -142,10 +142,12 @@ class TextLogLoader:
         source.report_to(report)
         collector = Collector(source.name, source.preview)
         readings: list[_LogReader] = []
-        semicolons = semicolons_in(source.head, self._cues)
+        semicolons = detect_semicolons(source.head, self._cues)
         with keep_freed_memory(BLOCK_BYTES):
             for block in prefetch(source.blocks(), source.give_up):
-                blocks = [own if semicolons is None else semicolons.with_commas(own) for own in (block, *block.others)]
+                blocks = [
+                    own if semicolons is None else semicolons.convert(own) for own in (block, *block.other_processes)
+                ]
                 readings += [self._reading(source, collector) for _ in blocks[len(readings) :]]
                 goes_on = [reading.read(own) for reading, own in zip(readings, blocks, strict=True)]
                 if not all(goes_on):
@@ -214,7 +216,7 @@ class _LogReader:
             return self._read(block)
         finally:
             self._session = self._collector.session
-            if (rank := rank_of(block.tag)) is not None:
+            if (rank := rank_in_tag(block.tag)) is not None:
                 for session in self._collector.sessions[before:]:
                     session.facts.setdefault("rank", rank)
 

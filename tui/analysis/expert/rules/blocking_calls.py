@@ -30,7 +30,7 @@ from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity,
 from tui.analysis.expert.rules.one_time_costs import of_start_up, start_up_calls
 from tui.analysis.gpu_time.interval_sets import EMPTY, RunningLatestEnd, blocks, intervals_of_rows
 from tui.analysis.gpu_time.timelines import classify_values
-from tui.correlation.launches import with_launch
+from tui.correlation.launches import add_launch_columns
 from tui.text import plural
 
 if TYPE_CHECKING:
@@ -392,7 +392,7 @@ def readbacks(case: Case) -> Verdict:
         .filter(pl.col("correlation").is_in(numbers.implode()))
         .collect()
     )
-    launched = with_launch(copies.drop_nulls("correlation"), calls).drop_nulls("launch_ns")
+    launched = add_launch_columns(copies.drop_nulls("correlation"), calls).drop_nulls("launch_ns")
     rows = launched.rename({"launch_pid": "pid", "launch_tid": "tid"}).sort("launch_ns")
     followed = (
         rows.join_asof(
