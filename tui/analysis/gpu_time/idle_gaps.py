@@ -14,7 +14,7 @@ from tui.analysis.gpu_time.timelines import Timeline, adjusted_timelines, timeli
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.launch_calls import launch_calls
 from tui.analysis.memo import once_per_profile
-from tui.correlation.nesting import taken
+from tui.correlation.nesting import take
 from tui.model.columns import columns
 from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
@@ -73,7 +73,7 @@ def _edges(profile: Profile) -> tuple[_Edges, ...]:
 def _edges_of(line: Timeline) -> _Edges:
     after, closed = find_gaps(line.starts, line.ends, line.resolution_ns)
     opened = np.empty_like(closed)
-    opened[0], opened[1:] = line.starts[0], taken(line.starts, after)
+    opened[0], opened[1:] = line.starts[0], take(line.starts, after)
     return _Edges(opened, closed, after)
 
 

@@ -21,7 +21,7 @@ from tui.analysis.iterations.repeating_pattern import found_cut
 from tui.analysis.iterations.segments import NO_PHASE, OUTSIDE, RECORDED, iteration_at, rows_where, table_of, take_rows
 from tui.analysis.memo import once_per_profile, store_result
 from tui.cache.spill import release_memory
-from tui.correlation.nesting import taken
+from tui.correlation.nesting import take
 from tui.model.columns import ColumnKind, columns
 from tui.model.profile import column_view, rows_of_session
 from tui.model.schema import NAME
@@ -401,7 +401,7 @@ def _divide_sessions(profile: Profile, key: Key | None) -> Iterations:
         if cut.source != "whole run":
             numbers = np.full(work.height, NO_PHASE, np.int32) if numbers is None else numbers
             # `NO_PHASE` is -1, which indexes the appended value.
-            numbers[rows] = taken(np.append(cut.numbers, NO_PHASE).astype(np.int32), phases)
+            numbers[rows] = take(np.append(cut.numbers, NO_PHASE).astype(np.int32), phases)
         del rows, part, phases
         release_memory()
     table = pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame(schema=_TABLE)

@@ -23,7 +23,7 @@ from tui.analysis.iterations.segments import (
     strictly_increasing,
     take_rows,
 )
-from tui.correlation.nesting import taken
+from tui.correlation.nesting import take
 from tui.fmt import count
 
 if TYPE_CHECKING:
@@ -455,7 +455,7 @@ def _codes(names: pl.Series) -> Codes:
     used = names.unique().to_physical().sort().to_numpy()
     number = np.zeros(int(used.max(initial=0)) + 1, np.int32)
     number[used] = np.arange(len(used))
-    return taken(number, names.to_physical().to_numpy())
+    return take(number, names.to_physical().to_numpy())
 
 
 def _cut(repetition: Repetition, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:

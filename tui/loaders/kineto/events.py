@@ -96,7 +96,7 @@ class KinetoEvents:
     overhead: pl.DataFrame
     """Work of the profiler itself."""
     waits: pl.DataFrame
-    """What calls and streams waited for: columns of `tui.correlation.launches.with_waits`."""
+    """What calls and streams waited for: columns of `tui.correlation.launches.add_wait_columns`."""
     implausible: int
     """The number of events omitted because of implausible times."""
     begin_ns: int

@@ -43,7 +43,7 @@ _LARGEST_RATE: Final = 1e15
 
 
 def activities_of(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
-    """Build ``activities`` from the GPU work of a trace, with the columns of `with_launch` and ``external_id``.
+    """Build ``activities`` from the GPU work of a trace, with the columns of `add_launch_columns` and ``external_id``.
 
     Args:
         events: Of the trace.

@@ -254,7 +254,7 @@ _STREAM_WAIT: Final = r"^(?:cuda|cu)StreamWaitEvent"
 
 
 def waits(tables: Tables, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return what calls waited for: ``process`` and columns of `tui.correlation.launches.with_waits`.
+    """Return what calls waited for: ``process`` and columns of `tui.correlation.launches.add_wait_columns`.
 
     The numbers in ``syncType`` differ between versions, so the kind of wait follows from stream, event and call.
 
