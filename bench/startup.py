@@ -55,7 +55,7 @@ from tui.options import OpenOptions
 step("import the shell")
 async def main():
     app = ProftuiApp(OpenOptions(paths=({path!r},)))
-    app.loading_files.load = lambda: None
+    app.profile_loading.load = lambda: None
     async with app.run_test(size=({columns}, {lines})) as pilot:
         step("draw the shell: the first picture")
         import tui.analysis.capabilities, tui.loaders.registry
@@ -65,7 +65,7 @@ async def main():
         step("read the file")
         import tui.screens.dashboard
         step("import the dashboard")
-        app.loading_files._take(opened)
+        app.profile_loading._take(opened)
         await pilot.pause()
         step("draw the dashboard, up to rest")
 asyncio.run(main())

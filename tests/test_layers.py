@@ -131,7 +131,7 @@ def test_the_loading_screen_is_drawn_before_heavy_libraries_are_imported() -> No
         "from tui.screens.loading import LoadingScreen\n"
         "async def draw():\n"
         "    app = ProftuiApp(OpenOptions(paths=('run.log',)))\n"
-        "    app.loading_files.load = lambda: None\n"
+        "    app.profile_loading.load = lambda: None\n"
         "    async with app.run_test(size=(120, 40)) as pilot:\n"
         "        await pilot.press('j', 'question_mark', 'colon')\n"
         "        assert isinstance(app.screen, LoadingScreen), app.screen\n"

@@ -15,11 +15,11 @@ from tui.tables import (
     EXPORTED,
     MODEL_FRAMES,
     REPORTS,
-    SCREEN_OF_REPORT,
     TABLES,
+    VIEW_OF_REPORT,
     Table,
     needs_of_views,
-    screen_of_report,
+    view_of_report,
 )
 from tui.views import VIEWS
 
@@ -56,11 +56,11 @@ def test_needs_of_views_are_defined() -> None:
 
 def test_every_report_is_a_command_line_argument_and_has_a_view() -> None:
     assert set(REPORTS) | {"dashboard", "findings", "notes"} == set(ALL_REPORTS)
-    for name in (*ALL_REPORTS, *SCREEN_OF_REPORT.values()):
+    for name in (*ALL_REPORTS, *VIEW_OF_REPORT.values()):
         view = command_parser("report").parse_args(["run.log", "--view", name]).view
         assert view in ALL_REPORTS
-        assert screen_of_report(view) == screen_of_report(name)
-    assert {screen_of_report(report) for report in REPORTS} <= {view.name for view in VIEWS}
+        assert view_of_report(view) == view_of_report(name)
+    assert {view_of_report(report) for report in REPORTS} <= {view.name for view in VIEWS}
 
 
 def test_every_view_has_a_screen() -> None:

@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from tui.screens.explorer import Explorer
 
 
-def _with_table(explorer: Explorer, do: Callable[[ViewScreen], None]) -> None:
+def _with_table(explorer: Explorer, action: Callable[[ViewScreen], None]) -> None:
     screen = explorer.view_screen
     if screen is None or screen.table is None:
         raise CommandError("No table in this view.")
-    do(screen)
+    action(screen)
 
 
-def _filter(explorer: Explorer, rest: str) -> None:
-    _with_table(explorer, lambda screen: screen.filter_table(rest))
+def _filter(explorer: Explorer, argument: str) -> None:
+    _with_table(explorer, lambda screen: screen.filter_table(argument))
 
 
-def _find(explorer: Explorer, rest: str) -> None:
-    _with_table(explorer, lambda screen: screen.find_in_table(rest))
+def _find(explorer: Explorer, argument: str) -> None:
+    _with_table(explorer, lambda screen: screen.find_in_table(argument))
 
 
-def _sort(explorer: Explorer, rest: str) -> None:
-    if not rest:
+def _sort(explorer: Explorer, argument: str) -> None:
+    if not argument:
         raise CommandError("Enter a column, for example :sort -total (largest first).")
-    _with_table(explorer, lambda screen: screen.sort_table(rest))
+    _with_table(explorer, lambda screen: screen.sort_table(argument))
 
 
-def _top(explorer: Explorer, rest: str) -> None:
-    number = whole_number(rest)
-    if rest != "all" and not number:
+def _top(explorer: Explorer, argument: str) -> None:
+    number = whole_number(argument)
+    if argument != "all" and not number:
         raise CommandError("Enter a number of rows, or all.")
 
     def show(screen: ViewScreen) -> None:
@@ -54,30 +54,32 @@ def _top(explorer: Explorer, rest: str) -> None:
     _with_table(explorer, show)
 
 
-def _group(explorer: Explorer, rest: str) -> None:
+def _group(explorer: Explorer, argument: str) -> None:
     screen = explorer.view_screen
     if screen is not None:
-        screen.choose_grouping(rest)
+        screen.choose_grouping(argument)
 
 
-def _session(explorer: Explorer, rest: str) -> None:
-    number = whole_number(rest)
-    if rest in ("", "all") or number is not None:
+def _session(explorer: Explorer, argument: str) -> None:
+    number = whole_number(argument)
+    if argument in ("", "all") or number is not None:
         explorer.profile_session.choose_session(number)
     else:
-        two = len(rest.split()) == 2 and all(whole_number(word) is not None for word in rest.split())
-        form = f" To compare two, use :compare sessions {' '.join(rest.split())}." if two else ""
-        raise CommandError(f"Not a session: {rest}. Enter a number, or all.{form}")
+        are_two_numbers = len(argument.split()) == 2 and all(
+            whole_number(word) is not None for word in argument.split()
+        )
+        hint = f" To compare two, use :compare sessions {' '.join(argument.split())}." if are_two_numbers else ""
+        raise CommandError(f"Not a session: {argument}. Enter a number, or all.{hint}")
 
 
-def _aggregate(explorer: Explorer, rest: str) -> None:
+def _aggregate(explorer: Explorer, argument: str) -> None:
     key = explorer.profile_session.aggregation.key
-    _choose_iterations(explorer, None if rest in ("", "all") else rest, key)
+    _choose_iterations(explorer, None if argument in ("", "all") else argument, key)
 
 
-def _key(explorer: Explorer, rest: str) -> None:
+def _key(explorer: Explorer, argument: str) -> None:
     # Other iterations have other numbers: a range of the old ones is meaningless.
-    _choose_iterations(explorer, None, rest or None)
+    _choose_iterations(explorer, None, argument or None)
 
 
 def _choose_iterations(explorer: Explorer, iterations: str | None, key: str | None) -> None:
@@ -87,47 +89,47 @@ def _choose_iterations(explorer: Explorer, iterations: str | None, key: str | No
         raise CommandError(str(error)) from error
 
 
-def _theme(explorer: Explorer, rest: str) -> None:
-    if rest not in ("dark", "light"):
+def _theme(explorer: Explorer, argument: str) -> None:
+    if argument not in ("dark", "light"):
         raise CommandError("Themes: dark, light.")
-    explorer.theme = theme_name(rest, explorer.options.color)
+    explorer.theme = theme_name(argument, explorer.options.color)
 
 
-def _sql(explorer: Explorer, rest: str) -> None:
+def _sql(explorer: Explorer, argument: str) -> None:
     def run(screen: ViewScreen) -> None:
         from tui.screens.sql import SqlScreen
 
         assert isinstance(screen, SqlScreen)
-        if rest:
-            screen.run(rest)
+        if argument:
+            screen.run(argument)
         else:
             screen.focus_query()
 
     explorer.go("sql", run)
 
 
-def _compare(explorer: Explorer, rest: str) -> None:
-    explorer.comparison.compare(rest)
+def _compare(explorer: Explorer, argument: str) -> None:
+    explorer.comparison.compare(argument)
 
 
-def _open(explorer: Explorer, rest: str) -> None:
-    if not rest:
+def _open(explorer: Explorer, argument: str) -> None:
+    if not argument:
         raise CommandError("Enter a file, for example :open run.nsys-rep.")
-    explorer.open_file(rest)
+    explorer.open_file(argument)
 
 
-def _line(explorer: Explorer, rest: str) -> None:
-    number = whole_number(rest)
+def _line(explorer: Explorer, argument: str) -> None:
+    number = whole_number(argument)
     if number is None:
-        raise CommandError(f"Not a line number: {rest}.")
+        raise CommandError(f"Not a line number: {argument}.")
     explorer.navigator.go_to_line(number)
 
 
-def _forget(explorer: Explorer, _rest: str) -> None:
+def _forget(explorer: Explorer, _argument: str) -> None:
     explorer.forget()
 
 
-def _quit(explorer: Explorer, _rest: str) -> None:
+def _quit(explorer: Explorer, _argument: str) -> None:
     explorer.exit()
 
 
@@ -158,7 +160,7 @@ COMMANDS: Final[dict[str, tuple[Callable[[Explorer, str], None], str]]] = {
 """Commands with arguments; every view and every key is a command as well."""
 
 
-def command_words() -> list[str]:
+def command_names() -> list[str]:
     """Return the first words of the command line, for completion."""
     views = [view.name for view in VIEWS]
     actions = [action.id.partition(".")[2] for action in ACTIONS if action.group not in ("Movement",)]
@@ -166,42 +168,42 @@ def command_words() -> list[str]:
 
 
 def run_command(explorer: Explorer, line: str) -> None:
-    """Run one line of the command line.
+    """Run a line of the command line.
 
     ``:kernels gemm total>1ms`` goes to a view and filters it; ``:iterations 3:7`` goes to the iterations and shows
-    these in every view, as ``--iterations`` does; ``:120`` goes to line 120 of the log; ``:reload`` does what the key
-    of that name does.
+    these in every view, as ``--iterations`` does; ``:120`` goes to line 120 of the log; ``:reload`` runs the
+    action of that name.
 
     Raises:
-        CommandError: It is not known, takes no words, or cannot be done here.
+        CommandError: The command is unknown, takes no argument, or does not apply to the current view.
     """
-    word, _, rest = line.strip().removeprefix(":").partition(" ")
-    rest = rest.strip()
-    if not word:
+    name, _, argument = line.strip().removeprefix(":").partition(" ")
+    argument = argument.strip()
+    if not name:
         return
-    if word.isdecimal():
-        _line(explorer, word)
+    if name.isdecimal():
+        _line(explorer, name)
         return
-    if word in COMMANDS:
-        COMMANDS[word][0](explorer, rest)
+    if name in COMMANDS:
+        COMMANDS[name][0](explorer, argument)
         return
-    target = find_view(word)
+    target = find_view(name)
     if target is not None:
-        if target.name == "iterations" and (rest == "all" or is_range(rest)):
-            _aggregate(explorer, rest)
-            rest = ""
-        explorer.go(target.name, (lambda screen: screen.show_only(rest)) if rest else None)
+        if target.name == "iterations" and (argument == "all" or is_range(argument)):
+            _aggregate(explorer, argument)
+            argument = ""
+        explorer.go(target.name, (lambda screen: screen.show_only(argument)) if argument else None)
         return
-    action = next((action for action in ACTIONS if action.id.partition(".")[2] == word), None)
+    action = next((action for action in ACTIONS if action.id.partition(".")[2] == name), None)
     if action is not None:
-        if rest:
-            raise CommandError(f":{word} takes no argument.")
+        if argument:
+            raise CommandError(f":{name} takes no argument.")
         _run_action(explorer, action.scope, action.method)
         return
     from tui.model.errors import did_you_mean
 
-    hint = did_you_mean(word, command_words()) or "? lists the keys, m the views."
-    raise CommandError(f"Unknown command: {word}. {hint[:1].upper()}{hint[1:]}")
+    hint = did_you_mean(name, command_names()) or "? lists the keys, m the views."
+    raise CommandError(f"Unknown command: {name}. {hint[:1].upper()}{hint[1:]}")
 
 
 def _run_action(explorer: Explorer, scope: Scope, method: str) -> None:
@@ -214,8 +216,8 @@ def _run_action(explorer: Explorer, scope: Scope, method: str) -> None:
         explorer.call_later(explorer.run_action, method, target)
     elif scope in VIEW_OF_SCOPE:
 
-        def run(home: ViewScreen) -> None:
-            explorer.call_later(explorer.run_action, method, home.action_target(method))
+        def run(target_view: ViewScreen) -> None:
+            explorer.call_later(explorer.run_action, method, target_view.action_target(method))
 
         explorer.go(VIEW_OF_SCOPE[scope], run)
     else:
@@ -225,25 +227,31 @@ def _run_action(explorer: Explorer, scope: Scope, method: str) -> None:
 class CommandPaletteProvider(Provider):
     """The entries of the command palette: every view, and every key of the current screen."""
 
-    def _entries(self, *, elsewhere: bool = False) -> list[tuple[str, Callable[[], None], str]]:
+    def _entries(self, *, with_other_views: bool = False) -> list[tuple[str, Callable[[], None], str]]:
         """Return titles, actions and descriptions.
 
         Args:
-            elsewhere: Whether to include keys of other views, which are then opened.
+            with_other_views: Whether to include keys of other views, which are then opened.
         """
         explorer = cast("Explorer", self.app)
         entries: list[tuple[str, Callable[[], None], str]] = [
-            (f"Go to {view.title}" + f"  ({view.key})" * bool(view.key), partial(explorer.go, view.name), view.about)
+            (
+                f"Go to {view.title}" + f"  ({view.key})" * bool(view.key),
+                partial(explorer.go, view.name),
+                view.description,
+            )
             for view in VIEWS
         ]
         screen = explorer.view_screen
         for action in ACTIONS:
-            here = action.scope is Scope.APP or (screen is not None and screen.action_target(action.method) is not None)
-            if (here or (elsewhere and action.scope in VIEW_OF_SCOPE)) and action.group != "Movement":
-                where = "" if here else f"{view(VIEW_OF_SCOPE[action.scope]).title}: "
+            is_available = action.scope is Scope.APP or (
+                screen is not None and screen.action_target(action.method) is not None
+            )
+            if (is_available or (with_other_views and action.scope in VIEW_OF_SCOPE)) and action.group != "Movement":
+                prefix = "" if is_available else f"{view(VIEW_OF_SCOPE[action.scope]).title}: "
                 entries.append(
                     (
-                        f"{where}{action.label.capitalize()}  ({action.shown_keys or action.keys.split(',')[0]})",
+                        f"{prefix}{action.label.capitalize()}  ({action.shown_keys or action.keys.split(',')[0]})",
                         partial(_run_action, explorer, action.scope, action.method),
                         action.help,
                     )
@@ -253,13 +261,13 @@ class CommandPaletteProvider(Provider):
 
     async def discover(self) -> Hits:
         """Yield all entries, shown before anything is typed."""
-        for title, callback, about in self._entries():
-            yield DiscoveryHit(title, callback, help=about)
+        for title, callback, description in self._entries():
+            yield DiscoveryHit(title, callback, help=description)
 
     async def search(self, query: str) -> Hits:
         """Yield entries that match the typed words, including actions of other views."""
         matcher = self.matcher(query)
-        for title, callback, about in self._entries(elsewhere=True):
-            score = max(matcher.match(title), matcher.match(about) * 0.6 if about else 0)
+        for title, callback, description in self._entries(with_other_views=True):
+            score = max(matcher.match(title), matcher.match(description) * 0.6 if description else 0)
             if score > 0:
-                yield Hit(score, matcher.highlight(title), callback, help=about)
+                yield Hit(score, matcher.highlight(title), callback, help=description)

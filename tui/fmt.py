@@ -47,7 +47,7 @@ NUMBER: Final = Unit("")
 
 _SIZES: Final = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"))
 _TIME_KINDS: Final = (ColumnKind.DURATION, ColumnKind.TIME)
-_SECONDS_FROM_NS: Final = 10e9
+_SECONDS_THRESHOLD_NS: Final = 10e9
 """Columns whose largest value is below 10 s are written in ms: the small values keep more digits."""
 
 _SMALLEST_DECIMALS: Final = 4
@@ -72,7 +72,7 @@ def column_unit(kind: ColumnKind, largest: float | None, *, unit: str = "auto") 
         magnitude = abs(largest or 0)
         if unit != "auto":
             chosen = _TIMES_BY_NAME[unit]
-        elif magnitude >= _SECONDS_FROM_NS:
+        elif magnitude >= _SECONDS_THRESHOLD_NS:
             chosen = SECONDS
         else:
             chosen = next((time for time in _TIMES[1:] if magnitude >= time.scale), NANOSECONDS)
@@ -138,12 +138,12 @@ def format_column(
     >>> format_column(ColumnKind.DURATION, [2_776_060_000, 1_500_000, 1_025, None])
     ('ms', ['2,776.06', '1.50', '0.0010', '–'])
     """
-    held = list(values)
+    items = list(values)
     if largest is None:
-        largest = max((abs(value) for value in held if isinstance(value, int | float)), default=None)
+        largest = max((abs(value) for value in items if isinstance(value, int | float)), default=None)
     common = column_unit(kind, largest, unit=unit)
     heading = common.symbol if common is not None else ""
-    return heading, [format_value(kind, value, unit=common, suffix=False) for value in held]
+    return heading, [format_value(kind, value, unit=common, suffix=False) for value in items]
 
 
 def signed(text: str, value: float) -> str:
@@ -228,12 +228,12 @@ def brief(text: str) -> str:
     >>> brief("4,453"), brief("640.00 ms"), brief("100.00%"), brief("99.996%")
     ('4,453', '640 ms', '100%', '>99.9%')
     """
-    found = _NUMBER.match(text)
-    if found is None:
+    match = _NUMBER.match(text)
+    if match is None:
         return text
-    value = float(found[0].replace(",", ""))
+    value = float(match[0].replace(",", ""))
     digits = max(0, _BRIEF_DIGITS - 1 - math.floor(math.log10(abs(value)))) if value else 0
-    unit = text[found.end() :]
+    unit = text[match.end() :]
     if unit == "%" and _NEARLY_ALL < value < 100:
         return f">{_NEARLY_ALL}%"
     return f"{_shortest(f'{value:,.{digits}f}') if digits else f'{value:,.0f}'}{unit}"
@@ -295,9 +295,11 @@ _KIND_BY_UNIT: Final = {
 
 _FREQUENCIES: Final = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"))
 
-_COUNTED: Final = frozenset({"block", "byte", "cycle", "inst", "register", "request", "sector", "thread", "warp"})
+_COUNTABLE_UNITS: Final = frozenset(
+    {"block", "byte", "cycle", "inst", "register", "request", "sector", "thread", "warp"}
+)
 """Units of Nsight Compute that are words."""
-LEVELS: Final = "of 10"
+LEVEL_SUFFIX: Final = "of 10"
 """Levels of use go from 0 (idle) to 10 (max)."""
 
 
@@ -320,8 +322,8 @@ def metric(value: float | None, unit: str | None) -> str:
     if value is None or not unit or kind is not ColumnKind.COUNT:
         return text
     if unit == "level":
-        return f"{text} {LEVELS}"
-    return f"{text} {unit}{'s' if unit in _COUNTED and value != 1 else ''}"
+        return f"{text} {LEVEL_SUFFIX}"
+    return f"{text} {unit}{'s' if unit in _COUNTABLE_UNITS and value != 1 else ''}"
 
 
 def _number(kind: ColumnKind, value: float, unit: Unit | None, suffix: bool) -> str:
@@ -331,7 +333,7 @@ def _number(kind: ColumnKind, value: float, unit: Unit | None, suffix: bool) -> 
     if kind in (ColumnKind.SIZE, ColumnKind.RATE):
         return _bytes(value) + ("/s" if kind is ColumnKind.RATE else "")
     if kind in _TIME_KINDS:
-        chosen = unit or _own_unit(value)
+        chosen = unit or _single_duration_unit(value)
         return _scaled(value, chosen) + (f" {chosen.symbol}" if suffix else "")
     if kind is ColumnKind.PERCENT:
         return _percent(value) + ("%" if suffix else "")
@@ -342,7 +344,7 @@ def _number(kind: ColumnKind, value: float, unit: Unit | None, suffix: bool) -> 
     return _plain_number(value, separators=kind is ColumnKind.COUNT)
 
 
-def _own_unit(value_ns: float) -> Unit:
+def _single_duration_unit(value_ns: float) -> Unit:
     """Return the unit of a single duration, with decimals for five significant digits."""
     magnitude = abs(value_ns)
     chosen = next((time for time in _TIMES if magnitude >= time.scale), NANOSECONDS)
@@ -354,8 +356,8 @@ def _own_unit(value_ns: float) -> Unit:
         return NANOSECONDS
     digits = len(str(int(magnitude / chosen.scale))) if magnitude else 1
     # A microsecond has three decimals: times are whole nanoseconds.
-    most = 3 if chosen is MICROSECONDS else 4
-    return Unit(chosen.symbol, chosen.scale, max(1, min(most, 5 - digits)))
+    max_decimals = 3 if chosen is MICROSECONDS else 4
+    return Unit(chosen.symbol, chosen.scale, max(1, min(max_decimals, 5 - digits)))
 
 
 def _scaled(value: float, unit: Unit) -> str:

@@ -27,17 +27,17 @@ _BREAKS: Final = "_:<, /"
 _UNINFORMATIVE: Final = frozenset(
     {"anonymous", "at", "bool", "c10", "const", "false", "lambda", "namespace", "native", "operator", "std", "true"}
 )
-MIN_HEAD: Final = 6
+MIN_PREFIX_CELLS: Final = 6
 """Cells of the common beginning before the part that distinguishes names."""
-WORD_HEAD: Final = 5
+WORD_PREFIX_CELLS: Final = 5
 """Cells of the beginning before an earlier word that distinguishes names."""
-WORDS_FROM: Final = 25
+MIN_CELLS_FOR_TWO_WORDS: Final = 25
 """The minimum number of cells for two words."""
-ROUNDS: Final = 2
+MAX_ROUNDS: Final = 2
 """The maximum number of rounds in which equal labels are compared again."""
-NAMES_COMPARED: Final = 512
+MAX_COMPARED_NAMES: Final = 512
 """The most distinct names that are compared; more are cut independently."""
-CHARACTERS_COMPARED: Final = 4_096
+MAX_COMPARED_CHARACTERS: Final = 4_096
 """Characters; longer names are not compared, to bound the time."""
 
 
@@ -46,7 +46,7 @@ class Cutter:
 
     Args:
         names: Returns all distinct texts of the column, without control characters; called when the first one is too
-            long. More than `NAMES_COMPARED` are cut independently.
+            long. More than `MAX_COMPARED_NAMES` are cut independently.
         are_symbols: Whether they are C++ names.
         are_sentences: Whether they are sentences with quoted names.
         are_paths: Whether they are paths, which are cut at the front.
@@ -75,9 +75,13 @@ class Cutter:
         if bare is not text and cell_width(bare) <= width:
             return bare
         if width not in self._labels:
-            tell, names = distinct_symbols if self._are_symbols else distinct_labels, self._names()
-            few = [name for name in names if len(name) <= CHARACTERS_COMPARED] if len(names) <= NAMES_COMPARED else []
-            self._labels[width] = tell(few, width)
+            make_labels, names = distinct_symbols if self._are_symbols else distinct_labels, self._names()
+            compared = (
+                [name for name in names if len(name) <= MAX_COMPARED_CHARACTERS]
+                if len(names) <= MAX_COMPARED_NAMES
+                else []
+            )
+            self._labels[width] = make_labels(compared, width)
         label = self._labels[width].get(text)
         if label is not None:
             return label
@@ -116,20 +120,20 @@ def distinct_symbols(names: Sequence[str], width: int) -> Mapping[str, str]:
     (['f_ke…<AddFunct…>', 'f_ke…<MulFunct…>'], 'f_kernel<8, at:…')
     """
     labels = {name: shorten_symbol(name, width) for name in names}
-    whole = {name for name in names if any(cell_width("".join(form)) <= width for form in symbol_forms(name))}
+    fitting = {name for name in names if any(cell_width("".join(form)) <= width for form in symbol_forms(name))}
     for group in _equal_labels({name: symbol_forms(name)[0][0] for name in names}):
-        if not whole.issuperset(group):
+        if not fitting.issuperset(group):
             short_labels = _labels_by_difference(group, width, short_name)
-            labels |= {name: label for name, label in short_labels.items() if name not in whole}
+            labels |= {name: label for name, label in short_labels.items() if name not in fitting}
     return _distinct(labels, width, short_name)
 
 
-def _distinct(labels: dict[str, str], width: int, bare: Callable[[str], str]) -> dict[str, str]:
+def _distinct(labels: dict[str, str], width: int, get_name: Callable[[str], str]) -> dict[str, str]:
     for group in _equal_labels(labels):
-        labels |= _labels_by_difference(group, width, bare)
-    for _ in range(ROUNDS):
+        labels |= _labels_by_difference(group, width, get_name)
+    for _ in range(MAX_ROUNDS):
         for group in _equal_labels(labels):
-            labels |= _labels_by_earlier_word(group, labels[group[0]], width, bare)
+            labels |= _labels_by_earlier_word(group, labels[group[0]], width, get_name)
     return labels
 
 
@@ -141,40 +145,42 @@ def _equal_labels(labels: Mapping[str, str]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _labels_by_difference(group: Sequence[str], width: int, bare: Callable[[str], str]) -> dict[str, str]:
+def _labels_by_difference(group: Sequence[str], width: int, get_name: Callable[[str], str]) -> dict[str, str]:
     """Return labels that show where the texts differ; those that are still equal are compared again."""
-    names = {text: bare(text) for text in group}
+    names = {text: get_name(text) for text in group}
     inner = {text: name.rpartition("::")[2] or name for text, name in names.items()}
     if len(set(inner.values())) > 1:
         start = _common_start(list(inner.values()))
-        labels = {text: _cut_to(name, start, width) for text, name in inner.items()}
+        labels = {text: _cut_from(name, start, width) for text, name in inner.items()}
     else:
         # Without the return type, which precedes the name.
         arguments = {text: text.partition(names[text])[2] for text in group}
         if len(set(arguments.values())) == 1:
             # The arguments of mangled names are shown only if nothing else differs.
             arguments = {text: text for text in group}
-        words = _own_words(arguments)
+        words = _distinguishing_words(arguments)
         labels = {text: _with_words(inner[text], words[text], width) for text in group}
-        all_equal, differing = len(set(labels.values())) == 1, {}
-        if all_equal and len(set(words.values())) == 1:
+        are_all_equal, differing = len(set(labels.values())) == 1, {}
+        if are_all_equal and len(set(words.values())) == 1:
             differing = _differing_arguments(names)
         if differing:
             # The same words in another order.
             labels = {text: _with_words(inner[text], differing[text], width) for text in group}
-        elif all_equal:
+        elif are_all_equal:
             # Long words that differ at their ends are shown from the first difference.
             words = words if len(set(words.values())) > 1 else arguments
             start = _word_start(words[group[0]], _common_start(list(words.values())))
-            rest = {text: f"{ELLIPSIS}{words[text][start:]}" for text in group}
-            labels = {text: _with_words(inner[text], rest[text], width) for text in group}
-    for still in _equal_labels(labels):
-        if len(still) < len(group):
-            labels |= _labels_by_difference(still, width, bare)
+            suffixes = {text: f"{ELLIPSIS}{words[text][start:]}" for text in group}
+            labels = {text: _with_words(inner[text], suffixes[text], width) for text in group}
+    for equal in _equal_labels(labels):
+        if len(equal) < len(group):
+            labels |= _labels_by_difference(equal, width, get_name)
     return labels
 
 
-def _labels_by_earlier_word(group: Sequence[str], label: str, width: int, bare: Callable[[str], str]) -> dict[str, str]:
+def _labels_by_earlier_word(
+    group: Sequence[str], label: str, width: int, get_name: Callable[[str], str]
+) -> dict[str, str]:
     """Return labels of texts with equal labels that differ in an earlier word too.
 
     >>> ways, tiles = ("fprop", "dgrad"), ("tile64x32_warpgroup", "tile32x64_warpgroup")
@@ -182,19 +188,18 @@ def _labels_by_earlier_word(group: Sequence[str], label: str, width: int, bare: 
     >>> list(distinct_labels(kernels, 28).values())[:2]
     ['sm90…fprop…tile64x32_warpgr…', 'sm90…fprop…tile32x64_warpgr…']
     """
-    mark = ELLIPSIS
-    tail = label.partition(mark)[2]
-    inner = {text: bare(text).rpartition("::")[2] or bare(text) for text in group}
-    begin = _word_start(inner[group[0]], _common_start(list(inner.values())))
+    tail = label.partition(ELLIPSIS)[2]
+    inner = {text: get_name(text).rpartition("::")[2] or get_name(text) for text in group}
+    start = _word_start(inner[group[0]], _common_start(list(inner.values())))
     if not tail:
         # So far only the earlier word distinguishes them.
-        return {text: _cut_to(name, begin, width) for text, name in inner.items()}
-    words = {text: re.split(f"[{_BREAKS}]", name[begin:], maxsplit=1)[0] for text, name in inner.items()}
-    if width < WORDS_FROM or len(set(words.values())) == 1:
+        return {text: _cut_from(name, start, width) for text, name in inner.items()}
+    words = {text: re.split(f"[{_BREAKS}]", name[start:], maxsplit=1)[0] for text, name in inner.items()}
+    if width < MIN_CELLS_FOR_TWO_WORDS or len(set(words.values())) == 1:
         return {}
-    head = clip(inner[group[0]][:begin], WORD_HEAD).removesuffix(mark)
+    head = clip(inner[group[0]][:start], WORD_PREFIX_CELLS).removesuffix(ELLIPSIS)
     labels = {
-        text: f"{head}{mark}{clip(word, width // 3)}{mark}{tail}".replace(mark * 2, mark)
+        text: f"{head}{ELLIPSIS}{clip(word, width // 3)}{ELLIPSIS}{tail}".replace(ELLIPSIS * 2, ELLIPSIS)
         for text, word in words.items()
     }
     return {text: clip(label, width) for text, label in labels.items()}
@@ -205,34 +210,35 @@ def _common_start(texts: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*texts, strict=False)))
 
 
-def _word_start(text: str, place: int) -> int:
+def _word_start(text: str, position: int) -> int:
     """Return the beginning of the word at a position."""
-    while place > 0 and text[place - 1] not in _BREAKS:
-        place -= 1
-    return place
+    while position > 0 and text[position - 1] not in _BREAKS:
+        position -= 1
+    return position
 
 
-def _cut_to(text: str, start: int, width: int) -> str:
+def _cut_from(text: str, start: int, width: int) -> str:
     """Cut a text so that the part from ``start`` is visible, and as much before it as fits."""
     if cell_width(text) <= width:
         return text
     start = _word_start(text, start)
-    mark = ELLIPSIS
-    rest = text[start:]
-    if start + min(cell_width(rest), width // 3) + len(mark) <= width:
+    suffix = text[start:]
+    if start + min(cell_width(suffix), width // 3) + len(ELLIPSIS) <= width:
         return clip(text, width)
-    head = min(max(MIN_HEAD, width - len(mark) - cell_width(rest)), max(0, width - len(mark) - 1))
-    beginning = clip(text, head + 1)[:-1]
-    return f"{beginning}{mark}{clip(rest, width - head - len(mark))}"
+    prefix_width = min(
+        max(MIN_PREFIX_CELLS, width - len(ELLIPSIS) - cell_width(suffix)), max(0, width - len(ELLIPSIS) - 1)
+    )
+    prefix = clip(text, prefix_width + 1)[:-1]
+    return f"{prefix}{ELLIPSIS}{clip(suffix, width - prefix_width - len(ELLIPSIS))}"
 
 
-def _own_words(arguments: Mapping[str, str]) -> dict[str, str]:
+def _distinguishing_words(arguments: Mapping[str, str]) -> dict[str, str]:
     """Return for each text the words that not all texts have, the most distinctive first."""
     words = {text: list(dict.fromkeys(_WORD.findall(part))) for text, part in arguments.items()}
-    common = set.intersection(*(set(found) for found in words.values())) | _UNINFORMATIVE
+    common = set.intersection(*(set(own_words) for own_words in words.values())) | _UNINFORMATIVE
     return {
-        text: ", ".join(sorted((word for word in found if word not in common), key=str.isdecimal))
-        for text, found in words.items()
+        text: ", ".join(sorted((word for word in own_words if word not in common), key=str.isdecimal))
+        for text, own_words in words.items()
     }
 
 
@@ -246,10 +252,10 @@ def _differing_arguments(names: Mapping[str, str]) -> dict[str, str]:
     {'void f<4, int, long>(int)': 'int, long', 'void f<4, long, int>(int)': 'long, int'}
     """
     arguments = {text: _split(template_arguments(text, name)[1:-1]) for text, name in names.items()}
-    if len({len(each) for each in arguments.values()}) > 1:
+    if len({len(values) for values in arguments.values()}) > 1:
         return {}
-    differ = [len(set(each)) > 1 for each in zip(*arguments.values(), strict=True)]
-    differing = {text: ", ".join(compress(each, differ)) for text, each in arguments.items()}
+    differ = [len(set(values)) > 1 for values in zip(*arguments.values(), strict=True)]
+    differing = {text: ", ".join(compress(values, differ)) for text, values in arguments.items()}
     return differing if any(differ) else {}
 
 
@@ -274,5 +280,5 @@ def _with_words(name: str, words: str, width: int) -> str:
     if not words:
         return clip(name, width)
     head = clip(name, max(width - cell_width(words) - 2, width // 3))
-    room = width - cell_width(head) - 2
-    return f"{head}<{clip(words, room)}>" if room > 1 else head
+    words_width = width - cell_width(head) - 2
+    return f"{head}<{clip(words, words_width)}>" if words_width > 1 else head

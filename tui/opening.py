@@ -28,7 +28,7 @@ class OpenedProfiles:
     availability: dict[str, str] = field(default_factory=dict)
     """By view: ``ok``, or why the profile cannot feed it."""
     shown: Profile | None = None
-    """The profile restricted to the session and the iterations asked for."""
+    """The profile restricted to the requested session and iterations."""
     cache: Cache | None = None
     """The cache to write when the user no longer waits (`Cache.write_behind`)."""
     deferred_results: Sequence[Callable[[], object]] = ()
@@ -47,7 +47,7 @@ def open_profiles(
 
     Args:
         options: The options of the command line.
-        report: Called with the progress; returns False to stop and keep what was read until then.
+        report: Called with the progress; returns False to stop and keep the data read before this point.
         session: The only session to show, which must exist; None for all.
         aggregation: The iterations to show, which must exist; None for all.
         renew: Whether to ignore the cache.
@@ -77,10 +77,10 @@ def open_profiles(
     profile, errors = registry.load(options.paths, format_in=options.format_in, report=report, cache=cache)
     if profile is None:
         return OpenedProfiles(None, tuple(errors))
-    found = cache.used.get(profile.sources[0]) if cache is not None and len(profile.sources) == 1 else None
+    cached = cache.used.get(profile.sources[0]) if cache is not None and len(profile.sources) == 1 else None
     as_read = profile = replace(profile, gpu=options.gpu, peaks=peaks)
-    if found is not None:
-        restore_iterations(profile, found.results)
+    if cached is not None:
+        restore_iterations(profile, cached.results)
     try:
         _validate_user_files(profile)
         # Computed in this thread, so that the screen does not wait for it.
@@ -89,7 +89,7 @@ def open_profiles(
         shown = shown if aggregation is None else select_iterations(shown, aggregation)
     except ProftuiError as error:
         return OpenedProfiles(None, (error,))
-    restored = found is not None and shown is profile and restore_ops(shown, found.results)
+    restored = cached is not None and shown is profile and restore_ops(shown, cached.results)
     if shown["ops"].height and not restored:
         # Takes seconds for a large input, so it is computed here and not in a view.
         recorded_ops(shown)
@@ -112,7 +112,7 @@ def _validate_user_files(profile: Profile) -> None:
     from tui.analysis.ops import op_type_rules as ops
     from tui.data.user_files import stamp
 
-    for path, read in (
+    for path, load_rules in (
         (ops.op_type_rules_path(), ops.op_rules),
         (user_phases_path(), phase_rules),
         (tensor_cores.tensor_core_rules_path(), tensor_cores.tensor_core_rules),
@@ -120,6 +120,6 @@ def _validate_user_files(profile: Profile) -> None:
         (rule.user_limits_path(), lambda: rule.limits(rule.user_limits_stamp())),
     ):
         if stamp(path) is not None:
-            read()
+            load_rules()
     if profile.gpu is not None:
         named_gpu(profile.gpu)

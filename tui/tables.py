@@ -1,7 +1,7 @@
 """The registry of tables: each is declared once, with its function, columns, reports and needs.
 
 Export, SQL, reports, capabilities and screens read it. It imports nothing of the program: modules are named as text and
-imported when a table is asked for, so that the command line lists tables before Polars is imported.
+imported when a table is requested, so that the command line lists tables before Polars is imported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MODEL_FRAMES: Final = (
 )
 """The frames of `tui.model.schema`, which are exported as they are."""
 
-SCREEN_OF_REPORT: Final = {"ops": "ops-and-kernels", "api": "api-calls", "findings": "expert-systems", "ranks": "gpus"}
+VIEW_OF_REPORT: Final = {"ops": "ops-and-kernels", "api": "api-calls", "findings": "expert-systems", "ranks": "gpus"}
 """Reports whose view has another name."""
 
 
@@ -401,22 +401,22 @@ def tables_of_report(report: str) -> tuple[Table, ...]:
     return tuple(table for table in TABLES if report in table.reports)
 
 
-def screen_of_report(report: str) -> str:
+def view_of_report(report: str) -> str:
     """Return the name of the view of a report.
 
-    >>> screen_of_report("api"), screen_of_report("kernels")
+    >>> view_of_report("api"), view_of_report("kernels")
     ('api-calls', 'kernels')
     """
-    return SCREEN_OF_REPORT.get(report, report)
+    return VIEW_OF_REPORT.get(report, report)
 
 
-def report_of_screen(name: str) -> str:
+def report_of_view(name: str) -> str:
     """Return the report of a view, or the name itself.
 
-    >>> report_of_screen("api-calls"), report_of_screen("gpus")
+    >>> report_of_view("api-calls"), report_of_view("gpus")
     ('api', 'gpus')
     """
-    names = {screen: report for report, screen in SCREEN_OF_REPORT.items() if screen not in ALL_REPORTS}
+    names = {screen: report for report, screen in VIEW_OF_REPORT.items() if screen not in ALL_REPORTS}
     return names.get(name, name)
 
 
@@ -426,8 +426,8 @@ def needs_of_views() -> dict[str, str]:
     >>> needs_of_views()["kernels"]
     'GPU_WORK'
     """
-    found: dict[str, str] = {}
+    needs: dict[str, str] = {}
     for table in TABLES:
         for report in table.reports:
-            found.setdefault(screen_of_report(report), table.needs)
-    return {view: needs for view, needs in found.items() if needs}
+            needs.setdefault(view_of_report(report), table.needs)
+    return {view: need for view, need in needs.items() if need}

@@ -140,22 +140,22 @@ def is_utf8(env: Mapping[str, str]) -> bool:
     return locale.lower().replace("-", "").partition("@")[0].endswith("utf8")
 
 
-def textual_environment(known: Terminal, env: Mapping[str, str]) -> dict[str, str | None]:
-    """Changes of the environment, which Textual reads when it is imported.
+def textual_environment(capabilities: Terminal, env: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the changes of the environment for Textual, which reads it when it is imported.
 
     Variables that the user has set for Textual stay as they are.
 
     Returns:
         New values by name; None to remove a variable.
     """
-    wanted: dict[str, str | None] = {}
-    if known.color == NO_COLOR:
-        wanted["NO_COLOR"] = "1"
+    changes: dict[str, str | None] = {}
+    if capabilities.color == NO_COLOR:
+        changes["NO_COLOR"] = "1"
     else:
-        wanted["NO_COLOR"] = None
-        wanted["TEXTUAL_COLOR_SYSTEM"] = {TIER_16: "standard"}.get(known.color, known.color)
-    if known.ssh:
-        wanted["TEXTUAL_ANIMATIONS"] = "none"
-        wanted["TEXTUAL_SMOOTH_SCROLL"] = "0"
-        wanted["TEXTUAL_FPS"] = SSH_FRAMES_PER_SECOND
-    return {name: value for name, value in wanted.items() if not (name.startswith("TEXTUAL_") and name in env)}
+        changes["NO_COLOR"] = None
+        changes["TEXTUAL_COLOR_SYSTEM"] = {TIER_16: "standard"}.get(capabilities.color, capabilities.color)
+    if capabilities.ssh:
+        changes["TEXTUAL_ANIMATIONS"] = "none"
+        changes["TEXTUAL_SMOOTH_SCROLL"] = "0"
+        changes["TEXTUAL_FPS"] = SSH_FRAMES_PER_SECOND
+    return {name: value for name, value in changes.items() if not (name.startswith("TEXTUAL_") and name in env)}

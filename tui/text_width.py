@@ -11,7 +11,7 @@ from tui.model.names import short_name
 
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
-_MIN_ARGUMENTS: Final = 6
+_MIN_ARGUMENTS_CELLS: Final = 6
 """The minimum number of cells for which template arguments are shown."""
 
 PREFIXES: Final = {"autograd::engine::evaluate_function: ": "engine: ", "torch::autograd::": "", "autograd::": ""}
@@ -23,18 +23,20 @@ _PATH: Final = re.compile(r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+")
 """Plain names with namespaces, such as ``aten::native_layer_norm``."""
 
 _QUOTED: Final = re.compile("`([^`]+)`")
-_MIN_QUOTED: Final = 20
+_MIN_QUOTED_CELLS: Final = 20
 """The minimum number of cells of a quoted name in a sentence, with its quotes."""
 
-_LONG_WORD: Final = 16
+_LONG_WORD_CHARACTERS: Final = 16
 """A word that is longer is cut in a sentence."""
-_WHOLE_SENTENCES: Final = 0.4
+_MIN_SENTENCES_SHARE: Final = 0.4
 """Complete sentences are preferred if they fill at least this part of the width."""
 
-_BEGIN_ONLY: Final = 7
+_PREFIX_ONLY_CELLS: Final = 7
 """Up to this width, the beginning of a name is more informative than both ends, except for numbers."""
 
-_FIGURE: Final = re.compile(r"(?<![\w.])[0-9][0-9.,]*(?: ?(?:%|(?:[num\u00b5]?s|min|h|[KMGT]?i?B(?:/s)?)\b))?")
+_NUMBER_WITH_UNIT: Final = re.compile(
+    r"(?<![\w.])[0-9][0-9.,]*(?: ?(?:%|(?:[num\u00b5]?s|min|h|[KMGT]?i?B(?:/s)?)\b))?"
+)
 """A number in a sentence with its unit."""
 
 
@@ -82,8 +84,7 @@ def clip(text: str, width: int) -> str:
         return text
     if width <= 0:
         return ""
-    mark = ELLIPSIS
-    return _longest_prefix(text, width - 1) + mark
+    return _longest_prefix(text, width - 1) + ELLIPSIS
 
 
 def clip_path(text: str, width: int) -> str:
@@ -120,11 +121,10 @@ def clip_parts(text: str, width: int) -> str:
     """
     if cell_width(text) <= width:
         return text
-    mark = ELLIPSIS
     pieces = text.split("  ")
-    while len(pieces) > 1 and cell_width("  ".join([*pieces, mark])) > width:
+    while len(pieces) > 1 and cell_width("  ".join([*pieces, ELLIPSIS])) > width:
         pieces.pop()
-    text = "  ".join([*pieces, mark])
+    text = "  ".join([*pieces, ELLIPSIS])
     return text if len(pieces) > 1 or cell_width(text) <= width else clip(pieces[0], width)
 
 
@@ -140,9 +140,8 @@ def clip_middle(text: str, width: int, *, tail: float = 0.5) -> str:
         return text
     if width <= 2:
         return clip(text, width)
-    mark = ELLIPSIS
     end = _longest_prefix(text[::-1], int((width - 1) * tail))[::-1]
-    return _longest_prefix(text, width - 1 - cell_width(end)) + mark + end
+    return _longest_prefix(text, width - 1 - cell_width(end)) + ELLIPSIS + end
 
 
 def shorten_symbol(name: str, width: int) -> str:
@@ -166,14 +165,18 @@ def shorten_symbol(name: str, width: int) -> str:
         if cell_width(short) + cell_width(arguments) <= width:
             return short + arguments
     inner, arguments = forms[-1]
-    spare = width - cell_width(inner)
-    if spare >= _MIN_ARGUMENTS:
-        return inner + clip(arguments, spare)
+    free_cells = width - cell_width(inner)
+    if free_cells >= _MIN_ARGUMENTS_CELLS:
+        return inner + clip(arguments, free_cells)
     while cell_width(inner) > width:
         _namespace, separator, rest = inner.partition("::")
         # A lambda or an operator is meaningless without its function.
         if not separator or rest.startswith(("{", "operator")):
-            return clip_middle(inner, width) if width > _BEGIN_ONLY or inner[-1:].isdecimal() else clip(inner, width)
+            return (
+                clip_middle(inner, width)
+                if width > _PREFIX_ONLY_CELLS or inner[-1:].isdecimal()
+                else clip(inner, width)
+            )
         inner = rest
     return inner
 
@@ -204,30 +207,39 @@ def clip_sentence(text: str, width: int) -> str:
     """
     if cell_width(text) <= width:
         return text
-    room = max(_MIN_QUOTED, width // 4) - 2
-    short = _QUOTED.sub(lambda quoted: f"`{shorten_symbol(quoted[1], room)}`", text)
+    name_width = max(_MIN_QUOTED_CELLS, width // 4) - 2
+    short = _QUOTED.sub(lambda quoted: f"`{shorten_symbol(quoted[1], name_width)}`", text)
     cut = clip(short, width)
     if cut == short:
         return cut
     if cut.count("`") % 2:
         # If the sentence would end within a name, cut that name and close its quotes.
-        before = cut.rpartition("`")[0]
-        room = width - cell_width(before) - 3
-        name = shorten_symbol(text.split("`")[before.count("`") + 1], room)
-        whole = before.rfind(". ") + 2
-        if whole >= width * _WHOLE_SENTENCES:
-            return before[:whole] + ELLIPSIS
-        return before + (f"`{name}`" if room >= _MIN_ARGUMENTS else "") + ELLIPSIS
+        head = cut.rpartition("`")[0]
+        name_width = width - cell_width(head) - 3
+        name = shorten_symbol(text.split("`")[head.count("`") + 1], name_width)
+        sentences_end = head.rfind(". ") + 2
+        if sentences_end >= width * _MIN_SENTENCES_SHARE:
+            return head[:sentences_end] + ELLIPSIS
+        return head + (f"`{name}`" if name_width >= _MIN_ARGUMENTS_CELLS else "") + ELLIPSIS
     end = len(cut) - 1
-    begin = next((found.start() for found in _FIGURE.finditer(short) if found.start() < end < found.end()), 0)
-    kept = short[:begin] if begin else cut[:-1]
+    begin = next((match.start() for match in _NUMBER_WITH_UNIT.finditer(short) if match.start() < end < match.end()), 0)
+    result = short[:begin] if begin else cut[:-1]
     if not begin and not short[end : end + 1].isspace():
         # Drop a cut word, unless it is long.
-        kept = kept[: next((at + 1 for at in range(end - 1, end - _LONG_WORD, -1) if kept[at : at + 1] == " "), end)]
-    kept = kept.removesuffix("(")
+        result = result[
+            : next(
+                (
+                    index + 1
+                    for index in range(end - 1, end - _LONG_WORD_CHARACTERS, -1)
+                    if result[index : index + 1] == " "
+                ),
+                end,
+            )
+        ]
+    result = result.removesuffix("(")
     # Prefer complete sentences, if they are not much shorter.
-    whole = max(kept.rfind(". "), kept.rfind("; ")) + 2
-    return (kept[:whole] if whole >= width * _WHOLE_SENTENCES else kept) + ELLIPSIS
+    sentences_end = max(result.rfind(". "), result.rfind("; ")) + 2
+    return (result[:sentences_end] if sentences_end >= width * _MIN_SENTENCES_SHARE else result) + ELLIPSIS
 
 
 def template_arguments(name: str, short: str) -> str:
@@ -274,13 +286,13 @@ def bar(share: float, width: int) -> str:
 _SHADED: Final = str.maketrans(dict.fromkeys("█▌▋▊▉", "▒"))
 
 
-def shaded(drawn: str) -> str:
+def shaded(bar_text: str) -> str:
     """Return a bar for a line in reverse video, where a solid bar would look like a gap.
 
     >>> shaded(bar(0.6, 4)), shaded(bar(0.01, 4))
     ('▒▒▍', '▏')
     """
-    return drawn.translate(_SHADED)
+    return bar_text.translate(_SHADED)
 
 
 def growth_bar(share: float, width: int) -> tuple[str, str, str]:
@@ -298,10 +310,10 @@ def growth_bar(share: float, width: int) -> tuple[str, str, str]:
     """
     side = (width - 1) // 2
     halves = min(max(round(abs(share) * side * 2), 1 if share else 0), side * 2)
-    whole, half = halves // 2, halves % 2
+    full_cells, half_cells = halves // 2, halves % 2
     if share < 0:
-        return pad("▐" * half + "█" * whole, side, right=True), "│", " " * side
-    return " " * side, "│", pad("█" * whole + "▌" * half, side)
+        return pad("▐" * half_cells + "█" * full_cells, side, right=True), "│", " " * side
+    return " " * side, "│", pad("█" * full_cells + "▌" * half_cells, side)
 
 
 def without_prefix(name: str) -> str:

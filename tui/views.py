@@ -28,7 +28,7 @@ class View:
     """Its group in the menu of views."""
     screen: str
     """Module and class of its screen."""
-    about: str
+    description: str
     """A short description."""
     help: str = ""
     """The first lines of its help, where its screen is `TableScreen` and has no text of its own."""
@@ -36,8 +36,8 @@ class View:
     """All keys that open it, in Textual's names, if the user has rebound them."""
 
     @property
-    def bound(self) -> str:
-        """The keys that go to it, with commas between."""
+    def all_keys(self) -> str:
+        """All keys that open it, separated by commas."""
         return self.keys or self.key
 
 

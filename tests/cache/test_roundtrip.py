@@ -135,17 +135,17 @@ async def test_the_app_opens_the_cached_profile_and_reads_the_file_on_reload(mon
     monkeypatch.setattr(profile_loading, "CACHE_AFTER_S", 0.01)
     path = str(SAMPLES / "resnet50_training.nvprof.log")
     async with open_explorer(path, is_shared=False) as pilot:
-        assert not pilot.app.loading_files._cache.used  # type: ignore[attr-defined]
+        assert not pilot.app.profile_loading._cache.used  # type: ignore[attr-defined]
         await wait_until(pilot, lambda: len(entry_inodes()) == 1, "an entry")
     async with open_explorer(path, is_shared=False) as pilot:
         app = pilot.app
-        assert list(app.loading_files._cache.used) == [path]  # type: ignore[attr-defined]
+        assert list(app.profile_loading._cache.used) == [path]  # type: ignore[attr-defined]
         before = entry_inodes()
         await pilot.press("r")
-        await wait_until(pilot, lambda: not app.loading_files._cache.used, "what was read again")  # type: ignore[attr-defined]
+        await wait_until(pilot, lambda: not app.profile_loading._cache.used, "what was read again")  # type: ignore[attr-defined]
         await wait_until(pilot, lambda: entry_inodes() not in ([], before), "a new entry")
     async with open_explorer(path, is_shared=False, cache=False) as pilot:
-        assert pilot.app.loading_files._cache is None  # type: ignore[attr-defined]
+        assert pilot.app.profile_loading._cache is None  # type: ignore[attr-defined]
 
 
 def entry_inodes() -> list[int]:

@@ -41,7 +41,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ended]:
     monkeypatch.setattr(explore, "terminal_of", lambda _color: Terminal("", "truecolor", False, "", True))
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr(shutdown, "end_now", statuses.append)
-    monkeypatch.setattr(shutdown, "_FORCED_S", 1e6)
+    monkeypatch.setattr(shutdown, "_MAX_CLOSING_S", 1e6)
     with patch.dict(os.environ):
         yield statuses
 

@@ -80,9 +80,9 @@ def test_views_have_keys_of_the_user_and_conflicts_are_told(keys_file: Path, cap
     assert "  5 f3           view.kernels " in out
     assert "                 view.flame " in out
     assert err == "proftui: s is a key of view.memory, but in a table it is table.sort\n"
-    assert (view("kernels").key, view("kernels").bound) == ("5", "5,f3")
-    assert (view("kernels-by-iteration").bound, view("flame").bound) == ("", ""), "5 was taken from it"
-    assert view("dashboard").bound == "1"
+    assert (view("kernels").key, view("kernels").all_keys) == ("5", "5,f3")
+    assert (view("kernels-by-iteration").all_keys, view("flame").all_keys) == ("", ""), "5 was taken from it"
+    assert view("dashboard").all_keys == "1"
     keys_file.write_text('view.roofline = "f6"\nview.memory = "f6"\n')
     assert "f6 is a key of both view.roofline and view.memory" in run(capfd, "--keys")[2]
     keys_file.write_text('view.kernels = "q"\n')

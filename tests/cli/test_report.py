@@ -14,7 +14,7 @@ from tui.cli.main import main
 from tui.loaders.registry import load_one
 from tui.output.report import Style, as_json, as_markdown, as_text
 from tui.output.report_dashboard import DashboardReport
-from tui.tables import ALL_REPORTS, REPORTS, SCREEN_OF_REPORT, report_of_screen, screen_of_report
+from tui.tables import ALL_REPORTS, REPORTS, VIEW_OF_REPORT, report_of_view, view_of_report
 from tui.text import begin_sentence
 from tui.text_width import cell_width
 from tui.views import VIEWS
@@ -131,7 +131,7 @@ def test_what_a_view_lacks_is_said() -> None:
 
 def test_every_view_that_is_made_of_tables_has_a_report() -> None:
     not_tables = {"dashboard", "expert-systems", "sql", "log", "notes", "compare"}
-    assert {screen_of_report(report) for report in REPORTS} == {view.name for view in VIEWS} - not_tables
+    assert {view_of_report(report) for report in REPORTS} == {view.name for view in VIEWS} - not_tables
 
 
 def test_other_summaries_are_shown_as_the_input_has_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -186,10 +186,10 @@ def test_group_ops_says_which_trees_are_left_out(capfd: pytest.CaptureFixture[st
 
 def test_a_view_is_named_as_its_screen_too(capfd: pytest.CaptureFixture[str]) -> None:
     screens = {view.name for view in VIEWS} - {"sql", "log", "compare"}
-    assert screens <= {*ALL_REPORTS, *SCREEN_OF_REPORT.values()}
-    for screen in SCREEN_OF_REPORT.values():
-        view = report_of_screen(screen)
-        assert screen_of_report(view) == screen
+    assert screens <= {*ALL_REPORTS, *VIEW_OF_REPORT.values()}
+    for screen in VIEW_OF_REPORT.values():
+        view = report_of_view(screen)
+        assert view_of_report(view) == screen
         text = run(capfd, "report", "caffe_conv1.nvprof.log", "--view", screen)
         assert text == run(capfd, "report", "caffe_conv1.nvprof.log", "--view", view)
 

@@ -149,13 +149,13 @@ class Keys(RuleBasedStateMachine):
     @invariant()
     def it_runs(self) -> None:
         if self.explorer is not None:
-            assert self.explorer.app.fault is None
+            assert self.explorer.app.internal_error is None
             assert self.explorer.app.is_running
 
     def teardown(self) -> None:
         if self.explorer is not None:
             try:
-                if self.explorer.app.fault is None:
+                if self.explorer.app.internal_error is None:
                     self.explorer.wait()
                     self.explorer.find_home()
             finally:

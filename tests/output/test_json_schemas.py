@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from tests.profiles import SAMPLES, load, load_one
 from tui.analysis.capabilities import OK, inspect
 from tui.cli.main import main
-from tui.tables import ALL_REPORTS, COMPUTED, MODEL_FRAMES, screen_of_report
+from tui.tables import ALL_REPORTS, COMPUTED, MODEL_FRAMES, view_of_report
 
 SCHEMAS: Final = {
     path.name.removesuffix(".schema.json"): json.loads(path.read_text())
@@ -79,7 +79,7 @@ def test_the_schemas_are_schemas() -> None:
 def assert_views(commands: Commands, file: str) -> None:
     views = inspect(load_one(file) if Path(file).is_file() else load([file])[0])["views"]  # type: ignore[arg-type]
     for report in ALL_REPORTS:
-        if views.get(screen_of_report(report), OK) == OK:
+        if views.get(view_of_report(report), OK) == OK:
             commands.run("check" if report == "findings" else "report", file, *_view(report))
 
 

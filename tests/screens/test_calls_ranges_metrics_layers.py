@@ -26,7 +26,7 @@ from tui.screens.api_calls import no_instances
 from tui.screens.api_calls import no_work as no_call_work
 from tui.screens.kernels import no_launches
 from tui.screens.ranges import no_work, no_work_meanwhile
-from tui.tables import screen_of_report
+from tui.tables import view_of_report
 from tui.widgets.details import DetailPane
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ async def test_metrics_without_a_kernel_are_listed_and_lead_nowhere() -> None:
         await press(pilot, "i")
         assert app_of(pilot).screen.query_one(DetailPane).is_open
         await press(pilot, "escape", "enter")
-        assert app_of(pilot).fault is None
+        assert app_of(pilot).internal_error is None
 
 
 async def test_a_link_leads_from_a_total_to_its_layers_and_their_work() -> None:
@@ -231,7 +231,7 @@ async def test_a_link_leads_from_a_caffe_layer_to_its_kernels_in_the_tree() -> N
 @pytest.mark.parametrize("view", ["api", "ranges", "metrics", "layers"])
 async def test_tables_agree_with_the_report(view: str) -> None:
     sample = {"metrics": METRICS, "layers": PALEO}.get(view, TORCH)
-    async with open_explorer(sample, view=screen_of_report(view)) as pilot:
+    async with open_explorer(sample, view=view_of_report(view)) as pilot:
         first = tabs_of(pilot).tables.levels[0].name
         assert_rows_of_report(pilot, first, report_json(pilot, view)["rows"])
 

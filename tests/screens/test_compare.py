@@ -27,7 +27,7 @@ from tests.screens.explorer import (
 from tests.snapshots import screen_text
 from tests.waiting import WorkerGate, wait_until
 from tui.analysis.compare.changes import CHANGED_LAYERS, CHANGED_MEMORY, CHANGED_OPS, LargestChanges
-from tui.app.comparison import HOW, check_form
+from tui.app.comparison import USAGE, check_form
 from tui.cli.main import main
 from tui.model.errors import CommandError
 from tui.screens.compare import PARTS, CompareDialog, CompareScreen, Explanation
@@ -259,8 +259,8 @@ async def test_a_missing_side_is_reported(words: str, message: str) -> None:
         ("0 1", "File not found: 0 1. Did you mean :compare sessions 0 1 or :compare iterations 0 1?"),
         ("7", "File not found: 7. Did you mean :compare session 7 or :compare iteration 7?"),
         ("sessions 0 x", "Not a session number: 0 x. Use :compare session 1 or :compare sessions 0 1."),
-        ("iterations 3 5 7", f"Not one or two numbers: iterations 3 5 7. {HOW}"),
-        ("sessions", f"Which sessions? {HOW}"),
+        ("iterations 3 5 7", f"Not one or two numbers: iterations 3 5 7. {USAGE}"),
+        ("sessions", f"Which sessions? {USAGE}"),
     ],
 )
 def test_a_syntax_error_is_answered_with_the_right_syntax(words: str, message: str) -> None:

@@ -14,7 +14,7 @@ from tui.model.aggregation import aggregation
 from tui.screens.copied_command import copied_command
 from tui.screens.tabs import TabbedTables
 from tui.screens.timeline import TimelineScreen
-from tui.tables import REPORTS, screen_of_report
+from tui.tables import REPORTS, view_of_report
 from tui.widgets.table import tree
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def test_unfold_takes_a_path_and_unfolds_its_ancestors(capfd: pytest.CaptureFixt
 async def test_copied_commands_print_every_table_of_every_view(sample: str, capfd: pytest.CaptureFixture[str]) -> None:
     found: list[tuple[str, Rows]] = []
     async with open_explorer(sample) as pilot:
-        for view in [*dict.fromkeys(screen_of_report(report) for report in REPORTS), "expert-systems"]:
+        for view in [*dict.fromkeys(view_of_report(report) for report in REPORTS), "expert-systems"]:
             if view in ("timeline", "ranks") or app_of(pilot).navigator.availability.get(view, "ok") != "ok":
                 continue
             await go_to(pilot, view)

@@ -42,7 +42,7 @@ async def test_enter_pressed_twice_saves_a_note_once() -> None:
         await type_at_once(pilot, "Mhere\r\r")
         # The second enter opened the row.
         assert dialog_types(pilot) == []
-        assert [note.text for note in app_of(pilot).notes.store.all.values()] == ["here"]
+        assert [note.text for note in app_of(pilot).notes.store.by_name.values()] == ["here"]
         screen = screen_of(pilot)
         assert screen.place().level == "name/kernels"
 
@@ -55,7 +55,7 @@ async def test_closing_a_dialog_twice_gives_one_result() -> None:
         dialog.dismiss("once")
         dialog.dismiss("twice")
         await settle(pilot)
-        assert [note.text for note in app_of(pilot).notes.store.all.values()] == ["once"]
+        assert [note.text for note in app_of(pilot).notes.store.by_name.values()] == ["once"]
 
 
 async def test_only_one_dialog_opens() -> None:
@@ -129,7 +129,7 @@ async def test_any_text_can_be_typed_as_the_file_to_compare() -> None:
             line = pilot.app.screen.query_one(Input)
             line.post_message(events.Paste(text))
             await press(pilot, "enter")
-            assert app_of(pilot).fault is None
+            assert app_of(pilot).internal_error is None
             assert dialog_types(pilot) == []
         assert app_of(pilot).comparison.sides is None
 
@@ -213,4 +213,4 @@ async def test_invalid_numbers_are_refused_with_a_reason(number: str) -> None:
         for line, words in messages.items():
             await run_line(pilot, line)
             assert words in screen_text(pilot.app)
-            assert app_of(pilot).fault is None
+            assert app_of(pilot).internal_error is None

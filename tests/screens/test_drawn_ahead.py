@@ -74,13 +74,13 @@ async def test_prerendering_restarts_after_a_key(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Navigator, "PREPARES_VIEWS", True)
     monkeypatch.setattr(navigator, "ALL_AFTER_S", 10 * TIMEOUT_S)
     looks: list[float] = []
-    look_in = IdleWork._look_in
+    check_after = IdleWork._check_after
 
     def noted(app: IdleWork, seconds: float) -> None:
         looks.append(seconds)
-        look_in(app, seconds)
+        check_after(app, seconds)
 
-    monkeypatch.setattr(IdleWork, "_look_in", noted)
+    monkeypatch.setattr(IdleWork, "_check_after", noted)
     async with open_explorer(TRACE, size=SIZE) as pilot:
         screen = await go_to(pilot, "timeline")
         await wait_until(pilot, lambda: looks[-1] > TIMEOUT_S, "rest")

@@ -14,7 +14,7 @@ from tests.screens.explorer import SAMPLES, TERMINAL_SIZES, app_of, open_explore
 from tests.screens.made_profiles import dlprof_profile, open_profile
 from tests.screens.test_reports_agree import cells_of, report_rows
 from tests.snapshots import assert_text
-from tui.tables import REPORTS, screen_of_report
+from tui.tables import REPORTS, view_of_report
 from tui.views import VIEWS
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ async def test_every_view_of_a_sample(name: str, snapshot: SnapshotAssertion) ->
             assert view.name == app.view_screen.VIEW
             # Ranks are parts of the view of GPUs: test_ranks.py compares them. The flame is no table.
             for report in REPORTS if name in REPORTED else ():
-                if screen_of_report(report) == view.name and report not in ("timeline", "ranks", "flame"):
+                if view_of_report(report) == view.name and report not in ("timeline", "ranks", "flame"):
                     assert_reported(app, report)
                     compared.add(report)
             sizes = TERMINAL_SIZES if name in RICH or view.name in AT_ALL_SIZES else TERMINAL_SIZES[:1]

@@ -32,7 +32,7 @@ TRACE = gzip.decompress((SAMPLES / "mlp_modules.pt.trace.json.gz").read_bytes())
 def test_a_change_is_complete_when_no_file_changes_any_more(tmp_path: Path) -> None:
     first, second, log = tmp_path / "a.pt.trace.json", tmp_path / "b.pt.trace.json", tmp_path / "run.log"
     first.write_text("{}\n")
-    watch = FileWatch([str(tmp_path)], settled_s=2, longest_s=30)
+    watch = FileWatch([str(tmp_path)], unchanged_s=2, max_wait_s=30)
     watch.mark_read(watch.current_stamps())
     assert watch.change(watch.current_stamps(), 0) is FileChange.NOTHING
     second.write_text('{"traceEvents": [')
@@ -51,7 +51,7 @@ def test_a_change_is_complete_when_no_file_changes_any_more(tmp_path: Path) -> N
         "a log that never rests is read all the same"
     )
     watch.mark_read(watch.current_stamps())
-    watch.rest(130, took_s=4)
+    watch.pause_reading(130, duration_s=4)
     log.write_text("x")
     assert watch.change(watch.current_stamps(), 131) is FileChange.GROWING
     assert watch.change(watch.current_stamps(), 165) is FileChange.GROWING, (
@@ -84,9 +84,9 @@ def test_files_are_not_checked_while_they_are_read_or_checked(tmp_path: Path) ->
 async def test_a_folder_is_reloaded_when_complete_and_the_view_stays(tmp_path: Path) -> None:
     app = ProftuiApp(OpenOptions(paths=(str(tmp_path),), follow=True, cache=False))
     path = tmp_path / "rank0.pt.trace.json"
-    with patch.multiple(follow, POLL_S=3600.0, SETTLED_S=0.01, REST_FACTOR=0):
+    with patch.multiple(follow, POLL_S=3600.0, UNCHANGED_S=0.01, PAUSE_FACTOR=0):
         async with app.run_test(size=(120, 40)) as pilot:
-            shown, following = app.profile_session, app.loading_files.following
+            shown, following = app.profile_session, app.profile_loading.following
             assert following is not None
 
             def looked(condition: Callable[[], bool]) -> Callable[[], bool]:

@@ -263,7 +263,7 @@ async def test_a_hundred_thousand_groups_fold_quickly() -> None:
 
 @pytest.mark.usefixtures("folded_trees")
 async def test_rows_of_many_launches_are_computed_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(base, "MAX_ROWS_WITHOUT_THREAD", 2)
     async with open_profile(deep_profile(), view="group-ops") as pilot:
         assert node_names(pilot) == ["all", "net", "sum"]
         await press(pilot, "full_stop")

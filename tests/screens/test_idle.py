@@ -68,10 +68,12 @@ async def test_a_view_can_be_opened_while_it_is_being_prepared() -> None:
     async with open_explorer(TRACE) as pilot:
         app = app_of(pilot)
         await wait_until(
-            pilot, lambda: app.navigator._to_prepare is not None and not app.navigator._to_prepare, "all views"
+            pilot,
+            lambda: app.navigator._views_to_prepare is not None and not app.navigator._views_to_prepare,
+            "all views",
         )
         # One that has just begun.
-        app.navigator._to_prepare = ["issues"]
+        app.navigator._views_to_prepare = ["issues"]
         app.navigator._prepared.pop("issues", None)
         app._installed_screens.pop("issues", None)
         assert app.navigator._prepare()
@@ -122,7 +124,7 @@ class Pauses:
         self._now_s = 0.0
         self._looks_at: float | None = None
         monkeypatch.setattr(navigator, "time", SimpleNamespace(monotonic=lambda: self._now_s))
-        monkeypatch.setattr(IdleWork, "_look_in", lambda _app, seconds: self._look_at(self._now_s + seconds))
+        monkeypatch.setattr(IdleWork, "_check_after", lambda _app, seconds: self._look_at(self._now_s + seconds))
 
     def _look_at(self, time_s: float) -> None:
         self._looks_at = time_s
@@ -163,7 +165,7 @@ async def test_a_collection_after_new_widgets_excludes_those_of_all_views(monkey
         for name in ("freeze", "unfreeze"):
             monkeypatch.setattr(runtime.gc, name, lambda name=name: calls.append(name))
         monkeypatch.setattr(runtime.gc, "collect", lambda generation=2: calls.append(f"collect {generation}") or 0)
-        app_of(pilot).navigator.widgets_made()
+        app_of(pilot).navigator.widgets_created()
         await press(pilot, "j")
         pauses.rest(app_of(pilot))
         assert calls == ["collect 1", "freeze", "unfreeze", "collect 2", "freeze"]

@@ -333,8 +333,8 @@ async def test_a_run_in_which_nothing_repeats_is_one_bar() -> None:
 
 
 async def test_another_range_of_a_large_profile_is_computed_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.app.profile_session.ROWS_AT_ONCE", 0)
-    monkeypatch.setattr("tui.screens.iterations.ROWS_AT_ONCE", 0)
+    monkeypatch.setattr("tui.app.profile_session.MAX_ROWS_WITHOUT_THREAD", 0)
+    monkeypatch.setattr("tui.screens.iterations.MAX_ROWS_WITHOUT_THREAD", 0)
     async with open_explorer(TRACE, view="iterations") as pilot:
         app = app_of(pilot)
         await wait_until(pilot, lambda: chart_of(pilot).rows.height == 5, "the chart")
@@ -360,7 +360,7 @@ async def test_iterations_of_an_outdated_profile_are_not_shown() -> None:
 
 
 async def test_keys_of_the_chart_wait_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.screens.iterations.ROWS_AT_ONCE", 0)
+    monkeypatch.setattr("tui.screens.iterations.MAX_ROWS_WITHOUT_THREAD", 0)
     async with open_explorer(TRACE) as pilot:
         monkeypatch.setattr(IterationsScreen, "_work_out", lambda *_: None)
         await press(pilot, "7")
@@ -368,7 +368,7 @@ async def test_keys_of_the_chart_wait_for_its_rows(monkeypatch: pytest.MonkeyPat
         await press(pilot, "G", "l", "h", "g", "pagedown", "plus", "underscore", "z", "b", "a", "enter", "t", "p")
         screen_of(pilot, IterationsScreen).focus_table()
         await press(pilot, "greater_than_sign", "less_than_sign", "s", "G", "space", "enter", "b", "t")
-        assert app_of(pilot).fault is None
+        assert app_of(pilot).internal_error is None
         assert chart_of(pilot).marked is None
         screen_of(pilot, IterationsScreen)._fill(screen_of(pilot, IterationsScreen).profile)
         assert chart_of(pilot).rows.height == 5

@@ -25,7 +25,7 @@ LOG = "resnet50_training.nvprof.log"
 
 @pytest.fixture
 def threshold_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
+    monkeypatch.setattr(base, "MAX_ROWS_WITHOUT_THREAD", 0)
 
 
 def linked_tables(pilot: Pilot[None]) -> LinkedTables:
@@ -53,7 +53,7 @@ async def rows_of_views() -> dict[tuple[str, int], pl.DataFrame]:
 
 async def test_rows_computed_in_a_thread_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = await rows_of_views()
-    monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
+    monkeypatch.setattr(base, "MAX_ROWS_WITHOUT_THREAD", 0)
     in_thread = await rows_of_views()
     assert in_thread.keys() == at_once.keys()
     assert [place for place, rows in in_thread.items() if not rows.equals(at_once[place])] == []
@@ -105,7 +105,7 @@ async def test_an_iteration_is_opened_when_its_row_is_computed() -> None:
 
 
 async def test_the_chart_of_iterations_waits_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(iterations, "ROWS_AT_ONCE", 0)
+    monkeypatch.setattr(iterations, "MAX_ROWS_WITHOUT_THREAD", 0)
     go_on = WorkerGate()
     work_out = iterations.iterations_with_uses
 

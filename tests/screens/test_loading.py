@@ -255,7 +255,7 @@ async def test_reloading_can_be_stopped(tmp_path: Path) -> None:
             await pilot.press("r")
             await wait_until(pilot, lambda: "reading again 41% (esc stops)" in screen_text(app), "progress")
             await pilot.press("escape")
-            await wait_until(pilot, lambda: not app.loading_files.is_reading_again, "the end")
+            await wait_until(pilot, lambda: not app.profile_loading.is_reading_again, "the end")
             await settle(pilot)
         assert messages_and_severities(pilot) == [("Stopped. The profile is unchanged.", "information")]
         assert app.profile_session.whole_profile is known
@@ -278,7 +278,7 @@ async def test_opening_another_file_can_be_stopped(tmp_path: Path) -> None:
 
 async def test_standard_input_cannot_be_reloaded() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", view=FAST_VIEW, notifications=True) as pilot:
-        loading = app_of(pilot).loading_files
+        loading = app_of(pilot).profile_loading
         loading._options = replace(loading._options, paths=("-",))
         await press(pilot, "r")
         assert messages_and_severities(pilot) == [("Standard input cannot be read twice.", "warning")]
@@ -294,7 +294,7 @@ async def test_partial_and_unreadable_files_are_reported(tmp_path: Path) -> None
         assert messages_and_severities(pilot) == [("2 files could not be read: see Issues.", "warning")]
         profile = app_of(pilot).profile_session.whole_profile
         assert profile is not None
-        app_of(pilot).loading_files._say_news(replace(profile, partial="stopped at 27%"), (), [])
+        app_of(pilot).profile_loading._say_results(replace(profile, partial="stopped at 27%"), (), [])
         await settle(pilot)
         ((words, severity),) = messages_and_severities(pilot)
         assert words.endswith("stopped at 27%: totals are partial. r reads the file again.")
@@ -317,7 +317,7 @@ async def test_figures_of_several_files_are_not_stored_for_one_of_them(monkeypat
     monkeypatch.setattr("tui.state.workspace.remember_opened", lambda path, _figures: remembered.append(path))
     log, other = (str(SAMPLES / f"{name}.nvprof.log") for name in ("caffe_conv1", "gpt_summary"))
     async with open_explorer(log, view=FAST_VIEW) as pilot:
-        loading = app_of(pilot).loading_files
+        loading = app_of(pilot).profile_loading
         held = opening.OpenedProfiles(app_of(pilot).profile_session.whole_profile, ())
         for paths in ((log,), (log, other), ("-",)):
             loading._options = replace(loading._options, paths=paths)

@@ -329,7 +329,7 @@ async def test_events_before_a_view_is_composed_take_effect_afterwards(comes: Ca
         app.go("kernels")
         comes(app)
         await settle(pilot)
-        assert app.fault is None
+        assert app.internal_error is None
         crumbs = screen_text(app).splitlines()[0]
         assert ("session 1 of 2" if app.profile_session.session == 1 else "all 2 sessions") in crumbs
         assert all(
@@ -342,7 +342,7 @@ async def test_events_before_a_view_is_composed_take_effect_afterwards(comes: Ca
 
 def test_descriptions_of_views_fit_the_menu_of_a_narrow_terminal() -> None:
     room = menu_width(80) - TITLE_CELLS - BORDER_CELLS
-    assert {view.name: len(view.about) for view in VIEWS if len(view.about) > room} == {}
+    assert {view.name: len(view.description) for view in VIEWS if len(view.description) > room} == {}
 
 
 async def test_the_log_counts_marked_lines_and_names_their_keys() -> None:
@@ -387,7 +387,7 @@ async def test_the_log_of_a_session_without_text_is_that_of_another() -> None:
         await go_to(pilot, "log")
         assert "line 1 of 8,744" in screen_text(pilot.app)
         await press(pilot, "slash", *"gemm", "enter")
-        assert app_of(pilot).fault is None
+        assert app_of(pilot).internal_error is None
         screen = screen_of(pilot, LogScreen)
         assert screen.log_view.cursor_line > 1
 

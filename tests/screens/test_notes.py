@@ -29,7 +29,7 @@ from tests.snapshots import screen_text
 from tests.waiting import WorkerGate, wait_until
 from tui.analysis.timeline.shown import lane_title
 from tui.app import navigator
-from tui.app.row_notes import WITHOUT_NOTES
+from tui.app.row_notes import VIEWS_WITHOUT_NOTES
 from tui.app.session_restore import NO_FILE
 from tui.screens import base
 from tui.screens.kernels import KERNEL_LEVEL, LAUNCH_LEVEL, launches_of_kernel
@@ -68,7 +68,7 @@ async def test_a_note_is_typed_and_marks_its_row(state_directory: Path) -> None:
         assert row is not None
         assert names_with_notes(table) == [row["name"]]
         assert "\n# " in screen_text(pilot.app)
-        note = next(iter(app_of(pilot).notes.store.all.values()))
+        note = next(iter(app_of(pilot).notes.store.by_name.values()))
         assert (note.text, note.place.view, note.words) == ("see\nthis", "kernels", row["name"])
         await press(pilot, "i")
         lines = screen_text(pilot.app).splitlines()
@@ -105,14 +105,14 @@ async def test_canceling_the_dialog_changes_nothing_and_an_empty_text_deletes() 
     async with open_explorer(CAFFE, view="kernels") as pilot:
         table = table_of(pilot, "kernels")
         await press(pilot, "M", "x", "escape")
-        assert not app_of(pilot).notes.store.all
+        assert not app_of(pilot).notes.store.by_name
         await write_note(pilot, "one")
         await press(pilot, "M")
         assert pilot.app.screen.query_one(NoteEditor).text == "one"
         await press(pilot, "x", "escape")
-        assert [note.text for note in app_of(pilot).notes.store.all.values()] == ["one"]
+        assert [note.text for note in app_of(pilot).notes.store.by_name.values()] == ["one"]
         await write_note(pilot, " \n ")
-        assert not app_of(pilot).notes.store.all
+        assert not app_of(pilot).notes.store.by_name
         assert names_with_notes(table) == []
 
 
@@ -121,7 +121,7 @@ async def test_a_text_that_is_too_long_stays_in_the_dialog_with_the_reason() -> 
         await write_note(pilot, "x" * 2001)
         assert isinstance(pilot.app.screen, NoteDialog)
         assert "at most 2,000 characters, this one 2,001" in screen_text(pilot.app)
-        assert not app_of(pilot).notes.store.all
+        assert not app_of(pilot).notes.store.by_name
 
 
 async def test_hostile_text_reaches_no_terminal() -> None:
@@ -168,7 +168,7 @@ async def test_a_link_of_a_note_waits_for_its_row(monkeypatch: pytest.MonkeyPatc
         row = launches.current_row
         await press(pilot, "q", "k")
         await run_line(pilot, "notes")
-        monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
+        monkeypatch.setattr(base, "MAX_ROWS_WITHOUT_THREAD", 0)
         kernels = app_of(pilot).get_screen("kernels").query_one(LinkedTables)
         monkeypatch.setattr(kernels, "levels", (KERNEL_LEVEL, replace(LAUNCH_LEVEL, rows=held_up)))
         await press(pilot, "enter")
@@ -286,7 +286,7 @@ async def test_the_notes_view_edits_and_exports(tmp_path: Path) -> None:
 async def test_standard_input_has_no_notes() -> None:
     assert files(["-"]) is None
     assert files(["a.log", "-"]) is None
-    assert Notes(None).all == {}
+    assert Notes(None).by_name == {}
 
 
 async def test_rows_of_a_query_have_no_notes() -> None:
@@ -296,7 +296,7 @@ async def test_rows_of_a_query_have_no_notes() -> None:
         await settle(pilot)
         await press(pilot, "tab", "M")
         assert not isinstance(pilot.app.screen, NoteDialog)
-        assert message_of(pilot) == WITHOUT_NOTES["sql"]
+        assert message_of(pilot) == VIEWS_WITHOUT_NOTES["sql"]
 
 
 async def test_two_runs_with_one_file_keep_the_notes_of_both() -> None:
@@ -311,7 +311,7 @@ async def test_two_runs_with_one_file_keep_the_notes_of_both() -> None:
         other.write()
         await press(pilot, "j", "j")
         await write_note(pilot, "mine too")
-        assert sorted(note.text for note in app_of(pilot).notes.store.all.values()) == [
+        assert sorted(note.text for note in app_of(pilot).notes.store.by_name.values()) == [
             "mine",
             "mine too",
             "theirs",
@@ -325,9 +325,9 @@ async def test_forget_asks_once_and_deletes_all(state_directory: Path) -> None:
         await write_note(pilot, "one")
         await run_line(pilot, "forget")
         assert message_of(pilot) == "This deletes 1 note. Repeat :forget to confirm."
-        assert len(app_of(pilot).notes.store.all) == 1
+        assert len(app_of(pilot).notes.store.by_name) == 1
         await run_line(pilot, "forget")
-        assert not app_of(pilot).notes.store.all
+        assert not app_of(pilot).notes.store.by_name
         assert message_of(pilot) == "Deleted: notes, queries, and the last place in this file."
         assert not table.table.model.noted
         await press(pilot, "Q")

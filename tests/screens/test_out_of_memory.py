@@ -26,8 +26,8 @@ def raise_memory_error(*_: Any, **__: Any) -> NoReturn:
 
 @pytest.fixture
 def every_input_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
-    monkeypatch.setattr(timeline, "ITEMS_AT_ONCE", 0)
+    monkeypatch.setattr(base, "MAX_ROWS_WITHOUT_THREAD", 0)
+    monkeypatch.setattr(timeline, "MAX_ITEMS_WITHOUT_THREAD", 0)
 
 
 @pytest.mark.usefixtures("every_input_is_large")
@@ -47,7 +47,7 @@ async def test_a_view_out_of_memory_says_so_and_others_work(
         words = f"{title}: not enough memory (for 8.00 PiB more); close other programs"
         assert words in screen_text(app)
         assert "Computing…" not in screen_text(app)
-        assert app.fault is None
+        assert app.internal_error is None
         app.go("op-types")
         await settle(pilot)
         assert "not enough memory" not in screen_text(app)
@@ -55,7 +55,7 @@ async def test_a_view_out_of_memory_says_so_and_others_work(
         await settle(pilot)
         assert "not enough memory" not in screen_text(app)
         await press(pilot, "down")
-        assert app.fault is None
+        assert app.internal_error is None
 
 
 def raise_panic(words: str) -> Any:
@@ -74,7 +74,7 @@ async def test_a_panic_about_memory_is_reported_as_out_of_memory(monkeypatch: py
         app.go("kernels")
         await settle(pilot)
         assert "Kernels: not enough memory (for 8.00 MiB more)" in screen_text(app)
-        assert app.fault is None
+        assert app.internal_error is None
 
 
 @pytest.mark.usefixtures("every_input_is_large")
@@ -85,7 +85,7 @@ async def test_any_other_panic_ends_the_explorer(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(linked_tables, "measure", raise_panic("index out of bounds"))
         app.go("kernels")
         await settle(pilot)
-        fault, app._exception = app.fault, None
+        fault, app._exception = app.internal_error, None
         assert isinstance(fault, PanicError)
         assert str(fault) == "index out of bounds"
         assert not any(worker.is_running for worker in app.workers)

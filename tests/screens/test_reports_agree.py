@@ -137,7 +137,7 @@ async def test_notes_agree_with_the_report() -> None:
     async with open_explorer("resnet50_training.nvprof.log") as pilot:
         await press(pilot, "4", "M", *"ask", "enter")
         pane, app = await go_by_command(pilot, "notes"), app_of(pilot)
-        rows = json.loads(NotesReport(SavedNotes(dict(app.notes.store.all), app.session_restore.files)).as_json())[
+        rows = json.loads(NotesReport(SavedNotes(dict(app.notes.store.by_name), app.session_restore.files)).as_json())[
             "rows"
         ]
         assert [row["note"] for row in rows] == ["ask"]

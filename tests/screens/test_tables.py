@@ -114,7 +114,7 @@ async def test_arrangements_of_tables_are_restored_in_the_next_run() -> None:
         await run_line(pilot, "reset")
         assert not table_of_keys(pilot).state.name_last
         await pilot.app.workers.wait_for_complete()
-    assert not Arrangements().of("kernels/kernels/kernels").name_last
+    assert not Arrangements().get("kernels/kernels/kernels").name_last
 
 
 @pytest.mark.parametrize("line", ["top", "top 0", "top -3", "top many"])

@@ -488,7 +488,7 @@ async def test_a_launch_of_another_session_shows_that_session() -> None:
 
 
 async def test_lanes_of_many_launches_are_computed_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline, "ITEMS_AT_ONCE", 0)
+    monkeypatch.setattr(timeline, "MAX_ITEMS_WITHOUT_THREAD", 0)
     async with open_profile(two_streams()) as pilot:
         await press(pilot, "colon", *"kernels relu", "enter", "enter", "j", "T")
         await wait_until(pilot, lambda: lanes_of(pilot).shown is not None, "the lanes")

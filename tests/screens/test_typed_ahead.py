@@ -111,7 +111,7 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
     """Some are typed while the files are read, others just before or after the first view is shown."""
     app = ProftuiApp(OpenOptions(paths=(sample_path("resnet50_training.nvprof.log"),)))
     go_on, seen = WorkerGate(), []
-    loaded = app.loading_files._take
+    loaded = app.profile_loading._take
 
     def arrive(opened_: opening.OpenedProfiles) -> None:
         if late == "before":
@@ -130,7 +130,7 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
         seen.append(name)
         go(name, *arguments)
 
-    with slow_open_profiles(go_on), patch.object(app.loading_files, "_take", arrive), patch.object(app, "go", note):
+    with slow_open_profiles(go_on), patch.object(app.profile_loading, "_take", arrive), patch.object(app, "go", note):
         async with app.run_test(size=(80, 24)) as pilot:
             await wait_until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
             post("7")
@@ -147,7 +147,7 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
 async def test_q_typed_while_loading_is_text_in_inputs_and_quits_elsewhere(keys: str, is_open: bool) -> None:
     app = ProftuiApp(OpenOptions(paths=(sample_path("resnet50_training.nvprof.log"),)))
     go_on = WorkerGate()
-    with slow_open_profiles(go_on), patch.object(app.loading_files, "_take", lambda _opened: None):
+    with slow_open_profiles(go_on), patch.object(app.profile_loading, "_take", lambda _opened: None):
         async with app.run_test(size=(80, 24)) as pilot:
             await wait_until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
             for key in keys:

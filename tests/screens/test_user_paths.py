@@ -171,7 +171,7 @@ async def test_a_failed_reload_keeps_the_profile(tmp_path: Path) -> None:
             ruin()
             await pilot.press("r")
             await wait_until(
-                pilot, lambda: not app.loading_files.is_reading_again and bool(app.screen.query(Toast)), "an answer"
+                pilot, lambda: not app.profile_loading.is_reading_again and bool(app.screen.query(Toast)), "an answer"
             )
             assert "The profile is unchanged." in screen_text(app)
             assert app.profile_session.whole_profile is before
@@ -191,7 +191,7 @@ async def test_a_missing_session_on_the_command_line_is_an_error() -> None:
     async with app.run_test() as pilot:
         await wait_until(pilot, lambda: app.return_code is not None, "the end")
     assert app.return_code == 2
-    assert [str(error) for error in app.loading_files.errors] == ["no session 9; the only session is 0"]
+    assert [str(error) for error in app.profile_loading.errors] == ["no session 9; the only session is 0"]
 
 
 async def test_several_files_are_named_and_an_unreadable_one_is_reported() -> None:

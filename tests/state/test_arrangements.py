@@ -25,16 +25,16 @@ ARRANGED = TableState(
 
 def test_an_arrangement_is_restored_in_the_next_run(state_directory: Path) -> None:
     first = Arrangements()
-    assert first.keep("kernels/kernels/kernels", Arrangement.of(ARRANGED))
+    assert first.keep("kernels/kernels/kernels", Arrangement.from_state(ARRANGED))
     first.write()
     assert (state_directory / "tables.json").is_file()
-    found = Arrangements().of("kernels/kernels/kernels").on(TableState(filter="conv"))
-    assert found == msgspec.structs.replace(Arrangement.of(ARRANGED)).on(TableState(filter="conv"))
+    found = Arrangements().get("kernels/kernels/kernels").apply_to(TableState(filter="conv"))
+    assert found == msgspec.structs.replace(Arrangement.from_state(ARRANGED)).apply_to(TableState(filter="conv"))
     assert (found.hidden, found.pinned) == (ARRANGED.hidden, ARRANGED.pinned)
     assert (found.unit, found.name_last, found.filter) == ("us", True, "conv")
     # The order and the number of rows belong to the file that they were chosen for.
     assert (found.sort, found.most_rows) == (None, None)
-    assert Arrangement.of(found) == Arrangement.of(ARRANGED)
+    assert Arrangement.from_state(found) == Arrangement.from_state(ARRANGED)
 
 
 def test_a_default_arrangement_is_not_stored(state_directory: Path) -> None:
@@ -58,13 +58,13 @@ def test_one_bad_entry_does_not_spoil_the_others(state_directory: Path, entry: s
     )
     (state_directory / "tables.json").write_text(content)
     memory = Arrangements()
-    assert memory.of("bad") == PLAIN
-    assert memory.of("good") == Arrangement(unit="ms")
+    assert memory.get("bad") == PLAIN
+    assert memory.get("good") == Arrangement(unit="ms")
     assert memory.warning == ""
 
 
 def test_meaningless_values_are_left_out() -> None:
-    assert Arrangement(unit="weeks").on(TableState()).unit == "auto"
+    assert Arrangement(unit="weeks").apply_to(TableState()).unit == "auto"
     assert not Arrangement(order=tuple(map(str, range(501)))).is_valid
 
 
@@ -72,10 +72,10 @@ def test_a_warning_is_shown_once(state_directory: Path) -> None:
     state_directory.mkdir()
     (state_directory / "tables.json").write_text('{"version": 99, "entries": {}}')
     memory = Arrangements()
-    assert memory.of("a") == PLAIN
+    assert memory.get("a") == PLAIN
     assert "another version" in memory.warning
     memory.warning = ""
     memory.keep("a", Arrangement(unit="s"))
     memory.write()
     assert memory.warning == ""
-    assert memory.of("a") == Arrangement(unit="s")
+    assert memory.get("a") == Arrangement(unit="s")

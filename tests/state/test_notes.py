@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tui.state import notes as notes_module
-from tui.state.notes import MAX_CHARACTERS, MAX_LINES, Notes, RowPlace, why_too_long
+from tui.state.notes import MAX_CHARACTERS, MAX_LINES, Notes, RowPlace, length_error
 from tui.state.store import DocumentFolder, Files, files
 
 FILES = Files("a" * 32, "stamp")
@@ -24,11 +24,11 @@ def test_a_note_is_restored_by_the_values_of_its_row(state_directory: Path) -> N
     notes = Notes(FILES)
     assert notes.keep(place(HOSTILE), HOSTILE, f"  {HOSTILE}\nline ") == ""
     notes.write()
-    found = Notes(FILES).of(place(HOSTILE))
+    found = Notes(FILES).get(place(HOSTILE))
     assert found is not None
     assert (found.text, found.words, found.stamp) == (f"{HOSTILE}\nline", HOSTILE, "stamp")
-    assert Notes(FILES).of(place()) is None
-    assert Notes(Files("b" * 32, "stamp")).all == {}
+    assert Notes(FILES).get(place()) is None
+    assert Notes(Files("b" * 32, "stamp")).by_name == {}
     written = [path for path in state_directory.rglob("*") if path.is_file()]
     assert [path.relative_to(state_directory) for path in written] == [Path("notes") / f"{'a' * 32}.json"]
     assert stat.S_IMODE(written[0].stat().st_mode) == 0o600
@@ -48,7 +48,7 @@ def test_file_modes_do_not_depend_on_existing_files(state_directory: Path) -> No
 
 def test_two_runs_are_merged_and_the_last_writer_of_a_note_wins() -> None:
     first, second = Notes(FILES), Notes(FILES)
-    assert first.all == second.all == {}
+    assert first.by_name == second.by_name == {}
     first.keep(place("a"), "a", "one")
     second.keep(place("b"), "b", "two")
     second.keep(place("a"), "a", "two")
@@ -56,17 +56,17 @@ def test_two_runs_are_merged_and_the_last_writer_of_a_note_wins() -> None:
     second.write()
     first.keep(place("c"), "c", "one")
     first.write()
-    assert {note.words: note.text for note in first.all.values()} == {"a": "two", "b": "two", "c": "one"}
+    assert {note.words: note.text for note in first.by_name.values()} == {"a": "two", "b": "two", "c": "one"}
 
 
 def test_too_long_notes_are_refused_with_the_reason() -> None:
     notes = Notes(FILES)
     assert "at most 2,000 characters" in notes.keep(place(), "gemm", "x" * (MAX_CHARACTERS + 1))
-    assert "at most 40 lines" in why_too_long("x\n" * MAX_LINES + "x")
+    assert "at most 40 lines" in length_error("x\n" * MAX_LINES + "x")
     assert notes.keep(place("x" * 20_000), "gemm", "text").startswith("no note possible: this row has no stable key")
-    assert notes.all == {}
+    assert notes.by_name == {}
     assert notes.keep(place(), "w" * 1_000, "text") == ""
-    assert len(next(iter(notes.all.values())).words) == 400
+    assert len(next(iter(notes.by_name.values())).words) == 400
 
 
 def test_the_last_note_below_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_invalid_entries_are_ignored(state_directory: Path, damage: dict[str, ob
     content["entries"][place("b").name].update(damage)
     path.write_text(json.dumps(content))
     read = Notes(FILES)
-    assert [note.text for note in read.all.values()] == ["good"]
+    assert [note.text for note in read.by_name.values()] == ["good"]
     assert read.warning == ""
 
 
@@ -147,7 +147,7 @@ def test_notes_stay_for_the_run_if_the_directory_is_not_writable(state_directory
     assert notes.keep(place(), "gemm", "text") == ""
     notes.write()
     assert "cannot be" in notes.warning
-    assert len(notes.all) == 1
+    assert len(notes.by_name) == 1
 
 
 def test_unwritten_notes_are_written_with_the_next_note(state_directory: Path) -> None:
@@ -163,8 +163,8 @@ def test_unwritten_notes_are_written_with_the_next_note(state_directory: Path) -
     notes.keep(place("c"), "c", "third")
     notes.write()
     expected = {"a": "first", "b": "after", "c": "third"}
-    assert {note.words: note.text for note in notes.all.values()} == expected
-    assert {note.words: note.text for note in Notes(FILES).all.values()} == expected
+    assert {note.words: note.text for note in notes.by_name.values()} == expected
+    assert {note.words: note.text for note in Notes(FILES).by_name.values()} == expected
 
 
 def test_a_note_changed_during_a_failed_write_keeps_its_newest_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_a_note_changed_during_a_failed_write_keeps_its_newest_text(monkeypatch:
         notes.write()
     assert notes.warning == "the disk is full"
     notes.write()
-    assert [note.text for note in Notes(FILES).all.values()] == ["newer"]
+    assert [note.text for note in Notes(FILES).by_name.values()] == ["newer"]
 
 
 def test_notes_that_cannot_be_deleted_are_kept(state_directory: Path) -> None:
@@ -191,7 +191,7 @@ def test_notes_that_cannot_be_deleted_are_kept(state_directory: Path) -> None:
     written.unlink()
     (written / "something").mkdir(parents=True)
     assert "cannot be changed" in notes.forget()
-    assert [note.text for note in notes.all.values()] == ["text"]
+    assert [note.text for note in notes.by_name.values()] == ["text"]
 
 
 def test_places_survive_json() -> None:

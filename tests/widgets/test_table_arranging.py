@@ -300,7 +300,7 @@ async def test_an_arrangement_is_restored(state_directory: Path) -> None:
         await pilot.press("R")
         assert next_run.pane.state.pinned == ()
         await next_run.workers.wait_for_complete()
-    assert Arrangements().of("/table/kernels").pinned == ()
+    assert Arrangements().get("/table/kernels").pinned == ()
 
 
 async def test_viewing_writes_nothing(state_directory: Path) -> None:
@@ -310,7 +310,7 @@ async def test_viewing_writes_nothing(state_directory: Path) -> None:
         await app.workers.wait_for_complete()
         await pilot.pause()
     # Sorting did write; the table as it came is not remembered.
-    assert Arrangements().of("/table/kernels").pinned == ()
+    assert Arrangements().get("/table/kernels").pinned == ()
     next_run = RememberingApp()
     before = sorted(path.stat().st_mtime_ns for path in state_directory.rglob("*"))
     async with next_run.run_test(size=(120, 24)) as pilot:

@@ -229,7 +229,7 @@ def format_of_path(path: str) -> str:
 
 def _notes_on(path: str) -> int:
     known = files((path,))
-    return len(Notes(known).all) if known is not None else 0
+    return len(Notes(known).by_name) if known is not None else 0
 
 
 def are_unrelated(paths: Sequence[str]) -> bool:

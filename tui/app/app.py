@@ -18,8 +18,8 @@ from tui.app.profile_session import ProfileSession
 from tui.app.row_notes import RowNotes
 from tui.app.session_restore import SessionRestore
 from tui.app.shutdown import failure_of, is_developing, is_survived
-from tui.commands import CommandPaletteProvider, command_words, run_command
-from tui.keys import Scope, bindings_for, key_elsewhere, keys_of_some_places
+from tui.commands import CommandPaletteProvider, command_names, run_command
+from tui.keys import Scope, bindings_for, local_keys, unused_key_message
 from tui.model.aggregation import Aggregation
 from tui.model.errors import CommandError, ProftuiError
 from tui.options import expand_user_path, path_exists
@@ -55,9 +55,9 @@ MAX_MESSAGE_CHARACTERS: Final = 1_000
 """Longer messages are cut: they may quote typed text or the file."""
 FIRST_VIEW: Final = "dashboard"
 """The view that opens once the files are read."""
-TYPED_INSTEAD: Final = frozenset({"help", "views_menu", "leave"})
+PRINTABLE_FOOTER_ACTIONS: Final = frozenset({"help", "views_menu", "leave"})
 """Footer actions whose keys are printable: while a text is typed, they are letters."""
-VIEW_KEYS: Final = frozenset(key for view in VIEWS for key in view.bound.split(",") if key)
+VIEW_KEYS: Final = frozenset(key for view in VIEWS for key in view.all_keys.split(",") if key)
 IMMEDIATE_ACTIONS: Final = frozenset({"go", "command_line"})
 """Actions that run before the next key is handled: keys typed ahead belong to the view that they open."""
 
@@ -116,17 +116,13 @@ class ProftuiApp(App[None]):
         Binding("ctrl+c", "help_quit", "How to quit", show=False, system=True, priority=True),
         *(
             # A letter acts only if no nearer widget handles it: T in a table shows its row.
-            Binding(key, f"go('{v.name}')", v.title, show=False, id=f"view.{v.name}", priority=key.isdecimal())
-            for v in VIEWS
-            for key in v.bound.split(",")
+            Binding(key, f"go('{view.name}')", view.title, show=False, id=f"view.{view.name}", priority=key.isdecimal())
+            for view in VIEWS
+            for key in view.all_keys.split(",")
             if key
         ),
         # Last: the nearest binding of a key is used, of the focused widget, its screen or the application.
-        *(
-            Binding(key, f"say_where_key_works('{key}')", show=False)
-            for key in keys_of_some_places()
-            if key not in VIEW_KEYS
-        ),
+        *(Binding(key, f"explain_unused_key('{key}')", show=False) for key in local_keys() if key not in VIEW_KEYS),
     ]
 
     def __init__(self, options: OpenOptions, opened: OpenedProfiles | None = None) -> None:
@@ -143,7 +139,7 @@ class ProftuiApp(App[None]):
         self.session_restore = SessionRestore(parts)
         self.notes = RowNotes(parts, self.session_restore)
         self.comparison = Comparison(parts)
-        self.loading_files = ProfileLoading(parts, self._loaded, opened, self._home_shown)
+        self.profile_loading = ProfileLoading(parts, self._files_loaded, opened, self._home_shown)
         self.navigator.on_shown = self.session_restore.view_shown
         provide_services(self, _WidgetServices(self))
         self._output_filters = output_filters(options.color, ascii_only=options.ascii_only)
@@ -170,11 +166,11 @@ class ProftuiApp(App[None]):
         """Show the shell, and read the files."""
         self.screen_change_signal.subscribe(self, self._screen_changed, immediate=True)
         self.navigator.idle.start()
-        self.loading_files.start()
+        self.profile_loading.start()
 
     def on_unmount(self) -> None:
         """Finish or abort pending writes."""
-        self.loading_files.stop_caching()
+        self.profile_loading.stop_caching()
         self.navigator.idle.stop()
 
     async def on_event(self, event: Event) -> None:
@@ -210,9 +206,9 @@ class ProftuiApp(App[None]):
         self.key_queue.loaded()
         self.call_after_refresh(self.key_queue.release)
 
-    def _loaded(self, is_first: bool) -> None:
-        self.session_restore.look_at_files()
-        self.notes.look_at_files()
+    def _files_loaded(self, is_first: bool) -> None:
+        self.session_restore.files_changed()
+        self.notes.files_changed()
         if is_first:
             self.go(FIRST_VIEW)
             self.key_queue.loaded()
@@ -235,10 +231,10 @@ class ProftuiApp(App[None]):
         """
         self.navigator.go(name, arrange)
 
-    def notify(self, message: str, **how: Any) -> None:
+    def notify(self, message: str, **options: Any) -> None:
         """Show a message in place of the previous one, so that messages never cover the rows."""
         self.clear_notifications()
-        super().notify(message, **{"timeout": MESSAGE_SECONDS, **how})
+        super().notify(message, **{"timeout": MESSAGE_SECONDS, **options})
 
     def say(self, message: str, *, severity: Severity = "information") -> None:
         """Show a message for a few seconds; the text is not markup, and its beginning is always visible."""
@@ -254,9 +250,9 @@ class ProftuiApp(App[None]):
         except CommandError as error:
             self.say(str(error), severity="error")
 
-    def command_words(self) -> list[str]:
+    def command_names(self) -> list[str]:
         """Return the first words of all commands."""
-        return command_words()
+        return command_names()
 
     def open_file(self, path: str) -> None:
         """Read another file and open it in place of this one; if it cannot be read, report why.
@@ -276,24 +272,24 @@ class ProftuiApp(App[None]):
             self.next_input = options, opened
             self.exit()
 
-        self.loading_files.open_other(paths, show)
+        self.profile_loading.open_other(paths, show)
 
     def stop_opening(self) -> bool:
         """Stop reading another file; False if none is being read."""
-        return self.loading_files.stop()
+        return self.profile_loading.stop()
 
     def forget(self) -> None:
         """Delete what is saved for these files."""
         self.notes.forget()
 
-    def exit(self, *arguments: Any, **named: Any) -> None:
+    def exit(self, *arguments: Any, **keywords: Any) -> None:
         """Save the current position, then exit."""
         self.session_restore.save()
-        super().exit(*arguments, **named)
+        super().exit(*arguments, **keywords)
 
     def save(self) -> None:
-        """Save state."""
-        self.loading_files.stop_caching()
+        """Stop caching, and write arrangements and notes."""
+        self.profile_loading.stop_caching()
         self.arrangements.write()
         self.notes.store.write()
 
@@ -312,15 +308,15 @@ class ProftuiApp(App[None]):
         if (
             action in IMMEDIATE_ACTIONS
             and self.screen is not self.view_screen
-            and not self.loading_files.is_home(self.screen)
+            and not self.profile_loading.is_home(self.screen)
         ):
             return False
         if action == "views_menu" and self.profile_session.whole_profile is None:
             return False
-        return action not in TYPED_INSTEAD | IMMEDIATE_ACTIONS or self.focused is None or not self._is_typed_into
+        return action not in PRINTABLE_FOOTER_ACTIONS | IMMEDIATE_ACTIONS or self.focused is None or not self._is_typing
 
     @property
-    def _is_typed_into(self) -> bool:
+    def _is_typing(self) -> bool:
         """Return whether a printable key is being typed into a text input."""
         return isinstance(self.focused, Input | TextArea)
 
@@ -352,12 +348,12 @@ class ProftuiApp(App[None]):
 
     def action_undo_smallest(self) -> None:
         """Stop what is running, else clear marks, search or filter; never quits."""
-        if not (self.comparison.stop() or self.loading_files.stop() or self.navigator.undo()):
+        if not (self.comparison.stop() or self.profile_loading.stop() or self.navigator.undo()):
             self.say("Nothing to undo. q quits.")
 
     def action_reload(self) -> None:
         """Read the files again."""
-        self.loading_files.load_again()
+        self.profile_loading.load_again()
 
     def action_resume(self) -> None:
         """Go back to the position at which the file was last closed."""
@@ -422,26 +418,30 @@ class ProftuiApp(App[None]):
         screen = self.screen
         if screen.is_modal:
             return
-        seen = [one for one in screen.focus_chain if one.region.area and not isinstance(one, Input | TextArea)]
-        if len(seen) == 1:
+        widgets = [
+            widget for widget in screen.focus_chain if widget.region.area and not isinstance(widget, Input | TextArea)
+        ]
+        if len(widgets) == 1:
             self.say("This screen has one panel.")
             return
 
-        def chosen(place: int | None) -> None:
-            if place is not None:
-                screen.set_focus(seen[place])
+        def chosen(index: int | None) -> None:
+            if index is not None:
+                screen.set_focus(widgets[index])
 
-        around = [next((node for node in one.ancestors_with_self if isinstance(node, Panel)), one) for one in seen]
-        open_dialog(self, JumpLabels([widget.region for widget in around]), chosen)
+        targets = [
+            next((node for node in widget.ancestors_with_self if isinstance(node, Panel)), widget) for widget in widgets
+        ]
+        open_dialog(self, JumpLabels([target.region for target in targets]), chosen)
 
     def action_sessions_menu(self) -> None:
         """Choose the session that the views show."""
         from tui.screens.menus import ALL, sessions_menu
 
-        whole = self.profile_session.whole_profile
-        if whole is None:
+        profile = self.profile_session.whole_profile
+        if profile is None:
             return
-        if whole["sessions"].height == 1:
+        if profile["sessions"].height == 1:
             self.say("This profile has only one session.")
             return
 
@@ -449,27 +449,27 @@ class ProftuiApp(App[None]):
             if session is not None:
                 self.profile_session.choose_session(None if session == ALL else int(session))
 
-        open_dialog(self, sessions_menu(whole, self.profile_session.session), chosen)
+        open_dialog(self, sessions_menu(profile, self.profile_session.session), chosen)
 
     def action_aggregations_menu(self) -> None:
         """Choose one of the aggregations made so far."""
         from tui.screens.menus import ALL, aggregations_menu
 
-        shown = self.profile_session
-        if shown.whole_profile is None:
+        session = self.profile_session
+        if session.whole_profile is None:
             return
-        shown.remember_aggregation(None)
+        session.remember_aggregation(None)
 
-        def chosen(place: str | None) -> None:
-            if place is not None:
-                shown.choose_iterations(Aggregation() if place == ALL else shown.aggregations[int(place)].chosen)
+        def chosen(index: str | None) -> None:
+            if index is not None:
+                session.choose_iterations(Aggregation() if index == ALL else session.aggregations[int(index)].chosen)
 
-        open_dialog(self, aggregations_menu(shown.aggregations, shown.aggregation), chosen)
+        open_dialog(self, aggregations_menu(session.aggregations, session.aggregation), chosen)
 
-    def action_say_where_key_works(self, key: str) -> None:
+    def action_explain_unused_key(self, key: str) -> None:
         """Explain that a key does nothing here, and where it works."""
         if self.view_screen is self.screen:
-            self.say(key_elsewhere(key), severity="warning")
+            self.say(unused_key_message(key), severity="warning")
 
     def action_help_quit(self) -> None:
         """Explain how to quit after ctrl+c; if text is selected, copy it.
@@ -485,7 +485,7 @@ class ProftuiApp(App[None]):
             self.say("ctrl+q quits, esc closes this.")
         elif self.profile_session.whole_profile is None:
             self.say("Q quits, esc stops and keeps partial data.")
-        elif self._is_typed_into:
+        elif self._is_typing:
             self.say("ctrl+q quits, esc ends typing.")
         else:
             self.say("Q quits, q goes back.")
@@ -498,7 +498,7 @@ class ProftuiApp(App[None]):
         if screen is None:
             return
         try:
-            command = copied_command(screen, getattr(self.screen, "command_words", ()))
+            command = copied_command(screen, getattr(self.screen, "command_names", ()))
         except (CommandError, ProftuiError) as error:
             self.say(str(error), severity="warning")
         else:
@@ -512,7 +512,7 @@ class ProftuiApp(App[None]):
     # --- errors ------------------------------------------------------------------------------------------------------
 
     @property
-    def fault(self) -> Exception | None:
+    def internal_error(self) -> Exception | None:
         """The internal error, if there was one."""
         return failure_of(self._exception)
 
@@ -562,12 +562,12 @@ def _run(app: ProftuiApp, report_failure: Callable[[Exception], int]) -> int:
 
     def finish() -> int:
         app.save()
-        for error in app.loading_files.errors:
+        for error in app.profile_loading.errors:
             print(f"proftui: {plain(str(error))}", file=sys.stderr)
-        if app.fault is not None and not is_developing():
+        if app.internal_error is not None and not is_developing():
             app.next_input = None
-            return report_failure(app.fault)
-        return app.return_code or (2 if app.loading_files.errors else 0)
+            return report_failure(app.internal_error)
+        return app.return_code or (2 if app.profile_loading.errors else 0)
 
     return run_app_loop(
         app, mouse=app.options.mouse, save=app.save, finish=finish, is_last=lambda: app.next_input is None

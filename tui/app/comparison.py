@@ -23,33 +23,33 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 GROUP: Final = "comparison"
-SELECTION_WORDS: Final = ("session", "sessions", "iteration", "iterations")
-"""The first words of a selection within this input; any other text names a file."""
+SELECTION_KINDS: Final = ("session", "sessions", "iteration", "iterations")
+"""The first word of a request for a part of this input; any other text names a file."""
 WORKING: Final = "comparing… (esc stops)"
-NOTHING_YET: Final = "No comparison yet. Press d, or use :compare FILE."
-HOW: Final = "Enter a file, or: session 1; sessions 0 1; iterations 3:5; iterations 3 5."
+NO_COMPARISON: Final = "No comparison yet. Press d, or use :compare FILE."
+USAGE: Final = "Enter a file, or: session 1; sessions 0 1; iterations 3:5; iterations 3 5."
 
 
-def check_form(words: str) -> None:
-    """Refuse words that are neither a file nor a valid part of this input.
+def check_form(request: str) -> None:
+    """Refuse a request that names neither a file nor a valid part of this input.
 
     Raises:
-        CommandError: They are not; the message names the valid form.
+        CommandError: The request is invalid; the message names the valid form.
     """
-    word, *rest = words.split()
-    numbers = [one for one in words.split() if whole_number(one) is not None]
-    is_numbers = len(numbers) == len(rest) + 1
-    if not (is_numbers or word in SELECTION_WORDS) or path_exists(words):
+    first, *rest = request.split()
+    numbers = [word for word in request.split() if whole_number(word) is not None]
+    are_all_numbers = len(numbers) == len(rest) + 1
+    if not (are_all_numbers or first in SELECTION_KINDS) or path_exists(request):
         return
-    if not is_numbers and not rest:
-        raise CommandError(f"Which {word}? {HOW}")
-    if is_numbers and len(numbers) <= 2:
+    if not are_all_numbers and not rest:
+        raise CommandError(f"Which {first}? {USAGE}")
+    if are_all_numbers and len(numbers) <= 2:
         kinds = ("sessions", "iterations") if len(numbers) == 2 else ("session", "iteration")
         forms = " or ".join(f":compare {kind} {' '.join(numbers)}" for kind in kinds)
-        raise CommandError(f"File not found: {words}. Did you mean {forms}?")
-    if is_numbers or len(rest) > 2:
-        raise CommandError(f"Not one or two numbers: {words}. {HOW}")
-    if word in SELECTION_WORDS[:2] and len(numbers) < len(rest):
+        raise CommandError(f"File not found: {request}. Did you mean {forms}?")
+    if are_all_numbers or len(rest) > 2:
+        raise CommandError(f"Not one or two numbers: {request}. {USAGE}")
+    if first in SELECTION_KINDS[:2] and len(numbers) < len(rest):
         raise CommandError(f"Not a session number: {' '.join(rest)}. Use :compare session 1 or :compare sessions 0 1.")
 
 
@@ -65,12 +65,12 @@ class Comparison:
         self._navigator, self._views, self._say = parts.navigator, parts.views, parts.say
         self.sides: Sides | None = None
         """The latest comparison."""
-        self._asked_for: tuple[str, Profile | None] = ("", None)
-        """The words that asked for it, and what the views showed then."""
-        self._wanted: tuple[str, Profile | None] = ("", None)
-        """The same of what is being compared."""
+        self._latest_request: tuple[str, Profile | None] = ("", None)
+        """Its request, and the profile that the views showed then."""
+        self._pending_request: tuple[str, Profile | None] = ("", None)
+        """The same of the comparison that is being computed."""
         self.is_swapped = False
-        """Whether baseline and candidate are the other way round than asked for."""
+        """Whether baseline and candidate are swapped, compared with the request."""
 
     def ask(self) -> None:
         """Open the dialog of comparisons; two marked iterations are compared at once."""
@@ -84,36 +84,36 @@ class Comparison:
         if len(chosen) == 2:
             self.compare(f"iterations {chosen[0]} {chosen[1]}")
             return
-        open_dialog(self._app, CompareDialog(self._session.profile, self.sides), self._compare_with_answer)
+        open_dialog(self._app, CompareDialog(self._session.profile, self.sides), self._compare_as_chosen)
 
-    def _compare_with_answer(self, what: str | None) -> None:
-        if what is not None:
+    def _compare_as_chosen(self, request: str | None) -> None:
+        if request is not None:
             try:
-                self.compare(what)
+                self.compare(request)
             except CommandError as error:
                 self._say(str(error), severity="error")
 
-    def compare(self, what: str) -> None:
-        """Compare as requested, in the syntax of `HOW`; without a request, show the latest comparison.
+    def compare(self, text: str) -> None:
+        """Compare as requested, in the syntax of `USAGE`; without a request, show the latest comparison.
 
         Raises:
             CommandError: The request is invalid, or names something that does not exist.
         """
-        if not what.strip():
+        if not text.strip():
             if self.sides is None:
-                raise CommandError(NOTHING_YET)
+                raise CommandError(NO_COMPARISON)
             self._navigator.go("compare")
             return
-        words = what.strip()
-        check_form(words)
-        if words.partition(" ")[0] not in SELECTION_WORDS and "://" not in words:
+        request = text.strip()
+        check_form(request)
+        if request.partition(" ")[0] not in SELECTION_KINDS and "://" not in request:
             # An absolute path: the next run may start in another folder.
-            words = str(expand_user_path(words).absolute())
-        make = self._comparison(words)
-        self._wanted = (words, self._session.profile)
-        self._make_comparison(make)
+            request = str(expand_user_path(request).absolute())
+        compute = self._comparison(request)
+        self._pending_request = (request, self._session.profile)
+        self._make_comparison(compute)
 
-    def _comparison(self, what: str) -> Callable[[], Sides]:
+    def _comparison(self, request: str) -> Callable[[], Sides]:
         """Return a function that computes a comparison with the current profile, in a thread.
 
         Raises:
@@ -121,23 +121,24 @@ class Comparison:
         """
         from tui.analysis.compare.sides import two_ranges, two_sessions
 
-        profile, whole, shown = self._session.profile, self._session.whole_profile, self._session.aggregation
-        assert whole is not None
-        word, *rest = what.split()
-        if word in SELECTION_WORDS[:2] and 1 <= len(rest) <= 2 and None not in map(whole_number, rest):
-            first, second = [self._session.session or 0, *(int(one) for one in rest)][-2:]
-            return lambda: two_sessions(whole, first, second, shown)
-        if word in SELECTION_WORDS[2:] and 1 <= len(rest) <= 2:
+        profile, whole_profile = self._session.profile, self._session.whole_profile
+        shown_aggregation = self._session.aggregation
+        assert whole_profile is not None
+        kind, *arguments = request.split()
+        if kind in SELECTION_KINDS[:2] and 1 <= len(arguments) <= 2 and None not in map(whole_number, arguments):
+            first, second = [self._session.session or 0, *(int(text) for text in arguments)][-2:]
+            return lambda: two_sessions(whole_profile, first, second, shown_aggregation)
+        if kind in SELECTION_KINDS[2:] and 1 <= len(arguments) <= 2:
             try:
-                ranges = [aggregation(one, shown.key) for one in rest]
+                ranges = [aggregation(text, shown_aggregation.key) for text in arguments]
             except ProftuiError as error:
                 raise CommandError(str(error)) from error
-            before = shown if len(ranges) == 1 else ranges[0]
+            baseline = shown_aggregation if len(ranges) == 1 else ranges[0]
             base = self._session.all_iterations
-            return lambda: two_ranges(base, before, ranges[-1])
-        return partial(self._with_other, what, profile)
+            return lambda: two_ranges(base, baseline, ranges[-1])
+        return partial(self._compare_with_file, request, profile)
 
-    def _with_other(self, path: str, now: Profile) -> Sides:
+    def _compare_with_file(self, path: str, candidate: Profile) -> Sides:
         """Return another file and the current profile as sides."""
         from tui.analysis.compare.sides import two_inputs
         from tui.loaders.registry import load
@@ -148,17 +149,17 @@ class Comparison:
             if worker.is_cancelled:
                 return False
             share = f" {100 * progress.bytes_read // progress.bytes_total}%" if progress.bytes_total else ""
-            self._app.call_later(self._show_progress_of, f"reading {Path(path).name}{share} (esc stops)")
+            self._app.call_later(self._show_progress, f"reading {Path(path).name}{share} (esc stops)")
             return True
 
-        before, errors = load([path], report=report)
-        if before is None:
+        baseline, errors = load([path], report=report)
+        if baseline is None:
             raise errors[-1]
-        return two_inputs(replace(before, gpu=self._options.gpu, peaks=now.peaks), now)
+        return two_inputs(replace(baseline, gpu=self._options.gpu, peaks=candidate.peaks), candidate)
 
-    def _show_progress_of(self, words: str) -> None:
+    def _show_progress(self, text: str) -> None:
         if self.is_running:
-            self._session.show_progress("comparing", words)
+            self._session.show_progress("comparing", text)
 
     @property
     def is_running(self) -> bool:
@@ -177,60 +178,60 @@ class Comparison:
     @property
     def request(self) -> str:
         """The text of the latest request; empty if there is none."""
-        return self._asked_for[0]
+        return self._latest_request[0]
 
     def renew(self) -> None:
         """Compare again if the profile or the selection has changed; called by the Compare view."""
-        words, shown = self._asked_for
+        request, shown = self._latest_request
         if self.sides is not None and shown is not self._session.profile:
-            self._asked_for = (words, self._session.profile)
-            self._compare_again(words)
+            self._latest_request = (request, self._session.profile)
+            self._compare_again(request)
 
-    def recall(self, words: str) -> None:
+    def recall(self, request: str) -> None:
         """Repeat an earlier comparison with the current profile, without changing the view.
 
         Args:
-            words: From `compared_with`.
+            request: A former value of `request`.
         """
-        if words and words != self.request:
+        if request and request != self.request:
             self.is_swapped = False
-            self._compare_again(words)
+            self._compare_again(request)
 
-    def _compare_again(self, words: str) -> None:
+    def _compare_again(self, request: str) -> None:
         try:
-            make = self._comparison(words)
+            compute = self._comparison(request)
         except CommandError as error:
             self._say(str(error), severity="error")
             return
-        self._wanted = (words, self._session.profile)
-        self._make_comparison((lambda: make().swapped) if self.is_swapped else make, is_renewed=True)
+        self._pending_request = (request, self._session.profile)
+        self._make_comparison((lambda: compute().swapped) if self.is_swapped else compute, keeps_view=True)
 
-    def _make_comparison(self, make: Callable[[], Sides], *, is_renewed: bool = False) -> None:
-        compute = partial(self._compute, make, is_renewed=is_renewed)
+    def _make_comparison(self, compute_sides: Callable[[], Sides], *, keeps_view: bool = False) -> None:
+        compute = partial(self._compute, compute_sides, keeps_view=keeps_view)
         self._app.run_worker(compute, thread=True, exclusive=True, group=GROUP)
 
-    def _compute(self, make: Callable[[], Sides], *, is_renewed: bool) -> None:
+    def _compute(self, compute_sides: Callable[[], Sides], *, keeps_view: bool) -> None:
         worker = get_current_worker()
         self._app.call_from_thread(self._session.show_progress, "comparing", WORKING)
         try:
-            made = make()
+            sides = compute_sides()
         except ProftuiError as error:
             hint = f"\n{error.hint}" if error.hint else ""
             answer = partial(self._say, f"{error.message}{hint}", severity="error")
         else:
-            answer = partial(self._take_comparison if is_renewed else self._show_comparison, made)
+            answer = partial(self._take_comparison if keeps_view else self._show_comparison, sides)
         # Another comparison may have been requested meanwhile; show only the latest.
         if not worker.is_cancelled:
             self._app.call_from_thread(self._session.show_progress, "comparing", "")
             self._app.call_from_thread(answer)
 
-    def _show_comparison(self, made: Sides) -> None:
+    def _show_comparison(self, sides: Sides) -> None:
         self.is_swapped = False
-        self._take_comparison(made)
+        self._take_comparison(sides)
         self._navigator.go("compare")
 
-    def _take_comparison(self, made: Sides) -> None:
-        self.sides, self._asked_for = made, self._wanted
+    def _take_comparison(self, sides: Sides) -> None:
+        self.sides, self._latest_request = sides, self._pending_request
         if "compare" in self._views:
             self._views["compare"].profile_changed()
 

@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 Typed: TypeAlias = Key | Paste
 
-NEVER_HELD: Final = frozenset({"ctrl+q", "ctrl+c", "ctrl+z"})
+NEVER_QUEUED: Final = frozenset({"ctrl+q", "ctrl+c", "ctrl+z"})
 """Keys that quit or stop at once."""
-NOT_WAITING: Final = frozenset({"escape"}) | keys_of("app.undo", "app.back", "app.quit", "app.redraw") - NEVER_HELD
+NOT_WAITING: Final = frozenset({"escape"}) | keys_of("app.undo", "app.back", "app.quit", "app.redraw") - NEVER_QUEUED
 """Keys that do not wait for files or for what a view computes: they stop it, leave it, or redraw."""
-LETTERS: Final = frozenset(key for key in NOT_WAITING if len(key) == 1)
-"""Those of them that are letters while a line is typed."""
-BEGIN_A_LINE: Final = keys_of(
+LETTERS_NOT_WAITING: Final = frozenset(key for key in NOT_WAITING if len(key) == 1)
+"""Those of `NOT_WAITING` that are letters while a line is typed."""
+LINE_START_KEYS: Final = keys_of(
     "app.command", "table.find", "log.find", "timeline.find", "table.filter", "table.filter-column"
 )
 """Keys after which a text is typed: a command, a search, a filter."""
-MOVES: Final = frozenset(
+MOVE_KEYS: Final = frozenset(
     {
         *("j", "k", "h", "l", "g", "G", "n", "N", "space"),
         *("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "ctrl+d", "ctrl+u", "ctrl+l"),
@@ -47,14 +47,14 @@ MOVES: Final = frozenset(
     }
 )
 """Keys that move the cursor or scroll: the next key does not wait for them."""
-LEAVE_A_LINE: Final = frozenset({"enter", "escape", "tab", "shift+tab"})
+LINE_END_KEYS: Final = frozenset({"enter", "escape", "tab", "shift+tab"})
 """Keys that end the typing of a line."""
-ROUNDS: Final = 3
+BUBBLE_ROUNDS: Final = 3
 """A key bubbles from the focused widget up to the application, which runs its action; the messages that the action
 posts bubble the same way, and may be passed on once more."""
 MAX_WAIT_S: Final = 1.0
 """After this time a key counts as handled, even if a widget on its way was removed."""
-MAX_HELD_KEYS: Final = 200
+MAX_QUEUED_KEYS: Final = 200
 """Further keys are dropped."""
 
 
@@ -67,26 +67,26 @@ class KeyQueue:
         act: Dispatches an event to the application.
     """
 
-    def __init__(self, app: App[None], navigator: Navigator, act: Callable[[Typed], Awaitable[None]]) -> None:
-        self._app, self._navigator, self._act_now = app, navigator, act
+    def __init__(self, app: App[None], navigator: Navigator, dispatch: Callable[[Typed], Awaitable[None]]) -> None:
+        self._app, self._navigator, self._dispatch = app, navigator, dispatch
         self._queue: deque[Typed] = deque()
         self._is_loading = True
         self._opening: Screen[Any] | None = None
-        """The screen that has been put on top and has no widgets or no focus yet."""
-        self._under_way: tuple[int, float] | None = None
-        """The key that is being carried out, by its number, and since when."""
-        self._number = 0
+        """The top screen, if it has no widgets or no focus yet."""
+        self._running_key: tuple[int, float] | None = None
+        """The number of the key that is being handled, and its start time."""
+        self._key_number = 0
         self._line: tuple[PendingEntry, float] | None = None
-        """The line that was typed into last, and when."""
-        self._is_held_for_line = False
-        """Whether keys wait for what was entered there; a key that comes long after acts on what is shown."""
+        """The input bar that received the last key, and when."""
+        self._waits_for_line = False
+        """Whether keys wait for the result of the entered line; a key pressed long after it does not."""
         self._waiting_view: ViewScreen | None = None
-        """The view that computes what the first key in the queue is for."""
+        """The view whose computation the first key in the queue waits for."""
 
     async def receive(self, typed: Typed) -> None:
         """Handle a typed key: it acts now, or as soon as nothing blocks it."""
         name = _name(typed)
-        if name in NEVER_HELD:
+        if name in NEVER_QUEUED:
             await self._act(typed)
             return
         if name in NOT_WAITING and self._may_skip(name):
@@ -98,7 +98,7 @@ class KeyQueue:
             # The view was left by mouse.
             self._queue.clear()
             self._waiting_view = None
-        if len(self._queue) < MAX_HELD_KEYS:
+        if len(self._queue) < MAX_QUEUED_KEYS:
             self._queue.append(typed)
         await self.release()
 
@@ -146,9 +146,9 @@ class KeyQueue:
         return False
 
     def _is_handling_key(self) -> bool:
-        if self._under_way is not None and time.monotonic() - self._under_way[1] > MAX_WAIT_S:
-            self._under_way = None
-        return self._under_way is not None
+        if self._running_key is not None and time.monotonic() - self._running_key[1] > MAX_WAIT_S:
+            self._running_key = None
+        return self._running_key is not None
 
     def _is_opening(self) -> bool:
         return self._opening is not None and self._opening is self._app.screen
@@ -156,10 +156,10 @@ class KeyQueue:
     def _is_line_entered(self) -> bool:
         """Return whether an entered line is still running: following keys belong to the screen it opens."""
         if self._line is None or not self._line[0].is_pending or not self._line[0].widget.is_attached:
-            self._is_held_for_line = False
+            self._waits_for_line = False
         elif time.monotonic() - self._line[1] <= MAX_WAIT_S:
-            self._is_held_for_line = True
-        return self._is_held_for_line
+            self._waits_for_line = True
+        return self._waits_for_line
 
     def _waits_for_view(self, key: str) -> bool:
         screen = self._navigator.view_screen
@@ -167,29 +167,29 @@ class KeyQueue:
 
     def _forget_moves(self) -> None:
         """Drop waiting cursor moves in a view that is being left."""
-        for place, typed in enumerate(self._queue):
+        for index, typed in enumerate(self._queue):
             name = _name(typed)
-            if name == "enter" or (place == 0 and not self._waits_for_view(name)):
+            if name == "enter" or (index == 0 and not self._waits_for_view(name)):
                 return
             if not self._waits_for_view(name):
-                for _ in range(place):
+                for _ in range(index):
                     self._queue.popleft()
                 return
 
     def _may_skip(self, name: str) -> bool:
         """Return whether a key that stops work or leaves a view acts before all waiting keys."""
         if self._is_loading:
-            return not (name in LETTERS and self._is_of_a_line())
+            return not (name in LETTERS_NOT_WAITING and self._is_typed_into_line())
         if self._is_handling_key() or self._is_opening():
             return False
         if self._is_line_entered():
             return name == "escape"
         return bool(self._queue) and self._waits_for_view(_name(self._queue[0]))
 
-    def _is_of_a_line(self) -> bool:
+    def _is_typed_into_line(self) -> bool:
         """Return whether a letter belongs to an unfinished line in the queue."""
         keys = [_name(typed) for typed in self._queue]
-        ends = [key for key in keys if key in BEGIN_A_LINE or key == "enter"]
+        ends = [key for key in keys if key in LINE_START_KEYS or key == "enter"]
         return bool(ends) and ends[-1] != "enter"
 
     # --- acting ------------------------------------------------------------------------------------------------------
@@ -198,35 +198,35 @@ class KeyQueue:
         focused = self._app.focused or self._app.screen
         if isinstance(focused, HasPendingEntry):
             self._line = focused.entry, time.monotonic()
-        await self._act_now(typed)
+        await self._dispatch(typed)
         if isinstance(typed, Paste):
             return
-        is_letter = isinstance(focused, Input | TextArea) and typed.key not in LEAVE_A_LINE
-        if not is_letter and typed.key not in MOVES:
-            self._number += 1
-            self._under_way = self._number, time.monotonic()
-            way = list(focused.ancestors_with_self)[::-1] * ROUNDS
-            await _Follower(way, partial(self._key_handled, self._number)).go()
+        is_letter = isinstance(focused, Input | TextArea) and typed.key not in LINE_END_KEYS
+        if not is_letter and typed.key not in MOVE_KEYS:
+            self._key_number += 1
+            self._running_key = self._key_number, time.monotonic()
+            path = list(focused.ancestors_with_self)[::-1] * BUBBLE_ROUNDS
+            await _KeyFollower(path, partial(self._key_handled, self._key_number)).go()
 
     async def _key_handled(self, number: int) -> None:
         """Count a key as handled."""
-        if self._under_way is not None and self._under_way[0] == number:
-            self._under_way = None
+        if self._running_key is not None and self._running_key[0] == number:
+            self._running_key = None
             await self.release()
 
 
-class _Follower:
-    """Follows a key through the message queues, from widget to widget, to detect when it has been handled."""
+class _KeyFollower:
+    """Posts a message after a key to each widget that the key bubbles to, to detect when it has been handled."""
 
-    def __init__(self, way: list[DOMNode], arrived: Callable[[], Awaitable[None]]) -> None:
-        self._way = way
-        self._key_handled = arrived
+    def __init__(self, path: list[DOMNode], key_handled: Callable[[], Awaitable[None]]) -> None:
+        self._path = path
+        self._key_handled = key_handled
 
     async def go(self) -> None:
-        """Take the next step."""
-        while self._way:
+        """Post a message to the next widget, or report that the key was handled."""
+        while self._path:
             # `call_later` would inspect the callback's parameters at each step, which doubles the time.
-            if self._way.pop().post_message(Callback(self.go)):
+            if self._path.pop().post_message(Callback(self.go)):
                 return
         await self._key_handled()
 

@@ -71,18 +71,18 @@ class IdleWork:
         """Note that a key was pressed or a view is being shown, so that idle work waits."""
         self._busy_at = time.monotonic()
         self._is_young_collected = False
-        self._look_in(IDLE_AFTER_S)
+        self._check_after(IDLE_AFTER_S)
 
-    def widgets_made(self) -> None:
-        """Note that lasting widgets were created, which the collector will skip."""
+    def widgets_created(self) -> None:
+        """Note that permanent widgets were created, which later collections will skip."""
         self._has_new_widgets = True
         self.check_idle_soon()
 
     def check_idle_soon(self) -> None:
         """Check soon whether the application is idle."""
-        self._look_in(STEP_S)
+        self._check_after(STEP_S)
 
-    def _look_in(self, seconds: float) -> None:
+    def _check_after(self, seconds: float) -> None:
         self._cancel()
         self._next_check = call_after(self._app, seconds, self._check_idle)
 
@@ -95,16 +95,16 @@ class IdleWork:
         self._cancel()
         idle_s = time.monotonic() - self._busy_at
         if idle_s < IDLE_AFTER_S:
-            self._look_in(IDLE_AFTER_S - idle_s)
+            self._check_after(IDLE_AFTER_S - idle_s)
         elif self._prepare():
-            self._look_in(STEP_S)
+            self._check_after(STEP_S)
         elif idle_s < YOUNG_AFTER_S:
-            self._look_in(YOUNG_AFTER_S - idle_s)
+            self._check_after(YOUNG_AFTER_S - idle_s)
         elif idle_s < NEW_AFTER_S:
             if not self._is_young_collected:
                 self._is_young_collected = True
                 self._garbage.collect_young()
-            self._look_in(NEW_AFTER_S - idle_s)
+            self._check_after(NEW_AFTER_S - idle_s)
         elif idle_s < ALL_AFTER_S:
             if self._has_new_widgets:
                 self._has_new_widgets = self._is_all_collected = False
@@ -112,7 +112,7 @@ class IdleWork:
             else:
                 self._garbage.collect_if_due()
             if not self._is_all_collected:
-                self._look_in(ALL_AFTER_S - idle_s)
+                self._check_after(ALL_AFTER_S - idle_s)
         elif not self._is_all_collected:
             self._is_all_collected = True
             self._garbage.collect_all()
@@ -125,8 +125,8 @@ CHECK_EVERY_S: Final = 0.05
 def screen_class(name: str) -> type[ViewScreen]:
     """Return the class of a view's screen; its module is imported on first use."""
     module, _, class_name = view(name).screen.partition(":")
-    found: type[ViewScreen] = getattr(importlib.import_module(module), class_name)
-    return found
+    class_: type[ViewScreen] = getattr(importlib.import_module(module), class_name)
+    return class_
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,9 @@ class AppParts:
     app: App[None]
     """Runs threads and timers, and shows screens."""
     options: OpenOptions
-    """What the command line asked for."""
+    """The options of the command line."""
     session: ProfileSession
-    """What the views show."""
+    """The profile that the views show."""
     navigator: Navigator
     """Goes from view to view."""
     views: Mapping[str, ViewScreen]
@@ -170,13 +170,13 @@ class Navigator:
         self.availability: dict[str, str] = {}
         """For each view ``ok``, or why this input cannot feed it."""
         self.on_shown: Callable[[ViewScreen], None] = lambda _screen: None
-        """Called with each view that is put on the screen."""
-        self._to_prepare: list[str] | None = None
-        """The views that are still to be made; None if that has not begun."""
+        """Called with each view that is shown."""
+        self._views_to_prepare: list[str] | None = None
+        """The views that have not been created yet; None before the first call of `_make_view`."""
         self._prepared: dict[str, ViewScreen] = {}
-        """Views that were made before anyone went to them."""
+        """Views that were created before they were shown, by name."""
         self._postponed: Callable[[], None] | None = None
-        """The request for a view that came while a dialog was open."""
+        """The request for a view, made while a dialog was open."""
 
     # --- the screen stack --------------------------------------------------------------------------------------------
 
@@ -208,10 +208,10 @@ class Navigator:
 
     def fit(self, size: Size) -> None:
         """Show a request for a larger terminal while it is too small."""
-        is_asking = isinstance(self._app.screen, TooSmallScreen)
-        if is_too_small(size) and not is_asking:
+        is_request_shown = isinstance(self._app.screen, TooSmallScreen)
+        if is_too_small(size) and not is_request_shown:
             self._app.push_screen(TooSmallScreen())
-        elif not is_too_small(size) and is_asking:
+        elif not is_too_small(size) and is_request_shown:
             self._app.pop_screen()
 
     # --- going -------------------------------------------------------------------------------------------------------
@@ -242,11 +242,11 @@ class Navigator:
     def show(self, name: str) -> ViewScreen:
         """Put a view on the screen; it is created on first use, and reused."""
         if name not in self._views:
-            made = self._prepared.pop(name, None)
-            self._views[name] = made or screen_class(name).for_view(name)
-            if made is None:
+            prepared = self._prepared.pop(name, None)
+            self._views[name] = prepared or screen_class(name).for_view(name)
+            if prepared is None:
                 self._app.install_screen(self._views[name], name)
-            self.idle.widgets_made()
+            self.idle.widgets_created()
         self.idle.busy()
         screen = self._views[name]
         screen.is_prepared = False
@@ -285,31 +285,31 @@ class Navigator:
 
         self.go("log", arrange)
 
-    def once_filled(self, screen: ViewScreen, do: Callable[[], None]) -> None:
+    def once_filled(self, screen: ViewScreen, callback: Callable[[], None]) -> None:
         """Call a function when the tables of a view have their rows, unless the view is left before.
 
         Args:
             screen: The view.
-            do: The function.
+            callback: The function.
         """
         if self.view_screen is not screen:
             return
         if self._session.is_choosing or screen.is_filling:
-            call_after(self._app, CHECK_EVERY_S, partial(self.once_filled, screen, do))
+            call_after(self._app, CHECK_EVERY_S, partial(self.once_filled, screen, callback))
         else:
-            do()
+            callback()
 
     # --- going back --------------------------------------------------------------------------------------------------
 
     def back(self) -> None:
         """Go back in the history."""
         self.keep_place()
-        self._return_to(self.history.step(-1), "This is the start of the history.")
+        self._go_to_place(self.history.step(-1), "This is the start of the history.")
 
     def forward(self) -> None:
         """Go forward in the history."""
         self.keep_place()
-        self._return_to(self.history.step(1), "This is the end of the history.")
+        self._go_to_place(self.history.step(1), "This is the end of the history.")
 
     def last_view(self) -> None:
         """Return to the view before this one."""
@@ -319,7 +319,7 @@ class Navigator:
             self._say("No earlier view.")
             return
         self.history.visit(previous)
-        self._return_to(previous, "")
+        self._go_to_place(previous, "")
 
     def leave(self) -> bool:
         """Go up a level, or back to the previous view; False at the first view."""
@@ -331,7 +331,7 @@ class Navigator:
         self.keep_place()
         place = self.history.leave_view()
         if place is not None:
-            self._return_to(place, "")
+            self._go_to_place(place, "")
         return place is not None
 
     def undo(self) -> bool:
@@ -339,18 +339,18 @@ class Navigator:
         screen = self.view_screen
         return screen is None or screen.undo_smallest() or screen.leave_level() or self.leave_view()
 
-    def _return_to(self, place: Place | None, nothing: str) -> None:
+    def _go_to_place(self, place: Place | None, message: str) -> None:
         if place is None:
-            self._say(nothing)
+            self._say(message)
             return
         screen = self.show(place.view)
         screen.call_after_refresh(screen.restore, place)
 
     # --- while idle --------------------------------------------------------------------------------------------------
 
-    def widgets_made(self) -> None:
+    def widgets_created(self) -> None:
         """Note that a view has created widgets that it keeps."""
-        self.idle.widgets_made()
+        self.idle.widgets_created()
 
     def _prepare(self) -> bool:
         """Draw what the next key may show, or create the next likely view."""
@@ -361,23 +361,23 @@ class Navigator:
 
     def _make_view(self) -> bool:
         """Create a view without its rows: its widgets take most of the time of opening it."""
-        if self._to_prepare is None:
+        if self._views_to_prepare is None:
             if any(worker.is_running for worker in self._app.workers):
                 return True
-            self._to_prepare = []
-            names = [each.name for each in VIEWS if self.availability.get(each.name, "ok") == "ok"]
+            self._views_to_prepare = []
+            names = [listed.name for listed in VIEWS if self.availability.get(listed.name, "ok") == "ok"]
             self._app.run_worker(partial(self._import_views, names), thread=True, group="prepare")
         if not all(screen.is_mounted for screen in self._prepared.values()):
             return True
-        while self._to_prepare:
-            name = self._to_prepare.pop(0)
+        while self._views_to_prepare:
+            name = self._views_to_prepare.pop(0)
             if name not in self._views:
                 screen = self._prepared[name] = screen_class(name).for_view(name)
                 screen.is_prepared = True
                 self._app.install_screen(screen, name)
                 # In steps: `App.get_screen` would block keys until all of it is created.
                 self._app._register(self._app, screen)
-                self.idle.widgets_made()
+                self.idle.widgets_created()
                 return True
         return False
 
@@ -391,5 +391,5 @@ class Navigator:
         self._app.call_from_thread(self._views_imported, names)
 
     def _views_imported(self, names: list[str]) -> None:
-        self._to_prepare = names
+        self._views_to_prepare = names
         self.idle.check_idle_soon()

@@ -60,11 +60,11 @@ class ProfileLoading:
         self.is_reading_again = False
         """Whether the files are read while a profile is shown."""
         self.errors: tuple[ProftuiError, ...] = ()
-        """What could not be opened, of several files."""
+        """The files that could not be opened, with reasons."""
         self._is_stopping = False
         self.is_reading = False
         """Whether the files are being read."""
-        self._follows_up = False
+        self._is_follow_up = False
         self.following = (
             Following(self._app, self._options.paths, self._session, lambda: self.is_reading, self.follow_up)
             if self._options.follow
@@ -108,7 +108,7 @@ class ProfileLoading:
 
     def follow_up(self) -> None:
         """Read the files again because they have grown, or for the first time if nothing could be read so far."""
-        self._is_stopping, self._follows_up = False, True
+        self._is_stopping, self._is_follow_up = False, True
         if self._session.whole_profile is None:
             self.load()
         else:
@@ -130,8 +130,8 @@ class ProfileLoading:
             paths: The files.
             show: Called with the new profile.
         """
-        chosen = replace(self._options, paths=paths, format_in=None, session=None, aggregation=Aggregation())
-        self._app.run_worker(partial(self._read_other, chosen, show), thread=True, exclusive=True, group=OPENING)
+        options = replace(self._options, paths=paths, format_in=None, session=None, aggregation=Aggregation())
+        self._app.run_worker(partial(self._read_other, options, show), thread=True, exclusive=True, group=OPENING)
 
     def _read_other(self, options: OpenOptions, show: Callable[[OpenOptions, OpenedProfiles], None]) -> None:
         from tui.opening import open_profiles
@@ -146,20 +146,20 @@ class ProfileLoading:
         opened = open_profiles(options, report, session=None)
         if worker.is_cancelled:
             return
-        self._app.call_from_thread(self._show_opening_words, "")
+        self._app.call_from_thread(self._set_opening_text, "")
         if opened.profile is None:
             self._app.call_from_thread(self._say, _lines(opened.errors), severity="error")
         else:
             self._app.call_from_thread(show, options, opened)
 
-    def _show_opening(self, words: str) -> None:
+    def _show_opening(self, text: str) -> None:
         if self._is_opening:
-            self._show_opening_words(words)
+            self._set_opening_text(text)
 
-    def _show_opening_words(self, words: str) -> None:
-        self._session.show_progress(OPENING, words)
+    def _set_opening_text(self, text: str) -> None:
+        self._session.show_progress(OPENING, text)
         if self._home is not None:
-            self._home.show_opening(words)
+            self._home.show_opening(text)
 
     @property
     def _is_opening(self) -> bool:
@@ -169,7 +169,7 @@ class ProfileLoading:
         """Stop reading and keep partial data; False if nothing is being read."""
         if self._is_opening:
             self._app.workers.cancel_group(self._app, OPENING)
-            self._show_opening_words("")
+            self._set_opening_text("")
             self._say("Stopped. No other profile was opened.")
             return True
         if self._home is not None or (self._session.whole_profile is not None and not self.is_reading_again):
@@ -210,13 +210,13 @@ class ProfileLoading:
             session=self._session.session if is_first else None,
             aggregation=self._session.aggregation if is_first else None,
             # For a followed folder, the cache serves all but new files.
-            renew=not is_first and not self._follows_up,
+            renew=not is_first and not self._is_follow_up,
         )
         if opened.profile is not None:
             # Imported here, while the loading screen still responds.
             screen_class("dashboard")
             skip_read_profile()
-        self._app.call_from_thread(self._take, opened)
+        self._app.call_from_thread(self._show_opened, opened)
 
     def _lists_profiles(self, path: str) -> bool:
         """Return whether a path is a folder of profiles to choose from."""
@@ -243,10 +243,10 @@ class ProfileLoading:
             share = f" {100 * progress.bytes_read // progress.bytes_total}%" if progress.bytes_total else "…"
             self._session.show_progress("reading", f"reading again{share} (esc stops)")
 
-    def _take(self, opened: OpenedProfiles) -> None:
+    def _show_opened(self, opened: OpenedProfiles) -> None:
         """Show the profile that was read, and report errors."""
         profile, errors = opened.profile, opened.errors
-        follows_up, self.is_reading, self._follows_up = self._follows_up, False, False
+        follows_up, self.is_reading, self._is_follow_up = self._is_follow_up, False, False
         if self.is_reading_again:
             self.is_reading_again = False
             self._session.show_progress("reading", "")
@@ -266,16 +266,16 @@ class ProfileLoading:
             return
         self.errors = errors
         self._cache_later(opened)
-        news = [] if is_first or follows_up else ["File read again."]
+        messages = [] if is_first or follows_up else ["File read again."]
         if self._session.session is not None and self._session.session >= profile["sessions"].height:
-            news.append(f"Session {self._session.session} no longer exists: showing all.")
+            messages.append(f"Session {self._session.session} no longer exists: showing all.")
             self._session.session = None
         self._session.take(profile, opened.shown if is_first else None)
         self._navigator.availability = opened.availability
         try:
             _ = self._session.profile
         except ProftuiError as error:
-            news.append(f"{error}: showing all iterations.")
+            messages.append(f"{error}: showing all iterations.")
             self._session.aggregation = Aggregation()
         self._on_loaded(is_first)
         if not is_first:
@@ -283,7 +283,7 @@ class ProfileLoading:
                 screen.profile_changed()
         if self.following is not None:
             self.following.loaded()
-        self._say_news(profile, errors, news)
+        self._say_results(profile, errors, messages)
 
     def _wait_for_more(self, errors: Sequence[ProftuiError]) -> None:
         """Report that followed files cannot be read yet."""
@@ -292,15 +292,15 @@ class ProfileLoading:
             if isinstance(screen, LoadingScreen):
                 screen.show_waiting(errors[-1].message if errors else "")
 
-    def _say_news(self, profile: Profile, errors: Iterable[ProftuiError], news: list[str]) -> None:
-        shown_errors = _lines(errors)
+    def _say_results(self, profile: Profile, errors: Iterable[ProftuiError], messages: list[str]) -> None:
+        error_text = _lines(errors)
         unread = _unread_files(profile, errors)
-        again = "" if "-" in self._options.paths else " r reads the file again."
-        partial_words = f"{profile.partial}: totals are partial.{again}" if profile.partial else ""
-        news = [*news, *(words for words in (shown_errors, unread, partial_words) if words)]
-        if news:
-            severity = "error" if shown_errors else "warning" if profile.partial or unread else "information"
-            self._say("\n".join(news), severity=severity)  # type: ignore[arg-type]
+        hint = "" if "-" in self._options.paths else " r reads the file again."
+        partial_text = f"{profile.partial}: totals are partial.{hint}" if profile.partial else ""
+        messages = [*messages, *(text for text in (error_text, unread, partial_text) if text)]
+        if messages:
+            severity = "error" if error_text else "warning" if profile.partial or unread else "information"
+            self._say("\n".join(messages), severity=severity)  # type: ignore[arg-type]
 
     def _cache_later(self, opened: OpenedProfiles) -> None:
         """Write the profile to the cache, after the screen shows it."""
@@ -311,14 +311,14 @@ class ProfileLoading:
             self._app.set_timer(CACHE_AFTER_S, partial(cache.write_behind, remember, *opened.deferred_results))
 
 
-def _unread_files(profile: Profile, shown_errors: Iterable[ProftuiError]) -> str:
+def _unread_files(profile: Profile, reported_errors: Iterable[ProftuiError]) -> str:
     """Return the files of folders that could not be read."""
     from tui.loaders.multi_file.load_together import left_out
 
-    found = [why for why in left_out(profile) if why not in set(map(str, shown_errors))]
-    if not found:
+    reasons = [reason for reason in left_out(profile) if reason not in set(map(str, reported_errors))]
+    if not reasons:
         return ""
-    return f"Not read: {found[0]}" if len(found) == 1 else f"{len(found)} files could not be read: see Issues."
+    return f"Not read: {reasons[0]}" if len(reasons) == 1 else f"{len(reasons)} files could not be read: see Issues."
 
 
 def _lines(errors: Iterable[ProftuiError]) -> str:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from tui.state.workspace import Arrangements
 
 
-ROWS_AT_ONCE: Final = 300_000
-"""If there are more launches, calls and ops, other iterations are computed in a thread."""
-BUSY_AFTER_S: Final = 0.15
-"""After this time the first line says that they are being computed."""
+MAX_ROWS_WITHOUT_THREAD: Final = 300_000
+"""If there are more launches, calls and ops, chosen iterations are computed in a thread."""
+SHOW_BUSY_AFTER_S: Final = 0.15
+"""After this time the first line shows that they are being computed."""
 CHOOSE: Final = "choose"
 """The group of the workers that compute the chosen selection."""
 MAX_CACHED_ITERATION_KEYS: Final = 3
@@ -66,9 +66,9 @@ class ProfileSession:
         self.progress: dict[str, str] = {}
         """The progress texts of running work, by kind."""
         self._request = 0
-        """Counts choices: a later one overtakes one that a thread still computes."""
-        self._cuts: tuple[Profile | None, dict[tuple[int | None, str | None], Profile]] = (None, {})
-        """What was read, and for each session and key how it is cut into iterations."""
+        """The number of the latest choice: results of earlier ones are dropped."""
+        self._keyed_profiles: tuple[Profile | None, dict[tuple[int | None, str | None], Profile]] = (None, {})
+        """The whole profile, and for each session and key the profile with these iterations."""
         self._profile: Profile | None = None
 
     # --- what is shown -----------------------------------------------------------------------------------------------
@@ -90,25 +90,25 @@ class ProfileSession:
         """The chosen session with all its iterations, divided by the key."""
         return self._with_key(self.session, self.aggregation.key) if self.aggregation.is_part else self.profile
 
-    def take(self, whole_profile: Profile, shown: Profile | None) -> None:
+    def take(self, whole_profile: Profile, profile: Profile | None) -> None:
         """Set the profile that was read.
 
         Args:
             whole_profile: The whole profile.
-            shown: The part that the views show, if known.
+            profile: The part that the views show, if known.
         """
-        self.whole_profile, self._profile = whole_profile, shown
+        self.whole_profile, self._profile = whole_profile, profile
 
-    def show_progress(self, what: str, words: str) -> None:
+    def show_progress(self, kind: str, text: str) -> None:
         """Show progress in the first line of the views.
 
         Args:
-            what: The work, such as ``reading``.
-            words: The progress; empty at the end.
+            kind: The work, such as ``reading``.
+            text: The progress; empty at the end.
         """
-        self.progress.pop(what, None)
-        if words:
-            self.progress[what] = words
+        self.progress.pop(kind, None)
+        if text:
+            self.progress[kind] = text
         for screen in self._views.values():
             if screen.is_current:
                 screen.show_crumbs()
@@ -127,11 +127,11 @@ class ProfileSession:
             raise CommandError(f"No session {session}. Sessions are 0 to {last}.")
         self.choose(session, self.aggregation)
 
-    def choose_iterations(self, wanted: Aggregation) -> None:
+    def choose_iterations(self, aggregation: Aggregation) -> None:
         """Show some iterations in every view, or iterations by another key."""
-        self.choose(self.session, wanted)
+        self.choose(self.session, aggregation)
 
-    def choose(self, session: int | None, wanted: Aggregation) -> None:
+    def choose(self, session: int | None, aggregation: Aggregation) -> None:
         """Show a session and iterations of it; for a large profile they are computed in a thread.
 
         Raises:
@@ -139,39 +139,44 @@ class ProfileSession:
         """
         assert self.whole_profile is not None
         self._request += 1
-        if sum(self.whole_profile[name].height for name in ("activities", "api_calls", "ops")) > ROWS_AT_ONCE:
-            self._app.set_timer(BUSY_AFTER_S, partial(self._show_choosing, self._request))
-            compute = partial(self._choose_in_thread, self._request, self.whole_profile, session, wanted)
+        if (
+            sum(self.whole_profile[name].height for name in ("activities", "api_calls", "ops"))
+            > MAX_ROWS_WITHOUT_THREAD
+        ):
+            self._app.set_timer(SHOW_BUSY_AFTER_S, partial(self._show_choosing, self._request))
+            compute = partial(self._choose_in_thread, self._request, self.whole_profile, session, aggregation)
             self._app.run_worker(compute, thread=True, group=CHOOSE)
             return
         try:
-            profile = self._chosen(session, wanted)
+            profile = self._chosen(session, aggregation)
         except ProftuiError as error:
             raise CommandError(str(error)) from error
-        self._show_chosen(profile, session, wanted)
+        self._show_chosen(profile, session, aggregation)
 
     @property
     def is_choosing(self) -> bool:
         """Whether a thread is computing the part to show."""
         return any(worker.group == CHOOSE and not worker.is_finished for worker in self._app.workers)
 
-    def _choose_in_thread(self, request: int, whole_profile: Profile, session: int | None, wanted: Aggregation) -> None:
-        take: Callable[[], None]
+    def _choose_in_thread(
+        self, request: int, whole_profile: Profile, session: int | None, aggregation: Aggregation
+    ) -> None:
+        show: Callable[[], None]
         try:
-            profile = self._chosen(session, wanted)
+            profile = self._chosen(session, aggregation)
         except ProftuiError as error:
-            take = partial(self._say, str(error), severity="error")
+            show = partial(self._say, str(error), severity="error")
         else:
-            take = partial(self._show_chosen, profile, session, wanted)
-        self._app.call_from_thread(self._take_choice, request, whole_profile, take)
+            show = partial(self._show_chosen, profile, session, aggregation)
+        self._app.call_from_thread(self._take_choice, request, whole_profile, show)
 
-    def _take_choice(self, request: int, whole_profile: Profile, take: Callable[[], None]) -> None:
+    def _take_choice(self, request: int, whole_profile: Profile, show: Callable[[], None]) -> None:
         # The selection or the files may have changed meanwhile.
         if request == self._request:
             self._request += 1
             self.show_progress("choosing", "")
             if whole_profile is self.whole_profile:
-                take()
+                show()
             else:
                 self._say("The file was reloaded. Choose again.", severity="warning")
 
@@ -179,9 +184,9 @@ class ProfileSession:
         if request == self._request:
             self.show_progress("choosing", "aggregating…")
 
-    def _show_chosen(self, profile: Profile, session: int | None, wanted: Aggregation) -> None:
+    def _show_chosen(self, profile: Profile, session: int | None, aggregation: Aggregation) -> None:
         self.remember_aggregation(None)
-        self._profile, self.session, self.aggregation = profile, session, wanted
+        self._profile, self.session, self.aggregation = profile, session, aggregation
         self.remember_aggregation(datetime.now())
         for screen in self._views.values():
             screen.profile_changed()
@@ -190,14 +195,14 @@ class ProfileSession:
         """Add the current aggregation to the list of earlier ones, unless it is there."""
         if at is None and self.aggregations:
             return
-        known = self.profile.steps
-        number = 0 if known is None else known["iteration"].count()
-        made = AggregationChoice(self.aggregation, number, at)
-        same = [place for place, earlier in enumerate(self.aggregations) if earlier.chosen == made.chosen]
-        if same:
-            self.aggregations[same[0]] = replace(made, at=self.aggregations[same[0]].at)
+        steps = self.profile.steps
+        number = 0 if steps is None else steps["iteration"].count()
+        choice = AggregationChoice(self.aggregation, number, at)
+        equal = [index for index, earlier in enumerate(self.aggregations) if earlier.chosen == choice.chosen]
+        if equal:
+            self.aggregations[equal[0]] = replace(choice, at=self.aggregations[equal[0]].at)
         else:
-            self.aggregations.append(made)
+            self.aggregations.append(choice)
 
     def _with_key(self, session: int | None, key: str | None) -> Profile:
         """Return a session, or all, with the iterations that end with a key.
@@ -207,22 +212,22 @@ class ProfileSession:
         """
         from tui.analysis.iterations.iteration_table import with_iterations
 
-        whole = self.whole_profile
-        assert whole is not None, "views open only after a profile is there"
-        of, cuts = self._cuts
-        if of is not whole:
+        whole_profile = self.whole_profile
+        assert whole_profile is not None, "views open only after a profile is there"
+        cached_profile, profiles = self._keyed_profiles
+        if cached_profile is not whole_profile:
             # A new dictionary: a thread may still use the old one for the previous profile.
-            cuts = {}
-            self._cuts = whole, cuts
-        cut = cuts.get((session, key))
-        if cut is None:
-            cut = with_iterations(whole if session is None else whole.only_session(session), key)
-            cuts[session, key] = cut
-            for oldest in list(cuts)[:-MAX_CACHED_ITERATION_KEYS]:
-                cuts.pop(oldest, None)
-        return cut
+            profiles = {}
+            self._keyed_profiles = whole_profile, profiles
+        profile = profiles.get((session, key))
+        if profile is None:
+            profile = with_iterations(whole_profile if session is None else whole_profile.only_session(session), key)
+            profiles[session, key] = profile
+            for oldest in list(profiles)[:-MAX_CACHED_ITERATION_KEYS]:
+                profiles.pop(oldest, None)
+        return profile
 
-    def _chosen(self, session: int | None, wanted: Aggregation) -> Profile:
+    def _chosen(self, session: int | None, aggregation: Aggregation) -> Profile:
         """Return the profile to show.
 
         Raises:
@@ -230,7 +235,7 @@ class ProfileSession:
         """
         from tui.analysis.iterations.chosen_iterations import select_iterations
 
-        return select_iterations(self._with_key(session, wanted.key), wanted)
+        return select_iterations(self._with_key(session, aggregation.key), aggregation)
 
     # --- tables ------------------------------------------------------------------------------------------------------
 

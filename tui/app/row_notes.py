@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from tui.widgets.table.model import Key, Row
     from tui.widgets.table.pane import TablePane
 
-WITHOUT_NOTES: Final = {"sql": "Query results have no notes. Add the note in the view of the row."}
+VIEWS_WITHOUT_NOTES: Final = {"sql": "Query results have no notes. Add the note in the view of the row."}
 """Views whose rows cannot have notes, with the reason."""
 
 SPOT: Final = ""
-"""In place of a table's name: the note is not on a row."""
+"""Instead of a table's name: the note is not on a row."""
 
 COMPARED: Final = "compared"
-"""In place of a table's name: the note is on a row of this comparison."""
+"""Instead of a table's name: the note is on a row of a comparison."""
 
 Trail = tuple[tuple[str, str, tuple[object, ...]], ...]
 
@@ -69,7 +69,7 @@ class RowNotes:
 
         return Notes(self._restore.files)
 
-    def look_at_files(self) -> None:
+    def files_changed(self) -> None:
         """Use the current content of the files for new notes, after they were read."""
         self.store.files = self._restore.files
 
@@ -78,17 +78,17 @@ class RowNotes:
     def noted_keys(self, pane: TablePane) -> list[Key]:
         """Return the keys of the rows of a table that have notes."""
         screen = pane.screen
-        if self._restore.files is None or not self.store.all:
+        if self._restore.files is None or not self.store.by_name:
             return []
         above = self._above(pane)
-        own = [
+        view_places = [
             note.place
-            for note in self.store.all.values()
+            for note in self.store.by_name.values()
             if note.place.view == (screen.VIEW if isinstance(screen, HostsTables) else "")
         ]
         return [
             place.trail[-1][2]
-            for place in own
+            for place in view_places
             if place.trail[-1][:2] == (pane.id, pane.spec.name) and place.trail[:-1] == above
         ]
 
@@ -125,10 +125,10 @@ class RowNotes:
 
     def note_on(self, pane: TablePane, row: Row) -> Note | None:
         """Return the note on a row."""
-        if self._restore.files is None or not self.store.all:
+        if self._restore.files is None or not self.store.by_name:
             return None
         place = self.note_place(pane, row)
-        return None if place is None or not place.is_valid else self.store.of(place)
+        return None if place is None or not place.is_valid else self.store.get(place)
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -137,19 +137,19 @@ class RowNotes:
         screen = self._navigator.view_screen
         if screen is None:
             return
-        why_not = NO_FILE if self._restore.files is None else WITHOUT_NOTES.get(screen.VIEW, "")
+        reason = NO_FILE if self._restore.files is None else VIEWS_WITHOUT_NOTES.get(screen.VIEW, "")
         if screen.VIEW == "notes":
-            note = self.store.all.get(str(row["note_id"]))
-            place, words = (note.place, note.words) if note is not None else (None, "")
+            note = self.store.by_name.get(str(row["note_id"]))
+            place, label = (note.place, note.words) if note is not None else (None, "")
         else:
             place = self.note_place(pane, row)
-            words = self._row_in_words(screen, pane, row)
-        if not why_not and place is None:
-            why_not = "No note possible: this row has no stable key."
-        if why_not or place is None:
-            self._say(why_not, severity="warning")
+            label = self._row_label(screen, pane, row)
+        if not reason and place is None:
+            reason = "No note possible: this row has no stable key."
+        if reason or place is None:
+            self._say(reason, severity="warning")
         else:
-            self._ask_for_note(place, words)
+            self._open_note_dialog(place, label)
 
     def note_spot(self, table: str, key: Key, view: str = "") -> RowPlace:
         """Return the place of something outside of tables: a line of the log, an item of the timeline.
@@ -167,23 +167,25 @@ class RowNotes:
 
     def note_at(self, place: RowPlace) -> Note | None:
         """Return the note on a place."""
-        return self.store.of(place) if self._restore.files is not None and self.store.all and place.is_valid else None
+        return (
+            self.store.get(place) if self._restore.files is not None and self.store.by_name and place.is_valid else None
+        )
 
-    def write_note(self, place: RowPlace, words: str) -> None:
+    def write_note(self, place: RowPlace, label: str) -> None:
         """Ask for the text of a note on something outside of tables."""
         if self._restore.files is None:
             self._say(NO_FILE, severity="warning")
         else:
-            self._ask_for_note(place, words)
+            self._open_note_dialog(place, label)
 
-    def _ask_for_note(self, place: RowPlace, words: str) -> None:
+    def _open_note_dialog(self, place: RowPlace, label: str) -> None:
         from tui.widgets.dialogs.base import open_dialog
         from tui.widgets.dialogs.texts import NoteDialog
 
-        note = self.store.of(place) if place.is_valid else None
-        about = f"Written {self.note_origin(note)}. Save an empty note to delete it." if note is not None else ""
-        dialog = NoteDialog(words, note.text if note is not None else "", about)
-        open_dialog(self._app, dialog, partial(self._keep_note, place, words))
+        note = self.store.get(place) if place.is_valid else None
+        origin = f"Written {self.note_origin(note)}. Save an empty note to delete it." if note is not None else ""
+        dialog = NoteDialog(label, note.text if note is not None else "", origin)
+        open_dialog(self._app, dialog, partial(self._keep_note, place, label))
 
     def note_origin(self, note: Note) -> str:
         """Return when a note was written, and whether the file has changed since."""
@@ -192,27 +194,27 @@ class RowNotes:
         is_old = self._restore.files is None or note.stamp != self._restore.files.stamp
         return f"{written_at(note)}{', before the file changed' if is_old else ''}"
 
-    def _row_in_words(self, screen: ViewScreen, pane: TablePane, row: Row) -> str:
+    def _row_label(self, screen: ViewScreen, pane: TablePane, row: Row) -> str:
         from tui.analysis.notes_table import note_title
         from tui.screens.linked_tables import linked_tables
 
-        several = self._session.whole_profile is not None and self._session.whole_profile["sessions"].height > 1
+        with_session = self._session.whole_profile is not None and self._session.whole_profile["sessions"].height > 1
         above = []
         if isinstance(screen, ShowsComparison):
-            above.append(" and ".join(str(one) for one in screen.compared_key[1:]))
+            above.append(" and ".join(str(side) for side in screen.compared_key[1:]))
         tables = linked_tables(screen)
         if tables is not None and pane.id in [level.name for level in tables.levels]:
             for index, level in enumerate(tables.levels):
                 if level.name == pane.id:
                     break
                 above.append(note_title(tables.pane(index).spec, tables.selected[level.name]))
-        return " > ".join([*above, note_title(pane.spec, row, with_session=several)])
+        return " > ".join([*above, note_title(pane.spec, row, with_session=with_session)])
 
-    def _keep_note(self, place: RowPlace, words: str, text: str | None) -> None:
-        if text is None or (not text.strip() and self.store.of(place) is None):
+    def _keep_note(self, place: RowPlace, label: str, text: str | None) -> None:
+        if text is None or (not text.strip() and self.store.get(place) is None):
             return
-        if why := self.store.keep(place, words, text):
-            self._say(why, severity="warning")
+        if error := self.store.keep(place, label, text):
+            self._say(error, severity="warning")
             return
         self._notes_changed()
         self._app.run_worker(self._write_notes, thread=True, group="remember")
@@ -242,7 +244,7 @@ class RowNotes:
         if self._restore.files is None:
             self._say(NO_FILE)
             return
-        number = len(self.store.all)
+        number = len(self.store.by_name)
         if number and not self._is_warned:
             self._is_warned = True
             self._say(
@@ -262,7 +264,7 @@ class RowNotes:
 
     def go_to_note(self, name: str) -> None:
         """Go to the row of a note."""
-        note = self.store.all.get(name)
+        note = self.store.by_name.get(name)
         if note is not None:
             self.go_to_row(note.place)
 
@@ -277,36 +279,36 @@ class RowNotes:
                 return
             is_compared = pane == COMPARED
             screen.restore(Place(place.view, place.level, text=str(key[0]) if is_compared and key else ""))
-            self._navigator.once_filled(screen, partial(self._step_to, screen, place, 1 if is_compared else 0))
+            self._navigator.once_filled(screen, partial(self._select_row, screen, place, 1 if is_compared else 0))
 
         self._navigator.go(place.view, arrange)
 
-    def _step_to(self, screen: ViewScreen, place: RowPlace, step: int) -> None:
+    def _select_row(self, screen: ViewScreen, place: RowPlace, step: int) -> None:
         """Move the cursor of each table on the way to a row, each after the previous one has loaded."""
         if isinstance(screen, ShowsComparison) and screen.compared_key[:1] != place.trail[0][2][:1]:
             # A message has explained why there is no such comparison.
             return
         pane_id, table, key = place.trail[step]
         pane = next((pane for pane in screen.panes if pane.id == pane_id and pane.spec.name == table), None)
-        is_reached = pane is not None and self._above(pane) == place.trail[:step] and pane.reach(key)
-        if pane is not None and is_reached is None and self._remove_hiding_filters(pane):
-            self._navigator.once_filled(screen, partial(self._step_to, screen, place, step))
-        elif pane is None or not is_reached:
-            self._say(f"Row not found{self._shown_in_words()}", severity="warning")
+        is_found = pane is not None and self._above(pane) == place.trail[:step] and pane.reach(key)
+        if pane is not None and is_found is None and self._remove_hiding_filters(pane):
+            self._navigator.once_filled(screen, partial(self._select_row, screen, place, step))
+        elif pane is None or not is_found:
+            self._say(f"Row not found{self._selection_text()}", severity="warning")
         else:
             pane.cursor_settled()
             if step + 1 < len(place.trail):
-                self._navigator.once_filled(screen, partial(self._step_to, screen, place, step + 1))
+                self._navigator.once_filled(screen, partial(self._select_row, screen, place, step + 1))
             else:
                 pane.focus_table()
 
-    def _shown_in_words(self) -> str:
-        chosen = [
+    def _selection_text(self) -> str:
+        parts = [
             f"session {self._session.session}" if self._session.session is not None else "",
             self._session.aggregation.words,
         ]
-        words = ", ".join(part for part in chosen if part)
-        return f" in {words}. S and A change what is shown." if words else "."
+        text = ", ".join(part for part in parts if part)
+        return f" in {text}. S and A change what is shown." if text else "."
 
     def _remove_hiding_filters(self, pane: TablePane) -> bool:
         """Remove the filters that hide a row; False if there are none."""
@@ -319,7 +321,7 @@ class RowNotes:
         ]
         pane.state = replace(state, filter="", hides_small=False, most_rows=None)
         self._session.set_global_filter("")
-        hidden_by = " and ".join(reason for reason in reasons if reason)
-        if hidden_by:
-            self._say(f"The row was hidden by {hidden_by}: removed.")
-        return bool(hidden_by)
+        filters = " and ".join(reason for reason in reasons if reason)
+        if filters:
+            self._say(f"The row was hidden by {filters}: removed.")
+        return bool(filters)

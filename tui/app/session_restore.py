@@ -1,4 +1,4 @@
-"""The user's position in a file: saved when it is closed, offered when it is opened again."""
+"""The user's position in a file: saved when the file is closed, offered when it is opened again."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class SessionRestore:
     def __init__(self, parts: AppParts) -> None:
         self._app, self._options, self._session = parts.app, parts.options, parts.session
         self._navigator, self._views, self._say = parts.navigator, parts.views, parts.say
-        self.left: Workspace | None = None
+        self.previous_workspace: Workspace | None = None
         """The position at which the file was last closed."""
         self._saved: Workspace | None = None
-        """What was written last."""
+        """The workspace that was written last."""
         self._is_forgotten = False
         self._offer: OfferLine | None = None
-        """The line that offers to go back there, until a key is pressed."""
+        """The line that offers to go back, until a key is pressed."""
         self._missing: list[str] = []
-        """What is not there any more, until it is known which rows are."""
+        """Messages about missing parts, until the missing rows are known too."""
         self._restoring: dict[str, SavedPlace] = {}
         """Views whose state is restored when they are shown."""
 
@@ -52,7 +52,7 @@ class SessionRestore:
 
         return files(self._options.paths)
 
-    def look_at_files(self) -> None:
+    def files_changed(self) -> None:
         """Use the new state of the files, after they were read again."""
         from tui.state.store import files
 
@@ -68,16 +68,18 @@ class SessionRestore:
             if self._options.resume:
                 self._say(NO_FILE, severity="warning")
             return
-        self.left, warning = workspace.read_workspace(self.files)
+        self.previous_workspace, warning = workspace.read_workspace(self.files)
         if warning:
             self._say(warning, severity="warning")
         if self._options.resume:
             self.resume()
-        elif self.left is not None and self._navigator.view_screen is not None:
-            changed = f"{CHANGED}. " if self.left.stamp != self.files.stamp else ""
+        elif self.previous_workspace is not None and self._navigator.view_screen is not None:
+            changed = f"{CHANGED}. " if self.previous_workspace.stamp != self.files.stamp else ""
             from tui.widgets.panel import OfferLine
 
-            self._offer = OfferLine(f"{changed}Last time: {self._in_words(self.left)}", "press ' to return")
+            self._offer = OfferLine(
+                f"{changed}Last time: {self._description(self.previous_workspace)}", "press ' to return"
+            )
             self._navigator.view_screen.mount(self._offer)
         self._app.set_interval(SAVE_EVERY_S, self._save_regularly)
 
@@ -89,21 +91,21 @@ class SessionRestore:
             self._offer = None
 
     @staticmethod
-    def _in_words(left: Workspace) -> str:
-        place = left.place
-        titles = [known.title for known in VIEWS if known.name == place.view]
+    def _description(workspace: Workspace) -> str:
+        place = workspace.place
+        titles = [listed.title for listed in VIEWS if listed.name == place.view]
         tables = place.tables
         filters = [table.filter for table in tables if table.filter]
         marks = sum(len(table.marks) for table in tables)
         parts = [
             titles[0] if titles else place.view,
-            f"filter {' and '.join([*filters, *([left.global_filter] if left.global_filter else [])])}"
-            if filters or left.global_filter
+            f"filter {' and '.join([*filters, *([workspace.global_filter] if workspace.global_filter else [])])}"
+            if filters or workspace.global_filter
             else "",
             f"{marks} marked" if marks else "",
-            left.aggregation.words,
-            f"key {left.key}" if left.key else "",
-            f"session {left.session}" if left.session is not None else "",
+            workspace.aggregation.words,
+            f"key {workspace.key}" if workspace.key else "",
+            f"session {workspace.session}" if workspace.session is not None else "",
         ]
         return ", ".join(part for part in parts if part)
 
@@ -113,50 +115,50 @@ class SessionRestore:
         """Go back to the position at which the file was last closed."""
         if self.files is None:
             self._say(NO_FILE, severity="warning")
-        elif self._session.whole_profile is not None and self.left is None:
+        elif self._session.whole_profile is not None and self.previous_workspace is None:
             self._say("Nothing is saved for this file yet.")
-        elif self._session.whole_profile is not None and self.left is not None:
-            lost = [f"{CHANGED}."] if self.left.stamp != self.files.stamp else []
-            lost += self._choose_as_left(self.left)
-            self._session.set_global_filter(self.left.global_filter)
-            lost += self._show_as_left(self.left)
-            self._missing = lost
-            if lost:
-                self._say("\n".join(lost), severity="warning")
+        elif self._session.whole_profile is not None and self.previous_workspace is not None:
+            missing = [f"{CHANGED}."] if self.previous_workspace.stamp != self.files.stamp else []
+            missing += self._choose_saved(self.previous_workspace)
+            self._session.set_global_filter(self.previous_workspace.global_filter)
+            missing += self._show_saved_view(self.previous_workspace)
+            self._missing = missing
+            if missing:
+                self._say("\n".join(missing), severity="warning")
 
-    def _choose_as_left(self, left: Workspace) -> list[str]:
+    def _choose_saved(self, workspace: Workspace) -> list[str]:
         """Show the saved session and iterations, unless the command line chose others; return what is missing."""
         assert self._session.whole_profile is not None
-        lost: list[str] = []
-        session = left.session if self._options.session is None else self._options.session
+        missing: list[str] = []
+        session = workspace.session if self._options.session is None else self._options.session
         if session is not None and session >= self._session.whole_profile["sessions"].height:
-            lost.append(f"Session {session} no longer exists: showing all.")
+            missing.append(f"Session {session} no longer exists: showing all.")
             session = None
-        wanted = left.aggregation if self._options.aggregation == Aggregation() else self._options.aggregation
-        if (session, wanted) != (self._session.session, self._session.aggregation):
+        aggregation = workspace.aggregation if self._options.aggregation == Aggregation() else self._options.aggregation
+        if (session, aggregation) != (self._session.session, self._session.aggregation):
             try:
-                self._session.choose(session, wanted)
+                self._session.choose(session, aggregation)
             except CommandError as error:
-                lost.append(f"{error}; showing all iterations")
+                missing.append(f"{error}; showing all iterations")
                 self._session.choose(session, Aggregation())
-        return lost
+        return missing
 
-    def _show_as_left(self, left: Workspace) -> list[str]:
+    def _show_saved_view(self, workspace: Workspace) -> list[str]:
         """Show the last view; the others are restored when they are shown."""
-        lost = []
-        there = {known.name for known in VIEWS if known.screen}
-        for saved in left.places:
-            if saved.view not in there:
-                lost.append(f"View {saved.view} no longer exists.")
+        missing = []
+        names = {listed.name for listed in VIEWS if listed.screen}
+        for saved in workspace.places:
+            if saved.view not in names:
+                missing.append(f"View {saved.view} no longer exists.")
             elif (reason := self._navigator.availability.get(saved.view, "ok")) != "ok":
-                lost.append(f"{view(saved.view).title}: {reason}")
+                missing.append(f"{view(saved.view).title}: {reason}")
             else:
                 self._restoring[saved.view] = saved
-        if left.place.view in self._restoring:
+        if workspace.place.view in self._restoring:
             self._navigator.keep_place()
-            screen = self._navigator.show(left.place.view)
+            screen = self._navigator.show(workspace.place.view)
             self._navigator.history.visit(screen.place())
-        return lost
+        return missing
 
     def view_shown(self, screen: ViewScreen) -> None:
         """Restore the state of a view when it is first shown."""
@@ -165,31 +167,37 @@ class SessionRestore:
             screen.call_after_refresh(self._restore, screen, saved)
 
     def _restore(self, screen: ViewScreen, saved: SavedPlace) -> None:
-        # The tables depend on the choice in a level above: they are arranged once it is made.
+        # Tables depend on the row that is selected in the table above, so they are restored afterwards.
         screen.restore(Place(saved.view, saved.level, line=saved.line, text=saved.text, spot=self._spot(saved)))
         tables = {table.pane: table for table in saved.tables}
-        states = tuple((pane.id, tables[pane.id].on(pane.state)) for pane in screen.panes if pane.id in tables)
-        screen.restore(Place(saved.view, saved.level, states))
+        table_states = tuple(
+            (pane.id, tables[pane.id].apply_to(pane.state)) for pane in screen.panes if pane.id in tables
+        )
+        screen.restore(Place(saved.view, saved.level, table_states))
         self._navigator.history.keep(screen.place())
-        self._navigator.once_filled(screen, partial(self._say_missing_rows, screen, saved))
+        self._navigator.once_filled(screen, partial(self._report_missing_rows, screen, saved))
 
     def _spot(self, saved: SavedPlace) -> tuple[int, ...]:
         """Return a place in the timeline; places of another recording are meaningless."""
-        is_as_before = self.left is not None and self.files is not None and self.left.stamp == self.files.stamp
-        return saved.spot if is_as_before else ()
+        is_unchanged = (
+            self.previous_workspace is not None
+            and self.files is not None
+            and self.previous_workspace.stamp == self.files.stamp
+        )
+        return saved.spot if is_unchanged else ()
 
-    def _say_missing_rows(self, screen: ViewScreen, saved: SavedPlace) -> None:
+    def _report_missing_rows(self, screen: ViewScreen, saved: SavedPlace) -> None:
         tables = {table.pane: table for table in saved.tables}
-        lost = []
+        missing_rows = []
         for pane in screen.panes:
             if pane.id in tables and pane.display and pane.frame.height:
-                cursor, marks = pane.model.missing_of(tables[pane.id].on(pane.state))
-                lost += ["the row under the cursor"] if cursor else []
-                lost += [f"{marks} marked row{'' if marks == 1 else 's'}"] if marks else []
+                cursor, marks = pane.model.missing_of(tables[pane.id].apply_to(pane.state))
+                missing_rows += ["the row under the cursor"] if cursor else []
+                missing_rows += [f"{marks} marked row{'' if marks == 1 else 's'}"] if marks else []
         # A message replaces the previous one.
-        before, self._missing = self._missing, []
-        if lost:
-            self._say("\n".join([*before, f"Not found: {', '.join(lost)}."]), severity="warning")
+        messages, self._missing = self._missing, []
+        if missing_rows:
+            self._say("\n".join([*messages, f"Not found: {', '.join(missing_rows)}."]), severity="warning")
 
     # --- queries ------------------------------------------------------------------------------------------------------
 
@@ -214,52 +222,54 @@ class SessionRestore:
 
     def save(self) -> None:
         """Save the current position at exit."""
-        where = self._where()
-        if where is not None and self.files is not None and where != self._saved:
+        current = self._current_workspace()
+        if current is not None and self.files is not None and current != self._saved:
             from tui.state import workspace
 
-            workspace.save(self.files, where)
+            workspace.save(self.files, current)
 
     def _save_regularly(self) -> None:
-        where = self._where()
-        if where is not None and where != self._saved:
-            self._saved = where
-            self._app.run_worker(partial(self._write, where), thread=True, group="remember")
+        current = self._current_workspace()
+        if current is not None and current != self._saved:
+            self._saved = current
+            self._app.run_worker(partial(self._write_workspace, current), thread=True, group="remember")
 
-    def _write(self, where: Workspace) -> None:
+    def _write_workspace(self, current: Workspace) -> None:
         # A home directory can be on a slow network: save in a thread.
         if self.files is not None:
             from tui.state import workspace
 
-            workspace.save(self.files, where)
+            workspace.save(self.files, current)
 
-    def _where(self) -> Workspace | None:
+    def _current_workspace(self) -> Workspace | None:
         """Return the current position; None if there is none, so that the stored one stays."""
         screen = self._navigator.view_screen
         if self.files is None or self._session.whole_profile is None or screen is None or self._is_forgotten:
             return None
         places = {name: view_screen.place() for name, view_screen in self._views.items() if view_screen.is_mounted}
-        here = places.pop(screen.VIEW, None)
-        chosen = (self._session.session, self._session.aggregation, self._session.global_filter)
-        if here is None or (not places and chosen == (self._options.session, self._options.aggregation, "")):
+        place = places.pop(screen.VIEW, None)
+        selection = (self._session.session, self._session.aggregation, self._session.global_filter)
+        if place is None or (not places and selection == (self._options.session, self._options.aggregation, "")):
             return None
         from tui.state import workspace
 
-        where = workspace.current_workspace(
+        current = workspace.current_workspace(
             self.files,
-            [*places.values(), here],
+            [*places.values(), place],
             session=self._session.session,
             aggregation=self._session.aggregation,
             global_filter=self._session.global_filter,
         )
         # Views that were not visited keep their saved state.
-        waiting = tuple(saved for name, saved in self._restoring.items() if name not in places and name != screen.VIEW)
-        return workspace.with_others(where, waiting)
+        unvisited = tuple(
+            saved for name, saved in self._restoring.items() if name not in places and name != screen.VIEW
+        )
+        return workspace.with_earlier_views(current, unvisited)
 
     def forget(self) -> str:
         """Delete the saved position in these files, and their queries; return what failed."""
         from tui.state import workspace
 
-        self._is_forgotten, self.left = True, None
+        self._is_forgotten, self.previous_workspace = True, None
         self._restoring.clear()
         return (workspace.forget(self.files) or self.queries.forget(self.files.name)) if self.files is not None else ""

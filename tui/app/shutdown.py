@@ -31,8 +31,8 @@ LOADING: Final = "load"
 """The group of workers that read files: if they fail, there is nothing to show."""
 
 
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class PanicError(RuntimeError):
@@ -45,12 +45,14 @@ class Threads(ThreadPoolExecutor):
     A panic of Polars is not an `Exception`: its view would wait forever.
     """
 
-    def submit(self, fn: Callable[Given, Made], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Made]:
+    def submit(
+        self, fn: Callable[Parameters, Result], /, *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Future[Result]:
         """Call a function in a thread."""
         return super().submit(partial(_on_failure, fn), *args, **kwargs)
 
 
-def _on_failure(work: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs) -> Made:
+def _on_failure(work: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
     try:
         return work(*args, **kwargs)
     except Exception:
@@ -95,13 +97,13 @@ def is_survived(app: App[None], error: Exception) -> bool:
     return True
 
 
-_FORCED_S: Final = 3.0
+_MAX_CLOSING_S: Final = 3.0
 """The longest time for screens to close after a signal."""
-_PATIENCE_S: Final = 0.3
+_MAX_JOIN_S: Final = 0.3
 """The longest time to wait for threads whose results are no longer needed."""
 _SIGNAL_EXIT_BASE: Final = 128
 """The exit status of a program that a signal ended is this plus the signal's number, as in shells."""
-_CLEAR: Final = (
+_RESET_SEQUENCES: Final = (
     b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?1004l"  # mouse, pasting, focus
     b"\x1b[<u\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[0m"  # keyboard, line wrap, screen, cursor, colors
 )
@@ -128,7 +130,7 @@ def run_app_loop(
     attributes = _attributes()
 
     def on_end_signal(number: int) -> None:
-        force = threading.Timer(_FORCED_S, _force, (attributes, _SIGNAL_EXIT_BASE + number))
+        force = threading.Timer(_MAX_CLOSING_S, _force, (attributes, _SIGNAL_EXIT_BASE + number))
         force.daemon = True
         force.start()
         app.exit(return_code=_SIGNAL_EXIT_BASE + number)
@@ -171,11 +173,13 @@ def end_now(status: int) -> NoReturn:
 
 def _are_busy() -> bool:
     """Return whether threads are still busy after a while: a thread cannot be stopped within a long step."""
-    until = time.monotonic() + _PATIENCE_S
-    others = [one for one in threading.enumerate() if one is not threading.main_thread() and not one.daemon]
-    for thread in others:
-        thread.join(max(0.0, until - time.monotonic()))
-    return any(thread.is_alive() for thread in others)
+    deadline = time.monotonic() + _MAX_JOIN_S
+    threads = [
+        thread for thread in threading.enumerate() if thread is not threading.main_thread() and not thread.daemon
+    ]
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return any(thread.is_alive() for thread in threads)
 
 
 def _attributes() -> list[Any] | None:
@@ -193,13 +197,13 @@ def _has_hung_up() -> bool:
         with suppress(OSError):
             if stat.S_ISCHR(os.fstat(stream).st_mode):
                 poll.register(stream, 0)
-    return any(what & select.POLLHUP for _, what in poll.poll(0))
+    return any(event_mask & select.POLLHUP for _, event_mask in poll.poll(0))
 
 
 def _force(attributes: list[Any] | None, status: int) -> None:
     """Restore the terminal by force."""
     with suppress(OSError):
-        os.write(2, _CLEAR)
+        os.write(2, _RESET_SEQUENCES)
     if attributes is not None:
         with suppress(termios.error):
             termios.tcsetattr(0, termios.TCSANOW, attributes)

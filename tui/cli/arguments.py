@@ -139,11 +139,11 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         _convert(parser)
         return parser
     if command == "report":
-        from tui.tables import ALL_REPORTS, report_of_screen
+        from tui.tables import ALL_REPORTS, report_of_view
 
         parser.add_argument(
             "--view",
-            type=report_of_screen,
+            type=report_of_view,
             choices=(*ALL_REPORTS, PROFILES),
             default=ALL_REPORTS[0],
             metavar="VIEW",

@@ -134,7 +134,7 @@ def html_report(profile: Profile, options: argparse.Namespace) -> str:
     """Return a report as an HTML page."""
     from tui.output.html_report import HtmlDashboard, annotation_sections, findings_html, notes_html, view_html
     from tui.output.report_annotations import MarksReport, NotesReport
-    from tui.tables import screen_of_report
+    from tui.tables import view_of_report
 
     view, gpu = options.view, options.gpu
     if view == "notes":
@@ -142,7 +142,7 @@ def html_report(profile: Profile, options: argparse.Namespace) -> str:
     annotations = []
     if options.notes:
         is_dashboard = view == "dashboard"
-        notes = NotesReport(_notes(options), None if is_dashboard else screen_of_report(view))
+        notes = NotesReport(_notes(options), None if is_dashboard else view_of_report(view))
         left, stamp = _saved_workspace(options)
         marks = MarksReport(profile, left, None if is_dashboard else view, gpu, stamp=stamp)
         annotations = annotation_sections(notes, None if view == "findings" else marks)
@@ -182,7 +182,7 @@ def _notes(options: argparse.Namespace) -> SavedNotes:
 
     known = files(options.files)
     notes = Notes(known)
-    saved = SavedNotes(dict(notes.all), known)
+    saved = SavedNotes(dict(notes.by_name), known)
     if notes.warning:
         console.info(notes.warning)
     return saved

@@ -34,7 +34,7 @@ from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError
 from tui.output.json_document import Bounds, JsonTable, document, document_head, schema_of, source_facts
 from tui.output.report import Style
-from tui.tables import ALL_REPORTS, screen_of_report
+from tui.tables import ALL_REPORTS, view_of_report
 
 if TYPE_CHECKING:
     import argparse
@@ -258,9 +258,9 @@ def server(folders: list[str]) -> MCPServer:
         the `key` of the row of each table above it. `filter` keeps rows: gemm, calls>=10, total_ns>1ms, name:relu.
         `sort` is as -total_ns,name (- for largest first), `columns` as name,total_ns.
         """
-        from tui.tables import report_of_screen
+        from tui.tables import report_of_view
 
-        report = report_of_screen(view)
+        report = report_of_view(view)
         if report not in ALL_REPORTS or report in ("dashboard", "notes"):
             raise ProftuiError(f"{view}: no such view", f"views: {', '.join(ALL_REPORTS[1:-1])}")
         options = _options(
@@ -268,7 +268,7 @@ def server(folders: list[str]) -> MCPServer:
             columns=columns, limit=_at_least_one(limit), max_bytes=MAX_BYTES,
         )  # fmt: skip
         profile = profiles.read(path, session, iterations)
-        reason = inspect(profile)["views"].get(screen_of_report(report), OK)
+        reason = inspect(profile)["views"].get(view_of_report(report), OK)
         if reason != OK:
             raise ProftuiError(f"{view}: {reason}")
         return table_report(profile, options, Style(100), None)

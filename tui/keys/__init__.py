@@ -25,9 +25,9 @@ __all__ = [
     "bindings_for",
     "footer_keys",
     "hidden_keys",
-    "key_elsewhere",
     "keys_of",
-    "keys_of_some_places",
+    "local_keys",
+    "unused_key_message",
     "use_keys",
 ]
 
@@ -43,8 +43,16 @@ ACTIONS: Final = list(DEFAULT_ACTIONS)
 """Actions with the active keys."""
 
 DEFAULT_VIEW_ACTIONS: Final = tuple(
-    Action(f"view.{one.name}", one.key, f"go('{one.name}')", one.title, f"{one.title}: {one.about}.", Scope.APP, GO)
-    for one in DEFAULT_VIEWS
+    Action(
+        f"view.{view.name}",
+        view.key,
+        f"go('{view.name}')",
+        view.title,
+        f"{view.title}: {view.description}.",
+        Scope.APP,
+        GO,
+    )
+    for view in DEFAULT_VIEWS
 )
 """The actions that open views, which the menu of views shows."""
 
@@ -55,24 +63,24 @@ FOOTER_KEYS: Final = 6
 """The number of keys in a footer of 80 cells; wider ones show as many as fit."""
 KEY_CELLS: Final = 14
 """Cells of a key and its label, if they are not given."""
-NARROW: Final = 80
-FROM_CELLS: Final = 100
+NARROW_CELLS: Final = 80
+MIN_CELLS_FOR_GLOBAL_KEYS: Final = 100
 """From this width on, the footer shows keys that work everywhere."""
-FAR: Final = 20
+MIN_WIDE_POSITION: Final = 20
 """Actions with this footer position or a higher one are shown only in a wide footer."""
-_LAST: Final = ("compare", "command_line", "reload", "views_menu", "help", "leave")
+_LAST_METHODS: Final = ("compare", "command_line", "reload", "views_menu", "help", "leave")
 """Added to the footer position of actions that work everywhere, so that they come after those of the view."""
 
 
 def footer_keys(methods: Sequence[str], width: int = 80, cells: Mapping[str, int] | None = None) -> list[str]:
     """Return the methods whose keys the footer shows.
 
-    Views have keys of their own, and what works in every table gives way to them.
+    Keys of the view come first, before keys that work in every table.
 
     Args:
-        methods: Of the keys that work now, those that the footer can show.
+        methods: The methods of keys that work now and that the footer can show.
         width: Cells of the footer.
-        cells: Cells of the key and word of each method.
+        cells: Cells of the key and label of each method.
 
     >>> footer_keys(["open_row", "find", "filter", "sort_column", "leave", "views_menu", "help"])
     ['open_row', 'find', 'filter', 'sort_column', 'help', 'leave']
@@ -84,21 +92,25 @@ def footer_keys(methods: Sequence[str], width: int = 80, cells: Mapping[str, int
     ['open_row', 'find', 'filter', 'sort_column', 'mark', 'help', 'leave']
     """
     cells = cells or {}
-    places: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for action in ACTIONS:
         if action.footer:
-            places[action.method] = max(action.footer, places.get(action.method, 0))
-    fitting = [method for method in methods if width >= FROM_CELLS or places.get(method, 1) < FAR]
+            positions[action.method] = max(action.footer, positions.get(action.method, 0))
+    fitting = [
+        method
+        for method in methods
+        if width >= MIN_CELLS_FOR_GLOBAL_KEYS or positions.get(method, 1) < MIN_WIDE_POSITION
+    ]
     shown: list[str] = []
-    room = width
-    for method in sorted(fitting, key=lambda method: places.get(method, 1)):
-        room -= cells.get(method, KEY_CELLS)
-        if len(shown) >= FOOTER_KEYS and (width <= NARROW or room < 0):
+    free_cells = width
+    for method in sorted(fitting, key=lambda method: positions.get(method, 1)):
+        free_cells -= cells.get(method, KEY_CELLS)
+        if len(shown) >= FOOTER_KEYS and (width <= NARROW_CELLS or free_cells < 0):
             break
         shown.append(method)
     return sorted(
         (method for method in methods if method in shown),
-        key=lambda method: _LAST.index(method) if method in _LAST else -1,
+        key=lambda method: _LAST_METHODS.index(method) if method in _LAST_METHODS else -1,
     )
 
 
@@ -111,8 +123,8 @@ def use_keys(chosen: Mapping[str, Sequence[str]]) -> None:
     Raises:
         ValueError: As `tui.keys.rebinding.rebound` does.
     """
-    every = rebound((*DEFAULT_ACTIONS, *DEFAULT_VIEW_ACTIONS), chosen)
-    ACTIONS[:], VIEW_ACTIONS[:] = every[: len(DEFAULT_ACTIONS)], every[len(DEFAULT_ACTIONS) :]
+    actions = rebound((*DEFAULT_ACTIONS, *DEFAULT_VIEW_ACTIONS), chosen)
+    ACTIONS[:], VIEW_ACTIONS[:] = actions[: len(DEFAULT_ACTIONS)], actions[len(DEFAULT_ACTIONS) :]
     use_view_keys(
         {
             view_action.id.removeprefix("view."): (
@@ -131,23 +143,25 @@ def hidden_keys(chosen: Iterable[str]) -> list[str]:
         chosen: The ids of actions whose keys are the user's own.
     """
     ids = set(chosen)
-    before = {(other.id, key) for other in (*DEFAULT_ACTIONS, *DEFAULT_VIEW_ACTIONS) for key in other.keys.split(",")}
-    own = [
+    default_keys = {
+        (other.id, key) for other in (*DEFAULT_ACTIONS, *DEFAULT_VIEW_ACTIONS) for key in other.keys.split(",")
+    }
+    chosen_actions = [
         other
         for other in (*ACTIONS, *VIEW_ACTIONS)
-        if other.id in ids and other.scope is Scope.APP and not other.at_once
+        if other.id in ids and other.scope is Scope.APP and not other.has_priority
     ]
-    found = []
-    for action in own:
+    messages = []
+    for action in chosen_actions:
         for key in filter(None, action.keys.split(",")):
-            if (action.id, key) in before or (action.id.startswith("view.") and key.isdecimal()):
+            if (action.id, key) in default_keys or (action.id.startswith("view.") and key.isdecimal()):
                 continue
-            nearer = [
+            shadowing = [
                 other for other in ACTIONS if other.scope not in (Scope.APP, Scope.BAR) and key in other.keys.split(",")
             ]
-            places = ", ".join(f"{other.scope} it is {other.id}" for other in nearer)
-            found += [f"{shown_key(key)} is a key of {action.id}, but {places}"] if places else []
-    return found
+            uses = ", ".join(f"{other.scope} it is {other.id}" for other in shadowing)
+            messages += [f"{shown_key(key)} is a key of {action.id}, but {uses}"] if uses else []
+    return messages
 
 
 def keys_of(*ids: str) -> frozenset[str]:
@@ -164,38 +178,40 @@ def actions_of(scope: Scope) -> tuple[Action, ...]:
     return tuple(action for action in ACTIONS if action.scope is scope)
 
 
-def keys_of_some_places() -> list[str]:
+def local_keys() -> list[str]:
     """Return the keys that work only in some views or panes, without keys for moving.
 
-    >>> {"f", "space", "t", "full_stop"} <= set(keys_of_some_places())
+    >>> {"f", "space", "t", "full_stop"} <= set(local_keys())
     True
-    >>> {"q", "m", "j", "home", "tab"} & set(keys_of_some_places())
+    >>> {"q", "m", "j", "home", "tab"} & set(local_keys())
     set()
     """
     elsewhere = (Scope.APP, Scope.BAR)
     moving = [action for action in ACTIONS if action.group == MOVE and action.scope is Scope.TABLE]
-    known = {key for action in (*actions_of(Scope.APP), *moving) for key in action.keys.split(",")}
-    found = [key for action in ACTIONS if action.scope not in elsewhere for key in action.keys.split(",")]
-    return [key for key in dict.fromkeys(found) if key not in known]
+    global_keys = {key for action in (*actions_of(Scope.APP), *moving) for key in action.keys.split(",")}
+    keys = [key for action in ACTIONS if action.scope not in elsewhere for key in action.keys.split(",")]
+    return [key for key in dict.fromkeys(keys) if key not in global_keys]
 
 
-def key_elsewhere(key: str) -> str:
+def unused_key_message(key: str) -> str:
     """Return a text about what a key does elsewhere, since it does nothing here.
 
-    >>> key_elsewhere("f")
+    >>> unused_key_message("f")
     'f does nothing here (in a table: filter). ? lists the keys.'
-    >>> key_elsewhere("L")
+    >>> unused_key_message("L")
     'L does nothing here (in a table, in the timeline: source line). ? lists the keys.'
     """
     actions = [action for action in ACTIONS if key in action.keys.split(",") and action.scope is not Scope.BAR]
     names = actions[0].keys.split(",")
     shown = actions[0].shown_keys.split()
-    written = shown[names.index(key)] if len(shown) == len(names) else key
-    places: dict[str, str] = {}
+    key_text = shown[names.index(key)] if len(shown) == len(names) else key
+    scopes_by_label: dict[str, str] = {}
     for action in actions:
-        places[action.label] = f"{places[action.label]}, {action.scope}" if action.label in places else action.scope
-    doing = "; ".join(f"{where}: {label}" for label, where in places.items())
-    return f"{written} does nothing here ({doing}). ? lists the keys."
+        scopes_by_label[action.label] = (
+            f"{scopes_by_label[action.label]}, {action.scope}" if action.label in scopes_by_label else action.scope
+        )
+    effects = "; ".join(f"{scopes}: {label}" for label, scopes in scopes_by_label.items())
+    return f"{key_text} does nothing here ({effects}). ? lists the keys."
 
 
 def bindings_for(scope: Scope) -> list[BindingType]:
@@ -208,7 +224,7 @@ def bindings_for(scope: Scope) -> list[BindingType]:
             action.method,
             action.label,
             show=bool(action.footer),
-            priority=action.at_once,
+            priority=action.has_priority,
             key_display=(action.shown_keys or action.keys.replace(",", " ")).split(" ")[0],
             tooltip=action.help,
             id=action.id,

@@ -1,4 +1,4 @@
-"""What a key is: where it works, what it does, how it is described."""
+"""Actions: their keys, where they work, what they do, and their descriptions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that a key does."""
+    """An action that keys run."""
 
     id: str
     """Stable name, as ``table.sort``: also its name in the ``:`` command line."""
@@ -37,7 +37,7 @@ class Action:
     method: str
     """The ``action_`` method that does it, on the app or on the widget of its scope."""
     label: str
-    """A word or two, for the footer."""
+    """One or two words for the footer."""
     help: str
     """A sentence, for the help and the README."""
     scope: Scope
@@ -45,10 +45,10 @@ class Action:
     """The heading of its table in the README."""
     footer: int = 0
     """The position among the footer's keys: 1 is always shown, higher ones give way; 0: never shown."""
-    at_once: bool = False
+    has_priority: bool = False
     """Whether it runs before the next key is handled, and before the focused widget sees it."""
     shown_keys: str = ""
-    """How the keys are written for people, where Textual's names would not do."""
+    """The keys as users write them, if different from Textual's names."""
 
 
 MOVE, GO, FIND, WORK = "Movement", "Open and go back", "Find, filter, sort", "Work"

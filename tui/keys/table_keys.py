@@ -75,7 +75,7 @@ TABLES: Final = (
         T,
         FIND,
         footer=3,
-        at_once=True,
+        has_priority=True,
         shown_keys="/",
     ),
     Action("table.next-match", "n", "next_match", "next match", "Go to the next match.", T, FIND),
@@ -89,7 +89,7 @@ TABLES: Final = (
         T,
         FIND,
         footer=2,
-        at_once=True,
+        has_priority=True,
         shown_keys="f &",
     ),
     Action(
@@ -120,7 +120,7 @@ TABLES: Final = (
         "Add this column to the filter; yes/no columns accept 1, 0 and ?.",
         T,
         FIND,
-        at_once=True,
+        has_priority=True,
     ),
     Action(
         "table.carry",

@@ -101,7 +101,7 @@ TIMELINE: Final = (
         Z,
         FIND,
         footer=1,
-        at_once=True,
+        has_priority=True,
         shown_keys="/",
     ),
     Action(

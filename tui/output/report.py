@@ -24,7 +24,7 @@ from tui.output.export import markdown_cell, markdown_table
 from tui.output.json_document import Bounds, JsonTable, document, document_head
 from tui.output.text_table import WrittenColumn, lay_out_table, write_columns
 from tui.query.facts import informative_columns, prioritize
-from tui.tables import Table, screen_of_report, tables_of_report
+from tui.tables import Table, tables_of_report, view_of_report
 from tui.text import begin_sentence, plain
 from tui.text_width import cell_width, pad
 
@@ -341,7 +341,7 @@ def _grouping_note(profile: Profile) -> str:
 
 def why_report_empty(profile: Profile, report: str) -> str:
     """Return why a report has no rows."""
-    reason = capabilities(profile).get(screen_of_report(report), OK)
+    reason = capabilities(profile).get(view_of_report(report), OK)
     if reason != OK:
         return begin_sentence(reason)
     return begin_sentence((ranks.why_no_ranks(profile) if report == "ranks" else "") or "none")

@@ -13,7 +13,7 @@ from tui.analysis.notes_table import AS_NOW, BEFORE, NOTES, notes_frame
 from tui.output.export import json_line
 from tui.output.json_document import Bounds, JsonTable, document, schema_of
 from tui.output.report import table_lines, table_markdown, tables_for
-from tui.tables import REPORTS, screen_of_report
+from tui.tables import REPORTS, view_of_report
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class MarksReport:
         self, profile: Profile, left: Workspace | None, view: str | None, gpu: str | None, *, stamp: str
     ) -> None:
         self.marked: list[Marked] = []
-        asked = {screen_of_report(name) for name in REPORTS if view in (None, name)}
+        asked = {view_of_report(name) for name in REPORTS if view in (None, name)}
         kept = [
             (place.view, table)
             for place in (left.places if left is not None else ())
@@ -77,11 +77,11 @@ class MarksReport:
             if table.marks and (view is None or place.view in asked)
         ]
         for name in [view] if view is not None else REPORTS:
-            of_view = [table for of, table in kept if of == screen_of_report(name)]
+            of_view = [table for of, table in kept if of == view_of_report(name)]
             # The ranks are a table of two reports of one view.
-            known = {(screen_of_report(one.view), one.spec.name) for one in self.marked}
+            known = {(view_of_report(one.view), one.spec.name) for one in self.marked}
             found = _marked_rows(profile, name, of_view, gpu)
-            self.marked += [one for one in found if (screen_of_report(name), one.spec.name) not in known]
+            self.marked += [one for one in found if (view_of_report(name), one.spec.name) not in known]
         shown = sum(one.rows.height for one in self.marked)
         self.elsewhere = max(0, sum(len(table.marks) for _, table in kept) - shown)
         """Marked rows of tables that the report does not have, or that are not there any more."""
@@ -232,7 +232,7 @@ def with_notes(written: str, saved: SavedNotes, view: str, format_name: str, sty
         format_name: text, markdown or json.
         style: How text is written.
     """
-    notes = NotesReport(saved, None if view == "dashboard" else screen_of_report(view))
+    notes = NotesReport(saved, None if view == "dashboard" else view_of_report(view))
     if format_name == "json":
         content = json.loads(written)
         content["total_rows"]["notes"] = notes.rows.height

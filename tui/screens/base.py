@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from tui.screens.explorer import Explorer
 
 
-ROWS_AT_ONCE: Final = 300_000
+MAX_ROWS_WITHOUT_THREAD: Final = 300_000
 """If there are more launches, rows and details are computed in a thread."""
 WORKING: Final = "Computing…"
 NOTHING_ABOVE: Final = "No row above is selected."
@@ -197,7 +197,7 @@ class ViewScreen(Screen[None]):
     def is_large(self) -> bool:
         """Whether computing rows can take longer than a key may."""
         profile = self.profile
-        return max(profile["activities"].height, profile["api_calls"].height) > ROWS_AT_ONCE
+        return max(profile["activities"].height, profile["api_calls"].height) > MAX_ROWS_WITHOUT_THREAD
 
     @property
     def panes(self) -> DOMQuery[TablePane]:
@@ -229,7 +229,7 @@ class ViewScreen(Screen[None]):
             with Container(id="body"):
                 yield from self.compose_body()
             yield DetailPane(id="detail")
-        yield CommandBar(self.explorer.command_words(), id="command-bar")
+        yield CommandBar(self.explorer.command_names(), id="command-bar")
         yield KeyFooter(self._leaving_quits)
 
     def make_body(self) -> ViewBody:

@@ -30,7 +30,7 @@ from tui.screens.sql import SqlScreen
 from tui.screens.tabs import TabbedTables
 from tui.screens.timeline import TimelineScreen
 from tui.screens.view_tables import table_names
-from tui.tables import ALL_REPORTS, REPORTS, report_of_screen
+from tui.tables import ALL_REPORTS, REPORTS, report_of_view
 from tui.text import plain
 from tui.widgets.table.tree import TreePane
 
@@ -110,7 +110,7 @@ def _check(command: str) -> str:
 
 
 def _report(screen: ViewScreen) -> list[str]:
-    report = report_of_screen(screen.VIEW)
+    report = report_of_view(screen.VIEW)
     if report not in ALL_REPORTS:
         raise CommandError("No command prints this view.")
     words = ["report", *_files(screen)]

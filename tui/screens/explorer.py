@@ -64,7 +64,7 @@ class Navigation(Protocol):
     def go_to_line(self, line: int, session: int | None = None) -> None:
         """Show a line of the input in the log."""
 
-    def widgets_made(self) -> None:
+    def widgets_created(self) -> None:
         """Note that a view has created widgets that it keeps."""
 
 
@@ -178,7 +178,7 @@ class Explorer(Protocol):
     def run_line(self, line: str) -> None:
         """Run a line of the ``:`` command line."""
 
-    def command_words(self) -> list[str]:
+    def command_names(self) -> list[str]:
         """Return the first words of all commands."""
 
     def open_file(self, path: str) -> None:

@@ -231,7 +231,7 @@ def views_menu(availability: Mapping[str, str], current: str, *, width: int, is_
         if views:
             headings.add(group)
             lines.append((group, Content.styled(f" {group}", "$text-muted underline")))
-            lines += [(view.name, _line(view, view.about)) for view in views]
+            lines += [(view.name, _line(view, view.description)) for view in views]
     if unfed and not is_unfolded:
         names = ", ".join(view.title for view in unfed)
         text = _wrap(f"{len(unfed)} views: {names}", room)
@@ -243,7 +243,7 @@ def views_menu(availability: Mapping[str, str], current: str, *, width: int, is_
             (view.name, _line(view, _wrap(begin_sentence(availability[view.name]), room), is_dim=True))
             for view in unfed
         ]
-    keys = {key: view.name for view in VIEWS for key in view.bound.split(",") if key}
+    keys = {key: view.name for view in VIEWS for key in view.all_keys.split(",") if key}
     dim = frozenset(headings.union(view.name for view in unfed))
     return MenuScreen("Views", lines, disabled=dim, current=current, keys=keys, is_at_end=is_unfolded)
 

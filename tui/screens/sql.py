@@ -202,7 +202,7 @@ class SqlScreen(ViewScreen):
             editor.focus()
 
     def _notes(self) -> pl.DataFrame:
-        return notes_frame(self.explorer.notes.store.all, self.explorer.session_restore.files)
+        return notes_frame(self.explorer.notes.store.by_name, self.explorer.session_restore.files)
 
     def run(self, text: str) -> None:
         """Put a query into the editor and run it."""

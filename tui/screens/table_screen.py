@@ -13,7 +13,7 @@ from tui.analysis import needs
 from tui.analysis.capabilities import why_none
 from tui.analysis.notes_table import NOTES, notes_frame
 from tui.analysis.sessions import replayed_sessions
-from tui.screens.base import ROWS_AT_ONCE, ViewBody, ViewScreen
+from tui.screens.base import MAX_ROWS_WITHOUT_THREAD, ViewBody, ViewScreen
 from tui.tables import table, tables_of_report
 from tui.text import plain
 from tui.views import view
@@ -112,7 +112,7 @@ class RowsInBackground:
             make: A memoized function that makes them.
         """
         profile = self._view.profile
-        if profile["activities"].height <= ROWS_AT_ONCE:
+        if profile["activities"].height <= MAX_ROWS_WITHOUT_THREAD:
             return True
         if self._made is not None and self._made[0] is profile and self._made[1] == what:
             return True
@@ -210,7 +210,7 @@ class NotesScreen(ViewScreen):
         """Return the notes."""
         return SingleTable(
             NOTES,
-            lambda _profile: notes_frame(self.explorer.notes.store.all, self.explorer.session_restore.files),
+            lambda _profile: notes_frame(self.explorer.notes.store.by_name, self.explorer.session_restore.files),
             "No notes. Press M on a row of any view to write a note. Rows with notes are marked #.",
         )
 

@@ -131,7 +131,7 @@ class TabbedTables(ViewBody):
             state = self._unmade_states.pop(pane.id or "", None)
             if state is not None:
                 pane.state = state
-            self.view.explorer.navigator.widgets_made()
+            self.view.explorer.navigator.widgets_created()
         own = {level.name for level in tables.levels}
         for pane in tables.query_children(TablePane):
             pane.set_class(pane.id not in own, "-other-tab")

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 CRITICAL_PATH: Final = "critical path"
 """The search while the critical path is underlined."""
-ITEMS_AT_ONCE: Final = 100_000
+MAX_ITEMS_WITHOUT_THREAD: Final = 100_000
 """If there are more launches and calls, lanes are computed in a thread."""
 GAPS_LISTED: Final = 100
 GAP_SHARE: Final = 0.4
@@ -161,7 +161,7 @@ class TimelineScreen(ViewScreen):
         """Show the lanes of the profile; for many launches they are computed in a thread."""
         self.lanes.focus()
         rows = self.profile["activities"].height + self.profile["api_calls"].height
-        if rows <= ITEMS_AT_ONCE:
+        if rows <= MAX_ITEMS_WITHOUT_THREAD:
             self._take(self.profile, shown_lanes(self.profile, self._session))
             return
         self.lanes.shown = None

@@ -21,7 +21,7 @@ from tui.analysis.ops.groupings import GROUPINGS
 from tui.model.errors import ProftuiError
 from tui.output.selection import parent_row
 from tui.screens.linked_tables import Level
-from tui.tables import screen_of_report, tables_of_report
+from tui.tables import tables_of_report, view_of_report
 from tui.views import VIEWS, view
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _chains(profile: Profile, report: str, group_by: str | None) -> Sequence[tup
     if report == "ranks":
         # Tabs of the view of GPUs, after the GPUs themselves.
         return _chains(profile, "gpus", None)[1:]
-    screen_name = screen_of_report(report)
+    screen_name = view_of_report(report)
     if screen_name in {known.name for known in VIEWS}:
         module, _, class_name = view(screen_name).screen.partition(":")
         screen = getattr(import_module(module), class_name)

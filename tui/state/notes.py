@@ -23,7 +23,7 @@ MAX_CHARACTERS: Final = 2_000
 """The most characters of a note."""
 MAX_LINES: Final = 40
 """The most lines of a note."""
-MAX_WORDS: Final = 400
+MAX_LABEL_CHARACTERS: Final = 400
 """The longest label of a row, in characters."""
 LATEST: Final = 2**37
 """The latest valid time, in seconds since 1970."""
@@ -75,7 +75,7 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
             self.place.is_valid
             and 0 <= self.at < LATEST
             and 0 < len(self.text) <= MAX_CHARACTERS
-            and len(self.words) <= MAX_WORDS
+            and len(self.words) <= MAX_LABEL_CHARACTERS
         )
 
 
@@ -97,17 +97,17 @@ class Notes:
         """A message for the user; whoever shows it clears it."""
 
     @property
-    def all(self) -> Mapping[str, Note]:
+    def by_name(self) -> Mapping[str, Note]:
         """All notes by `RowPlace.name`, oldest first."""
         if self._known is None:
             self._known = self._read()
         return self._known
 
-    def of(self, place: RowPlace) -> Note | None:
+    def get(self, place: RowPlace) -> Note | None:
         """Return the note on a row."""
-        return self.all.get(place.name)
+        return self.by_name.get(place.name)
 
-    def keep(self, place: RowPlace, words: str, text: str) -> str:
+    def keep(self, place: RowPlace, label: str, text: str) -> str:
         """Set the note on a row, or remove it if the text is blank; `write` stores the change.
 
         Returns:
@@ -118,22 +118,22 @@ class Notes:
         if not text:
             self._put(place.name, None)
             return ""
-        if why := why_too_long(text):
-            return why
+        if error := length_error(text):
+            return error
         if not place.is_valid:
             return "no note possible: this row has no stable key"
-        if len(self.all) >= MAX_NOTES and place.name not in self.all:
+        if len(self.by_name) >= MAX_NOTES and place.name not in self.by_name:
             return f"this file has {MAX_NOTES:,} notes, the limit: delete one first"
-        words = words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"
-        self._put(place.name, Note(place, words, text, int(time.time()), self.files.stamp))
+        label = label if len(label) <= MAX_LABEL_CHARACTERS else f"{label[: MAX_LABEL_CHARACTERS - 1]}…"
+        self._put(place.name, Note(place, label, text, int(time.time()), self.files.stamp))
         return ""
 
     def _put(self, name: str, note: Note | None) -> None:
-        known = {key: value for key, value in self.all.items() if key != name}
+        notes = {key: value for key, value in self.by_name.items() if key != name}
         if note is not None:
-            known[name] = note
+            notes[name] = note
         with self._lock:
-            self._known = known
+            self._known = notes
             self._changed[name] = note
 
     def write(self) -> None:
@@ -153,13 +153,13 @@ class Notes:
                 with self._lock:
                     self._changed = changed | self._changed
                 return
-            known = self._read()
+            notes = self._read()
             with self._lock:
                 for name, note in self._changed.items():
-                    known.pop(name, None)
+                    notes.pop(name, None)
                     if note is not None:
-                        known[name] = note
-                self._known = known
+                        notes[name] = note
+                self._known = notes
 
     def forget(self) -> str:
         """Remove all notes on these files.
@@ -178,7 +178,7 @@ class Notes:
             return {}
         document = NOTES_FOLDER.read(self.files.name)
         self._warn_once(document.warning)
-        known: dict[str, Note] = {}
+        notes: dict[str, Note] = {}
         for name, entry in document.entries.items():
             try:
                 note = msgspec.convert(entry, Note)
@@ -186,16 +186,16 @@ class Notes:
                 # One invalid entry does not affect the others.
                 continue
             if note.is_valid and note.place.name == name:
-                known[name] = note
-        return known
+                notes[name] = note
+        return notes
 
-    def _warn_once(self, words: str) -> None:
-        if words and not self._has_warned:
+    def _warn_once(self, message: str) -> None:
+        if message and not self._has_warned:
             self._has_warned = True
-            self.warning = words
+            self.warning = message
 
 
-def why_too_long(text: str) -> str:
+def length_error(text: str) -> str:
     """Return why a text is too long for a note; empty if it fits."""
     if len(text) > MAX_CHARACTERS:
         return f"a note has at most {MAX_CHARACTERS:,} characters, this one {len(text):,}"

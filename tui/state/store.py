@@ -46,7 +46,7 @@ class Store:
     Args:
         path: The path of the file.
         version: The version that this program writes, and the only one that it reads.
-        most: The most entries; the oldest are dropped first.
+        max_entries: The maximum number of entries; the oldest are dropped first.
     """
 
     def __init__(self, path: Path, *, version: int, max_entries: int) -> None:
@@ -76,8 +76,8 @@ class Store:
             )
         return Document(content["entries"])
 
-    def _unusable(self, why: str) -> Document:
-        return Document({}, f"{self.path} is {why}: not used")
+    def _unusable(self, reason: str) -> Document:
+        return Document({}, f"{self.path} is {reason}: not used")
 
     def change(self, changes: dict[str, object]) -> str:
         """Set entries, or remove those whose new value is None.
@@ -92,13 +92,13 @@ class Store:
             return self._change(changes)
 
     def _change(self, changes: dict[str, object]) -> str:
-        before = self.read()
-        if before.is_foreign:
-            return before.warning
-        entries = dict(before.entries)
+        stored = self.read()
+        if stored.is_foreign:
+            return stored.warning
+        entries = dict(stored.entries)
         # As JSON returns them (lists for tuples), so that equal entries compare equal.
-        as_read = msgspec.json.decode(msgspec.json.encode(changes))
-        for key, value in as_read.items():
+        as_json = msgspec.json.decode(msgspec.json.encode(changes))
+        for key, value in as_json.items():
             if value is None or entries.get(key) != value:
                 entries.pop(key, None)
             if value is not None:
@@ -106,18 +106,18 @@ class Store:
                 entries.setdefault(key, value)
         for key in list(entries)[: max(0, len(entries) - self.max_entries)]:
             del entries[key]
-        if entries == before.entries:
+        if entries == stored.entries:
             return ""
         content = msgspec.json.encode({"version": self.version, "entries": entries})
         if len(content) > MAX_BYTES:
             return f"{self.path} is full: delete entries to store more"
-        return self._write(content, before)
+        return self._write(content, stored)
 
-    def _write(self, content: bytes, before: Document) -> str:
+    def _write(self, content: bytes, stored: Document) -> str:
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         try:
             make_private(self.path.parent)
-            if before.warning:
+            if stored.warning:
                 # A damaged file may be repaired by hand: it is renamed, not deleted.
                 self.path.replace(self.path.with_name(f"{self.path.name}.damaged"))
             try:
@@ -140,8 +140,8 @@ def make_private(directory: Path) -> None:
         OSError: It cannot be made.
     """
     top = state_folder()
-    for each in [*(parent for parent in reversed(directory.parents) if parent.is_relative_to(top)), directory]:
-        each.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for folder in [*(parent for parent in reversed(directory.parents) if parent.is_relative_to(top)), directory]:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 @contextmanager
@@ -173,7 +173,7 @@ def _locked(directory: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
-DOCUMENT_ENDINGS: Final = (".json", ".json.damaged")
+DOCUMENT_SUFFIXES: Final = (".json", ".json.damaged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,17 +222,17 @@ class DocumentFolder:
             Why it could not be deleted; empty on success.
         """
         try:
-            for ending in DOCUMENT_ENDINGS:
-                (self.folder / f"{name}{ending}").unlink(missing_ok=True)
+            for suffix in DOCUMENT_SUFFIXES:
+                (self.folder / f"{name}{suffix}").unlink(missing_ok=True)
         except OSError as error:
             return f"{self.folder} cannot be changed: {error.strerror or error}"
         return ""
 
     def _evict(self, written: str) -> None:
         with suppress(OSError):
-            found = [path for path in self.folder.iterdir() if path.name.endswith(DOCUMENT_ENDINGS)]
+            paths = [path for path in self.folder.iterdir() if path.name.endswith(DOCUMENT_SUFFIXES)]
             by_age = []
-            for path in found:
+            for path in paths:
                 with suppress(OSError):
                     status = path.stat()
                     by_age.append((path.name == written, status.st_mtime_ns, status.st_size, path))
@@ -262,10 +262,10 @@ def is_storable_key(key: Sequence[object]) -> bool:
     >>> [is_storable_key(key) for key in ((0, "kernel", None), (float("nan"),), (["list"],), ("x" * 20_000,))]
     [True, False, False, False]
     """
-    return len(key) <= MAX_VALUES and all(map(_is_sane, key))
+    return len(key) <= MAX_VALUES and all(map(_is_storable_value, key))
 
 
-def _is_sane(value: object) -> bool:
+def _is_storable_value(value: object) -> bool:
     if isinstance(value, bool) or value is None:
         return True
     if isinstance(value, str):
@@ -275,7 +275,7 @@ def _is_sane(value: object) -> bool:
     return isinstance(value, float) and abs(value) < float("inf")
 
 
-MAX_IN_FOLDER: Final = 5_000
+MAX_FILES_IN_FOLDER: Final = 5_000
 """The maximum number of files of a folder whose size and time count."""
 
 
@@ -310,12 +310,12 @@ def _stamps(path: str) -> Iterator[tuple[str, int, int]]:
     """Yield name, size and modification time of a file, or of all files of a folder."""
     yield _stamp(path, "")
     if os.path.isdir(path):  # noqa: PTH112 (paths may be no valid text)
-        found = 0
+        count = 0
         for folder, folders, names in os.walk(path):
             folders.sort()
             for name in sorted(names):
-                found += 1
-                if found > MAX_IN_FOLDER:
+                count += 1
+                if count > MAX_FILES_IN_FOLDER:
                     return
                 yield _stamp(os.path.join(folder, name), name)  # noqa: PTH118
 

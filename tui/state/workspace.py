@@ -70,11 +70,11 @@ def _store() -> Store:
 
 def opened_files() -> dict[str, OpenedFile]:
     """Return the files that were opened before, by path, the latest last."""
-    found: dict[str, OpenedFile] = {}
+    opened: dict[str, OpenedFile] = {}
     for path, entry in _store().read().entries.items():
         with suppress(msgspec.ValidationError, RecursionError):
-            found[path] = msgspec.convert(entry, OpenedFile)
-    return dict(sorted(found.items(), key=lambda item: item[1].opened))
+            opened[path] = msgspec.convert(entry, OpenedFile)
+    return dict(sorted(opened.items(), key=lambda item: item[1].opened))
 
 
 def remember_opened(path: str, figures: FirstFigures | None) -> str:
@@ -122,7 +122,7 @@ class Arrangement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     share_of_shown: bool = False
 
     @classmethod
-    def of(cls, state: TableState) -> Arrangement:
+    def from_state(cls, state: TableState) -> Arrangement:
         """Return the part of a state to store."""
         return cls(
             hidden=tuple(sorted(state.hidden)),
@@ -135,7 +135,7 @@ class Arrangement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
             share_of_shown=state.share_of_shown,
         )
 
-    def on(self, state: TableState) -> TableState:
+    def apply_to(self, state: TableState) -> TableState:
         """Return the state with this arrangement; filter, search, cursor and marks stay."""
         return replace(
             state,
@@ -179,15 +179,15 @@ class Arrangements:
         self.warning = ""
         """A message for the user; whoever shows it clears it."""
 
-    def of(self, table: str) -> Arrangement:
+    def get(self, table: str) -> Arrangement:
         """Return the last arrangement of a table."""
-        return self._all().get(table, PLAIN)
+        return self._read_all().get(table, PLAIN)
 
     def keep(self, table: str, arrangement: Arrangement) -> bool:
         """Set the arrangement of a table, to be stored by `write`; False if it is unchanged."""
-        if self.of(table) == arrangement:
+        if self.get(table) == arrangement:
             return False
-        self._all()[table] = arrangement
+        self._read_all()[table] = arrangement
         with self._lock:
             self._changed[table] = None if arrangement == PLAIN else msgspec.to_builtins(arrangement)
         return True
@@ -200,7 +200,7 @@ class Arrangements:
             if changed:
                 self._warn_once(self._store.change(changed))
 
-    def _all(self) -> dict[str, Arrangement]:
+    def _read_all(self) -> dict[str, Arrangement]:
         if self._known is None:
             document = self._store.read()
             self._warn_once(document.warning)
@@ -215,11 +215,11 @@ class Arrangements:
                     self._known[table] = arrangement
         return self._known
 
-    def _warn_once(self, words: str) -> None:
+    def _warn_once(self, message: str) -> None:
         # Once a run: an unwritable directory must not cause a message at every key.
-        if words and not self._has_warned:
+        if message and not self._has_warned:
             self._has_warned = True
-            self.warning = words
+            self.warning = message
 
 
 MAX_QUERIES: Final = 100
@@ -275,8 +275,8 @@ class Queries:
             Why they could not be removed; empty on success.
         """
         with self._writing:
-            of_them = [name for name, query in self._read().items() if query.files == files]
-            return self._store.change(dict.fromkeys(of_them)) if of_them else ""
+            names = [name for name, query in self._read().items() if query.files == files]
+            return self._store.change(dict.fromkeys(names)) if names else ""
 
     def _read(self) -> dict[str, StoredQuery]:
         queries = {}
@@ -297,14 +297,14 @@ MAX_PLACES: Final = 64
 """The maximum number of views that are stored; there are about twenty."""
 MAX_TABLES: Final = 32
 """The maximum number of tables of a view."""
-LARGEST: Final = 2**62
+MAX_NUMBER: Final = 2**62
 """The largest valid line number, lane or time."""
 WORKSPACES: Final = DocumentFolder("left-off", version=1, max_entries=1, max_files=200, max_bytes=16 * 2**20)
 ENTRY: Final = "last"
 
 
 class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The part of a `TableState` that depends on the file; the rest is stored in `tui.state.workspace`."""
+    """The part of a `TableState` that depends on the file; the rest is an `Arrangement`."""
 
     pane: str
     filter: str = ""
@@ -317,7 +317,7 @@ class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
     marks: tuple[Key, ...] = ()
 
     @classmethod
-    def of(cls, pane: str, state: TableState) -> SavedTable:
+    def from_state(cls, pane: str, state: TableState) -> SavedTable:
         """Return the part of a table's state to store."""
         marks = state.marks if len(state.marks) <= MAX_MARKS and all(map(is_storable_key, state.marks)) else ()
         cursor = state.cursor_key if state.cursor_key is not None and is_storable_key(state.cursor_key) else None
@@ -333,7 +333,7 @@ class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
             marks=tuple(sorted(marks, key=repr)),  # type: ignore[arg-type]
         )
 
-    def on(self, state: TableState) -> TableState:
+    def apply_to(self, state: TableState) -> TableState:
         """Return the state with this filter, sort order, cursor and marks; columns and units stay."""
         return replace(
             state,
@@ -357,7 +357,7 @@ class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
             and len(self.sort or ()) <= MAX_TABLES
             and len(self.marks) <= MAX_MARKS
             and all(map(is_storable_key, keys))
-            and (self.most_rows is None or 0 < self.most_rows < LARGEST)
+            and (self.most_rows is None or 0 < self.most_rows < MAX_NUMBER)
         )
 
 
@@ -372,9 +372,9 @@ class SavedPlace(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str = ""
 
     @classmethod
-    def of(cls, place: Place) -> SavedPlace:
+    def from_place(cls, place: Place) -> SavedPlace:
         """Return the part of a place to store."""
-        tables = tuple(SavedTable.of(pane, state) for pane, state in place.states)
+        tables = tuple(SavedTable.from_state(pane, state) for pane, state in place.states)
         text = place.text if len(place.text) <= MAX_TEXT else ""
         return cls(place.view, place.level, tables, place.line, place.spot, text)
 
@@ -389,7 +389,7 @@ class SavedPlace(msgspec.Struct, frozen=True, omit_defaults=True):
             and len(self.tables) <= MAX_TABLES
             and all(table.is_valid for table in self.tables)
             and len(self.spot) in (0, 5)
-            and all(-LARGEST < number < LARGEST for number in numbers)
+            and all(-MAX_NUMBER < number < MAX_NUMBER for number in numbers)
             and (self.line is None or self.line > 0)
             and all(number >= 0 for number in self.spot[:2])
         )
@@ -426,7 +426,7 @@ class Workspace(msgspec.Struct, frozen=True, omit_defaults=True):
         return (
             0 < len(self.places) <= MAX_PLACES
             and all(place.is_valid for place in self.places)
-            and all(0 <= number < LARGEST for number in numbers)
+            and all(0 <= number < MAX_NUMBER for number in numbers)
             and len(self.key or "") <= MAX_TEXT
             and self.phase in (None, *STEP_PHASES)
             and len(self.global_filter) <= MAX_TEXT
@@ -445,7 +445,7 @@ def current_workspace(
         aggregation: The iterations that are shown.
         global_filter: The global filter.
     """
-    saved = tuple(SavedPlace.of(place) for place in places)[-MAX_PLACES:]
+    saved = tuple(SavedPlace.from_place(place) for place in places)[-MAX_PLACES:]
     return Workspace(
         files.stamp,
         saved,
@@ -458,24 +458,24 @@ def current_workspace(
     )
 
 
-def with_others(where: Workspace, others: tuple[SavedPlace, ...]) -> Workspace:
+def with_earlier_views(workspace: Workspace, places: tuple[SavedPlace, ...]) -> Workspace:
     """Return the workspace with further views before its own."""
-    return msgspec.structs.replace(where, places=(*others, *where.places)[-MAX_PLACES:])
+    return msgspec.structs.replace(workspace, places=(*places, *workspace.places)[-MAX_PLACES:])
 
 
 def read_workspace(files: Files) -> tuple[Workspace | None, str]:
     """Return the workspace of these files, or None; and a warning for the user, or an empty text."""
     document = WORKSPACES.read(files.name)
     try:
-        found = msgspec.convert(document.entries[ENTRY], Workspace) if ENTRY in document.entries else None
+        workspace = msgspec.convert(document.entries[ENTRY], Workspace) if ENTRY in document.entries else None
     except (msgspec.ValidationError, RecursionError):
         return None, document.warning
-    return (found if found is not None and found.is_valid else None), document.warning
+    return (workspace if workspace is not None and workspace.is_valid else None), document.warning
 
 
-def save(files: Files, where: Workspace) -> str:
+def save(files: Files, workspace: Workspace) -> str:
     """Store the workspace; return why that failed, or an empty text."""
-    return WORKSPACES.change(files.name, {ENTRY: msgspec.to_builtins(where)})
+    return WORKSPACES.change(files.name, {ENTRY: msgspec.to_builtins(workspace)})
 
 
 def forget(files: Files) -> str:

@@ -15,7 +15,7 @@ from tui.fmt import count, format_value
 from tui.labels import distinct_symbols
 from tui.model.columns import ColumnKind
 from tui.query.values import BASE_UNIT
-from tui.state.notes import why_too_long
+from tui.state.notes import length_error
 from tui.text import plain
 from tui.text_width import bar, cell_width, clip_middle, pad
 from tui.widgets.app_services import copy_text
@@ -61,7 +61,7 @@ class DistributionDialog(Dialog[str]):
     def __init__(self, column: Column, found: Distribution, weight: Column | None) -> None:
         super().__init__()
         self._column, self._found, self._weight = column, found, weight
-        self.command_words = [f"--values={column.name}"]
+        self.command_names = [f"--values={column.name}"]
         """Options that the command line adds to that of the table, to print this."""
 
     def compose_body(self) -> ComposeResult:
@@ -185,7 +185,7 @@ class PivotDialog(Dialog[str]):
     def __init__(self, by: Column, across: Column, found: Pivot, weight: Column | None) -> None:
         super().__init__()
         self._by, self._across, self._found, self._weight = by, across, found, weight
-        self.command_words = [f"--values={by.name}", f"--across={across.name}"]
+        self.command_names = [f"--values={by.name}", f"--across={across.name}"]
         """Options that the command line adds to that of the table, to print this."""
 
     def compose_body(self) -> ComposeResult:
@@ -386,7 +386,7 @@ class NoteDialog(Dialog[str]):
     @on(NoteEditor.Accepted)
     def _keep(self) -> None:
         text = self.query_one(NoteEditor).text
-        if why := why_too_long(text.strip()):
+        if why := length_error(text.strip()):
             about = self.query_one("#note-about", Static)
             about.add_class("-wrong")
             about.update(Content(why))

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import polars as pl
 
 from tui.fmt import PERCENT, column_unit, format_value, heading, metric, signed
-from tui.labels import CHARACTERS_COMPARED, NAMES_COMPARED, Cutter
+from tui.labels import MAX_COMPARED_CHARACTERS, MAX_COMPARED_NAMES, Cutter
 from tui.model.columns import Column, ColumnKind
 from tui.model.names import short_name
 from tui.model.table_spec import TableState
@@ -39,7 +39,7 @@ SIZES_SAMPLED: Final = 256
 MAX_MEASURED_NAMES: Final = 2_048
 """If a column has more distinct names, the longest whole name decides its width, although it may be shown shortened."""
 MAX_CACHED_TEXTS: Final = 4_096
-MAX_CHARACTERS: Final = CHARACTERS_COMPARED
+MAX_CHARACTERS: Final = MAX_COMPARED_CHARACTERS
 """Texts are cut here before they are measured and shortened: names of megabytes must not slow every paint."""
 
 UNIT_COLUMN: Final = "unit"
@@ -198,7 +198,7 @@ class CellWriter:
 
 def _few_names(facts: ColumnFacts) -> list[str]:
     """Return the distinct names of a column; none if there are too many to compare."""
-    names = facts.distinct_values(NAMES_COMPARED)
+    names = facts.distinct_values(MAX_COMPARED_NAMES)
     if names is None:
         return []
     return [plain(name[:MAX_CHARACTERS]) for name in names.cast(pl.String).to_list()]

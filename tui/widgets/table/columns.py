@@ -360,7 +360,7 @@ class ArrangementController:
 
     def reset(self) -> None:
         """Restore the default columns, order, units and rows, and delete the saved arrangement."""
-        self._pane.state = replace(PLAIN.on(self._pane.state), hides_small=False)
+        self._pane.state = replace(PLAIN.apply_to(self._pane.state), hides_small=False)
         self._pane.state_changed()
         self._pane.notify("columns, order and units reset to defaults", markup=False)
 
@@ -370,14 +370,14 @@ class ArrangementController:
         if memory is None or table == self._remembered_of:
             return state
         self._remembered_of = table
-        arrangement = memory.of(table)
+        arrangement = memory.get(table)
         self._show_warning(memory)
-        return state if arrangement == PLAIN else arrangement.on(state)
+        return state if arrangement == PLAIN else arrangement.apply_to(state)
 
     def remember(self) -> None:
         """Save the arrangement for the next run."""
         memory = self._memory()
-        if memory is None or not memory.keep(self._remembered_as(), Arrangement.of(self._model.state)):
+        if memory is None or not memory.keep(self._remembered_as(), Arrangement.from_state(self._model.state)):
             return
 
         def write() -> None:

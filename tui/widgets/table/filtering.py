@@ -24,7 +24,7 @@ BUSY_AFTER_S: Final = 0.15
 """After this time, a message that rows or details are being computed replaces the old ones."""
 MESSAGE_AFTER_S: Final = 0.06
 """After this time, the status line says that the table is being filtered: each key is answered within 0.1 s."""
-ROWS_AT_ONCE: Final = 50_000
+MAX_ROWS_WITHOUT_THREAD: Final = 50_000
 """More rows are filtered and sorted in a thread."""
 
 APPLY_GROUP: Final = "apply"
@@ -61,7 +61,7 @@ class Filtering:
         is_cheap = not (
             state.filter or state.find or state.sort or state.hides_small or state.as_share or global_filter
         )
-        if model.frame.height <= ROWS_AT_ONCE or is_cheap:
+        if model.frame.height <= MAX_ROWS_WITHOUT_THREAD or is_cheap:
             self._take(model.apply(model.frame, state, model.units(), global_filter), keep_row=keep_row)
             return
         if self._timer is None and not self.message:
