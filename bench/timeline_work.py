@@ -89,4 +89,4 @@ def find_gemm(path: str) -> Measured:
 
 def no_gap(path: str) -> Measured:
     """Search for a gap that does not exist."""
-    return _measured(path, lambda _, shown: next_gap(shown.lanes[0], shown.begin_ns, 1, least_ns=1 << 40))
+    return _measured(path, lambda _, shown: next_gap(shown.lanes[0], shown.begin_ns, 1, min_length_ns=1 << 40))

@@ -23,14 +23,14 @@ from tui.analysis.critical_path import (
     left_out_note,
     median_iteration,
     missing_launches_note,
+    no_path_reason,
     path_segments,
     path_segments_frame,
     paths_by_iteration,
     walk_back,
-    why_no_path,
 )
-from tui.analysis.critical_path_slack import Graph, _saved, critical_path, earliest_times
-from tui.analysis.critical_path_trace import COLUMN_OF_KIND, Start, base_profile, traces
+from tui.analysis.critical_path_slack import Graph, _half_savings, critical_path, earliest_times
+from tui.analysis.critical_path_trace import KIND_COLUMNS, Start, base_profile, traces
 from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.model.aggregation import Aggregation
@@ -125,7 +125,7 @@ def test_a_path_covers_its_iteration() -> None:
         ("kernel", "c", 76, 24),
     ]
     (row,) = critical_paths(found).iter_rows(named=True)
-    assert row["duration_ns"] == 100 * US == sum(row[name] for name in COLUMN_OF_KIND.values())
+    assert row["duration_ns"] == 100 * US == sum(row[name] for name in KIND_COLUMNS.values())
     assert row["path_kernel_ns"] == 65 * US
     assert row["path_cpu_op_ns"] == 18 * US
     assert row["path_gpu_pct"] == 65
@@ -261,7 +261,7 @@ def test_without_launches_the_path_stays_on_the_gpu() -> None:
     none = profile_with_iterations(activities=[kernel("a", 5)])
     assert critical_path(none).is_empty()
     assert path_segments(none).is_empty()
-    assert why_no_path(none).startswith("no start times of GPU work")
+    assert no_path_reason(none).startswith("no start times of GPU work")
 
 
 def test_recorded_waits_of_streams_take_the_place_of_inferred_ones() -> None:
@@ -332,7 +332,7 @@ def test_only_the_surroundings_of_an_iteration_are_read_from_a_large_profile(mon
         "iteration 3 has the median duration; for 7 other iterations, use --iterations or :iterations"
     )
     assert base_profile(found)["activities"].height == 4
-    assert why_no_path(found) == ""
+    assert no_path_reason(found) == ""
     chosen = select_iterations(found, Aggregation(first=5, last=5))
     assert (critical_paths(chosen).row(0, named=True), critical_path(chosen).rows()) == expected
     assert left_out_note(chosen) == ""
@@ -346,8 +346,8 @@ def test_an_iteration_that_is_too_large_says_so(monkeypatch: pytest.MonkeyPatch)
     found = profile_with_iterations(
         activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)]
     )
-    assert why_no_path(found).startswith("the run has 2 GPU activities, more than the limit of 1: ")
-    assert why_no_path(eight_iterations()).startswith("iteration 3 has 4 GPU activities, more than the limit of 1: ")
+    assert no_path_reason(found).startswith("the run has 2 GPU activities, more than the limit of 1: ")
+    assert no_path_reason(eight_iterations()).startswith("iteration 3 has 4 GPU activities, more than the limit of 1: ")
     assert critical_path(found).is_empty()
     assert path_segments(found).is_empty()
 
@@ -359,7 +359,7 @@ def test_the_cause_is_on_the_slow_rank() -> None:
     rows = {(row["session"], row["iteration"]): row for row in critical_paths(found).iter_rows(named=True)}
     assert len(rows) == 8
     for row in rows.values():
-        assert sum(row[name] for name in COLUMN_OF_KIND.values()) == row["duration_ns"]
+        assert sum(row[name] for name in KIND_COLUMNS.values()) == row["duration_ns"]
     assert rows[0, 6]["path_other_rank_ns"] / rows[0, 6]["duration_ns"] == pytest.approx(0.93, abs=0.02)
     assert rows[1, 6]["path_other_rank_ns"] == 0
     slow = critical_path(found, 0, 6).row(0, named=True)
@@ -377,7 +377,7 @@ def test_paths_of_recordings_cover_their_iterations(name: str) -> None:
     of_steps = found.steps.drop_nulls(["iteration", "duration_ns"])["duration_ns"].to_list()
     rows = critical_paths(found)
     assert rows["duration_ns"].to_list() == of_steps
-    assert rows.select(total=sum(rows[column] for column in COLUMN_OF_KIND.values()))["total"].to_list() == of_steps
+    assert rows.select(total=sum(rows[column] for column in KIND_COLUMNS.values()))["total"].to_list() == of_steps
     sums = path_segments(found).group_by("iteration", maintain_order=True).agg(length=pl.col("duration_ns").sum())
     assert sums["length"].to_list() == of_steps
     assert_graphs_hold(found)
@@ -389,7 +389,7 @@ def test_an_iteration_without_recorded_times_saves_nothing() -> None:
     )
     nothing = pl.DataFrame(schema={"path_kind": pl.String, "name": pl.String, "path_ns": pl.Int64})
     pieces = nothing.with_columns(edge=pl.lit(0), piece_ns=pl.lit(0))
-    assert _saved(graph, pieces, nothing).is_empty()
+    assert _half_savings(graph, pieces, nothing).is_empty()
 
 
 def path_between(name: str, begin: int, end: int) -> list[tuple[int, str]]:

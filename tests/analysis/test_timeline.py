@@ -19,20 +19,20 @@ from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.timeline import lanes as lanes_module
 from tui.analysis.timeline.drawing import GLYPHS, NOTHING, Signs, bins, lane_cells
-from tui.analysis.timeline.lanes import BLOCK, FIRST, GAP_BLOCK, ItemKind, Lane, LaneKind, flatten, lanes
+from tui.analysis.timeline.lanes import BLOCK, COVERING_KINDS, GAP_BLOCK, ItemKind, Lane, LaneKind, flatten, lanes
 from tui.analysis.timeline.lookup import (
     TimeInterval,
     find_name,
     gap_at,
     item_name,
-    items_of_rows,
     lane_activity,
     linked_rows,
+    longest_gpu_work,
     longest_lane_gaps,
     main_item,
     names_in_slice,
     next_gap,
-    top_of_gpus,
+    row_items,
 )
 from tui.analysis.timeline.shown import fitting_lanes, lane_label, lane_title, shown_lanes, timeline_lanes
 from tui.analysis.timeline.window import ruler, tracks, whole_window
@@ -168,8 +168,8 @@ def test_the_slices_of_a_gpu_add_up_to_its_busy_time(given: tuple[Profile, int])
         assert timelines(profile) == ()
         return
     gpu = found[0]
-    window = whole_window(int(gpu.starts[0]), int(gpu.reached[-1]), count, least_ns=1)
-    edges = np.append(window.edges(), gpu.reached[-1] + 1000)
+    window = whole_window(int(gpu.starts[0]), int(gpu.latest_ends[-1]), count, least_ns=1)
+    edges = np.append(window.edges(), gpu.latest_ends[-1] + 1000)
     row = busy_time(profile).row(0, named=True)
     result = timeline_lanes(profile).row(0, named=True)
     slices = bins(gpu, edges)
@@ -179,7 +179,7 @@ def test_the_slices_of_a_gpu_add_up_to_its_busy_time(given: tuple[Profile, int])
         # What slices say is the union of what lies in each.
         union = union_of(gpu.starts, gpu.ends)
         assert slices.busy_ns.tolist() == union.within(edges[:-1], edges[1:]).tolist()
-        assert gpu.segments.until(edges).sum(axis=1).tolist() == union.until(edges).tolist()
+        assert gpu.segments.time_before(edges).sum(axis=1).tolist() == union.until(edges).tolist()
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=BLOCK, max_size=5 * BLOCK))
@@ -191,7 +191,7 @@ def test_sums_of_blocks_are_those_of_single_segments(parts: list[tuple[int, int]
     for moment in range(0, int(ends[-1]) + 2, 7):
         before = np.clip(np.minimum(ends, moment) - starts, 0, None)
         expected = [int(before[item_kinds == kind].sum()) for kind in found.kinds]
-        assert found.until(np.array([moment]))[0].tolist() == expected
+        assert found.time_before(np.array([moment]))[0].tolist() == expected
 
 
 def test_the_item_under_the_cursor() -> None:
@@ -206,19 +206,19 @@ def test_the_item_under_the_cursor() -> None:
         ("relu", 1, 10),
     ]
     assert lane_activity(stream, 100, 260).busy_ns == 150
-    assert lane_activity(stream, 100, 260).begun == 3
+    assert lane_activity(stream, 100, 260).started == 3
 
 
 def test_gaps_follow_each_other_and_the_longest_come_first() -> None:
     stream = lane_of(recorded_profile(), LaneKind.STREAM, 7)
     assert longest_lane_gaps(stream, 5) == [TimeInterval(260, 900), TimeInterval(140, 150)]
     assert longest_lane_gaps(stream, 1) == [TimeInterval(260, 900)]
-    assert next_gap(stream, 0, 1, least_ns=1) == TimeInterval(140, 150)
-    assert next_gap(stream, 0, 1, least_ns=11) == TimeInterval(260, 900)
-    assert next_gap(stream, 140, 1, least_ns=1) == TimeInterval(260, 900)
-    assert next_gap(stream, 260, 1, least_ns=1) is None
-    assert next_gap(stream, 260, -1, least_ns=1) == TimeInterval(140, 150)
-    assert next_gap(stream, 140, -1, least_ns=1) is None
+    assert next_gap(stream, 0, 1, min_length_ns=1) == TimeInterval(140, 150)
+    assert next_gap(stream, 0, 1, min_length_ns=11) == TimeInterval(260, 900)
+    assert next_gap(stream, 140, 1, min_length_ns=1) == TimeInterval(260, 900)
+    assert next_gap(stream, 260, 1, min_length_ns=1) is None
+    assert next_gap(stream, 260, -1, min_length_ns=1) == TimeInterval(140, 150)
+    assert next_gap(stream, 140, -1, min_length_ns=1) is None
     assert gap_at(stream, 600) == TimeInterval(260, 900)
     assert gap_at(stream, 200) is None
 
@@ -233,11 +233,11 @@ def test_stepping_from_gap_to_gap_finds_them_all(parts: list[tuple[int, int]], l
     starts, stops = lane.gaps()
     expected = [TimeInterval(a, b) for a, b in zip(starts.tolist(), stops.tolist(), strict=True) if b - a >= least]
     onwards, at = [], -1
-    while (gap := next_gap(lane, at, 1, least_ns=least)) is not None:
+    while (gap := next_gap(lane, at, 1, min_length_ns=least)) is not None:
         onwards.append(gap)
         at = gap.start_ns
     back, at = [], ends[-1] + 1
-    while (gap := next_gap(lane, at, -1, least_ns=least)) is not None:
+    while (gap := next_gap(lane, at, -1, min_length_ns=least)) is not None:
         back.append(gap)
         at = gap.start_ns
     assert onwards == expected
@@ -255,10 +255,10 @@ def test_few_long_gaps_among_many_short_ones_are_found() -> None:
     starts, ends = lane.gaps()
     long = [TimeInterval(a, b) for a, b in zip(starts.tolist(), ends.tolist(), strict=True) if b - a >= 500]
     onwards: list[TimeInterval] = []
-    while (found := next_gap(lane, onwards[-1].start_ns if onwards else -1, 1, least_ns=500)) is not None:
+    while (found := next_gap(lane, onwards[-1].start_ns if onwards else -1, 1, min_length_ns=500)) is not None:
         onwards.append(found)
     back: list[TimeInterval] = []
-    while (found := next_gap(lane, back[-1].start_ns if back else at, -1, least_ns=500)) is not None:
+    while (found := next_gap(lane, back[-1].start_ns if back else at, -1, min_length_ns=500)) is not None:
         back.append(found)
     assert len(long) > 3
     assert onwards == back[::-1] == long
@@ -281,10 +281,10 @@ def test_a_launch_leads_to_its_call_and_back() -> None:
     gpu = lane_of(profile, LaneKind.GPU)
     frame, rows = linked_rows(profile, gpu, 1)
     assert (frame, rows) == ("api_calls", [1])
-    ((place, item),) = items_of_rows(profile, found, frame, rows)
+    ((place, item),) = row_items(profile, found, frame, rows)
     assert item_name(profile, found[place], item) == "cudaLaunchKernel"
     frame, rows = linked_rows(profile, found[place], item)
-    assert [(lane_title(found[place]), item) for place, item in items_of_rows(profile, found, frame, rows)] == [
+    assert [(lane_title(found[place]), item) for place, item in row_items(profile, found, frame, rows)] == [
         ("GPU 0 stream 7", 1),
         ("GPU 0", 1),
     ]
@@ -407,7 +407,9 @@ def test_splitting_at_pauses_changes_nothing(items: list[tuple[int, int, int]], 
     results = []
     for count in (len(items) + 1, at_once):
         with patch.object(lanes_module, "SEGMENTS_AT_ONCE", count):
-            found = flatten(starts, starts + lengths, item_kinds.astype(np.int8), resolution_ns=1, before=FIRST)
+            found = flatten(
+                starts, starts + lengths, item_kinds.astype(np.int8), resolution_ns=1, precedence=COVERING_KINDS
+            )
         results.append((found.starts.tolist(), found.ends.tolist(), found.item_kinds.tolist()))
     assert results[0] == results[1]
 
@@ -464,7 +466,7 @@ def test_tracks_are_means_over_cells() -> None:
 def test_concurrent_streams_count_once_in_the_top_work() -> None:
     profile = recorded_profile()
     streams = [lane for lane in lanes(profile) if lane.kind is LaneKind.STREAM]
-    top = top_of_gpus(profile, shown_lanes(profile), 0, 10_000)
+    top = longest_gpu_work(profile, shown_lanes(profile), 0, 10_000)
     assert top["count"].sum() == sum(len(lane.starts) for lane in streams) == 5
     assert top["time_ns"].sum() == sum(int((lane.ends - lane.starts).sum()) for lane in streams)
 

@@ -11,8 +11,8 @@ import polars as pl
 
 from tui.analysis.capabilities import how_to_record
 from tui.analysis.critical_path_trace import (
-    COLUMN_OF_KIND,
     GPU_WORK,
+    KIND_COLUMNS,
     MAX_ACTIVITIES,
     TITLES,
     PathKind,
@@ -20,7 +20,7 @@ from tui.analysis.critical_path_trace import (
     Trace,
     base_profile,
     cpu_items,
-    part_basis,
+    partial_basis,
     traces,
 )
 from tui.analysis.memo import once_per_profile
@@ -75,7 +75,7 @@ def walk_back(
     """
     trace = all_traces[session]
     path: list[Segment] = []
-    at, now, thread = (-1 if last is None else last), end, -1
+    current, now, thread = (-1 if last is None else last), end, -1
 
     def add(kind: int, since: int, *, activity: int = -1, call: int = -1, inferred: bool = False) -> None:
         nonlocal now
@@ -84,51 +84,53 @@ def walk_back(
             path.append(Segment(trace.session, kind, since, now, activity, thread, call, inferred))
         now = since
 
-    if at < 0 or trace.end[at] < end - resolution:
+    if current < 0 or trace.end[current] < end - resolution:
         latest = bisect_right(trace.cpu_end, (end, 1 << 62)) - 1
-        on_gpu = trace.end[at] if at >= 0 else begin
-        if latest >= 0 and trace.cpu_end[latest][0] > on_gpu:
-            at, thread = -1, trace.cpu_end[latest][1]
+        gpu_end = trace.end[current] if current >= 0 else begin
+        if latest >= 0 and trace.cpu_end[latest][0] > gpu_end:
+            current, thread = -1, trace.cpu_end[latest][1]
         else:
-            add(PathKind.CPU_OUTSIDE, on_gpu)
+            add(PathKind.CPU_OUTSIDE, gpu_end)
     # Every step leads to an earlier activity or burst.
-    for _ in range(2 * sum(len(one.start) + len(one.cpu_end) for one in all_traces.values()) + 2):
+    for _ in range(
+        2 * sum(len(other_trace.start) + len(other_trace.cpu_end) for other_trace in all_traces.values()) + 2
+    ):
         if now <= begin:
             break
-        if at >= 0:
-            met = trace.meetings.get(at)
-            if met is not None and trace.start[at] < met[0] < now:
-                add(trace.kind[at], met[0], activity=at)
-                trace, at = all_traces[met[1]], met[2]
+        if current >= 0:
+            meeting = trace.meetings.get(current)
+            if meeting is not None and trace.start[current] < meeting[0] < now:
+                add(trace.kind[current], meeting[0], activity=current)
+                trace, current = all_traces[meeting[1]], meeting[2]
                 continue
-            add(trace.kind[at], trace.start[at], activity=at)
-            decided, before = trace.decided_by[at], trace.before[at]
-            if decided == Start.UNKNOWN:
+            add(trace.kind[current], trace.start[current], activity=current)
+            decided_by, awaited = trace.decided_by[current], trace.awaited[current]
+            if decided_by == Start.UNKNOWN:
                 break
-            if decided == Start.LAUNCH:
-                thread = trace.thread[at]
-                add(PathKind.LAUNCH_DELAY, trace.launch[at], activity=at)
-                at = -1
+            if decided_by == Start.LAUNCH:
+                thread = trace.thread[current]
+                add(PathKind.LAUNCH_DELAY, trace.launch[current], activity=current)
+                current = -1
                 continue
-            kind = PathKind.KERNEL_GAP if decided == Start.STREAM else PathKind.SYNCHRONIZATION
-            add(kind, trace.end[before], activity=at, inferred=trace.inferred[at])
-            at = before
+            kind = PathKind.KERNEL_GAP if decided_by == Start.STREAM else PathKind.SYNCHRONIZATION
+            add(kind, trace.end[awaited], activity=current, inferred=trace.inferred[current])
+            current = awaited
             continue
         bursts = trace.bursts.get(thread)
-        place = -1 if bursts is None else bisect_left(bursts.begins, now) - 1
-        if bursts is None or place < 0:
+        burst_index = -1 if bursts is None else bisect_left(bursts.begins, now) - 1
+        if bursts is None or burst_index < 0:
             break
-        burst = bursts.handover[place]
-        since = bursts.begins[max(burst, 0)]
+        handover = bursts.handover[burst_index]
+        since = bursts.begins[max(handover, 0)]
         blocked = trace.blocked.get(thread)
         waited = -1 if blocked is None else bisect_right(blocked[0], now) - 1
         if blocked is not None and waited >= 0 and blocked[0][waited] > since:
             add(PathKind.CPU_OP, blocked[0][waited])
-            at = blocked[2][waited]
-            add(PathKind.SYNCHRONIZATION, trace.end[at], activity=at, call=blocked[3][waited])
+            current = blocked[2][waited]
+            add(PathKind.SYNCHRONIZATION, trace.end[current], activity=current, call=blocked[3][waited])
             continue
         add(PathKind.CPU_OP, since)
-        woken_by = bursts.woken_by[burst] if burst >= 0 else None
+        woken_by = bursts.woken_by[handover] if handover >= 0 else None
         if woken_by is None:
             break
         add(PathKind.CPU_OUTSIDE, woken_by[1], inferred=True)
@@ -151,28 +153,28 @@ class IterationPeriod(NamedTuple):
 
 def iteration_periods(profile: Profile) -> list[IterationPeriod]:
     """Return the periods of all iterations whose times are known."""
-    found = traces(profile)
+    traces_by_session = traces(profile)
     assert profile.steps is not None, "base_profile fills it"
     rows = profile.steps.drop_nulls(["iteration", "start_ns", "duration_ns"]).filter(pl.col("duration_ns") > 0)
-    made = []
-    for session, part in rows.sort("session", "start_ns").group_by("session", maintain_order=True):
-        trace = found.get(int(session[0]))
+    periods = []
+    for session, steps in rows.sort("session", "start_ns").group_by("session", maintain_order=True):
+        trace = traces_by_session.get(int(session[0]))
         if trace is None:
             continue
         last: dict[int | None, int] = {}
-        for place, number in enumerate(trace.iteration):
-            if number not in last or trace.end[place] > trace.end[last[number]]:
-                last[number] = place
-        whole = part["source"].to_list() == ["whole run"] if "source" in part.columns else False
-        for number, start, duration in part.select("iteration", "start_ns", "duration_ns").iter_rows():
+        for index, number in enumerate(trace.iteration):
+            if number not in last or trace.end[index] > trace.end[last[number]]:
+                last[number] = index
+        is_whole_run = steps["source"].to_list() == ["whole run"] if "source" in steps.columns else False
+        for number, start, duration in steps.select("iteration", "start_ns", "duration_ns").iter_rows():
             begin = start + trace.shift_ns
-            own = last.get(number)
-            if own is None and whole and trace.end:
-                own = int(np.argmax(trace.end))
-            if own is not None and trace.end[own] > begin + duration:
-                own = None
-            made.append(IterationPeriod(trace.session, number, begin, begin + duration, own))
-    return made
+            last_activity = last.get(number)
+            if last_activity is None and is_whole_run and trace.end:
+                last_activity = int(np.argmax(trace.end))
+            if last_activity is not None and trace.end[last_activity] > begin + duration:
+                last_activity = None
+            periods.append(IterationPeriod(trace.session, number, begin, begin + duration, last_activity))
+    return periods
 
 
 _SEGMENTS: Final = pl.Schema(
@@ -199,76 +201,80 @@ def paths_by_iteration(profile: Profile) -> dict[tuple[int, int], tuple[Iteratio
     Args:
         profile: See `base_profile`.
     """
-    found = traces(profile)
+    traces_by_session = traces(profile)
     resolution = dict(profile["sessions"].select("session", pl.col("start_resolution_ns").fill_null(1)).iter_rows())
-    made = {}
+    paths = {}
     for period in iteration_periods(profile):
-        path = walk_back(found, period.session, period.begin, period.end, period.last, resolution[period.session])
-        made[period.session, period.iteration] = (period, path[::-1])
-    return made
+        path = walk_back(
+            traces_by_session, period.session, period.begin, period.end, period.last, resolution[period.session]
+        )
+        paths[period.session, period.iteration] = (period, path[::-1])
+    return paths
 
 
-def path_segments_frame(profile: Profile, parts: Sequence[tuple[IterationPeriod, Sequence[Segment]]]) -> pl.DataFrame:
+def path_segments_frame(profile: Profile, paths: Sequence[tuple[IterationPeriod, Sequence[Segment]]]) -> pl.DataFrame:
     """Return segments with names, as `path_segments`; CPU segments are split where ops and calls begin and end."""
-    flat = [segment for _, path in parts for segment in path]
-    if not flat:
+    flat_segments = [segment for _, path in paths for segment in path]
+    if not flat_segments:
         return pl.DataFrame(schema=_SEGMENTS)
-    found = traces(profile)
-    window = np.repeat(np.arange(len(parts)), [len(path) for _, path in parts])
-    on, kind, start, end, activity, thread, call = (
-        np.array(column, np.int64) for column in list(zip(*flat, strict=True))[:7]
+    traces_by_session = traces(profile)
+    path_index = np.repeat(np.arange(len(paths)), [len(path) for _, path in paths])
+    on_session, kind, start, end, activity, thread, call = (
+        np.array(column, np.int64) for column in list(zip(*flat_segments, strict=True))[:7]
     )
-    row, shift = np.full(len(flat), -1, np.int64), np.zeros(len(flat), np.int64)
-    pieces = []
-    for session in np.unique(on).tolist():
-        trace = found[session]
-        here = on == session
-        shift[here] = trace.shift_ns
-        with_work = np.flatnonzero(here & (activity >= 0))
+    row, shift = np.full(len(flat_segments), -1, np.int64), np.zeros(len(flat_segments), np.int64)
+    cpu_pieces = []
+    for session in np.unique(on_session).tolist():
+        trace = traces_by_session[session]
+        is_here = on_session == session
+        shift[is_here] = trace.shift_ns
+        with_work = np.flatnonzero(is_here & (activity >= 0))
         row[with_work] = trace.row[activity[with_work]]
-        cpu = np.flatnonzero(here & (kind == PathKind.CPU_OP))
+        cpu = np.flatnonzero(is_here & (kind == PathKind.CPU_OP))
         if not len(cpu):
             continue
         items = cpu_items(profile, trace, int(start[cpu].min()), int(end[cpu].max()))
-        of, starts, ends, item = items.split(thread[cpu], start[cpu], end[cpu])
-        pieces.append(
+        segment_index, starts, ends, item = items.split(thread[cpu], start[cpu], end[cpu])
+        cpu_pieces.append(
             pl.DataFrame(
-                {"order": cpu[of], "piece_start": starts - trace.shift_ns, "piece_ns": ends - starts}
+                {"order": cpu[segment_index], "piece_start": starts - trace.shift_ns, "piece_ns": ends - starts}
             ).with_columns(*items.described(item))
         )
     activities = profile["activities"]
-    at = pl.Series(row).set(pl.Series(row < 0), None).cast(pl.UInt32)
-    waited = pl.Series(call).set(pl.Series(call < 0), None).cast(pl.UInt32)
-    titles = pl.Series([TITLES[one] for one in PathKind], dtype=NAME)
-    whole = pl.DataFrame(
+    work_rows = pl.Series(row).set(pl.Series(row < 0), None).cast(pl.UInt32)
+    call_rows = pl.Series(call).set(pl.Series(call < 0), None).cast(pl.UInt32)
+    titles = pl.Series([TITLES[period] for period in PathKind], dtype=NAME)
+    segments = pl.DataFrame(
         {
-            "order": np.arange(len(flat)),
-            "session": np.array([one.session for one, _ in parts])[window],
-            "iteration": np.array([one.iteration for one, _ in parts])[window],
+            "order": np.arange(len(flat_segments)),
+            "session": np.array([period.session for period, _ in paths])[path_index],
+            "iteration": np.array([period.iteration for period, _ in paths])[path_index],
             "kind": kind,
             "start_ns": start - shift,
             "duration_ns": end - start,
-            "on_session": on,
-            "is_inferred": np.array([segment.inferred for segment in flat]),
+            "on_session": on_session,
+            "is_inferred": np.array([segment.inferred for segment in flat_segments]),
         }
     ).with_columns(
-        activities["name"].gather(at).alias("work_name"),
-        activities["activity"].gather(at).alias("activity"),
-        activities["op"].gather(at).alias("work_op"),
-        profile["api_calls"]["name"].gather(waited).alias("call_name"),
+        activities["name"].gather(work_rows).alias("work_name"),
+        activities["activity"].gather(work_rows).alias("activity"),
+        activities["op"].gather(work_rows).alias("work_op"),
+        profile["api_calls"]["name"].gather(call_rows).alias("call_name"),
     )
-    if pieces:
-        whole = whole.join(pl.concat(pieces), on="order", how="left", maintain_order="left_right")
+    if cpu_pieces:
+        segments = segments.join(pl.concat(cpu_pieces), on="order", how="left", maintain_order="left_right")
     else:
-        whole = whole.with_columns(piece_start=None, piece_ns=None, piece_kind=None, piece_name=None, piece_op=None)
-    whole = whole.with_columns(
+        segments = segments.with_columns(
+            piece_start=None, piece_ns=None, piece_kind=None, piece_name=None, piece_op=None
+        )
+    segments = segments.with_columns(
         pl.coalesce("piece_ns", "duration_ns").alias("duration_ns"), pl.coalesce("piece_kind", "kind").alias("kind")
     ).filter(pl.col("duration_ns") > 0)
-    return whole.select(
+    return segments.select(
         pl.col("session").cast(pl.UInt32),
         pl.col("iteration").cast(pl.Int32),
         pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("session", "iteration").alias("segment"),
-        titles.gather(whole["kind"]).alias("path_kind"),
+        titles.gather(segments["kind"]).alias("path_kind"),
         pl.coalesce("piece_name", "call_name", "work_name").cast(NAME).alias("name"),
         pl.coalesce("piece_start", "start_ns").alias("start_ns"),
         "duration_ns",
@@ -281,12 +287,12 @@ def path_segments_frame(profile: Profile, parts: Sequence[tuple[IterationPeriod,
 
 def shown_paths(profile: Profile) -> list[tuple[IterationPeriod, list[Segment]]]:
     """Return the paths of the iterations that are shown."""
-    whole = base_profile(profile)
-    found = paths_by_iteration(whole)
+    full_profile = base_profile(profile)
+    paths = paths_by_iteration(full_profile)
     if profile.steps is None or profile.all_iterations is None:
-        return list(found.values())
+        return list(paths.values())
     shown = profile.steps.select("session", "iteration").drop_nulls().unique(maintain_order=True)
-    return [found[key] for key in shown.sort("session", "iteration").iter_rows() if key in found]
+    return [paths[key] for key in shown.sort("session", "iteration").iter_rows() if key in paths]
 
 
 def path_segments(profile: Profile) -> pl.DataFrame:
@@ -300,11 +306,11 @@ def path_segments(profile: Profile) -> pl.DataFrame:
     return path_segments_frame(base_profile(profile), shown_paths(profile))
 
 
-def segments_of_iteration(profile: Profile, session: int, iteration: int) -> pl.DataFrame:
+def iteration_segments(profile: Profile, session: int, iteration: int) -> pl.DataFrame:
     """Return `path_segments` of one iteration."""
-    whole = base_profile(profile)
-    found = paths_by_iteration(whole).get((session, iteration))
-    return path_segments_frame(whole, [found] if found is not None else [])
+    full_profile = base_profile(profile)
+    path = paths_by_iteration(full_profile).get((session, iteration))
+    return path_segments_frame(full_profile, [path] if path is not None else [])
 
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
@@ -313,33 +319,33 @@ def critical_paths(profile: Profile) -> pl.DataFrame:
 
     The kinds add up to the duration of the iteration.
     """
-    found = traces(base_profile(profile))
+    traces_by_session = traces(base_profile(profile))
     rows = []
-    for window, path in shown_paths(profile):
+    for period, path in shown_paths(profile):
         sums = [0] * len(PathKind)
-        elsewhere = 0
+        other_ranks_ns = 0
         cpu: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
         for segment in path:
             sums[segment.kind] += segment.end_ns - segment.start_ns
-            if segment.on_session != window.session:
-                elsewhere += segment.end_ns - segment.start_ns
+            if segment.on_session != period.session:
+                other_ranks_ns += segment.end_ns - segment.start_ns
             if segment.kind == PathKind.CPU_OP:
                 begins, ends = cpu.setdefault((segment.on_session, segment.thread), ([], []))
                 begins.append(segment.start_ns)
                 ends.append(segment.end_ns)
         for (session, thread), (begins, ends) in cpu.items():
-            bursts = found[session].bursts[thread]
-            busy, calls = (_covered(one, begins, ends) for one in (bursts.busy, bursts.calls))
+            bursts = traces_by_session[session].bursts[thread]
+            busy, calls = (_covered(times, begins, ends) for times in (bursts.busy, bursts.calls))
             sums[PathKind.CPU_OUTSIDE] += sum(ends) - sum(begins) - busy
             sums[PathKind.API_CALL] += calls
             sums[PathKind.CPU_OP] += busy - calls - (sum(ends) - sum(begins))
-        start = window.begin - found[window.session].shift_ns
-        rows.append((window.session, window.iteration, start, window.end - window.begin, *sums, elsewhere))
-    names = (*COLUMN_OF_KIND.values(), "path_other_rank_ns")
+        start = period.begin - traces_by_session[period.session].shift_ns
+        rows.append((period.session, period.iteration, start, period.end - period.begin, *sums, other_ranks_ns))
+    names = (*KIND_COLUMNS.values(), "path_other_rank_ns")
     schema = {"session": pl.UInt32, "iteration": pl.Int32} | dict.fromkeys(
         ("start_ns", "duration_ns", *names), pl.Int64
     )
-    gpu = pl.sum_horizontal(COLUMN_OF_KIND[kind] for kind in GPU_WORK)
+    gpu = pl.sum_horizontal(KIND_COLUMNS[kind] for kind in GPU_WORK)
     return (
         pl.DataFrame(rows, schema=schema, orient="row")
         .with_columns((100 * gpu / pl.col("duration_ns")).alias("path_gpu_pct"))
@@ -353,11 +359,11 @@ def _covered(times: IntervalSet, begins: Sequence[int], ends: Sequence[int]) -> 
 
 def left_out_note(profile: Profile) -> str:
     """Return which iterations have no path because the profile is very large; empty if all have one."""
-    whole = profile.all_iterations or profile
-    return part_basis(profile).left_out_note if whole["activities"].height > MAX_ACTIVITIES else ""
+    full_profile = profile.all_iterations or profile
+    return partial_basis(profile).left_out_note if full_profile["activities"].height > MAX_ACTIVITIES else ""
 
 
-def why_no_path(profile: Profile) -> str:
+def no_path_reason(profile: Profile) -> str:
     """Return why there is no critical path; empty if there is one."""
     if left_out_note(profile) and base_profile(profile)["activities"].is_empty():
         return (
@@ -390,8 +396,8 @@ def median_iteration(profile: Profile, session: int | None = None) -> tuple[int,
     return int(row["session"]), int(row["iteration"])
 
 
-def _of_kind(kind: PathKind, title: str, meaning: str, priority: int) -> Column:
-    return Column(COLUMN_OF_KIND[kind], title, K.DURATION, meaning, priority, only_above_zero=True)
+def _kind_column(kind: PathKind, title: str, meaning: str, priority: int) -> Column:
+    return Column(KIND_COLUMNS[kind], title, K.DURATION, meaning, priority, only_above_zero=True)
 
 
 MAIN_KINDS: Final = 3
@@ -400,13 +406,13 @@ MAIN_KINDS: Final = 3
 
 def critical_paths_spec(profile: Profile) -> TableSpec:
     """Return the table of `main_kinds_first`; its title names the iterations that are omitted."""
-    spec, others = main_kinds_first(profile), left_out_note(profile)
-    return replace(spec, title=f"{spec.title} ({others})") if others else spec
+    spec, note = main_kinds_first(profile), left_out_note(profile)
+    return replace(spec, title=f"{spec.title} ({note})") if note else spec
 
 
 def main_kinds_first(profile: Profile) -> TableSpec:
     """Return `CRITICAL_PATHS` with the `MAIN_KINDS` that take most time hidden last on a narrow screen."""
-    sums = critical_paths(profile).select(COLUMN_OF_KIND.values()).sum()
+    sums = critical_paths(profile).select(KIND_COLUMNS.values()).sum()
     largest = sorted(sums.columns, key=lambda name: -sums[name][0])[:MAIN_KINDS]
     shown = (replace(column, priority=2) if column.name in largest else column for column in CRITICAL_PATHS.columns)
     return replace(CRITICAL_PATHS, columns=tuple(shown))
@@ -420,21 +426,23 @@ CRITICAL_PATHS: Final = TableSpec(
         *columns("session"),
         Column("duration_ns", "Duration", K.DURATION, "Period of the iteration; the kinds add up to it.", 1),
         Column("path_gpu_pct", "GPU work %", K.PERCENT, "Kernels, copies and communication on the path.", 2),
-        _of_kind(PathKind.KERNEL, "Kernels", "Kernels on the path.", 3),
-        _of_kind(PathKind.COPY, "Copies", "Copies and memsets on the path.", 3),
-        _of_kind(PathKind.COMMUNICATION, "Communication", "Collectives on the path.", 3),
-        _of_kind(PathKind.KERNEL_GAP, "Kernel gaps", "Between kernels that were launched in time.", 3),
-        _of_kind(PathKind.LAUNCH_DELAY, "Launch delay", "From the start of a launch call to the start of its work.", 3),
-        _of_kind(
+        _kind_column(PathKind.KERNEL, "Kernels", "Kernels on the path.", 3),
+        _kind_column(PathKind.COPY, "Copies", "Copies and memsets on the path.", 3),
+        _kind_column(PathKind.COMMUNICATION, "Communication", "Collectives on the path.", 3),
+        _kind_column(PathKind.KERNEL_GAP, "Kernel gaps", "Between kernels that were launched in time.", 3),
+        _kind_column(
+            PathKind.LAUNCH_DELAY, "Launch delay", "From the start of a launch call to the start of its work.", 3
+        ),
+        _kind_column(
             PathKind.SYNCHRONIZATION,
             "Sync",
             "From the end of GPU work to the return of the call, or the start of the stream, that waited for it.",
             4,
         ),
-        _of_kind(PathKind.CPU_OP, "CPU ops", "CPU time in ops, outside of API calls.", 3),
-        _of_kind(PathKind.API_CALL, "API calls", "CPU time in API calls that did not wait for the GPU.", 3),
-        _of_kind(PathKind.CPU_OUTSIDE, "CPU outside ops", "CPU time between ops, in Python or idle.", 3),
-        _of_kind(PathKind.NOT_RECORDED, "Not recorded", "The preceding work is not recorded.", 4),
+        _kind_column(PathKind.CPU_OP, "CPU ops", "CPU time in ops, outside of API calls.", 3),
+        _kind_column(PathKind.API_CALL, "API calls", "CPU time in API calls that did not wait for the GPU.", 3),
+        _kind_column(PathKind.CPU_OUTSIDE, "CPU outside ops", "CPU time between ops, in Python or idle.", 3),
+        _kind_column(PathKind.NOT_RECORDED, "Not recorded", "The preceding work is not recorded.", 4),
         Column(
             "path_other_rank_ns",
             "Other ranks",

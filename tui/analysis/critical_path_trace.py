@@ -59,7 +59,7 @@ TITLES: Final = {
     PathKind.NOT_RECORDED: "not recorded",
 }
 """The titles of the kinds in tables."""
-COLUMN_OF_KIND: Final = {kind: f"path_{title.lower().replace(' ', '_')}_ns" for kind, title in TITLES.items()}
+KIND_COLUMNS: Final = {kind: f"path_{title.lower().replace(' ', '_')}_ns" for kind, title in TITLES.items()}
 
 GPU_WORK: Final = (PathKind.KERNEL, PathKind.COPY, PathKind.COMMUNICATION)
 
@@ -105,15 +105,15 @@ class Trace:
     """A `PathKind`."""
     iteration: list[int | None]
     launch: list[int]
-    """When the launching call began; `_EARLIEST` where it is not known."""
+    """The start of the launching call; `_EARLIEST` if unknown."""
     thread: list[int]
     """The thread of the launching call, as `thread_codes`."""
     decided_by: list[int]
     """A `Start`."""
-    before: list[int]
+    awaited: list[int]
     """The activity that it waited for; -1 for none."""
     inferred: list[bool]
-    """That it waited for it is inferred from times, not recorded."""
+    """Whether the dependency is inferred from times, not recorded."""
     previous: Ints
     """The activity before it on its stream; -1 for none."""
     waits: dict[int, list[int]]
@@ -137,10 +137,10 @@ class Bursts:
     begins: list[int]
     ends: list[int]
     woken_by: list[tuple[int, int] | None]
-    """For each the thread that handed over to it, and the end of that thread's work; None if it went on by itself.
+    """The thread that handed over to each burst, and the end of that thread's work; None without a handover.
 
-    Handed over is what begins after all of another thread's burst that lies in this thread's pause: as Python's thread
-    waits for autograd's, which began when Python's called it.
+    A burst is handed over if a burst of another thread begins and ends in the pause before it. Python's thread waits
+    for autograd's in this way.
     """
     handover: list[int]
     """The index of the last handed-over burst up to each burst; -1 for none."""
@@ -180,23 +180,29 @@ class CpuItems:
         base = np.searchsorted(codes, thread) * width - origin
         first = np.searchsorted(keys, base + begin, side="right")
         last = np.searchsorted(keys, base + end, side="left")
-        pieces = np.maximum(last - first, 0) + 1
-        of = np.repeat(np.arange(len(thread)), pieces)
-        within = np.arange(len(of)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-        inner = np.append(self.bounds, 0)
-        at = np.repeat(first, pieces) + within
-        starts = np.where(within == 0, begin[of], inner[np.minimum(at - 1, len(inner) - 1)])
-        ends = np.where(within == pieces[of] - 1, end[of], inner[np.minimum(at, len(inner) - 1)])
+        piece_counts = np.maximum(last - first, 0) + 1
+        time_index = np.repeat(np.arange(len(thread)), piece_counts)
+        piece_index = np.arange(len(time_index)) - np.repeat(np.cumsum(piece_counts) - piece_counts, piece_counts)
+        inner_bounds = np.append(self.bounds, 0)
+        boundary = np.repeat(first, piece_counts) + piece_index
+        starts = np.where(
+            piece_index == 0, begin[time_index], inner_bounds[np.minimum(boundary - 1, len(inner_bounds) - 1)]
+        )
+        ends = np.where(
+            piece_index == piece_counts[time_index] - 1,
+            end[time_index],
+            inner_bounds[np.minimum(boundary, len(inner_bounds) - 1)],
+        )
         # Times are doubled in the nesting, so that a moment between two boundaries is in neither.
-        return of, starts, ends, self.nesting.innermost(thread[of], 2 * starts + 1)
+        return time_index, starts, ends, self.nesting.innermost(thread[time_index], 2 * starts + 1)
 
     def described(self, item: Ints) -> tuple[pl.Series, ...]:
         """Return kind, name and op of the innermost item of each piece: piece_kind, piece_name and piece_op."""
         kind = np.where(item < self.ops, int(PathKind.CPU_OP), int(PathKind.API_CALL))
         kind = np.where(item == NONE, int(PathKind.CPU_OUTSIDE), kind)
-        at = pl.Series(item).set(pl.Series(item == NONE), None).cast(pl.UInt32)
-        names = self.names.gather(at).cast(NAME)
-        return pl.Series("piece_kind", kind), names.alias("piece_name"), self.op_numbers.gather(at).alias("piece_op")
+        rows = pl.Series(item).set(pl.Series(item == NONE), None).cast(pl.UInt32)
+        names = self.names.gather(rows).cast(NAME)
+        return pl.Series("piece_kind", kind), names.alias("piece_name"), self.op_numbers.gather(rows).alias("piece_op")
 
 
 def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
@@ -214,9 +220,9 @@ def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
     durations = np.maximum(joined["duration_ns"].to_numpy(), 0)
     ends = begins + durations
     nesting = nest_intervals(thread, 2 * begins, 2 * durations, slack=2 * SLACK_NS)
-    lasts = ends > begins
-    threads = np.concatenate((thread[lasts], thread[lasts]))
-    bounds = np.concatenate((begins[lasts], ends[lasts]))
+    has_length = ends > begins
+    threads = np.concatenate((thread[has_length], thread[has_length]))
+    bounds = np.concatenate((begins[has_length], ends[has_length]))
     order = np.lexsort((bounds, threads))
     numbers = timed[0]["op"].extend_constant(None, timed[1].height)
     return CpuItems(nesting, threads[order], bounds[order], joined["name"], timed[0].height, numbers)
@@ -239,40 +245,40 @@ class Basis:
 
 def base_profile(profile: Profile) -> Profile:
     """Return the profile that critical paths are computed from (`Basis`)."""
-    whole = profile.all_iterations or profile
-    if whole["activities"].height <= MAX_ACTIVITIES:
-        return whole if whole.steps is not None else with_iterations(whole)
-    return part_basis(profile).profile
+    full_profile = profile.all_iterations or profile
+    if full_profile["activities"].height <= MAX_ACTIVITIES:
+        return full_profile if full_profile.steps is not None else with_iterations(full_profile)
+    return partial_basis(profile).profile
 
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
-def part_basis(profile: Profile) -> Basis:
+def partial_basis(profile: Profile) -> Basis:
     """Return the part of a very large profile around the iterations shown, or around one of them."""
-    whole = profile.all_iterations or profile
-    whole = whole if whole.steps is not None else with_iterations(whole)
-    shown = profile.steps if profile.steps is not None else whole.steps
+    full_profile = profile.all_iterations or profile
+    full_profile = full_profile if full_profile.steps is not None else with_iterations(full_profile)
+    shown = profile.steps if profile.steps is not None else full_profile.steps
     assert shown is not None, "with_iterations fills it"
     shown = shown.drop_nulls(["iteration", "start_ns", "duration_ns"]).filter(pl.col("duration_ns") > 0)
     key = ["session", "iteration"]
     if shown.is_empty():
-        return Basis(_part(whole, shown))
+        return Basis(_selected_part(full_profile, shown))
     if profile["activities"].height <= MAX_ACTIVITIES:
-        made = _part(whole, shown)
-        if made["activities"].height <= MAX_ACTIVITIES:
-            return Basis(made)
-    of_first = shown.filter(pl.col("session") == shown["session"][0]).sort("duration_ns", "iteration")
-    middle = of_first.slice((of_first.height - 1) // 2, 1)
-    made = _part(whole, middle)
-    number, count = middle["iteration"][0], made["activities"].height
+        part = _selected_part(full_profile, shown)
+        if part["activities"].height <= MAX_ACTIVITIES:
+            return Basis(part)
+    first_session_steps = shown.filter(pl.col("session") == shown["session"][0]).sort("duration_ns", "iteration")
+    middle = first_session_steps.slice((first_session_steps.height - 1) // 2, 1)
+    part = _selected_part(full_profile, middle)
+    number, count = middle["iteration"][0], part["activities"].height
     if count > MAX_ACTIVITIES:
-        what = "the run" if shown.height == 1 else f"iteration {number}"
-        words = f"{what} has {count:,} GPU activities, more than the limit of {MAX_ACTIVITIES:,}"
-        return Basis(_part(whole, middle.clear()), words)
+        label = "the run" if shown.height == 1 else f"iteration {number}"
+        note = f"{label} has {count:,} GPU activities, more than the limit of {MAX_ACTIVITIES:,}"
+        return Basis(_selected_part(full_profile, middle.clear()), note)
     others = f"{shown.select(key).n_unique() - 1:,} other iterations"
-    return Basis(made, f"iteration {number} has the median duration; for {others}, use --iterations or :iterations")
+    return Basis(part, f"iteration {number} has the median duration; for {others}, use --iterations or :iterations")
 
 
-def _part(whole_profile: Profile, steps: pl.DataFrame) -> Profile:
+def _selected_part(whole_profile: Profile, steps: pl.DataFrame) -> Profile:
     """Return all work in the time of some iterations and of the ones before, in the sessions whose clock is known."""
     frames = dict(whole_profile.frames)
     if steps.is_empty():
@@ -281,20 +287,26 @@ def _part(whole_profile: Profile, steps: pl.DataFrame) -> Profile:
     assert whole_profile.steps is not None, "part_basis fills it"
     origins = dict(whole_profile["sessions"].select("session", "origin_ns").iter_rows())
     times = []
-    for (session,), own in steps.group_by("session", maintain_order=True):
+    for (session,), session_steps in steps.group_by("session", maintain_order=True):
         origin = origins[session]
-        first, last = own.select(
+        first, last = session_steps.select(
             pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("duration_ns")).max().alias("last")
         ).row(0)
-        of_session = pl.col("session") == session
-        before = (
-            whole_profile.steps.filter(of_session, pl.col("start_ns") < first).select(pl.col("start_ns").max()).item()
+        is_session = pl.col("session") == session
+        previous_start = (
+            whole_profile.steps.filter(is_session, pl.col("start_ns") < first).select(pl.col("start_ns").max()).item()
         )
-        since = first if before is None else before
+        since = first if previous_start is None else previous_start
         shifts = (
-            {session: 0} if origin is None else {other: origin - at for other, at in origins.items() if at is not None}
+            {session: 0}
+            if origin is None
+            else {
+                other_session: origin - other_origin
+                for other_session, other_origin in origins.items()
+                if other_origin is not None
+            }
         )
-        times += [(other, since + shift, last + shift) for other, shift in shifts.items()]
+        times += [(other_session, since + shift, last + shift) for other_session, shift in shifts.items()]
     span = (
         pl.DataFrame(times, schema=["session", "since", "until"], orient="row")
         .group_by("session")
@@ -327,21 +339,23 @@ def traces(profile: Profile) -> dict[int, Trace]:
     """
     origins = dict(profile["sessions"].select("session", "origin_ns").iter_rows())
     agree = sorted(clock_alignment(profile).agree) if profile["sessions"].height > 1 else []
-    known = [origins[session] or 0 for session in agree]
-    shifts = {session: (origins[session] or 0) - min(known) for session in agree}
-    made: dict[int, Trace] = {}
+    known_origins = [origins[session] or 0 for session in agree]
+    shifts = {session: (origins[session] or 0) - min(known_origins) for session in agree}
+    traces_by_session: dict[int, Trace] = {}
     kinds = work_kinds(profile)
     numbered = profile["activities"].with_row_index("row")
     for session in numbered["session"].unique().sort().to_list():
-        one = pl.col("session") == session
-        work = numbered.filter(one).drop_nulls(["start_ns", "duration_ns"])
+        is_session = pl.col("session") == session
+        work = numbered.filter(is_session).drop_nulls(["start_ns", "duration_ns"])
         if work.is_empty():
             continue
-        calls = profile["api_calls"].with_row_index("call_row").filter(one)
-        made[session] = _trace(session, shifts.get(session, 0), work, calls, profile["ops"].filter(one), kinds)
+        calls = profile["api_calls"].with_row_index("call_row").filter(is_session)
+        traces_by_session[session] = _trace(
+            session, shifts.get(session, 0), work, calls, profile["ops"].filter(is_session), kinds
+        )
     if agree:
-        _add_meetings(profile, made, shifts)
-    return made
+        _add_meetings(profile, traces_by_session, shifts)
+    return traces_by_session
 
 
 @dataclass(slots=True)
@@ -359,8 +373,8 @@ class _Starts:
     ready: Ints
     """When the launch had arrived and the previous work on the stream had ended."""
     latency: int
-    decided: Ints
-    before: Ints
+    decided_by: Ints
+    awaited: Ints
     inferred: npt.NDArray[np.bool_]
     waits: dict[int, list[int]] = field(default_factory=dict)
 
@@ -387,8 +401,8 @@ def _trace(
         iteration=work["iteration"].to_list(),
         launch=activities.launch.tolist(),
         thread=activities.thread.tolist(),
-        decided_by=activities.decided.tolist(),
-        before=activities.before.tolist(),
+        decided_by=activities.decided_by.tolist(),
+        awaited=activities.awaited.tolist(),
         inferred=activities.inferred.tolist(),
         previous=activities.previous,
         waits=activities.waits,
@@ -409,20 +423,20 @@ def _starts(work: pl.DataFrame, calls: pl.DataFrame, shift: int) -> _Starts:
     # Work that starts before its call is on another clock: ignore its launch.
     launch = np.where(launch <= start, launch, _EARLIEST)
     previous = _previous_on_stream(work)
-    is_known = (launch > _EARLIEST) & (_turn_in_launch(call) == 0)
-    delays = (start - launch)[is_known]
+    is_launch_known = (launch > _EARLIEST) & (_position_in_launch(call) == 0)
+    delays = (start - launch)[is_launch_known]
     latency = int(delays[delays > 0].min()) if (delays > 0).any() else 0
-    ended = np.where(previous >= 0, np.minimum(end[previous], start), _EARLIEST)
-    arrived = np.where(is_known, np.minimum(launch + latency, start), launch)
-    decided = np.select(
-        [(launch > _EARLIEST) & (arrived > ended), previous >= 0, launch > _EARLIEST],
+    previous_end = np.where(previous >= 0, np.minimum(end[previous], start), _EARLIEST)
+    launch_arrival = np.where(is_launch_known, np.minimum(launch + latency, start), launch)
+    decided_by = np.select(
+        [(launch > _EARLIEST) & (launch_arrival > previous_end), previous >= 0, launch > _EARLIEST],
         [int(Start.LAUNCH), int(Start.STREAM), int(Start.LAUNCH)],
         int(Start.UNKNOWN),
     )
-    before = np.where(decided == Start.STREAM, previous, -1)
-    ready, inferred = np.maximum(arrived, ended), np.zeros(len(start), bool)
+    awaited = np.where(decided_by == Start.STREAM, previous, -1)
+    ready, inferred = np.maximum(launch_arrival, previous_end), np.zeros(len(start), bool)
     streams = _stream_codes(work)
-    return _Starts(start, end, streams, launch, thread, call, previous, ready, latency, decided, before, inferred)
+    return _Starts(start, end, streams, launch, thread, call, previous, ready, latency, decided_by, awaited, inferred)
 
 
 def _stream_codes(work: pl.DataFrame) -> Ints:
@@ -431,49 +445,49 @@ def _stream_codes(work: pl.DataFrame) -> Ints:
 
 def _previous_on_stream(work: pl.DataFrame) -> Ints:
     """Return the index of the previous activity on the stream of each, by start; -1 if none or unknown."""
-    before = pl.col("at").shift(1).over("device", "stream")
-    found = (
+    previous = pl.col("at").shift(1).over("device", "stream")
+    indices = (
         work.select("device", "stream", pl.int_range(pl.len(), dtype=pl.Int64).alias("at"))
-        .select(pl.when(pl.col("stream").is_not_null()).then(before).fill_null(-1))
+        .select(pl.when(pl.col("stream").is_not_null()).then(previous).fill_null(-1))
         .to_series()
     )
-    return found.to_numpy()
+    return indices.to_numpy()
 
 
-def _turn_in_launch(call: npt.NDArray[np.int32]) -> Ints:
+def _position_in_launch(call: npt.NDArray[np.int32]) -> Ints:
     """Return the position of each activity among those of its launch, by start: a graph's launch has many."""
     order = np.argsort(call, kind="stable")
     sorted_calls = call[order]
     first = np.concatenate(([True], sorted_calls[1:] != sorted_calls[:-1]))
     begin = np.maximum.accumulate(np.where(first, np.arange(len(call)), 0))
-    turn = np.empty(len(call), np.int64)
-    turn[order] = np.arange(len(call)) - begin
-    return np.where(call >= 0, turn, 0)
+    positions = np.empty(len(call), np.int64)
+    positions[order] = np.arange(len(call)) - begin
+    return np.where(call >= 0, positions, 0)
 
 
-class _ByLaunch:
+class _LaunchOrder:
     """The activities of each stream in launch order, in which they also run."""
 
-    def __init__(self, one: _Starts, streams: Ints) -> None:
-        self._streams, self._launch = streams, one.launch
-        self._order = np.lexsort((one.end, one.launch, streams))
-        keys = pl.DataFrame({"stream": streams[self._order], "launch": one.launch[self._order]})
-        self._parts = {
+    def __init__(self, activities: _Starts, streams: Ints) -> None:
+        self._streams, self._launch = streams, activities.launch
+        self._order = np.lexsort((activities.end, activities.launch, streams))
+        keys = pl.DataFrame({"stream": streams[self._order], "launch": activities.launch[self._order]})
+        self._launches_by_stream = {
             int(stream): (int(part["at"][0]), part["launch"].to_numpy())
             for (stream,), part in keys.with_row_index("at").group_by("stream", maintain_order=True)
         }
 
-    def last_before(self, stream: int, at: int) -> int:
+    def last_before(self, stream: int, moment: int) -> int:
         """Return the last activity that was launched into a stream before a moment; -1 for none."""
-        first, launches = self._parts.get(stream, (0, np.zeros(0, np.int64)))
-        place = int(np.searchsorted(launches, at, side="left")) - 1
-        return int(self._order[first + place]) if place >= 0 and launches[place] > _EARLIEST else -1
+        first, launches = self._launches_by_stream.get(stream, (0, np.zeros(0, np.int64)))
+        position = int(np.searchsorted(launches, moment, side="left")) - 1
+        return int(self._order[first + position]) if position >= 0 and launches[position] > _EARLIEST else -1
 
-    def first_after(self, stream: int, at: int) -> int:
+    def first_after(self, stream: int, moment: int) -> int:
         """Return the first activity that was launched into a stream after a moment; -1 for none."""
-        first, launches = self._parts.get(stream, (0, np.zeros(0, np.int64)))
-        place = int(np.searchsorted(launches, at, side="right"))
-        return int(self._order[first + place]) if place < len(launches) else -1
+        first, launches = self._launches_by_stream.get(stream, (0, np.zeros(0, np.int64)))
+        position = int(np.searchsorted(launches, moment, side="right"))
+        return int(self._order[first + position]) if position < len(launches) else -1
 
 
 def _stream_numbers(work: pl.DataFrame) -> Ints:
@@ -498,22 +512,30 @@ def _add_recorded_waits(activities: _Starts, calls: pl.DataFrame, streams: Ints 
     waiting = calls.drop_nulls(["waiting_stream", "awaited_stream", "awaited_call"])
     if waiting.is_empty() or streams is None:
         return False
-    record = launching_rows(waiting["awaited_call"], calls)
+    record_rows = launching_rows(waiting["awaited_call"], calls)
     starts = calls["start_ns"].to_numpy() + shift
-    by_launch = _ByLaunch(activities, streams)
+    by_launch = _LaunchOrder(activities, streams)
     columns = waiting.select(pl.col("start_ns") + shift, "waiting_stream", "awaited_stream").iter_rows()
-    for (at, stream, other_stream), recorded in zip(columns, record.tolist(), strict=True):
-        if recorded < 0:
+    for (wait_ns, stream, awaited_stream), record_row in zip(columns, record_rows.tolist(), strict=True):
+        if record_row < 0:
             continue
-        activity, other = by_launch.first_after(stream, at), by_launch.last_before(other_stream, starts[recorded])
+        activity, awaited = (
+            by_launch.first_after(stream, wait_ns),
+            by_launch.last_before(awaited_stream, starts[record_row]),
+        )
         # Contradicting times mean that the link is wrong.
-        if activity < 0 or other < 0 or stream == other_stream or activities.end[other] > activities.start[activity]:
+        if (
+            activity < 0
+            or awaited < 0
+            or stream == awaited_stream
+            or activities.end[awaited] > activities.start[activity]
+        ):
             continue
-        activities.waits.setdefault(activity, []).append(other)
-        ended = int(activities.end[other])
-        if ended > activities.ready[activity]:
-            activities.ready[activity] = ended
-            activities.decided[activity], activities.before[activity] = Start.WAIT, other
+        activities.waits.setdefault(activity, []).append(awaited)
+        awaited_end = int(activities.end[awaited])
+        if awaited_end > activities.ready[activity]:
+            activities.ready[activity] = awaited_end
+            activities.decided_by[activity], activities.awaited[activity] = Start.WAIT, awaited
     return True
 
 
@@ -530,33 +552,41 @@ def _infer_stream_waits(activities: _Starts, calls: pl.DataFrame, shift: int) ->
     waits = np.flatnonzero(is_wait)
     by_end = np.argsort(end, kind="stable")
     ends = end[by_end]
-    same_launch = np.flatnonzero(_turn_in_launch(call) > 0)
-    unexplained = set(same_launch[(activities.decided == Start.LAUNCH)[same_launch]].tolist())
+    same_launch = np.flatnonzero(_position_in_launch(call) > 0)
+    unexplained = set(same_launch[(activities.decided_by == Start.LAUNCH)[same_launch]].tolist())
     if len(waits):
         wait_threads = thread_codes(calls["pid"], calls["tid"])[waits]
         wait_times = calls["start_ns"].to_numpy()[waits] + shift
         order = np.lexsort((wait_times, wait_threads))
         wait_threads, wait_times = wait_threads[order], wait_times[order]
         candidates = np.flatnonzero((start - activities.ready > activities.latency) & (launch > _EARLIEST))
-        for at in candidates.tolist():
+        for activity in candidates.tolist():
             low, high = (
-                np.searchsorted(wait_threads, activities.thread[at], "left"),
-                np.searchsorted(wait_threads, activities.thread[at], "right"),
+                np.searchsorted(wait_threads, activities.thread[activity], "left"),
+                np.searchsorted(wait_threads, activities.thread[activity], "right"),
             )
-            place = low + int(np.searchsorted(wait_times[low:high], launch[at])) - 1
-            own = launch[activities.previous[at]] if activities.previous[at] >= 0 else _EARLIEST
-            if place >= low and wait_times[place] > own:
-                unexplained.add(at)
-    for at in sorted(unexplained):
-        last = int(np.searchsorted(ends, start[at], side="right")) - 1
-        for position in range(last, max(last - _MAX_STEPS_BACK, -1), -1):
-            other = int(by_end[position])
-            same = call[other] == call[at] and call[at] >= 0 and start[other] < start[at]
-            if end[other] <= activities.ready[at] and not same:
+            wait_index = low + int(np.searchsorted(wait_times[low:high], launch[activity])) - 1
+            previous_launch = launch[activities.previous[activity]] if activities.previous[activity] >= 0 else _EARLIEST
+            if wait_index >= low and wait_times[wait_index] > previous_launch:
+                unexplained.add(activity)
+    for activity in sorted(unexplained):
+        last_position = int(np.searchsorted(ends, start[activity], side="right")) - 1
+        for position in range(last_position, max(last_position - _MAX_STEPS_BACK, -1), -1):
+            candidate = int(by_end[position])
+            is_same_launch = (
+                call[candidate] == call[activity] and call[activity] >= 0 and start[candidate] < start[activity]
+            )
+            if end[candidate] <= activities.ready[activity] and not is_same_launch:
                 break
-            if activities.stream[other] != activities.stream[at] and (launch[other] < launch[at] or same):
-                activities.decided[at], activities.before[at], activities.inferred[at] = Start.WAIT, other, True
-                activities.waits.setdefault(at, []).append(other)
+            if activities.stream[candidate] != activities.stream[activity] and (
+                launch[candidate] < launch[activity] or is_same_launch
+            ):
+                activities.decided_by[activity], activities.awaited[activity], activities.inferred[activity] = (
+                    Start.WAIT,
+                    candidate,
+                    True,
+                )
+                activities.waits.setdefault(activity, []).append(candidate)
                 break
 
 
@@ -574,32 +604,32 @@ def _blocked_calls(
     finishes = begins + calls["duration_ns"].to_numpy()
     threads = thread_codes(calls["pid"], calls["tid"])
     rows = calls["call_row"].to_numpy()
-    last_own = np.full(calls.height, -1, np.int64)
-    own = activities.call >= 0
+    last_work = np.full(calls.height, -1, np.int64)
+    has_call = activities.call >= 0
     by_end = np.argsort(end, kind="stable")
-    last_own[activities.call[by_end][own[by_end]]] = by_end[own[by_end]]
+    last_work[activities.call[by_end][has_call[by_end]]] = by_end[has_call[by_end]]
     ends = end[by_end]
     recorded = {} if streams is None else _last_awaited_work(activities, calls, streams, shift)
-    found: list[tuple[int, int, int, int, int]] = []
-    for at in np.flatnonzero((classes == ApiClass.SYNC) | ((classes == ApiClass.COPY) & (last_own >= 0))).tolist():
-        begin, finish = int(begins[at]), int(finishes[at])
-        if classes[at] == ApiClass.COPY:
-            work = int(last_own[at])
-        elif at in recorded:
-            work = recorded[at]
+    waits: list[tuple[int, int, int, int, int]] = []
+    for call in np.flatnonzero((classes == ApiClass.SYNC) | ((classes == ApiClass.COPY) & (last_work >= 0))).tolist():
+        begin, finish = int(begins[call]), int(finishes[call])
+        if classes[call] == ApiClass.COPY:
+            work = int(last_work[call])
+        elif call in recorded:
+            work = recorded[call]
         else:
             work = -1
-            last = int(np.searchsorted(ends, finish, side="right")) - 1
-            for position in range(last, max(last - _MAX_STEPS_BACK, -1), -1):
+            last_position = int(np.searchsorted(ends, finish, side="right")) - 1
+            for position in range(last_position, max(last_position - _MAX_STEPS_BACK, -1), -1):
                 if launch[by_end[position]] < begin:
                     work = int(by_end[position])
                     break
         if work >= 0 and begin < end[work] <= finish:
-            found.append((int(threads[at]), finish, begin, work, int(rows[at])))
+            waits.append((int(threads[call]), finish, begin, work, int(rows[call])))
     by_thread: dict[int, tuple[list[int], list[int], list[int], list[int]]] = {}
-    for thread, finish, begin, work, row in sorted(found):
-        into = by_thread.setdefault(thread, ([], [], [], []))
-        for column, value in zip(into, (finish, begin, work, row), strict=True):
+    for thread, finish, begin, work, row in sorted(waits):
+        columns = by_thread.setdefault(thread, ([], [], [], []))
+        for column, value in zip(columns, (finish, begin, work, row), strict=True):
             column.append(value)
     return by_thread
 
@@ -614,16 +644,18 @@ def _last_awaited_work(activities: _Starts, calls: pl.DataFrame, streams: Ints, 
     )
     if waiting.is_empty():
         return {}
-    by_launch = _ByLaunch(activities, streams)
-    record = launching_rows(waiting["awaited_call"], calls)
+    by_launch = _LaunchOrder(activities, streams)
+    record_rows = launching_rows(waiting["awaited_call"], calls)
     starts = calls["start_ns"].to_numpy() + shift
-    found = {}
-    for (at, stream, event), recorded in zip(
-        waiting.select("at", "awaited_stream", "awaited_call").iter_rows(), record.tolist(), strict=True
+    last_work = {}
+    for (call_index, stream, event), record_row in zip(
+        waiting.select("at", "awaited_stream", "awaited_call").iter_rows(), record_rows.tolist(), strict=True
     ):
-        if event is None or recorded >= 0:
-            found[at] = by_launch.last_before(stream, int(starts[at if event is None else recorded]))
-    return found
+        if event is None or record_row >= 0:
+            last_work[call_index] = by_launch.last_before(
+                stream, int(starts[call_index if event is None else record_row])
+            )
+    return last_work
 
 
 def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int) -> dict[int, Bursts]:
@@ -632,15 +664,15 @@ def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int)
         frame.select("start_ns", "duration_ns", "pid", "tid").drop_nulls(["start_ns", "duration_ns"])
         for frame in (ops, calls)
     ]
-    of_ops, of_calls = (thread_codes(frame["pid"], frame["tid"]) for frame in frames)
+    op_threads, call_threads = (thread_codes(frame["pid"], frame["tid"]) for frame in frames)
     starts = [frame["start_ns"].to_numpy() + shift for frame in frames]
     ends = [start + np.maximum(frame["duration_ns"].to_numpy(), 0) for start, frame in zip(starts, frames, strict=True)]
-    threads = np.union1d(np.unique(of_ops), launching)
+    threads = np.union1d(np.unique(op_threads), launching)
     busy, in_calls = {}, {}
     for thread in threads.tolist():
-        own_ops, own_calls = of_ops == thread, of_calls == thread
-        in_calls[thread] = union_of(starts[1][own_calls], ends[1][own_calls])
-        outer = union_of(starts[0][own_ops], ends[0][own_ops])
+        is_thread_op, is_thread_call = op_threads == thread, call_threads == thread
+        in_calls[thread] = union_of(starts[1][is_thread_call], ends[1][is_thread_call])
+        outer = union_of(starts[0][is_thread_op], ends[0][is_thread_op])
         busy[thread] = union_of(
             np.concatenate((outer.starts, in_calls[thread].starts)), np.concatenate((outer.ends, in_calls[thread].ends))
         )
@@ -650,35 +682,35 @@ def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int)
     begin = np.concatenate([burst.starts for burst in busy.values()] or [np.zeros(0, np.int64)])
     end = np.concatenate([burst.ends for burst in busy.values()] or [np.zeros(0, np.int64)])
     by_end = np.argsort(end, kind="stable")
-    found = {}
+    bursts = {}
     for thread, burst in busy.items():
-        own_end = np.concatenate(([_EARLIEST], burst.ends[:-1]))
-        woken = np.full(len(burst.starts), -1, np.int64)
+        previous_ends = np.concatenate(([_EARLIEST], burst.ends[:-1]))
+        waker = np.full(len(burst.starts), -1, np.int64)
         position = np.searchsorted(end[by_end], burst.starts, side="right") - 1
-        left = np.flatnonzero(position >= 0)
+        pending = np.flatnonzero(position >= 0)
         for _ in range(_MAX_STEPS_BACK):
-            other = by_end[position[left]]
-            left = left[end[other] > own_end[left]]
-            if not len(left):
+            candidate = by_end[position[pending]]
+            pending = pending[end[candidate] > previous_ends[pending]]
+            if not len(pending):
                 break
-            other = by_end[position[left]]
-            good = (code[other] != thread) & (begin[other] >= own_end[left])
-            woken[left[good]] = other[good]
-            left = left[~good & (position[left] > 0)]
-            position[left] -= 1
-        at = np.arange(len(woken))
-        found[thread] = Bursts(
+            candidate = by_end[position[pending]]
+            is_handover = (code[candidate] != thread) & (begin[candidate] >= previous_ends[pending])
+            waker[pending[is_handover]] = candidate[is_handover]
+            pending = pending[~is_handover & (position[pending] > 0)]
+            position[pending] -= 1
+        indices = np.arange(len(waker))
+        bursts[thread] = Bursts(
             burst.starts.tolist(),
             burst.ends.tolist(),
-            [None if other < 0 else (int(code[other]), int(end[other])) for other in woken.tolist()],
-            np.maximum.accumulate(np.where(woken >= 0, at, -1)).tolist(),
+            [None if candidate < 0 else (int(code[candidate]), int(end[candidate])) for candidate in waker.tolist()],
+            np.maximum.accumulate(np.where(waker >= 0, indices, -1)).tolist(),
             burst,
             in_calls[thread],
         )
-    return found
+    return bursts
 
 
-def _add_meetings(profile: Profile, made: Mapping[int, Trace], shifts: Mapping[int, int]) -> None:
+def _add_meetings(profile: Profile, traces_by_session: Mapping[int, Trace], shifts: Mapping[int, int]) -> None:
     """Add the rank that joined each collective last, if the clocks agree."""
     rows = matched_start_times(profile).filter(is_synchronizing(), pl.col("session").is_in(list(shifts)))
     zero = min((profile["sessions"].filter(pl.col("session").is_in(list(shifts)))["origin_ns"].fill_null(0)).to_list())
@@ -687,11 +719,22 @@ def _add_meetings(profile: Profile, made: Mapping[int, Trace], shifts: Mapping[i
     )
     numbers = profile["activities"].with_row_index("row").select("session", "activity", "row")
     rows = rows.join(numbers, on=["session", "activity"], how="left")
-    places = {session: dict(zip(one.row.tolist(), range(len(one.row)), strict=True)) for session, one in made.items()}
+    activity_by_row = {
+        session: dict(zip(trace.row.tolist(), range(len(trace.row)), strict=True))
+        for session, trace in traces_by_session.items()
+    }
     for _, group in rows.group_by(TURN, maintain_order=True):
-        late = group.sort("begin_ns", "session").row(-1, named=True)
-        there = places[late["session"]].get(late["row"])
+        last_arrival = group.sort("begin_ns", "session").row(-1, named=True)
+        last_activity = activity_by_row[last_arrival["session"]].get(last_arrival["row"])
         for session, row, begin in group.select("session", "row", "begin_ns").iter_rows():
-            here = places[session].get(row)
-            if here is not None and there is not None and begin < late["begin_ns"] < made[session].end[here]:
-                made[session].meetings[here] = (late["begin_ns"], late["session"], there)
+            activity = activity_by_row[session].get(row)
+            if (
+                activity is not None
+                and last_activity is not None
+                and begin < last_arrival["begin_ns"] < traces_by_session[session].end[activity]
+            ):
+                traces_by_session[session].meetings[activity] = (
+                    last_arrival["begin_ns"],
+                    last_arrival["session"],
+                    last_activity,
+                )

@@ -13,14 +13,14 @@ from textual.widget import Widget
 
 from tui.analysis.critical_path import (
     SEGMENTS,
+    iteration_segments,
     left_out_note,
     main_kinds_first,
     missing_launches_note,
-    segments_of_iteration,
-    why_no_path,
+    no_path_reason,
 )
 from tui.analysis.critical_path_slack import CRITICAL_PATH, critical_path
-from tui.analysis.critical_path_trace import COLUMN_OF_KIND, TITLES, PathKind
+from tui.analysis.critical_path_trace import KIND_COLUMNS, TITLES, PathKind
 from tui.fmt import brief_duration, brief_percent
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
@@ -69,7 +69,7 @@ def _work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 
 def _segments(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     row = above.get("path_work")
-    rows = segments_of_iteration(profile, *((row["session"], row["iteration"]) if row is not None else (-1, -1)))
+    rows = iteration_segments(profile, *((row["session"], row["iteration"]) if row is not None else (-1, -1)))
     if row is None:
         return rows
     return rows.filter(
@@ -109,7 +109,7 @@ class PathStrip(Widget):
             path: Kind and duration of its segments, by time.
         """
         self._sentence = sentence
-        self._sums = [row[COLUMN_OF_KIND[kind]] for kind in PathKind] if row is not None else []
+        self._sums = [row[KIND_COLUMNS[kind]] for kind in PathKind] if row is not None else []
         self._kinds = [kind for kind, _ in path]
         self._ends = np.cumsum([length for _, length in path]).tolist()
         self.refresh()
@@ -182,7 +182,7 @@ class PathStrip(Widget):
 def sentence_of(profile: Profile, row: Row) -> str:
     """Return a sentence about the critical path of an iteration."""
     whole = row["duration_ns"]
-    on_cpu = sum(row[COLUMN_OF_KIND[kind]] for kind in _ON_CPU)
+    on_cpu = sum(row[KIND_COLUMNS[kind]] for kind in _ON_CPU)
     elsewhere, gpu = row["path_other_rank_ns"], round(row["path_gpu_pct"] / 100 * whole)
     begin = f"Iteration {row['iteration']}, {brief_duration(whole)}: "
     if 2 * elsewhere > whole:
@@ -211,11 +211,11 @@ class CriticalPathScreen(ViewScreen):
             "critical_paths",
             *registered_level("critical_paths"),
             lambda row: f"iteration {row['iteration']}",
-            why_no_path,
+            no_path_reason,
             2,
             spec_for=main_kinds_first,
         ),
-        Level("path_work", CRITICAL_PATH, _work, _crumb, why_no_path, 3),
+        Level("path_work", CRITICAL_PATH, _work, _crumb, no_path_reason, 3),
         Level("path_segments", SEGMENTS, _segments, _crumb, _not_on_path, 2),
     )
 
@@ -244,12 +244,12 @@ class CriticalPathScreen(ViewScreen):
             return
         row = event.row
         if row is None:
-            self.query_one(PathStrip).show(why_no_path(self.profile), None, ())
+            self.query_one(PathStrip).show(no_path_reason(self.profile), None, ())
             return
         self.run_worker(partial(self._make_strip, self.profile, dict(row)), thread=True, exclusive=True, group="strip")
 
     def _make_strip(self, profile: Profile, row: dict[str, Any]) -> None:
-        rows = segments_of_iteration(profile, row["session"], row["iteration"])
+        rows = iteration_segments(profile, row["session"], row["iteration"])
         kinds = {title: kind for kind, title in TITLES.items()}
         columns = rows.select(pl.col("path_kind").cast(pl.String), "duration_ns")
         path = [(int(kinds[name]), length) for name, length in columns.iter_rows()]

@@ -17,12 +17,12 @@ from tui.analysis.timeline.lookup import (
     TimeInterval,
     find_critical_path,
     find_name,
+    gpu_lane,
     item_name,
-    items_of_rows,
-    lane_of_gpu,
     linked_rows,
+    longest_gpu_work,
     longest_lane_gaps,
-    top_of_gpus,
+    row_items,
 )
 from tui.analysis.timeline.shown import ShownLanes, iteration_marks, lane_title, shown_lanes
 from tui.analysis.timeline.window import exact_time
@@ -270,7 +270,7 @@ class TimelineScreen(ViewScreen):
 
     @work(thread=True, exclusive=True, group="top work", description="top work")
     def _work_out_top(self, profile: Profile, shown: ShownLanes, first_ns: int, last_ns: int) -> None:
-        rows = top_of_gpus(profile, shown, first_ns, last_ns)
+        rows = longest_gpu_work(profile, shown, first_ns, last_ns)
         self.app.call_from_thread(self._take_top, shown, rows)
 
     def _take_top(self, shown: ShownLanes, rows: pl.DataFrame) -> None:
@@ -289,7 +289,7 @@ class TimelineScreen(ViewScreen):
         links: list[tuple[int, int]] = []
         if view.shown is not None and view.item is not None:
             frame, rows = linked_rows(self.profile, view.shown.lanes[view.lane], view.item)
-            links = items_of_rows(self.profile, view.shown.lanes, frame, rows) if rows else []
+            links = row_items(self.profile, view.shown.lanes, frame, rows) if rows else []
         if tuple(links) != view.links:
             view.show_links(tuple(links))
 
@@ -447,7 +447,7 @@ class TimelineScreen(ViewScreen):
         assert view.shown is not None, "rows wait for the lanes"
         if isinstance(row.get("activity"), int):
             rows = self.profile["activities"].select(pl.arg_where(pl.col("activity") == row["activity"])).to_series()
-            places = items_of_rows(self.profile, view.shown.lanes, "activities", rows.to_list())
+            places = row_items(self.profile, view.shown.lanes, "activities", rows.to_list())
             if places:
                 view.put_on_item(*places[0], closer=True)
                 return
@@ -668,7 +668,7 @@ class TimelineScreen(ViewScreen):
         self._look_at_session(gap.session)
         view = self.lanes
         assert view.shown is not None, "gaps wait for the lanes"
-        lane = lane_of_gpu(view.shown.lanes, gap.session, gap.device)
+        lane = gpu_lane(view.shown.lanes, gap.session, gap.device)
         if lane is not None:
             view.put_cursor(view.cursor_ns, lane=lane)
             self._go_to_gap(TimeInterval(gap.start_ns, gap.start_ns + gap.length_ns))

@@ -96,7 +96,7 @@ def window_line(view: TimelineView, needle: str, found_at: int | None, width: in
         low, high = sorted((view.mark_ns, view.cursor_ns))
         lane, shift = shown.lanes[view.lane], view.shift(view.lane)
         part = lane_activity(lane, low - shift, high - shift)
-        busy = f", busy {whole_percent(part.busy_ns, high - low)}, {count(part.begun)} started" if high > low else ""
+        busy = f", busy {whole_percent(part.busy_ns, high - low)}, {count(part.started)} started" if high > low else ""
         parts.append((1, f"M to here {brief_duration(high - low)}{busy}"))
     cell = window.cell_ns
     first, last = max(window.first_ns, window.begin_ns), min(window.last_ns, window.end_ns)

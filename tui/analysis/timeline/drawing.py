@@ -52,7 +52,7 @@ def bins(lane: Lane, edges: Ints) -> Bins:
         lane: The lane.
         edges: Moments, in order.
     """
-    of_kinds = np.diff(lane.segments.until(edges), axis=0)
+    of_kinds = np.diff(lane.segments.time_before(edges), axis=0)
     busy = of_kinds.sum(axis=1)
     begun = np.searchsorted(lane.starts, edges, side="left")
     item_kinds = np.full(len(edges) - 1, NOTHING, np.int8)
@@ -80,7 +80,7 @@ def spanning_items(lane: Lane, edges: Ints, item_kinds: Kinds) -> Ints:
     for back in range(MAX_OVERLAPPING):
         items = at[left] - back
         # If no item reaches the end of a slice, no earlier item does either.
-        going = (items >= 0) & (lane.reached[items] >= until[left])
+        going = (items >= 0) & (lane.latest_ends[items] >= until[left])
         left, items = left[going], items[going]
         if not len(left):
             break

@@ -39,12 +39,14 @@ class ShownLanes:
     @property
     def end_ns(self) -> int:
         """The last end, by the ruler."""
-        return max((int(lane.reached[-1]) + self.shifts[lane.session] for lane in self.lanes), default=0)
+        return max((int(lane.latest_ends[-1]) + self.shifts[lane.session] for lane in self.lanes), default=0)
 
     @property
     def until_ns(self) -> int:
         """The end of a window over everything; an item without duration gets a nanosecond."""
-        ends = (max(int(lane.reached[-1]), int(lane.starts[-1]) + 1) + self.shifts[lane.session] for lane in self.lanes)
+        ends = (
+            max(int(lane.latest_ends[-1]), int(lane.starts[-1]) + 1) + self.shifts[lane.session] for lane in self.lanes
+        )
         return max(ends, default=0)
 
     @property
@@ -88,7 +90,7 @@ def _overlap(found: Sequence[Lane], shifts: Mapping[int, int]) -> bool:
     begins: dict[int, int] = {}
     ends: dict[int, int] = {}
     for lane in found:
-        first, last = int(lane.starts[0]) + shifts[lane.session], int(lane.reached[-1]) + shifts[lane.session]
+        first, last = int(lane.starts[0]) + shifts[lane.session], int(lane.latest_ends[-1]) + shifts[lane.session]
         begins[lane.session] = min(begins.get(lane.session, first), first)
         ends[lane.session] = max(ends.get(lane.session, last), last)
     return max(begins.values()) < min(ends.values())
@@ -239,7 +241,7 @@ def timeline_lanes(profile: Profile) -> pl.DataFrame:
     together = shown_lanes(profile)
     rows = []
     for lane in lanes(profile):
-        first, last = int(lane.starts[0]), int(lane.reached[-1])
+        first, last = int(lane.starts[0]), int(lane.latest_ends[-1])
         # With rounded starts, possible overlaps can add up to more than the total.
         busy = min(lane.segments.length_ns, last - first)
         shown = together if lane.session in together.shifts else shown_lanes(profile, lane.session)

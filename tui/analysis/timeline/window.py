@@ -296,7 +296,8 @@ def _utilization(_: Profile, shown: ShownLanes) -> Iterator[Track]:
 
     def shares(edges: Ints) -> Floats:
         busy = [
-            np.diff(lane.segments.until(edges - shown.shifts[lane.session]).sum(axis=1)) for lane in of_gpus.values()
+            np.diff(lane.segments.time_before(edges - shown.shifts[lane.session]).sum(axis=1))
+            for lane in of_gpus.values()
         ]
         found: Floats = np.clip(np.sum(busy, axis=0) / len(busy) / np.diff(edges), 0.0, 1.0)
         return found

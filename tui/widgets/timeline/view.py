@@ -248,7 +248,7 @@ class TimelineView(Widget, can_focus=True):
         lane, shift = self.shown.lanes[self.lane], self.shift(self.lane)
         at = self.cursor_ns - shift
         here = gap_at(lane, at)
-        gap = next_gap(lane, here.start_ns if here is not None else at, step, least_ns=self.window.cell_ns)
+        gap = next_gap(lane, here.start_ns if here is not None else at, step, min_length_ns=self.window.cell_ns)
         if gap is None:
             return None
         return min(gap.start_ns + self.window.cell_ns, (gap.start_ns + gap.end_ns) // 2) + shift
@@ -554,7 +554,7 @@ class TimelineView(Widget, can_focus=True):
             lane, profile = self.shown.lanes[place], self.profile
             edges = window.edges() - self.shift(place)
             cells = lane_cells(lane, edges, lambda item: item_name(profile, lane, item), signs=self.signs)
-            busy = lane.segments.until(edges[[0, -1]]).sum(axis=1)
+            busy = lane.segments.time_before(edges[[0, -1]]).sum(axis=1)
             found = lanes[place, height] = DrawnLane(cells, cells.tall(height), int(busy[1] - busy[0]))
         return found
 
@@ -610,7 +610,7 @@ class TopWork(Widget):
         """Show other rows.
 
         Args:
-            rows: The result of `tui.analysis.timeline.lookup.top_of_gpus`.
+            rows: The result of `tui.analysis.timeline.lookup.longest_gpu_work`.
         """
         whole = int(rows["time_ns"].sum())
         largest = int(rows["time_ns"].max() or 0)  # type: ignore[arg-type]
