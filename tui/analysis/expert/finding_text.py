@@ -22,7 +22,7 @@ DIGITS: Final = 3
 NAME_CELLS: Final = 60
 """The maximum width of a name in a sentence."""
 NAMES_IN_FILTER: Final = 10
-_SAYS_NOTHING: Final = re.compile(r"\bcutlass::(?:device_kernel|Kernel2?)$")
+_GENERIC_KERNELS: Final = re.compile(r"\bcutlass::(?:device_kernel|Kernel2?)$")
 """Names of kernels whose template argument says what they compute."""
 
 
@@ -111,30 +111,30 @@ def use_vendor_terms(vendor: str, text: str) -> str:
     >>> use_vendor_terms("NVIDIA", "Replay a CUDA graph.")
     'Replay a CUDA graph.'
     """
-    parts = text.split("`")
+    segments = text.split("`")
     for pattern, term in _TERMS.get(vendor, {}).items():
-        parts[::2] = [re.sub(pattern, term, part) for part in parts[::2]]
-    return "`".join(parts)
+        segments[::2] = [re.sub(pattern, term, part) for part in segments[::2]]
+    return "`".join(segments)
 
 
-def share_text(part_ns: float, whole_ns: float) -> str:
+def share_text(part_ns: float, total_ns: float) -> str:
     """Format a share with the part and the whole in one unit.
 
     >>> share_text(80_010_000, 212_280_000)
     '38% (80 of 212 ms)'
     """
-    return f"{percent(100 * part_ns / whole_ns if whole_ns else 0)} ({of_words(part_ns, whole_ns)})"
+    return f"{percent(100 * part_ns / total_ns if total_ns else 0)} ({part_of_total_text(part_ns, total_ns)})"
 
 
-def of_words(part_ns: float, whole_ns: float) -> str:
+def part_of_total_text(part_ns: float, total_ns: float) -> str:
     """Format a part and its whole in one unit.
 
-    >>> of_words(80_010_000, 212_280_000), of_words(1_500, 2_000_000)
+    >>> part_of_total_text(80_010_000, 212_280_000), part_of_total_text(1_500, 2_000_000)
     ('80 of 212 ms', '1.5 µs of 2 ms')
     """
-    part, whole = duration(part_ns), duration(whole_ns)
-    number, _, unit = part.partition(" ")
-    return f"{number} of {whole}" if whole.endswith(f" {unit}") else f"{part} of {whole}"
+    part_text, total_text = duration(part_ns), duration(total_ns)
+    number, _, unit = part_text.partition(" ")
+    return f"{number} of {total_text}" if total_text.endswith(f" {unit}") else f"{part_text} of {total_text}"
 
 
 def label(name: object) -> str:
@@ -148,12 +148,14 @@ def label(name: object) -> str:
     '`cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128>`'
     """
     short = short_name(str(name))
-    return f"`{shorten_symbol(str(name).removeprefix('void ') if _SAYS_NOTHING.search(short) else short, NAME_CELLS)}`"
+    return (
+        f"`{shorten_symbol(str(name).removeprefix('void ') if _GENERIC_KERNELS.search(short) else short, NAME_CELLS)}`"
+    )
 
 
-def gpu_label(device: int | None, of: int) -> str:
+def gpu_label(device: int | None, gpu_count: int) -> str:
     """Return the label of a GPU; with its number if there are several."""
-    return "the GPU" if of == 1 else "a GPU without a number" if device is None else f"GPU {device}"
+    return "the GPU" if gpu_count == 1 else "a GPU without a number" if device is None else f"GPU {device}"
 
 
 def name_filter(names: Iterable[Any], column: str = "name") -> str:
@@ -193,7 +195,7 @@ def evidence_by_name(rows: pl.DataFrame, *columns: str, view: str = "kernels") -
     )
 
 
-def how_to_select_iterations(first: int, last: int, *, proposed: bool = False) -> str:
+def select_iterations_advice(first: int, last: int, *, proposed: bool = False) -> str:
     """Return how to select a range of iterations, on the command line and within the program.
 
     Args:
@@ -201,7 +203,7 @@ def how_to_select_iterations(first: int, last: int, *, proposed: bool = False) -
         last: Number of the last.
         proposed: Whether they are the steady range that view Iterations proposes.
 
-    >>> how_to_select_iterations(1, 5), how_to_select_iterations(1, 3, proposed=True)
+    >>> select_iterations_advice(1, 5), select_iterations_advice(1, 3, proposed=True)
     ('--iterations 1:5, or :aggregate 1:5', '--iterations 1:3, or p in Iterations')
     """
     return f"--iterations {first}:{last}, or {'p in Iterations' if proposed else f':aggregate {first}:{last}'}"
@@ -219,11 +221,15 @@ def _escaped(character: str) -> str:
     return f"\\u{{{ord(character):x}}}" if unseen else character
 
 
-def largest_rows(rows: pl.DataFrame, by: str, *columns: str) -> pl.DataFrame:
+def largest_rows(rows: pl.DataFrame, column: str, *columns: str) -> pl.DataFrame:
     """Return the rows with the largest values of a column, as evidence."""
-    least = rows[by].top_k(NAMES_IN_FILTER).min()
-    most = rows.filter(pl.col(by) >= least) if least is not None else rows
-    return most.sort(by, descending=True, nulls_last=True, maintain_order=True).head(NAMES_IN_FILTER).select(columns)
+    min_value = rows[column].top_k(NAMES_IN_FILTER).min()
+    candidates = rows.filter(pl.col(column) >= min_value) if min_value is not None else rows
+    return (
+        candidates.sort(column, descending=True, nulls_last=True, maintain_order=True)
+        .head(NAMES_IN_FILTER)
+        .select(columns)
+    )
 
 
 def totals_by_name(rows: pl.DataFrame, count: str, *sums: str) -> pl.DataFrame:
@@ -231,9 +237,9 @@ def totals_by_name(rows: pl.DataFrame, count: str, *sums: str) -> pl.DataFrame:
     return rows.group_by("name").agg(pl.len().cast(pl.Int64).alias(count), pl.col(sums).sum(), pl.col("line").min())
 
 
-def sort_by_largest(by_name: pl.DataFrame, *by: str) -> pl.DataFrame:
+def sort_by_largest(by_name: pl.DataFrame, *columns: str) -> pl.DataFrame:
     """Sort rows by some columns, the largest first, then by name."""
-    return by_name.sort(*by, "name", descending=[*(True for _ in by), False], nulls_last=True)
+    return by_name.sort(*columns, "name", descending=[*(True for _ in columns), False], nulls_last=True)
 
 
 def int_or_zero(value: Any) -> int:

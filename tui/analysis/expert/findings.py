@@ -237,7 +237,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
         "session": case.session,
         "tool": OURS,
         "link": rule.link or None,
-        "thresholds": _json([{"name": t.name, "value": t.value, "says": t.says, "source": t.source}
+        "thresholds": _json([{"name": t.name, "value": t.value, "says": t.label, "source": t.source}
                              for t in limits.of(rule.id)]),
     }  # fmt: skip
     note = case.iterations_are if needs.iterations in rule.needs else ""

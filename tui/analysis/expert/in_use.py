@@ -19,7 +19,7 @@ LAUNCH_CALLS: Final = (
 """Calls that launch single kernels; the last is the name that the loader of XLA's traces uses."""
 WAITS: Final = r"(?i)(?:device|stream|event|ctx|thread)_?synchronize"
 """Calls that wait for the GPU."""
-_MOST: Final = 0.5
+_MIN_SHARE: Final = 0.5
 """A technique is in use if it covers this share of the work or more."""
 _COMPILED_OPS: Final = r"(?i)torch-compiled region|compiledfunction|call compiledfxgraph|torchdynamo|xla_?launch"
 _COMPILED_KERNELS: Final = r"^triton_(?:poi|red|per|tem|for|unk|mm)_|^fusion(?:_|$)|^loop_\w*fusion|^input_\w*fusion"
@@ -47,7 +47,7 @@ class InUse:
     def cuda_graphs(self) -> bool:
         """Whether most kernels are launched by CUDA graphs."""
         case = self._case
-        if case.time_of("graph") > _MOST * case.kernel_ns:
+        if case.time_of("graph") > _MIN_SHARE * case.kernel_ns:
             return True
         calls = case.profile["api_calls"]
         names = case.names("api_calls", GRAPH_LAUNCHES)
@@ -56,7 +56,7 @@ class InUse:
         replays = calls.filter(pl.col("name").is_in(names.implode())).select("correlation").drop_nulls().unique()
         work = case.profile["activities"].filter(pl.col("kind").is_in(["kernel", "graph"]))
         by_graph = work.join(replays, on="correlation", how="semi")
-        return bool(work.height) and by_graph.height > _MOST * work.height
+        return bool(work.height) and by_graph.height > _MIN_SHARE * work.height
 
     @property
     def unless_a_graph(self) -> str:
@@ -85,7 +85,7 @@ class InUse:
         ops = self._case.profile["ops"].select("name", "dtype").drop_nulls("dtype")
         products = ops.filter(pl.col("name").cast(pl.String).str.contains(_PRODUCTS))
         half = products.filter(pl.col("dtype").cast(pl.String).str.contains(_HALF))
-        return bool(products.height) and half.height > _MOST * products.height
+        return bool(products.height) and half.height > _MIN_SHARE * products.height
 
     @cached_property
     def fused_optimizer(self) -> bool:
@@ -107,10 +107,10 @@ class InUse:
         """Whether most of the time of host-device copies is of pinned memory, as far as recorded."""
         copies = self._case.copies.filter(pl.col("copy_kind").cast(pl.String).is_in(["HtoD", "DtoH"]))
         memory = pl.concat_str(
-            [pl.col(side).cast(pl.String).fill_null("") for side in ("src_memory", "dst_memory")]
+            [pl.col(column).cast(pl.String).fill_null("") for column in ("src_memory", "dst_memory")]
         ).str.to_lowercase()
         pinned = copies.filter(memory.str.contains("pinned"))
-        return bool(pinned.height) and known_sum(pinned["duration_ns"]) > _MOST * known_sum(copies["duration_ns"])
+        return bool(pinned.height) and known_sum(pinned["duration_ns"]) > _MIN_SHARE * known_sum(copies["duration_ns"])
 
     @cached_property
     def loader_workers(self) -> bool | None:
@@ -126,17 +126,19 @@ class InUse:
 
 def fewer_launches(case: Case) -> str:
     """Return advice for slow launches, without what the program already does."""
-    used = case.in_use
-    ways = []
-    if not used.cuda_graphs:
-        ways.append(f"replay the step as a CUDA graph{used.unless_a_graph}")
-    if not used.compiler:
-        ways.append(f"compile it ({case.compiler})" if case.compiler else "fuse kernels")
-    if not (used.fused_optimizer or used.cuda_graphs) and used.foreach_optimizer:
-        ways.append("use a fused optimizer (fused=True)")
-    ways.append("use larger batches" if case.has_batches else "do more work per launch")
-    advice = "Launch less: " + (", ".join(ways[:-1]) + f", or {ways[-1]}" if len(ways) > 1 else ways[0]) + "."
-    done = already("CUDA graphs" * used.cuda_graphs, "a compiler" * used.compiler)
+    in_use = case.in_use
+    options = []
+    if not in_use.cuda_graphs:
+        options.append(f"replay the step as a CUDA graph{in_use.unless_a_graph}")
+    if not in_use.compiler:
+        options.append(f"compile it ({case.compiler})" if case.compiler else "fuse kernels")
+    if not (in_use.fused_optimizer or in_use.cuda_graphs) and in_use.foreach_optimizer:
+        options.append("use a fused optimizer (fused=True)")
+    options.append("use larger batches" if case.has_batches else "do more work per launch")
+    advice = (
+        "Launch less: " + (", ".join(options[:-1]) + f", or {options[-1]}" if len(options) > 1 else options[0]) + "."
+    )
+    done = already("CUDA graphs" * in_use.cuda_graphs, "a compiler" * in_use.compiler)
     return f"{advice} {done}".strip()
 
 
@@ -152,14 +154,14 @@ def larger_kernels(case: Case, *, are_launches_late: bool = True) -> str:
         case: The session.
         are_launches_late: Whether the GPU may wait for their launches, which CUDA graphs shorten.
     """
-    used = case.in_use
-    ways = [f"give each kernel more work{larger_batch(case)}"]
-    if not used.compiler:
-        ways.append(f"fuse chains of kernels ({case.compiler})" if case.compiler else "fuse chains of kernels")
-    if are_launches_late and not used.cuda_graphs:
-        ways.append(f"replay the step as a CUDA graph{used.unless_a_graph}")
-    text = ", or ".join(ways)
-    done = already("CUDA graphs" * used.cuda_graphs, "a compiler" * used.compiler)
+    in_use = case.in_use
+    options = [f"give each kernel more work{larger_batch(case)}"]
+    if not in_use.compiler:
+        options.append(f"fuse chains of kernels ({case.compiler})" if case.compiler else "fuse chains of kernels")
+    if are_launches_late and not in_use.cuda_graphs:
+        options.append(f"replay the step as a CUDA graph{in_use.unless_a_graph}")
+    text = ", or ".join(options)
+    done = already("CUDA graphs" * in_use.cuda_graphs, "a compiler" * in_use.compiler)
     return f"{text[0].upper()}{text[1:]}. {done}".strip()
 
 

@@ -30,7 +30,7 @@ class Limit:
     name: str
     """The name with its unit, as ``busy_pct``."""
     value: float
-    says: str
+    label: str
     """The name of the value that is compared."""
     source: str
     """Who uses this value, or why it was chosen."""
@@ -63,10 +63,10 @@ class Limits:
         """Return whether the user switched a rule off."""
         return self.severities.get(rule) == OFF
 
-    def severity(self, rule: str, own: Severity) -> Severity:
+    def severity(self, rule: str, default: Severity) -> Severity:
         """Return the severity of a finding: from the user's file, else from the rule."""
-        given = self.severities.get(rule, OFF)
-        return own if given == OFF else Severity(given)
+        override = self.severities.get(rule, OFF)
+        return default if override == OFF else Severity(override)
 
 
 def user_limits_path() -> Path:
@@ -89,8 +89,8 @@ def limits(user: Stamp | None = None) -> Limits:
     Raises:
         ProftuiError: The user's file cannot be read, or names an unknown rule or threshold.
     """
-    own = parse_shipped(read_shipped(SHIPPED))
-    return own if user is None else with_users(own, user_text(user), user[0])
+    shipped = parse_shipped(read_shipped(SHIPPED))
+    return shipped if user is None else with_users(shipped, user_text(user), user[0])
 
 
 def parse_shipped(text: str) -> Limits:
@@ -130,9 +130,9 @@ def with_users(shipped: Limits, text: str, source: str) -> Limits:
 
 
 def _severity(value: Any, where: str) -> str:
-    known = [*(severity.value for severity in Severity), OFF]
-    if value not in known:
-        raise ProftuiError(f"{where}: severity is one of {', '.join(known)}, not {value}", HINT)
+    allowed = [*(severity.value for severity in Severity), OFF]
+    if value not in allowed:
+        raise ProftuiError(f"{where}: severity is one of {', '.join(allowed)}, not {value}", HINT)
     return str(value)
 
 

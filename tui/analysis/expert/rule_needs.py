@@ -69,11 +69,11 @@ def launches_linked(case: Case) -> str:
     missing = api_trace(case) or start_times(case)
     if missing:
         return missing
-    kernels, known = int(case.is_kernel_timed.sum()), case.launches
+    kernels, linked = int(case.is_kernel_timed.sum()), case.launches
     if not kernels:
         return "no kernels ran"
-    if known < SETTLED * kernels:
-        share = percent(100 - 100 * known / kernels)
+    if linked < SETTLED * kernels:
+        share = percent(100 - 100 * linked / kernels)
         if case.profile["api_calls"]["correlation"].null_count():
             return f"{share} of kernels are not linked to their launch call: many calls have no correlation id"
         return f"launch calls of {share} of kernels are not recorded"
@@ -127,8 +127,8 @@ def _configs_with_times(case: Case) -> str:
 
 def _is_settled(case: Case, figure: str) -> bool:
     """Return whether a figure of launch configs is known for enough of the kernel time."""
-    known = known_sum(case.configs.filter(pl.col(figure).is_not_null())["total_ns"])
-    return bool(known) and known >= SETTLED * known_sum(case.configs["total_ns"])
+    known_ns = known_sum(case.configs.filter(pl.col(figure).is_not_null())["total_ns"])
+    return bool(known_ns) and known_ns >= SETTLED * known_sum(case.configs["total_ns"])
 
 
 def occupancies(case: Case) -> str:
@@ -136,8 +136,8 @@ def occupancies(case: Case) -> str:
     missing = _configs_with_times(case)
     if missing or _is_settled(case, "occupancy_pct"):
         return missing
-    unknown = case.configs.filter(pl.col("occupancy_pct").is_null()).drop_nulls("occupancy_reason")
-    return str(unknown["occupancy_reason"][0]) if unknown.height else "no compute kernels ran"
+    unknown_rows = case.configs.filter(pl.col("occupancy_pct").is_null()).drop_nulls("occupancy_reason")
+    return str(unknown_rows["occupancy_reason"][0]) if unknown_rows.height else "no compute kernels ran"
 
 
 def sm_counts(case: Case) -> str:

@@ -27,7 +27,7 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.in_use import LAUNCH_CALLS, WAITS
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.rules.one_time_costs import of_start_up, start_up_calls
+from tui.analysis.expert.rules.one_time_costs import as_start_up, start_up_calls
 from tui.analysis.gpu_time.interval_sets import EMPTY, RunningLatestEnd, blocks, intervals_of_rows
 from tui.analysis.gpu_time.timelines import classify_values
 from tui.correlation.launches import add_launch_columns
@@ -52,36 +52,40 @@ def synchronizing_calls(case: Case) -> Verdict:
     single = case.calls_named(WAITS, "pid", "tid", "line")
     threads = single.partition_by("pid", "tid", maintain_order=True) if single.height else []
     if threads:
-        longest, of_thread = max(
-            ((intervals_of_rows(part), part) for part in threads), key=lambda flags_of: flags_of[0].length_ns
+        longest, thread_rows = max(
+            ((intervals_of_rows(part), part) for part in threads), key=lambda pair: pair[0].length_ns
         )
-        by_name = totals_by_name(of_thread, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
+        by_name = totals_by_name(thread_rows, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
         rows = sort_by_largest(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
-    taken = longest.length_ns if threads else known_sum(rows["total_ns"])
-    share = case.share(taken)
-    lost = _idle_after(case, longest) if threads and case.span_ns else None
+    wait_ns = longest.length_ns if threads else known_sum(rows["total_ns"])
+    share = case.share(wait_ns)
+    lost = _idle_after_waits(case, longest) if threads and case.span_ns else None
     calls = known_sum(rows["calls"])
-    numbers = {"wait_ns": taken, "share_pct": share, "calls": calls, "idle_ns": lost}
+    numbers = {"wait_ns": wait_ns, "share_pct": share, "calls": calls, "idle_ns": lost}
     if share > 100 and not threads:
         return CannotTell(
-            f"the totals of several threads add up to {duration(taken)}, more than the GPU time: "
+            f"the totals of several threads add up to {duration(wait_ns)}, more than the GPU time: "
             f"{case.missing.get(held.API_TRACE.name, '').partition(': ')[2]}"
         )
-    if share < case.limit("A1", "share_pct") or taken < case.limit("A1", "least_ns"):
-        return Clean(f"synchronizing calls take {duration(taken)}, {percent(share)} of GPU time", numbers)
+    if share < case.limit("A1", "share_pct") or wait_ns < case.limit("A1", "least_ns"):
+        return Clean(f"synchronizing calls take {duration(wait_ns)}, {percent(share)} of GPU time", numbers)
     first = rows.row(0, named=True)
     if lost is None and calls < case.limit("A1", "totals_calls"):
-        waits = f"the CPU waits {duration(taken)} in {plural(calls, 'call')}"
-        return Clean(f"{waits}, no longer than the GPU works", numbers)
+        clean_text = f"the CPU waits {duration(wait_ns)} in {plural(calls, 'call')}"
+        return Clean(f"{clean_text}, no longer than the GPU works", numbers)
     # Totals do not show whether the GPU was busy meanwhile.
     small = lost is None or 100 * lost <= case.limit("A1", "idle_pct") * case.wall_ns
-    if small and lost is not None and 10 * lost <= taken:
-        return Clean(f"the CPU waits {duration(taken)} in synchronizing calls, but the GPU is busy meanwhile", numbers)
-    after = "" if lost is None else f" The GPU is idle for {duration(lost)} right after them."
-    of = f"{percent(100 * taken / case.wall_ns)} of the wall time" if case.wall_ns else f"{percent(share)} of GPU time"
+    if small and lost is not None and 10 * lost <= wait_ns:
+        return Clean(
+            f"the CPU waits {duration(wait_ns)} in synchronizing calls, but the GPU is busy meanwhile", numbers
+        )
+    idle_sentence = "" if lost is None else f" The GPU is idle for {duration(lost)} right after them."
+    share_clause = (
+        f"{percent(100 * wait_ns / case.wall_ns)} of the wall time" if case.wall_ns else f"{percent(share)} of GPU time"
+    )
     return Found(
-        f"The CPU waits {duration(taken)} ({of}) in synchronizing calls, mostly "
-        f"{label(first['name'])}, {plural(first['calls'] or 0, 'call')}.{after}",
+        f"The CPU waits {duration(wait_ns)} ({share_clause}) in synchronizing calls, mostly "
+        f"{label(first['name'])}, {plural(first['calls'] or 0, 'call')}.{idle_sentence}",
         "Wait only where results are read, not after every step."
         + (" .item(), .cpu() and print wait too: read results back later." if case.is_torch else "")
         + (" Waiting costs nothing while the GPU is busy; totals do not show whether it is." * (lost is None)),
@@ -95,7 +99,7 @@ def synchronizing_calls(case: Case) -> Verdict:
     )
 
 
-def _idle_after(case: Case, waits: IntervalSet) -> int:
+def _idle_after_waits(case: Case, waits: IntervalSet) -> int:
     """Return the GPU idle time right after some waits, ns: at most the wait itself, of the most affected GPU.
 
     A wait that ends while the GPU has work delays nothing. One that ends in a gap delayed the program by its own
@@ -105,10 +109,10 @@ def _idle_after(case: Case, waits: IntervalSet) -> int:
     for _, gaps in case.device_gaps:
         if not len(gaps.starts):
             continue
-        at = np.searchsorted(gaps.starts, waits.ends, side="right") - 1
-        here = np.maximum(at, 0)
-        inside = (at >= 0) & (waits.ends < gaps.ends[here])
-        gap, first = np.unique(here[inside], return_index=True)
+        gap_index = np.searchsorted(gaps.starts, waits.ends, side="right") - 1
+        index = np.maximum(gap_index, 0)
+        inside = (gap_index >= 0) & (waits.ends < gaps.ends[index])
+        gap, first = np.unique(index[inside], return_index=True)
         waited = np.add.reduceat((waits.ends - waits.starts)[inside], first) if len(first) else np.zeros(0, np.int64)
         lost.append(int(np.minimum(waited, gaps.lengths_ns[gap]).sum()))
     return max(lost)
@@ -119,9 +123,9 @@ def launch_blocking(case: Case) -> Verdict:
     """Nearly every launch is followed by a synchronizing call."""
     waiting = case.names("api_calls", ANY_WAIT)
     calls = case.profile["api_calls"].select("pid", "tid", "start_ns", "duration_ns", does=pl.Series(_call_flags(case)))
-    known = ("start_ns", "duration_ns", "tid")
-    if any(calls.select(pl.col(known).null_count()).row(0)):
-        calls = calls.drop_nulls(known)
+    required = ("start_ns", "duration_ns", "tid")
+    if any(calls.select(pl.col(required).null_count()).row(0)):
+        calls = calls.drop_nulls(required)
     threads = calls.partition_by("pid", "tid", maintain_order=True) if _several_threads(calls) else [calls]
     launches, followed = (sum(column) for column in zip((0, 0), *map(_count_followed_launches, threads), strict=True))
     if not launches:
@@ -132,16 +136,16 @@ def launch_blocking(case: Case) -> Verdict:
         )
     if launches < case.limit("A13", "launches"):
         return CannotTell(f"only {plural(launches, 'launch', 'launches')} recorded")
-    share, most = 100 * followed / launches, case.limit("A13", "launches_pct")
+    share, max_pct = 100 * followed / launches, case.limit("A13", "launches_pct")
     numbers = {"launches": launches, "followed_pct": share}
-    if share <= most:
+    if share <= max_pct:
         return Clean(f"{percent(share)} of launches are followed by a synchronizing call", numbers)
     return Found(
         f"The CPU and the GPU take turns: {percent(share)} of {plural(launches, 'launch is', 'launches are')} "
         "followed by a synchronizing call.",
         "Unset CUDA_LAUNCH_BLOCKING, and remove synchronize calls added for debugging.",
         numbers,
-        _idle_after(case, intervals_of_rows(case.calls_named(ANY_WAIT))) if case.span_ns else None,
+        _idle_after_waits(case, intervals_of_rows(case.calls_named(ANY_WAIT))) if case.span_ns else None,
         "the idle time of a GPU right after these calls",
         view="api-calls",
         filter=name_filter(waiting),
@@ -155,12 +159,12 @@ _LAUNCHES, _WAITS = 1, 2
 def _call_flags(case: Case) -> npt.NDArray[np.int8]:
     """Return flags for what each API call does, by its name: launch, wait or both."""
 
-    def flags_of(names: pl.Series) -> npt.NDArray[np.int8]:
+    def name_flags(names: pl.Series) -> npt.NDArray[np.int8]:
         patterns = ((_LAUNCHES, LAUNCH_CALLS), (_WAITS, ANY_WAIT))
-        does = [(names.str.contains(pattern) & (names != "")).cast(pl.Int8) * flag for flag, pattern in patterns]
-        return (does[0] + does[1]).to_numpy()
+        flags = [(names.str.contains(pattern) & (names != "")).cast(pl.Int8) * flag for flag, pattern in patterns]
+        return (flags[0] + flags[1]).to_numpy()
 
-    return classify_values(case.profile["api_calls"]["name"], flags_of)
+    return classify_values(case.profile["api_calls"]["name"], name_flags)
 
 
 def _several_threads(calls: pl.DataFrame) -> bool:
@@ -176,18 +180,18 @@ def _count_followed_launches(calls: pl.DataFrame) -> tuple[int, int]:
     """Return the number of launches, and how many of them are followed by a wait on the same thread."""
     if not calls["start_ns"].is_sorted():
         calls = calls.sort("start_ns", maintain_order=True)
-    starts, lengths, does = (calls[name].to_numpy() for name in ("start_ns", "duration_ns", "does"))
-    reached = RunningLatestEnd()
+    starts, lengths, flags = (calls[name].to_numpy() for name in ("start_ns", "duration_ns", "does"))
+    latest_end = RunningLatestEnd()
     launches = followed = 0
     last = np.zeros(1, np.bool_)
     for block in blocks(len(starts)):
-        before, _ = reached.before(starts[block] + lengths[block])
+        previous_ends, _ = latest_end.before(starts[block] + lengths[block])
         # A driver call nested in a runtime call is not the next call.
-        outer = starts[block] >= before
-        own = does[block][outer]
-        launching = np.concatenate((last, own & _LAUNCHES != 0))
+        outer = starts[block] >= previous_ends
+        outer_flags = flags[block][outer]
+        launching = np.concatenate((last, outer_flags & _LAUNCHES != 0))
         launches += int(launching[1:].sum())
-        followed += int((launching[:-1] & (own & _WAITS != 0)).sum())
+        followed += int((launching[:-1] & (outer_flags & _WAITS != 0)).sum())
         last = launching[-1:]
     return launches, followed
 
@@ -199,20 +203,21 @@ def garbage_collection(case: Case) -> Verdict:
     rows = pl.concat([case.rows_named(frame, COLLECTIONS, *shown) for frame in ("ranges", "ops")])
     if rows.is_empty():
         return CannotTell("garbage collection is not recorded: mark it with ranges (gc.callbacks)")
-    long = rows.filter(pl.col("duration_ns") >= case.limit("A14", "least_ns"))
-    if long.is_empty():
+    long_runs = rows.filter(pl.col("duration_ns") >= case.limit("A14", "least_ns"))
+    if long_runs.is_empty():
         return Clean(f"no garbage collection takes {duration(case.limit('A14', 'least_ns'))} or more")
-    taken, worst = known_sum(long["duration_ns"]), largest_rows(long, "duration_ns", *shown)
+    total_ns, worst = known_sum(long_runs["duration_ns"]), largest_rows(long_runs, "duration_ns", *shown)
     return Found(
-        f"Python's garbage collector takes {duration(taken)} in {plural(long.height, 'collection')}; the longest "
+        f"Python's garbage collector takes {duration(total_ns)} in {plural(long_runs.height, 'collection')}; the "
+        "longest "
         f"takes {duration(worst['duration_ns'][0])}.",
         "Call gc.freeze() after set-up, and collect between steps (gc.disable, gc.collect).",
-        {"collections": long.height, "collect_ns": taken},
-        taken,
+        {"collections": long_runs.height, "collect_ns": total_ns},
+        total_ns,
         "all of these collections",
         worst,
         "ranges",
-        name_filter(long["name"].unique(maintain_order=True)),
+        name_filter(long_runs["name"].unique(maintain_order=True)),
     )
 
 
@@ -225,11 +230,11 @@ def pageable_async(case: Case) -> Verdict:
     if not copies["src_memory"].count() + copies["dst_memory"].count():
         return CannotTell("pageable or pinned memory is not recorded")
     pageable = pl.any_horizontal(
-        pl.col(side).cast(pl.String).str.to_lowercase().eq("pageable") for side in ("src_memory", "dst_memory")
+        pl.col(column).cast(pl.String).str.to_lowercase().eq("pageable") for column in ("src_memory", "dst_memory")
     )
     rows = _copy_calls(case, r"(?i)memcpy\w*async").filter(pageable)
-    taken = known_sum(rows["duration_ns"])
-    numbers = {"copies": rows.height, "copy_ns": taken}
+    total_ns = known_sum(rows["duration_ns"])
+    numbers = {"copies": rows.height, "copy_ns": total_ns}
     if rows.is_empty():
         return Clean("no asynchronous copy has pageable memory", numbers)
     by_name = sort_by_largest(rows.group_by("name").agg(pl.col("duration_ns").sum()), "duration_ns")
@@ -237,21 +242,21 @@ def pageable_async(case: Case) -> Verdict:
         rows, "duration_ns", "activity", "name", "call", "start_ns", "duration_ns", "size_bytes", "src_memory",
         "dst_memory", "line",
     )  # fmt: skip
-    small = case.of_wall(taken) <= case.limit("T7", "span_pct")
-    found = Found(
+    small = case.of_wall(total_ns) <= case.limit("T7", "span_pct")
+    finding = Found(
         f"{plural(rows.height, 'asynchronous copy', 'asynchronous copies')} of pageable memory "
-        f"{'blocks' if rows.height == 1 else 'block'} the CPU for {duration(taken)}"
+        f"{'blocks' if rows.height == 1 else 'block'} the CPU for {duration(total_ns)}"
         f"{': ' if by_name.height == 1 else ', mostly '}{label(by_name['name'][0])}.",
         f"Use pinned memory: {'pin_memory=True of the DataLoader, or .pin_memory()' if case.is_torch else _PINNED}.",
         numbers,
-        taken,
+        total_ns,
         "all of these copies, which could overlap with other work",
         worst,
         "kernels",
         name_filter(by_name["name"]),
         Severity.INFO if small else None,
     )
-    return of_start_up(case, found, rows)
+    return as_start_up(case, finding, rows)
 
 
 def _copy_calls(case: Case, pattern: str) -> pl.DataFrame:
@@ -273,31 +278,32 @@ def synchronous_copies(case: Case) -> Verdict:
     rows = case.api_named("(?i)memcpy").filter(
         ~pl.col("name").str.contains("(?i)async"), ~pl.col("name").is_in(starting.implode())
     )
-    taken, calls = known_sum(rows["total_ns"]), known_sum(rows["calls"])
+    blocked_ns, calls = known_sum(rows["total_ns"]), known_sum(rows["calls"])
     single = case.calls_named("(?i)memcpy", "pid", "tid")
     single = single.filter(~single["name"].cast(pl.String).str.contains("(?i)async"))
     threads = single.select("pid", "tid").n_unique() if single.height else 0
-    waits = 0
+    kernel_wait_ns = 0
     if threads:
         # Calls of several threads, and driver calls within runtime calls, are on at the same time.
         blocked = intervals_of_rows(single)
-        taken = _within_span(case, blocked) if case.span_ns else blocked.length_ns
+        blocked_ns = _within_span(case, blocked) if case.span_ns else blocked.length_ns
         # A call waits for kernels launched before it: that time is theirs.
-        waits = (blocked & _computing(case)).length_ns
-    share = 100 * taken / case.whole_ns
-    numbers = {"calls": calls, "call_ns": taken, "share_pct": share}
+        kernel_wait_ns = (blocked & _computing(case)).length_ns
+    share = 100 * blocked_ns / case.whole_ns
+    numbers = {"calls": calls, "call_ns": blocked_ns, "share_pct": share}
     if share <= case.limit("T8", "span_pct"):
         return Clean(f"blocking copies take {percent(share)} of the {case.whole_words}", numbers)
-    cost = max(0, taken - (waits if threads else case.kernel_ns))
+    cost = max(0, blocked_ns - (kernel_wait_ns if threads else case.kernel_ns))
     if 100 * cost / case.whole_ns <= case.limit("T8", "span_pct"):
         return Clean(f"blocking copies wait for kernels: {duration(cost)} without any", numbers)
     first = rows.row(0, named=True)
     return Found(
-        f"{label(first['name'])} blocks the CPU for {duration(taken)} ({percent(share)} of the {case.whole_words}) in "
+        f"{label(first['name'])} blocks the CPU for {duration(blocked_ns)} ({percent(share)} of the "
+        f"{case.whole_words}) in "
         f"{plural(calls, 'call')}"
         + (f" of {threads} threads" if threads > 1 else "")
-        + (f"; kernels run during {duration(waits)} of it." if waits else "."),
-        _block_less(case, str(first["name"]), taken / max(calls, 1)),
+        + (f"; kernels run during {duration(kernel_wait_ns)} of it." if kernel_wait_ns else "."),
+        _block_less(case, str(first["name"]), blocked_ns / max(calls, 1)),
         numbers,
         cost,
         "the time in these calls in which no kernel ran"
@@ -357,16 +363,16 @@ def synchronous_sets(case: Case) -> Verdict:
     blocking = sets.filter(pl.col("memory").is_in(["pinned", "managed"])).join(
         calls.select("correlation").drop_nulls().unique(), on="correlation", how="semi", maintain_order="left"
     )
-    taken = known_sum(blocking["duration_ns"])
-    numbers = {"sets": blocking.height, "set_ns": taken}
+    total_ns = known_sum(blocking["duration_ns"])
+    numbers = {"sets": blocking.height, "set_ns": total_ns}
     if blocking.is_empty():
         return Clean("no blocking memset is of pinned or managed memory", numbers)
     return Found(
         f"{plural(blocking.height, 'memset')} of pinned or managed memory "
-        f"{'block' if blocking.height > 1 else 'blocks'} the CPU for {duration(taken)}.",
+        f"{'block' if blocking.height > 1 else 'blocks'} the CPU for {duration(total_ns)}.",
         "Use cudaMemsetAsync.",
         numbers,
-        taken,
+        total_ns,
         "all of these memsets",
         largest_rows(blocking, "duration_ns", "activity", "name", "start_ns", "duration_ns", "size_bytes", "memory"),
         "kernels",
@@ -410,21 +416,21 @@ def readbacks(case: Case) -> Verdict:
         return Clean("no small read-back is waited for")
     if case.iterations.is_empty():
         return CannotTell(needs.iterations(case))
-    taken = known_sum(followed["wait_for_ns"])
-    each = followed.height / case.iterations.height
-    figures = {"readbacks": followed.height, "per_iteration": each, "wait_ns": taken}
-    if each < case.limit("T11", "per_iteration"):
+    wait_ns = known_sum(followed["wait_for_ns"])
+    waits_per_iteration = followed.height / case.iterations.height
+    figures = {"readbacks": followed.height, "per_iteration": waits_per_iteration, "wait_ns": wait_ns}
+    if waits_per_iteration < case.limit("T11", "per_iteration"):
         return Clean(f"{plural(followed.height, 'small read-back')} waited for", figures)
     return Found(
-        f"The CPU waits {duration(taken)} for {plural(followed.height, 'small read-back')} "
-        f"({f'{each:,.1f}'.removesuffix('.0')} per iteration).",
+        f"The CPU waits {duration(wait_ns)} for {plural(followed.height, 'small read-back')} "
+        f"({f'{waits_per_iteration:,.1f}'.removesuffix('.0')} per iteration).",
         ("Avoid .item(), .cpu() and print(loss) in every step. " if case.is_torch else "")
         + "Keep results on the device and read them every n steps.",
         figures,
-        taken,
+        wait_ns,
         "all of these waits",
         largest_rows(followed, "wait_for_ns", "activity", "name", "start_ns", "size_bytes", "wait_for_ns", "line"),
         "kernels",
         name_filter(followed["name"].unique(maintain_order=True)),
-        Severity.INFO if case.of_wall(taken) <= case.limit("T11", "span_pct") else None,
+        Severity.INFO if case.of_wall(wait_ns) <= case.limit("T11", "span_pct") else None,
     )

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
 HCCL: Final = "HCCL"
 """The range domain of Huawei's collectives."""
 NONE: Final = "no NCCL, RCCL or NVSHMEM kernels"
-_LESS: Final = "communicate less often (gradient accumulation, larger batch) or less (compression, half precision)."
+_LESS_COMMUNICATION: Final = (
+    "communicate less often (gradient accumulation, larger batch) or less (compression, half precision)."
+)
 
 
 def communication_kernels(case: Case) -> pl.DataFrame:
@@ -63,13 +65,13 @@ def communication_ranges(case: Case) -> IntervalSet:
 
 def _communication_in_ranges(case: Case, during: IntervalSet) -> Verdict:
     """C1 of collectives that are recorded as ranges."""
-    exposed = max(0, during.length_ns - sum((during & case.working(line)).length_ns for line in case.lines))
+    exposed = max(0, during.length_ns - sum((during & case.working(timeline)).length_ns for timeline in case.lines))
     share = case.of_wall(during.length_ns)
     numbers = {"comm_ns": during.length_ns, "comm_pct": share, "exposed_ns": exposed}
     if share <= case.limit("C1", "comm_pct"):
         return Clean(f"communication takes {percent(share)} of the {case.wall_words}", numbers)
-    own = case.profile["ranges"].filter(pl.col("domain").cast(pl.String) == HCCL)
-    by_name = sort_by_largest(totals_by_name(own, "calls", "duration_ns"), "duration_ns")
+    ranges = case.profile["ranges"].filter(pl.col("domain").cast(pl.String) == HCCL)
+    by_name = sort_by_largest(totals_by_name(ranges, "calls", "duration_ns"), "duration_ns")
     return Found(
         f"Communication takes {duration(during.length_ns)} ({percent(share)} of the {case.wall_words}), mostly "
         f"{label(by_name['name'][0])}.",
@@ -95,31 +97,32 @@ def much_communication(case: Case) -> Verdict:
     if rows.is_empty():
         return Clean(NONE)
     if case.span_ns:
-        taken, of_what = case.overlap_ns("comm_ns"), case.wall_words
-        share = case.of_wall(taken)
+        communication_ns, basis = case.overlap_ns("comm_ns"), case.wall_words
+        share = case.of_wall(communication_ns)
     else:
-        taken, of_what = known_sum(rows["total_ns"]), "GPU time"
-        share = case.share(taken)
-    numbers = {"comm_ns": taken, "comm_pct": share}
+        communication_ns, basis = known_sum(rows["total_ns"]), "GPU time"
+        share = case.share(communication_ns)
+    numbers = {"comm_ns": communication_ns, "comm_pct": share}
     if share <= case.limit("C1", "comm_pct"):
-        return Clean(f"communication takes {percent(share)} of the {of_what}", numbers)
+        return Clean(f"communication takes {percent(share)} of the {basis}", numbers)
     return Found(
-        f"Communication takes {duration(taken)} ({percent(share)} of the {of_what}), mostly {label(rows['name'][0])}.",
+        f"Communication takes {duration(communication_ns)} ({percent(share)} of the {basis}), mostly "
+        f"{label(rows['name'][0])}.",
         less_communication(case),
         numbers,
-        case.overlap_ns("exposed_comm_ns") if case.span_ns else taken,
+        case.overlap_ns("exposed_comm_ns") if case.span_ns else communication_ns,
         ("the exposed part" if case.span_ns else "all communication, hidden or not")
         + f", waits for other ranks included{case.several_gpus_suffix}",
-        *_shown(case),
+        *_communication_evidence(case),
         cause=communication_cause(case),
     )
 
 
 def _waited_ns(case: Case) -> int:
     """Return how long this rank waits in collectives for the last one, if that is most of their time; else 0."""
-    own = waits_of_ranks(case.whole).filter(session=case.session)
-    waited = int_or_zero(own["comm_wait_ns"][0]) if own.height else 0
-    return waited if waited and 2 * waited > own["all_comm_ns"][0] else 0
+    waits = waits_of_ranks(case.whole).filter(session=case.session)
+    waited_ns = int_or_zero(waits["comm_wait_ns"][0]) if waits.height else 0
+    return waited_ns if waited_ns and 2 * waited_ns > waits["all_comm_ns"][0] else 0
 
 
 def communication_cause(case: Case) -> Cause:
@@ -136,35 +139,39 @@ def _late_rank(case: Case) -> dict[str, Any] | None:
 
 @lru_cache(maxsize=4)
 def _find_late_rank(
-    last_pct: float, least_times: float, least_pct: float
+    last_pct: float, min_times: float, min_share_pct: float
 ) -> Callable[[Profile], dict[str, Any] | None]:
     """Return a function that finds the late rank of a profile, memoized: every rank asks for it."""
 
     @once_per_profile("activities", "sessions")
-    def of_profile(profile: Profile) -> dict[str, Any] | None:
+    def find_late_rank(profile: Profile) -> dict[str, Any] | None:
         answer = stragglers(profile, long_pct=last_pct)
         if not answer.matched or not answer.long or answer.by_session.is_empty():
             return None
         first = answer.by_session.row(0, named=True)
-        is_late = first["times"] >= least_times and 100 * first["times"] >= least_pct * answer.iterations
+        is_late = first["times"] >= min_times and 100 * first["times"] >= min_share_pct * answer.iterations
         return first if is_late else None
 
-    return of_profile
+    return find_late_rank
 
 
 def less_communication(case: Case) -> str:
     """Return advice on communication: first about ranks that the others wait for."""
-    if waited := _waited_ns(case):
-        last = f"For {duration(waited)} of it this rank waits for the last one: look at that rank first (C5)"
-        return f"{last}. Otherwise {_LESS}"
+    if waited_ns := _waited_ns(case):
+        straggler_advice = (
+            f"For {duration(waited_ns)} of it this rank waits for the last one: look at that rank first (C5)"
+        )
+        return f"{straggler_advice}. Otherwise {_LESS_COMMUNICATION}"
     ranks = case.session_row["world_size"]
     if (ranks or 2) > 1 and case.whole["sessions"].height == 1 and case.busy.height < 2:
-        how = "Open all ranks together first" if ranks else "If other ranks were recorded, open all together first"
-        return f"{how}: this one may wait for a slower rank (C5). Otherwise {_LESS}"
-    return _LESS[0].upper() + _LESS[1:]
+        all_ranks_advice = (
+            "Open all ranks together first" if ranks else "If other ranks were recorded, open all together first"
+        )
+        return f"{all_ranks_advice}: this one may wait for a slower rank (C5). Otherwise {_LESS_COMMUNICATION}"
+    return _LESS_COMMUNICATION[0].upper() + _LESS_COMMUNICATION[1:]
 
 
-def _shown(case: Case) -> tuple[pl.DataFrame, str, str]:
+def _communication_evidence(case: Case) -> tuple[pl.DataFrame, str, str]:
     return evidence_by_name(communication_kernels(case), "calls", "total_ns", "line")
 
 
@@ -174,8 +181,11 @@ def exposed_communication(case: Case) -> Verdict:
     if communication_kernels(case).is_empty():
         ranges = communication_ranges(case).length_ns
         return CannotTell("collectives are recorded as ranges: see C1") if ranges else Clean(NONE)
-    taken, exposed = case.overlap_ns("comm_ns"), case.overlap_ns("exposed_comm_ns")
-    share, overlap = case.of_wall(exposed), 100 * (taken - exposed) / taken if taken else 0.0
+    communication_ns, exposed = case.overlap_ns("comm_ns"), case.overlap_ns("exposed_comm_ns")
+    share, overlap = (
+        case.of_wall(exposed),
+        100 * (communication_ns - exposed) / communication_ns if communication_ns else 0.0,
+    )
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "overlap_pct": overlap}
     if share <= case.limit("C2", "exposed_pct") or overlap >= case.limit("C2", "overlap_pct"):
         return Clean(
@@ -192,7 +202,7 @@ def exposed_communication(case: Case) -> Verdict:
         numbers,
         exposed,
         f"all of the time in which only communication ran{case.several_gpus_suffix}",
-        *_shown(case),
+        *_communication_evidence(case),
         cause=communication_cause(case),
     )
 
@@ -213,8 +223,8 @@ def communication_on_compute_stream(case: Case) -> Verdict:
         orient="row",
     ).sort("communication", "stream", descending=[True, False])
     numbers = {"streams": mixed.height}
-    everywhere = sum(int(sequence.is_communication.sum()) for sequence in case.sequences)
-    if 100 * known_sum(mixed["communication"]) < case.limit("C3", "kernels_pct") * everywhere:
+    kernel_count = sum(int(sequence.is_communication.sum()) for sequence in case.sequences)
+    if 100 * known_sum(mixed["communication"]) < case.limit("C3", "kernels_pct") * kernel_count:
         return Clean("communication has streams of its own", numbers)
     if not case.found("C2"):
         return Clean("communication shares a stream with kernels, but is not exposed", numbers)
@@ -227,7 +237,7 @@ def communication_on_compute_stream(case: Case) -> Verdict:
         "counted by C2",
         mixed,
         "kernels",
-        _shown(case)[2],
+        _communication_evidence(case)[2],
     )
 
 
@@ -256,7 +266,7 @@ def computing_per_communication(case: Case) -> Verdict:
         numbers,
         None,
         "counted by C2",
-        *_shown(case),
+        *_communication_evidence(case),
         severity=Severity.WARNING if ratio < case.limit("C4", "critical") else None,
         cause=communication_cause(case),
     )
@@ -332,20 +342,22 @@ def contention(case: Case) -> Verdict:
     """Communication is slower while kernels compute."""
     if communication_kernels(case).is_empty():
         return Clean(NONE)
-    parts = []
-    for line in case.lines:
-        computes = line.take(work_kinds(case.profile)) == WorkKind.COMPUTE
-        compute = union_of(line.starts[computes], line.ends[computes])
+    frames = []
+    for timeline in case.lines:
+        computes = timeline.take(work_kinds(case.profile)) == WorkKind.COMPUTE
+        compute = union_of(timeline.starts[computes], timeline.ends[computes])
         rows = (
             sized_collectives(case)
-            .filter(pl.col("device").eq_missing(pl.lit(line.device, pl.Int32)))
+            .filter(pl.col("device").eq_missing(pl.lit(timeline.device, pl.Int32)))
             .drop_nulls("start_ns")
         )
         start = rows["start_ns"].to_numpy()
-        beside = compute.within(start, start + rows["duration_ns"].to_numpy())
-        parts.append(rows.with_columns(pl.Series("beside", 2 * beside > rows["duration_ns"].to_numpy(), pl.Boolean)))
-    rows = pl.concat(parts)
-    of_both = (
+        overlapped_ns = compute.within(start, start + rows["duration_ns"].to_numpy())
+        frames.append(
+            rows.with_columns(pl.Series("beside", 2 * overlapped_ns > rows["duration_ns"].to_numpy(), pl.Boolean))
+        )
+    rows = pl.concat(frames)
+    rates = (
         rows.group_by("name", "bytes")
         .agg(
             pl.col("duration_ns").filter("beside").median().alias("beside_ns"),
@@ -357,13 +369,13 @@ def contention(case: Case) -> Verdict:
         .with_columns((100 * pl.col("alone_ns") / pl.col("beside_ns")).alias("rate_pct"))
         .sort("rate_pct", "bytes")
     )
-    if of_both.is_empty():
+    if rates.is_empty():
         return CannotTell("not enough data: too few messages of one size with and without computing")
-    worst = of_both.row(0, named=True)
+    worst = rates.row(0, named=True)
     numbers = {"rate_pct": worst["rate_pct"], "bytes": worst["bytes"]}
     if worst["rate_pct"] >= case.limit("C9", "rate_pct"):
-        reached = percent(min(worst["rate_pct"], 100.0))
-        return Clean(f"while kernels compute, messages reach {reached} of their rate alone", numbers)
+        reached_pct = percent(min(worst["rate_pct"], 100.0))
+        return Clean(f"while kernels compute, messages reach {reached_pct} of their rate alone", numbers)
     alone = 1e9 * worst["bytes"] / worst["alone_ns"]
     return Found(
         f"{label(worst['name'])} of {size(worst['bytes'])} reaches {rate(alone * worst['rate_pct'] / 100)} while "
@@ -372,7 +384,7 @@ def contention(case: Case) -> Verdict:
         numbers,
         int((worst["beside_ns"] - worst["alone_ns"]) * worst["beside"]),
         "what these messages take longer than alone, waits for other ranks included",
-        of_both,
+        rates,
         "kernels",
         name_filter([worst["name"]]),
     )
@@ -394,8 +406,8 @@ def straggler(case: Case) -> Verdict:
     if not answer.long:
         return Clean("no straggler: no collective takes long")
     if answer.by_session.is_empty():
-        least = f"{case.limit('C5', 'last_pct'):g}% of a mean iteration"
-        return Clean(f"no straggler: no rank waits for more than {least} in the collectives of any iteration")
+        min_wait = f"{case.limit('C5', 'last_pct'):g}% of a mean iteration"
+        return Clean(f"no straggler: no rank waits for more than {min_wait} in the collectives of any iteration")
     first, steps = answer.by_session.row(0, named=True), plural(answer.iterations, "iteration")
     numbers = {
         "session": first["session"],
@@ -403,17 +415,25 @@ def straggler(case: Case) -> Verdict:
         "iterations": answer.iterations,
         "wait_ns": first["wait_ns"],
     }
-    who = session_labels(case.profile)[first["session"]]
+    rank_label = session_labels(case.profile)[first["session"]]
     if _late_rank(case) is None:
-        return Clean(f"no straggler: {who} arrives last most often, in {first['times']} of {steps}", numbers)
-    names, part = collectives(case.profile)["name"].unique(maintain_order=True), ongoing_ranks_note(case.profile)
+        return Clean(f"no straggler: {rank_label} arrives last most often, in {first['times']} of {steps}", numbers)
+    names, incomplete_note = (
+        collectives(case.profile)["name"].unique(maintain_order=True),
+        ongoing_ranks_note(case.profile),
+    )
     others = [name for session, name in session_labels(case.profile).items() if session != first["session"]]
     waiting = f"{others[0]} waits" if len(others) == 1 else "the others wait"
     return Found(
-        f"{who[0].upper()}{who[1:]} is the straggler: it arrives last in {first['times']} of {steps}, and {waiting} "
+        f"{rank_label[0].upper()}{rank_label[1:]} is the straggler: it arrives last in {first['times']} of {steps}, "
+        f"and {waiting} "
         f"up to {duration(first['wait_ns'])} in all."
-        + (f" {part[0].upper()}{part[1:]}: another may be slower still." if part else ""),
-        _what_it_does_longer(case, first["session"], who, first["wait_ns"]),
+        + (
+            f" {incomplete_note[0].upper()}{incomplete_note[1:]}: another may be slower still."
+            if incomplete_note
+            else ""
+        ),
+        _straggler_advice(case, first["session"], rank_label, first["wait_ns"]),
         numbers,
         first["wait_ns"],
         "what the rank that waits longest spends in these collectives beyond the shortest time",
@@ -423,17 +443,22 @@ def straggler(case: Case) -> Verdict:
     )
 
 
-def _what_it_does_longer(case: Case, session: int, who: str, wait_ns: int) -> str:
+def _straggler_advice(case: Case, session: int, rank_label: str, wait_ns: int) -> str:
     """Return what to examine in a rank that the others wait for: the kernel that explains most of it."""
-    own = pl.col("session") == session
+    is_straggler = pl.col("session") == session
     others = case.profile["sessions"].height - 1
-    extra_ns = pl.col("total_ns").filter(own).sum() - pl.col("total_ns").filter(~own).sum() / max(others, 1)
-    most = case.computing.group_by("name").agg(extra_ns.alias("extra_ns")).top_k(1, by="extra_ns")
-    if most.height and 2 * most["extra_ns"][0] >= wait_ns:
-        kernel, longer = label(most["name"][0]), duration(most["extra_ns"][0])
-        than = "the other one" if others == 1 else "the others on average"
-        return f"Check why {who} runs {kernel} {longer} longer than {than}: its input, its share of the data, its code."
-    return f"Check what {who} does longer: its input, its share of the data, other work on its host, its clocks."
+    extra_ns = pl.col("total_ns").filter(is_straggler).sum() - pl.col("total_ns").filter(~is_straggler).sum() / max(
+        others, 1
+    )
+    largest_excess = case.computing.group_by("name").agg(extra_ns.alias("extra_ns")).top_k(1, by="extra_ns")
+    if largest_excess.height and 2 * largest_excess["extra_ns"][0] >= wait_ns:
+        kernel, longer = label(largest_excess["name"][0]), duration(largest_excess["extra_ns"][0])
+        reference = "the other one" if others == 1 else "the others on average"
+        return (
+            f"Check why {rank_label} runs {kernel} {longer} longer than {reference}: its input, its share of the "
+            "data, its code."
+        )
+    return f"Check what {rank_label} does longer: its input, its share of the data, other work on its host, its clocks."
 
 
 @rule("C7", "rank-spread", Family.COMMUNICATION, needs_several_ranks, link=ADVISOR, across=True)
@@ -474,7 +499,7 @@ def step_parts(case: Case) -> str:
     return "start times are recorded: C1 and U1 use them" if case.span_ns else ""
 
 
-def _of_steps(case: Case, part_ns: float) -> str:
+def _step_share_text(case: Case, part_ns: float) -> str:
     """Format a part of the steps: its share, its time and the total."""
     ranks = _ranks(case).height
     share, _, times = share_text(part_ns, known_sum(case.steps["total_ns"])).partition(" ")
@@ -487,20 +512,21 @@ def _ranks(case: Case) -> pl.DataFrame:
 
 
 @rule("C10", "step-communication", Family.COMMUNICATION, step_parts, link=ADVISOR)
-def communication_of_steps(case: Case) -> Verdict:
+def step_communication(case: Case) -> Verdict:
     """Exposed communication takes much of the steps."""
-    steps, whole_ns = case.steps, known_sum(case.steps["total_ns"])
+    steps, total_ns = case.steps, known_sum(case.steps["total_ns"])
     exposed, computing = known_sum(steps["exposed_comm_ns"]), known_sum(steps["compute_ns"])
-    share = 100 * exposed / whole_ns
+    share = 100 * exposed / total_ns
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "compute_ns": computing}
     if share <= case.limit("C10", "exposed_pct"):
-        return Clean(f"exposed communication takes {_of_steps(case, exposed)}", numbers)
-    waited = _waited_for(case)
+        return Clean(f"exposed communication takes {_step_share_text(case, exposed)}", numbers)
+    late_rank = _rank_waited_for(case)
     return Found(
-        f"Exposed communication takes {_of_steps(case, exposed)}, computing {percent(100 * computing / whole_ns)}.",
-        f"Look at {waited['name']} first: the others wait for it (C11). Otherwise {_LESS}"
-        if waited
-        else _LESS[0].upper() + _LESS[1:],
+        f"Exposed communication takes {_step_share_text(case, exposed)}, computing "
+        f"{percent(100 * computing / total_ns)}.",
+        f"Look at {late_rank['name']} first: the others wait for it (C11). Otherwise {_LESS_COMMUNICATION}"
+        if late_rank
+        else _LESS_COMMUNICATION[0].upper() + _LESS_COMMUNICATION[1:],
         numbers,
         exposed,
         "all exposed communication, waits for other ranks included",
@@ -509,42 +535,43 @@ def communication_of_steps(case: Case) -> Verdict:
     )
 
 
-def _waited_for(case: Case) -> dict[str, Any] | None:
+def _rank_waited_for(case: Case) -> dict[str, Any] | None:
     """Return the rank that waits least, if the others wait much longer: they wait for it."""
     ranks = _ranks(case)
     if ranks.height < 2:
         return None
-    least = ranks.sort("exposed_comm_ns", maintain_order=True).row(0, named=True)
-    spread = int_or_zero(ranks["exposed_comm_ns"].max()) - least["exposed_comm_ns"]
-    far = 100 * spread > case.limit("C11", "spread_pct") * float_or_zero(ranks["total_ns"].mean())
-    return least if far else None
+    shortest = ranks.sort("exposed_comm_ns", maintain_order=True).row(0, named=True)
+    spread = int_or_zero(ranks["exposed_comm_ns"].max()) - shortest["exposed_comm_ns"]
+    is_far = 100 * spread > case.limit("C11", "spread_pct") * float_or_zero(ranks["total_ns"].mean())
+    return shortest if is_far else None
 
 
 @rule("C11", "step-straggler", Family.COMMUNICATION, step_parts, link=ADVISOR)
-def straggler_of_steps(case: Case) -> Verdict:
+def step_straggler(case: Case) -> Verdict:
     """The others wait for one rank."""
     ranks = _ranks(case)
     if ranks.height < 2:
         return CannotTell("the steps of one rank: open cluster_step_trace_time.csv")
-    waited = _waited_for(case)
-    if waited is None:
+    late_rank = _rank_waited_for(case)
+    if late_rank is None:
         return Clean("all ranks communicate about as long")
-    others = ranks.filter(pl.col("name") != waited["name"])["exposed_comm_ns"]
-    lost = known_sum(others - waited["exposed_comm_ns"])
-    numbers = {"wait_ns": lost, "least_ns": waited["exposed_comm_ns"], "most_ns": int_or_zero(others.max())}
+    others = ranks.filter(pl.col("name") != late_rank["name"])["exposed_comm_ns"]
+    lost = known_sum(others - late_rank["exposed_comm_ns"])
+    numbers = {"wait_ns": lost, "least_ns": late_rank["exposed_comm_ns"], "most_ns": int_or_zero(others.max())}
     mean = float_or_zero(ranks["compute_ns"].mean())
-    name = str(waited["name"]).removeprefix("step ")
-    slow = waited["compute_ns"] > mean * (1 + case.limit("C11", "spread_pct") / 100)
-    why = (
-        f"It computes for {duration(waited['compute_ns'])}, the mean is {duration(mean)}."
-        if slow
-        else f"It computes as long as they do, but neither computes nor communicates for {duration(waited['free_ns'])}."
+    name = str(late_rank["name"]).removeprefix("step ")
+    is_slow = late_rank["compute_ns"] > mean * (1 + case.limit("C11", "spread_pct") / 100)
+    sentence = (
+        f"It computes for {duration(late_rank['compute_ns'])}, the mean is {duration(mean)}."
+        if is_slow
+        else "It computes as long as they do, but neither computes nor communicates for "
+        f"{duration(late_rank['free_ns'])}."
     )
     return Found(
-        f"The other ranks wait for {name}: its exposed communication takes {duration(waited['exposed_comm_ns'])}, "
-        f"theirs up to {duration(int_or_zero(others.max()))}. {why}",
+        f"The other ranks wait for {name}: its exposed communication takes {duration(late_rank['exposed_comm_ns'])}, "
+        f"theirs up to {duration(int_or_zero(others.max()))}. {sentence}",
         f"Check {name}: its share of the data, its device."
-        if slow
+        if is_slow
         else f"Record {name} with CPU activities and check its input, its launches and its host.",
         numbers,
         lost,
@@ -557,13 +584,13 @@ def straggler_of_steps(case: Case) -> Verdict:
 @rule("U11", "step-idle", Family.UTILIZATION, step_parts, link=ADVISOR)
 def idle_steps(case: Case) -> Verdict:
     """The device neither computes nor communicates for much of the steps."""
-    whole_ns, free = known_sum(case.steps["total_ns"]), known_sum(case.steps["free_ns"])
-    share = 100 * free / whole_ns
+    total_ns, free = known_sum(case.steps["total_ns"]), known_sum(case.steps["free_ns"])
+    share = 100 * free / total_ns
     numbers = {"free_ns": free, "free_pct": share}
     if share <= case.limit("U11", "free_pct"):
-        return Clean(f"free for {_of_steps(case, free)}", numbers)
+        return Clean(f"free for {_step_share_text(case, free)}", numbers)
     return Found(
-        f"Devices neither compute nor communicate for {_of_steps(case, free)}.",
+        f"Devices neither compute nor communicate for {_step_share_text(case, free)}.",
         "Launch more work at a time (larger batch) and load input ahead. Record the timeline to see what the CPU does.",
         numbers,
         free,

@@ -17,7 +17,7 @@ from tui.analysis.expert.finding_text import (
     known_sum,
     label,
     name_filter,
-    of_words,
+    part_of_total_text,
     percent,
     share_text,
     sort_by_largest,
@@ -90,18 +90,18 @@ def model_config(case: Case) -> dict[str, float]:
 def debug_modes(case: Case) -> Verdict:
     """Debug modes of the framework are on."""
     config = model_config(case)
-    on = [name for name in _DEBUG_FLAGS if config.get(name)]
+    enabled = [name for name in _DEBUG_FLAGS if config.get(name)]
     ops = case.profile["ops"]
     if not config and ops.is_empty() and case.profile["ranges"].is_empty():
         return CannotTell(needs.ops_or_ranges(case))
     for frame in ("ops", "ranges"):
-        on += case.names(frame, r"(?i)detect_anomaly|anomalymode|gradcheck").cast(pl.String).to_list()
-    if not on:
+        enabled += case.names(frame, r"(?i)detect_anomaly|anomalymode|gradcheck").cast(pl.String).to_list()
+    if not enabled:
         return Clean("no debug mode is on")
     return Found(
-        f"Debug mode is on: {', '.join(map(label, sorted(set(on))[:5]))}.",
+        f"Debug mode is on: {', '.join(map(label, sorted(set(enabled))[:5]))}.",
         "Switch it off when you measure: it checks every op.",
-        {"modes": len(set(on))},
+        {"modes": len(set(enabled))},
         None,
         "not estimated",
     )
@@ -118,12 +118,12 @@ def sync_batch_norm(case: Case) -> Verdict:
         return CannotTell(f"{plural(rows.height, 'call')} of SyncBatchNorm, but no iterations")
     # Outside of iterations, the number per iteration is unknown.
     rows = inside if inside.height else rows
-    each = rows.height / max(inside["iteration"].n_unique(), 1)
-    numbers = {"ops": rows.height, "per_iteration": each}
-    if each <= case.limit("P13", "ops"):
-        return Clean(f"{plural(each, 'SyncBatchNorm', 'SyncBatchNorm')} per iteration", numbers)
+    per_iteration = rows.height / max(inside["iteration"].n_unique(), 1)
+    numbers = {"ops": rows.height, "per_iteration": per_iteration}
+    if per_iteration <= case.limit("P13", "ops"):
+        return Clean(f"{plural(per_iteration, 'SyncBatchNorm', 'SyncBatchNorm')} per iteration", numbers)
     return Found(
-        f"{plural(each, 'call')} of SyncBatchNorm per iteration; each waits for all ranks.",
+        f"{plural(per_iteration, 'call')} of SyncBatchNorm per iteration; each waits for all ranks.",
         "Use plain BatchNorm if the batch of one GPU is large enough, or synchronize fewer layers.",
         numbers,
         None,
@@ -145,12 +145,12 @@ def loader_config(case: Case) -> Verdict:
     if workers is None and pinned is None:
         return CannotTell("DLProf recorded no settings of the data loader")
     numbers = {"num_workers": workers, "pin_memory": pinned}
-    off = [name for name, value in numbers.items() if value == 0]
-    if not off:
+    disabled = [name for name, value in numbers.items() if value == 0]
+    if not disabled:
         return Clean("the data loader has workers and pinned memory", numbers)
     return Found(
-        f"The data loader has {' and '.join(f'{name} = 0' for name in off)}.",
-        "If a data loader is used, set " + " and ".join(_LOADER_ADVICE[name] for name in off) + ".",
+        f"The data loader has {' and '.join(f'{name} = 0' for name in disabled)}.",
+        "If a data loader is used, set " + " and ".join(_LOADER_ADVICE[name] for name in disabled) + ".",
         numbers,
         None,
         "not estimated: I5 counts waits for input",
@@ -201,9 +201,9 @@ def load_faster(case: Case) -> str:
         workers = config["num_workers"] > 0
     if workers is False:
         return "The data loader has no workers: set num_workers to a few per GPU, with pin_memory=True."
-    more = "more workers than now" if workers else "more workers (num_workers)"
+    workers_advice = "more workers than now" if workers else "more workers (num_workers)"
     pinned = "" if case.in_use.pinned_memory else ", pin_memory=True"
-    return f"Try {more}, a larger prefetch_factor{pinned}, or decoding and augmenting on the GPU (DALI)."
+    return f"Try {workers_advice}, a larger prefetch_factor{pinned}, or decoding and augmenting on the GPU (DALI)."
 
 
 def loading_within(case: Case, idle: IntervalSet) -> int:
@@ -218,8 +218,8 @@ def dataloader(case: Case) -> Verdict:
     if loading is None:
         return CannotTell("no op or range has the name of a data loader")
     busy = EMPTY
-    for line in case.lines:
-        busy = busy | union_of(line.starts, line.ends)
+    for timeline in case.lines:
+        busy = busy | union_of(timeline.starts, timeline.ends)
     waited = (loading & busy.gaps(int(busy.starts[0]), int(busy.ends[-1]))).length_ns
     share = 100 * waited / case.wall_ns
     numbers = {"wait_ns": waited, "wait_pct": share, "load_ns": loading.length_ns}
@@ -237,15 +237,15 @@ def dataloader(case: Case) -> Verdict:
 
 def _loading_evidence(case: Case) -> tuple[pl.DataFrame, str, str]:
     """Return evidence, view and filter: the ranges that load data by name, longest first, else the ops."""
-    found = case.profile["ranges"].clear(), "ranges", ""
+    evidence = case.profile["ranges"].clear(), "ranges", ""
     for frame, view, column in (("ops", "ops-and-kernels", "op"), ("ranges", "ranges", "name")):
         names = case.names(frame, "")
         loads = names.filter(pl.Series(host_phases_of_names(names) == HostPhase.DATALOADER))
         if loads.len():
             rows = case.profile[frame].filter(pl.col("name").is_in(loads.implode()))
             by_name = sort_by_largest(totals_by_name(rows, "calls", "duration_ns"), "duration_ns")
-            found = by_name, view, name_filter(by_name["name"], column)
-    return found
+            evidence = by_name, view, name_filter(by_name["name"], column)
+    return evidence
 
 
 _REFORMAT: Final = r"(?i)^Reformatting CopyNode|^Reformat\b|reformat(?:ted)?_copy"
@@ -270,20 +270,21 @@ def reformat_layers(case: Case) -> Verdict:
     if not layers["executor"].cast(pl.String).eq("tensorrt").any():
         return CannotTell("the layers are not TensorRT's")
     rows = layers.filter(pl.col("layer").cast(pl.String).str.contains(_REFORMAT))
-    taken, whole_ns = known_sum(rows["measured_ns"]), known_sum(layers["measured_ns"])
-    share = 100 * taken / whole_ns
-    numbers = {"layers": rows.height, "reformat_ns": taken, "reformat_pct": share}
+    reformat_ns, total_ns = known_sum(rows["measured_ns"]), known_sum(layers["measured_ns"])
+    share = 100 * reformat_ns / total_ns
+    numbers = {"layers": rows.height, "reformat_ns": reformat_ns, "reformat_pct": share}
     if share <= case.limit("P15", "reformat_pct"):
         return Clean(f"reformat layers take {percent(share)} of the inference", numbers)
     slowest = rows.sort("measured_ns", descending=True, maintain_order=True)
     number = plural(rows.height, "reformat layer takes", "reformat layers take")
     return Found(
-        f"{number} {share_text(taken, whole_ns)} of the inference time, to convert the type or layout of tensors. "
+        f"{number} {share_text(reformat_ns, total_ns)} of the inference time, to convert the type or layout of "
+        "tensors. "
         f"The slowest is {_layer(slowest['layer'][0])}.",
         "Give inputs and outputs the format that the first and last layer want (--inputIOFormats, --outputIOFormats). "
         "Keep neighboring layers in one precision.",
         numbers,
-        taken,
+        reformat_ns,
         "all of these layers",
         slowest.select("layer", "measured_ns", "line"),
         "layers",
@@ -301,14 +302,18 @@ def slow_layers(case: Case) -> Verdict:
         .sort("share_pct", descending=True, maintain_order=True)
     )
     first = by_name.row(0, named=True)
-    own = by_name.filter(by_name["executor"].eq_missing(first["executor"]))
-    share, whole_ns, top = first["share_pct"], known_sum(own["measured_ns"]), own.head(3)
-    numbers = {"layers": own.height, "slowest_pct": share, "slowest_ns": first["measured_ns"]}
+    executor_layers = by_name.filter(by_name["executor"].eq_missing(first["executor"]))
+    share, total_ns, top = first["share_pct"], known_sum(executor_layers["measured_ns"]), executor_layers.head(3)
+    numbers = {"layers": executor_layers.height, "slowest_pct": share, "slowest_ns": first["measured_ns"]}
     if share <= case.limit("P16", "layer_pct"):
-        slowest = f"the slowest of {plural(own.height, 'layer')}, {_layer(first['layer'])},"
+        slowest = f"the slowest of {plural(executor_layers.height, 'layer')}, {_layer(first['layer'])},"
         return Clean(f"{slowest} takes {percent(share)} of the time", numbers)
-    others = f"; the slowest 3 take {percent(known_sum(top['measured_ns']) / whole_ns * 100)}" if own.height > 3 else ""
-    of_what = f"the layers of {first['executor']}" if own.height < by_name.height else "all layers"
+    others = (
+        f"; the slowest 3 take {percent(known_sum(top['measured_ns']) / total_ns * 100)}"
+        if executor_layers.height > 3
+        else ""
+    )
+    basis = f"the layers of {first['executor']}" if executor_layers.height < by_name.height else "all layers"
     advice = {
         "tensorrt": "Try a lower precision for the slowest layers, if they have none yet (--fp16, --int8 or --best). "
         "--dumpLayerInfo --profilingVerbosity=detailed shows their tactics.",
@@ -316,8 +321,8 @@ def slow_layers(case: Case) -> Verdict:
         "nvprof shows their kernels.",
     }
     return Found(
-        f"{_layer(first['layer'])} takes {percent(share)} of the time of {of_what} "
-        f"({of_words(first['measured_ns'], whole_ns)}){others}.",
+        f"{_layer(first['layer'])} takes {percent(share)} of the time of {basis} "
+        f"({part_of_total_text(first['measured_ns'], total_ns)}){others}.",
         advice.get(str(first["executor"]), "Optimize the slowest layers first. nsys profile shows their kernels."),
         numbers,
         None,

@@ -21,12 +21,12 @@ from tui.analysis.expert.finding_text import (
     evidence_by_name,
     float_or_zero,
     gpu_label,
-    how_to_select_iterations,
     int_or_zero,
     known_sum,
     label,
     name_filter,
     percent,
+    select_iterations_advice,
     share_text,
 )
 from tui.analysis.expert.in_use import fewer_launches, larger_batch, larger_kernels
@@ -35,10 +35,10 @@ from tui.analysis.expert.rules.communication import communication_cause, communi
 from tui.analysis.expert.rules.framework import load_faster, loading_within
 from tui.analysis.expert.rules.launch_costs import WAITING_KERNELS
 from tui.analysis.expert.rules.one_time_costs import (
-    judge_what_repeats,
+    as_start_up,
     loading_and_captures,
     longest_start_up_call,
-    of_start_up,
+    steady_iterations_advice,
     warm_start,
 )
 from tui.analysis.expert.rules.short_kernels import short_kernel_cause
@@ -66,27 +66,27 @@ _PAUSES: Final = pl.Schema({"device": pl.Int32, "start_ns": pl.Int64, "gap_ns": 
 @rule("U2", "gpu-gaps", Family.UTILIZATION, needs.kernel_starts, link=NSIGHT)
 def long_gaps(case: Case) -> Verdict:
     """Long gaps between GPU work."""
-    least = case.limit("U2", "gap_ns")
+    min_ns = case.limit("U2", "gap_ns")
     lengths = np.concatenate([gaps.lengths_ns for _, gaps in case.device_gaps])
-    lengths = lengths[lengths >= least]
+    lengths = lengths[lengths >= min_ns]
     number, idle, longest = len(lengths), int(lengths.sum()), int(lengths.max(initial=0))
-    share, of_one = case.of_wall(idle), 100 * longest / case.wall_ns
-    numbers = {"gaps": number, "idle_ns": idle, "idle_pct": share, "longest_ns": longest, "longest_pct": of_one}
-    many = number >= case.limit("U2", "gaps") and share >= case.limit("U2", "idle_pct")
-    if not many and longest < case.limit("U2", "one_ns") and of_one < case.limit("U2", "one_pct"):
+    share, longest_pct = case.of_wall(idle), 100 * longest / case.wall_ns
+    numbers = {"gaps": number, "idle_ns": idle, "idle_pct": share, "longest_ns": longest, "longest_pct": longest_pct}
+    has_many = number >= case.limit("U2", "gaps") and share >= case.limit("U2", "idle_pct")
+    if not has_many and longest < case.limit("U2", "one_ns") and longest_pct < case.limit("U2", "one_pct"):
         return Clean(
-            f"{plural(number, 'gap')} of {duration(least)} or more"
-            + (f"; the longest is {duration(longest)}, {percent(of_one)} of the wall time" if number else ""),
+            f"{plural(number, 'gap')} of {duration(min_ns)} or more"
+            + (f"; the longest is {duration(longest)}, {percent(longest_pct)} of the wall time" if number else ""),
             numbers,
         )
-    evidence = _with_lines(case, longest_gaps(case.profile, EVIDENCE_ROWS).filter(pl.col("duration_ns") >= least))
+    evidence = _gap_evidence(case, longest_gaps(case.profile, EVIDENCE_ROWS).filter(pl.col("duration_ns") >= min_ns))
     first = evidence.row(0, named=True)
-    cause, advice, _ = _long_gap_cause(case, _look_into_gap(case, first["cpu_in"]))
+    cause, advice, _ = _long_gap_cause(case, _long_gap_advice(case, first["cpu_in"]))
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in "
-        f"{plural(number, 'gap')} of {duration(least)} or more. "
+        f"{plural(number, 'gap')} of {duration(min_ns)} or more. "
         f"The longest, {duration(longest)}, is before {label(first['after'])}"
-        f"{_meanwhile(case, first['cpu_in'], first['call'])}.",
+        f"{_cpu_clause(case, first['cpu_in'], first['call'])}.",
         advice,
         numbers,
         idle,
@@ -98,51 +98,51 @@ def long_gaps(case: Case) -> Verdict:
     )
 
 
-def _long_gap_cause(case: Case, otherwise: str) -> tuple[str, str, str]:
+def _long_gap_cause(case: Case, default_advice: str) -> tuple[str, str, str]:
     """Return the main cause of long gaps, by time, what to do about it, and a sentence on what happens in them."""
-    parts = [
+    gap_sets = [
         gaps.take(np.flatnonzero(gaps.lengths_ns >= case.limit("U2", "gap_ns"))).intervals
         for _, gaps in case.device_gaps
     ]
-    lengths = sum(part.length_ns for part in parts)
+    lengths = sum(gaps_.length_ns for gaps_ in gap_sets)
     if (start := warm_start(case)) is not None:
-        first, begins, last = start
-        if 2 * sum(int(part.until(np.array([begins]))[0]) for part in parts) > lengths:
-            return Cause.START_UP, judge_what_repeats(case, first, last), ""
-    communicating = sum((communication_ranges(case) & part).length_ns for part in parts)
+        first, warm_ns, last = start
+        if 2 * sum(int(gaps_.until(np.array([warm_ns]))[0]) for gaps_ in gap_sets) > lengths:
+            return Cause.START_UP, steady_iterations_advice(case, first, last), ""
+    communicating = sum((communication_ranges(case) & gaps_).length_ns for gaps_ in gap_sets)
     if 2 * communicating > lengths:
         return Cause.COMMUNICATION, less_communication(case), ""
-    loading = sum(loading_within(case, part) for part in parts)
+    loading = sum(loading_within(case, gaps_) for gaps_ in gap_sets)
     if 2 * loading > lengths:
         return Cause.INPUT, f"{load_faster(case)} Input loading takes {duration(loading)} of the idle time.", ""
     if needs.api_trace(case):
-        return Cause.IDLE, otherwise, ""
-    loads, captures = (sum((calls & part).length_ns for part in parts) for calls in loading_and_captures(case))
+        return Cause.IDLE, default_advice, ""
+    loads, captures = (sum((calls & gaps_).length_ns for gaps_ in gap_sets) for calls in loading_and_captures(case))
     if 2 * max(loads, captures) > lengths:
         if loads >= captures:
-            what, advice = f"For {duration(loads)} of it the CPU loaded kernels.", "Warm up before you measure."
+            sentence, advice = f"For {duration(loads)} of it the CPU loaded kernels.", "Warm up before you measure."
         else:
-            what = f"For {duration(captures)} of it the CPU captured graphs."
+            sentence = f"For {duration(captures)} of it the CPU captured graphs."
             advice = "Graphs are captured once, at start-up: record the run after it."
-        return Cause.START_UP, f"{advice} {_what_follows(case)}".strip(), what
-    queued = sum(int(part.queued_ns[part.is_long].sum()) for part in _launch_waits(case))
+        return Cause.START_UP, f"{advice} {_later_iterations_advice(case)}".strip(), sentence
+    queued = sum(int(gaps_.queued_ns[gaps_.is_long].sum()) for gaps_ in _launch_waits(case))
     if 2 * queued > lengths:
         return Cause.DELAYS, WAITING_KERNELS, f"For {duration(queued)} of it the next kernel was already launched."
-    return Cause.PAUSES, otherwise, ""
+    return Cause.PAUSES, default_advice, ""
 
 
-def _what_follows(case: Case) -> str:
+def _later_iterations_advice(case: Case) -> str:
     """Return how to select the iterations after the first, if there are several."""
     steps = case.iterations
     if steps.height < 2 or case.profile.aggregation.is_part:
         return ""
-    return f"Or look at the others: {how_to_select_iterations(steps['iteration'][1], steps['iteration'][-1])}."
+    return f"Or look at the others: {select_iterations_advice(steps['iteration'][1], steps['iteration'][-1])}."
 
 
-def _record_the_cpu(case: Case) -> str:
+def _record_cpu_advice(case: Case) -> str:
     """Return how to record what the CPU does while a GPU is idle; empty if unknown."""
-    how = case.missing.get(held.API_TRACE.name, "").partition(": ")[2]
-    return f"To see what the CPU does meanwhile, {how}." if how.startswith(("record", "export")) else ""
+    advice = case.missing.get(held.API_TRACE.name, "").partition(": ")[2]
+    return f"To see what the CPU does meanwhile, {advice}." if advice.startswith(("record", "export")) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +165,14 @@ def _launch_waits(case: Case) -> Iterator[_LaunchWaits]:
     if needs.launches_linked(case):
         return
     calls = launch_calls(case.profile)
-    begun, ended = (calls[name].fill_null(-1).to_numpy() for name in ("launch_ns", "launch_end_ns"))
-    for line, gaps in case.device_gaps:
+    launch_starts, launch_ends = (calls[name].fill_null(-1).to_numpy() for name in ("launch_ns", "launch_end_ns"))
+    for timeline, gaps in case.device_gaps:
         for block in blocks(len(gaps.after)):
-            rows, start, end = line.rows_at(gaps.after[block]), gaps.starts[block], gaps.ends[block]
-            is_late = begun[rows] > start
+            rows, start, end = timeline.rows_at(gaps.after[block]), gaps.starts[block], gaps.ends[block]
+            is_late = launch_starts[rows] > start
             # A kernel starts some time after its call at best: that much belongs to the launch.
-            waited = np.where(ended[rows] >= 0, end - np.maximum(start, ended[rows]), 0)
-            queued = np.where(waited > case.limit("A5", "delay_ns"), waited, 0)
+            waiting_ns = np.where(launch_ends[rows] >= 0, end - np.maximum(start, launch_ends[rows]), 0)
+            queued = np.where(waiting_ns > case.limit("A5", "delay_ns"), waiting_ns, 0)
             yield _LaunchWaits(
                 rows,
                 end - start,
@@ -190,7 +190,7 @@ _RANGES: Final = {
 """The ranges with which a program names its phases for each recording tool; the others take those of the vendor."""
 
 
-def _look_into_gap(case: Case, host: str | None) -> str:
+def _long_gap_advice(case: Case, host: str | None) -> str:
     """Return how to find out why a long gap is there, by what the CPU did in the longest."""
     if host not in (None, NO_CALL):
         return "Check why this call takes long: it waits, allocates, or launches a kernel for the first time."
@@ -199,17 +199,17 @@ def _look_into_gap(case: Case, host: str | None) -> str:
     return f"Check what the program does there: input, logging, checkpoints, allocation. {names}"
 
 
-def _meanwhile(case: Case, host: str | None, call: str | None) -> str:
+def _cpu_clause(case: Case, host: str | None, call: str | None) -> str:
     """Return a text about what the CPU did in a gap."""
     if host is None:
         return ""
     return f"; the CPU was outside {case.api_name} calls" if host == NO_CALL else f"; the CPU was in {label(call)}"
 
 
-def _with_lines(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
+def _gap_evidence(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
     """Return gaps as evidence: start_ns, gap_ns, cpu_in and call (on the CPU), after (the work after it), line."""
-    lines = case.profile["activities"].select("activity", "line")
-    return gaps.join(lines, on="activity", how="left", maintain_order="left").select(
+    source_lines = case.profile["activities"].select("activity", "line")
+    return gaps.join(source_lines, on="activity", how="left", maintain_order="left").select(
         "device",
         "start_ns",
         pl.col("duration_ns").alias("gap_ns"),
@@ -229,22 +229,24 @@ def host_bound(case: Case) -> Verdict:
     share = case.of_wall(idle)
     long = min(known_sum(by_name["long_ns"]), idle)
     numbers = {"host_wait_ns": idle, "host_wait_pct": share, "waits": waits, "long_ns": long}
-    is_bound = "partly launch-bound" if share >= case.limit("U6", "partly_pct") else "not launch-bound"
+    bound_text = "partly launch-bound" if share >= case.limit("U6", "partly_pct") else "not launch-bound"
     if share <= case.limit("U6", "host_wait_pct"):
-        return Clean(f"{is_bound}: GPU idle {percent(share)} of the {case.wall_words} before late launches", numbers)
-    first = "Look at the long gaps first (U2)." if case.found("U2") else "Check what the program does in the long gaps."
-    cause, advice, _ = _long_gap_cause(case, first)
-    in_long = 2 * long > idle
+        return Clean(f"{bound_text}: GPU idle {percent(share)} of the {case.wall_words} before late launches", numbers)
+    default_advice = (
+        "Look at the long gaps first (U2)." if case.found("U2") else "Check what the program does in the long gaps."
+    )
+    cause, advice, _ = _long_gap_cause(case, default_advice)
+    is_mostly_long = 2 * long > idle
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) before late launches: "
         f"{plural(waits, 'time')}, most often before {label(by_name['name'][0])}."
         + (f" Gaps of {duration(case.limit('U2', 'gap_ns'))} or more are {duration(long)} of it." if long else ""),
-        advice if in_long else fewer_launches(case),
+        advice if is_mostly_long else fewer_launches(case),
         numbers,
         idle,
         f"all idle time before late launches{case.several_gpus_suffix}",
         *evidence_by_name(by_name),
-        cause=cause if in_long else "",
+        cause=cause if is_mostly_long else "",
     )
 
 
@@ -253,7 +255,7 @@ def _late_by_name(case: Case) -> pl.DataFrame:
 
     Time in which the work was launched and did not start is A5's. The last is the part in gaps that U2 counts.
     """
-    names, parts = case.profile["activities"]["name"], []
+    names, frames = case.profile["activities"]["name"], []
     for waits in _launch_waits(case):
         late = waits.late_ns > 0
         rows = pl.DataFrame(
@@ -263,31 +265,31 @@ def _late_by_name(case: Case) -> pl.DataFrame:
                 "is_long": waits.is_long[late],
             }
         )
-        parts.append(
+        frames.append(
             rows.group_by("name").agg(
                 pl.len().cast(pl.Int64).alias("waits"),
                 pl.col("gap_ns").sum(),
                 pl.col("gap_ns").filter("is_long").sum().alias("long_ns"),
             )
         )
-    none = pl.DataFrame(schema={"name": NAME, "waits": pl.Int64, "gap_ns": pl.Int64, "long_ns": pl.Int64})
-    return pl.concat([none, *parts]).group_by("name").sum()
+    empty = pl.DataFrame(schema={"name": NAME, "waits": pl.Int64, "gap_ns": pl.Int64, "long_ns": pl.Int64})
+    return pl.concat([empty, *frames]).group_by("name").sum()
 
 
 @rule("U7", "micro-idle", Family.UTILIZATION, needs.fine_clock)
 def micro_gaps(case: Case) -> Verdict:
     """Many tiny gaps between GPU work."""
-    most = case.limit("U7", "gap_ns")
-    tiny = [gaps.lengths_ns[gaps.lengths_ns < most] for _, gaps in case.device_gaps]
+    max_ns = case.limit("U7", "gap_ns")
+    tiny = [gaps.lengths_ns[gaps.lengths_ns < max_ns] for _, gaps in case.device_gaps]
     idle, number = sum(int(lengths.sum()) for lengths in tiny), sum(map(len, tiny))
     share = case.of_wall(idle)
     numbers = {"gaps": number, "idle_ns": idle, "idle_pct": share}
     if share <= case.limit("U7", "idle_pct"):
-        return Clean(f"gaps below {duration(most)} are {percent(share)} of the {case.wall_words}", numbers)
+        return Clean(f"gaps below {duration(max_ns)} are {percent(share)} of the {case.wall_words}", numbers)
     in_graphs = " Most kernels are replayed by CUDA graphs, which leave such gaps." if case.in_use.cuda_graphs else ""
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in {plural(number, 'gap')} below "
-        f"{duration(most)}.{in_graphs}",
+        f"{duration(max_ns)}.{in_graphs}",
         larger_kernels(case, are_launches_late=not case.is_clean("U6")),
         numbers,
         idle,
@@ -301,44 +303,44 @@ def micro_gaps(case: Case) -> Verdict:
 @rule("U9", "host-silent", Family.UTILIZATION, needs.kernel_starts, needs.api_trace, link=ADVISOR)
 def silent_pauses(case: Case) -> Verdict:
     """Neither the GPU nor CUDA calls are active."""
-    least = case.limit("U9", "gap_ns")
+    min_ns = case.limit("U9", "gap_ns")
     names = case.profile["activities"]["name"]
-    parts = [pl.DataFrame(schema=_PAUSES)]
-    for line, gaps in case.device_gaps:
-        long = np.flatnonzero(gaps.lengths_ns >= least)
+    frames = [pl.DataFrame(schema=_PAUSES)]
+    for timeline, gaps in case.device_gaps:
+        long = np.flatnonzero(gaps.lengths_ns >= min_ns)
         if not len(long):
             continue
         starts, lengths = gaps.starts[long], gaps.lengths_ns[long]
-        inside = case.in_calls.within(starts, starts + lengths)
+        in_calls_ns = case.in_calls.within(starts, starts + lengths)
         calls = np.searchsorted(case.calls_begun, starts + lengths) - np.searchsorted(case.calls_begun, starts)
-        is_silent = (inside * 100 < case.limit("U9", "api_pct") * lengths) & (
+        is_silent = (in_calls_ns * 100 < case.limit("U9", "api_pct") * lengths) & (
             calls * case.limit("U9", "call_every_ns") < lengths
         )
-        after = pl.Series(line.rows_at(gaps.after[long[is_silent]]))
-        device = pl.Series([line.device] * len(after))
+        after = pl.Series(timeline.rows_at(gaps.after[long[is_silent]]))
+        device = pl.Series([timeline.device] * len(after))
         columns = (device, starts[is_silent], lengths[is_silent], names.gather(after))
-        parts.append(pl.DataFrame(dict(zip(_PAUSES, columns, strict=True)), schema=_PAUSES))
-    pauses = pl.concat(parts).sort("gap_ns", "start_ns", descending=[True, False])
+        frames.append(pl.DataFrame(dict(zip(_PAUSES, columns, strict=True)), schema=_PAUSES))
+    pauses = pl.concat(frames).sort("gap_ns", "start_ns", descending=[True, False])
     if pauses.is_empty():
-        return Clean(f"no gap of {duration(least)} or more without API calls")
+        return Clean(f"no gap of {duration(min_ns)} or more without API calls")
     idle, longest = known_sum(pauses["gap_ns"]), pauses.row(0, named=True)
-    before = 0
+    start_up_ns = 0
     if (start := warm_start(case)) is not None:
         ends = pl.min_horizontal(pl.col("start_ns") + pl.col("gap_ns"), start[1])
-        before = int_or_zero(pauses.select((ends - pl.col("start_ns")).clip(0).sum()).item())
-    begun = pauses["start_ns"].to_numpy()
-    loading = loading_within(case, union_of(begun, begun + pauses["gap_ns"].to_numpy()))
+        start_up_ns = int_or_zero(pauses.select((ends - pl.col("start_ns")).clip(0).sum()).item())
+    starts_ns = pauses["start_ns"].to_numpy()
+    loading = loading_within(case, union_of(starts_ns, starts_ns + pauses["gap_ns"].to_numpy()))
     cause, advice = "", "Check for garbage collection (gc.freeze), checkpoints, logging, locks or slow input."
-    if start is not None and 2 * before > idle:
-        cause, advice = Cause.START_UP.value, judge_what_repeats(case, start[0], start[2])
+    if start is not None and 2 * start_up_ns > idle:
+        cause, advice = Cause.START_UP.value, steady_iterations_advice(case, start[0], start[2])
     elif 2 * loading > idle:
         cause = Cause.INPUT.value
         advice = f"{load_faster(case)} Input loading takes {duration(loading)} of the idle time."
-    elif (of_gaps := _long_gap_cause(case, advice))[0] == Cause.DELAYS:
-        cause, advice, _ = of_gaps
+    elif (gap_cause := _long_gap_cause(case, advice))[0] == Cause.DELAYS:
+        cause, advice, _ = gap_cause
     return Found(
         f"The GPU and {case.api_name} calls were both idle for {duration(idle)} in "
-        f"{plural(pauses.height, 'pause')} of {duration(least)} or more. "
+        f"{plural(pauses.height, 'pause')} of {duration(min_ns)} or more. "
         f"The longest, {duration(longest['gap_ns'])}, starts at {duration(longest['start_ns'])}.",
         advice,
         {"pauses": pauses.height, "idle_ns": idle},
@@ -352,7 +354,7 @@ def silent_pauses(case: Case) -> Verdict:
 
 
 FINE_CHUNKS: Final = 100
-LITTLE_USED: Final = 10
+MIN_USE_DIVISOR: Final = 10
 """A GPU is hardly used if its busy time is below that of the busiest GPU divided by this."""
 FEW_GAPS: Final = 10
 """If this number of gaps is most of the idle time, the GPU does not wait for launches."""
@@ -373,16 +375,16 @@ def low_gpu_utilization(case: Case) -> Verdict:
         .select("device", "busy_pct", "busy_ns", "idle_ns", "wall_ns")
     )
     # A GPU with little work of its own is not one that waits: U5 compares them.
-    worst = rows.filter(pl.col("busy_ns") * LITTLE_USED >= pl.col("busy_ns").max()).row(0, named=True)
+    worst = rows.filter(pl.col("busy_ns") * MIN_USE_DIVISOR >= pl.col("busy_ns").max()).row(0, named=True)
     busy, gpu = worst["busy_pct"], gpu_label(worst["device"], rows.height)
     gpu = "GPU" if rows.height == 1 else f"{gpu[0].upper()}{gpu[1:]}"
     numbers = {"busy_pct": busy, "busy_ns": worst["busy_ns"], "wall_ns": wall, "device": worst["device"]}
     busy_text = f"{gpu} busy {share_text(worst['busy_ns'], wall)}"
     if busy >= case.limit("U1", "enough_pct"):
         return Clean(busy_text, numbers)
-    why, advice, cause = _idle_cause(case, worst["device"])
+    sentence, advice, cause = _idle_cause(case, worst["device"])
     return Found(
-        f"{busy_text}. {why}".strip(),
+        f"{busy_text}. {sentence}".strip(),
         advice,
         numbers,
         worst["idle_ns"],
@@ -396,59 +398,61 @@ def low_gpu_utilization(case: Case) -> Verdict:
 
 def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
     """Return what the CPU did while a GPU was idle: a sentence about the largest part, advice, and the cause."""
-    busy = next(case.working(line) for line in case.lines if line.device == device)
+    busy = next(case.working(timeline) for timeline in case.lines if timeline.device == device)
     begin, end = case.wall
     idle = busy.gaps(begin, end)
     if (start := warm_start(case)) is not None:
-        first, begins, last = start
-        before = int(idle.until(np.array([begins]))[0])
-        if 2 * before > idle.length_ns:
-            what = f"For {duration(before)} of the idle time the run was starting up, before iteration {first}."
-            return what, judge_what_repeats(case, first, last), Cause.START_UP
-    before = int(busy.starts[0]) - begin
-    if 2 * before > idle.length_ns:
+        first, warm_ns, last = start
+        start_up_ns = int(idle.until(np.array([warm_ns]))[0])
+        if 2 * start_up_ns > idle.length_ns:
+            sentence = (
+                f"For {duration(start_up_ns)} of the idle time the run was starting up, before iteration {first}."
+            )
+            return sentence, steady_iterations_advice(case, first, last), Cause.START_UP
+    start_up_ns = int(busy.starts[0]) - begin
+    if 2 * start_up_ns > idle.length_ns:
         call = longest_start_up_call(case, int(busy.starts[0]))
-        by_call = f" {call}." if call else ""
+        call_sentence = f" {call}." if call else ""
         return (
-            f"For {duration(before)} of the idle time no GPU work had started yet.{by_call}",
+            f"For {duration(start_up_ns)} of the idle time no GPU work had started yet.{call_sentence}",
             "Start-up is paid once. Profile more iterations, or leave it out of what you compare.",
             Cause.START_UP,
         )
-    after = end - int(busy.ends[-1])
-    if 2 * after > idle.length_ns:
+    shut_down_ns = end - int(busy.ends[-1])
+    if 2 * shut_down_ns > idle.length_ns:
         return (
-            f"For {duration(after)} of the idle time the CPU went on after the last GPU work.",
+            f"For {duration(shut_down_ns)} of the idle time the CPU went on after the last GPU work.",
             "Shut-down is paid once. Leave it out of what you compare.",
             Cause.START_UP,
         )
     communicating = (communication_ranges(case) & idle).length_ns
     if 2 * communicating > idle.length_ns:
-        what = f"For {duration(communicating)} of the idle time collectives ran, which are not recorded as kernels."
-        return what, less_communication(case), Cause.COMMUNICATION
+        sentence = f"For {duration(communicating)} of the idle time collectives ran, which are not recorded as kernels."
+        return sentence, less_communication(case), Cause.COMMUNICATION
     loading = loading_within(case, idle)
     if 2 * loading > idle.length_ns:
         return f"For {duration(loading)} of the idle time it waited for input data.", load_faster(case), Cause.INPUT
-    least = case.limit("U2", "gap_ns")
+    min_ns = case.limit("U2", "gap_ns")
     lengths = idle.ends - idle.starts
-    long = lengths[lengths >= least]
+    long = lengths[lengths >= min_ns]
     in_calls = (case.in_calls & idle).length_ns
     if 2 * int(long.sum()) > idle.length_ns:
-        cause, advice, what = _long_gap_cause(case, _look_at_long_gaps(case, in_calls=2 * in_calls > idle.length_ns))
-        if not what and not needs.api_trace(case):
-            where = "in" if 2 * in_calls > idle.length_ns else "outside"
-            what = f"The CPU was mostly {where} {case.api_name} calls."
-        in_gaps = f"{plural(len(long), 'gap')} of {duration(least)} or more"
-        return f"{duration(int(long.sum()))} of the idle time is in {in_gaps}. {what}".strip(), advice, cause
+        cause, advice, sentence = _long_gap_cause(case, _long_gaps_advice(case, in_calls=2 * in_calls > idle.length_ns))
+        if not sentence and not needs.api_trace(case):
+            preposition = "in" if 2 * in_calls > idle.length_ns else "outside"
+            sentence = f"The CPU was mostly {preposition} {case.api_name} calls."
+        in_gaps = f"{plural(len(long), 'gap')} of {duration(min_ns)} or more"
+        return f"{duration(int(long.sum()))} of the idle time is in {in_gaps}. {sentence}".strip(), advice, cause
     if needs.api_trace(case):
-        helps = f"More work at a time{larger_batch(case)} helps if launches are late."
+        batch_advice = f"More work at a time{larger_batch(case)} helps if launches are late."
         return (
             "API calls are not recorded, so the reason is unknown.",
-            f"{_record_the_cpu(case)} {helps}".strip(),
+            f"{_record_cpu_advice(case)} {batch_advice}".strip(),
             Cause.IDLE,
         )
     launches = [(int(waits.late_ns.sum()), int(waits.gap_ns.sum())) for waits in _launch_waits(case)]
-    late, waited = (sum(column) for column in zip((0, 0), *launches, strict=True))
-    if 2 * late < waited:
+    late, gap_ns = (sum(column) for column in zip((0, 0), *launches, strict=True))
+    if 2 * late < gap_ns:
         return (
             "Most of the idle time is between kernels that were launched ahead.",
             larger_kernels(case, are_launches_late=False),
@@ -467,16 +471,16 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
     )
 
 
-def _look_at_long_gaps(case: Case, *, in_calls: bool) -> str:
+def _long_gaps_advice(case: Case, *, in_calls: bool) -> str:
     """Return how to find out why long gaps are there, by what the CPU did in most of them."""
     if needs.api_trace(case):
-        return f"Look at the longest gaps first. {_record_the_cpu(case)}".strip()
+        return f"Look at the longest gaps first. {_record_cpu_advice(case)}".strip()
     if in_calls:
         return "Look at the longest gaps first: waits, allocation and first launches of kernels take the CPU there."
     return "Look at the longest gaps first: input, logging, checkpoints, or other work of the CPU."
 
 
-def _too_short(case: Case, chunks: int) -> str:
+def _short_span_reason(case: Case, chunks: int) -> str:
     """Return why a run cannot be divided into that many chunks, or an empty text."""
     if case.span_ns >= chunks * case.resolution_ns:
         return ""
@@ -486,16 +490,16 @@ def _too_short(case: Case, chunks: int) -> str:
 @rule("U3", "util-chunks", Family.UTILIZATION, needs.kernel_starts, severity=Severity.INFO, link=NSIGHT)
 def low_stretches(case: Case) -> Verdict:
     """A GPU is little used in parts of the run."""
-    if reason := _too_short(case, CHUNKS):
+    if reason := _short_span_reason(case, CHUNKS):
         return CannotTell(reason)
-    least = case.limit("U3", "busy_pct")
+    min_pct = case.limit("U3", "busy_pct")
     stretches = (
-        low_utilization(case.profile, below_pct=least)
+        low_utilization(case.profile, below_pct=min_pct)
         .select("device", "start_ns", "duration_ns", "busy_pct", idle_ns=pl.col("duration_ns") - pl.col("busy_ns"))
         .sort("idle_ns", "device", "start_ns", descending=[True, False, False])
     )
     if stretches.is_empty():
-        return Clean(f"every GPU is busy {least:g}% or more in each of {CHUNKS} equal parts of the run")
+        return Clean(f"every GPU is busy {min_pct:g}% or more in each of {CHUNKS} equal parts of the run")
     worst, idle = stretches.row(0, named=True), known_sum(stretches["idle_ns"])
     numbers = {"stretches": stretches.height, "idle_ns": idle, "busy_pct": worst["busy_pct"]}
     if case.of_wall(idle) < case.limit("U3", "idle_pct"):
@@ -503,11 +507,11 @@ def low_stretches(case: Case) -> Verdict:
             f"stretches in which the GPU is little used cost {percent(case.of_wall(idle))} of the {case.wall_words}",
             numbers,
         )
-    cause = _cause_of_stretches(case)
+    cause = _stretches_cause(case)
     if known_sum(stretches["duration_ns"]) >= case.span_of_all_ns:
         gpus = "GPU" if case.busy.height == 1 else "Every GPU"
         return Found(
-            f"{gpus} busy less than {least:g}% in each of {CHUNKS} equal parts of the run.",
+            f"{gpus} busy less than {min_pct:g}% in each of {CHUNKS} equal parts of the run.",
             "The whole run is like this: see U1 for the reason.",
             numbers,
             None,
@@ -517,7 +521,7 @@ def low_stretches(case: Case) -> Verdict:
             cause=cause,
         )
     return Found(
-        f"GPU busy less than {least:g}% in {plural(stretches.height, 'stretch', 'stretches')} of the run. "
+        f"GPU busy less than {min_pct:g}% in {plural(stretches.height, 'stretch', 'stretches')} of the run. "
         f"The one with the most idle time starts at {duration(worst['start_ns'])}: busy "
         f"{percent(worst['busy_pct'])} of {duration(worst['duration_ns'])}.",
         "Leave start-up and shut-down out of what you compare. Check what the program does in the rest.",
@@ -530,11 +534,11 @@ def low_stretches(case: Case) -> Verdict:
     )
 
 
-def _cause_of_stretches(case: Case) -> str:
+def _stretches_cause(case: Case) -> str:
     """Return why the GPU is little used: as U1 or U2 found, else whether it waits in a few gaps or in many."""
-    for found in ("U1", "U2"):
-        if case.found(found):
-            return case.cause(found)
+    for rule_id in ("U1", "U2"):
+        if case.found(rule_id):
+            return case.cause(rule_id)
     lengths = np.concatenate([gaps.lengths_ns for _, gaps in case.device_gaps] or [np.zeros(0, np.int64)])
     longest = int(np.sort(lengths)[-FEW_GAPS:].sum())
     if 2 * longest <= int(lengths.sum()):
@@ -550,36 +554,36 @@ def low_compute(case: Case) -> Verdict:
     if not case.kernel_ns:
         return CannotTell("no kernels are recorded")
     if case.span_ns:
-        compute, busy, how = case.overlap_ns("compute_ns"), case.overlap_ns("busy_ns"), "of its busy time"
+        compute, busy, basis = case.overlap_ns("compute_ns"), case.overlap_ns("busy_ns"), "of its busy time"
     else:
         compute = known_sum(case.computing["total_ns"]) + case.time_of("graph", "memset")
-        busy, how = case.gpu_ns, "of all GPU time"
+        busy, basis = case.gpu_ns, "of all GPU time"
     if not busy:
         return CannotTell("durations of GPU work are not recorded")
     share = 100 * compute / busy
     numbers = {"compute_pct": share, "compute_ns": compute, "busy_ns": busy}
     if share >= case.limit("U8", "compute_pct"):
-        return Clean(f"the GPU computes for {percent(share)} {how}", numbers)
-    other = case.work.filter(pl.col("kind").is_in(["memcpy", "um"]) | (pl.col("op_type") == COMMUNICATION))
-    first = other.row(0, named=True) if other.height else None
+        return Clean(f"the GPU computes for {percent(share)} {basis}", numbers)
+    other_work = case.work.filter(pl.col("kind").is_in(["memcpy", "um"]) | (pl.col("op_type") == COMMUNICATION))
+    first = other_work.row(0, named=True) if other_work.height else None
     communicates = first is not None and first["op_type"] == COMMUNICATION
-    found = Found(
-        f"The GPU computes for only {percent(share)} {how}"
+    finding = Found(
+        f"The GPU computes for only {percent(share)} {basis}"
         + (f". {label(first['name'])} takes {duration(first['total_ns'])}." if first else "."),
         less_communication(case) if communicates else "Keep data on the device, and overlap copies with kernels.",
         numbers,
         busy - compute,
         f"all busy time without a kernel that computes{case.several_gpus_suffix}",
-        *evidence_by_name(other, "calls", "total_ns"),
+        *evidence_by_name(other_work, "calls", "total_ns"),
         cause=communication_cause(case) if communicates else "",
     )
-    return found if communicates else of_start_up(case, found, case.copies)
+    return finding if communicates else as_start_up(case, finding, case.copies)
 
 
 @rule("U10", "fluctuating", Family.UTILIZATION, needs.kernel_starts, severity=Severity.INFO, link=SAGEMAKER)
 def fluctuating(case: Case) -> Verdict:
     """GPU use comes in bursts."""
-    if reason := _too_short(case, FINE_CHUNKS):
+    if reason := _short_span_reason(case, FINE_CHUNKS):
         return CannotTell(reason)
     use = pl.col("busy_pct")
     fluctuations = (
@@ -610,7 +614,7 @@ def fluctuating(case: Case) -> Verdict:
         "not estimated: the idle time is counted by the rules on gaps",
         fluctuations,
         "gpus",
-        cause=_cause_of_stretches(case),
+        cause=_stretches_cause(case),
     )
 
 

@@ -16,16 +16,16 @@ from tui.analysis.expert.finding_text import (
     SAGEMAKER,
     duration,
     float_or_zero,
-    how_to_select_iterations,
     int_or_zero,
     known_sum,
     percent,
+    select_iterations_advice,
     share_text,
 )
 from tui.analysis.expert.in_use import GRAPH_LAUNCHES
 from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_kernels
-from tui.analysis.expert.rules.one_time_costs import judge_what_repeats, warm_start
+from tui.analysis.expert.rules.one_time_costs import steady_iterations_advice, warm_start
 from tui.analysis.iterations.segments import iteration_at
 from tui.analysis.iterations.serving import captured_tokens, steps_of_server
 from tui.analysis.ops.op_costs import op_instances
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from tui.analysis.expert.case import Case
 
-FEW: Final = 4
+MIN_FOR_QUARTILES: Final = 4
 """The minimum number of iterations for quartiles."""
 _RECORDED: Final = {"activities": "GPU work", "api_calls": "API call", "ops": "op", "ranges": "range"}
 """The names of what a recording can begin with."""
@@ -95,10 +95,10 @@ def uneven_range(case: Case) -> Verdict:
         numbers |= {"from": steady["steady_first"], "to": steady["steady_last"]}
         # The view proposes a range of all iterations, not of the chosen ones.
         is_proposed = not case.profile.aggregation.is_part
-        how = how_to_select_iterations(steady["steady_first"], steady["steady_last"], proposed=is_proposed)
+        command = select_iterations_advice(steady["steady_first"], steady["steady_last"], proposed=is_proposed)
         advice = (
             f"Look at the steady ones ({steady['steady_iterations']} of {len(values)}, std "
-            f"{percent(100 * steady['steady_cv'])} of the mean): {how}."
+            f"{percent(100 * steady['steady_cv'])} of the mean): {command}."
         )
     return Found(
         f"Iterations take {duration(values.min())} to {duration(values.max())}: the standard deviation of "
@@ -130,20 +130,20 @@ def slow_iterations(case: Case) -> Verdict:
     if len(values) < 2:
         return CannotTell("only one iteration")
     median = float(np.median(values))
-    if len(values) < FEW:
-        bound = case.limit("I3", "few_median") * median
+    if len(values) < MIN_FOR_QUARTILES:
+        threshold = case.limit("I3", "few_median") * median
     else:
         low, high = np.percentile(values, [25, 75])
-        bound = max(high + case.limit("I3", "iqr") * (high - low), case.limit("I3", "median") * median)
-    slow = case.iterations.filter(pl.col("duration_ns") > bound).sort("duration_ns", descending=True)
-    numbers = {"slow": slow.height, "iterations": len(values), "median_ns": int(median), "bound_ns": int(bound)}
+        threshold = max(high + case.limit("I3", "iqr") * (high - low), case.limit("I3", "median") * median)
+    slow = case.iterations.filter(pl.col("duration_ns") > threshold).sort("duration_ns", descending=True)
+    numbers = {"slow": slow.height, "iterations": len(values), "median_ns": int(median), "bound_ns": int(threshold)}
     if slow.is_empty():
-        return Clean(f"no iteration takes longer than {duration(bound)} (median {duration(median)})", numbers)
+        return Clean(f"no iteration takes longer than {duration(threshold)} (median {duration(median)})", numbers)
     first = slow.row(0, named=True)
     excess = int((slow["duration_ns"] - int(median)).sum())
     note = ""
     if first["busy_ns"] is not None and first["idle_ns"] is not None:
-        note = _what_grew(first, case.iterations.filter(pl.col("duration_ns") <= bound))
+        note = _busy_or_idle_clause(first, case.iterations.filter(pl.col("duration_ns") <= threshold))
     warm = warm_start(case)
     in_start_up = warm is not None and first["start_ns"] < warm[1]
     numbered = case.iterations["iteration"]
@@ -152,10 +152,10 @@ def slow_iterations(case: Case) -> Verdict:
         f"Iteration {first['iteration']} takes {duration(first['duration_ns'])}, the median is {duration(median)}"
         f"{note}. "
         f"{slow.height} of {plural(len(values), 'iteration')} {'takes' if slow.height == 1 else 'take'} longer than "
-        f"{duration(bound)}.",
-        judge_what_repeats(case, warm[0], warm[2])
+        f"{duration(threshold)}.",
+        steady_iterations_advice(case, warm[0], warm[2])
         if in_start_up and warm is not None
-        else f"The first iteration warms up. Leave it out: {how_to_select_iterations(numbered[1], numbered[-1])}."
+        else f"The first iteration warms up. Leave it out: {select_iterations_advice(numbered[1], numbered[-1])}."
         if warms_up
         else f"Compare what runs in iteration {first['iteration']} with the others.",
         numbers,
@@ -168,13 +168,13 @@ def slow_iterations(case: Case) -> Verdict:
     )
 
 
-def _what_grew(slow: Mapping[str, Any], others: pl.DataFrame) -> str:
+def _busy_or_idle_clause(slow: Mapping[str, Any], others: pl.DataFrame) -> str:
     """Return a text about whether a slow iteration is busy or idle for longer than others."""
-    known = others.select("busy_ns", "idle_ns").drop_nulls()
-    if known.is_empty():
+    known_times = others.select("busy_ns", "idle_ns").drop_nulls()
+    if known_times.is_empty():
         return ""
-    more_busy = slow["busy_ns"] - float_or_zero(known["busy_ns"].median())
-    more_idle = slow["idle_ns"] - float_or_zero(known["idle_ns"].median())
+    more_busy = slow["busy_ns"] - float_or_zero(known_times["busy_ns"].median())
+    more_idle = slow["idle_ns"] - float_or_zero(known_times["idle_ns"].median())
     return " (the GPU is idle longer)" if more_idle > more_busy else " (its GPU work takes longer)"
 
 
@@ -182,8 +182,8 @@ def _what_grew(slow: Mapping[str, Any], others: pl.DataFrame) -> str:
 def drift(case: Case) -> Verdict:
     """Iterations get slower over the run."""
     values = iteration_durations(case)
-    if len(values) < 2 * FEW:
-        return CannotTell(f"not enough data: a trend needs {2 * FEW} iterations, there are {len(values)}")
+    if len(values) < 2 * MIN_FOR_QUARTILES:
+        return CannotTell(f"not enough data: a trend needs {2 * MIN_FOR_QUARTILES} iterations, there are {len(values)}")
     half = len(values) // 2
     # The slope between each iteration and the one half the run later: their median is robust to outliers.
     slope = float(np.median((values[half:] - values[: len(values) - half]) / half))
@@ -213,14 +213,14 @@ def long_start(case: Case) -> Verdict:
         return CannotTell("not applicable to chosen iterations")
     steps = case.iterations
     begins, ends = [], []
-    for frame, what in _RECORDED.items():
+    for frame, event in _RECORDED.items():
         end = pl.col("start_ns") + pl.col("duration_ns")
         first, last = (
             case.profile[frame].lazy().select(pl.col("start_ns").min(), end.max().alias("end_ns")).collect().row(0)
         )
-        begins.append((first, what))
+        begins.append((first, event))
         ends.append(last)
-    first_event, first_what = min((int_or_zero(value), what) for value, what in begins if value is not None)
+    first_event, first_event_name = min((int_or_zero(value), event) for value, event in begins if value is not None)
     last_event = max(int_or_zero(value) for value in ends if value is not None)
     lead, length = int(steps["start_ns"][0]) - first_event, last_event - first_event
     values = iteration_durations(case)
@@ -228,28 +228,31 @@ def long_start(case: Case) -> Verdict:
     ratio = float(values[0]) / others if others else None
     share = 100 * lead / length if length > 0 else 0.0
     numbers = {"lead_ns": lead, "lead_pct": share, "first_per_median": ratio}
-    late = lead > case.limit("I10", "first_ns")
-    slow = ratio is not None and ratio > case.limit("I10", "median")
-    if not late and share <= case.limit("I10", "file_pct") and not slow:
-        takes = f" and takes {ratio:.1f}x the median" if ratio is not None else ""
-        return Clean(f"the first iteration begins {duration(lead)} after the first {first_what}{takes}", numbers)
+    is_late = lead > case.limit("I10", "first_ns")
+    is_slow = ratio is not None and ratio > case.limit("I10", "median")
+    if not is_late and share <= case.limit("I10", "file_pct") and not is_slow:
+        ratio_text = f" and takes {ratio:.1f}x the median" if ratio is not None else ""
+        return Clean(
+            f"the first iteration begins {duration(lead)} after the first {first_event_name}{ratio_text}", numbers
+        )
     label = steps["iteration"][0]
     note = (
-        f"The first iteration begins {duration(lead)} after the first {first_what} ({percent(share)} of the recording)"
+        f"The first iteration begins {duration(lead)} after the first {first_event_name} ({percent(share)} of the "
+        "recording)"
     )
-    if slow and ratio is not None:
+    if is_slow and ratio is not None:
         note = f"Iteration {label} takes {duration(float(values[0]))}, {ratio:.1f}x the median of the others"
     warm = warm_start(case)
     return Found(
         f"{note}.",
-        "Start recording later." if warm is None else judge_what_repeats(case, warm[0], warm[2]),
+        "Start recording later." if warm is None else steady_iterations_advice(case, warm[0], warm[2]),
         numbers,
         lead + int(values[0] - (others or values[0])),
         "all before the first iteration, and what that one takes beyond the median; paid once",
         steps.select("iteration", "start_ns", "duration_ns").head(3),
         "iterations",
         f"iteration={label}",
-        Severity.WARNING if late else None,
+        Severity.WARNING if is_late else None,
     )
 
 
@@ -284,18 +287,18 @@ def decode_launch_bound(case: Case) -> Verdict:
     steps = _steps(case, DECODE).drop_nulls("busy_ns")
     if steps.is_empty():
         return CannotTell("no decode steps")
-    took, busy = int_or_zero(steps["duration_ns"].sum()), int_or_zero(steps["busy_ns"].sum())
-    idle_pct = 100 * (took - busy) / took if took else 0.0
-    replayed = _replaying(case, steps)
-    numbers = {"steps": steps.height, "idle_pct": idle_pct, "idle_ns": took - busy, "replayed": replayed}
+    total_ns, busy = int_or_zero(steps["duration_ns"].sum()), int_or_zero(steps["busy_ns"].sum())
+    idle_pct = 100 * (total_ns - busy) / total_ns if total_ns else 0.0
+    replayed = _replaying_count(case, steps)
+    numbers = {"steps": steps.height, "idle_pct": idle_pct, "idle_ns": total_ns - busy, "replayed": replayed}
     number = plural(steps.height, "decode step")
     graphs = f", {replayed if steps.height > 1 else 'which'} {'replay' if replayed > 1 else 'replays'} CUDA graphs"
     if idle_pct < case.limit("I11", "idle_pct"):
-        used = f"GPU busy {share_text(busy, took)} of {number}"
-        return Clean(f"decode is not launch-bound: {used}{graphs if replayed else ''}", numbers)
-    idle = f"GPU idle {share_text(took - busy, took)} of {number}"
+        busy_text = f"GPU busy {share_text(busy, total_ns)} of {number}"
+        return Clean(f"decode is not launch-bound: {busy_text}{graphs if replayed else ''}", numbers)
+    idle = f"GPU idle {share_text(total_ns - busy, total_ns)} of {number}"
     if replayed:
-        problem = f"Decode is launch-bound although {_some(replayed, steps.height)} CUDA graphs: {idle}."
+        problem = f"Decode is launch-bound although {_replaying_clause(replayed, steps.height)} CUDA graphs: {idle}."
         advice = (
             "Shorten the CPU's work between replays: inputs, sampling, scheduling (vLLM: --async-scheduling; SGLang: "
             "the overlap scheduler). Capture graphs for all batch sizes in use."
@@ -304,14 +307,14 @@ def decode_launch_bound(case: Case) -> Verdict:
         problem = f"{idle}. API calls are not recorded, so whether decode is launch-bound is unknown."
         advice = f"Check that the server captures CUDA graphs for decode {_CAPTURE}."
     else:
-        without = "none of which replays" if steps.height > 1 else "without"
-        problem = f"Decode is launch-bound: {idle}, {without} a CUDA graph."
+        graph_clause = "none of which replays" if steps.height > 1 else "without"
+        problem = f"Decode is launch-bound: {idle}, {graph_clause} a CUDA graph."
         advice = f"Let the server capture CUDA graphs for decode {_CAPTURE}."
     return Found(
         problem,
         advice,
         numbers,
-        took - busy,
+        total_ns - busy,
         "GPU idle time in decode steps",
         steps.sort("idle_ns", descending=True).select(*_LOOK, "idle_ns").head(10),
         "iterations",
@@ -321,20 +324,20 @@ def decode_launch_bound(case: Case) -> Verdict:
 _CAPTURE: Final = "(vLLM: without --enforce-eager; SGLang: without --disable-cuda-graph)"
 
 
-def _some(part: int, whole: int) -> str:
+def _replaying_clause(replaying: int, steps: int) -> str:
     """Return how many steps replay graphs, as the subject of a sentence with its verb."""
-    if part < whole:
-        return f"{part:,} of {whole:,} steps replay"
-    return "the step replays" if whole == 1 else "all steps replay"
+    if replaying < steps:
+        return f"{replaying:,} of {steps:,} steps replay"
+    return "the step replays" if steps == 1 else "all steps replay"
 
 
-def _replaying(case: Case, steps: pl.DataFrame) -> int:
+def _replaying_count(case: Case, steps: pl.DataFrame) -> int:
     """Return how many steps replay CUDA graphs."""
     calls = case.calls_named(GRAPH_LAUNCHES, "session")
     if calls.is_empty() or case.profile.steps is None:
         return 0
-    of = iteration_at(case.profile.steps, calls["session"], calls["start_ns"]).drop_nulls().unique()
-    return steps.filter(pl.col("iteration").is_in(of.implode())).height
+    step_numbers = iteration_at(case.profile.steps, calls["session"], calls["start_ns"]).drop_nulls().unique()
+    return steps.filter(pl.col("iteration").is_in(step_numbers.implode())).height
 
 
 @rule(
@@ -354,14 +357,14 @@ def prefill_delays_decode(case: Case) -> Verdict:
     usual = int_or_zero(decode["duration_ns"].median())
     # A prefill step delays the decode steps around it.
     first, last = int_or_zero(decode["start_ns"].min()), int_or_zero(decode["start_ns"].max())
-    within = (pl.col("start_ns") > first) & (pl.col("start_ns") < last)
+    is_between = (pl.col("start_ns") > first) & (pl.col("start_ns") < last)
     slow = steps.filter(
-        (pl.col("phase") == MIXED) | ((pl.col("phase") == PREFILL) & within),
+        (pl.col("phase") == MIXED) | ((pl.col("phase") == PREFILL) & is_between),
         pl.col("duration_ns") > case.limit("I12", "median") * usual,
     )
     lost = int_or_zero(slow["duration_ns"].sum()) - usual * slow.height
-    took = int_or_zero(steps["duration_ns"].sum())
-    share = 100 * lost / took if took else 0.0
+    total_ns = int_or_zero(steps["duration_ns"].sum())
+    share = 100 * lost / total_ns if total_ns else 0.0
     numbers = {"steps": slow.height, "median_ns": usual, "delay_ns": lost, "delay_pct": share}
     if share < case.limit("I12", "delay_pct"):
         return Clean(f"prefill delays decode for {percent(share)} of the time of steps", numbers)
@@ -421,8 +424,8 @@ def decode_communication(case: Case) -> Verdict:
     if steps.is_empty():
         return CannotTell("no decode steps")
     names = communication_kernels(case)["name"].cast(pl.String)
-    of_steps = case.profile["activities"].filter(pl.col("iteration").is_in(steps["iteration"].implode()))
-    work = of_steps.select(pl.col("name").cast(pl.String), "duration_ns").drop_nulls()
+    step_work = case.profile["activities"].filter(pl.col("iteration").is_in(steps["iteration"].implode()))
+    work = step_work.select(pl.col("name").cast(pl.String), "duration_ns").drop_nulls()
     communicating = work.filter(pl.col("name").is_in(names.implode()))
     total, comm = int_or_zero(work["duration_ns"].sum()), int_or_zero(communicating["duration_ns"].sum())
     share = 100 * comm / total if total else 0.0
@@ -455,8 +458,8 @@ def graph_padding(case: Case) -> Verdict:
     if rows.is_empty():
         return CannotTell("the size that replayed graphs are captured for is not known: open the capture trace too")
     wide = rows.filter(pl.col("padding_pct") >= case.limit("I15", "padding_pct"))
-    took, all_ns = int_or_zero(wide["duration_ns"].sum()), int_or_zero(rows["duration_ns"].sum())
-    share = 100 * took / all_ns if all_ns else 0.0
+    wide_ns, all_ns = int_or_zero(wide["duration_ns"].sum()), int_or_zero(rows["duration_ns"].sum())
+    share = 100 * wide_ns / all_ns if all_ns else 0.0
     numbers = {"steps": wide.height, "steps_pct": share, "replaying": rows.height}
     if share < case.limit("I15", "steps_pct"):
         return Clean(f"steps whose graph is padded by much take {percent(share)} of the time of steps", numbers)
@@ -485,11 +488,11 @@ def kv_bandwidth(case: Case) -> Verdict:
         return CannotTell("bytes of attention not known: that needs shapes, and steps that sum up their requests")
     if calls["roof_ns"].null_count():
         return CannotTell("the peaks of this GPU are not known")
-    took, roof = int_or_zero(calls["gpu_ns"].sum()), float_or_zero(calls["roof_ns"].sum())
-    of_steps = case.profile["activities"].join(decode, on=["session", "iteration"], how="semi")
-    share = 100 * took / max(int_or_zero(of_steps["duration_ns"].sum()), 1)
-    rate = float_or_zero(calls["bytes"].sum()) / took / 1e3
-    numbers = {"roof_pct": 100 * roof / took, "attention_pct": share, "tb_per_s": rate}
+    gpu_ns, roof = int_or_zero(calls["gpu_ns"].sum()), float_or_zero(calls["roof_ns"].sum())
+    step_work = case.profile["activities"].join(decode, on=["session", "iteration"], how="semi")
+    share = 100 * gpu_ns / max(int_or_zero(step_work["duration_ns"].sum()), 1)
+    rate = float_or_zero(calls["bytes"].sum()) / gpu_ns / 1e3
+    numbers = {"roof_pct": 100 * roof / gpu_ns, "attention_pct": share, "tb_per_s": rate}
     if numbers["roof_pct"] >= case.limit("I16", "roof_pct") or share < case.limit("I16", "attention_pct"):
         return Clean(
             f"attention of decode steps runs at {percent(numbers['roof_pct'])} of the roof and takes {percent(share)} "
@@ -502,7 +505,7 @@ def kv_bandwidth(case: Case) -> Verdict:
         "Use an attention kernel that splits long requests over the GPU (FlashInfer, FlashDecoding), larger blocks of "
         "the cache, or more requests in a batch.",
         numbers,
-        round(took - roof),
+        round(gpu_ns - roof),
         "GPU time of attention in decode steps above the roof, inferred",
         calls.sort("gpu_ns", descending=True)
         .select("iteration", "op", "gpu_ns", "roof_ns", "roof_pct", "tb_per_s")
@@ -532,9 +535,9 @@ def cpu_sampling(case: Case) -> Verdict:
         pl.col("on_gpu_ns") == 0,
         pl.col("duration_ns") >= case.limit("I17", "op_ns"),
     )
-    took = int_or_zero(sampling["duration_ns"].sum())
-    share = 100 * took / max(last - first, 1)
-    numbers = {"ops": sampling.height, "cpu_ns": took, "cpu_pct": share}
+    sampling_ns = int_or_zero(sampling["duration_ns"].sum())
+    share = 100 * sampling_ns / max(last - first, 1)
+    numbers = {"ops": sampling.height, "cpu_ns": sampling_ns, "cpu_pct": share}
     if share < case.limit("I17", "cpu_pct"):
         return Clean(f"sampling on the CPU takes {percent(share)} of the time of steps", numbers)
     return Found(
@@ -543,7 +546,7 @@ def cpu_sampling(case: Case) -> Verdict:
         "Keep logits on the GPU and sample there (FlashInfer's sampling, or torch on the GPU); copy only the chosen "
         "tokens.",
         numbers,
-        took,
+        sampling_ns,
         "CPU time of ops that choose tokens and launch nothing",
         sampling.group_by(name.alias("op"))
         .agg(pl.len().alias("calls"), pl.col("duration_ns").sum().alias("total_ns"))

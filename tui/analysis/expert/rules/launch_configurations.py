@@ -51,8 +51,10 @@ def with_share(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
 
 def time_weighted_mean(rows: pl.DataFrame, column: str) -> float:
     """Return the mean of a column, weighted by kernel time; 0 if there is none."""
-    taken = known_sum(rows["total_ns"])
-    return float_or_zero(rows.select((pl.col(column) * pl.col("total_ns")).sum()).item()) / taken if taken else 0.0
+    total_ns = known_sum(rows["total_ns"])
+    return (
+        float_or_zero(rows.select((pl.col(column) * pl.col("total_ns")).sum()).item()) / total_ns if total_ns else 0.0
+    )
 
 
 def filled_pct(case: Case) -> float:
@@ -76,7 +78,7 @@ def is_library_kernel(name: object) -> bool:
     return re.search(_LIBRARY, str(name)) is not None
 
 
-def own_kernels(rows: pl.DataFrame) -> pl.DataFrame:
+def non_library_kernels(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of kernels that do not belong to a library."""
     return rows.filter(~pl.col("name").cast(pl.String).str.contains(_LIBRARY))
 
@@ -106,7 +108,7 @@ def low_occupancy(case: Case) -> Verdict:
     first = (heavy if heavy.height else low if low.height else below).row(0, named=True)
     tensor = low.filter(pl.col("name").is_in(_on_tensor_cores(case).implode()))
     mostly_tensor = 2 * known_sum(tensor["total_ns"]) > known_sum(low["total_ns"])
-    mostly_library = 2 * known_sum(own_kernels(low)["total_ns"]) < known_sum(low["total_ns"])
+    mostly_library = 2 * known_sum(non_library_kernels(low)["total_ns"]) < known_sum(low["total_ns"])
     return Found(
         f"{percent(share)} of {kernel_time_description(case)} runs below {low_pct:g}% theoretical occupancy. "
         f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) has {percent(first['occupancy_pct'])}, "
@@ -131,8 +133,8 @@ def _is_negligible(case: Case, rows: pl.DataFrame) -> bool:
 
 def limiter_advice(limiter: object) -> str:
     """Return advice about what limits the occupancy."""
-    parts = [advice for name, advice in _LIMITER_ADVICE.items() if name in str(limiter)]
-    return " and ".join(parts) or "change the block size"
+    sentences = [advice for name, advice in _LIMITER_ADVICE.items() if name in str(limiter)]
+    return " and ".join(sentences) or "change the block size"
 
 
 def _on_tensor_cores(case: Case) -> pl.Series:
@@ -142,7 +144,7 @@ def _on_tensor_cores(case: Case) -> pl.Series:
 @rule("L6", "tiny-block", Family.CONFIGURATION, needs.occupancies, link=NSIGHT_COMPUTE)
 def tiny_blocks(case: Case) -> Verdict:
     """Blocks are so small that their number limits occupancy."""
-    rows = own_kernels(known_occupancies(case)).filter(
+    rows = non_library_kernels(known_occupancies(case)).filter(
         pl.col("share_pct") >= case.limit("L6", "kernel_pct"),
         (pl.col("threads_per_block") <= WARP)
         | ((pl.col("limiter") == "blocks") & (pl.col("occupancy_pct") < case.limit("L6", "occupancy_pct"))),
@@ -167,22 +169,22 @@ def tiny_blocks(case: Case) -> Verdict:
 @rule("L7", "register-ceiling", Family.CONFIGURATION, needs.any_gpu_work, needs.launch_configs, severity=Severity.INFO)
 def register_ceiling(case: Case) -> Verdict:
     """Kernels use the most registers a thread can have."""
-    most = capabilities().select("compute_capability", "registers_per_thread")
+    register_limits = capabilities().select("compute_capability", "registers_per_thread")
     rows = with_share(case, case.configs.filter(pl.col("registers").is_not_null())).join(
-        most, on="compute_capability", how="left", maintain_order="left"
+        register_limits, on="compute_capability", how="left", maintain_order="left"
     )
     if rows.is_empty():
         return CannotTell("registers per thread are not recorded")
     judged = rows.drop_nulls("registers_per_thread")
     if judged.is_empty():
         return CannotTell("unknown GPU: name it with --gpu")
-    at_most = own_kernels(judged).filter(
+    at_limit = non_library_kernels(judged).filter(
         pl.col("registers") >= pl.col("registers_per_thread"), pl.col("share_pct") >= case.limit("L7", "kernel_pct")
     )
-    numbers = {"kernels": at_most["name"].n_unique()}
-    if at_most.is_empty():
+    numbers = {"kernels": at_limit["name"].n_unique()}
+    if at_limit.is_empty():
         return Clean("no significant kernel uses the most registers a thread can have", numbers)
-    first = at_most.row(0, named=True)
+    first = at_limit.row(0, named=True)
     return Found(
         f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) uses {first['registers']} registers per "
         "thread, the most there are. Values may spill to memory.",
@@ -190,7 +192,7 @@ def register_ceiling(case: Case) -> Verdict:
         numbers,
         None,
         "not estimated: the profile does not show spills",
-        *evidence_by_name(at_most, "grid", "block", "registers", "calls", "total_ns"),
+        *evidence_by_name(at_limit, "grid", "block", "registers", "calls", "total_ns"),
     )
 
 
@@ -257,7 +259,7 @@ def _sort_by_gain(rows: pl.DataFrame, gain_ns: pl.Expr) -> pl.DataFrame:
 
 
 @rule("L3", "under-one-wave", Family.CONFIGURATION, needs.occupancies, needs.sm_counts, link=NSIGHT_COMPUTE)
-def under_one_wave(case: Case) -> Verdict:
+def less_than_one_wave(case: Case) -> Verdict:
     """Launches are smaller than one wave."""
     rows = known_occupancies(case).filter(pl.col("waves").is_not_null())
     small = _sort_by_gain(rows.filter(pl.col("waves") < 1), pl.col("total_ns") * (1 - pl.col("waves")))
@@ -292,16 +294,16 @@ def under_one_wave(case: Case) -> Verdict:
 )
 def tail_effect(case: Case) -> Verdict:
     """The last wave of a launch is nearly empty."""
-    least = case.limit("L4", "tail_pct")
+    max_tail_pct = case.limit("L4", "tail_pct")
     rows = known_occupancies(case).filter(pl.col("share_pct") >= case.limit("L4", "kernel_pct"))
     filled = pl.col("waves") - pl.col("full_waves")
     low = rows.filter(
-        pl.col("tail_pct") > 0, pl.col("tail_pct") >= least, 100 * filled < case.limit("L4", "filled_pct")
+        pl.col("tail_pct") > 0, pl.col("tail_pct") >= max_tail_pct, 100 * filled < case.limit("L4", "filled_pct")
     )
     tails = _sort_by_gain(low, pl.col("total_ns") * pl.col("tail_pct") / 100 * (1 - filled))
     numbers = {"kernels": tails["name"].n_unique()}
     if tails.is_empty():
-        return Clean(f"no significant launch spends {least:g}% or more on a nearly empty last wave", numbers)
+        return Clean(f"no significant launch spends {max_tail_pct:g}% or more on a nearly empty last wave", numbers)
     others = tails["name"].n_unique() - 1
     first = tails.row(0, named=True)
     return Found(
@@ -342,9 +344,9 @@ def ragged_blocks(case: Case) -> Verdict:
     warps = (pl.col("threads_per_block") + WARP - 1) // WARP
     lost = pl.col("total_ns") * (1 - pl.col("threads_per_block") / (warps * WARP))
     first = rows.row(0, named=True)
-    threads, of_time = first["threads_per_block"], percent(first["share_pct"])
+    threads, time_share = first["threads_per_block"], percent(first["share_pct"])
     return Found(
-        f"{label(first['name'])} has blocks of {plural(threads, 'thread')} ({of_time} of GPU time): "
+        f"{label(first['name'])} has blocks of {plural(threads, 'thread')} ({time_share} of GPU time): "
         f"{-threads % WARP} of {WARP} lanes of the {'only' if threads < WARP else 'last'} warp do nothing.",
         f"Round the block size up to a multiple of {WARP}; 128 to 256 threads suit most kernels.",
         numbers,

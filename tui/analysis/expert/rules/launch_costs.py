@@ -25,7 +25,7 @@ from tui.analysis.expert.in_use import LAUNCH_CALLS, fewer_launches
 from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_ranges
 from tui.analysis.expert.rules.launch_configurations import filled_pct
-from tui.analysis.expert.rules.one_time_costs import of_start_up
+from tui.analysis.expert.rules.one_time_costs import as_start_up
 from tui.analysis.gpu_time.interval_sets import RunningLatestEnd, blocks, max_concurrent
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.launch_calls import launch_calls
@@ -49,7 +49,7 @@ _FEW_SLOW: Final = 0.2
 @rule("A3", "launch-bound", Family.LAUNCHES, needs.launches_linked, link=HTA)
 def launch_bound(case: Case) -> Verdict:
     """Launching kernels takes longer than running them."""
-    launches, bound = _launch_bound_calls(case)
+    launches, bound = _launches_longer_than_kernels(case)
     if not launches:
         return CannotTell("durations of launch calls are not recorded")
     share = 100 * bound.height / launches
@@ -68,29 +68,31 @@ def launch_bound(case: Case) -> Verdict:
     )
     if not case.found("U6") and not case.inapplicable("U6"):
         return Clean(f"{percent(share)} of launches take longer than their kernels, but the GPU does not wait", numbers)
-    waits = case.found("U6")
+    gpu_waits = case.found("U6")
     slow = pl.col("call_ns") > case.limit("A4", "call_ns")
     # A few slow calls load kernels, which A4 counts.
     is_few = bound.filter(slow).height <= _FEW_SLOW * bound.height
     ordinary = bound.filter(~slow) if is_few else bound
-    without = f", without calls of more than {duration(case.limit('A4', 'call_ns'))}" * (ordinary.height < bound.height)
-    found = Found(
+    exclusion = f", without calls of more than {duration(case.limit('A4', 'call_ns'))}" * (
+        ordinary.height < bound.height
+    )
+    finding = Found(
         f"{percent(share)} of {plural(launches, 'launch', 'launches')} take longer on the CPU than their kernel on "
         f"the GPU{most_frequent_name(by_name, 'launches')}.",
         fewer_launches(case),
         numbers,
-        known_sum(ordinary["call_ns"] - ordinary["duration_ns"]) if waits else None,
-        f"what these calls take longer than their kernels{without}" if waits else "not estimated",
+        known_sum(ordinary["call_ns"] - ordinary["duration_ns"]) if gpu_waits else None,
+        f"what these calls take longer than their kernels{exclusion}" if gpu_waits else "not estimated",
         by_name.drop("kernel").head(NAMES_IN_FILTER),
         "kernels",
         name_filter(by_name["kernel"].head(NAMES_IN_FILTER)),
-        None if waits else Severity.INFO,
+        None if gpu_waits else Severity.INFO,
     )
-    beyond = ordinary.select(start_ns="launch_ns", duration_ns=pl.col("call_ns") - pl.col("duration_ns"))
-    return of_start_up(case, found, beyond) if waits else found
+    excess_time = ordinary.select(start_ns="launch_ns", duration_ns=pl.col("call_ns") - pl.col("duration_ns"))
+    return as_start_up(case, finding, excess_time) if gpu_waits else finding
 
 
-def _launch_bound_calls(case: Case) -> tuple[int, pl.DataFrame]:
+def _launches_longer_than_kernels(case: Case) -> tuple[int, pl.DataFrame]:
     """Return the number of timed launch calls, and the launches whose call took longer than their kernels.
 
     The kernels of a graph have one call, to be compared with all of them.
@@ -107,75 +109,78 @@ def _launch_bound_calls(case: Case) -> tuple[int, pl.DataFrame]:
             .agg(pl.col("name").first().alias("kernel"), pl.col("duration_ns").sum(), pl.len().alias("kernels"))
         )
         bound = rows.filter(pl.col("duration_ns") < pl.col("call_ns"))
-        return rows.height, _named_by_calls(case, bound)
-    known, places = case.is_kernel_timed, [np.zeros(0, np.int64)]
+        return rows.height, _with_call_names(case, bound)
+    is_known, positions = case.is_kernel_timed, [np.zeros(0, np.int64)]
     if calls["launch_end_ns"].null_count():
-        known = known & calls["launch_end_ns"].is_not_null().to_numpy()
-    begun, ended = (calls[name].fill_null(0).to_numpy() for name in ("launch_ns", "launch_end_ns"))
-    took = case.profile["activities"]["duration_ns"].fill_null(0).to_numpy()
-    for block in blocks(len(known)):
-        found = np.flatnonzero((took[block] < ended[block] - begun[block]) & known[block])
-        places.append(found + block.start)
-    at = np.concatenate(places)
-    rows = case.profile["activities"].select(pl.col("name", "duration_ns").gather(pl.Series(at)))
-    return int(known.sum()), rows.with_columns(
-        pl.Series("call_ns", ended[at] - begun[at], pl.Int64),
-        pl.Series("launch_ns", begun[at], pl.Int64),
+        is_known = is_known & calls["launch_end_ns"].is_not_null().to_numpy()
+    launch_starts, launch_ends = (calls[name].fill_null(0).to_numpy() for name in ("launch_ns", "launch_end_ns"))
+    durations = case.profile["activities"]["duration_ns"].fill_null(0).to_numpy()
+    for block in blocks(len(is_known)):
+        block_positions = np.flatnonzero(
+            (durations[block] < launch_ends[block] - launch_starts[block]) & is_known[block]
+        )
+        positions.append(block_positions + block.start)
+    rows_ = np.concatenate(positions)
+    rows = case.profile["activities"].select(pl.col("name", "duration_ns").gather(pl.Series(rows_)))
+    return int(is_known.sum()), rows.with_columns(
+        pl.Series("call_ns", launch_ends[rows_] - launch_starts[rows_], pl.Int64),
+        pl.Series("launch_ns", launch_starts[rows_], pl.Int64),
         pl.col("name").alias("kernel"),
     )
 
 
-def _named_by_calls(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
+def _with_call_names(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
     """Add ``name``: of the call if it launched several kernels, else of the kernel."""
-    several = pl.col("kernels") > 1
-    begun = rows.filter(several)["launch_ns"].unique()
+    launched_several = pl.col("kernels") > 1
+    call_starts = rows.filter(launched_several)["launch_ns"].unique()
     calls = (
         case.profile["api_calls"]
         .lazy()
-        .filter(pl.col("start_ns").is_in(begun.implode()), pl.col("correlation").is_not_null())
+        .filter(pl.col("start_ns").is_in(call_starts.implode()), pl.col("correlation").is_not_null())
         .select(launch_ns="start_ns", call_ns="duration_ns", call=pl.col("name").cast(pl.String))
         .collect()
         .unique(("launch_ns", "call_ns"), keep="first", maintain_order=True)
     )
     return rows.join(calls, on=["launch_ns", "call_ns"], how="left", maintain_order="left").with_columns(
-        pl.coalesce(pl.when(several).then("call"), pl.col("kernel").cast(pl.String)).alias("name")
+        pl.coalesce(pl.when(launched_several).then("call"), pl.col("kernel").cast(pl.String)).alias("name")
     )
 
 
 @rule("A4", "slow-launches", Family.LAUNCHES, needs.api_trace, link=HTA)
 def slow_launches(case: Case) -> Verdict:
     """Some launch calls take long."""
-    least = case.limit("A4", "call_ns")
-    calls, slow = case.calls_taking(LAUNCH_CALLS, least, "tid", "line", "correlation")
+    min_ns = case.limit("A4", "call_ns")
+    calls, slow = case.calls_taking(LAUNCH_CALLS, min_ns, "tid", "line", "correlation")
     if not calls:
         return CannotTell("calls that launch single kernels are not recorded")
-    share, taken = 100 * slow.height / calls, known_sum(slow["duration_ns"])
-    numbers = {"slow": slow.height, "calls": calls, "slow_pct": share, "slow_ns": taken}
+    share, total_ns = 100 * slow.height / calls, known_sum(slow["duration_ns"])
+    numbers = {"slow": slow.height, "calls": calls, "slow_pct": share, "slow_ns": total_ns}
     if share <= case.limit("A4", "calls_pct"):
-        return Clean(f"{percent(share)} of {plural(calls, 'launch call')} take longer than {duration(least)}", numbers)
+        return Clean(f"{percent(share)} of {plural(calls, 'launch call')} take longer than {duration(min_ns)}", numbers)
     worst = largest_rows(slow, "duration_ns", "name", "start_ns", "duration_ns", "tid", "line")
     if not case.found("U6") and not case.inapplicable("U6"):
         return Clean(f"{percent(share)} of launch calls are slow, but the GPU does not wait for them", numbers)
-    loads = _mostly_load(case, slow)
+    is_loading = _is_mostly_loading(case, slow)
     return Found(
-        f"1 of {plural(calls, 'launch call')} ({percent(share)}) takes {duration(taken)}, more than {duration(least)}."
+        f"1 of {plural(calls, 'launch call')} ({percent(share)}) takes {duration(total_ns)}, more than "
+        f"{duration(min_ns)}."
         if slow.height == 1
         else f"{slow.height:,} of {plural(calls, 'launch call')} ({percent(share)}) take longer than "
-        f"{duration(least)}; the longest takes {duration(worst['duration_ns'][0])}.",
+        f"{duration(min_ns)}; the longest takes {duration(worst['duration_ns'][0])}.",
         "The first launch of a kernel loads it: warm up before you measure."
-        if loads
+        if is_loading
         else "These are not first launches of kernels: check for a busy CPU, locks, a full queue, or little memory.",
         numbers,
-        taken,
+        total_ns,
         "all of these calls",
         worst,
         "api-calls",
         name_filter(slow["name"].unique(maintain_order=True)),
-        cause="" if loads else Cause.LAUNCH_BOUND,
+        cause="" if is_loading else Cause.LAUNCH_BOUND,
     )
 
 
-def _mostly_load(case: Case, slow: pl.DataFrame) -> bool:
+def _is_mostly_loading(case: Case, slow: pl.DataFrame) -> bool:
     """Return whether most of the time of slow launch calls is in the first launch of a kernel, as far as recorded."""
     kernels = (
         case.profile["activities"].lazy().filter(pl.col("kind") == "kernel").select("name", "correlation", "start_ns")
@@ -190,62 +195,62 @@ def _mostly_load(case: Case, slow: pl.DataFrame) -> bool:
 @rule("A5", "launch-delay", Family.LAUNCHES, needs.launches_linked, link=HTA)
 def launch_delay(case: Case) -> Verdict:
     """Kernels start late on an idle GPU."""
-    least = case.limit("A5", "delay_ns")
-    called_until = launch_calls(case.profile)["launch_end_ns"].fill_null(-1).to_numpy()
-    known = case.is_kernel_timed & (called_until >= 0)
-    launches = int(known.sum())
+    min_ns = case.limit("A5", "delay_ns")
+    launch_ends = launch_calls(case.profile)["launch_end_ns"].fill_null(-1).to_numpy()
+    is_known = case.is_kernel_timed & (launch_ends >= 0)
+    launches = int(is_known.sum())
     if not launches:
         return CannotTell("durations of launch calls are not recorded")
-    shown = ("name", "activity", "start_ns", "stream", "line")
-    activities = case.profile["activities"].select(shown)
-    parts = [activities.clear().with_columns(late_ns=pl.lit(None, pl.Int64))]
-    for line in case.lines:
-        late, late_ns = _late_starts(line, line.take(called_until), line.take(known), least)
-        rows = activities.select(pl.all().gather(pl.Series(line.rows_at(late))))
-        parts.append(rows.with_columns(pl.Series("late_ns", late_ns, pl.Int64)))
-    late_rows = pl.concat(parts)
-    begun = late_rows["start_ns"].to_numpy()
+    evidence_columns = ("name", "activity", "start_ns", "stream", "line")
+    activities = case.profile["activities"].select(evidence_columns)
+    frames = [activities.clear().with_columns(late_ns=pl.lit(None, pl.Int64))]
+    for timeline in case.lines:
+        late, late_ns = _late_starts(timeline, timeline.take(launch_ends), timeline.take(is_known), min_ns)
+        rows = activities.select(pl.all().gather(pl.Series(timeline.rows_at(late))))
+        frames.append(rows.with_columns(pl.Series("late_ns", late_ns, pl.Int64)))
+    late_rows = pl.concat(frames)
+    starts_ns = late_rows["start_ns"].to_numpy()
     # Collectives that are not recorded as kernels keep a GPU busy, too.
-    communicating = communication_ranges(case).within(begun - late_rows["late_ns"].to_numpy(), begun)
+    communicating = communication_ranges(case).within(starts_ns - late_rows["late_ns"].to_numpy(), starts_ns)
     late_rows = late_rows.filter(2 * pl.Series(communicating) <= pl.col("late_ns"))
-    share, taken = 100 * late_rows.height / launches, known_sum(late_rows["late_ns"])
-    numbers = {"late": late_rows.height, "launches": launches, "late_pct": share, "late_ns": taken}
+    share, total_ns = 100 * late_rows.height / launches, known_sum(late_rows["late_ns"])
+    numbers = {"late": late_rows.height, "launches": launches, "late_pct": share, "late_ns": total_ns}
     if share <= case.limit("A5", "launches_pct"):
-        what = "after both their call and the work before them"
-        return Clean(f"{percent(share)} of kernels start more than {duration(least)} {what}", numbers)
+        subject = "after both their call and the work before them"
+        return Clean(f"{percent(share)} of kernels start more than {duration(min_ns)} {subject}", numbers)
     worst = largest_rows(late_rows, "late_ns", "name", "activity", "start_ns", "late_ns", "stream", "line")
     return Found(
-        f"{percent(share)} of {plural(launches, 'kernel')} start more than {duration(least)} after their launch call, "
+        f"{percent(share)} of {plural(launches, 'kernel')} start more than {duration(min_ns)} after their launch call, "
         f"on an idle GPU. The latest is {label(worst['name'][0])}, by {duration(worst['late_ns'][0])}.",
         WAITING_KERNELS,
         numbers,
-        taken,
+        total_ns,
         f"all of these delays{case.several_gpus_suffix}",
         *evidence_by_name(worst),
     )
 
 
-def _late_starts(line: Timeline, called_until: Ints, known: Flags, min_ns: float) -> tuple[Ints, Ints]:
+def _late_starts(timeline: Timeline, launch_ends: Ints, is_known: Flags, min_ns: float) -> tuple[Ints, Ints]:
     """Return the positions of work that began late after both its call and the previous work, and the delays.
 
     Args:
-        line: The work.
-        called_until: When the call of each ended.
-        known: Of which that is known.
+        timeline: The work.
+        launch_ends: When the call of each ended.
+        is_known: Of which that is known.
         min_ns: What is late, ns.
     """
-    reached = RunningLatestEnd()
-    places, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for block in blocks(len(line.starts)):
-        starts = line.starts[block]
-        before, _ = reached.before(line.ends[block])
+    latest_end = RunningLatestEnd()
+    positions, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for block in blocks(len(timeline.starts)):
+        starts = timeline.starts[block]
+        previous_ends, _ = latest_end.before(timeline.ends[block])
         if block.start == 0:
-            before[0] = starts[0]
-        late_ns = starts - np.maximum(called_until[block], before)
-        late = np.flatnonzero((late_ns > min_ns) & known[block])
-        places.append(late + block.start)
+            previous_ends[0] = starts[0]
+        late_ns = starts - np.maximum(launch_ends[block], previous_ends)
+        late = np.flatnonzero((late_ns > min_ns) & is_known[block])
+        positions.append(late + block.start)
         times.append(late_ns[late])
-    return np.concatenate(places), np.concatenate(times)
+    return np.concatenate(positions), np.concatenate(times)
 
 
 @rule(
@@ -266,20 +271,20 @@ def full_queue(case: Case) -> Verdict:
     if calls.select(pl.col("launched_with").max()).item():
         first &= (calls["launched_with"].fill_null(0) == 0).to_numpy()
     all_first = bool(first.all())
-    most, stream = 0, None
+    max_waiting, stream = 0, None
     for sequence in case.sequences:
-        places, starts = sequence.places, sequence.starts
+        positions, starts = sequence.places, sequence.starts
         if not all_first:
-            chosen = sequence.line.take(first)[places]
-            places, starts = places[chosen], starts[chosen]
-        waiting = max_concurrent(sequence.line.take(launch)[places], starts)
-        if waiting > most:
-            most, stream = waiting, case.profile["activities"]["stream"][sequence.first_row]
-    numbers = {"waiting": most}
-    if most < case.limit("A6", "waiting"):
-        return Clean(f"at most {plural(most, 'launch waits', 'launches wait')} in one stream", numbers)
+            chosen = sequence.line.take(first)[positions]
+            positions, starts = positions[chosen], starts[chosen]
+        waiting = max_concurrent(sequence.line.take(launch)[positions], starts)
+        if waiting > max_waiting:
+            max_waiting, stream = waiting, case.profile["activities"]["stream"][sequence.first_row]
+    numbers = {"waiting": max_waiting}
+    if max_waiting < case.limit("A6", "waiting"):
+        return Clean(f"at most {plural(max_waiting, 'launch waits', 'launches wait')} in one stream", numbers)
     return Found(
-        f"The CPU runs far ahead of the GPU: up to {most:,} launches wait in stream {stream}.",
+        f"The CPU runs far ahead of the GPU: up to {max_waiting:,} launches wait in stream {stream}.",
         "The GPU is the bottleneck: shorten its kernels.",
         numbers,
         None,
@@ -298,27 +303,27 @@ def full_queue(case: Case) -> Verdict:
     severity=Severity.INFO,
     link=VISUAL_PROFILER,
 )
-def one_stream(case: Case) -> Verdict:
+def single_stream(case: Case) -> Verdict:
     """All work is in one stream."""
     gpus = overlap(case.profile).drop_nulls("kernel_streams").select("device", "kernel_streams", "kernels_ns")
-    alone = gpus.filter(pl.col("kernel_streams") == 1)
-    exposed = [rule for rule in ("T2", "C2") if case.found(rule)]
-    numbers = {"gpus": gpus.height, "one_stream": alone.height}
-    if alone.is_empty():
+    single_stream_gpus = gpus.filter(pl.col("kernel_streams") == 1)
+    exposed_rules = [rule for rule in ("T2", "C2") if case.found(rule)]
+    numbers = {"gpus": gpus.height, "one_stream": single_stream_gpus.height}
+    if single_stream_gpus.is_empty():
         return Clean("kernels run in several streams of every GPU", numbers)
-    if not exposed:
+    if not exposed_rules:
         if reason := case.inapplicable("T2", "C2"):
             return CannotTell(reason)
         return Clean("kernels run in one stream, and no exposed work could overlap with them", numbers)
-    what = " and ".join({"T2": "copies", "C2": "communication"}[rule] for rule in exposed)
+    subject = " and ".join({"T2": "copies", "C2": "communication"}[rule] for rule in exposed_rules)
     return Found(
-        f"All kernels run in one stream. {what[0].upper()}{what[1:]} that could overlap with them "
-        f"{'are' if 'T2' in exposed else 'is'} exposed ({', '.join(exposed)}).",
-        f"Use a stream of its own for {what}.",
+        f"All kernels run in one stream. {subject[0].upper()}{subject[1:]} that could overlap with them "
+        f"{'are' if 'T2' in exposed_rules else 'is'} exposed ({', '.join(exposed_rules)}).",
+        f"Use a stream of its own for {subject}.",
         numbers,
         None,
-        f"counted by {' and '.join(exposed)}",
-        alone,
+        f"counted by {' and '.join(exposed_rules)}",
+        single_stream_gpus,
         "kernels",
         "kind=kernel",
     )
@@ -340,18 +345,21 @@ def no_concurrency(case: Case) -> Verdict:
     streams = max(gpus["kernel_streams"].to_list(), default=0)
     if not busy or streams < 2:
         return Clean("kernels run in one stream")
-    share, fill = 100 * case.overlap_ns("concurrent_ns") / busy, filled_pct(case)
-    numbers = {"together_pct": share, "fill_pct": fill, "streams": streams}
-    if share >= case.limit("A12", "together_pct") or fill >= case.limit("A12", "fill_pct"):
+    concurrent_pct, filled = 100 * case.overlap_ns("concurrent_ns") / busy, filled_pct(case)
+    numbers = {"together_pct": concurrent_pct, "fill_pct": filled, "streams": streams}
+    if concurrent_pct >= case.limit("A12", "together_pct") or filled >= case.limit("A12", "fill_pct"):
         return Clean(
-            f"two kernels run together {percent(share)} of the time; kernels fill {percent(fill)} of the SMs", numbers
+            f"two kernels run together {percent(concurrent_pct)} of the time; kernels fill {percent(filled)} of the "
+            "SMs",
+            numbers,
         )
     return Found(
-        f"Kernels of {streams} streams run together only {percent(share)} of their time, and fill {percent(fill)} of "
+        f"Kernels of {streams} streams run together only {percent(concurrent_pct)} of their time, and fill "
+        f"{percent(filled)} of "
         "the SMs.",
         "Check for hidden dependencies: the default stream, events, allocation or synchronization between launches.",
         numbers,
-        int(busy * (1 - fill / 100)),
+        int(busy * (1 - filled / 100)),
         f"the share of the SMs left free{case.several_gpus_suffix}, if other kernels could fill it",
         gpus,
         "kernels",

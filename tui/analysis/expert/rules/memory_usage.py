@@ -33,14 +33,20 @@ def needs_memory_use(case: Case) -> str:
 @rule("I7", "memory-underused", Family.ITERATIONS, needs_memory_use, severity=Severity.INFO, link=DLPROF)
 def memory_underused(case: Case) -> Verdict:
     """Most of the GPU's memory is free."""
-    most = memory_use(case).row(0, named=True)
-    numbers = {"memory_pct": most["used_pct"], "used_bytes": int(most["used"]), "total_bytes": int(most["total"])}
-    if most["used_pct"] >= case.limit("I7", "memory_pct"):
-        return Clean(f"{percent(most['used_pct'])} of the memory is {_in_use(case)}", numbers)
-    factor = min(_MAX_BATCH_FACTOR, int(_FULL * 100 / most["used_pct"])) if most["used_pct"] else _MAX_BATCH_FACTOR
+    fullest = memory_use(case).row(0, named=True)
+    numbers = {
+        "memory_pct": fullest["used_pct"],
+        "used_bytes": int(fullest["used"]),
+        "total_bytes": int(fullest["total"]),
+    }
+    if fullest["used_pct"] >= case.limit("I7", "memory_pct"):
+        return Clean(f"{percent(fullest['used_pct'])} of the memory is {_in_use(case)}", numbers)
+    factor = (
+        min(_MAX_BATCH_FACTOR, int(_FULL * 100 / fullest["used_pct"])) if fullest["used_pct"] else _MAX_BATCH_FACTOR
+    )
     return Found(
-        f"At most {percent(most['used_pct'])} of GPU memory is {_in_use(case)} ({size(int(most['used']))} of "
-        f"{size(int(most['total']))}).",
+        f"At most {percent(fullest['used_pct'])} of GPU memory is {_in_use(case)} ({size(int(fullest['used']))} of "
+        f"{size(int(fullest['total']))}).",
         f"Try a batch {factor} times as large: fewer and longer launches.",
         {**numbers, "factor": factor},
         None,
@@ -111,16 +117,22 @@ def _failed(case: Case) -> pl.DataFrame:
 def memory_full(case: Case) -> Verdict:
     """GPU memory is full, or nearly so."""
     if (failed := _failed(case)).height:
-        return _out_of_memory(failed)
-    most = memory_use(case).row(0, named=True)
-    numbers = {"memory_pct": most["used_pct"], "used_bytes": int(most["used"]), "total_bytes": int(most["total"])}
-    if most["used_pct"] <= case.limit("I8", "memory_pct"):
-        return Clean(f"{percent(most['used_pct'])} of the memory is {_in_use(case)}", numbers)
+        return _failed_allocation_finding(failed)
+    fullest = memory_use(case).row(0, named=True)
+    numbers = {
+        "memory_pct": fullest["used_pct"],
+        "used_bytes": int(fullest["used"]),
+        "total_bytes": int(fullest["total"]),
+    }
+    if fullest["used_pct"] <= case.limit("I8", "memory_pct"):
+        return Clean(f"{percent(fullest['used_pct'])} of the memory is {_in_use(case)}", numbers)
     if case.in_use.inference_server:
-        return Clean(f"{percent(most['used_pct'])} of the memory is {_in_use(case)}: servers reserve it once", numbers)
+        return Clean(
+            f"{percent(fullest['used_pct'])} of the memory is {_in_use(case)}: servers reserve it once", numbers
+        )
     return Found(
-        f"{percent(most['used_pct'])} of GPU memory is {_in_use(case)} ({size(int(most['used']))} of "
-        f"{size(int(most['total']))}). Allocations may fail or wait.",
+        f"{percent(fullest['used_pct'])} of GPU memory is {_in_use(case)} ({size(int(fullest['used']))} of "
+        f"{size(int(fullest['total']))}). Allocations may fail or wait.",
         _USE_LESS,
         numbers,
         None,
@@ -132,19 +144,27 @@ def memory_full(case: Case) -> Verdict:
 _USE_LESS: Final = "Use activation checkpointing, mixed precision, or a smaller batch with gradient accumulation."
 
 
-def _out_of_memory(failed: pl.DataFrame) -> Found:
+def _failed_allocation_finding(failed: pl.DataFrame) -> Found:
     """Return the finding on failed allocations, about the first of them."""
     first = failed.row(0, named=True)
-    wanted, held, reserved = (first[name] or 0 for name in ("size_bytes", "allocated_bytes", "reserved_bytes"))
-    who = f" by {allocated_by(first['call_site'], first['stack'])}" if first["call_site"] or first["stack"] else ""
-    is_fragmented = reserved - held >= wanted > 0
+    requested, allocated, reserved = (first[name] or 0 for name in ("size_bytes", "allocated_bytes", "reserved_bytes"))
+    call_site_clause = (
+        f" by {allocated_by(first['call_site'], first['stack'])}" if first["call_site"] or first["stack"] else ""
+    )
+    is_fragmented = reserved - allocated >= requested > 0
     return Found(
-        f"Out of memory {plural(failed.height, 'time')}: {size(wanted)} requested{who}, while {size(held)} of the "
+        f"Out of memory {plural(failed.height, 'time')}: {size(requested)} requested{call_site_clause}, while "
+        f"{size(allocated)} of the "
         f"{size(reserved)} reserved were in use.",
         "Free memory was in pieces too small: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
         if is_fragmented
         else f"{_USE_LESS} Memory lists what was allocated at the peak.",
-        {"failures": failed.height, "requested_bytes": wanted, "allocated_bytes": held, "reserved_bytes": reserved},
+        {
+            "failures": failed.height,
+            "requested_bytes": requested,
+            "allocated_bytes": allocated,
+            "reserved_bytes": reserved,
+        },
         None,
         "not estimated: the program stops, or frees memory and tries again",
         failed.select("device", "size_bytes", "allocated_bytes", "reserved_bytes", "call_site"),
@@ -155,8 +175,8 @@ def _out_of_memory(failed: pl.DataFrame) -> Found:
 
 def needs_allocations(case: Case) -> str:
     """Require allocations of GPU memory by the framework."""
-    of_gpus = case.profile["memory_events"].filter(pl.col("place") == "GPU", pl.col("allocated_bytes").is_not_null())
-    return "" if of_gpus.height else why_none(case.profile, ALLOCATIONS)
+    gpu_events = case.profile["memory_events"].filter(pl.col("place") == "GPU", pl.col("allocated_bytes").is_not_null())
+    return "" if gpu_events.height else why_none(case.profile, ALLOCATIONS)
 
 
 @rule("I9", "memory-grows", Family.ITERATIONS, needs_allocations, link=SAGEMAKER)
@@ -164,30 +184,32 @@ def memory_grows(case: Case) -> Verdict:
     """Allocated memory grows."""
     window = int(case.limit("I9", "iterations"))
     sizes = allocators(case.profile).filter(pl.col("place") == "GPU").select("device", "memory_bytes")
-    held = pl.col("last_bytes")
+    last_bytes = pl.col("last_bytes")
     steps = (
         allocator_iterations(case.profile)
         .filter(pl.col("place") == "GPU")
         .drop_nulls("iteration")
-        .with_columns(held.rolling_mean(window).over("device").alias("mean_bytes"))
+        .with_columns(last_bytes.rolling_mean(window).over("device").alias("mean_bytes"))
         .with_columns((pl.col("mean_bytes") - pl.col("mean_bytes").shift(window).over("device")).alias("rise_bytes"))
         .join(sizes, on="device", how="left", maintain_order="left")
         .with_columns((100 * pl.col("rise_bytes") / pl.col("memory_bytes")).alias("rise_pct"))
     )
-    most = max(steps.group_by("device").len()["len"].to_list(), default=0)
-    if most < 2 * window:
-        return CannotTell(f"not enough data: memory of {plural(most, 'iteration')} recorded, {2 * window} needed")
+    max_iterations = max(steps.group_by("device").len()["len"].to_list(), default=0)
+    if max_iterations < 2 * window:
+        return CannotTell(
+            f"not enough data: memory of {plural(max_iterations, 'iteration')} recorded, {2 * window} needed"
+        )
     if not sizes["memory_bytes"].count():
         return CannotTell("unknown GPU memory size")
     rising = steps.drop_nulls("rise_pct").sort("rise_pct", "iteration", descending=[True, False])
     first = rising.row(0, named=True)
-    whole = steps.filter(pl.col("device").eq_missing(pl.lit(first["device"], pl.Int32)))
-    growth = whole["last_bytes"][-1] - whole["first_bytes"][0]
-    numbers = {"rise_pct": first["rise_pct"], "growth_bytes": growth, "iterations": whole.height}
+    device_steps = steps.filter(pl.col("device").eq_missing(pl.lit(first["device"], pl.Int32)))
+    growth = device_steps["last_bytes"][-1] - device_steps["first_bytes"][0]
+    numbers = {"rise_pct": first["rise_pct"], "growth_bytes": growth, "iterations": device_steps.height}
     if first["rise_pct"] < case.limit("I9", "rise_pct"):
         return Clean(f"allocated memory rises by {percent(max(0.0, first['rise_pct']))} of the capacity", numbers)
     return Found(
-        f"Allocated memory grows by {size(growth)} in {plural(whole.height, 'iteration')}; by "
+        f"Allocated memory grows by {size(growth)} in {plural(device_steps.height, 'iteration')}; by "
         f"{percent(first['rise_pct'])} of the GPU's memory within {window} iterations up to {first['iteration']}.",
         "Find what is never freed: losses without .detach(), growing caches, hidden states. "
         "torch.cuda.memory._record_memory_history() names the lines.",

@@ -16,12 +16,12 @@ from tui.analysis.expert.finding_text import (
     duration,
     evidence_by_name,
     float_or_zero,
-    how_to_select_iterations,
     int_or_zero,
     known_sum,
     label,
     name_filter,
     percent,
+    select_iterations_advice,
     sort_by_largest,
     totals_by_name,
 )
@@ -62,22 +62,22 @@ def allocation_in_loop(case: Case) -> Verdict:
         return CannotTell("only one iteration, and the first one may allocate")
     begin, end = steps["start_ns"][0], int_or_zero((steps["start_ns"] + steps["duration_ns"]).max())
     calls = case.calls_named(ALLOCATIONS, "line").filter(pl.col("start_ns").is_between(begin, end))
-    taken, span = known_sum(calls["duration_ns"]), end - begin
-    share = 100 * taken / span if span else 0.0
-    each = calls.height / steps.height
-    where = "in these iterations" if later else "after the first iteration"
-    numbers = {"calls": calls.height, "per_iteration": each, "call_ns": taken, "share_pct": share}
-    too_long = share > case.limit("A8", "span_pct") or taken > case.limit("A8", "total_ns")
-    if each < 1 or not too_long:
-        return Clean(f"{plural(calls.height, 'call')} {where}, {percent(share)} of their time", numbers)
+    total_ns, span = known_sum(calls["duration_ns"]), end - begin
+    share = 100 * total_ns / span if span else 0.0
+    calls_per_iteration = calls.height / steps.height
+    location = "in these iterations" if later else "after the first iteration"
+    numbers = {"calls": calls.height, "per_iteration": calls_per_iteration, "call_ns": total_ns, "share_pct": share}
+    too_long = share > case.limit("A8", "span_pct") or total_ns > case.limit("A8", "total_ns")
+    if calls_per_iteration < 1 or not too_long:
+        return Clean(f"{plural(calls.height, 'call')} {location}, {percent(share)} of their time", numbers)
     by_name = sort_by_largest(totals_by_name(calls, "calls", "duration_ns"), "duration_ns")
     return Found(
-        f"Allocating and freeing GPU memory takes {duration(taken)} {where} ({percent(share)} of their time): "
-        f"{plural(each, 'call')} per iteration, mostly {label(by_name['name'][0])}."
+        f"Allocating and freeing GPU memory takes {duration(total_ns)} {location} ({percent(share)} of their time): "
+        f"{plural(calls_per_iteration, 'call')} per iteration, mostly {label(by_name['name'][0])}."
         + (f" Iterations are {case.iterations_are}." if case.iterations_are else ""),
-        _allocate_less(case),
+        _allocation_advice(case),
         numbers,
-        taken,
+        total_ns,
         "all of these calls",
         *evidence_by_name(by_name, view="api-calls"),
     )
@@ -88,53 +88,53 @@ def _allocation_in_totals(case: Case) -> Found | None:
 
     The longest call of each is omitted: CUDA can start in it.
     """
-    often = pl.col("calls") > case.limit("A10", "calls")
-    rows = case.api_named(ALLOCATIONS).drop_nulls(["calls", "total_ns"]).filter(often)
+    is_frequent = pl.col("calls") > case.limit("A10", "calls")
+    rows = case.api_named(ALLOCATIONS).drop_nulls(["calls", "total_ns"]).filter(is_frequent)
     later = rows.with_columns(total_ns=pl.col("total_ns") - pl.col("max_ns").fill_null(0))
-    calls, taken = known_sum(rows["calls"]), known_sum(later["total_ns"])
-    share = 100 * taken / max(case.api_ns, 1)
+    calls, total_ns = known_sum(rows["calls"]), known_sum(later["total_ns"])
+    share = 100 * total_ns / max(case.api_ns, 1)
     if share <= case.limit("A8", "totals_pct"):
         return None
     by_name = sort_by_largest(later.select("name", "calls", "total_ns", "line"), "total_ns")
     return Found(
-        f"Allocating and freeing GPU memory takes {duration(taken)} ({percent(share)} of the API time) in "
+        f"Allocating and freeing GPU memory takes {duration(total_ns)} ({percent(share)} of the API time) in "
         f"{plural(calls, 'call')}, mostly {label(by_name['name'][0])}.",
-        _allocate_less(case),
-        {"calls": calls, "call_ns": taken, "share_pct": share},
-        taken,
+        _allocation_advice(case),
+        {"calls": calls, "call_ns": total_ns, "share_pct": share},
+        total_ns,
         "all of these calls but the longest of each function, in which CUDA can start",
         *evidence_by_name(by_name, view="api-calls"),
     )
 
 
-def _allocate_less(case: Case) -> str:
+def _allocation_advice(case: Case) -> str:
     """Return advice on allocation."""
     if case.is_torch:
-        still = "growing shapes, empty_cache, other libraries"
-        return f"PyTorch's allocator keeps memory: find what still allocates ({still})."
+        suspects = "growing shapes, empty_cache, other libraries"
+        return f"PyTorch's allocator keeps memory: find what still allocates ({suspects})."
     return "Allocate once before the loop, or use a caching allocator: cudaMallocAsync."
 
 
 @rule("A9", "module-load", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=ROOT_CAUSES)
 def loading(case: Case) -> Verdict:
     """Kernels are loaded or compiled during the run."""
-    rows, of_what = case.api_named(LOADING).select("name", "calls", "total_ns", "line"), case.whole_words
+    rows, basis = case.api_named(LOADING).select("name", "calls", "total_ns", "line"), case.whole_words
     if case.span_ns and rows.height and case.profile["api_calls"].height:
         first, last = case.busy["first_ns"].min(), case.busy["last_ns"].max()
-        within = case.calls_named(LOADING, "line").filter(pl.col("start_ns").is_between(first, last))
-        by_name = totals_by_name(within, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
+        calls_in_run = case.calls_named(LOADING, "line").filter(pl.col("start_ns").is_between(first, last))
+        by_name = totals_by_name(calls_in_run, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
         rows = sort_by_largest(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
-    taken = known_sum(rows["total_ns"])
-    share = 100 * taken / case.whole_ns
-    numbers = {"load_ns": taken, "share_pct": share}
+    total_ns = known_sum(rows["total_ns"])
+    share = 100 * total_ns / case.whole_ns
+    numbers = {"load_ns": total_ns, "share_pct": share}
     if share <= case.limit("A9", "span_pct"):
-        return Clean(f"loading and compiling kernels takes {percent(share)} of the {of_what}", numbers)
+        return Clean(f"loading and compiling kernels takes {percent(share)} of the {basis}", numbers)
     return Found(
-        f"Loading and compiling kernels takes {duration(taken)} ({percent(share)} of the {of_what}), mostly in "
+        f"Loading and compiling kernels takes {duration(total_ns)} ({percent(share)} of the {basis}), mostly in "
         f"{label(rows['name'][0])}.",
         "Warm up before you measure, or leave the first iterations out. CUDA_MODULE_LOADING=EAGER loads at the start.",
         numbers,
-        taken,
+        total_ns,
         "all of these calls",
         *evidence_by_name(rows, view="api-calls"),
     )
@@ -149,7 +149,7 @@ def start_up(case: Case) -> Verdict:
     if heavy.is_empty():
         return Clean("no call made once at the start takes much of the API time")
     first, others = heavy.row(0, named=True), [label(name) for name in heavy["name"][1:]]
-    taken = min(known_sum(heavy["total_ns"]), case.wall_ns or known_sum(heavy["total_ns"]))
+    total_ns = min(known_sum(heavy["total_ns"]), case.wall_ns or known_sum(heavy["total_ns"]))
     longest = f" The longest takes {duration(first['max_ns'])}." if first["calls"] > 1 else ""
     return Found(
         f"CUDA start-up: {label(first['name'])} takes {duration(first['total_ns'])} in "
@@ -157,7 +157,7 @@ def start_up(case: Case) -> Verdict:
         + (f" {' and '.join(others)} {'belongs' if len(others) == 1 else 'belong'} to it." if others else ""),
         "CUDA starts once. Profile more iterations, or leave start-up out of what you compare.",
         {"api_pct": first["api_pct"], "calls": first["calls"], "max_ns": first["max_ns"]},
-        taken,
+        total_ns,
         "these calls, which a longer run pays only once",
         *evidence_by_name(heavy, "calls", "total_ns", "max_ns", "api_pct", "line", view="api-calls"),
     )
@@ -206,9 +206,9 @@ def loading_and_captures(case: Case) -> tuple[IntervalSet, IntervalSet]:
     loads = case.calls_named(LOADING)
     captures = case.calls_named(_CAPTURE_BEGINS)["start_ns"].sort().to_numpy()
     ends = case.calls_named(_CAPTURE_ENDS).select(pl.col("start_ns") + pl.col("duration_ns")).to_series().sort()
-    at = np.searchsorted(ends.to_numpy(), captures)
-    known = at < len(ends)
-    captured = union_of(captures[known], ends.to_numpy()[at[known]])
+    end_indices = np.searchsorted(ends.to_numpy(), captures)
+    has_end = end_indices < len(ends)
+    captured = union_of(captures[has_end], ends.to_numpy()[end_indices[has_end]])
     return intervals_of_rows(slow) | intervals_of_rows(loads), captured
 
 
@@ -217,30 +217,30 @@ def autotuning(case: Case) -> Verdict:
     """Algorithms are tried out during the run."""
     checkers = case.kernels.filter(pl.col("name").cast(pl.String).str.contains("(?i)redzone_checker"))
     once = case.kernels.filter(pl.col("op_type").str.contains(ALGORITHMS), pl.col("calls") == 1)
-    least = int(case.limit("P5", "algorithms"))
-    if checkers.is_empty() and once.height < least:
+    min_algorithms = int(case.limit("P5", "algorithms"))
+    if checkers.is_empty() and once.height < min_algorithms:
         return Clean("no op tries several algorithms")
     rows = case.profile["activities"].lazy().filter(pl.col("kind") == "kernel").select(_LAUNCH).collect()
     single = rows["name"].is_in(once["name"].implode())
     if rows["op"].count():
         by_op = rows.filter(single & rows["op"].is_not_null()).group_by("op").agg(pl.col("name").unique())
-        tried = by_op.filter(pl.col("name").list.len() >= least)
+        tried = by_op.filter(pl.col("name").list.len() >= min_algorithms)
         names = tried["name"].explode().unique().sort().to_list()
     else:
-        names = _adjacent(rows, single, least) if _repeats(case) else []
+        names = _adjacent_single_runs(rows, single, min_algorithms) if _repeats(case) else []
     if checkers.is_empty() and not names:
-        if not rows["op"].count() and not _repeats(case) and once.height >= least:
+        if not rows["op"].count() and not _repeats(case) and once.height >= min_algorithms:
             return CannotTell("every kernel runs once, as when algorithms are tried out")
         return Clean("no op tries several algorithms")
     shown = checkers["name"].to_list() + names
     tried_rows = case.kernels.filter(pl.col("name").is_in(shown))
-    taken = known_sum(tried_rows["total_ns"])
+    total_ns = known_sum(tried_rows["total_ns"])
     return Found(
-        f"Autotuning runs during the profile: {plural(len(shown), 'kernel')}, {duration(taken)}"
+        f"Autotuning runs during the profile: {plural(len(shown), 'kernel')}, {duration(total_ns)}"
         + (f", including {label(shown[0])}." if checkers.height else "."),
         "Warm up before you measure. With fixed shapes each algorithm is tried only once.",
-        {"kernels": len(shown), "time_ns": taken},
-        taken,
+        {"kernels": len(shown), "time_ns": total_ns},
+        total_ns,
         "all of these kernels",
         *evidence_by_name(tried_rows, "calls", "total_ns", "line"),
     )
@@ -252,7 +252,7 @@ def _repeats(case: Case) -> bool:
     return bool(calls.len()) and float(calls.median() or 0) >= 3  # type: ignore[arg-type]
 
 
-def _adjacent(rows: pl.DataFrame, single: pl.Series, min_launches: int) -> list[str]:
+def _adjacent_single_runs(rows: pl.DataFrame, single: pl.Series, min_launches: int) -> list[str]:
     """Return names of kernels that run once each, at least ``min_launches`` in a row."""
     ordered = rows.with_columns(single.alias("once")).sort("session", "device", "stream", "start_ns")
     runs = ordered.with_columns(pl.col("once").rle_id().alias("run")).filter("once")
@@ -263,58 +263,62 @@ def _adjacent(rows: pl.DataFrame, single: pl.Series, min_launches: int) -> list[
 @rule("P12", "dynamic-shapes", Family.PRECISION, needs.gpu_work, needs.several_launches, link=ADVISOR)
 def dynamic_shapes(case: Case) -> Verdict:
     """Changing shapes make kernels load or tune again."""
-    cause = [rule for rule in ("P5", "A9") if case.found(rule)]
+    causing_rules = [rule for rule in ("P5", "A9") if case.found(rule)]
     ops = case.profile["ops"].filter(pl.col("input_shapes").is_not_null())
     if ops.height:
-        by = ops.group_by("name").agg(pl.col("input_shapes").n_unique().alias("shapes"), pl.len().alias("calls"))
-        what, view = "input shapes", "ops-and-kernels"
+        counts = ops.group_by("name").agg(pl.col("input_shapes").n_unique().alias("shapes"), pl.len().alias("calls"))
+        subject, view = "input shapes", "ops-and-kernels"
     else:
         rows = case.configs.drop_nulls("grid_x")
         if rows.is_empty():
             return CannotTell("neither shapes nor grids are recorded")
-        by = rows.group_by("name").agg(pl.struct("grid", "block").n_unique().alias("shapes"), pl.col("calls").sum())
-        what, view = "launch configurations", "kernels"
-    many = by.filter(pl.col("shapes") >= case.limit("P12", "shapes"))
-    numbers = {"names": many.height, "shapes": int_or_zero(by["shapes"].max())}
-    if many.height and not cause and (reason := case.inapplicable("P5", "A9")):
+        counts = rows.group_by("name").agg(pl.struct("grid", "block").n_unique().alias("shapes"), pl.col("calls").sum())
+        subject, view = "launch configurations", "kernels"
+    varied = counts.filter(pl.col("shapes") >= case.limit("P12", "shapes"))
+    numbers = {"names": varied.height, "shapes": int_or_zero(counts["shapes"].max())}
+    if varied.height and not causing_rules and (reason := case.inapplicable("P5", "A9")):
         return CannotTell(reason)
-    if many.is_empty() or not cause:
+    if varied.is_empty() or not causing_rules:
         return Clean(
-            f"at most {plural(numbers['shapes'], what[:-1], what)} of one {'op' if ops.height else 'kernel'}"
-            + ("" if cause else ", and nothing is tuned or loaded during the run"),
+            f"at most {plural(numbers['shapes'], subject[:-1], subject)} of one {'op' if ops.height else 'kernel'}"
+            + ("" if causing_rules else ", and nothing is tuned or loaded during the run"),
             numbers,
         )
-    changing = _changing(case, many["name"], of_ops=bool(ops.height))
+    changing = _changing_shapes(case, varied["name"], of_ops=bool(ops.height))
     if changing is None:
-        of_what = "ops" if ops.height else "kernels"
-        return CannotTell(needs.iterations(case) or f"{of_what} are recorded in fewer than three iterations")
-    many = sort_by_largest(changing.filter(pl.col("shapes") >= case.limit("P12", "shapes")), "shapes")
-    numbers["names"], numbers["shapes"] = many.height, int_or_zero(changing["shapes"].max())
-    if many.is_empty():
-        return Clean(f"all but {plural(numbers['shapes'], what[:-1], what)} of each are in every iteration", numbers)
-    first = many.row(0, named=True)
+        subjects = "ops" if ops.height else "kernels"
+        return CannotTell(needs.iterations(case) or f"{subjects} are recorded in fewer than three iterations")
+    varied = sort_by_largest(changing.filter(pl.col("shapes") >= case.limit("P12", "shapes")), "shapes")
+    numbers["names"], numbers["shapes"] = varied.height, int_or_zero(changing["shapes"].max())
+    if varied.is_empty():
+        return Clean(
+            f"all but {plural(numbers['shapes'], subject[:-1], subject)} of each are in every iteration", numbers
+        )
+    first = varied.row(0, named=True)
     return Found(
-        f"{label(first['name'])} has {first['shapes']} {what} that differ between iterations. "
-        f"Kernels are tuned or loaded for them during the run ({', '.join(cause)}).",
+        f"{label(first['name'])} has {first['shapes']} {subject} that differ between iterations. "
+        f"Kernels are tuned or loaded for them during the run ({', '.join(causing_rules)}).",
         "Pad or bucket inputs to few shapes. Tell the compiler which dimensions change (mark_dynamic).",
         numbers,
         None,
-        f"counted by {' and '.join(cause)}",
-        many.head(10),
+        f"counted by {' and '.join(causing_rules)}",
+        varied.head(10),
         view,
-        name_filter(many["name"].head(10).to_list(), "op" if ops.height else "name"),
+        name_filter(varied["name"].head(10).to_list(), "op" if ops.height else "name"),
     )
 
 
-def _changing(case: Case, names: pl.Series, *, of_ops: bool) -> pl.DataFrame | None:
+def _changing_shapes(case: Case, names: pl.Series, *, of_ops: bool) -> pl.DataFrame | None:
     """Shapes, or launch configurations, that only some iterations have: name, shapes (their number), calls of them.
 
     The first iteration is omitted: it may try out algorithms. None if there are fewer than three iterations.
     """
     frame = case.profile["ops" if of_ops else "activities"].lazy()
     shape = ("input_shapes",) if of_ops else _CONFIG
-    kept = pl.col("name").is_in(names.implode()) & pl.col("iteration").is_not_null() & pl.col(shape[0]).is_not_null()
-    rows = frame.filter(kept).select("name", "iteration", *shape).collect()
+    is_relevant = (
+        pl.col("name").is_in(names.implode()) & pl.col("iteration").is_not_null() & pl.col(shape[0]).is_not_null()
+    )
+    rows = frame.filter(is_relevant).select("name", "iteration", *shape).collect()
     if rows.is_empty():
         return None
     later = rows.filter(pl.col("iteration") > rows["iteration"].min())
@@ -339,15 +343,15 @@ def warm_start(case: Case) -> tuple[int, int, int] | None:
     steps = case.iterations
     if case.profile.aggregation.is_part or steps.height < 2:
         return None
-    took = steps["duration_ns"]
-    warms_up = took[0] > case.limit("I10", "median") * float_or_zero(took[1:].median())
-    if steps.height - warms_up < 2:
+    durations = steps["duration_ns"]
+    is_first_warm_up = durations[0] > case.limit("I10", "median") * float_or_zero(durations[1:].median())
+    if steps.height - is_first_warm_up < 2:
         return None
-    first = steps.row(int(warms_up), named=True)
+    first = steps.row(int(is_first_warm_up), named=True)
     return first["iteration"], first["start_ns"], steps["iteration"][-1]
 
 
-def judge_what_repeats(case: Case, first: int, last: int) -> str:
+def steady_iterations_advice(case: Case, first: int, last: int) -> str:
     """Return advice to judge the run without start-up: the steady iterations, else all after warm-up.
 
     Args:
@@ -357,28 +361,28 @@ def judge_what_repeats(case: Case, first: int, last: int) -> str:
     """
     steady = case.steady
     if steady is not None and steady["steady_first"] >= first:
-        which, how = (
+        selection, command = (
             "the steady iterations",
-            how_to_select_iterations(steady["steady_first"], steady["steady_last"], proposed=True),
+            select_iterations_advice(steady["steady_first"], steady["steady_last"], proposed=True),
         )
     else:
-        which, how = "the iterations after start-up", how_to_select_iterations(first, last)
-    return f"Start-up is paid once. Look at {which}: {how}."
+        selection, command = "the iterations after start-up", select_iterations_advice(first, last)
+    return f"Start-up is paid once. Look at {selection}: {command}."
 
 
-def of_start_up(case: Case, found: Found, rows: pl.DataFrame) -> Found:
+def as_start_up(case: Case, finding: Found, rows: pl.DataFrame) -> Found:
     """Return a finding as one of start-up, if most of its time is before the first warm iteration.
 
     Args:
         case: The run.
-        found: What a rule found.
+        finding: What a rule found.
         rows: The work that it is about, with start_ns and duration_ns.
     """
     if (start := warm_start(case)) is None:
-        return found
-    first, begins, last = start
-    before = known_sum(rows.filter(pl.col("start_ns") < begins)["duration_ns"])
-    if 2 * before <= known_sum(rows["duration_ns"]):
-        return found
-    problem = f"{found.problem} {duration(before)} of it is before iteration {first}."
-    return replace(found, problem=problem, advice=judge_what_repeats(case, first, last), cause=Cause.START_UP)
+        return finding
+    first, warm_ns, last = start
+    start_up_ns = known_sum(rows.filter(pl.col("start_ns") < warm_ns)["duration_ns"])
+    if 2 * start_up_ns <= known_sum(rows["duration_ns"]):
+        return finding
+    problem = f"{finding.problem} {duration(start_up_ns)} of it is before iteration {first}."
+    return replace(finding, problem=problem, advice=steady_iterations_advice(case, first, last), cause=Cause.START_UP)

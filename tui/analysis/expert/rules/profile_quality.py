@@ -45,34 +45,44 @@ def impossible_copy_rates(case: Case) -> Verdict:
     if rows.is_empty():
         return Clean("no copy or memset has a size and a duration")
     facts = case.facts.select("session", "device", "memory_bandwidth")
-    known = rows.join(facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left").filter(
-        pl.col("memory_bandwidth") > 0
-    )
-    if known.is_empty():
+    known_limits = rows.join(
+        facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left"
+    ).filter(pl.col("memory_bandwidth") > 0)
+    if known_limits.is_empty():
         return CannotTell("unknown GPU memory bandwidth: name the GPU with --gpu")
     slack = case.limit("Q1", "times")
-    reached = known.with_columns((1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"))
+    rates = known_limits.with_columns((1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"))
     # A copy within the device reads and writes; its bytes are counted once, so that no possible rate is reported.
-    wrong = reached.filter(pl.col("rate") > slack * pl.col("memory_bandwidth"))
-    numbers = {"rows": wrong.height, "checked": known.height, "largest_rate": float_or_zero(reached["rate"].max())}
-    if wrong.is_empty():
-        return Clean(f"{plural(known.height, 'transfer', 'transfers')} stay below the memory's bandwidth", numbers)
+    impossible = rates.filter(pl.col("rate") > slack * pl.col("memory_bandwidth"))
+    numbers = {
+        "rows": impossible.height,
+        "checked": known_limits.height,
+        "largest_rate": float_or_zero(rates["rate"].max()),
+    }
+    if impossible.is_empty():
+        return Clean(
+            f"{plural(known_limits.height, 'transfer', 'transfers')} stay below the memory's bandwidth", numbers
+        )
     shown = largest_rows(
-        wrong, "rate", "activity", "name", "size_bytes", "duration_ns", "rate", "memory_bandwidth", "line"
+        impossible, "rate", "activity", "name", "size_bytes", "duration_ns", "rate", "memory_bandwidth", "line"
     )
     worst = shown.row(0, named=True)
     return Found(
         f"{label(worst['name'])} moves {size(worst['size_bytes'])} in {duration(worst['duration_ns'])}: "
         f"{rate(worst['rate'])}, above the peak of {rate(worst['memory_bandwidth'])}."
-        + (f" {plural(wrong.height - 1, 'more row is', 'more rows are')} as impossible." if wrong.height > 1 else ""),
+        + (
+            f" {plural(impossible.height - 1, 'more row is', 'more rows are')} as impossible."
+            if impossible.height > 1
+            else ""
+        ),
         "The times or sizes of these rows are wrong. Ignore their rates.",
         numbers,
         None,
         "none: a fault of the profile, not of the program",
         shown,
         "kernels",
-        name_filter(wrong["name"].unique(maintain_order=True)),
-        Severity.INFO if case.share(known_sum(wrong["duration_ns"])) < case.limit("Q1", "time_pct") else None,
+        name_filter(impossible["name"].unique(maintain_order=True)),
+        Severity.INFO if case.share(known_sum(impossible["duration_ns"])) < case.limit("Q1", "time_pct") else None,
     )
 
 
@@ -86,14 +96,14 @@ def damaged_input(case: Case) -> Verdict:
     if issues.is_empty() and not partial:
         return Clean("everything that looked like a profile was read", numbers)
     first = errors.row(0, named=True) if errors.height else issues.row(0, named=True) if issues.height else None
-    parts = [f"Not all of the input was read ({partial})"] if partial else []
+    problems = [f"Not all of the input was read ({partial})"] if partial else []
     if first is not None:
         reason = first["reason"].rstrip(".")
         if reason.startswith("reported by"):
             reason += f": {first['text'] or ''}".rstrip(".: ")
-        parts.append(f"{plural(issues.height, 'issue')} while reading; the first: {reason}")
+        problems.append(f"{plural(issues.height, 'issue')} while reading; the first: {reason}")
     return Found(
-        ". ".join(parts)[:400] + ".",
+        ". ".join(problems)[:400] + ".",
         "Open Issues: figures may be incomplete or wrong. Record again where it matters.",
         numbers,
         None,
@@ -112,9 +122,9 @@ def no_wall_time(case: Case) -> Verdict:
     if missing is None:
         return Clean("GPU work has start times")
     calls = known_sum(case.work["calls"])
-    of = f" of {plural(calls, 'launch or copy', 'launches and copies')}" if calls else ""
+    launch_clause = f" of {plural(calls, 'launch or copy', 'launches and copies')}" if calls else ""
     return Found(
-        f"Only totals{of} are recorded: utilization, gaps and overlap are unknown.",
+        f"Only totals{launch_clause} are recorded: utilization, gaps and overlap are unknown.",
         missing.partition(": ")[2][:1].upper() + missing.partition(": ")[2][1:] + ".",
         {"calls": calls},
         None,
@@ -151,21 +161,21 @@ def profiler_overhead(case: Case) -> Verdict:
         return CannotTell("profiler overhead is known of the whole run only")
     if overhead.height:
         # Concurrent overhead of threads counts once; overhead outside of the wall time does not count.
-        taken = intervals_of_rows(overhead).clip_to(*case.wall).length_ns
-        whole, of = case.wall_ns, "wall time"
+        overhead_ns = intervals_of_rows(overhead).clip_to(*case.wall).length_ns
+        total_ns, basis = case.wall_ns, "wall time"
     else:
-        taken, whole, of = round(by_tool["value"].sum()), case.span_ns, "GPU span"
-    share = 100 * taken / whole if whole else 0.0
-    numbers = {"overhead_ns": taken, "overhead_pct": share}
+        overhead_ns, total_ns, basis = round(by_tool["value"].sum()), case.span_ns, "GPU span"
+    share = 100 * overhead_ns / total_ns if total_ns else 0.0
+    numbers = {"overhead_ns": overhead_ns, "overhead_pct": share}
     if share <= case.limit("Q4", "overhead_pct"):
-        return Clean(f"profiler overhead is {percent(share)} of the {of}", numbers)
+        return Clean(f"profiler overhead is {percent(share)} of the {basis}", numbers)
     return Found(
-        f"Profiler overhead is {duration(taken)} ({percent(share)} of the {of}).",
+        f"Profiler overhead is {duration(overhead_ns)} ({percent(share)} of the {basis}).",
         "Record fewer steps, without stacks, shapes and memory."
         if case.tool is Tool.PYTORCH
         else "Record less: a part of the run (cudaProfilerStart and cudaProfilerStop), and fewer kinds of events.",
         numbers,
-        taken,
+        overhead_ns,
         "what the profiler records of its own work",
         largest_rows(overhead, "duration_ns", *shown)
         if overhead.height
@@ -185,17 +195,17 @@ def percentages(case: Case) -> Verdict:
     ).sort("section")  # fmt: skip
     slack = case.limit("Q5", "slack_pct")
     # Tools other than nvprof print kernels and copies, or several APIs, in tables of 100% each.
-    of_nvprof = case.tool is Tool.NVPROF
-    tables = pl.lit(1.0) if of_nvprof else (pl.col("sum_pct") / 100).round().clip(1)
+    is_nvprof = case.tool is Tool.NVPROF
+    tables = pl.lit(1.0) if is_nvprof else (pl.col("sum_pct") / 100).round().clip(1)
     # Each printed figure is rounded, by nvprof to 0.01, by nsys to 0.1: many rows may be off by as many half steps.
-    half_step = 0.005 if of_nvprof else 0.05
-    off = sums.filter(
+    half_step = 0.005 if is_nvprof else 0.05
+    wrong_sums = sums.filter(
         pl.col("sum_pct") > 0, (pl.col("sum_pct") - 100 * tables).abs() > slack + half_step * pl.col("rows")
     )
     numbers = {f"{section}_pct": total for section, total in sums.select("section", "sum_pct").iter_rows()}
-    if off.is_empty():
+    if wrong_sums.is_empty():
         return Clean("the percentages of each table add up to 100", numbers)
-    worst = off.sort((pl.col("sum_pct") - 100).abs(), descending=True).row(0, named=True)
+    worst = wrong_sums.sort((pl.col("sum_pct") - 100).abs(), descending=True).row(0, named=True)
     is_small = 0 < 100 - worst["sum_pct"] < case.limit("Q5", "warn_pct")
     work = "GPU activities" if worst["section"] == "gpu" else "API calls"
     if case.tool is Tool.PYTORCH and worst["sum_pct"] < 100:
@@ -205,17 +215,17 @@ def percentages(case: Case) -> Verdict:
             numbers,
             None,
             "none",
-            off,
+            wrong_sums,
             "kernels",
         )
-    of_tables = "the table of" if worst["sum_pct"] < 100 or of_nvprof else "the tables of"
+    table_clause = "the table of" if worst["sum_pct"] < 100 or is_nvprof else "the tables of"
     return Found(
-        f"The percentages in {of_tables} {work} add up to {percent(worst['sum_pct'])}: rows are missing or misread.",
+        f"The percentages in {table_clause} {work} add up to {percent(worst['sum_pct'])}: rows are missing or misread.",
         "Compare with the log. Shares are as printed; totals cover only the rows that were read.",
         numbers,
         None,
         "none",
-        off,
+        wrong_sums,
         "kernels" if worst["section"] == "gpu" else "api-calls",
         severity=Severity.INFO if is_small else None,
     )

@@ -70,9 +70,9 @@ def no_tensor_cores(case: Case) -> Verdict:
         return Clean(f"tensor cores do not apply: {use.reason}", numbers)
     if use.using_ns:
         return Clean(f"{duration(use.using_ns)} of {duration(use.kernel_ns)} of kernel time uses tensor cores", numbers)
-    why_unknown = _why_unknown(case, use)
-    if why_unknown:
-        return CannotTell(why_unknown)
+    unknown_reason = _unknown_reason(case, use)
+    if unknown_reason:
+        return CannotTell(unknown_reason)
     if not use.eligible_ns:
         return Clean("no kernel is eligible for tensor cores", numbers)
     could = _eligible_without_tensor_cores(rows)
@@ -118,9 +118,9 @@ def _eligible_without_tensor_cores(rows: pl.DataFrame) -> pl.DataFrame:
 
     Added: may, false of kernels that an eligible op runs beside its product, as changes of layout and reductions.
     """
-    left = rows.filter(pl.col("eligible").fill_null(False), ~pl.col("uses_tensor_core"))
-    by_name = eligible_kernels_by_name(left["name"]).select("name", may=pl.col("eligible").fill_null(True))
-    return left.join(by_name, on="name", how="left", maintain_order="left", nulls_equal=True).sort(
+    remaining = rows.filter(pl.col("eligible").fill_null(False), ~pl.col("uses_tensor_core"))
+    by_name = eligible_kernels_by_name(remaining["name"]).select("name", may=pl.col("eligible").fill_null(True))
+    return remaining.join(by_name, on="name", how="left", maintain_order="left", nulls_equal=True).sort(
         pl.col("may").fill_null(True), "total_ns", descending=True, nulls_last=True, maintain_order=True
     )
 
@@ -130,11 +130,11 @@ def _use(case: Case) -> tuple[pl.DataFrame, TensorCoreUse]:
     return rows, tensor_core_use(rows)
 
 
-def _why_unknown(case: Case, use: TensorCoreUse) -> str:
+def _unknown_reason(case: Case, use: TensorCoreUse) -> str:
     """Return why nothing is known about tensor cores; empty if something is."""
-    unknown = use.eligible_unknown_pct or 0.0
-    if unknown > case.limit("P2", "unknown_pct"):
-        return f"not enough data: use of tensor cores is unknown for {percent(unknown)} of the eligible time"
+    unknown_pct = use.eligible_unknown_pct or 0.0
+    if unknown_pct > case.limit("P2", "unknown_pct"):
+        return f"not enough data: use of tensor cores is unknown for {percent(unknown_pct)} of the eligible time"
     return ""
 
 
@@ -146,9 +146,9 @@ def few_tensor_cores(case: Case) -> Verdict:
         return CannotTell(use.reason)
     if use.reason:
         return Clean(f"tensor cores do not apply: {use.reason}")
-    why_unknown = _why_unknown(case, use)
-    if why_unknown:
-        return CannotTell(why_unknown)
+    unknown_reason = _unknown_reason(case, use)
+    if unknown_reason:
+        return CannotTell(unknown_reason)
     efficiency = use.efficiency_pct
     if efficiency is None or not use.using_ns:
         return Clean(
@@ -158,20 +158,25 @@ def few_tensor_cores(case: Case) -> Verdict:
     if efficiency >= case.limit("P2", "info_pct"):
         return Clean(f"{percent(efficiency)} of the eligible kernel time uses tensor cores", numbers)
     could = _eligible_without_tensor_cores(rows)
-    left, may = known_sum(could["total_ns"]), known_sum(could.filter("may")["total_ns"])
-    if not may:
+    remaining_ns, possible_ns = known_sum(could["total_ns"]), known_sum(could.filter("may")["total_ns"])
+    if not possible_ns:
         return Clean(
-            f"all eligible kernels use them; layout changes and other kernels of the same ops take {duration(left)}",
+            "all eligible kernels use them; layout changes and other kernels of the same ops take "
+            f"{duration(remaining_ns)}",
             numbers,
         )
-    around = f" Layout changes and other kernels of the same ops take {duration(left - may)}." if left > may else ""
+    around = (
+        f" Layout changes and other kernels of the same ops take {duration(remaining_ns - possible_ns)}."
+        if remaining_ns > possible_ns
+        else ""
+    )
     return Found(
         f"Tensor cores used for {percent(efficiency)} of the eligible kernel time. Eligible kernels without them take "
-        f"{duration(may)}, mostly {label(could['name'][0])}.{around}",
+        f"{duration(possible_ns)}, mostly {label(could['name'][0])}.{around}",
         f"Check these ops: float32{'' if _before_ampere(case) else ' without TF32'}, or sizes that are not multiples "
         "of 8 in half precision.",
-        {**numbers, "could_ns": may, "around_ns": left - may},
-        may // 2,
+        {**numbers, "could_ns": possible_ns, "around_ns": remaining_ns - possible_ns},
+        possible_ns // 2,
         _HALF,
         *evidence_by_name(could, "launches", "total_ns", "tensor_core_reason"),
         Severity.INFO if efficiency >= case.limit("P2", "warn_pct") else None,
@@ -182,8 +187,8 @@ def few_tensor_cores(case: Case) -> Verdict:
 def double_precision(case: Case) -> Verdict:
     """Kernels compute in double precision."""
     wide = case.kernels.filter(pl.col("name").cast(pl.String).str.contains(_DOUBLE))
-    taken, share = case.total_and_share(wide)
-    numbers = {"time_ns": taken, "time_pct": share}
+    total_ns, share = case.total_and_share(wide)
+    numbers = {"time_ns": total_ns, "time_pct": share}
     if share <= case.limit("P3", "time_pct"):
         return Clean(f"double-precision kernels take {percent(share)} of GPU time", numbers)
     return Found(
@@ -192,7 +197,7 @@ def double_precision(case: Case) -> Verdict:
         if case.framework
         else "If double precision is not needed, compute in float; check for literals without f, such as 0.5.",
         numbers,
-        taken // 2,
+        total_ns // 2,
         "half of that time: single precision is at least twice as fast",
         *evidence_by_name(wide, "calls", "total_ns", "line"),
     )
@@ -202,8 +207,8 @@ def double_precision(case: Case) -> Verdict:
 def layout(case: Case) -> Verdict:
     """Kernels only change the layout of data."""
     rows = case.kernels.filter(pl.col("op_type") == "layout")
-    taken, share = case.total_and_share(rows)
-    numbers = {"time_ns": taken, "time_pct": share}
+    total_ns, share = case.total_and_share(rows)
+    numbers = {"time_ns": total_ns, "time_pct": share}
     if share <= case.limit("P4", "time_pct"):
         return Clean(f"layout changes take {percent(share)} of GPU time", numbers)
     first = rows.row(0, named=True)
@@ -218,7 +223,7 @@ def layout(case: Case) -> Verdict:
         if case.is_torch
         else "Keep one layout: NHWC with half precision.",
         numbers,
-        taken,
+        total_ns,
         "all of these kernels",
         *evidence_by_name(rows, "calls", "total_ns", "line"),
     )
@@ -232,7 +237,7 @@ _KERNEL_PROFILERS: Final = {
 }
 
 
-def _what_limits(case: Case) -> str:
+def _limit_sentence(case: Case) -> str:
     if case.profile["metrics"].height:
         return "Metrics shows what limits it."
     return _KERNEL_PROFILERS.get(case.vendor, "A kernel profiler shows what limits it.")
@@ -272,9 +277,9 @@ def hotspot(case: Case) -> Verdict:
         f"{label(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
         COPY_LESS_OFTEN
         if str(first["name"]).startswith(RUNTIME_COPIES)
-        else f"Try another implementation of this library kernel{_lower(first['name'])}. {_what_limits(case)}"
+        else f"Try another implementation of this library kernel{_lower(first['name'])}. {_limit_sentence(case)}"
         if is_library_kernel(first["name"])
-        else f"Optimize this kernel. {_what_limits(case)}",
+        else f"Optimize this kernel. {_limit_sentence(case)}",
         numbers,
         None,
         "not estimated: it depends on what limits the kernel",
@@ -324,7 +329,7 @@ def uneven_kernels(case: Case) -> Verdict:
         .agg(pl.col("calls", "total_ns").sum())
         .filter(pl.col("calls") >= case.limit("L10", "launches"), pl.col("total_ns") > least_ns)
     )
-    took, usual = pl.col("duration_ns"), pl.col("usual_ns")
+    duration_ns, usual = pl.col("duration_ns"), pl.col("usual_ns")
     spread = (
         case.profile["activities"]
         .lazy()
@@ -335,16 +340,16 @@ def uneven_kernels(case: Case) -> Verdict:
         .sort("start_ns")
         .with_columns(pl.int_range(pl.len()).over("iteration", *config).alias("place"))
         .with_columns(
-            took.median().over("place", *config).alias("usual_ns"), pl.len().over("place", *config).alias("at")
+            duration_ns.median().over("place", *config).alias("usual_ns"), pl.len().over("place", *config).alias("at")
         )
         .filter(pl.col("at") >= case.limit("L10", "iterations"), usual > 0)
         .group_by(config)
         .agg(
             pl.len().cast(pl.Int64).alias("launches"),
-            usual.get((took / usual).arg_max()).alias("median_ns"),
-            took.get((took / usual).arg_max()).alias("max_ns"),
-            took.sum().alias("total_ns"),
-            (took - usual).clip(0).sum().alias("excess_ns"),
+            usual.get((duration_ns / usual).arg_max()).alias("median_ns"),
+            duration_ns.get((duration_ns / usual).arg_max()).alias("max_ns"),
+            duration_ns.sum().alias("total_ns"),
+            (duration_ns - usual).clip(0).sum().alias("excess_ns"),
             pl.col("line").min(),
         )
         .filter(pl.col("max_ns") > case.limit("L10", "times") * pl.col("median_ns"), pl.col("excess_ns") > least_ns)
@@ -370,30 +375,30 @@ def uneven_kernels(case: Case) -> Verdict:
 def below_roof(case: Case) -> Verdict:
     """Ops run far below what the GPU's peaks allow for their FLOPs and bytes."""
     rows = op_work_by_shape(case.profile)
-    known = rows.drop_nulls("gain_ns")
-    if known.is_empty():
+    estimated = rows.drop_nulls("gain_ns")
+    if estimated.is_empty():
         return CannotTell("no op with a known formula" if rows.is_empty() else "the peaks of this GPU are not known")
     # Launch overhead alone keeps short ops below the roof.
-    long = known.filter(pl.col("gpu_ns") >= case.limit("P14", "call_ns") * pl.col("calls"))
+    long_calls = estimated.filter(pl.col("gpu_ns") >= case.limit("P14", "call_ns") * pl.col("calls"))
     roof_ns = pl.col("gpu_ns") - pl.col("gain_ns")
-    gains = long.with_columns(
+    gains = long_calls.with_columns(
         (pl.col("gpu_ns") - roof_ns / ROOF_SHARE).clip(0).round().cast(pl.Int64).alias("saved_ns")
     ).sort("saved_ns", descending=True)
     saved = known_sum(gains["saved_ns"])
     numbers = {
         "saved_ns": saved,
         "saved_pct": case.share(saved),
-        "covered_pct": case.share(known_sum(known["gpu_ns"])),
+        "covered_pct": case.share(known_sum(estimated["gpu_ns"])),
     }
     if case.share(saved) < case.limit("P14", "saved_pct"):
         return Clean(f"at 70% of the roof, ops would take {percent(case.share(saved))} less GPU time", numbers)
     first = gains.row(0, named=True)
     iterations = case.iterations.height
-    each = f", {duration(saved / iterations)} an iteration" if iterations > 1 else ""
+    per_iteration = f", {duration(saved / iterations)} an iteration" if iterations > 1 else ""
     return Found(
-        f"At 70% of the roof, ops would take {duration(saved)} less GPU time{each}. The largest part is "
+        f"At 70% of the roof, ops would take {duration(saved)} less GPU time{per_iteration}. The largest part is "
         f"{label(first['op'])}, at {percent(first['roof_pct'])} of the roof ({first['bound']}-bound).",
-        _approach_the_roof(case, first["op"], first["bound"]),
+        _roof_advice(case, first["op"], first["bound"]),
         numbers,
         saved,
         "GPU time above 70% of the roof, inferred from shapes and types; ops can overlap",
@@ -404,25 +409,27 @@ def below_roof(case: Case) -> Verdict:
     )
 
 
-def _approach_the_roof(case: Case, op: str, bound: str) -> str:
+def _roof_advice(case: Case, op: str, bound: str) -> str:
     """Return how to bring an op closer to the roof, without what the program already does."""
-    used = case.in_use
-    half = [] if used.half_precision else [f"half precision ({_MIXED_PRECISION.get(case.framework, ('types',))[0]})"]
-    images = re.search(_OF_IMAGES, op) and not used.channels_last
+    in_use = case.in_use
+    half = [] if in_use.half_precision else [f"half precision ({_MIXED_PRECISION.get(case.framework, ('types',))[0]})"]
+    images = re.search(_IMAGE_OPS, op) and not in_use.channels_last
     layout = ["channels_last" if case.is_torch else "NHWC"] if images else []
     if re.search(_ATTENTION, op):
         backend = " (torch.nn.attention.sdpa_kernel)" if case.is_torch else ""
-        ways = [*half, f"another attention backend{backend}"]
+        options = [*half, f"another attention backend{backend}"]
     elif bound == "memory":
         fused = (
-            f"fusion with its neighbors ({case.compiler})" if case.compiler and not used.compiler else "a fused kernel"
+            f"fusion with its neighbors ({case.compiler})"
+            if case.compiler and not in_use.compiler
+            else "a fused kernel"
         )
-        ways = [*half, *layout, fused]
+        options = [*half, *layout, fused]
     else:
-        ways = [*half, *layout, "shapes that are multiples of 64"]
-    text = ", ".join(ways[:-1]) + f" or {ways[-1]}" if len(ways) > 1 else ways[0]
+        options = [*half, *layout, "shapes that are multiples of 64"]
+    text = ", ".join(options[:-1]) + f" or {options[-1]}" if len(options) > 1 else options[0]
     return f"Speed up {label(op)} first: {text}."
 
 
-_OF_IMAGES: Final = r"(?i)conv|batch_?norm|pool"
+_IMAGE_OPS: Final = r"(?i)conv|batch_?norm|pool"
 _ATTENTION: Final = r"(?i)attention|flash_attn"

@@ -28,7 +28,7 @@ from tui.analysis.expert.finding_text import (
     totals_by_name,
 )
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.rules.one_time_costs import of_start_up
+from tui.analysis.expert.rules.one_time_costs import as_start_up
 from tui.text import plural
 
 if TYPE_CHECKING:
@@ -70,13 +70,13 @@ def copies_dominate(case: Case) -> Verdict:
     first = copies.row(0, named=True)
     share_text = f"Copies take {percent(share)} of GPU time"
     if copies.height > 1:
-        alone = percent(case.share(first["total_ns"]))
-        share_text += f", {label(first['name'])} alone {alone}" if alone != percent(share) else ""
-        share_text += f", nearly all {label(first['name'])}" if alone == percent(share) else ""
+        share_alone = percent(case.share(first["total_ns"]))
+        share_text += f", {label(first['name'])} alone {share_alone}" if share_alone != percent(share) else ""
+        share_text += f", nearly all {label(first['name'])}" if share_alone == percent(share) else ""
     if first["calls"]:
         share_text += f": {plural(first['calls'], 'copy', 'copies')} of {duration(first['total_ns'] / first['calls'])}"
         share_text += " on average" if first["calls"] > 1 else ""
-    found = Found(
+    finding = Found(
         f"{share_text}.",
         _copy_less(case, first),
         numbers,
@@ -84,7 +84,7 @@ def copies_dominate(case: Case) -> Verdict:
         "all copies; some data has to move",
         *_all_copies(case),
     )
-    return of_start_up(case, found, case.copies)
+    return as_start_up(case, finding, case.copies)
 
 
 def _copy_less(case: Case, first: Mapping[str, Any]) -> str:
@@ -117,7 +117,7 @@ def exposed_copies(case: Case) -> Verdict:
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "copy_ns": copying}
     if share <= case.limit("T2", "exposed_pct"):
         return Clean(f"exposed copies take {percent(share)} of the {case.wall_words}", numbers)
-    found = Found(
+    finding = Found(
         f"Exposed copies take {duration(exposed)} ({percent(share)} of the {case.wall_words}): no kernel overlaps with "
         + ("them." if exposed == copying else f"{percent(100 * exposed / copying)} of the copy time."),
         _overlap(case),
@@ -126,32 +126,33 @@ def exposed_copies(case: Case) -> Verdict:
         f"all of the time in which only copies ran{case.several_gpus_suffix}",
         *_all_copies(case),
     )
-    return of_start_up(case, found, case.copies)
+    return as_start_up(case, finding, case.copies)
 
 
 @rule("T3", "no-copy-overlap", Family.TRANSFERS, needs.timed_copies, link=VISUAL_PROFILER)
 def no_overlap(case: Case) -> Verdict:
     """Copies and kernels hardly overlap."""
-    both, copying = case.overlap_ns("copies_hidden_ns"), case.overlap_ns("copies_ns")
-    could = min(copying, case.overlap_ns("kernels_ns"))
-    share, of_span = (100 * both / could if could else 0.0), case.of_wall(copying)
-    numbers = {"overlap_pct": share, "overlap_ns": both, "copy_pct": of_span}
-    if of_span <= case.limit("T3", "copy_pct"):
-        return Clean(f"copies take {percent(of_span)} of the {case.wall_words}", numbers)
-    if not could:
+    hidden_ns, copying = case.overlap_ns("copies_hidden_ns"), case.overlap_ns("copies_ns")
+    possible_ns = min(copying, case.overlap_ns("kernels_ns"))
+    share, copying_pct = (100 * hidden_ns / possible_ns if possible_ns else 0.0), case.of_wall(copying)
+    numbers = {"overlap_pct": share, "overlap_ns": hidden_ns, "copy_pct": copying_pct}
+    if copying_pct <= case.limit("T3", "copy_pct"):
+        return Clean(f"copies take {percent(copying_pct)} of the {case.wall_words}", numbers)
+    if not possible_ns:
         return Clean("no kernels that copies could overlap with", numbers)
     if share >= case.limit("T3", "overlap_pct"):
         return Clean(f"{percent(share)} of what could overlap does", numbers)
-    found = Found(
-        f"Copies take {percent(of_span)} of the {case.wall_words} and overlap with kernels for {duration(both)}, "
+    finding = Found(
+        f"Copies take {percent(copying_pct)} of the {case.wall_words} and overlap with kernels for "
+        f"{duration(hidden_ns)}, "
         f"{percent(share)} of what could overlap.",
         _overlap(case),
         numbers,
-        could - both,
+        possible_ns - hidden_ns,
         f"what could overlap and does not{case.several_gpus_suffix}",
         *_all_copies(case),
     )
-    return of_start_up(case, found, case.copies)
+    return as_start_up(case, finding, case.copies)
 
 
 @rule(
@@ -164,17 +165,19 @@ def no_overlap(case: Case) -> Verdict:
 )
 def no_two_way_copies(case: Case) -> Verdict:
     """Copies to and from the device do not overlap."""
-    up, down, both = (case.overlap_ns(name) for name in ("to_device_ns", "from_device_ns", "both_ways_ns"))
-    numbers = {"overlap_ns": both, "up_pct": case.of_wall(up), "down_pct": case.of_wall(down)}
-    least = case.limit("T4", "copy_pct")
-    if case.of_wall(up) <= least or case.of_wall(down) <= least:
+    upload_ns, download_ns, two_way_ns = (
+        case.overlap_ns(name) for name in ("to_device_ns", "from_device_ns", "both_ways_ns")
+    )
+    numbers = {"overlap_ns": two_way_ns, "up_pct": case.of_wall(upload_ns), "down_pct": case.of_wall(download_ns)}
+    min_pct = case.limit("T4", "copy_pct")
+    if case.of_wall(upload_ns) <= min_pct or case.of_wall(download_ns) <= min_pct:
         return Clean(
-            f"copies to the device take {percent(case.of_wall(up))} of the {case.wall_words}, "
-            f"back {percent(case.of_wall(down))}",
+            f"copies to the device take {percent(case.of_wall(upload_ns))} of the {case.wall_words}, "
+            f"back {percent(case.of_wall(download_ns))}",
             numbers,
         )
-    could = min(up, down)
-    share = 100 * both / could
+    could = min(upload_ns, download_ns)
+    share = 100 * two_way_ns / could
     if share >= case.limit("T4", "overlap_pct"):
         return Clean(f"{percent(share)} of what could overlap does", numbers)
     directions = case.copies["copy_kind"].cast(pl.String)
@@ -182,11 +185,11 @@ def no_two_way_copies(case: Case) -> Verdict:
     if 0 < fewest < case.limit("T4", "copies"):
         return Clean(f"{plural(fewest, 'copy', 'copies')} in one direction: the other may need what it brings", numbers)
     return Found(
-        f"Copies to the device ({duration(up)}) and back ({duration(down)}) "
-        + (f"overlap for only {duration(both)}." if both else "do not overlap."),
+        f"Copies to the device ({duration(upload_ns)}) and back ({duration(download_ns)}) "
+        + (f"overlap for only {duration(two_way_ns)}." if two_way_ns else "do not overlap."),
         "Use two streams: the GPU has a copy engine for each direction.",
         numbers,
-        could - both,
+        could - two_way_ns,
         f"what could overlap and does not{case.several_gpus_suffix}",
         *_all_copies(case),
     )
@@ -197,8 +200,8 @@ def peer_copies(case: Case) -> Verdict:
     """Copies within or between devices take much time."""
     copies = copies_by_name(case)
     between = copies.filter(copies["name"].cast(pl.String).str.contains(DEVICE_COPIES))
-    taken, share = case.total_and_share(between)
-    numbers = {"copy_ns": taken, "copy_pct": share}
+    copy_ns, share = case.total_and_share(between)
+    numbers = {"copy_ns": copy_ns, "copy_pct": share}
     if share <= case.limit("T12", "copy_pct"):
         return Clean(f"device-to-device copies take {percent(share)} of GPU time", numbers)
     first = between.row(0, named=True)
@@ -207,7 +210,7 @@ def peer_copies(case: Case) -> Verdict:
         + (f" in {plural(first['calls'], 'copy', 'copies')}." if first["calls"] else "."),
         _copy_less_between(case, str(first["name"])),
         numbers,
-        taken,
+        copy_ns,
         "all of these copies",
         *evidence_by_name(between, "calls", "total_ns", "line"),
     )
@@ -243,11 +246,13 @@ def slow_copies(case: Case) -> Verdict:
     )
     if rows.is_empty():
         return Clean(f"no copy between host and device of {size(int(case.limit('T5', 'least_bytes')))} or more")
-    known = rows.join(_ceilings(case), on=["session", "device"], how="inner", nulls_equal=True, maintain_order="left")
-    if known.is_empty():
+    with_ceiling = rows.join(
+        _ceilings(case), on=["session", "device"], how="inner", nulls_equal=True, maintain_order="left"
+    )
+    if with_ceiling.is_empty():
         return CannotTell("unknown GPU link: name the GPU with --gpu")
-    by = (
-        known.group_by("copy_kind")
+    rates = (
+        with_ceiling.group_by("copy_kind")
         .agg(
             pl.col("name").first(),
             pl.len().cast(pl.Int64).alias("calls"),
@@ -260,13 +265,13 @@ def slow_copies(case: Case) -> Verdict:
         .with_columns((100 * pl.col("rate") / pl.col("ceiling")).alias("of_ceiling_pct"))
         .sort("of_ceiling_pct")
     )
-    worst = by.row(0, named=True)
+    worst = rates.row(0, named=True)
     numbers = {"rate": worst["rate"], "ceiling": worst["ceiling"], "of_ceiling_pct": worst["of_ceiling_pct"]}
     if worst["of_ceiling_pct"] >= case.limit("T5", "of_ceiling_pct"):
         return Clean(f"the slowest direction reaches {rate(worst['rate'])} of about {rate(worst['ceiling'])}", numbers)
-    slow = by.filter(pl.col("of_ceiling_pct") < case.limit("T5", "of_ceiling_pct"))
+    slow = rates.filter(pl.col("of_ceiling_pct") < case.limit("T5", "of_ceiling_pct"))
     gain = int((slow["duration_ns"] - slow["could_ns"]).sum())
-    found = Found(
+    finding = Found(
         f"Large copies are slow: {label(worst['name'])} reaches {rate(worst['rate'])}, "
         f"{percent(worst['of_ceiling_pct'])} of the {rate(worst['ceiling'])} typical for this GPU's link.",
         ("" if case.in_use.pinned_memory else "Copy from pinned memory (pin_memory=True, cudaHostAlloc). ")
@@ -276,7 +281,7 @@ def slow_copies(case: Case) -> Verdict:
         "the same bytes at the speed of the link",
         *evidence_by_name(slow),
     )
-    return of_start_up(case, found, rows)
+    return as_start_up(case, finding, rows)
 
 
 def _ceilings(case: Case) -> pl.DataFrame:
@@ -309,8 +314,8 @@ def tiny_copies(case: Case) -> Verdict:
     rows = case.copies.filter(pl.col("size_bytes").is_not_null())
     tiny = rows.filter(pl.col("size_bytes") < case.limit("T6", "tiny_bytes"))
     share = 100 * tiny.height / rows.height if rows.height else 0.0
-    taken = known_sum(tiny["duration_ns"])
-    numbers = {"tiny": tiny.height, "copies": rows.height, "tiny_pct": share, "tiny_ns": taken}
+    tiny_ns = known_sum(tiny["duration_ns"])
+    numbers = {"tiny": tiny.height, "copies": rows.height, "tiny_pct": share, "tiny_ns": tiny_ns}
     if share <= case.limit("T6", "tiny_pct") or tiny.height < case.limit("T6", "copies"):
         small = size(int(case.limit("T6", "tiny_bytes")))
         return Clean(f"{tiny.height:,} of {plural(rows.height, 'copy is', 'copies are')} below {small}", numbers)
@@ -320,7 +325,7 @@ def tiny_copies(case: Case) -> Verdict:
         f"{size(int(case.limit('T6', 'tiny_bytes')))}, mostly {label(by_name['name'][0])}.",
         "Pack small copies into one buffer. Keep scalars on the device.",
         numbers,
-        taken,
+        tiny_ns,
         "the time of these copies on the GPU, without what each costs the CPU",
         *evidence_by_name(by_name),
     )
@@ -343,8 +348,8 @@ def same_upload(case: Case) -> Verdict:
             return CannotTell("iterations of copies are not recorded")
         return Clean(f"no iteration uploads anything: {plural(copies.height, 'upload')} outside of them")
     steps = _per_iteration(copies)
-    least = int(case.limit("T10", "iterations"))
-    if steps.height < least:
+    min_iterations = int(case.limit("T10", "iterations"))
+    if steps.height < min_iterations:
         return Clean(f"{plural(steps.height, 'iteration uploads', 'iterations upload')} anything")
     mean = float_or_zero(steps["bytes"].mean())
     varies = 100 * float_or_zero(steps["bytes"].std()) / mean if mean else 0.0
@@ -353,13 +358,13 @@ def same_upload(case: Case) -> Verdict:
         return Clean(f"{size(int(mean))} a step, varying by {percent(varies)}", numbers)
     if steps["sizes"].n_unique() > 1:
         return Clean("the sizes of the uploads differ from step to step", numbers)
-    taken = known_sum(steps["duration_ns"])
+    upload_ns = known_sum(steps["duration_ns"])
     return Found(
         f"Each of {steps.height} iterations uploads {size(int(mean))} in "
-        f"{plural(steps['copies'][0], 'copy', 'copies')} of the same sizes: {duration(taken)} in all.",
+        f"{plural(steps['copies'][0], 'copy', 'copies')} of the same sizes: {duration(upload_ns)} in all.",
         "Keep what does not change (weights, masks, tables) on the device. Input batches have to be uploaded.",
         numbers,
-        taken,
+        upload_ns,
         "all of these uploads, if none is needed",
         steps.drop("sizes"),
         "kernels",
@@ -401,17 +406,17 @@ def unified_memory_migrations(case: Case) -> Verdict:
     )
     fault_ns = known_sum(by_name.filter(pl.col("name").cast(pl.String).str.contains("(?i)fault"))["total_ns"])
     moved_ns = known_sum(by_name["total_ns"]) - fault_ns
-    most, whole = max(fault_ns, moved_ns), case.whole_ns * max(case.busy.height, 1)
-    share = 100 * most / whole
+    max_ns, total_ns = max(fault_ns, moved_ns), case.whole_ns * max(case.busy.height, 1)
+    share = 100 * max_ns / total_ns
     numbers = {"fault_ns": fault_ns, "moved_ns": moved_ns, "share_pct": share}
     if share <= case.limit("T13", "share_pct"):
         return Clean(f"unified memory takes {percent(share)} of the {case.whole_words}", numbers)
-    what = "Page faults" if fault_ns >= moved_ns else "Page migrations"
+    subject = "Page faults" if fault_ns >= moved_ns else "Page migrations"
     return Found(
-        f"{what} of unified memory take {duration(most)} ({percent(share)} of the {case.whole_words}).",
+        f"{subject} of unified memory take {duration(max_ns)} ({percent(share)} of the {case.whole_words}).",
         "Prefetch what a kernel needs (cudaMemPrefetchAsync), and set usage hints (cudaMemAdvise).",
         numbers,
-        most,
+        max_ns,
         "all of it",
         by_name,
         "kernels" if single.height else "summaries",
