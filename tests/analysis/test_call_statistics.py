@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from tui.analysis.durations import MANY, call_statistics, call_statistics_by, timed_count
+from tui.analysis.durations import MIN_ROWS_TO_SORT, call_statistics, call_statistics_by, timed_count
 from tui.analysis.grouping import group_rows
 
 _KEYS = ("session", "kind", "name")
@@ -26,7 +26,7 @@ def _by_group(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _assert_same_statistics(rows: pl.DataFrame) -> None:
-    found = call_statistics_by(rows, _KEYS, "short_name", many=0)
+    found = call_statistics_by(rows, _KEYS, "short_name", min_rows_to_sort=0)
     assert_frame_equal(found.sort(_KEYS), _by_group(rows).sort(_KEYS), check_exact=True)
 
 
@@ -45,7 +45,7 @@ def test_statistics_of_sorted_numbers_agree_with_group_by(calls: list[tuple[int,
 
 def test_quantiles_lie_between_two_calls() -> None:
     rows = _rows([(0, "kernel", "a", duration) for duration in (40, 10, 20, 30)] + [(0, "kernel", "b", 7)])
-    found = call_statistics_by(rows, _KEYS, many=0).sort("name")
+    found = call_statistics_by(rows, _KEYS, min_rows_to_sort=0).sort("name")
     assert found.select("calls", "total_ns", "min_ns", "max_ns", "median_ns", "p90_ns", "p99_ns", "line").rows() == [
         (4, 100, 10, 40, 25, 37, 40, 1),
         (1, 7, 7, 7, 7, 7, 7, 5),
@@ -70,7 +70,7 @@ def test_rows_that_cannot_be_packed_into_one_number_are_grouped(rows: pl.DataFra
 
 
 def test_many_rows_are_sorted() -> None:
-    names = [("kernel", "abcde"[at * at % 5], at * 7919 % 1013) for at in range(MANY)]
+    names = [("kernel", "abcde"[at * at % 5], at * 7919 % 1013) for at in range(MIN_ROWS_TO_SORT)]
     rows = _rows([(0, *result) for result in names])
     assert_frame_equal(
         call_statistics_by(rows, _KEYS, "short_name").sort(_KEYS), _by_group(rows).sort(_KEYS), check_exact=True

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tests.analysis.frames import copy, kernel, make_profile, summary_row
 from tests.profiles import load_one
-from tui.analysis.capabilities import OK, inspect, views, why_none
+from tui.analysis.capabilities import OK, inspect, missing_data_text, views
 from tui.analysis.needs import ALLOCATIONS
 from tui.model.profile import Profile, merge_profiles
 from tui.views import VIEWS
@@ -42,9 +42,9 @@ def test_a_reason_names_the_missing_data_and_the_command_that_records_it() -> No
 
 def test_data_that_a_tool_cannot_record_is_not_requested() -> None:
     profile = make_profile(sessions=[{"format": "xla-trace", "tool": "XLA profiler"}])
-    assert why_none(profile, ALLOCATIONS) == "no allocations: this kind of recording does not contain it"
+    assert missing_data_text(profile, ALLOCATIONS) == "no allocations: this kind of recording does not contain it"
     result = "no allocations: open a PyTorch trace recorded with profile_memory=True"
-    assert why_none(make_profile(), ALLOCATIONS) == result
+    assert missing_data_text(make_profile(), ALLOCATIONS) == result
 
 
 def test_a_view_of_start_times_needs_a_trace() -> None:

@@ -10,7 +10,7 @@ from tests.analysis.frames import kernel, make_profile
 from tests.analysis.test_rank_waits import ALLREDUCE, DAY_ONE, MS, job_of_ranks
 from tests.corpus import recording_file
 from tests.profiles import load
-from tui.analysis.collective_details import collective_sizes, collectives_with_causes, why_no_sizes
+from tui.analysis.collective_details import collective_sizes, collectives_with_causes, missing_sizes_reason
 from tui.analysis.collectives import collective_ranks, matched_times
 from tui.analysis.iterations.iteration_table import with_iterations
 
@@ -86,11 +86,11 @@ def test_bandwidth_agrees_with_nccl_tests(name: str, sent: int, received: int, m
 
 
 def test_without_sizes_there_is_a_reason() -> None:
-    assert why_no_sizes(job_of_ranks([[0, MS]])).startswith("message sizes are not recorded")
-    assert why_no_sizes(make_profile(activities=[kernel(ALLREDUCE, 5, start_ns=0)])).startswith(
+    assert missing_sizes_reason(job_of_ranks([[0, MS]])).startswith("message sizes are not recorded")
+    assert missing_sizes_reason(make_profile(activities=[kernel(ALLREDUCE, 5, start_ns=0)])).startswith(
         "message sizes are not recorded"
     )
-    assert why_no_sizes(make_profile(activities=[kernel("k", 5, start_ns=0)])) == "no NCCL or RCCL kernels"
+    assert missing_sizes_reason(make_profile(activities=[kernel("k", 5, start_ns=0)])) == "no NCCL or RCCL kernels"
 
 
 def test_the_cause_of_the_last_arrival_is_named() -> None:

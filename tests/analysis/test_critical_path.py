@@ -385,7 +385,7 @@ def test_paths_of_recordings_cover_their_iterations(name: str) -> None:
 
 def test_an_iteration_without_recorded_times_saves_nothing() -> None:
     graph: Any = SimpleNamespace(
-        times=[0], edges=[], sink=0, window=IterationPeriod(0, 0, 0, 100, None), order=lambda: [0]
+        times=[0], edges=[], sink=0, period=IterationPeriod(0, 0, 0, 100, None), order=lambda: [0]
     )
     nothing = pl.DataFrame(schema={"path_kind": pl.String, "name": pl.String, "path_ns": pl.Int64})
     pieces = nothing.with_columns(edge=pl.lit(0), piece_ns=pl.lit(0))

@@ -14,7 +14,7 @@ from tests.analysis.frames import copy, kernel, make_profile, summary_row
 from tests.profiles import SAMPLES, load_one
 from tests.waiting import TIMEOUT_S
 from tui.analysis.copies import copies
-from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, DashboardParts, advice, dashboard, dashboard_parts
+from tui.analysis.dashboard import REMAINING, SPLIT, TOP, Dashboard, DashboardParts, advice, dashboard, dashboard_parts
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpus import gpu_summary
 from tui.analysis.memo import once_per_profile
@@ -195,7 +195,7 @@ def test_the_split_has_the_largest_groups_and_the_rest_and_adds_up() -> None:
     split = dashboard(make_profile(activities=rows)).split
     assert split.height == SPLIT + 1
     assert split.row(-1, named=True) == {
-        "group": REST,
+        "group": REMAINING,
         "calls": 2,
         "total_ns": 30,
         "members": 2,

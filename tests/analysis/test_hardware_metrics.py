@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.analysis.frames import kernel, make_profile
-from tui.analysis.hardware_metrics import key_metrics_of, launches_measured, measured_kernels, metrics
+from tui.analysis.hardware_metrics import kernel_key_metrics, launches_measured, measured_kernels, metrics
 
 SHAPE = {"grid_x": 4, "grid_y": 1, "grid_z": 1, "block_x": 32, "block_y": 1, "block_z": 1}
 ANOTHER = {**SHAPE, "grid_x": 5}
@@ -84,7 +84,7 @@ def test_stall_reasons_are_shares_of_one_kind_of_sample_without_selected() -> No
     )
     row = measured_kernels(profile).row(0, named=True)
     assert (row["stall"], row["stall_pct"]) == ("long scoreboard", 75.0)
-    stalls = key_metrics_of(profile, row).filter(part="Stall reasons")
+    stalls = kernel_key_metrics(profile, row).filter(part="Stall reasons")
     assert stalls.select("label", "avg", "stall_pct").rows() == [("long scoreboard", 6.0, 75.0), ("wait", 2.0, 25.0)]
 
 
@@ -96,7 +96,7 @@ def test_key_metrics_have_sections_and_a_share_takes_precedence() -> None:
         {"kernel": "f", "metric": "Registers Per Thread", "avg": 40.0, "unit": "register/thread"},
     ]
     profile = make_profile(metrics=details)
-    found = key_metrics_of(profile, measured_kernels(profile).row(0, named=True))
+    found = kernel_key_metrics(profile, measured_kernels(profile).row(0, named=True))
     assert found.select("part", "label", "avg").rows() == [
         ("Speed of light", "memory throughput", 53.0),
         ("Occupancy", "theoretical occupancy", 50.0),

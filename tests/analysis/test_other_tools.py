@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.analysis.frames import kernel, make_profile, summary_row
-from tui.analysis.capabilities import OK, how_to_record, missing_needs, recordable_needs, views, why_none
+from tui.analysis.capabilities import OK, missing_data_text, missing_needs, recordable_needs, recording_advice, views
 from tui.analysis.copies import copies, transfers
 from tui.analysis.dashboard import dashboard
 from tui.analysis.devices import tools_to_record
@@ -113,7 +113,7 @@ def test_a_tool_is_known_by_the_format_of_its_files() -> None:
 
 def test_missing_data_is_recorded_with_the_tool_of_the_file() -> None:
     pytorch = make_profile(sessions=[{"session": 0, "format": "pytorch-trace"}], ops=[{"op": 0, "name": "aten::mm"}])
-    assert why_none(pytorch, ITERATIONS) == (
+    assert missing_data_text(pytorch, ITERATIONS) == (
         "no iterations: record with torch.profiler, with prof.step() at the end of each step"
     )
     # They are found by when the kernels began, where nothing marks them.
@@ -127,14 +127,14 @@ def test_missing_data_is_recorded_with_the_tool_of_the_file() -> None:
     assert not any(need.record.startswith("nvprof") for need in missing_needs(pytorch))
 
     nsys = make_profile(sessions=[RUN], activities=[kernel("k", 5, start_ns=0)])
-    assert how_to_record(nsys, API_WORK) == "record with nsys profile --trace=cuda,nvtx ./app"
+    assert recording_advice(nsys, API_WORK) == "record with nsys profile --trace=cuda,nvtx ./app"
     rocprof = make_profile(sessions=[{"session": 0, "format": "rocprof-csv"}])
-    assert how_to_record(rocprof, START_TIMES).startswith("record with rocprofv3 ")
+    assert recording_advice(rocprof, START_TIMES).startswith("record with rocprofv3 ")
     assert not any("nvprof" in need.record for need in recordable_needs(rocprof))
     amd = make_profile(
         sessions=[{"session": 0, "format": "pytorch-trace"}], devices=[], api_calls=[{"name": "hipMalloc"}]
     )
-    assert how_to_record(amd, METRICS).startswith("record with rocprofv3 ")
+    assert recording_advice(amd, METRICS).startswith("record with rocprofv3 ")
 
     nvprof = make_profile(sessions=[{"session": 0, "format": "nvprof-text"}])
     assert {need.name for need in recordable_needs(nvprof)}.isdisjoint({SHAPES.name, STACKS.name, ITERATIONS.name})
@@ -145,10 +145,10 @@ def test_nvprof_is_not_advised_for_gpus_that_it_does_not_support() -> None:
     h200, v100 = (
         make_profile(sessions=[log], devices=[{"device": 0, "name": name}]) for name in ("H200", "Tesla V100")
     )
-    assert how_to_record(h200, METRICS) == "record with ncu --set full --csv --page raw ./app"
-    assert how_to_record(h200, API_TRACE) == "record with nsys profile --trace=cuda,nvtx ./app"
+    assert recording_advice(h200, METRICS) == "record with ncu --set full --csv --page raw ./app"
+    assert recording_advice(h200, API_TRACE) == "record with nsys profile --trace=cuda,nvtx ./app"
     assert not any("nvprof" in need.record for need in recordable_needs(h200))
-    assert how_to_record(v100, METRICS) == "record with nvprof --metrics all"
+    assert recording_advice(v100, METRICS) == "record with nvprof --metrics all"
     result = make_profile(sessions=[log], devices=[{"device": 0, "name": "GPU", "compute_capability": "8.0"}])
     assert tools_to_record(result) == (Tool.NSYS,)
 

@@ -18,10 +18,10 @@ from tui.analysis.collectives import (
     collectives,
     matched_collectives,
     matched_times,
+    rank_waits,
     stragglers,
     unmatched_note,
     wait_and_transfer_times,
-    waits_of_ranks,
 )
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.rank_summary import ranks
@@ -122,7 +122,7 @@ def test_wait_and_transfer_are_the_time_in_collectives(arrivals: list[list[int]]
     assert (rows["comm_transfer_ns"] == transfer_ns).all()
     waited = [max(times) - time for times in arrivals for time in times]
     assert sorted(rows["comm_wait_ns"].to_list()) == sorted(waited)
-    by_rank, kinds = waits_of_ranks(profile), collective_kinds(profile)
+    by_rank, kinds = rank_waits(profile), collective_kinds(profile)
     parts = ("comm_wait_ns", "comm_transfer_ns", "comm_unmatched_ns")
     for table in (by_rank, kinds):
         assert table.select(pl.sum_horizontal(parts))["comm_wait_ns"].to_list() == table["all_comm_ns"].to_list()
@@ -143,7 +143,7 @@ def test_clock_offsets_are_found_by_the_ends_of_collectives() -> None:
     )
     assert wait_and_transfer_times(off)["comm_wait_ns"].null_count() == 6
     assert matched_collectives(off)["last_rank"].to_list() == ["rank 0", "rank 1", "rank 0"]
-    assert waits_of_ranks(off)["comm_unmatched_ns"].to_list() == [None, None]
+    assert rank_waits(off)["comm_unmatched_ns"].to_list() == [None, None]
     assert stragglers(off).by_session.height == 2, "lengths tell the straggler without clocks"
 
 
@@ -202,7 +202,7 @@ def test_groups_are_matched_separately() -> None:
         ("tp [0, 1]", 0, [0, 1]),
         ("tp [2, 3]", 1, [2, 3]),
     ]
-    assert waits_of_ranks(profile)["comm_wait_ns"].to_list() == [MS, 0, 2 * MS, 0]
+    assert rank_waits(profile)["comm_wait_ns"].to_list() == [MS, 0, 2 * MS, 0]
     assert collective_kinds(profile)["group_size"].sort().to_list() == [2, 2, 4]
 
 
@@ -244,7 +244,7 @@ def test_an_iteration_missing_on_a_rank_of_the_group_is_unmatched() -> None:
     without = profile["activities"].filter(~((pl.col("session") == 1) & (pl.col("iteration") == 1)))
     short = with_iterations(type(profile)({**profile.frames, "activities": without}, profile.sources))
     assert matched_times(short)["iteration"].unique().to_list() == [0]
-    assert waits_of_ranks(short)["comm_unmatched_ns"].to_list() == [2 * MS, 0]
+    assert rank_waits(short)["comm_unmatched_ns"].to_list() == [2 * MS, 0]
     assert unmatched_note(short) == (
         "unmatched: 1 communication kernel (2 ms): number or kind differs between ranks in their iteration"
     )
@@ -270,7 +270,7 @@ def test_a_single_rank_has_no_matched_collectives() -> None:
 def test_the_recording_of_two_ranks() -> None:
     ddp = with_iterations(load_one(str(SAMPLES / "ddp_ranks")))
     assert clock_alignment(ddp).apart_ns == 13_625
-    rows = waits_of_ranks(ddp).drop("comm_wait_pct").rows()
+    rows = rank_waits(ddp).drop("comm_wait_pct").rows()
     assert rows == [
         (0, 77_800_466, 64_471_122, 9_161_846, 4_167_498),
         (1, 12_261_647, 53_479, 9_709_828, 2_498_340),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.analysis.frames import kernel, make_profile
-from tui.analysis.capabilities import how_to_record, why_none
+from tui.analysis.capabilities import missing_data_text, recording_advice
 from tui.analysis.dashboard import dashboard
 from tui.analysis.devices import device_facts
 from tui.analysis.kernels import launches
@@ -60,31 +60,33 @@ def test_tools_of_nvidia_are_not_named_for_other_gpus() -> None:
         api_calls=[{"name": "hipLaunchKernel", "start_ns": 0, "duration_ns": 1}],
         activities=[kernel("k", 5)],
     )
-    assert how_to_record(amd, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
+    assert recording_advice(amd, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
     of_perfetto = make_profile(
         sessions=[{"session": 0, "format": "perfetto", "tool": "Perfetto"}], activities=[kernel("k", 5)]
     )
     nothing = "this kind of recording does not contain it"
-    assert [how_to_record(of_perfetto, need) for need in (API_WORK, METRICS, RANGES, ITERATIONS)] == 4 * [nothing]
+    assert [recording_advice(of_perfetto, need) for need in (API_WORK, METRICS, RANGES, ITERATIONS)] == 4 * [nothing]
     of_intel = make_profile(
         sessions=[{"session": 0, "format": "perfetto", "tool": "THAPI"}], activities=[kernel("k", 5)]
     )
-    assert how_to_record(of_intel, API_WORK) == "record with unitrace -h ./app"
+    assert recording_advice(of_intel, API_WORK) == "record with unitrace -h ./app"
     of_ascend = make_profile(sessions=[{"session": 0, "format": "ascend-db"}], activities=[kernel("k", 5)])
-    assert why_none(of_ascend, UNIFIED_MEMORY) == "no unified memory: this kind of recording does not contain it"
+    assert (
+        missing_data_text(of_ascend, UNIFIED_MEMORY) == "no unified memory: this kind of recording does not contain it"
+    )
 
 
 def test_pytorch_names_the_activity_of_the_gpus_manufacturer() -> None:
     table = {"session": 0, "format": "torch-table", "tool": "PyTorch profiler", "framework": "PyTorch (XPU)"}
     of_intel = make_profile(sessions=[table])
     with_xpu = "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.XPU])"
-    assert how_to_record(of_intel, GPU_WORK) == f"record with {with_xpu}"
+    assert recording_advice(of_intel, GPU_WORK) == f"record with {with_xpu}"
     trace = {"session": 0, "format": "pytorch-trace", "tool": "PyTorch profiler"}
     calls = [{"name": "urEnqueueKernelLaunch", "start_ns": 0, "duration_ns": 1}]
-    assert how_to_record(make_profile(sessions=[trace], api_calls=calls), METRICS) == "record with unitrace -q ./app"
+    assert recording_advice(make_profile(sessions=[trace], api_calls=calls), METRICS) == "record with unitrace -q ./app"
     listed = [{"session": 0, "section": "gpu", "name": "Cijk_Alik_Bljk_SB_MT64x64x32", "calls": 1, "total_ns": 5}]
     of_amd = make_profile(sessions=[trace], summary=listed)
-    assert how_to_record(of_amd, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
+    assert recording_advice(of_amd, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
 
 
 def test_work_of_a_tpu_is_in_the_ranges() -> None:
@@ -92,8 +94,8 @@ def test_work_of_a_tpu_is_in_the_ranges() -> None:
         sessions=[{"session": 0, "format": "xplane"}],
         ranges=[{"name": "fusion", "domain": "TPU:0 XLA Ops", "start_ns": 0, "duration_ns": 5}],
     )
-    assert why_none(profile, METRICS) == "no metrics: this kind of recording does not contain it"
-    assert why_none(profile, GPU_WORK) == "no GPU activities: open Ranges, which shows the TPU work"
+    assert missing_data_text(profile, METRICS) == "no metrics: this kind of recording does not contain it"
+    assert missing_data_text(profile, GPU_WORK) == "no GPU activities: open Ranges, which shows the TPU work"
 
 
 def test_unknown_dashboard_figures_name_no_tool_of_nvidia_for_other_gpus() -> None:

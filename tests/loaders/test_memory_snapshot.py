@@ -18,13 +18,13 @@ from tests.corpus import shared_file
 from tests.loaders.damage import load_contents, load_damaged
 from tests.loaders.reading import reasons, rows
 from tui.analysis.allocator import (
+    allocator_segments,
     allocators,
     memory_allocations,
     memory_curve,
     memory_devices,
     memory_peak,
     segment_blocks,
-    segments_held,
 )
 from tui.analysis.compare.sides import two_inputs
 from tui.analysis.dashboard import advice
@@ -175,7 +175,7 @@ def test_segments_and_their_free_blocks() -> None:
         "fragmentation_pct",
         "blocks",
     )
-    assert segments_held(profile).select(columns).rows() == [
+    assert allocator_segments(profile).select(columns).rows() == [
         (1, 20 * MB, 5 * MB, 15 * MB, 9 * MB, 40.0, 4),
         (0, 4 * MB, 2 * MB, 2 * MB, MB, 50.0, 3),
         (2, 2 * MB, 2 * MB, 0, 0, None, 1),

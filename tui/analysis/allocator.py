@@ -70,7 +70,7 @@ ALLOCATION_EVENTS: Final = TableSpec(
     pinned="start_ns",
 )
 
-_BY_PLACE: Final = ("session", "place", "device")
+_MEMORY_KEYS: Final = ("session", "place", "device")
 
 
 @once_per_profile("memory_events", "ranges", "activities", "ops", "api_calls", "sessions")
@@ -85,18 +85,18 @@ def allocations(profile: Profile) -> pl.DataFrame:
 
 def _figures() -> list[pl.Expr]:
     """Return the aggregations of the events of one memory, in time order."""
-    after, before = pl.col("allocated_bytes"), pl.col("allocated_bytes") - pl.col("delta_bytes")
-    peak = after.arg_max()
+    after_bytes, before_bytes = pl.col("allocated_bytes"), pl.col("allocated_bytes") - pl.col("delta_bytes")
+    peak = after_bytes.arg_max()
     return [
         pl.len().cast(pl.Int64).alias("events"),
-        after.max().alias("peak_bytes"),
+        after_bytes.max().alias("peak_bytes"),
         pl.col("start_ns").get(peak).alias("peak_at_ns"),
         pl.col("iteration").get(peak).alias("peak_iteration"),
         pl.col("active_bytes").max().alias("active_peak_bytes"),
         pl.col("reserved_bytes").max().alias("reserved_peak_bytes"),
-        before.first().alias("first_bytes"),
-        after.last().alias("last_bytes"),
-        (after.last() - before.first()).alias("growth_bytes"),
+        before_bytes.first().alias("first_bytes"),
+        after_bytes.last().alias("last_bytes"),
+        (after_bytes.last() - before_bytes.first()).alias("growth_bytes"),
         pl.col("delta_bytes").filter(pl.col("delta_bytes") > 0).sum().alias("gained_bytes"),
     ]
 
@@ -113,7 +113,7 @@ def allocators(profile: Profile) -> pl.DataFrame:
     sizes = profile["devices"].select("session", "device", "memory_bytes")
     return (
         allocations(profile)
-        .group_by(_BY_PLACE, maintain_order=True)
+        .group_by(_MEMORY_KEYS, maintain_order=True)
         .agg(_figures())
         .join(sizes, on=["session", "device"], how="left", maintain_order="left")
         .select(column.name for column in ALLOCATORS.columns)
@@ -136,18 +136,18 @@ def allocator_iterations(
     """
     rows = allocations(profile)
     if session is not None:
-        rows = rows.filter(memory_of(session, place, device))
+        rows = rows.filter(is_memory(session, place, device))
     # The time between two iterations is a row of its own, apart from the time after the last one.
-    interval = pl.col("iteration").ne_missing(pl.col("iteration").shift(1)).fill_null(True).cum_sum().over(_BY_PLACE)
+    interval = pl.col("iteration").ne_missing(pl.col("iteration").shift(1)).fill_null(True).cum_sum().over(_MEMORY_KEYS)
     return (
         rows.with_columns(interval.alias("interval"))
-        .group_by(*_BY_PLACE, "iteration", "interval", maintain_order=True)
+        .group_by(*_MEMORY_KEYS, "iteration", "interval", maintain_order=True)
         .agg(*_figures(), pl.col("number").first())
         .select(*(column.name for column in ALLOCATOR_ITERATIONS.columns), "number")
     )
 
 
-def memory_of(session: int, place: str | None, device: int | None) -> pl.Expr:
+def is_memory(session: int, place: str | None, device: int | None) -> pl.Expr:
     """Return the condition for the rows of one memory."""
     is_in_place = pl.col("place").cast(pl.String).eq_missing(pl.lit(place, pl.String))
     return (pl.col("session") == session) & is_in_place & pl.col("device").eq_missing(pl.lit(device, pl.Int32))
@@ -166,25 +166,27 @@ def memory_curve(
     >>> memory_curve(rows, session=0, place=None, device=None, steps=4).tolist()
     [9.0, 9.0, 9.0, 9.0]
     """
-    rows = profile["memory_events"].filter(memory_of(session, place, device))
+    rows = profile["memory_events"].filter(is_memory(session, place, device))
     # Without times, events are spaced evenly.
-    at = (
+    times_ns = (
         rows["start_ns"].drop_nulls().to_numpy()
         if rows["start_ns"].null_count() < rows.height
         else np.arange(rows.height)
     )
     rows = rows.filter(pl.col("start_ns").is_not_null() | pl.col("start_ns").is_null().all())
-    if len(at) < 2 or at[-1] <= at[0] or steps < 1:
+    if len(times_ns) < 2 or times_ns[-1] <= times_ns[0] or steps < 1:
         return np.zeros(0)
-    held = rows["allocated_bytes"].cast(pl.Float64).to_numpy()
-    where = np.minimum(((at - at[0]) * (steps / (at[-1] - at[0]))).astype(np.int64), steps - 1)
+    allocated = rows["allocated_bytes"].cast(pl.Float64).to_numpy()
+    step_index = np.minimum(
+        ((times_ns - times_ns[0]) * (steps / (times_ns[-1] - times_ns[0]))).astype(np.int64), steps - 1
+    )
     # A step starts with the memory that the step before it ended with.
-    most = np.full(steps, -1.0)
-    np.maximum.at(most, where, held)
-    last_before = np.searchsorted(where, np.arange(steps)) - 1
-    carried = np.where(last_before >= 0, held[np.maximum(last_before, 0)], -1.0)
-    found: npt.NDArray[np.float64] = np.maximum(most, carried)
-    return found
+    maxima = np.full(steps, -1.0)
+    np.maximum.at(maxima, step_index, allocated)
+    last_before = np.searchsorted(step_index, np.arange(steps)) - 1
+    carried = np.where(last_before >= 0, allocated[np.maximum(last_before, 0)], -1.0)
+    curve: npt.NDArray[np.float64] = np.maximum(maxima, carried)
+    return curve
 
 
 def iteration_starts(profile: Profile, *, session: int) -> list[tuple[int, int]]:
@@ -192,8 +194,10 @@ def iteration_starts(profile: Profile, *, session: int) -> list[tuple[int, int]]
     steps = with_iterations(profile).steps
     if steps is None:
         return []
-    own = steps.filter(pl.col("session") == session).drop_nulls(["iteration", "cpu_start_ns"]).sort("cpu_start_ns")
-    return list(own.select("iteration", "cpu_start_ns").iter_rows())
+    session_steps = (
+        steps.filter(pl.col("session") == session).drop_nulls(["iteration", "cpu_start_ns"]).sort("cpu_start_ns")
+    )
+    return list(session_steps.select("iteration", "cpu_start_ns").iter_rows())
 
 
 ALLOCATED_BY: Final = replace(columns("call_site")[0], absent="Python line not recorded")
@@ -280,21 +284,21 @@ def memory_allocations(profile: Profile) -> pl.DataFrame:
         .filter(pl.col("action").is_not_null())
         .with_columns(number=pl.int_range(pl.len()).over(_BY_GPU), known=pl.lit(True))
     )
-    place = [*_BY_GPU, "address"]
+    address_keys = [*_BY_GPU, "address"]
     action = pl.col("action").cast(pl.String)
     paired = (
         events.with_columns(action=action)
         .filter(pl.col("action").is_in(["alloc", "free_completed"]))
-        .sort(*place, "number")
+        .sort(*address_keys, "number")
         .with_columns(
-            before=pl.col("action").shift(1).over(place),
-            after=pl.col("action").shift(-1).over(place),
-            next_number=pl.col("number").shift(-1).over(place),
-            next_ns=pl.col("start_ns").shift(-1).over(place),
+            before=pl.col("action").shift(1).over(address_keys),
+            after=pl.col("action").shift(-1).over(address_keys),
+            next_number=pl.col("number").shift(-1).over(address_keys),
+            next_ns=pl.col("start_ns").shift(-1).over(address_keys),
         )
     )
     is_freed = pl.col("after") == "free_completed"
-    made = paired.filter(pl.col("action") == "alloc").with_columns(
+    allocated = paired.filter(pl.col("action") == "alloc").with_columns(
         allocated_event=pl.col("number"),
         freed_event=pl.when(is_freed).then("next_number"),
         lived_ns=pl.when(is_freed).then(pl.col("next_ns") - pl.col("start_ns")),
@@ -305,8 +309,12 @@ def memory_allocations(profile: Profile) -> pl.DataFrame:
         call_site=pl.lit(None, NAME),
         stack=pl.lit(None, NAME),
     )
-    held = _active_blocks(profile).join(
-        made.filter(pl.col("freed_event").is_null()), on=place, how="anti", nulls_equal=True, maintain_order="left"
+    active = _active_blocks(profile).join(
+        allocated.filter(pl.col("freed_event").is_null()),
+        on=address_keys,
+        how="anti",
+        nulls_equal=True,
+        maintain_order="left",
     )
     peaks = (
         events.drop_nulls("active_bytes")
@@ -316,11 +324,11 @@ def memory_allocations(profile: Profile) -> pl.DataFrame:
     number, freed = pl.col("allocated_event"), pl.col("freed_event")
     alive = (number.is_null() | (number <= pl.col("peak_event"))) & (freed.is_null() | (freed > pl.col("peak_event")))
     return (
-        pl.concat([made, orphans, held], how="diagonal")
+        pl.concat([allocated, orphans, active], how="diagonal")
         .with_columns(
             pl.col(name).cast(pl.Int64) if name in _COUNTS else pl.col(name)
             for name in (*_COUNTS, "size_bytes")
-            if name in {*made.columns, *orphans.columns}
+            if name in {*allocated.columns, *orphans.columns}
         )
         .join(peaks, on=_BY_GPU, how="left", nulls_equal=True, maintain_order="left")
         .with_columns(
@@ -395,7 +403,7 @@ def allocated_by(call_site: str | None, stack: str | None) -> str:
 
 
 @once_per_profile(*_FRAMES)
-def segments_held(profile: Profile) -> pl.DataFrame:
+def allocator_segments(profile: Profile) -> pl.DataFrame:
     """Return the segments of the allocator with their free blocks, largest first.
 
     ``free_bytes`` is reserved - active, ``largest_free_bytes`` the largest free block and ``fragmentation_pct`` the
@@ -403,13 +411,13 @@ def segments_held(profile: Profile) -> pl.DataFrame:
     """
     blocks = profile["memory_blocks"]
     is_free = pl.col("state").cast(pl.String) == _INACTIVE
-    of_segment = blocks.group_by("session", "segment").agg(
+    blocks_by_segment = blocks.group_by("session", "segment").agg(
         pl.len().cast(pl.Int64).alias("blocks"),
         pl.col("size_bytes").filter(is_free).max().fill_null(0).alias("largest_free_bytes"),
     )
     return (
         profile["memory_segments"]
-        .join(of_segment, on=["session", "segment"], how="left", maintain_order="left")
+        .join(blocks_by_segment, on=["session", "segment"], how="left", maintain_order="left")
         .with_columns(free_bytes=pl.col("reserved_bytes") - pl.col("active_bytes"))
         .with_columns(_fragmentation())
         .sort("reserved_bytes", descending=True, nulls_last=True, maintain_order=True)
@@ -424,10 +432,10 @@ def _fragmentation() -> pl.Expr:
 
 @once_per_profile(*_FRAMES)
 def memory_devices(profile: Profile) -> pl.DataFrame:
-    """Return the allocator's memory of each GPU at the end of the recording: sums of `segments_held`."""
+    """Return the allocator's memory of each GPU at the end of the recording: sums of `allocator_segments`."""
     sums = ("reserved_bytes", "allocated_bytes", "active_bytes", "requested_bytes", "free_bytes", "blocks")
     return (
-        segments_held(profile)
+        allocator_segments(profile)
         .group_by(_BY_GPU)
         .agg(
             *(pl.col(name).sum() for name in sums),

@@ -210,7 +210,7 @@ def thread_functions(profile: Profile, *, session: int, pid: int | None, tid: in
         .filter(pl.col("session") == session, is_of_thread(pid, tid))
         .group_by("session", "name")
         .agg(*call_statistics(), pl.col("line").min())
-        .with_columns(share(of=None))
+        .with_columns(share(group=None))
         .collect()
         .select("session", "name", *CALL_STATISTICS, "time_pct", "line")
         .sort("total_ns", "name", descending=[True, False], nulls_last=True)

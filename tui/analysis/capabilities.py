@@ -49,16 +49,16 @@ if TYPE_CHECKING:
 OK: Final = "ok"
 """The value of a view that can be shown."""
 
-_OF_NVIDIA: Final = re.compile(r"(?:nvprof|nsys|ncu|dlprof)\b")
+_NVIDIA_TOOL: Final = re.compile(r"(?:nvprof|nsys|ncu|dlprof)\b")
 """Commands that record only GPUs of NVIDIA."""
-_TOOL_OF: Final = {AMD: Tool.ROCPROF, "Intel": Tool.UNITRACE, "Huawei": Tool.ASCEND}
+_VENDOR_TOOLS: Final = {AMD: Tool.ROCPROF, "Intel": Tool.UNITRACE, "Huawei": Tool.ASCEND}
 """The tool of each other manufacturer."""
-_TORCH_OF: Final = {
+_VENDOR_TORCH_TERMS: Final = {
     "Intel": (("ProfilerActivity.CUDA", "ProfilerActivity.XPU"), ("torch.cuda.", "torch.xpu.")),
     "Huawei": (("ProfilerActivity.CUDA", "ProfilerActivity.NPU"), ("torch.profiler", "torch_npu.profiler")),
 }
 """The names in PyTorch's commands on their GPUs; on those of AMD they are as on NVIDIA's."""
-_OF_GPUS: Final = frozenset({GPU_WORK, START_TIMES, LAUNCH_CONFIGS, DEVICES, API_WORK, API_TRACE, COPIES})
+_GPU_NEEDS: Final = frozenset({GPU_WORK, START_TIMES, LAUNCH_CONFIGS, DEVICES, API_WORK, API_TRACE, COPIES})
 _FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
 """Views that recorded ops suffice for: without GPU work they show CPU times."""
 
@@ -125,48 +125,48 @@ def missing_needs(profile: Profile) -> list[Need]:
         TOOL_REPORT: profile["tool_figures"].height + profile["tool_findings"].height > 0,
         TEXT: bool(profile.texts),
     }
-    return [of_tools(profile, need) for need, held in holds.items() if not held]
+    return [need_for_tools(profile, need) for need, is_recorded in holds.items() if not is_recorded]
 
 
 def recordable_needs(profile: Profile) -> list[Need]:
     """Return the missing data that the input's own tool can record."""
     tools, lacks = tools_to_record(profile), missing_needs(profile)
     # Without any API calls, do not ask for single calls.
-    left_out = {API_TRACE} if API_WORK in lacks else set()
+    excluded = {API_TRACE} if API_WORK in lacks else set()
     return [
         need
         for need in lacks
         if need in RECORDABLE
         and need.record
-        and need not in left_out
+        and need not in excluded
         and (need not in BY_OTHER_TOOLS_ONLY or need.is_recordable(tools))
     ]
 
 
-def why_none(profile: Profile, need: Need) -> str:
+def missing_data_text(profile: Profile, need: Need) -> str:
     """Return the text of an empty table: what is not recorded, and the command that records it."""
-    return of_tools(profile, need).missing
+    return need_for_tools(profile, need).missing
 
 
-def how_to_record(profile: Profile, need: Need) -> str:
+def recording_advice(profile: Profile, need: Need) -> str:
     """Return the command that records a need, as ``record with ...``."""
-    return of_tools(profile, need).how
+    return need_for_tools(profile, need).how
 
 
-def of_tools(profile: Profile, need: Need) -> Need:
+def need_for_tools(profile: Profile, need: Need) -> Need:
     """Return a need with the command of a tool that records it on these GPUs: NVIDIA's tools record only its own."""
     tools = tools_to_record(profile)
-    found = need.with_tools(tools)
-    if need in _OF_GPUS and tools == (Tool.XLA,) and _has_tpu(profile):
-        return replace(found, record="open Ranges, which shows the TPU work")
+    tool_need = need.with_tools(tools)
+    if need in _GPU_NEEDS and tools == (Tool.XLA,) and _has_tpu(profile):
+        return replace(tool_need, record="open Ranges, which shows the TPU work")
     vendor = session_vendor(profile)
     if not vendor and tools == (Tool.XLA,) and _has_tpu(profile):
-        return replace(found, record="") if _OF_NVIDIA.match(found.record) else found
-    if vendor and _OF_NVIDIA.match(found.record):
-        return need.with_tools((_TOOL_OF[vendor],))
-    for word, term in _TORCH_OF.get(vendor, ()):
-        found = replace(found, record=found.record.replace(word, term))
-    return found
+        return replace(tool_need, record="") if _NVIDIA_TOOL.match(tool_need.record) else tool_need
+    if vendor and _NVIDIA_TOOL.match(tool_need.record):
+        return need.with_tools((_VENDOR_TOOLS[vendor],))
+    for word, term in _VENDOR_TORCH_TERMS.get(vendor, ()):
+        tool_need = replace(tool_need, record=tool_need.record.replace(word, term))
+    return tool_need
 
 
 @once_per_profile("ranges")
@@ -192,13 +192,13 @@ def inspect(profile: Profile) -> dict[str, Any]:
     is not empty. ``launches`` of ``metrics`` is how many launches its best covered metric is of. Sums are of the known
     values, null if none is known.
     """
-    held = _frames_by_session(profile)
+    frames_by_session = _frames_by_session(profile)
     memory = _memory_by_session(profile)
     sessions = profile["sessions"].select("session", "format", "pid", "command", "first_line", "last_line")
     answer: dict[str, Any] = {
         "source": profile.sources[0],
         "sessions": [
-            {**row, "frames": held.get(row["session"], {}), **memory.get(row["session"], {})}
+            {**row, "frames": frames_by_session.get(row["session"], {}), **memory.get(row["session"], {})}
             for row in sessions.iter_rows(named=True)
         ],
         "issues": issue_counts(profile),
@@ -218,51 +218,51 @@ def _memory_by_session(profile: Profile) -> dict[int, dict[str, Any]]:
         .group_by("session", "device")
         .agg(total("reserved_bytes").alias("reserved_bytes"), total("allocated_bytes").alias("allocated_bytes"))
     )
-    held: dict[int, dict[str, Any]] = {}
+    memory_by_session: dict[int, dict[str, Any]] = {}
     for row in sums.sort("session", "device").iter_rows(named=True):
-        of_session = held.setdefault(row.pop("session"), {"memory": {}})
-        of_session["memory"][str(row.pop("device"))] = row
-    return held
+        session_memory = memory_by_session.setdefault(row.pop("session"), {"memory": {}})
+        session_memory["memory"][str(row.pop("device"))] = row
+    return memory_by_session
 
 
 def _frames_by_session(profile: Profile) -> dict[int, dict[str, Any]]:
-    held: dict[int, dict[str, Any]] = {}
+    frames_by_session: dict[int, dict[str, Any]] = {}
 
-    def of(session: int, frame: str) -> dict[str, Any]:
-        found: dict[str, Any] = held.setdefault(session, {}).setdefault(frame, {})
-        return found
+    def frame_facts(session: int, frame: str) -> dict[str, Any]:
+        facts: dict[str, Any] = frames_by_session.setdefault(session, {}).setdefault(frame, {})
+        return facts
 
     by_metric = profile["metrics"].group_by("session", "metric").agg(pl.col("invocations").sum())
     for row in by_metric.group_by("session").agg(launches=pl.col("invocations").max()).iter_rows(named=True):
-        of(row.pop("session"), "metrics").update(row)
+        frame_facts(row.pop("session"), "metrics").update(row)
     timed = (pl.len().alias("rows"), total("duration_ns").alias("duration_ns"))
     for row in profile["activities"].group_by("session").agg(*timed).sort("session").iter_rows(named=True):
-        of(row.pop("session"), "activities").update(row)
+        frame_facts(row.pop("session"), "activities").update(row)
     kinds = profile["activities"].group_by("session", "kind").agg(*timed).sort("session", "kind")
     for row in kinds.iter_rows(named=True):
-        of(row.pop("session"), "activities").setdefault("by_kind", {})[row.pop("kind")] = row
+        frame_facts(row.pop("session"), "activities").setdefault("by_kind", {})[row.pop("kind")] = row
     for row in profile["api_calls"].group_by("session").agg(*timed).iter_rows(named=True):
-        of(row.pop("session"), "api_calls").update(row)
+        frame_facts(row.pop("session"), "api_calls").update(row)
     sections = (
         profile["summary"]
         .group_by("session", "section", maintain_order=True)
         .agg(pl.len().alias("rows"), total("calls").alias("calls"), total("total_ns").alias("total_ns"))
     )
     for row in sections.iter_rows(named=True):
-        part = of(row.pop("session"), "summary")
+        summary = frame_facts(row.pop("session"), "summary")
         section = row.pop("section")
-        part[section] = {**row, "duration_ns": row["total_ns"]}
-        part["rows"] = part.get("rows", 0) + row["rows"]
+        summary[section] = {**row, "duration_ns": row["total_ns"]}
+        summary["rows"] = summary.get("rows", 0) + row["rows"]
     for frame in _COUNTED:
         for session, rows in profile[frame].group_by("session").len().iter_rows():
-            of(session, frame)["rows"] = rows
+            frame_facts(session, frame)["rows"] = rows
     counted = iterations(profile).drop_nulls("iteration").group_by("session").len()
     named = dict(profile["sessions"].select("session", "iteration_source").iter_rows())
-    known, how_found = sources(profile), reasons(profile)
+    session_sources, session_reasons = sources(profile), reasons(profile)
     for session, rows in counted.sort("session").iter_rows():
-        source = known[session]
+        source = session_sources[session]
         answer = {"rows": rows, "source": named[session] or source if source == "recorded" else source}
-        if session in how_found:
-            answer["reason"] = how_found[session].removeprefix(f"{source}: ")
-        of(session, "iterations").update(answer)
-    return held
+        if session in session_reasons:
+            answer["reason"] = session_reasons[session].removeprefix(f"{source}: ")
+        frame_facts(session, "iterations").update(answer)
+    return frames_by_session

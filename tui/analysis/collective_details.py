@@ -30,7 +30,7 @@ ELEMENT_BYTES: Final = {
 }
 """The bytes of PyTorch's element types, by name in lower case."""
 
-_WHOLE: Final = "(?i)all_?gather|reduce_?scatter|all_?to_?all"
+_SIZED_BY_GROUP: Final = "(?i)all_?gather|reduce_?scatter|all_?to_?all"
 CAUSE_CELLS: Final = 28
 """The width of the name of a rank's work."""
 NVLINK_GPUS: Final = 8
@@ -50,13 +50,13 @@ def collective_sizes(profile: Profile) -> pl.DataFrame:
     at least that), algbw, busbw (of the median), best_busbw, link_pct (best, of one direction of the GPU's NVLink).
     """
     rows = collectives(profile)
-    said = pl.col("arguments").cast(pl.String)
+    arguments = pl.col("arguments").cast(pl.String)
     facts = rows.select("arguments").unique().drop_nulls()
     facts = facts.select(
         "arguments",
-        number_in(said, r"In msg nelems: ([0-9]{1,15})").alias("sent"),
-        number_in(said, r"Out msg nelems: ([0-9]{1,15})").alias("received"),
-        said.str.extract(r"(?i)dtype: ([^;]+)").alias("element_type"),
+        number_in(arguments, r"In msg nelems: ([0-9]{1,15})").alias("sent"),
+        number_in(arguments, r"Out msg nelems: ([0-9]{1,15})").alias("received"),
+        arguments.str.extract(r"(?i)dtype: ([^;]+)").alias("element_type"),
     )
     size = pl.col("element_type").str.to_lowercase().replace_strict(ELEMENT_BYTES, default=None, return_dtype=pl.Int64)
     transfers = wait_and_transfer_times(profile).select("session", "activity", "comm_transfer_ns")
@@ -64,13 +64,13 @@ def collective_sizes(profile: Profile) -> pl.DataFrame:
     factor = (
         pl.when(kind.str.contains("(?i)all_?reduce"))
         .then(2 * (n - 1) / n)
-        .when(kind.str.contains(_WHOLE))
+        .when(kind.str.contains(_SIZED_BY_GROUP))
         .then((n - 1) / n)
         .otherwise(1.0)
     )
     sizes = profile["sessions"].select("session", world=pl.col("world_size").cast(pl.Int64))
-    by = ("collective", "communicator", "message_bytes", "element_type", "group_size", "is_transfer")
-    found = (
+    keys = ("collective", "communicator", "message_bytes", "element_type", "group_size", "is_transfer")
+    grouped = (
         rows.join(facts, on="arguments", how="left", maintain_order="left")
         .join(transfers, on=("session", "activity"), how="left", maintain_order="left")
         .join(sizes, on="session", how="left", maintain_order="left")
@@ -81,7 +81,7 @@ def collective_sizes(profile: Profile) -> pl.DataFrame:
             pl.col("comm_transfer_ns").is_not_null().alias("is_transfer"),
         )
         .filter(pl.col("message_bytes") > 0)
-        .group_by(by)
+        .group_by(keys)
         .agg(
             pl.len().cast(pl.Int64).alias("calls"),
             pl.col("one_ns").sum().alias("time_ns"),
@@ -98,8 +98,8 @@ def collective_sizes(profile: Profile) -> pl.DataFrame:
     on_host = pl.col("group_size") <= NVLINK_GPUS
     pct = pl.lit(None, pl.Float64) if link is None else pl.when(on_host).then(100 * pl.col("best_busbw") / link)
     return (
-        found.with_columns(pct.alias("link_pct"))
-        .sort("time_ns", *by, descending=[True, *[False] * len(by)])
+        grouped.with_columns(pct.alias("link_pct"))
+        .sort("time_ns", *keys, descending=[True, *[False] * len(keys)])
         .select(column.name for column in COLLECTIVE_SIZES.columns)
     )
 
@@ -110,7 +110,7 @@ def _link(profile: Profile) -> float | None:
     return next(iter(links)) if len(links) == 1 else None
 
 
-def why_no_sizes(profile: Profile) -> str:
+def missing_sizes_reason(profile: Profile) -> str:
     """Return why no message sizes are known; empty if they are."""
     if collectives(profile).is_empty():
         return "no NCCL or RCCL kernels"
@@ -181,24 +181,33 @@ COLLECTIVES_WITH_CAUSES: Final = TableSpec(
 def _causes(profile: Profile) -> pl.DataFrame:
     """Return what the last rank of each collective did before it arrived: `TURN`, late_cause, its kind and time."""
     schema = dict(wait_and_transfer_times(profile).select(TURN).schema)
-    whole = base_profile(profile)
-    found = traces(whole)
+    full_profile = base_profile(profile)
+    traces_by_session = traces(full_profile)
     rows = wait_and_transfer_times(profile).drop_nulls("arrival_ns")
     is_last = pl.col("arrival_ns") == pl.col("arrival_ns").max().over(TURN)
-    late = rows.filter(pl.col("arrival_ns") > 0, is_last).unique(TURN, keep="first", maintain_order=True)
-    rows_of = {session: dict(zip(one.row.tolist(), range(len(one.row)), strict=True)) for session, one in found.items()}
-    numbers = whole["activities"].with_row_index("row").select("session", "activity", "row")
+    last_arrivals = rows.filter(pl.col("arrival_ns") > 0, is_last).unique(TURN, keep="first", maintain_order=True)
+    activity_by_row = {
+        session: dict(zip(session_trace.row.tolist(), range(len(session_trace.row)), strict=True))
+        for session, session_trace in traces_by_session.items()
+    }
+    numbers = full_profile["activities"].with_row_index("row").select("session", "activity", "row")
     keys: list[tuple[Any, ...]] = []
-    parts: list[tuple[IterationPeriod, list[Segment]]] = []
-    for row in late.join(numbers, on=("session", "activity"), how="inner", maintain_order="left").iter_rows(named=True):
-        trace = found.get(row["session"])
-        at = rows_of.get(row["session"], {}).get(row["row"])
-        if trace is None or at is None:
+    paths: list[tuple[IterationPeriod, list[Segment]]] = []
+    for row in last_arrivals.join(numbers, on=("session", "activity"), how="inner", maintain_order="left").iter_rows(
+        named=True
+    ):
+        trace = traces_by_session.get(row["session"])
+        activity = activity_by_row.get(row["session"], {}).get(row["row"])
+        if trace is None or activity is None:
             continue
-        window = IterationPeriod(trace.session, len(parts), trace.start[at] - row["arrival_ns"], trace.start[at], at)
-        parts.append((window, walk_back(found, window.session, window.begin, window.end, at, 1)[::-1]))
+        window = IterationPeriod(
+            trace.session, len(paths), trace.start[activity] - row["arrival_ns"], trace.start[activity], activity
+        )
+        paths.append(
+            (window, walk_back(traces_by_session, window.session, window.begin, window.end, activity, 1)[::-1])
+        )
         keys.append(tuple(row[name] for name in TURN))
-    segments = path_segments_frame(whole, parts)
+    segments = path_segments_frame(full_profile, paths)
     cause = (
         segments.group_by("iteration", "path_kind", "name")
         .agg(pl.col("duration_ns").sum().alias("late_cause_ns"))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LONG_PCT: Final = 1.0
 """Only collectives that take more than this share of a mean iteration on some rank identify the straggler, and only
 where another rank is in them longer by as much."""
-HOW: Final = "by durations: the rank that arrives last spends the least time in a collective"
+METHOD: Final = "by durations: the rank that arrives last spends the least time in a collective"
 """A text on how the straggler is found."""
 
 TURN: Final = ("iteration", "communicator", "turn")
@@ -100,9 +100,9 @@ def matched_times(profile: Profile) -> pl.DataFrame:
     rows = collectives(profile).drop_nulls("iteration").join(_ranks(profile), on="session", how="left")
     members = collectives(profile).join(_ranks(profile), on="session", how="left")
     expected = members.group_by("communicator").agg(pl.col("who").n_unique().alias("expected"))
-    of = ("iteration", "communicator")
+    key = ("iteration", "communicator")
     # Collectives that start at the same time on two streams keep the order of recording.
-    by_order = pl.int_range(pl.len()).over("session", *of)
+    by_order = pl.int_range(pl.len()).over("session", *key)
     has_seq = pl.col("seq").is_not_null().all().over("communicator")
     numbered = rows.sort("session", "start_ns", "activity").with_columns(
         pl.when(has_seq).then("seq").otherwise(by_order).alias("turn"), has_seq.alias("has_seq")
@@ -113,9 +113,9 @@ def matched_times(profile: Profile) -> pl.DataFrame:
     ).filter(pl.col("expected") > 1)
     numbered = numbered.filter(~pl.col("has_seq"))
     same = (
-        numbered.group_by("session", "who", *of)
+        numbered.group_by("session", "who", *key)
         .len()
-        .group_by(of)
+        .group_by(key)
         .agg(pl.col("len").n_unique().alias("kinds"), pl.len().alias("ranks"), pl.col("who").n_unique())
         .join(expected, on="communicator", how="left")
         .filter(
@@ -125,7 +125,7 @@ def matched_times(profile: Profile) -> pl.DataFrame:
             pl.col("who") == pl.col("expected"),
         )
     )
-    by_turn = numbered.join(same.select(of), on=of, how="semi")
+    by_turn = numbered.join(same.select(key), on=key, how="semi")
     return (
         pl.concat([by_turn, complete.select(by_turn.columns)])
         .filter(pl.col("collective").n_unique().over(TURN) == 1)
@@ -184,17 +184,17 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
     rows = matched_times(profile).filter(is_synchronizing())
     times = iterations(profile).drop_nulls(["iteration", "duration_ns"])["duration_ns"]
     mean = times.mean()
-    least = long_pct / 100 * mean if isinstance(mean, float) else 0.0
-    long = rows.filter(pl.col("longest_ns") > least)
-    waits = long.with_columns((pl.col("duration_ns") - pl.col("shortest_ns")).alias("wait_ns"))
+    min_ns = long_pct / 100 * mean if isinstance(mean, float) else 0.0
+    long_collectives = rows.filter(pl.col("longest_ns") > min_ns)
+    waits = long_collectives.with_columns((pl.col("duration_ns") - pl.col("shortest_ns")).alias("wait_ns"))
     by_step = (
         waits.group_by("iteration", "session").agg(pl.col("wait_ns").sum()).sort("iteration", "wait_ns", "session")
     )
     spread = pl.col("wait_ns").last() - pl.col("wait_ns").first()
     last = by_step.group_by("iteration", maintain_order=True).agg(
-        pl.when(spread > least).then(pl.col("session").first()).alias("session"), pl.col("wait_ns").last()
+        pl.when(spread > min_ns).then(pl.col("session").first()).alias("session"), pl.col("wait_ns").last()
     )
-    often = (
+    last_counts = (
         last.drop_nulls("session")
         .group_by("session")
         .agg(pl.len().cast(pl.Int64).alias("times"), pl.col("wait_ns").sum())
@@ -203,7 +203,7 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
     unknown_reason = "" if rows.height else "no iteration has the same number of collectives on all ranks"
     if matched_times(profile).height and not rows.height:
         unknown_reason = "the ranks have no common all-reduce, all-gather, reduce-scatter, all-to-all or barrier"
-    return Stragglers(last, often, by_step, _count(rows), _count(long), unknown_reason)
+    return Stragglers(last, last_counts, by_step, _count(rows), _count(long_collectives), unknown_reason)
 
 
 def ongoing_ranks_note(profile: Profile) -> str:
@@ -260,43 +260,43 @@ def clock_alignment(profile: Profile) -> ClockAlignment:
         return ClockAlignment(
             "no collective matched: no iteration has the same number of collectives on all ranks", frozenset()
         )
-    unknown = rows.filter(pl.col("begin_ns").is_null())["session"].n_unique()
-    if unknown:
+    untimed_sessions = rows.filter(pl.col("begin_ns").is_null())["session"].n_unique()
+    if untimed_sessions:
         return ClockAlignment(
-            f"clocks are not comparable: {count(unknown)} of {count(rows['session'].n_unique())} files do not "
+            f"clocks are not comparable: {count(untimed_sessions)} of {count(rows['session'].n_unique())} files do not "
             "record the wall-clock time of their start",
             frozenset(),
         )
     # A float keeps times since 1970 to a quarter of a microsecond only: subtract before taking medians.
     end = pl.col("begin_ns") + pl.col("duration_ns")
-    left = end - end.min().over(TURN)
-    together = rows.filter(is_synchronizing()).with_columns(left.alias("left_ns"))
+    remaining_ns = end - end.min().over(TURN)
+    synchronizing = rows.filter(is_synchronizing()).with_columns(remaining_ns.alias("left_ns"))
     ends = (
-        together.with_columns((pl.col("left_ns") - pl.col("left_ns").median().over(TURN)).abs().alias("off_ns"))
+        synchronizing.with_columns((pl.col("left_ns") - pl.col("left_ns").median().over(TURN)).abs().alias("off_ns"))
         .group_by("session")
         .agg(pl.col("off_ns").median(), pl.col("longest_ns").median())
         .sort("session")
     )
     if ends.is_empty():
         return ClockAlignment("clocks are not comparable: no collective ends on all ranks together", frozenset())
-    most = pl.max_horizontal(pl.lit(float(AGREE_NS)), AGREE_PART * pl.col("longest_ns"))
-    good = ends.filter(2 * pl.col("off_ns") <= most)
-    spread = int(together.group_by(TURN).agg(pl.col("left_ns").max())["left_ns"].median())  # type: ignore[arg-type]
-    if good.height == ends.height:
+    max_off_ns = pl.max_horizontal(pl.lit(float(AGREE_NS)), AGREE_PART * pl.col("longest_ns"))
+    agreeing = ends.filter(2 * pl.col("off_ns") <= max_off_ns)
+    spread = int(synchronizing.group_by(TURN).agg(pl.col("left_ns").max())["left_ns"].median())  # type: ignore[arg-type]
+    if agreeing.height == ends.height:
         note = f"clocks agree: ranks leave collectives within {brief_duration(spread)} of each other"
-        if part := ongoing_ranks_note(profile):
-            note += f"; {part}: waiting for the other ranks counts as transfer"
+        if ongoing_note := ongoing_ranks_note(profile):
+            note += f"; {ongoing_note}: waiting for the other ranks counts as transfer"
         return ClockAlignment(note, frozenset(rows["session"].unique()), spread)
-    off = ends.height - good.height
-    if good.height < 2:
+    disagreeing = ends.height - agreeing.height
+    if agreeing.height < 2:
         note = f"clocks differ by about {brief_duration(spread)}: the same collective ends that far apart on the ranks"
         return ClockAlignment(note, frozenset(), spread)
     furthest = int(float(ends["off_ns"].max()))  # type: ignore[arg-type]
     note = (
-        f"the clocks of {count(off)} of {count(ends.height)} ranks differ from the others by up to "
+        f"the clocks of {count(disagreeing)} of {count(ends.height)} ranks differ from the others by up to "
         f"{brief_duration(furthest)}: the same collective ends that far apart"
     )
-    return ClockAlignment(note, frozenset(good["session"]), spread)
+    return ClockAlignment(note, frozenset(agreeing["session"]), spread)
 
 
 def matched_start_times(profile: Profile) -> pl.DataFrame:
@@ -361,10 +361,12 @@ def wait_and_transfer_times(profile: Profile) -> pl.DataFrame:
     last one arrives.
     """
     rows = matched_start_times(profile)
-    good = pl.col("session").is_in(sorted(clock_alignment(profile).agree)).all().over(TURN) & is_synchronizing()
-    begin = pl.when(good).then("begin_ns")
-    late = begin.max().over(TURN) - begin
-    wait = pl.when(late.is_not_null()).then(pl.min_horizontal(late, "duration_ns"))
+    is_comparable = (
+        pl.col("session").is_in(sorted(clock_alignment(profile).agree)).all().over(TURN) & is_synchronizing()
+    )
+    begin = pl.when(is_comparable).then("begin_ns")
+    delay = begin.max().over(TURN) - begin
+    wait = pl.when(delay.is_not_null()).then(pl.min_horizontal(delay, "duration_ns"))
     return rows.with_columns(
         (begin - begin.min().over(TURN)).alias("arrival_ns"),
         wait.alias("comm_wait_ns"),
@@ -372,16 +374,16 @@ def wait_and_transfer_times(profile: Profile) -> pl.DataFrame:
     ).drop("begin_ns", "shift_ns")
 
 
-def collective_ranks(profile: Profile, *, of: Mapping[str, Any] | None = None) -> pl.DataFrame:
+def collective_ranks(profile: Profile, *, row: Mapping[str, Any] | None = None) -> pl.DataFrame:
     """Return `wait_and_transfer_times`, the last rank to arrive first; without clocks the shortest one first.
 
     Args:
         profile: All ranks.
-        of: The iteration, communicator and turn of one collective; None: all collectives.
+        row: The iteration, communicator and turn of one collective; None: all collectives.
     """
     rows = wait_and_transfer_times(profile)
-    if of is not None:
-        rows = rows.filter(pl.col(name) == of[name] for name in TURN)
+    if row is not None:
+        rows = rows.filter(pl.col(name) == row[name] for name in TURN)
     return (
         rows.with_columns(session_name_column(profile, "session", "who"))
         .sort(*TURN, "arrival_ns", "duration_ns", "session", descending=[False] * 3 + [True, False, False])
@@ -394,28 +396,28 @@ def collective_kinds(profile: Profile) -> pl.DataFrame:
 
     Columns: collective, communicator, collectives (matched ones, each counted once), ranks (that recorded any of it),
     group_size; all_comm_ns (summed over the ranks), comm_wait_ns, comm_transfer_ns and comm_unmatched_ns, which add up
-    to it as in `waits_of_ranks`; comm_wait_pct.
+    to it as in `rank_waits`; comm_wait_pct.
     """
     rows = collectives(profile)
-    by = ("collective", "communicator")
+    keys = ("collective", "communicator")
     if rows["session"].n_unique() < 2:
         rows = rows.clear()
-    own = rows.group_by(by).agg(
+    totals = rows.group_by(keys).agg(
         pl.col("duration_ns").sum().alias("all_comm_ns"),
         pl.col("session").n_unique().cast(pl.Int64).alias("ranks"),
         pl.col("group_size").max(),
     )
     matched = wait_and_transfer_times(profile)
-    counted = matched.group_by(by).agg(pl.struct(TURN).n_unique().cast(pl.Int64).alias("collectives"))
-    sums = matched.drop_nulls("comm_wait_ns").group_by(by).agg(pl.col("comm_wait_ns", "comm_transfer_ns").sum())
+    counted = matched.group_by(keys).agg(pl.struct(TURN).n_unique().cast(pl.Int64).alias("collectives"))
+    sums = matched.drop_nulls("comm_wait_ns").group_by(keys).agg(pl.col("comm_wait_ns", "comm_transfer_ns").sum())
     return (
-        own.join(counted, on=by, how="left", nulls_equal=True)
-        .join(sums, on=by, how="left", nulls_equal=True)
+        totals.join(counted, on=keys, how="left", nulls_equal=True)
+        .join(sums, on=keys, how="left", nulls_equal=True)
         .with_columns(pl.col("collectives").fill_null(0), *_shares())
         .with_columns(
             comm_unmatched_ns=pl.when(pl.col("collectives") == 0).then("all_comm_ns").otherwise("comm_unmatched_ns")
         )
-        .sort("comm_wait_ns", "all_comm_ns", *by, descending=[True, True, False, False], nulls_last=True)
+        .sort("comm_wait_ns", "all_comm_ns", *keys, descending=[True, True, False, False], nulls_last=True)
         .select(column.name for column in COLLECTIVE_KINDS.columns)
     )
 
@@ -425,30 +427,30 @@ def unmatched_note(profile: Profile) -> str:
     rows = collectives(profile)
     if rows["session"].n_unique() < 2:
         return ""
-    left = rows.join(matched_times(profile), on=("session", "activity"), how="anti")
-    if left.is_empty():
+    unmatched = rows.join(matched_times(profile), on=("session", "activity"), how="anti")
+    if unmatched.is_empty():
         return ""
-    outside = left["iteration"].is_null()
+    outside = unmatched["iteration"].is_null()
     shared = rows.group_by("communicator").agg(pl.col("session").n_unique().alias("ranks"))
-    alone = ~outside & (left.join(shared, on="communicator", how="left", maintain_order="left")["ranks"] == 1)
-    differ = ~(outside | alone)
+    is_alone = ~outside & (unmatched.join(shared, on="communicator", how="left", maintain_order="left")["ranks"] == 1)
+    differ = ~(outside | is_alone)
     kinds = (
         (int(outside.sum()), "outside iterations"),
-        (int(alone.sum()), "no other rank of their process group is loaded"),
+        (int(is_alone.sum()), "no other rank of their process group is loaded"),
         (int(differ.sum()), "number or kind differs between ranks in their iteration"),
     )
-    parts = [(number, text) for number, text in kinds if number]
-    why = parts[0][1] if len(parts) == 1 else ", ".join(f"{count(number)} {text}" for number, text in parts)
-    spent = brief_duration(int(left["duration_ns"].sum()))
-    kernels = f"{count(left.height)} communication kernel{'s' if left.height != 1 else ''}"
-    return f"unmatched: {kernels} ({spent}): {why}"
+    counts = [(number, text) for number, text in kinds if number]
+    reason = counts[0][1] if len(counts) == 1 else ", ".join(f"{count(number)} {text}" for number, text in counts)
+    spent = brief_duration(int(unmatched["duration_ns"].sum()))
+    kernels = f"{count(unmatched.height)} communication kernel{'s' if unmatched.height != 1 else ''}"
+    return f"unmatched: {kernels} ({spent}): {reason}"
 
 
 def _shares() -> tuple[pl.Expr, pl.Expr]:
-    whole = pl.col("comm_wait_ns") + pl.col("comm_transfer_ns")
+    total = pl.col("comm_wait_ns") + pl.col("comm_transfer_ns")
     return (
-        (pl.col("all_comm_ns") - whole).alias("comm_unmatched_ns"),
-        pl.when(whole > 0).then(100 * pl.col("comm_wait_ns") / whole).alias("comm_wait_pct"),
+        (pl.col("all_comm_ns") - total).alias("comm_unmatched_ns"),
+        pl.when(total > 0).then(100 * pl.col("comm_wait_ns") / total).alias("comm_wait_pct"),
     )
 
 
@@ -470,24 +472,24 @@ def matched_collectives(
     rows = wait_and_transfer_times(profile)
     if communicator is not None:
         rows = rows.filter(pl.col("communicator") == communicator, pl.col("collective").eq_missing(collective))
-    known = pl.col("comm_wait_ns").null_count() == 0
+    is_known = pl.col("comm_wait_ns").null_count() == 0
     by_clock = pl.col("session").sort_by("arrival_ns", descending=True, maintain_order=True).first()
     by_length = pl.col("session").sort_by("duration_ns", maintain_order=True).first()
-    found = rows.group_by(TURN, maintain_order=True).agg(
+    matched = rows.group_by(TURN, maintain_order=True).agg(
         pl.col("collective").drop_nulls().first(),
         pl.col("group_size").max(),
         pl.len().cast(pl.Int64).alias("ranks"),
         pl.col("arrival_ns").max().alias("late_ns"),
-        pl.when(is_synchronizing().all()).then(pl.when(known).then(by_clock).otherwise(by_length)).alias("last"),
-        *(pl.when(known).then(pl.col(name).sum()).alias(name) for name in ("comm_wait_ns", "comm_transfer_ns")),
+        pl.when(is_synchronizing().all()).then(pl.when(is_known).then(by_clock).otherwise(by_length)).alias("last"),
+        *(pl.when(is_known).then(pl.col(name).sum()).alias(name) for name in ("comm_wait_ns", "comm_transfer_ns")),
         pl.col("longest_ns").first(),
         pl.col("shortest_ns").first(),
     )
-    whole = pl.col("comm_wait_ns") + pl.col("comm_transfer_ns")
+    total = pl.col("comm_wait_ns") + pl.col("comm_transfer_ns")
     return (
-        found.with_columns(
+        matched.with_columns(
             session_name_column(profile, "last", "last_rank"),
-            pl.when(whole > 0).then(100 * pl.col("comm_wait_ns") / whole).alias("comm_wait_pct"),
+            pl.when(total > 0).then(100 * pl.col("comm_wait_ns") / total).alias("comm_wait_pct"),
             (pl.col("longest_ns") - pl.col("shortest_ns")).alias("apart"),
         )
         .sort("comm_wait_ns", "apart", *TURN, descending=[True, True, False, False, False], nulls_last=True)
@@ -495,18 +497,18 @@ def matched_collectives(
     )
 
 
-def waits_of_ranks(profile: Profile) -> pl.DataFrame:
+def rank_waits(profile: Profile) -> pl.DataFrame:
     """Return one row per session with collectives: how its communication time divides into wait and transfer.
 
     Columns: session, all_comm_ns (summed durations of its communication), comm_wait_ns, comm_transfer_ns and
     comm_unmatched_ns, which add up to it (matched collectives with unknown waiting count as unmatched); comm_wait_pct
     (of wait and transfer). All but all_comm_ns are null if wait and transfer are unknown.
     """
-    own = collectives(profile).group_by("session").agg(pl.col("duration_ns").sum().alias("all_comm_ns"))
+    totals = collectives(profile).group_by("session").agg(pl.col("duration_ns").sum().alias("all_comm_ns"))
     sums = (
         wait_and_transfer_times(profile)
         .drop_nulls("comm_wait_ns")
         .group_by("session")
         .agg(pl.col("comm_wait_ns", "comm_transfer_ns").sum())
     )
-    return own.join(sums, on="session", how="left").with_columns(*_shares()).sort("session")
+    return totals.join(sums, on="session", how="left").with_columns(*_shares()).sort("session")

@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 _SHORT: Final = r"([HDPA]to[HDPA])\]?$"
 """A direction at the end of a name, as in ``[CUDA memcpy HtoD]``."""
-_PLACE: Final = "(Host|Device|Peer|Array|HOST|DEVICE|PEER|ARRAY)"
-_LONG: Final = rf"{_PLACE}[-_]?(?:to|To|TO)[-_]?{_PLACE}\]?$"
+_MEMORY_KIND: Final = "(Host|Device|Peer|Array|HOST|DEVICE|PEER|ARRAY)"
+_LONG_DIRECTION: Final = rf"{_MEMORY_KIND}[-_]?(?:to|To|TO)[-_]?{_MEMORY_KIND}\]?$"
 """A direction in full: ``[CUDA memcpy Host-to-Device]``, ``CopyHostToDevice``, ``MEMORY_COPY_HOST_TO_DEVICE``."""
 
 
-def direction_of_name() -> pl.Expr:
+def name_direction() -> pl.Expr:
     """Return the direction in the column ``name``, as ``HtoD``; null if there is none."""
     name = pl.col("name").cast(pl.String)
-    places = [name.str.extract(_LONG, place).str.slice(0, 1) for place in (1, 2)]
-    return pl.coalesce(name.str.extract(_SHORT), pl.format("{}to{}", *places))
+    ends = [name.str.extract(_LONG_DIRECTION, place).str.slice(0, 1) for place in (1, 2)]
+    return pl.coalesce(name.str.extract(_SHORT), pl.format("{}to{}", *ends))
 
 
 def with_directions(rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows with ``copy_kind`` as text; where it is null, the direction in ``name``."""
     # Each name is examined once, however many rows have it.
     unnamed = rows.filter(pl.col("copy_kind").is_null())["name"].unique().to_frame()
-    named = unnamed.with_columns(direction_of_name().alias("named"))
+    named = unnamed.with_columns(name_direction().alias("named"))
     return (
         rows.join(named, on="name", how="left", nulls_equal=True, maintain_order="left")
         .with_columns(pl.coalesce(pl.col("copy_kind").cast(pl.String), "named").alias("copy_kind"))
@@ -93,7 +93,7 @@ SINGLE_TRANSFERS: Final = TableSpec(
 )
 
 
-_OF_ACTIVITY: Final = (
+_ACTIVITY_COLUMNS: Final = (
     "session",
     "activity",
     "kind",
@@ -121,13 +121,13 @@ def transfer_activities(profile: Profile) -> pl.DataFrame:
     is_set = pl.col("kind") == "memset"
     limits = device_facts(profile).select("session", "device", pl.col("memory_bandwidth").alias("limit"))
     rate = 1e9 * pl.col("size_bytes") / pl.col("duration_ns")
-    known = pl.col("size_bytes").is_not_null() & (pl.col("duration_ns") > 0).fill_null(False)
-    rows = profile["activities"].select(*_OF_ACTIVITY, "copy_kind", "src_memory", "dst_memory")
+    is_known = pl.col("size_bytes").is_not_null() & (pl.col("duration_ns") > 0).fill_null(False)
+    rows = profile["activities"].select(*_ACTIVITY_COLUMNS, "copy_kind", "src_memory", "dst_memory")
     return (
         with_directions(rows.filter((pl.col("kind") == "memcpy") | is_set | (pl.col("kind") == "um")))
         .lazy()
         .select(
-            *_OF_ACTIVITY,
+            *_ACTIVITY_COLUMNS,
             pl.when(is_set).then(pl.lit(SET)).otherwise("copy_kind").alias("copy_kind"),
             pl.when(~is_set).then(pl.col("src_memory").cast(pl.String)).alias("src_memory"),
             pl.when(is_set)
@@ -137,7 +137,7 @@ def transfer_activities(profile: Profile) -> pl.DataFrame:
         )
         .filter((pl.col("kind") == "memcpy") | is_set | ((pl.col("kind") == "um") & pl.col("copy_kind").is_not_null()))
         .join(limits.lazy(), on=["session", "device"], how="left", nulls_equal=True, maintain_order="left")
-        .with_columns(known.alias("known"))
+        .with_columns(is_known.alias("known"))
         .with_columns(
             pl.when("known").then(rate > IMPOSSIBLE * pl.col("limit")).alias("impossible"),
         )
@@ -145,7 +145,7 @@ def transfer_activities(profile: Profile) -> pl.DataFrame:
     )
 
 
-def single_transfers(profile: Profile, *which: pl.Expr, size_class: str | None = None) -> pl.DataFrame:
+def single_transfers(profile: Profile, *conditions: pl.Expr, size_class: str | None = None) -> pl.DataFrame:
     """Return single memcpy and memset activities, in time order.
 
     Columns: session, activity, kind, name, start_ns, duration_ns, device, stream, iteration, correlation, line,
@@ -154,29 +154,29 @@ def single_transfers(profile: Profile, *which: pl.Expr, size_class: str | None =
 
     Args:
         profile: The profile.
-        which: Conditions on these columns; none: all of them.
+        *conditions: Conditions on these columns; none: all of them.
         size_class: One of `SIZE_CLASSES`, or `NO_SIZE`; None: of any size.
     """
-    found = transfer_activities(profile).filter(*which) if which else transfer_activities(profile)
+    rows = transfer_activities(profile).filter(*conditions) if conditions else transfer_activities(profile)
     if size_class is not None:
-        found = found.filter(_of_class(size_class))
-    return found.select(
-        *_OF_ACTIVITY,
+        rows = rows.filter(_is_in_size_class(size_class))
+    return rows.select(
+        *_ACTIVITY_COLUMNS,
         pl.col("copy_kind", "src_memory", "dst_memory").cast(NAME),
         pl.when("known").then(1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"),
         pl.col("impossible").alias("is_impossible"),
     )
 
 
-def _of_class(name: str) -> pl.Expr:
+def _is_in_size_class(name: str) -> pl.Expr:
     """Return the condition for copies whose size is in a class."""
     size = pl.col("size_bytes")
-    names = [own for _, own in SIZE_CLASSES]
+    names = [class_name for _, class_name in SIZE_CLASSES]
     if name not in names:
         return size.is_null() | (size < 0)
-    place = names.index(name)
-    inside: pl.Expr = size >= SIZE_CLASSES[place][0]
-    return inside & (size < SIZE_CLASSES[place + 1][0]) if place + 1 < len(SIZE_CLASSES) else inside
+    index = names.index(name)
+    inside: pl.Expr = size >= SIZE_CLASSES[index][0]
+    return inside & (size < SIZE_CLASSES[index + 1][0]) if index + 1 < len(SIZE_CLASSES) else inside
 
 
 def impossible_rates(profile: Profile) -> pl.DataFrame:
@@ -235,7 +235,7 @@ def copy_sums(profile: Profile) -> pl.DataFrame:
     both are known; null if there are none).
     """
     activities = profile["activities"]
-    both = pl.col("size_bytes").is_not_null() & (pl.col("duration_ns") > 0)
+    has_rate = pl.col("size_bytes").is_not_null() & (pl.col("duration_ns") > 0)
     # By name first: each distinct name is examined once.
     by_name = (
         activities.lazy()
@@ -247,7 +247,7 @@ def copy_sums(profile: Profile) -> pl.DataFrame:
             total().alias("total_ns"),
             total("size_bytes").alias("size_bytes"),
             *(
-                pl.when(both.any()).then(pl.col(name).filter(both).sum()).alias(moved)
+                pl.when(has_rate.any()).then(pl.col(name).filter(has_rate).sum()).alias(moved)
                 for name, moved in (("size_bytes", "moved_bytes"), ("duration_ns", "moving_ns"))
             ),
         )
@@ -268,7 +268,7 @@ def copy_sums(profile: Profile) -> pl.DataFrame:
     recorded = (
         summary_rows(profile, "gpu", without=activities["session"])
         .filter(pl.col("kind") == "memcpy")
-        .with_columns(direction_of_name().alias("copy_kind"))
+        .with_columns(name_direction().alias("copy_kind"))
         .group_by("session", "kind", "copy_kind")
         .agg(
             complete_sum("calls").alias("calls"),
@@ -311,7 +311,7 @@ def tiny_runs(profile: Profile) -> pl.DataFrame:
     Columns: session, device, stream, copy_kind, activity (the first one), start_ns, duration_ns (to the end of the
     last), calls, size_bytes, total_ns (of the copies).
     """
-    by = ("session", "device", "stream")
+    keys = ("session", "device", "stream")
     end = pl.col("start_ns") + pl.col("duration_ns")
     tiny = (
         (pl.col("kind") == "memcpy")
@@ -320,22 +320,22 @@ def tiny_runs(profile: Profile) -> pl.DataFrame:
         & (pl.col("duration_ns") < TINY_NS)
     ).fill_null(False)
     same = pl.col("copy_kind").to_physical().eq_missing(pl.col("copy_kind").to_physical().shift(1))
-    goes_on = tiny & tiny.shift(1) & same & (pl.col("start_ns") - end.shift(1) < RUN_GAP_NS)
+    continues_run = tiny & tiny.shift(1) & same & (pl.col("start_ns") - end.shift(1) < RUN_GAP_NS)
     columns_ = ("activity", "kind", "copy_kind", "start_ns", "duration_ns", "size_bytes")
-    timed = profile["activities"].select(*by, *columns_)
-    parts = partition_by_session(timed).values() if timed.select(tiny.any()).item() else [timed.clear()]
+    timed = profile["activities"].select(*keys, *columns_)
+    session_frames = partition_by_session(timed).values() if timed.select(tiny.any()).item() else [timed.clear()]
     runs = [
-        part.drop_nulls(["start_ns", "duration_ns"])
-        .sort(*by, "start_ns", maintain_order=True)
+        rows.drop_nulls(["start_ns", "duration_ns"])
+        .sort(*keys, "start_ns", maintain_order=True)
         .with_columns(
-            goes_on=goes_on & ~pl.struct(by).ne_missing(pl.struct(by).shift(1)),
+            goes_on=continues_run & ~pl.struct(keys).ne_missing(pl.struct(keys).shift(1)),
             tiny=tiny,
         )
         .with_columns((~pl.col("goes_on").fill_null(False)).cum_sum().alias("run"))
         .filter("tiny")
         .group_by("run", maintain_order=True)
         .agg(
-            *(pl.col(name).first() for name in (*by, "copy_kind", "activity", "start_ns")),
+            *(pl.col(name).first() for name in (*keys, "copy_kind", "activity", "start_ns")),
             (end.max() - pl.col("start_ns").first()).alias("duration_ns"),
             pl.len().cast(pl.Int64).alias("calls"),
             pl.col("size_bytes").sum(),
@@ -343,7 +343,7 @@ def tiny_runs(profile: Profile) -> pl.DataFrame:
         )
         .filter(pl.col("calls") >= MIN_RUN)
         .drop("run")
-        for part in parts
+        for rows in session_frames
     ]
     return pl.concat(runs).sort("duration_ns", descending=True, maintain_order=True)
 
@@ -354,7 +354,7 @@ NO_PEER_LINK: Final = "GPU-to-GPU link bandwidth not recorded"
 NO_CEILING: Final = "peak rate of this kind of copy unknown"
 NODIRECTION: Final = "copy direction not recorded"
 
-_OF_COPIES: Final = replace(
+_COPIES_SPEC: Final = replace(
     columns("time_pct")[0], title="Of copies", help="Share of the session's memcpy and memset time."
 )
 
@@ -366,7 +366,7 @@ TRANSFERS: Final = TableSpec(
         # Whether host memory is pinned explains most slow copies.
         *(replace(column, priority=3) for column in columns("src_memory", "dst_memory")),
         *columns("calls", "total_ns"),
-        _OF_COPIES,
+        _COPIES_SPEC,
         *columns("size_bytes", "achieved", "ceiling", "ceiling_pct", "impossible"),
         replace(columns("why")[0], title="Why no peak", help="Why the peak rate is unknown."),
         *columns("kind", "device", "session"),
@@ -383,7 +383,7 @@ TRANSFER_SIZES: Final = TableSpec(
     "Transfers by size",
     (
         *columns("copy_kind", "size_class", "calls", "calls_pct", "total_ns"),
-        _OF_COPIES,
+        _COPIES_SPEC,
         *columns("size_bytes", "achieved", "impossible", "session"),
     ),
     key=("session", "copy_kind", "size_class"),
@@ -423,25 +423,27 @@ def transfers(profile: Profile) -> pl.DataFrame:
     byte is read and written. A session without single activities has its rows from the log's own table: without sizes.
     """
     activities = profile["activities"]
-    by = ("session", "device", "kind", "copy_kind", "src_memory", "dst_memory")
-    single = transfer_activities(profile).lazy().group_by(by).agg(*_transfer_sums(), pl.col("limit").first()).collect()
+    keys = ("session", "device", "kind", "copy_kind", "src_memory", "dst_memory")
+    single = (
+        transfer_activities(profile).lazy().group_by(keys).agg(*_transfer_sums(), pl.col("limit").first()).collect()
+    )
     recorded = (
         summary_rows(profile, "gpu", without=activities["session"])
         .filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset"]))
         .with_columns(
-            pl.when(pl.col("kind") == "memset").then(pl.lit(SET)).otherwise(direction_of_name()).alias("copy_kind")
+            pl.when(pl.col("kind") == "memset").then(pl.lit(SET)).otherwise(name_direction()).alias("copy_kind")
         )
         .group_by("session", "kind", "copy_kind")
         .agg(complete_sum("calls").alias("calls"), total("total_ns").alias("total_ns"))
     )
     direction, limit = pl.col("copy_kind"), pl.col("limit")
-    within = direction == "DtoD"
+    is_device_copy = direction == "DtoD"
     return (
         pl.concat([single, recorded], how="diagonal")
         .with_columns(
             share(),
-            pl.when(direction == SET).then(limit).when(within).then(limit / 2).alias("ceiling"),
-            pl.when((within | (direction == SET)) & limit.is_null())
+            pl.when(direction == SET).then(limit).when(is_device_copy).then(limit / 2).alias("ceiling"),
+            pl.when((is_device_copy | (direction == SET)) & limit.is_null())
             .then(pl.lit(NO_BANDWIDTH))
             .when(direction.is_in(["HtoD", "DtoH", "HtoA", "AtoH"]))
             .then(pl.lit(NO_LINK))
@@ -449,14 +451,14 @@ def transfers(profile: Profile) -> pl.DataFrame:
             .then(pl.lit(NO_PEER_LINK))
             .when(direction.is_null())
             .then(pl.lit(NODIRECTION))
-            .when(~(within | (direction == SET)))
+            .when(~(is_device_copy | (direction == SET)))
             .then(pl.lit(NO_CEILING))
             .alias("why"),
         )
         .with_columns((100 * pl.col("achieved") / pl.col("ceiling")).alias("ceiling_pct"))
         .with_columns(pl.col("copy_kind", "src_memory", "dst_memory").cast(NAME))
         .select(
-            *by,
+            *keys,
             "calls",
             "total_ns",
             "time_pct",
@@ -467,7 +469,7 @@ def transfers(profile: Profile) -> pl.DataFrame:
             "impossible",
             "why",
         )
-        .sort("total_ns", *by, descending=[True] + [False] * len(by), nulls_last=True)
+        .sort("total_ns", *keys, descending=[True] + [False] * len(keys), nulls_last=True)
     )
 
 
@@ -478,20 +480,24 @@ def transfer_sizes(profile: Profile) -> pl.DataFrame:
     class), calls, calls_pct (share of those of this direction), total_ns, time_pct (share of the session's copies and
     sets), size_bytes, achieved, impossible (see `transfers`).
     """
-    size, least = pl.col("size_bytes"), [bytes_ for bytes_, _ in SIZE_CLASSES]
-    at = pl.sum_horizontal((size >= bound).cast(pl.Int64) for bound in least) - 1
+    size, lower_bounds = pl.col("size_bytes"), [bytes_ for bytes_, _ in SIZE_CLASSES]
+    class_index = pl.sum_horizontal((size >= bound).cast(pl.Int64) for bound in lower_bounds) - 1
     names = pl.DataFrame(
-        {"class": range(len(SIZE_CLASSES)), "least_bytes": least, "size_class": [name for _, name in SIZE_CLASSES]},
+        {
+            "class": range(len(SIZE_CLASSES)),
+            "least_bytes": lower_bounds,
+            "size_class": [name for _, name in SIZE_CLASSES],
+        },
         schema_overrides={"class": pl.Int64, "least_bytes": pl.Int64},
     )
-    of_direction = pl.col("calls").sum().over("session", "copy_kind")
+    direction_calls = pl.col("calls").sum().over("session", "copy_kind")
     return (
         transfer_activities(profile)
-        .with_columns(pl.when(size >= 0).then(at).alias("class"))
+        .with_columns(pl.when(size >= 0).then(class_index).alias("class"))
         .group_by("session", "copy_kind", "class")
         .agg(*_transfer_sums())
         .join(names, on="class", how="left")
-        .with_columns(share(), (100 * pl.col("calls") / of_direction).alias("calls_pct"))
+        .with_columns(share(), (100 * pl.col("calls") / direction_calls).alias("calls_pct"))
         .with_columns(pl.col("size_class").fill_null(NO_SIZE), pl.col("copy_kind").cast(NAME))
         .sort("session", "copy_kind", "least_bytes", nulls_last=True)
         .select(
@@ -516,7 +522,7 @@ def transfer_share(profile: Profile) -> pl.DataFrame:
     Columns: session, gpu_ns (summed durations of all GPU work), kernels_ns, copies_ns (memcpy), sets_ns, copies_pct (of
     gpu_ns).
     """
-    of_kind = {
+    kinds_by_column = {
         "kernels_ns": ("kernel", "graph"),
         "copies_ns": ("memcpy",),
         "sets_ns": ("memset",),
@@ -527,7 +533,10 @@ def transfer_share(profile: Profile) -> pl.DataFrame:
         .group_by("session")
         .agg(
             total("total_ns").alias("gpu_ns"),
-            *(pl.col("total_ns").filter(kind.is_in(kinds)).sum().alias(name) for name, kinds in of_kind.items()),
+            *(
+                pl.col("total_ns").filter(kind.is_in(kinds)).sum().alias(name)
+                for name, kinds in kinds_by_column.items()
+            ),
         )
         .with_columns(
             pl.when(pl.col("gpu_ns") > 0).then(100 * pl.col("copies_ns") / pl.col("gpu_ns")).alias("copies_pct")
@@ -554,11 +563,11 @@ def unified_memory(profile: Profile) -> pl.DataFrame:
     Columns: session, device, name, calls, total_ns, size_bytes, avg_ns, min_ns, max_ns, line. If a session records
     single activities of unified memory, its rows are sums of those.
     """
-    by = ("session", "device", "name")
+    keys = ("session", "device", "name")
     single = (
         profile["activities"]
         .filter(pl.col("kind") == "um")
-        .group_by(by)
+        .group_by(keys)
         .agg(
             pl.len().cast(pl.Int64).alias("calls"),
             total().alias("total_ns"),
@@ -576,6 +585,6 @@ def unified_memory(profile: Profile) -> pl.DataFrame:
     )
     return (
         pl.concat([single, summed], how="diagonal")
-        .select(*by, "calls", "total_ns", "size_bytes", "avg_ns", "min_ns", "max_ns", "line")
-        .sort("total_ns", *by, descending=[True, False, False, False], nulls_last=True)
+        .select(*keys, "calls", "total_ns", "size_bytes", "avg_ns", "min_ns", "max_ns", "line")
+        .sort("total_ns", *keys, descending=[True, False, False, False], nulls_last=True)
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from tui.analysis.capabilities import how_to_record
+from tui.analysis.capabilities import recording_advice
 from tui.analysis.critical_path_trace import (
     GPU_WORK,
     KIND_COLUMNS,
@@ -371,7 +371,7 @@ def no_path_reason(profile: Profile) -> str:
             "separate file"
         )
     if profile["activities"].drop_nulls(["start_ns", "duration_ns"]).is_empty():
-        return f"no start times of GPU work: {how_to_record(profile, START_TIMES)}"
+        return f"no start times of GPU work: {recording_advice(profile, START_TIMES)}"
     if critical_paths(profile).is_empty():
         return "iteration times unknown"
     return ""
@@ -381,7 +381,7 @@ def missing_launches_note(profile: Profile) -> str:
     """Return what the path lacks if launches are not recorded; empty if they are."""
     if profile["api_calls"].height:
         return ""
-    return f"launches are not recorded, and the path stays on the GPU: {how_to_record(profile, API_TRACE)}"
+    return f"launches are not recorded, and the path stays on the GPU: {recording_advice(profile, API_TRACE)}"
 
 
 def median_iteration(profile: Profile, session: int | None = None) -> tuple[int, int] | None:

@@ -73,7 +73,7 @@ class GpuTimeUse(StrEnum):
 _KINDS = {"memcpy": str(GpuTimeUse.MEMCPY), "memset": str(GpuTimeUse.MEMSET), "um": str(GpuTimeUse.UNIFIED_MEMORY)}
 
 
-def gpu_uses_of(rows: pl.DataFrame, kernel_time: pl.DataFrame) -> pl.DataFrame:
+def gpu_time_by_use(rows: pl.DataFrame, kernel_time: pl.DataFrame) -> pl.DataFrame:
     """Return GPU time by use: use, calls, total_ns, time_pct, in the order of `GpuTimeUse`, without empty rows.
 
     Whole CUDA graphs count as kernels. The rows add up to the GPU time. ``calls`` is null if any count is unknown.
@@ -83,54 +83,54 @@ def gpu_uses_of(rows: pl.DataFrame, kernel_time: pl.DataFrame) -> pl.DataFrame:
         kernel_time: `tui.analysis.tensor_core_efficiency.tensor_core_time`.
     """
     uses, kind = pl.col("uses_tensor_core"), pl.col("kind").cast(pl.String)
-    use_of_kernel = (
+    kernel_use = (
         pl.when(uses).then(pl.lit(str(GpuTimeUse.TENSOR_CORES))).otherwise(pl.lit(str(GpuTimeUse.OTHER_KERNELS)))
     )
-    of_kernels = kernel_time.select(
-        pl.when(uses.is_null()).then(pl.lit(str(GpuTimeUse.UNKNOWN_KERNELS))).otherwise(use_of_kernel).alias("use"),
+    kernel_rows = kernel_time.select(
+        pl.when(uses.is_null()).then(pl.lit(str(GpuTimeUse.UNKNOWN_KERNELS))).otherwise(kernel_use).alias("use"),
         pl.col("launches").alias("calls"),
         "total_ns",
     )
     others = rows.filter(kind.is_in(list(_KINDS))).select(kind.replace_strict(_KINDS).alias("use"), "calls", "total_ns")
-    found = pl.concat([of_kernels, others]).group_by("use").agg(complete_sum("calls"), pl.col("total_ns").sum())
+    sums = pl.concat([kernel_rows, others]).group_by("use").agg(complete_sum("calls"), pl.col("total_ns").sum())
     in_order = pl.DataFrame({"use": [str(use) for use in GpuTimeUse]})
-    shown = in_order.join(found, on="use", how="left", maintain_order="left").filter(pl.col("total_ns") > 0)
-    return shown.with_columns(share(of=None))
+    shown = in_order.join(sums, on="use", how="left", maintain_order="left").filter(pl.col("total_ns") > 0)
+    return shown.with_columns(share(group=None))
 
 
 SPLIT: Final = 7
 """Groups of the split that are shown by name; the others are one row."""
 
-REST: Final = "rest"
+REMAINING: Final = "rest"
 """The name of that row."""
 
 _ANSWERS: Final = ("uses_tensor_core", "tc_eligible")
 
 
-def with_unprinted(rows: pl.DataFrame, left_ns: int, by: str) -> pl.DataFrame:
+def with_unprinted(rows: pl.DataFrame, unprinted_time_ns: int, name_column: str) -> pl.DataFrame:
     """Return parts of the GPU time with the time of rows that a printed table omits as the last part.
 
     Args:
         rows: The parts.
-        left_ns: The time of the omitted rows.
-        by: The column of the names of the parts.
+        unprinted_time_ns: The time of the omitted rows.
+        name_column: The column of the names of the parts.
     """
-    if not left_ns:
+    if not unprinted_time_ns:
         return rows
-    left = pl.DataFrame({by: [NOT_PRINTED], "total_ns": [left_ns]})
-    return pl.concat([rows, left], how="diagonal").with_columns(share(of=None))
+    unprinted_row = pl.DataFrame({name_column: [NOT_PRINTED], "total_ns": [unprinted_time_ns]})
+    return pl.concat([rows, unprinted_row], how="diagonal").with_columns(share(group=None))
 
 
-def sum_over_sessions(rows: pl.DataFrame, *by: str, whole_ns: int | None = None) -> pl.DataFrame:
+def sum_over_sessions(rows: pl.DataFrame, *keys: str, total_ns: int | None = None) -> pl.DataFrame:
     """Return one row per name over all sessions, largest first.
 
-    Shares are of ``whole_ns``, by default the sum of the rows.
+    Shares are of ``total_ns``, by default the sum of the rows.
 
-    Columns: ``by``, kernels and launches (where the rows have them), calls (null if it is null in any row), total_ns,
+    Columns: ``keys``, kernels and launches (where the rows have them), calls (null if it is null in any row), total_ns,
     avg_ns (of the ``timed_calls`` of the rows), time_pct, and, if the rows have them, uses_tensor_core and tc_eligible:
     whether it is true in any session.
     """
-    whole_ns = int(rows["total_ns"].sum()) if whole_ns is None else whole_ns
+    total_ns = int(rows["total_ns"].sum()) if total_ns is None else total_ns
     counted = [total(name).alias(name) for name in ("kernels", "launches") if name in rows.columns]
     mean = average(total("total_ns"), timed_calls("timed_calls"))
     if "avg_ns" in rows.columns:
@@ -138,7 +138,7 @@ def sum_over_sessions(rows: pl.DataFrame, *by: str, whole_ns: int | None = None)
         mean = pl.when(pl.len() == 1).then(pl.col("avg_ns").first()).otherwise(mean)
     answers = [pl.col(name).any(ignore_nulls=False) for name in _ANSWERS if name in rows.columns]
     return (
-        rows.group_by(by)
+        rows.group_by(keys)
         .agg(
             *counted,
             complete_sum("calls").alias("calls"),
@@ -146,27 +146,27 @@ def sum_over_sessions(rows: pl.DataFrame, *by: str, whole_ns: int | None = None)
             mean.alias("avg_ns"),
             *answers,
         )
-        .with_columns((100 * pl.col("total_ns") / (whole_ns or None)).alias("time_pct"))
-        .sort("total_ns", by[0], descending=[True, False], nulls_last=True)
+        .with_columns((100 * pl.col("total_ns") / (total_ns or None)).alias("time_pct"))
+        .sort("total_ns", keys[0], descending=[True, False], nulls_last=True)
     )
 
 
-def ops_over_sessions(profile: Profile, *, whole_ns: int | None = None) -> pl.DataFrame:
+def ops_over_sessions(profile: Profile, *, total_ns: int | None = None) -> pl.DataFrame:
     """Return ops by GPU time over all sessions: `sum_over_sessions`, with op_type, direction, group and op_source.
 
     ``calls`` counts calls of ops and is null if none are recorded; then ``launches`` is the number of launches, and
     ``avg_ns`` is per launch if no session records ops.
     """
     if not has_recorded_ops(profile):
-        by = ("op", "op_type", "direction", "group", "op_source")
-        inferred = sum_over_sessions(inferred_ops(profile), *by, whole_ns=whole_ns)
+        keys = ("op", "op_type", "direction", "group", "op_source")
+        inferred = sum_over_sessions(inferred_ops(profile), *keys, total_ns=total_ns)
         return inferred.rename({"calls": "launches"}).with_columns(
             pl.lit(None, pl.Int64).alias("calls"), pl.lit(None, pl.Boolean).alias("tc_eligible")
         )
     rows = all_ops_by_name(profile).filter(pl.col("gpu_self_ns") > 0)
     classes = rows.group_by("op", "op_source").agg(pl.col("op_type", "direction", "group").drop_nulls().first())
     summed = rows.with_columns(pl.col("gpu_self_ns").alias("total_ns"))
-    return sum_over_sessions(summed, "op", "op_source", whole_ns=whole_ns).join(
+    return sum_over_sessions(summed, "op", "op_source", total_ns=total_ns).join(
         classes, on=["op", "op_source"], how="left", nulls_equal=True, maintain_order="left"
     )
 
@@ -184,19 +184,19 @@ def largest_groups(kinds: pl.DataFrame) -> pl.DataFrame:
         .sort("total_ns", "group", descending=[True, False], nulls_last=True)
     )
     named, unclaimed = groups.filter(pl.col("group") != UNKNOWN), groups.filter(pl.col("group") == UNKNOWN)
-    shown, left = named.head(SPLIT - unclaimed.height), named.slice(SPLIT - unclaimed.height)
-    if left.height == 1:
-        shown, left = named, left.clear()
+    shown, remaining = named.head(SPLIT - unclaimed.height), named.slice(SPLIT - unclaimed.height)
+    if remaining.height == 1:
+        shown, remaining = named, remaining.clear()
     shown = pl.concat([shown, unclaimed]).sort("total_ns", "group", descending=[True, False], nulls_last=True)
-    if left.is_empty():
-        return shown.with_columns(share(of=None))
-    rest = left.select(
-        pl.lit(REST).alias("group"),
+    if remaining.is_empty():
+        return shown.with_columns(share(group=None))
+    remaining_row = remaining.select(
+        pl.lit(REMAINING).alias("group"),
         complete_sum("calls").alias("calls"),
         total("total_ns").alias("total_ns"),
         pl.col("members").sum(),
     )
-    return pl.concat([shown, rest]).with_columns(share(of=None))
+    return pl.concat([shown, remaining_row]).with_columns(share(group=None))
 
 
 def copies_over_sessions(profile: Profile) -> pl.DataFrame:
@@ -209,7 +209,7 @@ def copies_over_sessions(profile: Profile) -> pl.DataFrame:
             *(total(name).alias(name) for name in ("total_ns", "size_bytes", "moved_bytes", "moving_ns")),
         )
         .select("kind", "copy_kind", "calls", "total_ns", "size_bytes", throughput())
-        .with_columns(share(of=None))
+        .with_columns(share(group=None))
         .sort("total_ns", "copy_kind", descending=[True, False], nulls_last=True)
     )
 
@@ -230,7 +230,7 @@ class Dashboard:
 
     split: pl.DataFrame
     """GPU time by kind of work (`tui.analysis.ops.op_types.kinds_of_work`), largest first: group, calls, total_ns,
-    time_pct, members (op types that it sums). At most `SPLIT` rows and one called `REST`; they add up to the GPU
+    time_pct, members (op types that it sums). At most `SPLIT` rows and one called `REMAINING`; they add up to the GPU
     time."""
 
     ops: pl.DataFrame
@@ -248,7 +248,7 @@ class Dashboard:
     """Kernels by GPU time, the largest first: name, short_name, calls, total_ns, avg_ns, time_pct, uses_tensor_core."""
 
     gpu_uses: pl.DataFrame
-    """GPU time by what it went into (`gpu_uses_of`): use, calls, total_ns, time_pct; adds up to all."""
+    """GPU time by what it went into (`gpu_time_by_use`): use, calls, total_ns, time_pct; adds up to all."""
 
     tensor_cores: TensorCoreUse
     """Kernel time that uses, or could use, tensor cores."""
@@ -305,14 +305,14 @@ class Dashboard:
         return top_rows(self.kernels)
 
 
-def top_rows(rows: pl.DataFrame, by: str = ORDERS[0]) -> pl.DataFrame:
+def top_rows(rows: pl.DataFrame, order: str = ORDERS[0]) -> pl.DataFrame:
     """Return the `TOP` rows of ops or kernels.
 
     Args:
         rows: The rows, largest total first.
-        by: One of `ORDERS`, or another column; equal rows keep their order.
+        order: One of `ORDERS`, or another column; equal rows keep their order.
     """
-    return rows.sort(by, descending=True, nulls_last=True, maintain_order=True).head(TOP)
+    return rows.sort(order, descending=True, nulls_last=True, maintain_order=True).head(TOP)
 
 
 def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
@@ -325,24 +325,26 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
     Raises:
         ProftuiError: The GPU is unknown, or the user's op types cannot be read.
     """
-    whole, replayed = profile, replayed_sessions(profile)
+    full_profile, replayed = profile, replayed_sessions(profile)
     profile = without_sessions(profile, replayed)
     rows, calls, busy = kernels(profile), api(profile), utilization(profile)
     kernel_time = tensor_core_time(profile)
     use = tensor_core_use(kernel_time)
-    left = unprinted_ns(profile)
-    whole_ns = left + int(rows["total_ns"].sum())
+    unprinted = unprinted_ns(profile)
+    total_ns = unprinted + int(rows["total_ns"].sum())
     with_ops = pl.concat([recorded_sessions(profile), sessions_of_printed_ops(profile)])
     return Dashboard(
         performance=performance(profile, rows, calls, busy, use),
         split=with_unprinted(
-            largest_groups(sum_over_sessions(kinds_of_work(profile), "op_type", "direction", "group")), left, "group"
+            largest_groups(sum_over_sessions(kinds_of_work(profile), "op_type", "direction", "group")),
+            unprinted,
+            "group",
         ),
-        ops=ops_over_sessions(profile, whole_ns=whole_ns if left else None),
+        ops=ops_over_sessions(profile, total_ns=total_ns if unprinted else None),
         ops_recorded=rows.filter(pl.col("session").is_in(with_ops.implode()))["session"].n_unique(),
         ops_inferred=inferred_ops(profile).filter(~pl.col("session").is_in(with_ops.implode()))["session"].n_unique(),
-        kernels=sum_over_sessions(rows.filter(pl.col("kind") == "kernel"), "name", "short_name", whole_ns=whole_ns),
-        gpu_uses=with_unprinted(gpu_uses_of(rows, kernel_time), left, "use"),
+        kernels=sum_over_sessions(rows.filter(pl.col("kind") == "kernel"), "name", "short_name", total_ns=total_ns),
+        gpu_uses=with_unprinted(gpu_time_by_use(rows, kernel_time), unprinted, "use"),
         tensor_cores=use,
         top_api=sum_over_sessions(calls, "name").head(TOP),
         copies=copies_over_sessions(profile),
@@ -353,13 +355,13 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
             nulls_equal=True,
             maintain_order="left",
         ),
-        sessions=whole["sessions"],
-        system=system(whole),
-        issues=issue_counts(whole),
-        missing=tuple(recordable_needs(whole)),
+        sessions=full_profile["sessions"],
+        system=system(full_profile),
+        issues=issue_counts(full_profile),
+        missing=tuple(recordable_needs(full_profile)),
         layers=profile["layers"].height,
-        tool_headlines=headlines(whole),
-        tool_rows=whole["tool_figures"].height + whole["tool_findings"].height,
+        tool_headlines=headlines(full_profile),
+        tool_rows=full_profile["tool_figures"].height + full_profile["tool_findings"].height,
         left_out=why_left_out(replayed),
         partial=profile.partial,
     )
@@ -393,18 +395,18 @@ def idle_gaps(profile: Profile) -> pl.DataFrame:
 
     Added are after_kind (the kind of the work after the gap) and wall_pct (its share of the wall time).
     """
-    found = longest_gaps(profile, GAPS)
+    longest = longest_gaps(profile, GAPS)
     kinds = (
         profile["activities"]
         .lazy()
-        .filter(pl.col("activity").is_in(found["activity"].to_list()))
+        .filter(pl.col("activity").is_in(longest["activity"].to_list()))
         .select("session", "activity", pl.col("kind").cast(pl.String).alias("after_kind"))
         .collect()
     )
     walls = utilization(profile).select("session", "wall_ns").unique("session")
     wall_pct = pl.when(pl.col("wall_ns") > 0).then(100 * pl.col("duration_ns") / pl.col("wall_ns"))
     return (
-        found.join(kinds, on=["session", "activity"], how="left", maintain_order="left")
+        longest.join(kinds, on=["session", "activity"], how="left", maintain_order="left")
         .join(walls, on="session", how="left", maintain_order="left")
         .with_columns(wall_pct=wall_pct)
         .drop("wall_ns")
@@ -421,9 +423,9 @@ def wall_time(profile: Profile) -> pl.DataFrame:
 
 def iteration_spreads(profile: Profile) -> pl.DataFrame:
     """Return the rows of `iteration_times` of the sessions that are divided into iterations."""
-    known = sources(profile)
+    session_sources = sources(profile)
     rows = iteration_times(profile)
-    return rows.filter([known.get(session) != WHOLE_RUN for session in rows["session"]])
+    return rows.filter([session_sources.get(session) != WHOLE_RUN for session in rows["session"]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,14 +454,14 @@ def iteration_courses_with_uses(profile: Profile) -> list[IterationCourse]:
 
 
 def _courses(profile: Profile, rows: pl.DataFrame) -> list[IterationCourse]:
-    known = sources(profile)
+    session_sources = sources(profile)
     rows = rows.drop_nulls(["iteration", "duration_ns"])
     rows = rows.select("session", "iteration", "duration_ns", "aggregated", *USES)
     courses = []
     for spread in iteration_spreads(profile).iter_rows(named=True):
         session = spread["session"]
-        own = rows.filter(pl.col("session") == session)
-        courses.append(IterationCourse(session, known.get(session, "recorded"), own, spread))
+        session_rows = rows.filter(pl.col("session") == session)
+        courses.append(IterationCourse(session, session_sources.get(session, "recorded"), session_rows, spread))
     return courses
 
 
@@ -558,38 +560,40 @@ def _largest_allocation(profile: Profile) -> str:
     if peak.is_empty():
         return "No memory was allocated."
     first = peak.row(0, named=True)
-    own = peak.filter(pl.col("session") == first["session"], pl.col("device").eq_missing(first["device"]))
-    whole = size(float(own["size_bytes"].sum()))
+    device_peak = peak.filter(pl.col("session") == first["session"], pl.col("device").eq_missing(first["device"]))
+    total_text = size(float(device_peak["size_bytes"].sum()))
     if not first["call_site"] and not first["stack"]:
-        return f"{whole} is allocated at the peak. Call stacks are not recorded, so what holds it is unknown."
-    held = f"{size(first['size_bytes'])} ({percent(first['peak_pct'])}) of {whole}"
+        return f"{total_text} is allocated at the peak. Call stacks are not recorded, so what holds it is unknown."
+    largest = f"{size(first['size_bytes'])} ({percent(first['peak_pct'])}) of {total_text}"
     name = plain(allocated_by(first["call_site"], first["stack"]))
-    return f"Most memory at the peak: {held}, by {name}. Memory lists all call sites."
+    return f"Most memory at the peak: {largest}, by {name}. Memory lists all call sites."
 
 
-def _how_busy(rows: pl.DataFrame) -> str:
+def _busy_sentence(rows: pl.DataFrame) -> str:
     """Return a sentence about how busy the GPU is, if the rule on that is clean in the only session."""
     busy = rows.filter(pl.col("rule") == "U1")
     is_clean = busy.height == 1 and busy["state"][0] == State.CLEAN.value
     return f" {busy['reason'][0]}." if is_clean else ""
 
 
-def _clean_answers(rows: pl.DataFrame) -> str:
+def _clean_verdicts_sentence(rows: pl.DataFrame) -> str:
     """Return that decode or the run is not launch-bound, and that no rank is a straggler, as far as that is known."""
-    known = answers(rows)
+    verdicts = answers(rows)
     # Whether each of several sessions is launch-bound is too much to read.
     judged = rows.filter(pl.col("rule") == "U6", pl.col("state") != State.NOT_APPLICABLE.value).height
-    one = known.filter(pl.col("session").is_null() | (judged < 2))
-    return "".join(f" {message}" for message in one["message"])
+    shown = verdicts.filter(pl.col("session").is_null() | (judged < 2))
+    return "".join(f" {message}" for message in shown["message"])
 
 
-def _longest(rows: pl.DataFrame) -> str:
+def _longest_kernel_sentence(rows: pl.DataFrame) -> str:
     """Return the share of the longest kernel or layer, if the rule on it is clean in the only session."""
     sentences = ""
-    for rule, word in ((HOT_KERNEL, "kernel,"), (SLOW_LAYERS, "layers,")):
-        own = rows.filter(pl.col("rule") == rule)
-        is_clean = own.height == 1 and own["state"][0] == State.CLEAN.value
-        sentences += f" {begin_sentence(own['reason'][0])}." if is_clean and word in own["reason"][0] else ""
+    for rule, noun in ((HOT_KERNEL, "kernel,"), (SLOW_LAYERS, "layers,")):
+        rule_rows = rows.filter(pl.col("rule") == rule)
+        is_clean = rule_rows.height == 1 and rule_rows["state"][0] == State.CLEAN.value
+        sentences += (
+            f" {begin_sentence(rule_rows['reason'][0])}." if is_clean and noun in rule_rows["reason"][0] else ""
+        )
     return sentences
 
 
@@ -613,11 +617,14 @@ def guidance(rows: pl.DataFrame) -> str:
     if first.height:
         row = first.row(0, named=True)
         if row["severity"] == Severity.INFO.value and row["rule"] not in (HOT_KERNEL, SLOW_LAYERS):
-            return f"No large cost found.{_how_busy(rows)}{_longest(rows)}{_clean_answers(rows)}"
-        return f"Start here: {row['recommendation'] or row['problem']}{_clean_answers(rows)}"
-    if longest := _longest(rows):
-        return f"No large cost found.{_how_busy(rows)}{longest}{_clean_answers(rows)}"
+            return (
+                "No large cost "
+                f"found.{_busy_sentence(rows)}{_longest_kernel_sentence(rows)}{_clean_verdicts_sentence(rows)}"
+            )
+        return f"Start here: {row['recommendation'] or row['problem']}{_clean_verdicts_sentence(rows)}"
+    if longest := _longest_kernel_sentence(rows):
+        return f"No large cost found.{_busy_sentence(rows)}{longest}{_clean_verdicts_sentence(rows)}"
     if clean:
-        found_nothing = f"{count(clean)} rule{'s' if clean != 1 else ''} found nothing"
-        return f"{found_nothing}; {count(not_applicable)} do not apply to this profile.{_main_reason(rows)}"
+        clean_text = f"{count(clean)} rule{'s' if clean != 1 else ''} found nothing"
+        return f"{clean_text}; {count(not_applicable)} do not apply to this profile.{_main_reason(rows)}"
     return "No rule applies to this profile." if not_applicable else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.capabilities import of_tools
+from tui.analysis.capabilities import need_for_tools
 from tui.analysis.gpu_time.breakdown import wall_bounds
 from tui.analysis.grouping import unique_values
 from tui.analysis.iterations.iteration_table import sources
@@ -93,7 +93,7 @@ class Fact:
         return format_value(self.kind, self.value)
 
 
-def fact_of(name: str, label: str, value: Value, kind: ColumnKind, source: str, need: Need) -> Fact:
+def known_or_missing_fact(name: str, label: str, value: Value, kind: ColumnKind, source: str, need: Need) -> Fact:
     """Return a fact; without a value it is unknown because ``need`` is not recorded."""
     if value is None:
         return Fact(name, label, None, kind, f"no {need.name} recorded", need.record)
@@ -103,12 +103,12 @@ def fact_of(name: str, label: str, value: Value, kind: ColumnKind, source: str, 
 def sum_fact(name: str, label: str, values: pl.Series, kind: ColumnKind, source: str, need: Need) -> Fact:
     """Return the sum of the known values; unknown if none is."""
     value = int(values.sum()) if values.len() > values.null_count() else None
-    return fact_of(name, label, value, kind, source, need)
+    return known_or_missing_fact(name, label, value, kind, source, need)
 
 
 K = ColumnKind
 
-OF_EACH: Final = "each session has its own"
+DIFFERS_BY_SESSION: Final = "each session has its own"
 """Why a figure that cannot be summed has no value for several sessions."""
 UNLAUNCHED: Final = "launch not recorded"
 """The ``op_join`` of GPU work whose launch is not recorded."""
@@ -152,7 +152,7 @@ def performance(
         use: The tensor-core use of its kernels.
     """
     gpu_work, api_work, start_times, recorded_iterations = (
-        of_tools(profile, need) for need in (GPU_WORK, API_WORK, START_TIMES, ITERATIONS)
+        need_for_tools(profile, need) for need in (GPU_WORK, API_WORK, START_TIMES, ITERATIONS)
     )
     gpu_source = _source(profile, "activities", "gpu")
     api_source = _source(profile, "api_calls", "api")
@@ -164,16 +164,16 @@ def performance(
         *_unlaunched_facts(profile),
     ]
     for kind, label in KINDS:
-        part = rows.filter(pl.col("kind") == kind)["total_ns"]
-        if part.len():
-            facts.append(sum_fact(f"{kind}_ns", label, part, K.DURATION, gpu_source, gpu_work))
+        kind_times = rows.filter(pl.col("kind") == kind)["total_ns"]
+        if kind_times.len():
+            facts.append(sum_fact(f"{kind}_ns", label, kind_times, K.DURATION, gpu_source, gpu_work))
     only_kernels = rows.filter(pl.col("kind") == "kernel")
     facts.append(sum_fact("launches", "Kernel launches", only_kernels["calls"], K.COUNT, gpu_source, gpu_work))
     graphs = rows.filter(pl.col("kind") == "graph")["calls"]
     if graphs.len():
         facts.append(sum_fact("graph_launches", "Graph launches", graphs, K.COUNT, gpu_source, gpu_work))
     names = only_kernels["name"].n_unique() if only_kernels.height else None
-    facts.append(fact_of("kernels", "Distinct kernels", names, K.COUNT, gpu_source, gpu_work))
+    facts.append(known_or_missing_fact("kernels", "Distinct kernels", names, K.COUNT, gpu_source, gpu_work))
     facts += _tensor_core_facts(use)
     facts += _roofline_facts(profile)
     facts.append(sum_fact("api_ns", "API time", calls["total_ns"], K.DURATION, api_source, api_work))
@@ -197,37 +197,37 @@ def _flop(flops: float) -> str:
 
 def _roofline_facts(profile: Profile) -> list[Fact]:
     """Return model FLOPs and their utilization, if shapes are recorded; of one session, since they do not add up."""
-    whole = rooflines(profile)
-    if len(whole) != 1 or not whole[0].flops:
+    session_rooflines = rooflines(profile)
+    if len(session_rooflines) != 1 or not session_rooflines[0].flops:
         return []
-    (one,) = whole
-    covered = f"inferred from shapes and types; covers {brief_percent(one.covered_pct)} of the GPU time"
+    (roofline,) = session_rooflines
+    covered = f"inferred from shapes and types; covers {brief_percent(roofline.covered_pct)} of the GPU time"
     facts = [
         Fact(
             "mfu_pct",
             "MFU",
-            one.mfu_pct,
+            roofline.mfu_pct,
             K.PERCENT,
-            covered if one.mfu_pct is not None else "peaks of this GPU unknown",
+            covered if roofline.mfu_pct is not None else "peaks of this GPU unknown",
         )
     ]
-    if one.tflops_per_s is not None:
-        words = f"{_flop(1e12 * one.tflops_per_s)}/s"
-        facts.append(Fact("model_flops", "Model FLOPs", words, K.TEXT, f"{_flop(one.flops)} in total; {covered}"))
+    if roofline.tflops_per_s is not None:
+        text = f"{_flop(1e12 * roofline.tflops_per_s)}/s"
+        facts.append(Fact("model_flops", "Model FLOPs", text, K.TEXT, f"{_flop(roofline.flops)} in total; {covered}"))
     return facts
 
 
 def _gpu_time_facts(profile: Profile, times: pl.Series, source: str, need: Need) -> list[Fact]:
     """Return the GPU time; if the input prints only some rows, also its own total and the rest."""
-    left = unprinted_ns(profile)
-    if not left:
+    unprinted = unprinted_ns(profile)
+    if not unprinted:
         return [sum_fact("gpu_ns", "GPU time", times, K.DURATION, source, need)]
-    whole = left + int(times.sum())
-    source = f"the total below the table; its kernels and copies add up to {percent(100 - 100 * left / whole)}"
-    why = "GPU time of kernels and copies missing from the table; print all rows with row_limit=-1"
+    total = unprinted + int(times.sum())
+    source = f"the total below the table; its kernels and copies add up to {percent(100 - 100 * unprinted / total)}"
+    note = "GPU time of kernels and copies missing from the table; print all rows with row_limit=-1"
     return [
-        Fact("gpu_ns", "GPU time", whole, K.DURATION, source),
-        Fact("unprinted_ns", NOT_PRINTED, left, K.DURATION, why),
+        Fact("gpu_ns", "GPU time", total, K.DURATION, source),
+        Fact("unprinted_ns", NOT_PRINTED, unprinted, K.DURATION, note),
     ]
 
 
@@ -250,10 +250,10 @@ def _wall_fact(profile: Profile, need: Need) -> Fact:
     """Return the wall time; sessions can overlap, so that their wall times do not add up."""
     bounds = wall_bounds(profile)
     if len(bounds) > 1:
-        return Fact("wall_ns", "Wall time", None, K.DURATION, OF_EACH)
+        return Fact("wall_ns", "Wall time", None, K.DURATION, DIFFERS_BY_SESSION)
     value = next((last - first for first, last in bounds.values()), None)
     source = "first start to last end of ops, iterations and GPU activities, else of API calls"
-    return fact_of("wall_ns", "Wall time", value, K.DURATION, source, need)
+    return known_or_missing_fact("wall_ns", "Wall time", value, K.DURATION, source, need)
 
 
 def _outside_fact(profile: Profile) -> list[Fact]:
@@ -264,9 +264,9 @@ def _outside_fact(profile: Profile) -> list[Fact]:
         return []
     first, last = next(iter(bounds.values()))
     end = pl.col("start_ns") + pl.col("duration_ns")
-    before = (pl.min_horizontal(end, first) - pl.col("start_ns")).clip(0)
-    after = (end - pl.max_horizontal("start_ns", last)).clip(0)
-    outside, total = calls.select((before + after).sum(), pl.col("duration_ns").sum()).row(0)
+    before_ns = (pl.min_horizontal(end, first) - pl.col("start_ns")).clip(0)
+    after_ns = (end - pl.max_horizontal("start_ns", last)).clip(0)
+    outside, total = calls.select((before_ns + after_ns).sum(), pl.col("duration_ns").sum()).row(0)
     if outside <= OUTSIDE_PART * total:
         return []
     source = "API calls before the first or after the last op, iteration or GPU activity"
@@ -305,9 +305,9 @@ def _time_facts(busy: pl.DataFrame, need: Need, *, sessions: int) -> tuple[Fact,
                 Fact(name, label, None, kind, f"start times in only {timed} of {sessions} sessions", need.record)
             )
         elif value is None and timed > 1:
-            facts.append(Fact(name, label, None, kind, OF_EACH))
+            facts.append(Fact(name, label, None, kind, DIFFERS_BY_SESSION))
         else:
-            facts.append(fact_of(name, label, value, kind, source, need))
+            facts.append(known_or_missing_fact(name, label, value, kind, source, need))
     return tuple(facts)
 
 
@@ -316,26 +316,28 @@ def _iteration_facts(profile: Profile, need: Need) -> tuple[Fact, ...]:
 
     If the CPU runs ahead of the GPU, also the CPU time of an iteration and the GPU work that it launches.
     """
-    times, known = iteration_times(profile), sources(profile)
-    times = times.filter([known.get(session) != WHOLE_RUN for session in times["session"]])
+    times, session_sources = iteration_times(profile), sources(profile)
+    times = times.filter([session_sources.get(session) != WHOLE_RUN for session in times["session"]])
     if times.height > 1:
-        return tuple(Fact(name, label, None, kind, OF_EACH) for name, _, label, kind in _ITERATION_FACTS)
+        return tuple(Fact(name, label, None, kind, DIFFERS_BY_SESSION) for name, _, label, kind in _ITERATION_FACTS)
     if times.is_empty():
-        return tuple(fact_of(name, label, None, kind, "", need) for name, _, label, kind in _ITERATION_FACTS)
+        return tuple(
+            known_or_missing_fact(name, label, None, kind, "", need) for name, _, label, kind in _ITERATION_FACTS
+        )
     row = times.row(0, named=True)
-    how = known.get(row["session"], "recorded")
-    words = _PERIOD if how == "recorded" else f"times of the iterations, {how} in the work"
+    iteration_source = session_sources.get(row["session"], "recorded")
+    note = _PERIOD if iteration_source == "recorded" else f"times of the iterations, {iteration_source} in the work"
     facts = [
-        Fact(name, label, row[column], kind, words if row[column] is not None else "only one iteration")
+        Fact(name, label, row[column], kind, note if row[column] is not None else "only one iteration")
         for name, column, label, kind in _ITERATION_FACTS
     ]
     if row["runs_ahead"]:
-        ahead = (
+        cpu_fact = (
             Fact("iteration_cpu_ns", "CPU time (runs ahead)", row["cpu_avg_ns"], K.DURATION, "the recorded steps"),
             Fact("iteration_gpu_ns", "GPU work per iteration", row["gpu_avg_ns"], K.DURATION, "launched in the steps"),
         )
-        place = next(place for place, fact in enumerate(facts) if fact.name == "iteration_avg_ns") + 1
-        facts[place:place] = ahead
+        index = next(index for index, fact in enumerate(facts) if fact.name == "iteration_avg_ns") + 1
+        facts[index:index] = cpu_fact
     return (*facts, *_phase_facts(profile))
 
 
@@ -344,14 +346,14 @@ def _phase_facts(profile: Profile) -> list[Fact]:
     facts = []
     for row in phases(profile).iter_rows(named=True):
         steps = row["steps"]
-        words = [f"{count(steps)} step{'s' if steps != 1 else ''}", f"{brief_duration(row['step_avg_ns'])} each"]
-        words.append(f"{brief_percent(row['time_pct'])} of the time")
+        texts = [f"{count(steps)} step{'s' if steps != 1 else ''}", f"{brief_duration(row['step_avg_ns'])} each"]
+        texts.append(f"{brief_percent(row['time_pct'])} of the time")
         if row["busy_pct"] is not None:
-            words.append(f"GPU busy {brief_percent(row['busy_pct'])}")
+            texts.append(f"GPU busy {brief_percent(row['busy_pct'])}")
         if row["ns_a_token"] is not None:
-            words += [f"{count(row['query_tokens'])} tokens", f"{brief_duration(row['ns_a_token'])} a token"]
+            texts += [f"{count(row['query_tokens'])} tokens", f"{brief_duration(row['ns_a_token'])} a token"]
         label = f"{row['phase'].capitalize()} steps"
-        facts.append(Fact(f"phase_{row['phase']}", label, ", ".join(words), K.TEXT, row["phase_by"]))
+        facts.append(Fact(f"phase_{row['phase']}", label, ", ".join(texts), K.TEXT, row["phase_by"]))
     return facts
 
 
@@ -380,14 +382,18 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
         ),
     )
     facts = []
-    for name, label, value, formula, unknown, of_what, nothing in recorded:
-        unknown_share = f"{percent(unknown)} of the time of {of_what}" if unknown and unknown >= MIN_UNKNOWN_PCT else ""
+    for name, label, value, formula, unknown_reason, basis, empty_reason in recorded:
+        unknown_share = (
+            f"{percent(unknown_reason)} of the time of {basis}"
+            if unknown_reason and unknown_reason >= MIN_UNKNOWN_PCT
+            else ""
+        )
         if value is None:
             open_time = f"{unknown_share} has unknown tensor-core use" if unknown_share else ""
-            facts.append(Fact(name, label, None, K.PERCENT, use.reason or open_time or nothing))
+            facts.append(Fact(name, label, None, K.PERCENT, use.reason or open_time or empty_reason))
         else:
-            left_out = f"; excludes {unknown_share} with unknown tensor-core use" if unknown_share else ""
-            facts.append(Fact(name, label, value, K.PERCENT, formula + left_out))
+            exclusion = f"; excludes {unknown_share} with unknown tensor-core use" if unknown_share else ""
+            facts.append(Fact(name, label, value, K.PERCENT, formula + exclusion))
     if use.unknown_ns and not use.reason:
         source = "kernel time with unknown tensor-core use"
         facts.append(Fact("tc_unknown_pct", "TC unknown", use.unknown_pct, K.PERCENT, source))
@@ -397,11 +403,11 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
 def _source(profile: Profile, frame: str, section: str) -> str:
     """Return a text about where the figures of a kind of work come from."""
     single = profile[frame].height > 0
-    own = set(unique_values(column_view(profile[frame], "session")))
+    single_sessions = set(unique_values(column_view(profile[frame], "session")))
     sessions = profile["summary"].filter(pl.col("section") == section)["session"].unique().to_list()
-    printed = any(session not in own for session in sessions)
-    parts = ["the single records of the trace"] if single else []
-    return " and ".join([*parts, "the summary in the input"] if printed else parts)
+    printed = any(session not in single_sessions for session in sessions)
+    texts = ["the single records of the trace"] if single else []
+    return " and ".join([*texts, "the summary in the input"] if printed else texts)
 
 
 _SYSTEM: Final = (
@@ -427,7 +433,7 @@ def system(profile: Profile) -> tuple[Fact, ...]:
             facts.append(Fact(column, label, ", ".join(values), ColumnKind.TEXT, "as recorded"))
     ranks = profile["sessions"].select(rank_words())["rank_words"].drop_nulls().unique(maintain_order=True).to_list()
     if ranks:
-        rank_list = ", ".join(words.removeprefix("rank ") for words in ranks)
+        rank_list = ", ".join(rank_text.removeprefix("rank ") for rank_text in ranks)
         facts.append(Fact("rank", "Rank", rank_list, ColumnKind.TEXT, "as recorded"))
     sessions = profile["sessions"].height
     if sessions > 1:

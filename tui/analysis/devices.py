@@ -25,7 +25,7 @@ AMD: Final = "AMD"
 _AMD_NAME: Final = re.compile(
     r"\b(?:amd|radeon|instinct|firepro|gfx[0-9]+\w*|mi[0-9]{2,3}\w?|vega|navi)\b|^(?:arcturus|aldebaran)", re.IGNORECASE
 )
-_OTHER_SESSIONS: Final = (
+_OTHER_VENDORS: Final = (
     ("Intel", re.compile(r"\b(?:xpu|sycl|oneapi|level zero)\b", re.IGNORECASE), re.compile(r"^(?:ur|ze)[A-Z]")),
     ("Huawei", re.compile(r"\b(?:npu|cann|ascend)\b", re.IGNORECASE), re.compile(r"^acl(?:rt|nn|op|prof)")),
 )
@@ -50,12 +50,12 @@ def amd_sessions(profile: Profile) -> frozenset[int]:
     no name of an AMD GPU, and its architecture in the fields of a compute capability. PyTorch for ROCm keeps some names
     of CUDA calls; PyTorch for CUDA has no names of HIP calls.
     """
-    found = set()
+    amd = set()
     sessions = profile["sessions"].select("session", "format", "tool", "tool_version", "framework", "driver_version")
-    for session, format_name, tool, *words in sessions.iter_rows():
-        if tool_of(format_name, tool) is Tool.ROCPROF or any(_AMD_SESSION.search(word or "") for word in words):
-            found.add(session)
-    return frozenset(found | set(_calling_hip(profile)["session"].to_list()))
+    for session, format_name, tool, *texts in sessions.iter_rows():
+        if tool_of(format_name, tool) is Tool.ROCPROF or any(_AMD_SESSION.search(text or "") for text in texts):
+            amd.add(session)
+    return frozenset(amd | set(_calling_hip(profile)["session"].to_list()))
 
 
 @once_per_profile("sessions", "api_calls", "summary")
@@ -63,11 +63,11 @@ def session_vendor(profile: Profile) -> str:
     """Return the vendor of the GPUs by names in the session: AMD, Intel or Huawei; empty if none is named."""
     if amd_sessions(profile):
         return AMD
-    words = profile["sessions"].select("tool", "tool_version", "framework", "driver_version").cast(pl.String)
-    text = "\n".join(word for row in words.iter_rows() for word in row if word)
+    facts = profile["sessions"].select("tool", "tool_version", "framework", "driver_version").cast(pl.String)
+    text = "\n".join(word for row in facts.iter_rows() for word in row if word)
     calls = _names(profile)["name"]
     return next(
-        (name for name, words, call in _OTHER_SESSIONS if words.search(text) or calls.str.contains(call.pattern).any()),
+        (name for name, facts, call in _OTHER_VENDORS if facts.search(text) or calls.str.contains(call.pattern).any()),
         "",
     )
 
@@ -138,15 +138,15 @@ def find_gpu(name: str) -> Gpu | None:
     >>> find_gpu("GeForce RTX 3070 Laptop GPU") is None
     True
     """
-    wanted = normalized_name(name)
+    normalized = normalized_name(name)
     exact = longest_name(name, {normalized_name(gpu.name): gpu for gpu in known_gpus()})
     if len(name) != CLIPPED_LENGTH or name.endswith(")"):
         # The device number after the name is complete: nothing is cut off.
         return exact
-    begun = [gpu for gpu in known_gpus() if wanted and normalized_name(gpu.name).startswith(wanted)]
-    if exact is not None and exact not in begun:
-        begun.append(exact)
-    return _agreed(_ORDINAL.sub("", name), begun)
+    candidates = [gpu for gpu in known_gpus() if normalized and normalized_name(gpu.name).startswith(normalized)]
+    if exact is not None and exact not in candidates:
+        candidates.append(exact)
+    return _agreed(_ORDINAL.sub("", name), candidates)
 
 
 def normalized_name(name: str) -> str:
@@ -158,18 +158,18 @@ def normalized_name(name: str) -> str:
     return " ".join(_VENDOR.sub(" ", _ORDINAL.sub("", name).lower().replace("-", " ")).split())
 
 
-def longest_name(name: str, known: Mapping[str, T]) -> T | None:
+def longest_name(name: str, values_by_name: Mapping[str, T]) -> T | None:
     """Return the value of the longest known name that a name starts with, if only memory or form factor follows.
 
     Args:
         name: Of a GPU.
-        known: By `normalized_name`.
+        values_by_name: By `normalized_name`.
     """
     words = normalized_name(name).split()
     for length in range(len(words), 0, -1):
-        found = known.get(" ".join(words[:length]))
-        if found is not None:
-            return found if all(_SAME_CHIP.match(word) for word in words[length:]) else None
+        value = values_by_name.get(" ".join(words[:length]))
+        if value is not None:
+            return value if all(_SAME_CHIP.match(word) for word in words[length:]) else None
     return None
 
 
@@ -190,26 +190,26 @@ def _agreed(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
     )
 
 
-_BEYOND_NVPROF: Final = 8.0
+_FIRST_UNSUPPORTED_CAPABILITY: Final = 8.0
 """From this compute capability on, nvprof does not support GPUs."""
 
 
 def tools_to_record(profile: Profile) -> tuple[Tool, ...]:
     """Return the tools that recorded a profile; Nsight Systems replaces nvprof for GPUs that it does not support."""
     tools = tools_of(profile)
-    if Tool.NVPROF not in tools or not is_beyond_nvprof(profile):
+    if Tool.NVPROF not in tools or not is_newer_than_nvprof_supports(profile):
         return tools
     return tuple(dict.fromkeys(Tool.NSYS if tool is Tool.NVPROF else tool for tool in tools))
 
 
 @once_per_profile("devices")
-def is_beyond_nvprof(profile: Profile) -> bool:
+def is_newer_than_nvprof_supports(profile: Profile) -> bool:
     """Return whether a GPU is known to be newer than nvprof supports."""
     devices = profile["devices"].select("name", "compute_capability")
     named = [profile.gpu] if profile.gpu else devices.filter(pl.col("compute_capability").is_null())["name"].to_list()
-    found = [gpu.compute_capability for name in named if name and (gpu := find_gpu(name))]
-    known = pl.concat([devices["compute_capability"], pl.Series(found, dtype=pl.String)])
-    return bool((known.cast(pl.Float64, strict=False) >= _BEYOND_NVPROF).any())
+    capabilities = [gpu.compute_capability for name in named if name and (gpu := find_gpu(name))]
+    all_capabilities = pl.concat([devices["compute_capability"], pl.Series(capabilities, dtype=pl.String)])
+    return bool((all_capabilities.cast(pl.Float64, strict=False) >= _FIRST_UNSUPPORTED_CAPABILITY).any())
 
 
 def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
@@ -235,17 +235,17 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 def _device_facts(profile: Profile) -> pl.DataFrame:
     chosen = named_gpu(profile.gpu) if profile.gpu else None
     # Launches whose device is unreadable (null) ran on the GPU that the user names, or on an unknown one.
-    used = pl.concat(
+    devices = pl.concat(
         [distinct_rows(profile[frame], ("session", "device")) for frame in ("devices", "activities")]
     ).unique()
     if chosen is not None:
         # The same holds for totals, which name no device.
         totals = profile["summary"].filter(pl.col("section") == "gpu").select("session").unique()
-        used = pl.concat([used, totals.join(used, on="session", how="anti")], how="diagonal")
-    rows = used.join(profile["devices"], on=["session", "device"], how="left", nulls_equal=True)
-    of_amd = amd_sessions(profile)
+        devices = pl.concat([devices, totals.join(devices, on="session", how="anti")], how="diagonal")
+    rows = devices.join(profile["devices"], on=["session", "device"], how="left", nulls_equal=True)
+    amd = amd_sessions(profile)
     vendors = [
-        AMD if session in of_amd or is_amd_name(name) or is_amd_name(capability) else None
+        AMD if session in amd or is_amd_name(name) or is_amd_name(capability) else None
         for session, name, capability in rows.select("session", "name", "compute_capability").iter_rows()
     ]
     facts = [
@@ -258,13 +258,13 @@ def _device_facts(profile: Profile) -> pl.DataFrame:
     table = pl.DataFrame(
         [
             (
-                found.compute_capability if found else None,
-                found.sm_count if found else None,
-                found.bandwidth * 1e9 if found and found.bandwidth else None,
+                gpu.compute_capability if gpu else None,
+                gpu.sm_count if gpu else None,
+                gpu.bandwidth * 1e9 if gpu and gpu.bandwidth else None,
                 source,
-                found.confidence if found else None,
+                gpu.confidence if gpu else None,
             )
-            for found, source in facts
+            for gpu, source in facts
         ],
         schema={
             "cc": pl.String,
@@ -302,8 +302,8 @@ def _device_facts(profile: Profile) -> pl.DataFrame:
 def _facts(name: str | None, chosen: Gpu | None) -> tuple[Gpu | None, str]:
     if chosen is not None:
         return chosen, "option"
-    found = find_gpu(name) if name else None
-    return found, "table" if found else "unknown"
+    gpu = find_gpu(name) if name else None
+    return gpu, "table" if gpu else "unknown"
 
 
 def named_gpu(name: str) -> Gpu:
@@ -314,11 +314,11 @@ def named_gpu(name: str) -> Gpu:
     """
     from difflib import get_close_matches
 
-    if (known := find_gpu(name)) is not None:
-        return known
+    if (found_gpu := find_gpu(name)) is not None:
+        return found_gpu
     names = {normalized_name(gpu.name): gpu.name for gpu in known_gpus()}
-    near = get_close_matches(normalized_name(name), names, n=3, cutoff=0.4)
-    hint = "similar names: " + ", ".join(names[key] for key in near) if near else "for example --gpu 'Tesla K40c'"
+    similar = get_close_matches(normalized_name(name), names, n=3, cutoff=0.4)
+    hint = "similar names: " + ", ".join(names[key] for key in similar) if similar else "for example --gpu 'Tesla K40c'"
     raise ProftuiError(f"--gpu {name}: unknown GPU", hint)
 
 
@@ -329,7 +329,7 @@ FILE: Final = "gpus.toml"
 TYPES: Final = ("fp64", "fp64_tensor", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")
 """The element types of a peak."""
 
-_PEAK_OF_TYPE: Final = {
+_PEAK_NAMES_BY_TYPE: Final = {
     "float64": ("fp64_tensor", "fp64"),
     "float16": ("fp16",),
     "bfloat16": ("bf16",),
@@ -355,7 +355,7 @@ class Peaks:
     is_users: bool = False
     """The user gives them: measured ceilings, which go before what a file records."""
 
-    def of(self, element_type: str, uses_tensor_core: bool | None) -> tuple[str, float] | None:
+    def for_type(self, element_type: str, uses_tensor_core: bool | None) -> tuple[str, float] | None:
         """Return the name in `TYPES` and the peak for work on elements of a type; None if unknown.
 
         Args:
@@ -370,7 +370,7 @@ class Peaks:
             else:
                 names = ("tf32",) if uses_tensor_core and "tf32" in self.flops_per_s else ("fp32",)
         else:
-            names = _PEAK_OF_TYPE.get(element_type, ())
+            names = _PEAK_NAMES_BY_TYPE.get(element_type, ())
         return next(((name, self.flops_per_s[name]) for name in names if name in self.flops_per_s), None)
 
 
@@ -378,34 +378,37 @@ def find_peaks(name: str) -> Peaks | None:
     """Return the peaks of a GPU by its name, the user's figures first; None if unknown.
 
     >>> h200 = find_peaks("NVIDIA H200")
-    >>> h200.flops_per_s["bf16"], h200.of("float32", True)
+    >>> h200.flops_per_s["bf16"], h200.for_type("float32", True)
     (989400000000000.0, ('tf32', 494700000000000.0))
     >>> find_peaks("NVIDIA H100") is None
     True
     """
-    return longest_name(name, _known(stamp(user_file_path(FILE))))
+    return longest_name(name, _peaks_by_name(stamp(user_file_path(FILE))))
 
 
 @cache
-def _known(own: Stamp | None) -> dict[str, Peaks]:
+def _peaks_by_name(user_file: Stamp | None) -> dict[str, Peaks]:
     """Return the peaks by normalized name."""
     rows = [(row, f"{FILE}: {row.get('name')}") for row in tomllib.loads(read_shipped(FILE))["peaks"]]
-    known = [_peaks(row, where) for row, where in rows]
-    if own is not None:
-        of_user = tables(parse_user_file(user_text(own), own[0]), "peaks", own[0])
-        known += [replace(_peaks(row, where), is_users=True) for row, where in of_user]
-    return {normalized_name(one.name): one for one in known}
+    peaks = [_peaks(row, location) for row, location in rows]
+    if user_file is not None:
+        user_rows = tables(parse_user_file(user_text(user_file), user_file[0]), "peaks", user_file[0])
+        peaks += [replace(_peaks(row, location), is_users=True) for row, location in user_rows]
+    return {normalized_name(entry.name): entry for entry in peaks}
 
 
-def _peaks(row: dict[str, Any], where: str) -> Peaks:
-    wrong = [key for key in row if key not in (*TYPES, "name", "source", "bandwidth", "nvlink")]
-    if wrong or not isinstance(row.get("name"), str):
-        known = ", ".join(("name", "bandwidth", "nvlink", *TYPES, "source"))
-        raise ProftuiError(f"{where}: {f'unknown key {wrong[0]}' if wrong else 'no name'}; known keys: {known}", HINT)
+def _peaks(row: dict[str, Any], location: str) -> Peaks:
+    unknown_keys = [key for key in row if key not in (*TYPES, "name", "source", "bandwidth", "nvlink")]
+    if unknown_keys or not isinstance(row.get("name"), str):
+        known_keys = ", ".join(("name", "bandwidth", "nvlink", *TYPES, "source"))
+        raise ProftuiError(
+            f"{location}: {f'unknown key {unknown_keys[0]}' if unknown_keys else 'no name'}; known keys: {known_keys}",
+            HINT,
+        )
     numbers = {key: value for key, value in row.items() if key not in ("name", "source")}
     for key, value in numbers.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-            raise ProftuiError(f"{where}: {key} is not a number above 0", HINT)
+            raise ProftuiError(f"{location}: {key} is not a number above 0", HINT)
     bandwidth, nvlink = numbers.pop("bandwidth", None), numbers.pop("nvlink", None)
     return Peaks(
         row["name"],
@@ -422,8 +425,8 @@ def peaks_by_device(profile: Profile) -> dict[tuple[int, int | None], Peaks]:
 
     In order of precedence: the user's values (``--peak``, then gpus.toml), the recorded memory bandwidth, the table.
     """
-    own = dict(profile.peaks)
-    found: dict[tuple[int, int | None], Peaks] = {}
+    user_peaks = dict(profile.peaks)
+    peaks_by_gpu: dict[tuple[int, int | None], Peaks] = {}
     for session, device, name, bandwidth in (
         device_facts(profile)
         .select(
@@ -432,18 +435,21 @@ def peaks_by_device(profile: Profile) -> dict[tuple[int, int | None], Peaks]:
         .iter_rows()
     ):
         peaks = find_peaks(name) if name else None
-        if peaks is None and own:
+        if peaks is None and user_peaks:
             peaks = Peaks(name or "GPU", "--peak")
         if peaks is None:
             continue
         recorded = None if peaks.is_users else bandwidth
-        found[session, device] = replace(
+        peaks_by_gpu[session, device] = replace(
             peaks,
-            source=f"--peak; else {peaks.source}" if own and peaks.source != "--peak" else peaks.source,
-            flops_per_s={**peaks.flops_per_s, **{name: 1e12 * rate for name, rate in own.items() if name in TYPES}},
-            bytes_per_s=1e9 * own["bandwidth"] if "bandwidth" in own else recorded or peaks.bytes_per_s,
+            source=f"--peak; else {peaks.source}" if user_peaks and peaks.source != "--peak" else peaks.source,
+            flops_per_s={
+                **peaks.flops_per_s,
+                **{name: 1e12 * rate for name, rate in user_peaks.items() if name in TYPES},
+            },
+            bytes_per_s=1e9 * user_peaks["bandwidth"] if "bandwidth" in user_peaks else recorded or peaks.bytes_per_s,
         )
-    return found
+    return peaks_by_gpu
 
 
 def peak_option(text: str) -> tuple[str, float]:

@@ -58,11 +58,11 @@ def complete_sum(column: str) -> pl.Expr:
     return pl.when(pl.col(column).null_count() == 0).then(pl.col(column).sum())
 
 
-def sum_of_parts(column: str) -> pl.Expr:
+def sum_of_known(column: str) -> pl.Expr:
     """Return the sum of the known values; null if all known values are 0 and others are unknown.
 
     >>> parts = pl.DataFrame({"one": [0, 5, None], "other": [0, 0, None], "none": [0, 0, 0]})
-    >>> parts.select(sum_of_parts(name).alias(name) for name in parts.columns).row(0)
+    >>> parts.select(sum_of_known(name).alias(name) for name in parts.columns).row(0)
     (5, None, 0)
     """
     values = pl.col(column)
@@ -101,19 +101,19 @@ def merged_call_statistics() -> list[pl.Expr]:
     A single row keeps the printed average, median and deviation; the average of several rows is total divided by timed
     calls. Percentiles and deviation of several rows do not follow from aggregates: they are null.
     """
-    alone = pl.len() == 1
+    is_single = pl.len() == 1
     return [
         complete_sum("calls").alias("calls"),
         total("total_ns").alias("total_ns"),
-        pl.when(alone)
+        pl.when(is_single)
         .then(pl.col("avg_ns").first())
         .otherwise(average(total("total_ns"), timed_calls()))
         .alias("avg_ns"),
         pl.col("min_ns").min(),
         pl.col("max_ns").max(),
-        pl.when(alone).then(pl.col("median_ns").first()).alias("median_ns"),
+        pl.when(is_single).then(pl.col("median_ns").first()).alias("median_ns"),
         *(pl.lit(None, pl.Int64).alias(name) for name in ("p90_ns", "p99_ns")),
-        pl.when(alone).then(pl.col("std_ns").first()).alias("std_ns"),
+        pl.when(is_single).then(pl.col("std_ns").first()).alias("std_ns"),
     ]
 
 
@@ -143,17 +143,17 @@ def average(total_ns: pl.Expr, calls: pl.Expr) -> pl.Expr:
     return (total_ns / calls).round().cast(pl.Int64, strict=False)
 
 
-def share(column: str = "total_ns", *, of: str | None = "session") -> pl.Expr:
+def share(column: str = "total_ns", *, group: str | None = "session") -> pl.Expr:
     """Return the percentage of a column's sum in each group, or in all rows (None); null if the sum is 0 or unknown.
 
     >>> pl.DataFrame({"session": [0, 0, 1], "total_ns": [30, 10, 0]}).select(share())["time_pct"].to_list()
     [75.0, 25.0, None]
     """
-    whole = pl.col(column).sum() if of is None else pl.col(column).sum().over(of)
-    return pl.when(whole > 0).then(100 * pl.col(column) / whole).alias("time_pct")
+    column_sum = pl.col(column).sum() if group is None else pl.col(column).sum().over(group)
+    return pl.when(column_sum > 0).then(100 * pl.col(column) / column_sum).alias("time_pct")
 
 
-MANY: Final = 200_000
+MIN_ROWS_TO_SORT: Final = 200_000
 """The minimum number of rows for which sorting is faster."""
 
 _KEYS: Final = 1 << 16
@@ -162,7 +162,9 @@ _SMALL, _LARGE = 1 << 32, 1 << 62
 _QUANTILES: Final = {"median_ns": 0.50, "p90_ns": 0.90, "p99_ns": 0.99}
 
 
-def call_statistics_by(rows: pl.DataFrame, keys: Sequence[str], *first: str, many: int = MANY) -> pl.DataFrame:
+def call_statistics_by(
+    rows: pl.DataFrame, keys: Sequence[str], *first: str, min_rows_to_sort: int = MIN_ROWS_TO_SORT
+) -> pl.DataFrame:
     """Group rows and return `call_statistics` of each group, in no particular order.
 
     Columns: ``keys``, `CALL_STATISTICS`, timed_calls, line (the lowest), and ``first`` of each group's first row.
@@ -171,11 +173,11 @@ def call_statistics_by(rows: pl.DataFrame, keys: Sequence[str], *first: str, man
         rows: With ``duration_ns`` and ``line``.
         keys: Whole numbers or categories.
         first: Further columns.
-        many: The number of rows from which they are sorted.
+        min_rows_to_sort: The number of rows from which they are sorted.
     """
-    found = _statistics_by_sorting(rows, keys, first) if rows.height >= many else None
-    if found is not None:
-        return found
+    statistics = _statistics_by_sorting(rows, keys, first) if rows.height >= min_rows_to_sort else None
+    if statistics is not None:
+        return statistics
     return group_rows(
         rows, keys, [*call_statistics(), timed_count(), pl.col("line").min(), *(pl.col(name).first() for name in first)]
     )
@@ -183,8 +185,8 @@ def call_statistics_by(rows: pl.DataFrame, keys: Sequence[str], *first: str, man
 
 def _statistics_by_sorting(rows: pl.DataFrame, keys: Sequence[str], first: Sequence[str]) -> pl.DataFrame | None:
     """Return the groups by sorting packed keys; None if keys cannot be packed or the lowest line is not the first."""
-    durations, line = rows["duration_ns"], rows.select("line").to_series()
-    if durations.null_count() or not (is_constant(line) or _rises(line)):
+    durations, lines = rows["duration_ns"], rows.select("line").to_series()
+    if durations.null_count() or not (is_constant(lines) or _rises(lines)):
         return None
     low, high = durations.min(), durations.max()
     if not isinstance(low, int) or not isinstance(high, int) or low < 0:
@@ -198,8 +200,8 @@ def _statistics_by_sorting(rows: pl.DataFrame, keys: Sequence[str], first: Seque
     ends = np.append(
         np.searchsorted(ordered, ordered.dtype.type(high + 1) * codes[1:].astype(ordered.dtype)), len(ordered)
     )
-    at = pl.Series(firsts[codes])
-    described = rows.select(pl.col(*keys, *first, "line").gather(at))
+    first_rows = pl.Series(firsts[codes])
+    described = rows.select(pl.col(*keys, *first, "line").gather(first_rows))
     return (
         _sorted_statistics(ordered, codes * (high + 1), ends)
         .hstack(described)
@@ -207,8 +209,8 @@ def _statistics_by_sorting(rows: pl.DataFrame, keys: Sequence[str], first: Seque
     )
 
 
-def _rises(line: pl.Series) -> bool:
-    return not line.null_count() and is_nondecreasing(line.to_numpy())
+def _rises(lines: pl.Series) -> bool:
+    return not lines.null_count() and is_nondecreasing(lines.to_numpy())
 
 
 def _digits(rows: pl.DataFrame, keys: Sequence[str]) -> tuple[list[tuple[npt.NDArray[np.integer], int, int]], int]:
@@ -256,17 +258,20 @@ def _sorted_statistics(ordered: npt.NDArray[np.integer], bases: Ints, ends: Ints
     firsts = ends - calls
     totals, squares = np.empty(len(ends), np.int64), np.empty(len(ends), np.float64)
     for group, (begin, end, base) in enumerate(zip(firsts.tolist(), ends.tolist(), bases.tolist(), strict=True)):
-        own = ordered[begin:end] - ordered.dtype.type(base)
-        totals[group] = own.sum(dtype=np.int64)
-        deviation = own - totals[group] / (end - begin)
+        group_durations = ordered[begin:end] - ordered.dtype.type(base)
+        totals[group] = group_durations.sum(dtype=np.int64)
+        deviation = group_durations - totals[group] / (end - begin)
         deviation *= deviation
         squares[group] = deviation.sum()
     rounded = {"avg_ns": totals / calls}
     for name, share in _QUANTILES.items():
-        place = (calls - 1) * share
-        low = np.floor(place).astype(np.int64)
-        lower, upper = (ordered[firsts + at].astype(np.int64) - bases for at in (low, np.ceil(place).astype(np.int64)))
-        rounded[name] = (place - low) * (upper - lower) + lower
+        quantile_positions = (calls - 1) * share
+        low = np.floor(quantile_positions).astype(np.int64)
+        lower, upper = (
+            ordered[firsts + positions].astype(np.int64) - bases
+            for positions in (low, np.ceil(quantile_positions).astype(np.int64))
+        )
+        rounded[name] = (quantile_positions - low) * (upper - lower) + lower
     rounded["std_ns"] = np.sqrt(squares / np.maximum(calls - 1, 1))
     columns = {
         "calls": calls,
@@ -348,15 +353,15 @@ def log_bins(durations_ns: pl.Series, bins: int) -> tuple[DurationBin, ...]:
     >>> [(round(bin.from_ns), round(bin.to_ns), bin.launches) for bin in log_bins(pl.Series([1, 9, 10, 90, 100]), 2)]
     [(1, 10, 2), (10, 100, 3)]
     """
-    known = np.maximum(durations_ns.drop_nulls().to_numpy(), 1)
-    if not len(known) or bins <= 0:
+    known_ns = np.maximum(durations_ns.drop_nulls().to_numpy(), 1)
+    if not len(known_ns) or bins <= 0:
         return ()
-    low, high = float(known.min()), float(known.max())
+    low, high = float(known_ns.min()), float(known_ns.max())
     if low == high:
-        return (DurationBin(low, high, len(known)),)
+        return (DurationBin(low, high, len(known_ns)),)
     edges = np.geomspace(low, high, bins + 1)
     edges[0], edges[-1] = low, high
-    counts, _ = np.histogram(known, bins=edges)
+    counts, _ = np.histogram(known_ns, bins=edges)
     return tuple(
         DurationBin(float(first), float(last), int(count))
         for first, last, count in zip(edges[:-1], edges[1:], counts, strict=True)
@@ -371,13 +376,13 @@ def duration_spread(launches: pl.DataFrame) -> DurationSpread | None:
     Args:
         launches: Rows of ``activities``, of one kernel.
     """
-    known = launches.select("duration_ns", "iteration", "stream").drop_nulls("duration_ns")
-    if known.is_empty():
+    timed = launches.select("duration_ns", "iteration", "stream").drop_nulls("duration_ns")
+    if timed.is_empty():
         return None
-    statistics = known.select(call_statistics()).row(0, named=True)
+    statistics = timed.select(call_statistics()).row(0, named=True)
     median = statistics["median_ns"]
     slow = pl.col("duration_ns") > SLOW * median
-    late = known.filter(slow)
+    slow_launches = timed.filter(slow)
     return DurationSpread(
         launches=statistics["calls"],
         total_ns=statistics["total_ns"],
@@ -386,16 +391,16 @@ def duration_spread(launches: pl.DataFrame) -> DurationSpread | None:
         p90_ns=statistics["p90_ns"],
         p99_ns=statistics["p99_ns"],
         max_ns=statistics["max_ns"],
-        slow=late.height,
-        slow_ns=int(late["duration_ns"].sum()) - late.height * median,
-        slow_iterations=_parts(known, slow, "iteration") if known["iteration"].count() else (),
-        slow_streams=_parts(known, slow, "stream"),
+        slow=slow_launches.height,
+        slow_ns=int(slow_launches["duration_ns"].sum()) - slow_launches.height * median,
+        slow_iterations=_slow_parts(timed, slow, "iteration") if timed["iteration"].count() else (),
+        slow_streams=_slow_parts(timed, slow, "stream"),
     )
 
 
-def _parts(known: pl.DataFrame, slow: pl.Expr, column: str) -> tuple[SlowPart, ...]:
+def _slow_parts(timed: pl.DataFrame, slow: pl.Expr, column: str) -> tuple[SlowPart, ...]:
     rows = (
-        known.group_by(column)
+        timed.group_by(column)
         .agg(pl.len().cast(pl.Int64).alias("launches"), slow.sum().cast(pl.Int64).alias("slow"))
         .filter(pl.col("slow") > 0)
         .sort("slow", column, descending=[True, False], nulls_last=True)
@@ -417,8 +422,8 @@ def variants(profile: Profile, launches: pl.DataFrame) -> pl.DataFrame:
     shapes = profile["ops"].select("op", "input_shapes").drop_nulls()
     if shapes.height:
         ops = profile["activities"].lazy().select("activity", "op").drop_nulls()
-        wanted = ops.filter(pl.col("activity").is_in(rows["activity"].implode())).collect()
-        rows = rows.join(wanted.join(shapes, on="op").drop("op"), on="activity", how="left")
+        launching_ops = ops.filter(pl.col("activity").is_in(rows["activity"].implode())).collect()
+        rows = rows.join(launching_ops.join(shapes, on="op").drop("op"), on="activity", how="left")
     else:
         rows = rows.with_columns(pl.lit(None, NAME).alias("input_shapes"))
     return (

@@ -57,17 +57,17 @@ def launches_measured(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
         return activities_where(profile)
     kernels = profile["activities"].lazy().filter(pl.col("kind") == "kernel", pl.col("name").is_not_null())
     names = kernels.select("session", "name").unique().collect().with_columns(pl.col("name").cast(pl.String))
-    wanted = short_name(row["kernel"])
-    same_kernel = [name for name in names["name"].unique() if short_name(name) == wanted]
+    kernel_name = short_name(row["kernel"])
+    same_kernel = [name for name in names["name"].unique() if short_name(name) == kernel_name]
     exact = names.filter(name=row["kernel"])["session"].to_list()
     is_inexact = pl.col("name").is_in(same_kernel) & ~pl.col("session").is_in(exact)
     by_short_name = names.filter(is_inexact)["session"].to_list()
     if not exact and not by_short_name:
         return activities_where(profile)
     name, session = pl.col("name").cast(pl.String), pl.col("session")
-    found = (name == row["kernel"]) | (session.is_in(by_short_name) & name.is_in(same_kernel))
+    is_match = (name == row["kernel"]) | (session.is_in(by_short_name) & name.is_in(same_kernel))
     same = [pl.col(axis) == row[axis] for axis in _SHAPE if row[axis] is not None]
-    return activities_where(profile, found, pl.col("kind") == "kernel", *same)
+    return activities_where(profile, is_match, pl.col("kind") == "kernel", *same)
 
 
 def metrics(profile: Profile) -> pl.DataFrame:
@@ -78,7 +78,7 @@ def metrics(profile: Profile) -> pl.DataFrame:
     return profile["metrics"].rename({"device": "device_name"})
 
 
-MOST: Final = 12
+MAX_FALLBACK_METRICS: Final = 12
 """The number of other metrics shown if no key metric was measured."""
 
 SPEED, MEMORY, OCCUPANCY, SCHEDULER, LAUNCH, STALLS = (
@@ -214,20 +214,20 @@ def key_metrics(profile: Profile) -> pl.DataFrame:
     Columns: session, device_name, kernel, grid and block, invocations, part (the section), label, column, avg, min,
     max, unit, stall_pct (of stall reasons), metric.
     """
-    known = [
-        {"metric": name, "order": place, "name_order": number, "part": key.section, "label": key.label,
+    known_metrics = [
+        {"metric": name, "order": order, "name_order": number, "part": key.section, "label": key.label,
          "column": key.column}
-        for place, key in enumerate(_KEY_METRICS)
+        for order, key in enumerate(_KEY_METRICS)
         for number, name in enumerate(key.names)
     ]  # fmt: skip
     rows = metrics(profile).with_columns(pl.col("metric", "unit", "kernel").cast(pl.String))
-    wanted = rows.join(pl.DataFrame(known), on="metric", how="inner", maintain_order="left")
+    matched = rows.join(pl.DataFrame(known_metrics), on="metric", how="inner", maintain_order="left")
     # Of two metrics of one name (Memory Throughput in % and in bytes per second) Speed of Light shows the percentage.
     is_share = pl.col("column").str.ends_with("_pct")
     shares = pl.when(pl.col("metric") == "achieved_occupancy").then(pl.lit("%")).otherwise("unit")
     scale = pl.when((pl.col("metric") == "achieved_occupancy") & (pl.col("avg") <= 1)).then(100.0).otherwise(1.0)
-    wanted = (
-        wanted.with_columns(pl.col("avg", "min", "max") * scale, unit=shares)
+    matched = (
+        matched.with_columns(pl.col("avg", "min", "max") * scale, unit=shares)
         .filter(~is_share | (pl.col("unit") == "%"))
         .sort("name_order", maintain_order=True)
         .unique([*_KERNEL, "label"], keep="first", maintain_order=True)
@@ -237,7 +237,7 @@ def key_metrics(profile: Profile) -> pl.DataFrame:
     stalls = _stalls(rows)
     return pl.concat(
         [
-            wanted.with_columns(stall_pct=pl.lit(None, pl.Float64)).select(chosen),
+            matched.with_columns(stall_pct=pl.lit(None, pl.Float64)).select(chosen),
             stalls.with_columns(part=pl.lit(STALLS), column=pl.lit("")).select(chosen),
         ]
     )
@@ -249,15 +249,15 @@ def _stalls(rows: pl.DataFrame) -> pl.DataFrame:
         pl.when(pl.col("metric").str.contains(pattern)).then(pl.col("metric").str.extract(pattern))
         for pattern in _STALL_NAMES
     )
-    way = pl.coalesce(
-        pl.when(pl.col("metric").str.contains(pattern)).then(pl.lit(place, pl.Int8))
-        for place, pattern in enumerate(_STALL_NAMES)
+    counting_method = pl.coalesce(
+        pl.when(pl.col("metric").str.contains(pattern)).then(pl.lit(index, pl.Int8))
+        for index, pattern in enumerate(_STALL_NAMES)
     )
-    found = rows.with_columns(label=reason, way=way).filter(
+    stalls = rows.with_columns(label=reason, way=counting_method).filter(
         pl.col("label").is_not_null(), ~pl.col("label").str.contains(_NO_STALL), pl.col("avg").is_not_null()
     )
     return (
-        found.filter(pl.col("way") == pl.col("way").min().over(_KERNEL), pl.col("avg") > 0)
+        stalls.filter(pl.col("way") == pl.col("way").min().over(_KERNEL), pl.col("avg") > 0)
         .with_columns(
             label=pl.col("label").str.replace_all("_", " "),
             stall_pct=100 * pl.col("avg") / pl.col("avg").sum().over(_KERNEL),
@@ -283,11 +283,11 @@ def measured_kernels(profile: Profile) -> pl.DataFrame:
         *(pl.col(name).filter(pl.col("part") == STALLS).first().alias(alias) for name, alias in (
             ("label", "stall"), ("stall_pct", "stall_pct"))),
     )  # fmt: skip
-    most = pl.max_horizontal("sm_pct", "memory_pct")
-    bound = (
+    max_pct = pl.max_horizontal("sm_pct", "memory_pct")
+    limit = (
         pl.when(pl.col("sm_pct").is_null() | pl.col("memory_pct").is_null())
         .then(None)
-        .when(most < BOUND_PCT)
+        .when(max_pct < BOUND_PCT)
         .then(pl.lit("latency"))
         .when(pl.col("sm_pct") >= pl.col("memory_pct"))
         .then(pl.lit("compute"))
@@ -296,12 +296,12 @@ def measured_kernels(profile: Profile) -> pl.DataFrame:
     return (
         kernels.join(values, on=_KERNEL, how="inner", nulls_equal=True, maintain_order="left")
         .filter(pl.any_horizontal(pl.col(*named, "stall").is_not_null()))
-        .with_columns(bound=bound, registers_per_thread=pl.col("registers_per_thread").round().cast(pl.Int64))
+        .with_columns(bound=limit, registers_per_thread=pl.col("registers_per_thread").round().cast(pl.Int64))
         .sort("replayed_ns", descending=True, nulls_last=True, maintain_order=True)
     )
 
 
-def key_metrics_of(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
+def kernel_key_metrics(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     """Return the key metrics of one of `measured_kernels`."""
     return key_metrics(profile).filter(pl.col(name).eq_missing(pl.lit(row[name])) for name in _KERNEL)
 
@@ -335,21 +335,21 @@ def measured_metrics(profile: Profile, activity: int) -> MeasuredLaunch | None:
     if launch["kind"] != "kernel" or any(launch[axis] is None for axis in shape):
         return None
     same_shape = profile["metrics"].filter(pl.col(axis) == launch[axis] for axis in shape)
-    found, exact = same_shape.filter(pl.col("kernel") == launch["name"]), True
-    if found.is_empty():
+    measured, exact = same_shape.filter(pl.col("kernel") == launch["name"]), True
+    if measured.is_empty():
         short = short_name(launch["name"])
         same_kernel = [
             name for name in same_shape["kernel"].unique().drop_nulls().to_list() if short_name(name) == short
         ]
-        found, exact = same_shape.filter(pl.col("kernel").cast(pl.String).is_in(same_kernel)), False
-    if found.is_empty():
+        measured, exact = same_shape.filter(pl.col("kernel").cast(pl.String).is_in(same_kernel)), False
+    if measured.is_empty():
         return None
     # One session is enough, preferably the launch's own.
-    sessions = found["session"].unique(maintain_order=True).to_list()
+    sessions = measured["session"].unique(maintain_order=True).to_list()
     session = launch["session"] if launch["session"] in sessions else sessions[0]
-    found = found.filter(pl.col("session") == session)
+    measured = measured.filter(pl.col("session") == session)
     means = (
-        found.group_by("metric", "unit", maintain_order=True)
+        measured.group_by("metric", "unit", maintain_order=True)
         .agg(pl.col("avg").mean(), pl.col("invocations").fill_null(1).sum())
         .drop_nulls("avg")
     )
@@ -362,12 +362,12 @@ def measured_metrics(profile: Profile, activity: int) -> MeasuredLaunch | None:
 def _relevant(means: pl.DataFrame) -> Iterator[tuple[str, float, str | None]]:
     """Yield the measured key metrics; without any, the first measured percentages."""
     rows = list(means.select("metric", "avg", "unit").iter_rows())
-    found = False
+    has_key_metric = False
     for key in _KEY_METRICS:
         # Of two metrics of one name (Memory Throughput in % and in bytes per second) the percentage is the key metric.
         values = [(value, unit) for metric, value, unit in rows if metric in key.names and unit in ("%", "ns")]
         if values and key.column:
-            found = True
+            has_key_metric = True
             yield (key.label, *values[0])
-    if not found:
-        yield from [(metric, value, unit) for metric, value, unit in rows if unit == "%"][:MOST]
+    if not has_key_metric:
+        yield from [(metric, value, unit) for metric, value, unit in rows if unit == "%"][:MAX_FALLBACK_METRICS]

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.collectives import (
-    HOW,
     LONG_PCT,
+    METHOD,
     collectives,
     is_synchronizing,
     matched_times,
     ongoing_ranks_note,
+    rank_waits,
     stragglers,
-    waits_of_ranks,
 )
 from tui.analysis.durations import total
 from tui.analysis.gpu_time.breakdown import utilization
@@ -317,7 +317,7 @@ def ranks(profile: Profile) -> pl.DataFrame:
     iterations, iteration_avg_ns, iteration_std_ns, iteration_max_ns (`iterations.times.iteration_times`), came_last
     (the number of iterations in which it arrived last at the long collectives; null if unknown), waited_ns (its time in
     long collectives beyond that of the rank that arrived last); all_comm_ns, comm_wait_ns, comm_transfer_ns,
-    comm_unmatched_ns and comm_wait_pct (`waits.waits_of_ranks`). The rank that arrives last most often comes first,
+    comm_unmatched_ns and comm_wait_pct (`collectives.rank_waits`). The rank that arrives last most often comes first,
     then the one with the longest iterations.
     """
     if not has_several_ranks(profile):
@@ -345,7 +345,7 @@ def ranks(profile: Profile) -> pl.DataFrame:
     return (
         by_session.join(times, on="session", how="left", maintain_order="left")
         .join(waited, on="session", how="left", maintain_order="left")
-        .join(waits_of_ranks(profile), on="session", how="left", maintain_order="left")
+        .join(rank_waits(profile), on="session", how="left", maintain_order="left")
         .join(
             profile["sessions"].select("session", "host", "rank_source"),
             on="session",
@@ -444,19 +444,23 @@ def straggler_verdict(profile: Profile) -> StragglerVerdict:
     if not answer.matched:
         return StragglerVerdict(f"straggler unknown: {answer.unknown_reason}", "")
     if not answer.long:
-        return StragglerVerdict(f"no straggler: all of the {count(answer.matched)} matched collectives are short", HOW)
+        return StragglerVerdict(
+            f"no straggler: all of the {count(answer.matched)} matched collectives are short", METHOD
+        )
     if answer.by_session.is_empty():
         least = f"{LONG_PCT:g}% of a mean iteration"
-        return StragglerVerdict(f"no straggler: no rank waits more than {least} in any iteration", HOW)
+        return StragglerVerdict(f"no straggler: no rank waits more than {least} in any iteration", METHOD)
     first = answer.by_session.row(0, named=True)
     steps = f"{count(answer.iterations)} iteration{'' if answer.iterations == 1 else 's'}"
     who = session_labels(profile)[first["session"]]
     if first["times"] < 2 or 2 * first["times"] <= answer.iterations:
-        return StragglerVerdict(f"no single straggler: {who} arrives last in {count(first['times'])} of {steps}", HOW)
+        return StragglerVerdict(
+            f"no single straggler: {who} arrives last in {count(first['times'])} of {steps}", METHOD
+        )
     return StragglerVerdict(
         f"{who[0].upper()}{who[1:]} is the straggler: it arrives last at the long collectives "
         f"in {count(first['times'])} of {steps}; other ranks wait up to {brief_duration(first['wait_ns'])} for it"
         + (f"; {part}: a missing rank may arrive later" if (part := ongoing_ranks_note(profile)) else ""),
-        HOW,
+        METHOD,
         first["session"],
     )

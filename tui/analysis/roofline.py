@@ -125,7 +125,7 @@ def op_work(profile: Profile) -> pl.DataFrame:
     """
     if _has_no_shapes(profile):
         return pl.DataFrame(schema=OP_WORK)
-    owner = _counted_calls(profile["ops"], _work_of_calls(profile))
+    owner = _counted_calls(profile["ops"], _call_work(profile))
     return _calls(profile, np.flatnonzero(owner == np.arange(owner.size)), owner)
 
 
@@ -162,7 +162,7 @@ def _calls(profile: Profile, rows: Ints, owner: Ints) -> pl.DataFrame:
         calls.with_columns(gpu_ns=instances["gpu_total_ns"].gather(pl.Series(rows)))
         .join(_launched(profile, owner).rename({"row": "owner"}), on="owner", how="left", maintain_order="left")
         .filter(pl.col("gpu_ns") > 0, ~pl.col("is_host_copy").fill_null(False))
-        .join(_work_of_calls(profile).drop("unknown"), on="row", how="left", maintain_order="left")
+        .join(_call_work(profile).drop("unknown"), on="row", how="left", maintain_order="left")
         .pipe(_with_peaks, peaks_by_device(profile))
         .with_columns(**_rates())
         .sort("row")
@@ -206,17 +206,17 @@ def _counted_calls(recorded: pl.DataFrame, work: pl.DataFrame) -> Ints:
     Calls with known work count, and of nested ones the outer one. An op that only wraps others counts if the work of
     none of those is known.
     """
-    known = np.zeros(recorded.height, np.bool_)
-    known[work.filter(pl.col("flops").is_not_null())["row"].to_numpy()] = True
+    is_counted = np.zeros(recorded.height, np.bool_)
+    is_counted[work.filter(pl.col("flops").is_not_null())["row"].to_numpy()] = True
     distinct = recorded["name"].unique().cast(pl.String).drop_nulls()
     wraps = recorded["name"].cast(pl.String).is_in([name for name in distinct if name in WRAPPERS]).fill_null(False)
     wrapper = wraps.to_numpy()
     tree = op_tree(recorded)
-    counts = (known & ~wrapper) | (known & wrapper & ~tree.with_ancestors(known & ~wrapper))
+    counts = (is_counted & ~wrapper) | (is_counted & wrapper & ~tree.with_ancestors(is_counted & ~wrapper))
     owner = np.where(counts, np.arange(recorded.height), NONE)
     for level in tree.levels[1:]:
-        above = owner[tree.parent[level]]
-        owner[level] = np.where(above != NONE, above, owner[level])
+        parent_owner = owner[tree.parent[level]]
+        owner[level] = np.where(parent_owner != NONE, parent_owner, owner[level])
     return owner
 
 
@@ -229,14 +229,14 @@ def _launched(profile: Profile, owner: Ints) -> pl.DataFrame:
     nearly all of it).
     """
     rows = op_row_of_activities(profile)
-    of_call = np.where(rows != NONE, owner[rows], NONE)
-    here = of_call != NONE
-    activities = with_verdicts(profile, profile["activities"].filter(pl.Series(here)))
+    call_rows = np.where(rows != NONE, owner[rows], NONE)
+    has_call = call_rows != NONE
+    activities = with_verdicts(profile, profile["activities"].filter(pl.Series(has_call)))
     kinds = activities["copy_kind"].cast(pl.String)
     launched = activities.select(
-        pl.Series("row", of_call[here], dtype=pl.UInt32),
-        pl.Series("main_activity", np.flatnonzero(here), dtype=pl.UInt32),
-        pl.Series("inner_row", rows[here], dtype=pl.UInt32),
+        pl.Series("row", call_rows[has_call], dtype=pl.UInt32),
+        pl.Series("main_activity", np.flatnonzero(has_call), dtype=pl.UInt32),
+        pl.Series("inner_row", rows[has_call], dtype=pl.UInt32),
         pl.col("duration_ns").fill_null(0),
         "device",
         "uses_tensor_core",
@@ -251,24 +251,24 @@ def _launched(profile: Profile, owner: Ints) -> pl.DataFrame:
             pl.col("device").first(),
             pl.col("uses_tensor_core").filter("is_kernel").any(ignore_nulls=False),
             pl.col("is_host").all().alias("is_host_copy"),
-            _nearly_all("main_activity"),
+            _dominant_value("main_activity"),
         )
-        .join(by_op.group_by("row").agg(_nearly_all("inner_row")), on="row", how="left")
+        .join(by_op.group_by("row").agg(_dominant_value("inner_row")), on="row", how="left")
     )
 
 
-def _nearly_all(name: str) -> pl.Expr:
+def _dominant_value(name: str) -> pl.Expr:
     """Return the value with `MAIN_SHARE` of the time; null if there is none."""
     time = pl.col("duration_ns")
-    most = pl.col(name).get(time.arg_max())
-    return pl.when(time.max() >= MAIN_SHARE * time.sum()).then(most).alias(name)
+    largest = pl.col(name).get(time.arg_max())
+    return pl.when(time.max() >= MAIN_SHARE * time.sum()).then(largest).alias(name)
 
 
 # --- work and peaks -------------------------------------------------------------------------------------------------
 
 
 @once_per_profile(*FRAMES)
-def _work_of_calls(profile: Profile) -> pl.DataFrame:
+def _call_work(profile: Profile) -> pl.DataFrame:
     """Return FLOPs and bytes of the calls that launched GPU work, by the formula of their op.
 
     Columns: row, flops, bytes, formula, compute_type, unknown (why they are not known; the others are null then). Each
@@ -292,31 +292,31 @@ def _work_of_calls(profile: Profile) -> pl.DataFrame:
         .with_columns(pl.when(name.is_in(PAGED)).then("step").alias("step"))
         .collect()
     )
-    calls = calls.join(_kernels_of_lists(profile), on="row", how="left", maintain_order="left")
+    calls = calls.join(_list_kernels(profile), on="row", how="left", maintain_order="left")
     inner = inner_calls(profile, EXPERTS, EXPERT_CALLS)
     calls = calls.join(inner, on="row", how="left", maintain_order="left")
     distinct = calls.select(keys).unique(maintain_order=True)
-    found = [work_of_texts(*row) for row in distinct.select(pl.all().cast(pl.String)).iter_rows()]
-    known = [work if isinstance(work, Work) else None for work in found]
+    results = [work_of_texts(*row) for row in distinct.select(pl.all().cast(pl.String)).iter_rows()]
+    valid = [work if isinstance(work, Work) else None for work in results]
     worked = distinct.with_columns(
-        pl.Series("flops", [work and work.flops for work in known], pl.Int64, strict=False),
-        pl.Series("bytes", [work and work.bytes for work in known], pl.Int64, strict=False),
-        pl.Series("formula", [work and work.formula for work in known], pl.String),
-        pl.Series("compute_type", [work and work.compute_type for work in known], pl.String),
-        pl.Series("unknown", [work if isinstance(work, str) else None for work in found], pl.String),
+        pl.Series("flops", [work and work.flops for work in valid], pl.Int64, strict=False),
+        pl.Series("bytes", [work and work.bytes for work in valid], pl.Int64, strict=False),
+        pl.Series("formula", [work and work.formula for work in valid], pl.String),
+        pl.Series("compute_type", [work and work.compute_type for work in valid], pl.String),
+        pl.Series("unknown", [work if isinstance(work, str) else None for work in results], pl.String),
     )
     return calls.join(worked, on=keys, how="left", nulls_equal=True, maintain_order="left").select(
         "row", "flops", "bytes", "formula", "compute_type", "unknown"
     )
 
 
-def _kernels_of_lists(profile: Profile) -> pl.DataFrame:
+def _list_kernels(profile: Profile) -> pl.DataFrame:
     """Return the first kernel of each call over lists of tensors: row, kernel."""
     activities, rows = profile["activities"], op_row_of_activities(profile)
     listed = profile["ops"]["name"].cast(pl.String).is_in(LISTED).fill_null(False).to_numpy()
-    at = np.flatnonzero((rows != NONE) & np.append(listed, False)[rows])
-    launched = activities[at].select(
-        pl.Series("row", rows[at], dtype=pl.UInt32), "kind", pl.col("name").alias("kernel")
+    indices = np.flatnonzero((rows != NONE) & np.append(listed, False)[rows])
+    launched = activities[indices].select(
+        pl.Series("row", rows[indices], dtype=pl.UInt32), "kind", pl.col("name").alias("kernel")
     )
     return launched.filter(pl.col("kind") == "kernel").unique("row", keep="first", maintain_order=True).drop("kind")
 
@@ -326,16 +326,16 @@ def _with_peaks(calls: pl.DataFrame, peaks: Mapping[tuple[int, int | None], Peak
     keys = ("session", "device", "compute_type", "uses_tensor_core")
     distinct = calls.select(keys).unique(maintain_order=True)
     bandwidths: list[float | None] = []
-    found: list[tuple[str | None, float | None]] = []
+    peak_columns: list[tuple[str | None, float | None]] = []
     for session, device, compute_type, uses_tensor_core in distinct.iter_rows():
         gpu = peaks.get((session, device))
-        peak = gpu.of(compute_type, uses_tensor_core) if gpu is not None and compute_type else None
+        peak = gpu.for_type(compute_type, uses_tensor_core) if gpu is not None and compute_type else None
         bandwidths.append(gpu.bytes_per_s if gpu is not None else None)
-        found.append(peak or (None, None))
+        peak_columns.append(peak or (None, None))
     distinct = distinct.with_columns(
         pl.Series("bandwidth", bandwidths, pl.Float64),
-        pl.Series("peak", [name for name, _ in found], pl.String),
-        pl.Series("peak_flops_per_s", [rate for _, rate in found], pl.Float64),
+        pl.Series("peak", [name for name, _ in peak_columns], pl.String),
+        pl.Series("peak_flops_per_s", [rate for _, rate in peak_columns], pl.Float64),
     )
     return calls.join(distinct, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
@@ -379,7 +379,7 @@ def _by_shape(work: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def calls_of_shape(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
+def shape_calls(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
     """Return the calls behind a row of `op_work_by_shape`, the longest first; none if no row is given."""
     work = op_work(profile)
     if row is None:
@@ -410,7 +410,7 @@ def _with_inner_calls(profile: Profile) -> pl.DataFrame:
     counted = op_work(profile).with_columns(pl.lit(None, pl.String).alias("counted_in"))
     if _has_no_shapes(profile):
         return counted
-    recorded, work = profile["ops"], _work_of_calls(profile)
+    recorded, work = profile["ops"], _call_work(profile)
     owner = _counted_calls(recorded, work)
     rows = work.filter(pl.col("flops").is_not_null())["row"].to_numpy().astype(np.int64)
     names = recorded["name"].cast(pl.String)
@@ -440,11 +440,11 @@ def op_work_unknown(profile: Profile) -> pl.DataFrame:
     sessions whose ops are recorded; work without an op is `tui.analysis.ops.op_costs.NO_OP`.
     """
     recorded, activities = profile["ops"], profile["activities"]
-    work = _work_of_calls(profile)
+    work = _call_work(profile)
     owner = _counted_calls(recorded, work)
     covered = np.zeros(recorded.height, np.bool_)
     covered[op_work(profile)["row"].to_numpy()] = True
-    whole = activities.group_by("session").agg(pl.col("duration_ns").sum().alias("session_ns"))
+    session_totals = activities.group_by("session").agg(pl.col("duration_ns").sum().alias("session_ns"))
     self_ns = op_instances(profile)["gpu_self_ns"]
     return (
         recorded.select("session", pl.col("name").cast(pl.String).alias("op"))
@@ -458,7 +458,7 @@ def op_work_unknown(profile: Profile) -> pl.DataFrame:
             pl.when("is_counted").then(pl.lit(HOST_COPY)).otherwise("unknown").alias("work_unknown"),
         )
         .agg(pl.col("gpu_ns").sum(), pl.len().cast(pl.Int64).alias("calls"))
-        .join(whole, on="session", how="left")
+        .join(session_totals, on="session", how="left")
         .with_columns((100 * pl.col("gpu_ns") / pl.col("session_ns")).alias("time_pct"))
         .sort("gpu_ns", "op", "session", descending=[True, False, False])
         .select(column.name for column in UNKNOWN_WORK.columns)
@@ -503,16 +503,16 @@ def _work_by_row(profile: Profile) -> pl.DataFrame:
     return rows.hstack(profile["ops"].select("session", "name", "input_shapes", "dtype")[rows["row"]])
 
 
-def with_rates(profile: Profile, rows: pl.DataFrame, *, by: tuple[str, ...] = ()) -> pl.DataFrame:
+def with_rates(profile: Profile, rows: pl.DataFrame, *, group_columns: tuple[str, ...] = ()) -> pl.DataFrame:
     """Return rows of ops with `RATES`.
 
     Args:
         profile: The profile.
-        rows: With session, op, and the columns ``by``.
-        by: Further columns of ``ops`` that identify a row.
+        rows: With session, op, and the columns ``group_columns``.
+        group_columns: Further columns of ``ops`` that identify a row.
     """
-    rates = _summed_rates(_work_by_row(profile), "session", "name", *by).rename({"name": "op"})
-    keys = ["session", "op", *by]
+    rates = _summed_rates(_work_by_row(profile), "session", "name", *group_columns).rename({"name": "op"})
+    keys = ["session", "op", *group_columns]
     texts = [pl.col(name).cast(pl.String) for name in keys[1:]]
     joined = rows.select("session", *texts).join(
         rates.with_columns(texts), on=keys, how="left", nulls_equal=True, maintain_order="left"
@@ -544,9 +544,9 @@ def has_rates(profile: Profile) -> bool:
 
 def spec_with_rates(spec: TableSpec, after: str = "calls") -> TableSpec:
     """Return a table with `RATES` after a column."""
-    place = [column.name for column in spec.columns].index(after) + 1
+    index = [column.name for column in spec.columns].index(after) + 1
     rates = tuple(replace(column, priority=max(column.priority, 4)) for column in columns(*RATES))
-    return replace(spec, columns=(*spec.columns[:place], *rates, *spec.columns[place:]))
+    return replace(spec, columns=(*spec.columns[:index], *rates, *spec.columns[index:]))
 
 
 def kernels_with_rates_spec(profile: Profile) -> TableSpec:
@@ -588,7 +588,7 @@ def kernels_with_rates(profile: Profile) -> pl.DataFrame:
     )
 
 
-def rates_of_launches(profile: Profile, work: pl.DataFrame, *keys: str) -> pl.DataFrame:
+def launch_rates(profile: Profile, work: pl.DataFrame, *keys: str) -> pl.DataFrame:
     """Return `RATES` by keys, of the launches of `_main_launches`.
 
     Args:
@@ -599,25 +599,25 @@ def rates_of_launches(profile: Profile, work: pl.DataFrame, *keys: str) -> pl.Da
     return _summed_rates(work.select("activity", *keys).join(_main_launches(profile), on="activity"), *keys)
 
 
-def why_no_rates(profile: Profile, activity: int) -> str:
+def missing_rates_reason(profile: Profile, activity: int) -> str:
     """Return why the FLOPs and bytes of a launch are not known; empty if they are."""
     if (_main_launches(profile)["activity"] == activity).any():
         return ""
-    place = profile["activities"]["activity"].index_of(activity)
+    row = profile["activities"]["activity"].index_of(activity)
     rows = op_row_of_activities(profile)
-    if place is None or rows[place] == NONE:
+    if row is None or rows[row] == NONE:
         return "the op that launched it is unknown"
-    work = _work_of_calls(profile)
-    owner = _counted_calls(profile["ops"], work)[rows[place]]
+    work = _call_work(profile)
+    owner = _counted_calls(profile["ops"], work)[rows[row]]
     if owner == NONE:
-        reason = work.filter(pl.col("row") == rows[place])["unknown"]
+        reason = work.filter(pl.col("row") == rows[row])["unknown"]
         return str(reason.item()) if reason.len() else NO_FORMULA
     if not (op_work(profile)["row"] == owner).any():
         return HOST_COPY
     return f"other launches of its op take more than {100 - 100 * MAIN_SHARE:.0f}% of the op's GPU time"
 
 
-def rates_of_rows(profile: Profile, rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
+def op_rates(profile: Profile, rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
     """Return `RATES` of recorded ops by keys.
 
     Args:
@@ -663,30 +663,30 @@ def rooflines(profile: Profile) -> list[Roofline]:
     """
     work = op_work(profile)
     activities = profile["activities"]
-    found = []
+    results = []
     for (session,), rows in work.group_by("session", maintain_order=True):
-        own = activities.filter(pl.col("session") == session)
-        gpu_ns = int(own["duration_ns"].sum())
-        ends = (own["start_ns"] + own["duration_ns"]).max()
-        start = own["start_ns"].min()
-        gpus = max(own["device"].n_unique(), 1)
+        session_activities = activities.filter(pl.col("session") == session)
+        gpu_ns = int(session_activities["duration_ns"].sum())
+        ends = (session_activities["start_ns"] + session_activities["duration_ns"]).max()
+        start = session_activities["start_ns"].min()
+        gpus = max(session_activities["device"].n_unique(), 1)
         wall_s = (ends - start) * gpus / 1e9 if isinstance(ends, int) and isinstance(start, int) else 0
         with_flops = rows.filter(pl.col("flops") > 0)
-        again = with_flops["is_recomputed"]
+        is_recomputed = with_flops["is_recomputed"]
         peak_s = with_flops["flops"] / with_flops["peak_flops_per_s"]
         is_known = wall_s and not peak_s.null_count()
-        flops = int(with_flops.filter(~again)["flops"].sum())
-        known = rows.filter(pl.col("roof_ns").is_not_null())
-        found.append(
+        flops = int(with_flops.filter(~is_recomputed)["flops"].sum())
+        with_roof = rows.filter(pl.col("roof_ns").is_not_null())
+        results.append(
             Roofline(
                 session=int(session),
                 gpu_ns=int(rows["gpu_ns"].sum()),
                 covered_pct=100 * int(rows["gpu_ns"].sum()) / gpu_ns if gpu_ns else None,
                 flops=flops,
                 tflops_per_s=flops / wall_s / 1e12 if wall_s and flops else None,
-                mfu_pct=100 * float(peak_s.filter(~again).sum()) / wall_s if is_known and flops else None,
-                hfu_pct=100 * float(peak_s.sum()) / wall_s if is_known and again.any() else None,
-                gain_ns=round((known["gpu_ns"] - known["roof_ns"]).sum()) if known.height else None,
+                mfu_pct=100 * float(peak_s.filter(~is_recomputed).sum()) / wall_s if is_known and flops else None,
+                hfu_pct=100 * float(peak_s.sum()) / wall_s if is_known and is_recomputed.any() else None,
+                gain_ns=round((with_roof["gpu_ns"] - with_roof["roof_ns"]).sum()) if with_roof.height else None,
             )
         )
-    return found
+    return results

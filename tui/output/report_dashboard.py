@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.analysis.allocator import MEMORY_DEVICES, MEMORY_PEAK, memory_devices, memory_peak
-from tui.analysis.dashboard import REST, TOP, Dashboard, advice, dashboard, idle_gaps, iteration_spreads, wall_time
+from tui.analysis.dashboard import REMAINING, TOP, Dashboard, advice, dashboard, idle_gaps, iteration_spreads, wall_time
 from tui.analysis.dashboard_facts import Fact, definition
 from tui.analysis.expert.finding_text import percent as brief_percent
 from tui.analysis.gpu_time.breakdown import BREAKDOWN
@@ -146,7 +146,7 @@ def split_lines(split: pl.DataFrame, style: Style) -> list[str]:
     totals = [duration(value) for value in split["total_ns"].to_list()]
     shares = [percent(value) for value in split["time_pct"].to_list()]
     names = [
-        f"{name} ({members} ops)" if name == REST else name
+        f"{name} ({members} ops)" if name == REMAINING else name
         for name, members in zip(names, split["members"].to_list(), strict=True)
     ]
     widths = [max(map(cell_width, texts)) for texts in (names, shares, totals)]

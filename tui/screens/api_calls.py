@@ -17,7 +17,7 @@ from tui.analysis.api_calls import (
     records_results,
     thread_functions,
 )
-from tui.analysis.capabilities import how_to_record, why_none
+from tui.analysis.capabilities import missing_data_text, recording_advice
 from tui.analysis.kernels import kernels
 from tui.analysis.needs import API_RESULTS, API_TRACE, API_WORK
 from tui.fmt import count, duration
@@ -89,13 +89,13 @@ def launched_by(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFra
 
 def no_api_calls(profile: Profile) -> str:
     """Return why there are no API calls to show."""
-    return why_none(profile, API_WORK)
+    return missing_data_text(profile, API_WORK)
 
 
 def no_instances(profile: Profile) -> str:
     """Return why there are no single calls to show."""
     what = "input" if profile["api_calls"].is_empty() else "session"
-    return f"this {what} has totals, not single calls: {how_to_record(profile, API_TRACE)}"
+    return f"this {what} has totals, not single calls: {recording_advice(profile, API_TRACE)}"
 
 
 def why_no_calls(profile: Profile) -> str:
@@ -125,7 +125,7 @@ def no_work(profile: Profile, *, is_linked: bool = False) -> str:
 
 def why_no_results(profile: Profile) -> str:
     """Return why it is not known which calls failed; empty if it is."""
-    return "" if records_results(profile) else why_no_calls(profile) or why_none(profile, API_RESULTS)
+    return "" if records_results(profile) else why_no_calls(profile) or missing_data_text(profile, API_RESULTS)
 
 
 def no_errors(profile: Profile) -> str:

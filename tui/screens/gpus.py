@@ -9,8 +9,8 @@ import polars as pl
 from textual.content import Content
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
-from tui.analysis.capabilities import how_to_record, why_none
-from tui.analysis.collective_details import COLLECTIVES_WITH_CAUSES, collectives_with_causes, why_no_sizes
+from tui.analysis.capabilities import missing_data_text, recording_advice
+from tui.analysis.collective_details import COLLECTIVES_WITH_CAUSES, collectives_with_causes, missing_sizes_reason
 from tui.analysis.collectives import (
     COLLECTIVE_RANKS,
     clock_alignment,
@@ -125,7 +125,7 @@ def _collectives(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 
 def _ranks_of_collective(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     row = above.get("collectives")
-    return collective_ranks(profile).clear() if row is None else collective_ranks(profile, of=row)
+    return collective_ranks(profile).clear() if row is None else collective_ranks(profile, row=row)
 
 
 def iterations_head(profile: Profile) -> Draw | None:
@@ -301,10 +301,10 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
                     "collective_sizes",
                     *registered_level("collective_sizes"),
                     lambda row: str(row["collective"]),
-                    why_no_sizes,
+                    missing_sizes_reason,
                 ),
             ),
-            why_no_sizes,
+            missing_sizes_reason,
         ),
     )
 
@@ -405,7 +405,7 @@ def work_of_stream(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 def no_streams(profile: Profile) -> str:
     """Return why there are no streams."""
     if not _has_times(profile):
-        return f"start times not recorded: {how_to_record(profile, START_TIMES)}"
+        return f"start times not recorded: {recording_advice(profile, START_TIMES)}"
     return "no work recorded for this GPU: the session lists it but used other GPUs"
 
 
@@ -487,7 +487,7 @@ class GpusScreen(ViewScreen):
                     "gpus",
                     *registered_level("gpus"),
                     lambda row: f"GPU {_number(row['device'])}",
-                    lambda profile: why_none(profile, DEVICES),
+                    lambda profile: missing_data_text(profile, DEVICES),
                     2,
                 ),
                 Level(

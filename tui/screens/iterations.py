@@ -9,7 +9,7 @@ import polars as pl
 from textual import on, work
 from textual.widgets import Input, Static
 
-from tui.analysis.capabilities import why_none
+from tui.analysis.capabilities import missing_data_text
 from tui.analysis.iterations.candidate_keys import KEY_CHOICES, key_choices, rows_containing
 from tui.analysis.iterations.times import (
     ITERATIONS_WITH_USES,
@@ -128,7 +128,7 @@ class IterationsScreen(ViewScreen):
         self._worst, self._slowest = 0, None
         self._pane.model.excluded_sessions = replayed_sessions(profile)
         is_new = self._pane.frame.is_empty()
-        self._pane.show(rows, empty=why_none(profile, NEEDED) if rows.is_empty() else "")
+        self._pane.show(rows, empty=missing_data_text(profile, NEEDED) if rows.is_empty() else "")
         # Textual would update the styles of all widgets of the screen; only the chart changes.
         self.set_class(rows.height <= FEW_ROWS, "-few", update=False)
         self.app.stylesheet.update_nodes([self.chart])

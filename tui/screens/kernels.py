@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import polars as pl
 
 from tui.analysis.activities import ACTIVITY_TABLE
-from tui.analysis.capabilities import how_to_record, why_none
+from tui.analysis.capabilities import missing_data_text, recording_advice
 from tui.analysis.durations import duration_spread, variants
 from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.hardware_metrics import measured_metrics
@@ -16,7 +16,7 @@ from tui.analysis.launch_calls import launch_origin, neighbors
 from tui.analysis.launch_config import launch_config, profiling_command
 from tui.analysis.needs import GPU_WORK, START_TIMES
 from tui.analysis.occupancy import advice_for
-from tui.analysis.roofline import has_rates, kernels_with_rates_spec, why_no_rates
+from tui.analysis.roofline import has_rates, kernels_with_rates_spec, missing_rates_reason
 from tui.fmt import count, duration, metric, percent, rate, size
 from tui.model.columns import ColumnKind
 from tui.model.names import short_name
@@ -324,14 +324,14 @@ def no_launches(profile: Profile) -> str:
     if kernels(profile).is_empty():
         return no_kernels(profile)
     what = "input" if profile["activities"].is_empty() else "session"
-    return f"this {what} has totals, not launches: {how_to_record(profile, START_TIMES)}"
+    return f"this {what} has totals, not launches: {recording_advice(profile, START_TIMES)}"
 
 
 def no_kernels(profile: Profile) -> str:
     """Return why there are no kernels to show."""
     if profile["api_calls"].height or "api" in profile["summary"]["section"].cast(str).unique().to_list():
         return "this input has only API calls, no kernels: press 0"
-    return why_none(profile, GPU_WORK)
+    return missing_data_text(profile, GPU_WORK)
 
 
 KERNEL_LEVEL = Level(
@@ -351,7 +351,7 @@ def why_spread_unknown(profile: Profile, need: Need) -> list[tuple[str, list[Lin
         profile: The profile.
         need: The need for single launches or calls.
     """
-    line = ("p50, p90, p99, Std", "unknown: only totals are recorded", how_to_record(profile, need))
+    line = ("p50, p90, p99, Std", "unknown: only totals are recorded", recording_advice(profile, need))
     return [("Unknown", [line])]
 
 
@@ -402,7 +402,7 @@ def _roofline(profile: Profile, row: Row, rows: pl.DataFrame) -> list[Line]:
     """Return why FLOPs and bytes of a kernel are unknown, if those of others are known."""
     if row.get("tb_per_s") is not None or rows.is_empty() or not has_rates(profile):
         return []
-    return [("Roofline", "unknown", why_no_rates(profile, rows["activity"][0]))]
+    return [("Roofline", "unknown", missing_rates_reason(profile, rows["activity"][0]))]
 
 
 def _distribution(rows: pl.DataFrame) -> list[Line]:

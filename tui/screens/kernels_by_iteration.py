@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from tui.analysis.capabilities import why_none
+from tui.analysis.capabilities import missing_data_text
 from tui.analysis.iterations.iteration_table import reasons
 from tui.analysis.iterations.work import (
     ITERATION_LAUNCHES,
@@ -42,7 +42,7 @@ def iteration_crumb(row: Row) -> str:
 
 def why_no_iterations(profile: Profile) -> str:
     """Return why there are no iterations to show."""
-    return why_none(profile, START_TIMES)
+    return missing_data_text(profile, START_TIMES)
 
 
 def nothing_launched(_profile: Profile) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
-from tui.analysis.capabilities import why_none
+from tui.analysis.capabilities import missing_data_text
 from tui.analysis.layers import LAYERS, layers, layers_of_total, work_of_layer
 from tui.analysis.needs import LAYERS as NEEDED
 from tui.fmt import duration, percent
@@ -43,7 +43,7 @@ def layers_of_selected_total(profile: Profile, above: Mapping[str, Row]) -> pl.D
 
 def no_layers(profile: Profile) -> str:
     """Return why there are no layers."""
-    return why_none(profile, NEEDED)
+    return missing_data_text(profile, NEEDED)
 
 
 def no_work(profile: Profile) -> str:

@@ -20,17 +20,17 @@ from tui.analysis.allocator import (
     MEMORY_SEGMENTS,
     allocations,
     allocator_iterations,
+    allocator_segments,
     allocators,
+    is_memory,
     iteration_starts,
     memory_allocations,
     memory_curve,
     memory_devices,
-    memory_of,
     memory_peak,
     segment_blocks,
-    segments_held,
 )
-from tui.analysis.capabilities import how_to_record, why_none
+from tui.analysis.capabilities import missing_data_text, recording_advice
 from tui.analysis.copies import (
     SINGLE_TRANSFERS,
     TINY_RUNS,
@@ -196,18 +196,18 @@ def events_of_iteration(profile: Profile, above: Mapping[str, Row]) -> pl.DataFr
     if row is None:
         return allocations(profile).clear()
     iteration = pl.col("iteration").eq_missing(pl.lit(row["iteration"], pl.Int32))
-    return allocations(profile).filter(memory_of(row["session"], row["place"], row["device"]), iteration)
+    return allocations(profile).filter(is_memory(row["session"], row["place"], row["device"]), iteration)
 
 
 def no_copies(profile: Profile) -> str:
     """Return why there are no copies."""
-    return why_none(profile, COPIES)
+    return missing_data_text(profile, COPIES)
 
 
 def no_single_copies(profile: Profile) -> str:
     """Return why there are no single copies."""
     if profile["activities"].is_empty():
-        return f"this input has totals, not single copies: {how_to_record(profile, START_TIMES)}"
+        return f"this input has totals, not single copies: {recording_advice(profile, START_TIMES)}"
     return NOTHING_ABOVE
 
 
@@ -221,12 +221,12 @@ def no_runs(profile: Profile) -> str:
 def why_no_unified_memory(profile: Profile) -> str:
     """Return why there is no unified memory."""
     held = (profile["activities"]["kind"] == "um").any() or (profile["summary"]["section"] == "um").any()
-    return "" if held else why_none(profile, UNIFIED_MEMORY)
+    return "" if held else missing_data_text(profile, UNIFIED_MEMORY)
 
 
 def why_no_allocations(profile: Profile) -> str:
     """Return why there is no data of an allocator."""
-    return "" if profile["memory_events"].height else why_none(profile, ALLOCATIONS)
+    return "" if profile["memory_events"].height else missing_data_text(profile, ALLOCATIONS)
 
 
 def why_no_copies(profile: Profile) -> str:
@@ -236,7 +236,7 @@ def why_no_copies(profile: Profile) -> str:
 
 def why_no_snapshot(profile: Profile) -> str:
     """Return why there is no snapshot of the allocator."""
-    return "" if profile["memory_segments"].height else why_none(profile, SNAPSHOT)
+    return "" if profile["memory_segments"].height else missing_data_text(profile, SNAPSHOT)
 
 
 def allocations_of_stack(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -258,7 +258,7 @@ def blocks_of_segment(profile: Profile, above: Mapping[str, Row]) -> pl.DataFram
 
 def segments_of_device(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """Return the segments of a GPU."""
-    row, rows = above.get("memory_devices"), segments_held(profile)
+    row, rows = above.get("memory_devices"), allocator_segments(profile)
     if row is None:
         return rows.clear()
     return rows.filter(pl.col("session") == row["session"], pl.col("device").eq_missing(row["device"]))
@@ -310,7 +310,7 @@ def allocator_head(profile: Profile) -> Draw | None:
 
 def _curve(profile: Profile, row: Row, *, several: bool) -> MemoryCurve:
     which = {"session": row["session"], "place": row["place"], "device": row["device"]}
-    times = profile["memory_events"].filter(memory_of(**which))["start_ns"]
+    times = profile["memory_events"].filter(is_memory(**which))["start_ns"]
     name = " ".join(str(part) for part in (row["place"] or "memory", row["device"]) if part is not None)
     return MemoryCurve(
         f"session {row['session']} {name}" if several else name,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
-from tui.analysis.capabilities import how_to_record, why_none
+from tui.analysis.capabilities import missing_data_text, recording_advice
 from tui.analysis.hardware_metrics import (
     KEY_METRICS,
     METRICS,
+    kernel_key_metrics,
     key_metrics,
-    key_metrics_of,
     launches_measured,
     measured_kernels,
 )
@@ -50,7 +50,7 @@ def metrics_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFram
     """Return the key metrics of the selected kernel."""
     row = above.get("measured")
     found = key_metrics(profile)
-    return found.clear() if row is None else key_metrics_of(profile, row)
+    return found.clear() if row is None else kernel_key_metrics(profile, row)
 
 
 def no_key_metrics(_profile: Profile) -> str:
@@ -68,7 +68,7 @@ def _short_metric(row: Row) -> str:
 
 def no_metrics(profile: Profile) -> str:
     """Return why there are no metrics."""
-    return why_none(profile, NEEDED)
+    return missing_data_text(profile, NEEDED)
 
 
 def no_measured_launches(profile: Profile) -> str:
@@ -76,7 +76,7 @@ def no_measured_launches(profile: Profile) -> str:
     if profile["activities"].is_empty():
         return (
             "this file has metrics but no launches: open it together with a trace of the same program; "
-            + how_to_record(profile, START_TIMES)
+            + recording_advice(profile, START_TIMES)
         )
     return "launches of this kernel are not recorded"
 

@@ -9,7 +9,7 @@ import polars as pl
 from textual import on
 from textual.content import Content
 
-from tui.analysis.capabilities import how_to_record, missing_needs
+from tui.analysis.capabilities import missing_needs, recording_advice
 from tui.analysis.needs import OPS, START_TIMES
 from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_type_rules import UNKNOWN
@@ -163,7 +163,7 @@ class OpTypesScreen(ViewScreen):
         """Fold or unfold the figures of the time under the cursor; on another column those of all times."""
         pane = self._pane
         if not known_figures(pane.frame):
-            why = f": {NO_CALLS}: {how_to_record(self.profile, START_TIMES)}" if self._holds_totals() else ""
+            why = f": {NO_CALLS}: {recording_advice(self.profile, START_TIMES)}" if self._holds_totals() else ""
             self.notify(f"times of single calls are unknown{why}", markup=False)
             return
         here = pane.model.cursor_column
@@ -184,11 +184,11 @@ class OpTypesScreen(ViewScreen):
         values = row_details(OP_TYPE_SUMMARY, row, frame_columns=pane.frame.columns)
         why = []
         if row["op_source"] != "recorded" and row["cpu_own_ns"] is None:
-            how = how_to_record(self.profile, OPS)
+            how = recording_advice(self.profile, OPS)
             why.append(("CPU times", "launches do not record the CPU time of an op", how))
             why.append(("GPU idle", "launches of one type that are apart in time may be several ops", how))
         if row["gpu_avg_ns"] is None and self._holds_totals():
-            why.append(("Times of a call", NO_CALLS, how_to_record(self.profile, START_TIMES)))
+            why.append(("Times of a call", NO_CALLS, recording_advice(self.profile, START_TIMES)))
         first = sections([("Kernels with most time", _kernel_lines(kernels)), ("Unknown", why)])
         gap = [(0, Content(""))] if first.lines else []
         return Details((*first.lines, *gap, *values.lines))

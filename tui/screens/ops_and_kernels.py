@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import polars as pl
 
-from tui.analysis.capabilities import missing_needs, why_none
+from tui.analysis.capabilities import missing_data_text, missing_needs
 from tui.analysis.durations import average
 from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.kernels import LAUNCHES, kernels
@@ -130,7 +130,7 @@ def no_kernels_of_op(profile: Profile) -> str:
     if not has_recorded_ops(profile):
         return no_kernels(profile)
     if any(need.name == GPU_WORK.name for need in missing_needs(profile)):
-        return why_none(profile, GPU_WORK)
+        return missing_data_text(profile, GPU_WORK)
     if profile["ops"].is_empty():
         return "the profile has only totals, not the kernels of each op"
     return "this op launched no GPU work"

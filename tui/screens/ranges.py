@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import polars as pl
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
-from tui.analysis.capabilities import how_to_record, why_none
+from tui.analysis.capabilities import missing_data_text, recording_advice
 from tui.analysis.cuda_graphs import REPLAYS, no_graphs, nodes_of, replays_of
 from tui.analysis.needs import API_TRACE
 from tui.analysis.needs import RANGES as NEEDED
@@ -62,13 +62,13 @@ def instances_of_selected(level: str) -> Callable[[Profile, Mapping[str, Row]], 
 
 def no_ranges(profile: Profile) -> str:
     """Return why there are no ranges to show."""
-    return why_none(profile, NEEDED)
+    return missing_data_text(profile, NEEDED)
 
 
 def no_instances(profile: Profile) -> str:
     """Return why there are no single ranges to show."""
     if profile["ranges"].is_empty():
-        return f"this input has totals of ranges, not single ranges: {how_to_record(profile, NEEDED)}"
+        return f"this input has totals of ranges, not single ranges: {recording_advice(profile, NEEDED)}"
     return "no range is selected"
 
 
@@ -112,7 +112,7 @@ def why_no_single_ranges(profile: Profile) -> str:
 def no_work(profile: Profile) -> str:
     """Return why a range has no GPU work."""
     if profile["api_calls"].is_empty():
-        return f"this input does not record launching threads: {how_to_record(profile, API_TRACE)}"
+        return f"this input does not record launching threads: {recording_advice(profile, API_TRACE)}"
     if profile["ranges"].height and profile["ranges"]["tid"].null_count() == profile["ranges"].height:
         return "this input does not record the threads of ranges: their GPU work is unknown"
     return NOTHING

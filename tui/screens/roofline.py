@@ -12,16 +12,16 @@ from textual import on
 from textual.content import Content
 from textual.widget import Widget
 
-from tui.analysis.capabilities import why_none
+from tui.analysis.capabilities import missing_data_text
 from tui.analysis.devices import Peaks, peaks_by_device
 from tui.analysis.needs import SHAPES
 from tui.analysis.roofline import (
     ROOF_SHARE,
     ROOFLINE,
     ROOFLINE_CALLS,
-    calls_of_shape,
     op_work_by_shape,
     rooflines,
+    shape_calls,
 )
 from tui.fmt import brief_duration, brief_percent
 from tui.screens.base import ViewScreen
@@ -45,13 +45,13 @@ NO_PEAKS = "The GPU's peaks are unknown: choose the GPU with --gpu, or add it to
 
 
 def _calls(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    return calls_of_shape(profile, above.get("roofline"))
+    return shape_calls(profile, above.get("roofline"))
 
 
 def _none(profile: Profile) -> str:
     if profile["ops"]["input_shapes"].null_count() < profile["ops"].height:
         return "no op with a known formula ran on the GPU"
-    return why_none(profile, SHAPES)
+    return missing_data_text(profile, SHAPES)
 
 
 def _crumb(row: Row) -> str:
@@ -136,7 +136,7 @@ class RooflineScreen(ViewScreen):
 
 def what_if(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
     """Return the time that the calls would save at `ROOF_SHARE` of the roof; for unknown float32 peaks, both shares."""
-    iterations = calls_of_shape(profile, row)["iteration"].drop_nulls().n_unique()
+    iterations = shape_calls(profile, row)["iteration"].drop_nulls().n_unique()
     if row["roof_pct"] is not None:
         roof_ns = row["gpu_ns"] - row["gain_ns"]
         saved_ns = max(round(row["gpu_ns"] - roof_ns / ROOF_SHARE), 0)

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui.analysis import needs
-from tui.analysis.capabilities import why_none
+from tui.analysis.capabilities import missing_data_text
 from tui.analysis.notes_table import NOTES, notes_frame
 from tui.analysis.sessions import replayed_sessions
 from tui.screens.base import MAX_ROWS_WITHOUT_THREAD, ViewBody, ViewScreen
@@ -85,7 +85,7 @@ def registered_table(name: str, empty: str = "") -> SingleTable:
     found = table(name)
 
     def why_empty(profile: Profile) -> str:
-        return why_none(profile, getattr(needs, found.needs)) if found.needs else ""
+        return missing_data_text(profile, getattr(needs, found.needs)) if found.needs else ""
 
     return SingleTable(found.table_spec(), found.rows, empty or why_empty)
 

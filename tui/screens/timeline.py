@@ -10,7 +10,7 @@ from textual import on, work
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.analysis.capabilities import why_none
+from tui.analysis.capabilities import missing_data_text
 from tui.analysis.needs import START_TIMES
 from tui.analysis.timeline.drawing import legend, other_symbols
 from tui.analysis.timeline.lookup import (
@@ -190,7 +190,7 @@ class TimelineScreen(ViewScreen):
         view = self.lanes
         view.profile, view.shown = profile, shown
         view.iterations = {session: iteration_marks(profile, session, shift) for session, shift in shown.shifts.items()}
-        view.message = "" if shown.lanes else why_none(profile, START_TIMES)
+        view.message = "" if shown.lanes else missing_data_text(profile, START_TIMES)
         view.window, view.hits, view.links, view.mark_ns, self._needle = None, None, (), None, ""
         view.lane = 0
         view.fit_width()

@@ -20,16 +20,16 @@ from tui.analysis.devices import find_peaks, peak_option
 from tui.analysis.iterations.times import with_mfu
 from tui.analysis.ops.op_instances import kernels_of_recorded_op
 from tui.analysis.roofline import (
-    calls_of_shape,
     exported_op_work,
     exported_op_work_by_shape,
     kernels_with_rates,
+    missing_rates_reason,
     op_work,
     op_work_by_shape,
     op_work_unknown,
     ops_with_rates,
     rooflines,
-    why_no_rates,
+    shape_calls,
 )
 from tui.loaders.registry import load
 from tui.model.errors import ProftuiError
@@ -211,7 +211,7 @@ def test_kernels_below_an_op_have_rates_where_they_do_its_work_alone() -> None:
     ]
     assert kernels_of_recorded_op(profile, session=0, op="aten::unique")["tb_per_s"].to_list() == [None]
     shared = "other launches of its op take more than 10% of the op's GPU time"
-    assert [why_no_rates(profile, number) for number in range(6)] == [
+    assert [missing_rates_reason(profile, number) for number in range(6)] == [
         *("", shared, shared, shared),
         *("no formula for this op", "the op that launched it is unknown"),
     ]
@@ -246,11 +246,11 @@ def test_peaks_are_dense_and_of_the_form_factor(name: str, bf16: float | None) -
 def test_float32_is_tf32_or_fp32_by_the_kernel() -> None:
     peaks = find_peaks("NVIDIA A100-SXM4-80GB")
     assert peaks is not None
-    assert peaks.of("float32", True) == ("tf32", 156e12)
-    assert peaks.of("float32", False) == ("fp32", 19.5e12)
-    assert peaks.of("float32", None) is None
-    assert peaks.of("float64", True) == ("fp64_tensor", 19.5e12)
-    assert peaks.of("complex64", True) is None
+    assert peaks.for_type("float32", True) == ("tf32", 156e12)
+    assert peaks.for_type("float32", False) == ("fp32", 19.5e12)
+    assert peaks.for_type("float32", None) is None
+    assert peaks.for_type("float64", True) == ("fp64_tensor", 19.5e12)
+    assert peaks.for_type("complex64", True) is None
 
 
 @pytest.mark.parametrize(
@@ -396,8 +396,8 @@ def test_the_calls_behind_a_shape() -> None:
     )
     (shape,) = op_work_by_shape(profile).rows(named=True)
     assert (shape["calls"], shape["gpu_ns"]) == (2, 5000)
-    assert calls_of_shape(profile, shape)["gpu_ns"].to_list() == [3000, 2000]
-    assert calls_of_shape(profile, None).is_empty()
+    assert shape_calls(profile, shape)["gpu_ns"].to_list() == [3000, 2000]
+    assert shape_calls(profile, None).is_empty()
 
 
 @pytest.mark.parametrize(

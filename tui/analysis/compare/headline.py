@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.api_calls import api
-from tui.analysis.capabilities import how_to_record, why_none
+from tui.analysis.capabilities import missing_data_text, recording_advice
 from tui.analysis.dashboard_facts import MIN_UNKNOWN_PCT
 from tui.analysis.expert.finding_text import duration
 from tui.analysis.expert.finding_text import percent as brief_percent
@@ -107,7 +107,7 @@ def _times(side: Side) -> dict[str, SideFigure]:
     durations = timed["duration_ns"]
     unknown_reason = ""
     if durations.is_empty():
-        unknown_reason = f"no iteration has an end: {how_to_record(profile, ITERATIONS)}"
+        unknown_reason = f"no iteration has an end: {recording_advice(profile, ITERATIONS)}"
     elif timed.height < counted.height:
         unknown_reason = f"of {count(timed.height)} of {count(counted.height)} iterations: the others have no end"
     figures = {
@@ -117,7 +117,7 @@ def _times(side: Side) -> dict[str, SideFigure]:
     }
     times = {name: SideFigure(_number(value), unknown_reason) for name, value in figures.items()}
     busy_pct = _share(timed["busy_ns"], durations)
-    no_work = f"work of an iteration has no times: {how_to_record(profile, START_TIMES)}"
+    no_work = f"work of an iteration has no times: {recording_advice(profile, START_TIMES)}"
     reason = no_work if busy_pct is None and durations.len() else unknown_reason
     idle = None if busy_pct is None else (durations - timed["busy_ns"]).mean()
     return times | {"busy_pct": SideFigure(busy_pct, reason), "idle_ns": SideFigure(_number(idle), reason)}
@@ -142,14 +142,14 @@ def _run_times(profile: Profile) -> dict[str, SideFigure]:
 
 
 def _no_times(profile: Profile) -> str:
-    return why_none(profile, GPU_WORK if kernels(profile).is_empty() else START_TIMES)
+    return missing_data_text(profile, GPU_WORK if kernels(profile).is_empty() else START_TIMES)
 
 
 def _work(side: Side) -> dict[str, SideFigure]:
     """Return time and launches of GPU work, in total and by kind."""
     work = kernels(side.profile)
     if work.is_empty():
-        unknown = SideFigure(None, why_none(side.profile, GPU_WORK))
+        unknown = SideFigure(None, missing_data_text(side.profile, GPU_WORK))
         return dict.fromkeys(("gpu_ns", "launches", *(f"{kind}_ns" for kind in KINDS)), unknown)
     rows_by_kind = {kind: work.filter(pl.col("kind") == kind) for kind in KINDS}
     sums = {f"{kind}_ns": _kind_sum(side, kind, rows, "total_ns") for kind, rows in rows_by_kind.items()}
@@ -176,7 +176,7 @@ def _kind_sum(side: Side, kind: str, rows: pl.DataFrame, column: str) -> SideFig
         return _sum(side, rows, column, GPU_WORK, "gpu")
     if kind not in kinds_maybe_unrecorded(side):
         return SideFigure(0.0)
-    advice = how_to_record(side.profile, GPU_WORK if kind == "kernel" else COPIES)
+    advice = recording_advice(side.profile, GPU_WORK if kind == "kernel" else COPIES)
     return SideFigure(None, f"no {KINDS[kind]}, which may not have been recorded: {advice}")
 
 
@@ -184,7 +184,7 @@ def _calls(side: Side) -> dict[str, SideFigure]:
     """Return time and number of API calls."""
     rows = api(side.profile)
     if rows.is_empty():
-        return dict.fromkeys(("api_ns", "api_calls"), SideFigure(None, why_none(side.profile, API_WORK)))
+        return dict.fromkeys(("api_ns", "api_calls"), SideFigure(None, missing_data_text(side.profile, API_WORK)))
     columns = {"api_ns": "total_ns", "api_calls": "calls"}
     return {name: _sum(side, rows, column, API_WORK, "api") for name, column in columns.items()}
 
@@ -193,7 +193,7 @@ def _layers(side: Side) -> SideFigure:
     """Return the measured time of all layers; the tools that measure layers print averages per iteration."""
     measured = layer_totals(side.profile).drop_nulls("measured_ns")
     if measured.is_empty() or side.iterations:
-        return SideFigure(None, why_none(side.profile, LAYERS))
+        return SideFigure(None, missing_data_text(side.profile, LAYERS))
     executors = measured["executor"].n_unique()
     if executors > 1:
         return SideFigure(None, f"times of {executors} executors of the layers do not add up")
@@ -206,13 +206,13 @@ def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) 
     if unknown := rows[column].null_count():
         label = "time" if is_time else "number of calls"
         missing = f"no {label} of {count(unknown)} of {count(rows.height)} names"
-        return SideFigure(None, f"{missing}: {how_to_record(side.profile, need)}")
+        return SideFigure(None, f"{missing}: {recording_advice(side.profile, need)}")
     values = rows[column]
     if side.iterations:
         divided = rows.join(side.divisors, on="session", how="left")
         values = divided[column] / divided["per"]
         if values.null_count():
-            return SideFigure(None, f"no iterations in some sessions: {how_to_record(side.profile, ITERATIONS)}")
+            return SideFigure(None, f"no iterations in some sessions: {recording_advice(side.profile, ITERATIONS)}")
     untimed = int((rows["calls"] - rows["timed_calls"].fill_null(rows["calls"])).sum()) if is_time else 0
     lost = lost_rows(side.profile, section)
     incomplete = (
@@ -233,14 +233,16 @@ def _tensor_cores(profile: Profile) -> SideFigure:
     if not use.kernel_ns:
         return SideFigure(None, _no_kernel_time(profile))
     if use.untimed:
-        return SideFigure(None, f"{use.reason}: {how_to_record(profile, START_TIMES)}")
-    return SideFigure(None, use.reason or f"tensor-core use unknown for {open_time}: {how_to_record(profile, METRICS)}")
+        return SideFigure(None, f"{use.reason}: {recording_advice(profile, START_TIMES)}")
+    return SideFigure(
+        None, use.reason or f"tensor-core use unknown for {open_time}: {recording_advice(profile, METRICS)}"
+    )
 
 
 def _no_kernel_time(profile: Profile) -> str:
     if kernels(profile).is_empty():
-        return why_none(profile, GPU_WORK)
-    return f"no kernel time: {how_to_record(profile, GPU_WORK)}"
+        return missing_data_text(profile, GPU_WORK)
+    return f"no kernel time: {recording_advice(profile, GPU_WORK)}"
 
 
 def _share(part: pl.Series, whole: pl.Series) -> float | None:

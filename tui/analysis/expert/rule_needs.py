@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis import needs as held
-from tui.analysis.devices import is_beyond_nvprof
+from tui.analysis.devices import is_newer_than_nvprof_supports
 from tui.analysis.expert.finding_text import known_sum, percent
 from tui.analysis.needs import Tool
 from tui.fmt import step
@@ -205,6 +205,6 @@ def fine_clock(case: Case) -> str:
     """Require start times to the microsecond or finer."""
     missing = start_times(case)
     if not missing and case.resolution_ns > 1000:
-        finer = "nsys profile" if is_beyond_nvprof(case.profile) else "nvprof --csv or nsys profile"
+        finer = "nsys profile" if is_newer_than_nvprof_supports(case.profile) else "nvprof --csv or nsys profile"
         return f"start times are rounded to {step(case.resolution_ns)}: record with {finer}"
     return missing

@@ -321,7 +321,7 @@ def by_shapes(profile: Profile) -> pl.DataFrame:
     return (
         pl.concat([rows, rest, others], how="diagonal_relaxed")
         .with_columns(share("gpu_self_ns"))
-        .pipe(lambda found: with_rates(profile, found, by=("input_shapes", "dtype")))
+        .pipe(lambda found: with_rates(profile, found, group_columns=("input_shapes", "dtype")))
         .sort(
             *("gpu_self_ns", "gpu_total_ns", "cpu_total_ns"),
             *(pl.col(name).cast(pl.String) for name in ("op", "input_shapes", "dtype")),

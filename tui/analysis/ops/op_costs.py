@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.durations import complete_sum, sum_of_parts, total, untimed_calls
+from tui.analysis.durations import complete_sum, sum_of_known, total, untimed_calls
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import classified_work, op_classes, op_row_of_activities, op_tree
 from tui.analysis.tensor_core_efficiency import eligible_ops
@@ -223,7 +223,7 @@ def overheads_by_name(profile: Profile) -> pl.DataFrame:
         op_overheads(profile)
         .lazy()
         .group_by("session", pl.col("name").alias("op"))
-        .agg(pl.len().cast(pl.Int64).alias("calls"), *(sum_of_parts(column).alias(column) for column in sums))
+        .agg(pl.len().cast(pl.Int64).alias("calls"), *(sum_of_known(column).alias(column) for column in sums))
         .with_columns(pl.when(cpu > 0).then(100 * pl.col("cpu_overhead_ns") / cpu).alias("overhead_pct"))
         .select("session", "op", "calls", *sums[:3], "overhead_pct", *sums[3:])
         .sort("cpu_overhead_ns", "cpu_total_ns", "op", descending=[True, True, False], nulls_last=True)
@@ -386,7 +386,7 @@ def call_times(profile: Profile) -> pl.DataFrame:
         return own
     sums = own.group_by("call").agg(
         *(total(name).alias(name) for name in ("launches", "untimed_launches")),
-        *(sum_of_parts(name).alias(name) for name in TIMES),
+        *(sum_of_known(name).alias(name) for name in TIMES),
     )
     return (
         own.filter(pl.col("call") == pl.col("op"))
@@ -465,7 +465,7 @@ def costs_by_name(profile: Profile, *also: str) -> pl.DataFrame:
     repeated = pl.col("call") != pl.col("op")
     calls = rows.filter(~repeated)
     if calls.height < rows.height:
-        sums = rows.group_by(pl.col("call").alias("op")).agg(sum_of_parts(column).alias(column) for column in own)
+        sums = rows.group_by(pl.col("call").alias("op")).agg(sum_of_known(column).alias(column) for column in own)
         calls = calls.drop(own).join(sums, on="op", how="left", maintain_order="left")
     gpu = pl.col("gpu_self_ns")
     return (
@@ -473,8 +473,8 @@ def costs_by_name(profile: Profile, *also: str) -> pl.DataFrame:
         .group_by("session", pl.col("name").alias("op"), *also)
         .agg(
             pl.len().cast(pl.Int64).alias("calls"),
-            sum_of_parts("gpu_self_ns").alias("gpu_self_ns"),
-            sum_of_parts("gpu_total_ns").alias("gpu_total_ns"),
+            sum_of_known("gpu_self_ns").alias("gpu_self_ns"),
+            sum_of_known("gpu_total_ns").alias("gpu_total_ns"),
             gpu.count().cast(pl.Int64).alias("timed_calls"),
             gpu.mean().round().cast(pl.Int64).alias("gpu_avg_ns"),
             gpu.min().alias("gpu_min_ns"),

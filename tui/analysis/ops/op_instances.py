@@ -25,7 +25,7 @@ from tui.analysis.ops.op_attribution import (
 )
 from tui.analysis.ops.op_costs import NO_OP, recorded_ops, self_times
 from tui.analysis.ops.work_groups import TOTALS_ONLY, WorkGroups, factorize, sum_work_groups, totals_only
-from tui.analysis.roofline import RATES, rates_of_launches, rates_of_rows
+from tui.analysis.roofline import RATES, launch_rates, op_rates
 from tui.analysis.tensor_core_use import with_verdicts, with_verdicts_by_name
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE
@@ -235,7 +235,7 @@ def by_instance(profile: Profile) -> pl.DataFrame:
     )
     return (
         sums.join(calls, on=["session", "op_id"], how="left", maintain_order="left")
-        .join(rates_of_rows(profile, named, "session", "op_id"), on=["session", "op_id"], how="left")
+        .join(op_rates(profile, named, "session", "op_id"), on=["session", "op_id"], how="left")
         .with_columns(share())
         .select("session", *(column.name for column in BY_INSTANCE.columns if column.name != "session"))
         .sort("total_ns", "op_id", "session", descending=[True, False, False], nulls_last=True)
@@ -341,7 +341,7 @@ def kernels_of_recorded_op(
         )
         rows = with_verdicts_by_name(profile, rows)
         keys = ["op", "kind", "name"]
-        rows = rows.join(rates_of_launches(profile, work, *keys), on=keys, how="left", nulls_equal=True)
+        rows = rows.join(launch_rates(profile, work, *keys), on=keys, how="left", nulls_equal=True)
     classes = classified_work(profile).filter(pl.col("session") == session)
     own = classes.select("op", "kind", "name", "why_no_op", "op_type", "group", "rule")
     own = own.filter(pl.col("why_no_op").is_null() if why_no_op is None else pl.col("why_no_op") == why_no_op)

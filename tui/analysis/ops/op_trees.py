@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 import numpy as np
 import polars as pl
 
-from tui.analysis.durations import sum_of_parts, total
+from tui.analysis.durations import sum_of_known, total
 from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.inferred_ops import inferred_instances, instance_of_activities
@@ -160,7 +160,7 @@ def _empty() -> pl.DataFrame:
 
 def _sums_by_place(leaves: pl.DataFrame) -> pl.DataFrame:
     """Return the sums of ops by session, position and name, with level and path."""
-    sums = (sum_of_parts(name).alias(name) for name in SUMMED)
+    sums = (sum_of_known(name).alias(name) for name in SUMMED)
     parts = pl.col("place").str.split(SEPARATOR)
     too_deep = parts.list.len() > MAX_LEVELS
     cut = pl.concat_list(parts.list.head(MAX_LEVELS - 1), parts.list.slice(MAX_LEVELS - 1).list.join("/")).list.join(
@@ -325,7 +325,7 @@ def _by_place(ops: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
         ops.with_columns(place.alias("place"))
         .group_by("session", "place", "node", maintain_order=True)
         .agg(
-            *(sum_of_parts(name).alias(name) for name in sums),
+            *(sum_of_known(name).alias(name) for name in sums),
             op.filter(pl.col("eligible").fill_null(False)).n_unique().cast(pl.Int64).alias("eligible_ops"),
             op.filter("on_tc").n_unique().cast(pl.Int64).alias("tc_ops"),
             pl.col("node").first().alias("op"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.durations import average, complete_sum, share, sum_of_parts, timed_calls, total, untimed_calls
+from tui.analysis.durations import average, complete_sum, share, sum_of_known, timed_calls, total, untimed_calls
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.inferred_ops import inferred_instances
 from tui.analysis.ops.op_attribution import classified_work, op_classes
@@ -123,7 +123,7 @@ def op_types(profile: Profile) -> pl.DataFrame:
             pl.col("group").first(),
             pl.when(pl.col("calls").count() > 0).then(pl.len().cast(pl.Int64)).alias("ops"),
             total("calls").alias("calls"),
-            sum_of_parts("gpu_self_ns").alias("total_ns"),
+            sum_of_known("gpu_self_ns").alias("total_ns"),
             average(total("gpu_self_ns"), total("timed_calls")).alias("avg_ns"),
             pl.col("gpu_min_ns").min().alias("min_ns"),
             pl.col("gpu_max_ns").max().alias("max_ns"),
@@ -240,7 +240,7 @@ def _type_sums() -> list[pl.Expr]:
     for name, stem in _STEMS.items():
         time = pl.col(name)
         expressions += [
-            sum_of_parts(name).alias(name),
+            sum_of_known(name).alias(name),
             time.mean().round().cast(pl.Int64).alias(f"{stem}_avg_ns"),
             time.min().alias(f"{stem}_min_ns"),
             time.max().alias(f"{stem}_max_ns"),

@@ -14,7 +14,7 @@ from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.launch_calls import with_launched_by
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.ops.ops_by_name import classified_kernels
-from tui.analysis.roofline import rates_of_launches
+from tui.analysis.roofline import launch_rates
 from tui.analysis.tensor_core_use import with_verdicts, with_verdicts_by_name
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec
@@ -148,7 +148,7 @@ def sum_work_groups(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
         groups.keys.with_row_index("group")
         .with_columns(pl.col("group").cast(pl.Int64))
         .join(sums, on="group", how="left", maintain_order="left")
-        .join(rates_of_launches(profile, coded, "group"), on="group", how="left", maintain_order="left")
+        .join(launch_rates(profile, coded, "group"), on="group", how="left", maintain_order="left")
         .with_columns(share())
         .drop("group")
     )
@@ -182,7 +182,7 @@ def kernels_in(profile: Profile, groups: WorkGroups, group: int) -> pl.DataFrame
     return (
         pl.concat([rows, printed], how="diagonal")
         .join(classes, on=["session", "kind", "name"], how="left", nulls_equal=True)
-        .join(rates_of_launches(profile, work, *KERNELS.key), on=KERNELS.key, how="left", nulls_equal=True)
+        .join(launch_rates(profile, work, *KERNELS.key), on=KERNELS.key, how="left", nulls_equal=True)
         .sort("total_ns", "name", "session", descending=[True, False, False], nulls_last=True)
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 from textual.content import Content
 
-from tui.analysis.allocator import allocated_by, allocations, allocators, memory_devices, memory_of, memory_peak
+from tui.analysis.allocator import allocated_by, allocations, allocators, is_memory, memory_devices, memory_peak
 from tui.analysis.dashboard import GpuTimeUse
 from tui.analysis.dashboard_facts import KINDS, definition
 from tui.analysis.expert.finding_text import percent, size
@@ -406,7 +406,7 @@ def _gpu_of(row: Mapping[str, Any], *, several: bool) -> str:
 
 def _event_at(profile: Profile, row: Mapping[str, Any]) -> str:
     """Return the event with the peak of memory, if events have no times."""
-    rows = allocations(profile).filter(memory_of(row["session"], row["place"], row["device"]))
+    rows = allocations(profile).filter(is_memory(row["session"], row["place"], row["device"]))
     place = rows["allocated_bytes"].arg_max()
     return f"event {count(rows['number'][place])} of {count(rows.height)}" if place is not None else "the end"
 

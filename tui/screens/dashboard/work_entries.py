@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.dashboard import ORDERS, REST, GpuTimeUse, top_rows
+from tui.analysis.dashboard import ORDERS, REMAINING, GpuTimeUse, top_rows
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.fmt import brief_duration, brief_rate, brief_size, count
 from tui.screens.dashboard.entries import (
@@ -150,7 +150,7 @@ def split_entries(board: Dashboard) -> list[Entry]:
     return _parts(
         board.split,
         "group",
-        lambda row: link_of_group(row, rest=REST),
+        lambda row: link_of_group(row, rest=REMAINING),
         words={UNKNOWN: UNCLAIMED},
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.collectives import collectives, ongoing_ranks_note, stragglers, waits_of_ranks
+from tui.analysis.collectives import collectives, ongoing_ranks_note, rank_waits, stragglers
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
     ADVISOR,
@@ -120,7 +120,7 @@ def much_communication(case: Case) -> Verdict:
 
 def _waited_ns(case: Case) -> int:
     """Return how long this rank waits in collectives for the last one, if that is most of their time; else 0."""
-    waits = waits_of_ranks(case.whole).filter(session=case.session)
+    waits = rank_waits(case.whole).filter(session=case.session)
     waited_ns = int_or_zero(waits["comm_wait_ns"][0]) if waits.height else 0
     return waited_ns if waited_ns and 2 * waited_ns > waits["all_comm_ns"][0] else 0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.allocator import allocated_by, allocator_iterations, allocators
-from tui.analysis.capabilities import why_none
+from tui.analysis.capabilities import missing_data_text
 from tui.analysis.expert.finding_text import DLPROF, SAGEMAKER, TENSORBOARD, percent, size
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.needs import ALLOCATIONS
@@ -176,7 +176,7 @@ def _failed_allocation_finding(failed: pl.DataFrame) -> Found:
 def needs_allocations(case: Case) -> str:
     """Require allocations of GPU memory by the framework."""
     gpu_events = case.profile["memory_events"].filter(pl.col("place") == "GPU", pl.col("allocated_bytes").is_not_null())
-    return "" if gpu_events.height else why_none(case.profile, ALLOCATIONS)
+    return "" if gpu_events.height else missing_data_text(case.profile, ALLOCATIONS)
 
 
 @rule("I9", "memory-grows", Family.ITERATIONS, needs_allocations, link=SAGEMAKER)
