@@ -432,7 +432,9 @@ def _thread_lanes(profile: Profile, steps: dict[int, int]) -> list[Lane]:
 
 def _levels(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield the rows of one thread by nesting depth."""
-    nesting = nest_intervals(np.zeros(rows.height, np.int64), rows["start_ns"].to_numpy(), rows["duration_ns"].to_numpy())
+    nesting = nest_intervals(
+        np.zeros(rows.height, np.int64), rows["start_ns"].to_numpy(), rows["duration_ns"].to_numpy()
+    )
     levels = rows.with_columns(pl.Series("depth", nesting.depth))
     for (depth,), level in sorted(_partition_sorted(levels, "depth")):
         assert depth is not None, "nested gives every interval a depth"
