@@ -11,7 +11,7 @@ from tui.analysis.timeline.drawing import lane_cells
 from tui.app import navigator
 from tui.app.navigator import IdleWork, Navigator
 from tui.widgets.charts import iteration_chart
-from tui.widgets.charts.iteration_bars import drawn_bars
+from tui.widgets.charts.iteration_bars import draw_bars
 from tui.widgets.charts.iteration_chart import IterationChart
 from tui.widgets.timeline import view as timeline_view
 from tui.widgets.timeline.view import TimelineView
@@ -54,7 +54,7 @@ async def test_lanes_and_bars_are_drawn_before_the_next_key(monkeypatch: pytest.
         return note
 
     monkeypatch.setattr(timeline_view, "lane_cells", noted(lane_cells))
-    monkeypatch.setattr(iteration_chart, "drawn_bars", noted(drawn_bars))
+    monkeypatch.setattr(iteration_chart, "draw_bars", noted(draw_bars))
     async with open_explorer(TRACE, size=SIZE) as pilot:
         for view, keys in KEYS.items():
             screen = await go_to(pilot, view)

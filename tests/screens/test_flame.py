@@ -46,7 +46,7 @@ async def test_zoom_find_and_links_of_the_flame() -> None:
         await press(pilot, "slash", *"conv", "enter")
         assert "730 ms, 96.9% of GPU time" in screen_text(pilot.app)
         await press(pilot, "n")
-        assert chart.cursor in chart.found
+        assert chart.cursor in chart.marked_rows
         await press(pilot, "escape")
         assert "96.9% of GPU time" not in screen_text(pilot.app)
         await press(pilot, "z", "b")
@@ -99,7 +99,7 @@ async def test_n_and_shift_n_cycle_through_the_found_nodes() -> None:
     async with open_explorer("caffe_conv1.nvprof.log", view="flame") as pilot:
         chart = pilot.app.screen.query_one(FlameChart)
         await press(pilot, "slash", *"kernel", "enter")
-        found = sorted(chart.found)
+        found = sorted(chart.marked_rows)
         assert len(found) > 2
         await press(pilot, "n")
         assert chart.cursor == found[0]
@@ -113,7 +113,7 @@ async def test_n_and_shift_n_cycle_through_the_found_nodes() -> None:
         line = pilot.app.screen.query_one(FindBar).query_one(Input)
         assert line.value == "kernel"
         await press(pilot, "escape", "escape", "slash")
-        assert (len(chart.found), line.value) == (0, "")
+        assert (len(chart.marked_rows), line.value) == (0, "")
 
 
 async def test_growth_against_a_baseline_has_a_sign(tmp_path: Path) -> None:

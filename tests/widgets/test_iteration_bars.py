@@ -10,7 +10,7 @@ from tui.analysis.iterations.times import Bar
 from tui.text import to_ascii
 from tui.widgets.charts import iteration_bars as drawing
 from tui.widgets.charts.bars import KIND_STYLES
-from tui.widgets.charts.iteration_bars import CELL_LEVELS, BarStyle, bar_width, column, shown_parts
+from tui.widgets.charts.iteration_bars import CELL_LEVELS, BarStyle, bar_width, column, visible_parts
 
 
 def bar(mean: float | None, longest: int | None = None, parts: tuple[float, ...] = (), rows: int = 1) -> Bar:
@@ -49,7 +49,7 @@ def test_two_parts_share_a_cell_with_colors() -> None:
     assert column(shown_bar, look) == [
         ("▆", "tensor on other"), ("▓", "other"), ("▆", "other on cpu"), ("▚", "cpu"), ("▆", "cpu on idle"),
     ]  # fmt: skip
-    assert shown_parts([column(shown_bar, look)]) == {"tensor", "other", "cpu", "idle"}
+    assert visible_parts([column(shown_bar, look)]) == {"tensor", "other", "cpu", "idle"}
 
 
 def test_small_parts_have_a_whole_line_with_patterns() -> None:

@@ -498,7 +498,7 @@ class ProftuiApp(App[None]):
         if screen is None:
             return
         try:
-            command = copied_command(screen, getattr(self.screen, "command_names", ()))
+            command = copied_command(screen, getattr(self.screen, "command_options", ()))
         except (CommandError, ProftuiError) as error:
             self.say(str(error), severity="warning")
         else:

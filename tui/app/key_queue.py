@@ -64,7 +64,7 @@ class KeyQueue:
     Args:
         app: The application.
         navigator: Holds the current view.
-        act: Dispatches an event to the application.
+        dispatch: Dispatches an event to the application.
     """
 
     def __init__(self, app: App[None], navigator: Navigator, dispatch: Callable[[Typed], Awaitable[None]]) -> None:

@@ -43,7 +43,7 @@ from tui.screens.tabs import TabbedTables
 from tui.text import plain
 from tui.text_width import clip_middle
 from tui.views import view
-from tui.widgets.details import DetailPane, Details, sections, whole_value
+from tui.widgets.details import DetailPane, Details, full_value, sections
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def figure_text(name: str, value: object) -> str:
         return "?"
     if isinstance(value, int | float) and not isinstance(value, bool):
         if name in COLUMNS and not name.endswith(("_ns", "_pct")):
-            return whole_value(COLUMNS[name].kind, value)
+            return full_value(COLUMNS[name].kind, value)
         for ending, write in _FORMATS_BY_SUFFIX:
             if name.endswith(ending):
                 return write(value)

@@ -228,7 +228,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
 
     def action_next_found(self, step: int) -> None:
         """Go to the next or previous highlighted node."""
-        found = self.chart.found
+        found = self.chart.marked_rows
         if not found:
             self.explorer.say("Nothing is highlighted. / highlights a name.")
             return

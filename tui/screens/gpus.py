@@ -51,7 +51,7 @@ from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.text import plain
 from tui.text_width import cell_width, clip, pad
 from tui.widgets.charts.bars import kind_style, stacked_bar
-from tui.widgets.details import row_details, whole_value, with_blocks
+from tui.widgets.details import full_value, row_details, with_blocks
 from tui.widgets.panel import sentence_lines
 
 if TYPE_CHECKING:
@@ -538,7 +538,7 @@ class GpusScreen(ViewScreen):
 
         def lines(names: tuple[str, ...]) -> list[tuple[str, str, str]]:
             return [
-                (COLUMNS[name].title, whole_value(COLUMNS[name].kind, figures[name]), COLUMNS[name].help)
+                (COLUMNS[name].title, full_value(COLUMNS[name].kind, figures[name]), COLUMNS[name].help)
                 for name in names
                 if figures[name] is not None
             ]

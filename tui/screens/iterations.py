@@ -27,7 +27,7 @@ from tui.screens.base import MAX_ROWS_WITHOUT_THREAD, WORKING, ViewScreen
 from tui.screens.kernels_by_iteration import found_words, open_iteration
 from tui.screens.linked_tables import LinkedTables
 from tui.text import plain
-from tui.widgets.charts.iteration_bars import Around
+from tui.widgets.charts.iteration_bars import ChartHeader
 from tui.widgets.charts.iteration_chart import (
     MIN_ITERATIONS_SHOWN,
     IterationChart,
@@ -155,7 +155,7 @@ class IterationsScreen(ViewScreen):
         text = iterations_summary(
             self.profile, self._times.get(session), self.explorer.profile_session.aggregation, session=session
         )
-        chart.show(own, Around(text, self._readout))
+        chart.show(own, ChartHeader(text, self._readout))
 
     def _readout(self, bar: Bar) -> str:
         return readout(self.chart.rows, bar, self._times.get(self._session))

@@ -28,6 +28,7 @@ from tui.widgets.details import (
     Details,
     Line,
     advice_lines,
+    full_value,
     gain_lines,
     next_lines,
     row_details,
@@ -35,7 +36,6 @@ from tui.widgets.details import (
     sentence_case,
     slow_lines,
     variant_lines,
-    whole_value,
     with_blocks,
 )
 
@@ -117,7 +117,7 @@ def _what(config: LaunchConfig) -> list[Line]:
     where = config.device_name or ("unknown" if config.device is None else "")
     return [
         ("duration", duration(config.duration_ns), ""),
-        ("start", whole_value(ColumnKind.TIME, config.start_ns), ""),
+        ("start", full_value(ColumnKind.TIME, config.start_ns), ""),
         ("device", " ".join(part for part in (_number(config.device), where) if part), ""),
         ("context, stream", f"{_number(config.context)}, {_number(config.stream)}", ""),
     ]
@@ -150,7 +150,7 @@ def _origin(origin: LaunchOrigin) -> list[Line]:
             (
                 "call took",
                 duration(origin.call_duration_ns),
-                f"at {whole_value(ColumnKind.TIME, origin.call_start_ns)}",
+                f"at {full_value(ColumnKind.TIME, origin.call_start_ns)}",
             ),
         ]
         if origin.delay_ns is not None:
@@ -381,7 +381,7 @@ def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFra
     """
     profile = view.profile
     more = [*_distribution(rows), *_roofline(profile, row, rows)]
-    first = row_details(pane.spec, row, frame_columns=pane.frame.columns, more=more)
+    first = row_details(pane.spec, row, frame_columns=pane.frame.columns, extra_lines=more)
     if rows.is_empty():
         return with_blocks(first, why_spread_unknown(profile, START_TIMES))
     known = duration_spread(rows)

@@ -26,7 +26,7 @@ from tui.screens.base import ViewScreen
 from tui.text import plain, plural
 from tui.text_width import ELLIPSIS, cell_width, clip_parts
 from tui.widgets.app_services import copy_text
-from tui.widgets.details import DetailPane, Details, Line, sections, whole_value
+from tui.widgets.details import DetailPane, Details, Line, full_value, sections
 from tui.widgets.input_bars import FindBar
 
 if TYPE_CHECKING:
@@ -386,7 +386,7 @@ class LogScreen(ViewScreen):
                         continue
                     known = COLUMNS.get(column)
                     kind = known.kind if known else ColumnKind.TEXT
-                    lines.append((known.title if known else column, whole_value(kind, value), ""))
+                    lines.append((known.title if known else column, full_value(kind, value), ""))
                 blocks.append((f"{name}", lines))
         if not blocks:
             return Details(((0, Content.styled("no values were read from this line", "$text-muted")),))

@@ -40,9 +40,9 @@ Line = tuple[str, str, str]
 """Label, value, and note (dim)."""
 LABEL_GAP: Final = 2
 """Blanks between the longest label and the values."""
-APART: Final = 4
+COLUMN_GAP: Final = 4
 """Blanks between columns of lines."""
-MANY_LINES, MAX_COLUMNS = 8, 4
+MIN_LINES_IN_COLUMNS, MAX_COLUMNS = 8, 4
 """From this number on, short lines are in columns; the maximum number of columns."""
 MIN_VALUE_CELLS: Final = 20
 """If fewer cells are left next to the labels, long values continue below them."""
@@ -79,19 +79,19 @@ class Details:
         ['0  a value    4  a value', '1  a value    5  a value']
         """
         arranged: list[Content] = []
-        room = (width - APART) // 2
-        for is_short, block in groupby(self.lines, lambda line: bool(line[0]) and line[1].cell_length <= room):
+        column_width = (width - COLUMN_GAP) // 2
+        for is_short, block in groupby(self.lines, lambda line: bool(line[0]) and line[1].cell_length <= column_width):
             part = Details(tuple(block))
-            if not is_short or len(part.lines) < MANY_LINES:
+            if not is_short or len(part.lines) < MIN_LINES_IN_COLUMNS:
                 arranged += part.wrapped(width)
                 continue
             lines = [line for _, line in part.lines]
             longest = max(line.cell_length for line in lines)
-            columns = min(MAX_COLUMNS, (width + APART) // (longest + APART))
+            columns = min(MAX_COLUMNS, (width + COLUMN_GAP) // (longest + COLUMN_GAP))
             rows = -(-len(lines) // columns)
             for row in range(rows):
                 cells = lines[row::rows]
-                padded = [cell.pad_right(longest + APART - cell.cell_length) for cell in cells[:-1]]
+                padded = [cell.pad_right(longest + COLUMN_GAP - cell.cell_length) for cell in cells[:-1]]
                 arranged.append(Content("").join([*padded, cells[-1]]))
         return arranged
 
@@ -105,16 +105,18 @@ def wrap_names(line: Content, width: int) -> list[Content]:
     text = line.plain
     if cell_width(text) != len(text) or max(map(len, text.split()), default=0) <= width // 2:
         return line.wrap(width)
-    parts, begin = [], 0
-    while len(text) - begin > width:
-        window = text[begin : begin + width + 1]
+    parts, start = [], 0
+    while len(text) - start > width:
+        window = text[start : start + width + 1]
         blank = window.rfind(" ")
-        end = blank if blank > width // 2 else max((one.end() for one in _BREAK.finditer(window[:-1])), default=blank)
+        end = (
+            blank if blank > width // 2 else max((match.end() for match in _BREAK.finditer(window[:-1])), default=blank)
+        )
         end = end if end > 0 else width
-        parts.append(line[begin : begin + end])
-        begin += end
-        begin += len(text[begin:]) - len(text[begin:].lstrip(" "))
-    return [*parts, line[begin:]]
+        parts.append(line[start : start + end])
+        start += end
+        start += len(text[start:]) - len(text[start:].lstrip(" "))
+    return [*parts, line[start:]]
 
 
 def sentence_case(lines: Sequence[Line]) -> list[Line]:
@@ -123,7 +125,7 @@ def sentence_case(lines: Sequence[Line]) -> list[Line]:
     >>> sentence_case([("call took", "3 ms", ""), ("  by warps", "4", "")])
     [('Call took', '3 ms', ''), ('  By warps', '4', '')]
     """
-    return [(re.sub("^ *[a-z]", lambda found: found[0].upper(), label), value, note) for label, value, note in lines]
+    return [(re.sub("^ *[a-z]", lambda match: match[0].upper(), label), value, note) for label, value, note in lines]
 
 
 def sections(parts: Iterable[tuple[str, Sequence[Line]]]) -> Details:
@@ -136,8 +138,8 @@ def sections(parts: Iterable[tuple[str, Sequence[Line]]]) -> Details:
             text += [(0, Content(""))] if number else []
             text.append((0, Content.styled(plain(heading), "bold $accent")))
         for label, value, note in lines:
-            beside = [(f"  {plain(note)}", "$text-muted")] if note else []
-            text.append((width, Content.assemble((label.ljust(width), "$text-muted"), plain(value), *beside)))
+            note_part = [(f"  {plain(note)}", "$text-muted")] if note else []
+            text.append((width, Content.assemble((label.ljust(width), "$text-muted"), plain(value), *note_part)))
     return Details(tuple(text))
 
 
@@ -149,8 +151,10 @@ def below_note(text: str, origin: str, details: Details) -> Details:
         origin: When it was written.
         details: The details.
     """
-    first, *rest = text.splitlines() or [""]
-    note = sections([("", [("Note", first, ""), *(("", line, "") for line in rest), ("Written", origin, "")])])
+    first_line, *further_lines = text.splitlines() or [""]
+    note = sections(
+        [("", [("Note", first_line, ""), *(("", line, "") for line in further_lines), ("Written", origin, "")])]
+    )
     return Details((*note.lines, (0, Content("")), *details.lines))
 
 
@@ -171,10 +175,10 @@ class DetailText(Widget):
         """Show other details; if the number of lines is the same, nothing else is laid out again."""
         if details == self._details:
             return
-        width, before = self._wrapped
+        width, former_lines = self._wrapped
         self._details, self._wrapped = details, (0, [])
         # Before the first layout no width is known.
-        self.refresh(layout=not width or len(self._lines(width)) != len(before))
+        self.refresh(layout=not width or len(self._lines(width)) != len(former_lines))
 
     def _lines(self, width: int) -> list[Content]:
         if self._wrapped[0] != width:
@@ -190,7 +194,7 @@ class DetailText(Widget):
         return Content("\n").join(self._lines(self.content_size.width))
 
 
-def whole_value(kind: ColumnKind, value: object) -> str:
+def full_value(kind: ColumnKind, value: object) -> str:
     """Return a value as text, with all significant digits of its kind."""
     largest = value if isinstance(value, int | float) and not isinstance(value, bool) else None
     return format_value(kind, value, unit=column_unit(kind, largest) if kind is ColumnKind.TIME else None)
@@ -198,12 +202,12 @@ def whole_value(kind: ColumnKind, value: object) -> str:
 
 def _column_value(column: Column, value: object) -> str:
     """Return a value of a column as text."""
-    text = whole_value(column.kind, value)
+    text = full_value(column.kind, value)
     return text.removesuffix("×") if column.is_unit_in_title else text
 
 
 def row_details(
-    spec: TableSpec, row: Mapping[str, Any], *, frame_columns: Sequence[str], more: Sequence[Line] = ()
+    spec: TableSpec, row: Mapping[str, Any], *, frame_columns: Sequence[str], extra_lines: Sequence[Line] = ()
 ) -> Details:
     """Return every value of a row, uncut: first the columns that the table shows, then the others.
 
@@ -213,15 +217,15 @@ def row_details(
         spec: The table.
         row: The row.
         frame_columns: All columns of its frame.
-        more: Further lines, right below its first value.
+        extra_lines: Further lines, right below its first value.
     """
-    titled = {**COLUMNS, **{column.name: column for column in spec.columns}}
+    columns = {**COLUMNS, **{column.name: column for column in spec.columns}}
     shown = [column.name for column in spec.columns]
-    others = [name for name in frame_columns if name not in shown and name in titled]
+    hidden_columns = [name for name in frame_columns if name not in shown and name in columns]
     lines: list[Line] = []
     unknown: list[str] = []
-    for name in [*shown, *others]:
-        column = titled[name]
+    for name in [*shown, *hidden_columns]:
+        column = columns[name]
         value = row.get(name)
         if value is None and not (column.absent or name == spec.pinned):
             unknown += [column.title] if name in shown else []
@@ -233,8 +237,8 @@ def row_details(
         else:
             text = _column_value(column, value)
         lines.append((column.title, text, ""))
-    last = [("No value", ", ".join(unknown), "")] if unknown else []
-    return sections([("", [*lines[:1], *more, *lines[1:], *last])])
+    unknown_lines = [("No value", ", ".join(unknown), "")] if unknown else []
+    return sections([("", [*lines[:1], *extra_lines, *lines[1:], *unknown_lines])])
 
 
 TALL_SCREEN_LINES: Final = 36
@@ -316,9 +320,9 @@ class DetailPane(VerticalScroll):
             body.styles.height = None
             return
         table = tables.first()
-        wanted = body.size.height - table.size.height + len(table.model.rows) + 1
-        frequent = round((body.size.height + self.outer_size.height) * MAX_BODY_SHARE)
-        body.styles.height = max(MIN_BODY_LINES, min(wanted, frequent))
+        needed_lines = body.size.height - table.size.height + len(table.model.rows) + 1
+        max_lines = round((body.size.height + self.outer_size.height) * MAX_BODY_SHARE)
+        body.styles.height = max(MIN_BODY_LINES, min(needed_lines, max_lines))
 
     def _mark_screen(self, *, is_open: bool) -> None:
         # Textual would update the styles of all widgets of the screen; only these change.
@@ -333,37 +337,37 @@ MAX_SHAPE_CHARACTERS: Final = 80
 """Longer input shapes are cut."""
 
 
-def with_blocks(first: Details, blocks: Sequence[tuple[str, Sequence[Line]]]) -> Details:
+def with_blocks(details: Details, blocks: Sequence[tuple[str, Sequence[Line]]]) -> Details:
     """Return details with further blocks below them."""
-    more = sections(blocks)
-    return Details((*first.lines, (0, Content("")), *more.lines)) if more.lines else first
+    further = sections(blocks)
+    return Details((*details.lines, (0, Content("")), *further.lines)) if further.lines else details
 
 
-def slow_lines(known: DurationSpread | None) -> list[Line]:
+def slow_lines(spread: DurationSpread | None) -> list[Line]:
     """Return the iterations and streams with slow launches; empty if there are none."""
-    if known is None or not known.slow:
+    if spread is None or not spread.slow:
         return []
     lines: list[Line] = [
         (
             "slow",
-            f"{count(known.slow)} of {count(known.launches)}",
-            f"took more than {SLOW:g} times the median, {duration(known.slow_ns)} above it in total",
+            f"{count(spread.slow)} of {count(spread.launches)}",
+            f"took more than {SLOW:g} times the median, {duration(spread.slow_ns)} above it in total",
         )
     ]
-    if known.slow_iterations:
-        lines.append(("in iterations", _parts(known.slow_iterations, "in none"), "slow ones of each"))
-    if len(known.slow_streams) > 1 or known.slow_streams[0].launches < known.launches:
-        lines.append(("on streams", _parts(known.slow_streams, "unknown stream"), "slow ones of each"))
+    if spread.slow_iterations:
+        lines.append(("in iterations", _parts(spread.slow_iterations, "in none"), "slow ones of each"))
+    if len(spread.slow_streams) > 1 or spread.slow_streams[0].launches < spread.launches:
+        lines.append(("on streams", _parts(spread.slow_streams, "unknown stream"), "slow ones of each"))
     return lines
 
 
-def _parts(parts: Sequence[SlowPart], none: str) -> str:
+def _parts(parts: Sequence[SlowPart], unnumbered: str) -> str:
     shown = [
-        f"{none if part.number is None else part.number}: {count(part.slow)} of {count(part.launches)}"
+        f"{unnumbered if part.number is None else part.number}: {count(part.slow)} of {count(part.launches)}"
         for part in parts[:PARTS_SHOWN]
     ]
-    left = len(parts) - len(shown)
-    return ", ".join(shown) + (f", and {count(left)} more" if left else "")
+    omitted = len(parts) - len(shown)
+    return ", ".join(shown) + (f", and {count(omitted)} more" if omitted else "")
 
 
 def variant_lines(table: pl.DataFrame) -> list[Line]:
@@ -375,9 +379,11 @@ def variant_lines(table: pl.DataFrame) -> list[Line]:
         shape = f"{row['grid'] or 'unknown grid'} x {row['block'] or 'unknown block'}"
         calls = f"{count(row['calls'])} call{'' if row['calls'] == 1 else 's'}"
         shapes = row["input_shapes"]
-        cut = shapes if shapes is None or len(shapes) <= MAX_SHAPE_CHARACTERS else f"{shapes[:MAX_SHAPE_CHARACTERS]}…"
+        short_shapes = (
+            shapes if shapes is None or len(shapes) <= MAX_SHAPE_CHARACTERS else f"{shapes[:MAX_SHAPE_CHARACTERS]}…"
+        )
         note = f"{calls}, median {duration(row['median_ns'])}, longest {duration(row['max_ns'])}"
-        lines.append((duration(row["total_ns"]), shape, f"{note}; input {cut}" if cut else note))
+        lines.append((duration(row["total_ns"]), shape, f"{note}; input {short_shapes}" if short_shapes else note))
     if table.height > VARIANTS_SHOWN:
         lines.append(("", f"and {count(table.height - VARIANTS_SHOWN)} more", ""))
     return lines
@@ -387,32 +393,36 @@ def gain_lines(gains: Sequence[Saving]) -> list[Line]:
     """Return the time that each GPU would save, and the assumptions; empty if no start times are known."""
     lines: list[Line] = []
     for gain in gains[:PARTS_SHOWN]:
-        where = f" on GPU {gain.device if gain.device is not None else '?'}" if len(gains) > 1 else ""
+        suffix = f" on GPU {gain.device if gain.device is not None else '?'}" if len(gains) > 1 else ""
         lines += [
-            (f"gone{where}", duration(gain.alone_ns), _each(gain, gain.alone_ns, gain.alone_per_iteration_ns)),
-            (f"2x faster{where}", duration(gain.half_ns), _each(gain, gain.half_ns, gain.half_per_iteration_ns)),
+            (f"gone{suffix}", duration(gain.alone_ns), _saving_note(gain, gain.alone_ns, gain.alone_per_iteration_ns)),
+            (
+                f"2x faster{suffix}",
+                duration(gain.half_ns),
+                _saving_note(gain, gain.half_ns, gain.half_per_iteration_ns),
+            ),
         ]
     if gains:
         hidden = sum(gain.time_ns - gain.alone_ns for gain in gains)
-        beside = f"{duration(hidden)} of it overlapped other work or itself" if hidden > 0 else ""
-        lines.append(("basis", "time in which nothing else ran on the GPU; everything else unchanged", beside))
+        note = f"{duration(hidden)} of it overlapped other work or itself" if hidden > 0 else ""
+        lines.append(("basis", "time in which nothing else ran on the GPU; everything else unchanged", note))
     return lines
 
 
-def _each(gain: Saving, gained_ns: int, each_ns: float | None) -> str:
+def _saving_note(gain: Saving, gained_ns: int, per_iteration_ns: float | None) -> str:
     """Return the saving per iteration, otherwise as a share of the busy time of the GPU."""
-    if each_ns is not None and gain.iterations is not None and gain.iterations > 1:
-        return f"{duration(round(each_ns))} in each of {count(gain.iterations)} iterations"
+    if per_iteration_ns is not None and gain.iterations is not None and gain.iterations > 1:
+        return f"{duration(round(per_iteration_ns))} in each of {count(gain.iterations)} iterations"
     return f"{percent(100 * gained_ns / gain.busy_ns)} of the busy time" if gain.busy_ns else ""
 
 
-def next_lines(known: ProfilingCommand | None) -> list[Line]:
+def next_lines(profiling: ProfilingCommand | None) -> list[Line]:
     """Return the command that profiles a launch, or why there is none."""
-    if known is None:
+    if profiling is None:
         return []
-    if known.command is None:
-        return [("none", known.note, "")]
-    return [("command", known.command, ""), ("", known.note, "")]
+    if profiling.command is None:
+        return [("none", profiling.note, "")]
+    return [("command", profiling.command, ""), ("", profiling.note, "")]
 
 
 def advice_lines(advice: Sequence[OccupancyAdvice], waves: float | None = None) -> list[Line]:
@@ -428,9 +438,11 @@ def advice_lines(advice: Sequence[OccupancyAdvice], waves: float | None = None) 
             parts.append(f"at most {change.registers} registers per thread")
         if change.shared_bytes is not None:
             parts.append(f"at most {count(change.shared_bytes)} B of shared memory per block")
-        same = "registers and shared memory unchanged" if change.threads_per_block is not None else ""
+        assumption = "registers and shared memory unchanged" if change.threads_per_block is not None else ""
         blocks = f"{change.blocks_per_sm} block{'' if change.blocks_per_sm == 1 else 's'} per SM"
-        lines.append((percent(change.occupancy_pct), " and ".join(parts), "; ".join(filter(None, (blocks, same)))))
+        lines.append(
+            (percent(change.occupancy_pct), " and ".join(parts), "; ".join(filter(None, (blocks, assumption))))
+        )
     return lines
 
 
@@ -440,7 +452,7 @@ MAX_VALUE_CHARACTERS: Final = 300
 FRAMES_SHOWN: Final = 6
 """The number of source lines of a stack, innermost first; the module and file show the rest."""
 
-_WHERE_FROM: Final = {
+_OP_SOURCES: Final = {
     "recorded": "recorded by the profiler",
     "nvtx": "a range or scope of the program",
     "inferred": "inferred from the names of kernels",
@@ -463,36 +475,36 @@ def op_details(spec: TableSpec, row: Mapping[str, Any], calls: OpCalls, *, kerne
     ]
     if kernels_ns is not None and row["gpu_total_ns"] is not None and kernels_ns != row["gpu_total_ns"]:
         note = "recursive: GPU total counts the time of inner calls twice"
-        costs.insert(_after(costs, "gpu_total_ns"), ("  each once", duration(kernels_ns), note))
-    source = [_WHERE_FROM.get(value.text, value.text) for value in calls.op_source.frequent]
-    around: list[Line] = [("Op from", ", ".join(source), "")] if source else []
-    around += _value_lines("Called by", calls.parent)
-    around += _value_lines("Calls", calls.children)
-    around += _value_lines("Forward op", calls.forward)
-    around += _value_lines("Backward op", calls.backward)
-    around += _value_lines("Direction", calls.direction)
-    around += _value_lines("Thread", calls.thread)
+        costs.insert(_index_after(costs, "gpu_total_ns"), ("  each once", duration(kernels_ns), note))
+    source = [_OP_SOURCES.get(value.text, value.text) for value in calls.op_source.frequent]
+    context: list[Line] = [("Op from", ", ".join(source), "")] if source else []
+    context += _value_lines("Called by", calls.parent)
+    context += _value_lines("Calls", calls.children)
+    context += _value_lines("Forward op", calls.forward)
+    context += _value_lines("Backward op", calls.backward)
+    context += _value_lines("Direction", calls.direction)
+    context += _value_lines("Thread", calls.thread)
     return sections(
         [
             ("", costs),
             ("Input shapes", _value_lines("", calls.input_shapes)),
             ("Data type", _value_lines("", calls.dtype)),
             ("Ran in", _value_lines("", calls.group)),
-            ("Around it", around),
+            ("Around it", context),
             ("Called from", _stacks(calls.stack)),
         ]
     )
 
 
-def _after(lines: Sequence[Line], column: str) -> int:
+def _index_after(lines: Sequence[Line], column: str) -> int:
     titles = [label for label, _value, _note in lines]
     return titles.index(COLUMNS[column].title) + 1
 
 
 def _cut(text: str) -> str:
     """Return a long text cut, with the number of omitted characters."""
-    left = len(text) - MAX_VALUE_CHARACTERS
-    return text if left <= 0 else f"{text[:MAX_VALUE_CHARACTERS]}… and {count(left)} characters more"
+    omitted = len(text) - MAX_VALUE_CHARACTERS
+    return text if omitted <= 0 else f"{text[:MAX_VALUE_CHARACTERS]}… and {count(omitted)} characters more"
 
 
 def _calls(number: int) -> str:

@@ -48,15 +48,15 @@ class Breadcrumbs(Widget):
         """Render the path and the facts on one line."""
         width = self.content_size.width
         path, facts = fit(self._path, self._facts, width)
-        before, last = path[:-1], path[-1:] or [""]
-        left = Content.assemble((ARROW.join([*before, ""]), "$text-muted"), (last[0], "bold"))
+        outer, last = path[:-1], path[-1:] or [""]
+        left = Content.assemble((ARROW.join([*outer, ""]), "$text-muted"), (last[0], "bold"))
         right = " · ".join(facts)
         gap = max(0, width - left.cell_length - cell_len(right))
         return Content.assemble(left, " " * gap, (right, "$text-muted"))
 
 
 ARROW: Final = " ▸ "
-VIEW_CRUMB: Final = 1
+VIEW_CRUMB_INDEX: Final = 1
 """The position of the view's name in the path, after the file's."""
 MIN_CRUMB_CELLS: Final = 6
 """Breadcrumbs are cut to this width before any is omitted."""
@@ -81,27 +81,27 @@ def fit(path: Sequence[str], facts: Sequence[str], width: int) -> tuple[list[str
     """
     crumbs, shown_facts = list(path), list(facts)
 
-    def over() -> int:
+    def excess_cells() -> int:
         return cell_len(ARROW.join(crumbs)) + (3 + cell_len(" · ".join(shown_facts)) if shown_facts else 0) - width
 
-    while shown_facts and over() > 0:
+    while shown_facts and excess_cells() > 0:
         shown_facts.pop()
-    for index in [index for index in range(len(crumbs) - 1) if index != VIEW_CRUMB]:
-        room = max(MIN_CRUMB_CELLS, cell_len(crumbs[index]) - max(0, over()))
-        if room < cell_len(crumbs[index]):
-            crumbs[index] = set_cell_size(crumbs[index], room - 1).rstrip() + "…"
-    if over() > 0 and len(crumbs) > VIEW_CRUMB + 2:
-        crumbs[VIEW_CRUMB + 1 : -1] = ["…"]
-    if over() > 0 and len(crumbs) > VIEW_CRUMB:
+    for index in [index for index in range(len(crumbs) - 1) if index != VIEW_CRUMB_INDEX]:
+        crumb_width = max(MIN_CRUMB_CELLS, cell_len(crumbs[index]) - max(0, excess_cells()))
+        if crumb_width < cell_len(crumbs[index]):
+            crumbs[index] = set_cell_size(crumbs[index], crumb_width - 1).rstrip() + "…"
+    if excess_cells() > 0 and len(crumbs) > VIEW_CRUMB_INDEX + 2:
+        crumbs[VIEW_CRUMB_INDEX + 1 : -1] = ["…"]
+    if excess_cells() > 0 and len(crumbs) > VIEW_CRUMB_INDEX:
         crumbs.pop(0)
-    if over() > 0:
-        crumbs[-1] = clip(crumbs[-1], max(MIN_CRUMB_CELLS, cell_len(crumbs[-1]) - over()))
+    if excess_cells() > 0:
+        crumbs[-1] = clip(crumbs[-1], max(MIN_CRUMB_CELLS, cell_len(crumbs[-1]) - excess_cells()))
     return crumbs, shown_facts
 
 
-KEY_GAPS: Final = 3
-"""Blanks between a key and its word, and after the word, in the footer."""
-LEAVE: Final = "leave"
+KEY_GAP_CELLS: Final = 3
+"""Blanks between a key and its label, and after the label, in the footer."""
+LEAVE_ACTION: Final = "leave"
 """The action of the key that goes back."""
 
 
@@ -111,21 +111,21 @@ class _FooterKey:
 
     binding: Binding
     display: str
-    """The key as it is written."""
+    """The key as users write it."""
     is_enabled: bool
     tooltip: str
 
     @property
     def cells(self) -> int:
         """The number of cells, with the blanks after it."""
-        return cell_width(self.display) + cell_width(self.binding.description) + KEY_GAPS
+        return cell_width(self.display) + cell_width(self.binding.description) + KEY_GAP_CELLS
 
 
 class KeyFooter(Widget):
     """The keys that work now and that `tui.keys.footer_keys` selects; `?` lists all.
 
-    It is drawn as one line: Textual's own has a widget for each key, which together take longer to lay out than all
-    others of a view.
+    It is drawn as one line: Textual's footer has a widget for each key, and their layout takes longer than that of
+    all other widgets of a view.
 
     Args:
         leaving_quits: Whether the key that goes back ends the program, as it does at the first view.
@@ -141,7 +141,7 @@ class KeyFooter(Widget):
         self._leaving_quits = leaving_quits
         self._keys: list[_FooterKey] = []
         self._is_outdated = False
-        self._pointed: _FooterKey | None = None
+        self._hovered: _FooterKey | None = None
         """The key below the pointer."""
 
     def on_mount(self) -> None:
@@ -158,27 +158,33 @@ class KeyFooter(Widget):
             self._is_outdated = True
             self.refresh()
 
-    def _chosen(self) -> list[_FooterKey]:
+    def _keys_to_show(self) -> list[_FooterKey]:
         """Return the keys to show, in their order."""
-        offered: dict[str, _FooterKey] = {}
-        for node, binding, enabled, tooltip in self.screen.active_bindings.values():
+        available: dict[str, _FooterKey] = {}
+        for node, binding, is_enabled, tooltip in self.screen.active_bindings.values():
             action = binding.action
-            if binding.show and action not in getattr(node, "idle_actions", ()) and action not in offered:
-                shown = replace(binding, description="quit") if action == LEAVE and self._leaving_quits() else binding
-                offered[action] = _FooterKey(shown, self.app.get_key_display(binding), enabled, tooltip)
-        cells = {action: key.cells for action, key in offered.items()}
-        return [offered[action] for action in footer_keys(list(offered), self.app.size.width, cells)]
+            if binding.show and action not in getattr(node, "idle_actions", ()) and action not in available:
+                shown_binding = (
+                    replace(binding, description="quit")
+                    if action == LEAVE_ACTION and self._leaving_quits()
+                    else binding
+                )
+                available[action] = _FooterKey(shown_binding, self.app.get_key_display(binding), is_enabled, tooltip)
+        cells = {action: key.cells for action, key in available.items()}
+        return [available[action] for action in footer_keys(list(available), self.app.size.width, cells)]
 
     def render(self) -> Content:
         """Render each key with its label."""
         if self._is_outdated:
-            self._keys, self._is_outdated = self._chosen(), False
+            self._keys, self._is_outdated = self._keys_to_show(), False
         parts: list[tuple[str, str]] = []
         for key in self._keys:
-            look = f"{'' if key.is_enabled else ' dim'}{' on $block-hover-background' if key is self._pointed else ''}"
+            state_style = (
+                f"{'' if key.is_enabled else ' dim'}{' on $block-hover-background' if key is self._hovered else ''}"
+            )
             description = f" {key.binding.description}" if key.binding.description else ""
-            parts.append((key.display, f"bold $footer-key-foreground{look}"))
-            parts += [(description, f"$footer-description-foreground{look}"), ("  ", "")]
+            parts.append((key.display, f"bold $footer-key-foreground{state_style}"))
+            parts += [(description, f"$footer-description-foreground{state_style}"), ("  ", "")]
         return Content.assemble(*parts)
 
     # --- mouse -------------------------------------------------------------------------------------------------------
@@ -190,19 +196,19 @@ class KeyFooter(Widget):
                 return key
         return None
 
-    def _point(self, key: _FooterKey | None) -> None:
-        if key is not self._pointed:
-            self._pointed = key
+    def _set_hovered(self, key: _FooterKey | None) -> None:
+        if key is not self._hovered:
+            self._hovered = key
             self.tooltip = key.tooltip or None if key is not None else None
             self.refresh()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Highlight the key below the pointer."""
-        self._point(self._key_at(event.x))
+        self._set_hovered(self._key_at(event.x))
 
     def on_leave(self) -> None:
         """Remove the highlight."""
-        self._point(None)
+        self._set_hovered(None)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Press the key below the pointer."""
@@ -217,7 +223,7 @@ TAB_KEYS_HINT: Final = ", . tabs"
 """The keys that change the tab."""
 MIN_TAB_CELLS: Final = 6
 """The minimum width of a title."""
-MORE_CELLS: Final = 5
+OMITTED_COUNT_CELLS: Final = 5
 """The width of the number of tabs that are omitted."""
 
 
@@ -237,70 +243,74 @@ class TabBar(Widget):
     class Chosen(Message):
         """A tab was clicked."""
 
-        def __init__(self, place: int) -> None:
+        def __init__(self, index: int) -> None:
             super().__init__()
-            self.place = place
+            self.place = index
 
     def __init__(self, titles: Sequence[str], *, hint: str = TAB_KEYS_HINT, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._hint = hint
         self._titles = tuple(titles)
-        self._fed: tuple[bool, ...] = tuple(True for _ in titles)
+        self._has_data: tuple[bool, ...] = tuple(True for _ in titles)
         self._current = 0
 
-    def show(self, current: int, fed: Sequence[bool]) -> None:
+    def show(self, current: int, has_data: Sequence[bool]) -> None:
         """Show another tab as the current one.
 
         Args:
             current: Its index.
-            fed: For each tab whether it has data.
+            has_data: For each tab whether it has data.
         """
-        self._current, self._fed = current, tuple(fed)
+        self._current, self._has_data = current, tuple(has_data)
         self.refresh()
 
-    def _shown_hint(self) -> str:
+    def _visible_hint(self) -> str:
         """Return the hint; the usual one is omitted if the titles need its width."""
-        return "" if self._hint == TAB_KEYS_HINT and self._wanted() > self._room(TAB_KEYS_HINT) else self._hint
+        return (
+            ""
+            if self._hint == TAB_KEYS_HINT and self._titles_cells() > self._cells_for_titles(TAB_KEYS_HINT)
+            else self._hint
+        )
 
-    def _wanted(self) -> int:
+    def _titles_cells(self) -> int:
         return sum(cell_width(title) + 3 for title in self._titles)
 
-    def _room(self, hint: str) -> int:
+    def _cells_for_titles(self, hint: str) -> int:
         return self.content_size.width - cell_width(hint) - 1
 
-    def _shown(self, room: int) -> list[int]:
+    def _fitting_tabs(self, width: int) -> list[int]:
         """Return the positions of the titles that fit; those without data are omitted first, furthest first."""
         shown = list(range(len(self._titles)))
-        others = [place for place in shown if place != self._current]
-        for place in sorted(others, key=lambda place: (self._fed[place], -abs(place - self._current), -place)):
-            if sum(cell_width(self._titles[one]) + 3 for one in shown) <= room - MORE_CELLS:
+        candidates = [index for index in shown if index != self._current]
+        for index in sorted(candidates, key=lambda index: (self._has_data[index], -abs(index - self._current), -index)):
+            if sum(cell_width(self._titles[tab]) + 3 for tab in shown) <= width - OMITTED_COUNT_CELLS:
                 break
-            shown.remove(place)
+            shown.remove(index)
         return shown
 
     def _parts(self) -> list[tuple[int | None, str, str]]:
         """Return the position, text and style of each title, and the number of those omitted."""
-        room = self._room(self._shown_hint())
-        shown = list(range(len(self._titles))) if self._wanted() <= room else self._shown(room)
-        left_out = len(self._titles) - len(shown)
-        room -= MORE_CELLS if left_out else 0
-        widths = [cell_width(self._titles[place]) for place in shown]
-        most = max(widths)
+        available = self._cells_for_titles(self._visible_hint())
+        shown = list(range(len(self._titles))) if self._titles_cells() <= available else self._fitting_tabs(available)
+        omitted = len(self._titles) - len(shown)
+        available -= OMITTED_COUNT_CELLS if omitted else 0
+        widths = [cell_width(self._titles[index]) for index in shown]
+        max_cells = max(widths)
         # The longest titles are cut first.
-        while most > MIN_TAB_CELLS and sum(min(width, most) + 3 for width in widths) > room:
-            most -= 1
+        while max_cells > MIN_TAB_CELLS and sum(min(width, max_cells) + 3 for width in widths) > available:
+            max_cells -= 1
         # Not dim in addition to muted: that is hard to read. 16 colors have no gray, and some terminals ignore dim.
         unfed_style = "dim" if self.app.native_ansi_color else "$text-muted"
         unfed_signs = "()" if services_of(self).color == "none" else "  "
         parts: list[tuple[int | None, str, str]] = []
-        for place in shown:
-            title = self._titles[place]
-            if place == self._current:
+        for index in shown:
+            title = self._titles[index]
+            if index == self._current:
                 (left, right), style = "[]", "bold $accent"
             else:
-                (left, right), style = ("  ", "") if self._fed[place] else (unfed_signs, unfed_style)
-            parts.append((place, f"{left}{clip(title, most)}{right}", style))
-        return [*parts, (None, f" +{left_out}", unfed_style)] if left_out else parts
+                (left, right), style = ("  ", "") if self._has_data[index] else (unfed_signs, unfed_style)
+            parts.append((index, f"{left}{clip(title, max_cells)}{right}", style))
+        return [*parts, (None, f" +{omitted}", unfed_style)] if omitted else parts
 
     def render(self) -> Content:
         """Render the titles, with the keys on the right."""
@@ -309,19 +319,19 @@ class TabBar(Widget):
         for _, text, style in self._parts():
             pieces += [Content.styled(text, style), Content(" ")]
             used += cell_width(text) + 1
-        hint = self._shown_hint()
+        hint = self._visible_hint()
         gap = max(1, self.content_size.width - used - cell_width(hint))
         return Content("").join([*pieces, Content.styled(" " * gap + hint, "$text-muted")])
 
     def on_click(self, event: events.Click) -> None:
         """Choose the clicked tab."""
-        at = event.get_content_offset(self)
-        if at is None:
+        offset = event.get_content_offset(self)
+        if offset is None:
             return
-        left = 0
-        for place, text, _style in self._parts():
-            left += cell_width(text) + 1
-            if at.x < left:
-                if place is not None:
-                    self.post_message(self.Chosen(place))
+        right_edge = 0
+        for index, text, _style in self._parts():
+            right_edge += cell_width(text) + 1
+            if offset.x < right_edge:
+                if index is not None:
+                    self.post_message(self.Chosen(index))
                 return

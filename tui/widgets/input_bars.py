@@ -44,14 +44,14 @@ class PendingEntry:
     def __init__(self, widget: Widget) -> None:
         self.widget = widget
         self.is_pending = False
-        """Whether an entered text is still being carried out."""
+        """Whether an entered text is still being processed."""
 
     def begin(self) -> None:
         """Make keys wait from now on."""
         self.is_pending = True
 
     def done(self) -> None:
-        """Let waiting keys act on the focused widget: the entered text was carried out."""
+        """Let waiting keys act on the focused widget: the entered text was processed."""
         if self.is_pending:
             self.is_pending = False
             self.widget.app.post_message(KeysReady())
@@ -83,8 +83,8 @@ class EnteredLine(Input):
     virtual_size = Reactive(Size(0, 0))
     """As in Textual, without a layout of the screen for every letter."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
         self.entry = PendingEntry(self)
 
     def begin(self) -> None:
@@ -196,7 +196,7 @@ class FindBar(Horizontal):
         self.post_message(self.Entered(event.value))
 
 
-class _Line(EnteredLine):
+class _CommandInput(EnteredLine):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "run", key_display="enter"),
         Binding("right", "cursor_right", "complete", key_display="right"),
@@ -206,10 +206,10 @@ class _Line(EnteredLine):
         Binding("tab", "cursor_right", "complete", show=False),
     ]
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, suggestions: Sequence[str]) -> None:
         super().__init__(
             placeholder="a view and a filter (kernels gemm total>1ms), or what a key does (export)",
-            suggester=SuggestFromList(words),
+            suggester=SuggestFromList(suggestions),
             compact=True,
             select_on_focus=False,
         )
@@ -226,10 +226,10 @@ class _Line(EnteredLine):
         """Add a line to the history."""
         self._lines.append(line)
 
-    def action_recall(self, by: int) -> None:
+    def action_recall(self, step: int) -> None:
         """Recall an earlier command."""
         if self._lines:
-            self._recalled = max(0, min(len(self._lines) - 1, self._recalled + by))
+            self._recalled = max(0, min(len(self._lines) - 1, self._recalled + step))
             self.value = self._lines[self._recalled]
             self.cursor_position = len(self.value)
 
@@ -238,7 +238,7 @@ class CommandBar(Horizontal):
     """The command line: hidden until it is opened, and after a command is entered or it is left.
 
     Args:
-        words: First words to complete.
+        command_names: The names to complete.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -264,19 +264,19 @@ class CommandBar(Horizontal):
     class Closed(Message):
         """The bar was left, with or without a command."""
 
-    def __init__(self, words: Sequence[str], *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, command_names: Sequence[str], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self._words = words
+        self._command_names = command_names
 
     def compose(self) -> ComposeResult:
         """A colon and an input."""
         yield Static(Content(":"), id="prompt")
-        yield _Line(self._words)
+        yield _CommandInput(self._command_names)
 
     def open(self) -> None:
         """Show the empty bar and focus it."""
         self.add_class("-open")
-        line = self.query_one(_Line)
+        line = self.query_one(_CommandInput)
         line.begin()
         # Immediately, not after the waiting messages: keys typed ahead belong here.
         self.screen.set_focus(line)
@@ -288,7 +288,7 @@ class CommandBar(Horizontal):
 
     def entry_done(self) -> None:
         """Let the keys typed after the line act on the view that it opened."""
-        self.query_one(_Line).entry.done()
+        self.query_one(_CommandInput).entry.done()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Post the entered command."""
@@ -296,7 +296,7 @@ class CommandBar(Horizontal):
         line = event.value.strip()
         self.action_close()
         if line:
-            self.query_one(_Line).keep(line)
+            self.query_one(_CommandInput).keep(line)
         self.post_message(self.Entered(line))
 
     def on_descendant_blur(self, _event: events.DescendantBlur) -> None:

@@ -27,7 +27,7 @@ class DrawsAhead(Protocol):
         """Render for a few milliseconds what the next key may show; return whether there is more."""
 
 
-def direct_lines(widget: Widget, crop: Region, usual: Callable[[Region], list[Strip]]) -> list[Strip]:
+def direct_lines(widget: Widget, crop: Region, render_with_textual: Callable[[Region], list[Strip]]) -> list[Strip]:
     """Return lines of a widget whose `render_line` draws every cell, with the filters of the app applied.
 
     Textual wraps each line of a widget in its border, padding, tint and opacity, and looks them up for every line,
@@ -36,17 +36,17 @@ def direct_lines(widget: Widget, crop: Region, usual: Callable[[Region], list[St
     Args:
         widget: The widget.
         crop: The region.
-        usual: `Widget.render_lines` of the base class.
+        render_with_textual: `Widget.render_lines` of the base class.
     """
     styles, gutter = widget.styles, widget.styles.gutter
     has_sides = any(edge for edge, _color in (styles.border_left, styles.border_right, *styles.outline))
     if has_sides or styles.tint.a or widget.opacity != 1:
-        return usual(crop)
-    first, last = gutter.top, widget.outer_size.height - gutter.bottom
-    own = range(max(crop.y, first), min(crop.bottom, last))
-    if not own:
-        return usual(crop)
-    strips = [widget.render_line(y - first) for y in own]
+        return render_with_textual(crop)
+    content_top, content_bottom = gutter.top, widget.outer_size.height - gutter.bottom
+    content_lines = range(max(crop.y, content_top), min(crop.bottom, content_bottom))
+    if not content_lines:
+        return render_with_textual(crop)
+    strips = [widget.render_line(y - content_top) for y in content_lines]
     _, background = widget.background_colors
     if gutter.width:
         blank = Style(bgcolor=background.rich_color)
@@ -55,11 +55,11 @@ def direct_lines(widget: Widget, crop: Region, usual: Callable[[Region], list[St
     for line_filter in widget.get_line_filters():
         strips = [strip.apply_filter(line_filter, background) for strip in strips]
     strips = [strip.crop(*crop.column_span) for strip in strips]
-    above, below = own.start - crop.y, crop.bottom - own.stop
+    above, below = content_lines.start - crop.y, crop.bottom - content_lines.stop
     return [
-        *(usual(Region(crop.x, crop.y, crop.width, above)) if above else ()),
+        *(render_with_textual(Region(crop.x, crop.y, crop.width, above)) if above else ()),
         *strips,
-        *(usual(Region(crop.x, own.stop, crop.width, below)) if below else ()),
+        *(render_with_textual(Region(crop.x, content_lines.stop, crop.width, below)) if below else ()),
     ]
 
 
@@ -67,7 +67,7 @@ MANY_COLORS: Final = ("truecolor", "256")
 """Color modes in which parts differ by color and need no patterns."""
 PATTERNS: Final = "▓▞▒▦▩▨▤▧▚░▥"
 _SOLID: Final = str.maketrans(dict.fromkeys(PATTERNS, "█"))
-_ALLOWED: Final = frozenset(PATTERNS + "▁▂▃▄▅▆▇█ ")
+_BAR_CHARACTERS: Final = frozenset(PATTERNS + "▁▂▃▄▅▆▇█ ")
 """Patterns, and the characters that occur next to them in bars."""
 
 
@@ -78,7 +78,7 @@ class SolidFills(LineFilter):
         """Replace segments that consist of patterns."""
         return [
             Segment(text.translate(_SOLID), style, control)
-            if not text.isascii() and _ALLOWED.issuperset(text)
+            if not text.isascii() and _BAR_CHARACTERS.issuperset(text)
             else segment
             for segment in segments
             for text, style, control in (segment,)
@@ -94,12 +94,12 @@ class AsciiOutput(LineFilter):
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Translate segments that are not ASCII."""
         return [
-            segment if segment.text.isascii() else Segment(_ascii_of(segment), segment.style, segment.control)
+            segment if segment.text.isascii() else Segment(_ascii_text(segment), segment.style, segment.control)
             for segment in segments
         ]
 
 
-def _ascii_of(segment: Segment) -> str:
+def _ascii_text(segment: Segment) -> str:
     """Return the text of a segment in ASCII."""
     is_scrollbar = segment.style is not None and "@mouse.down" in segment.style.meta
     return " " * segment.cell_length if is_scrollbar else to_ascii(segment.text)

@@ -37,7 +37,8 @@ class Panel(Vertical):
     """A title on a rule, with widgets below it.
 
     Args:
-        title: A text of the program. children: The widgets below the title.
+        title: A text of the program.
+        children: The widgets below the title.
         note: A muted text at the right of the rule.
         id: The widget's id.
     """
@@ -88,12 +89,12 @@ class Panel(Vertical):
             self._show_title()
 
     def _show_title(self) -> None:
-        smaller = [(f"  {words}", "not bold $text-muted") for words in (self._note,) if words]
+        annotations = [(f"  {text}", "not bold $text-muted") for text in (self._note,) if text]
         # The mark of rows with a note.
-        smaller += [
-            (f"  # {plain(words)}", "not bold $warning-ink on $warning-ground") for words in (self._remark,) if words
+        annotations += [
+            (f"  # {plain(text)}", "not bold $warning-ink on $warning-ground") for text in (self._remark,) if text
         ]
-        self.border_title = Content.assemble(self.title, *smaller)
+        self.border_title = Content.assemble(self.title, *annotations)
 
 
 MIN_COLUMN_CELLS: Final = 56
@@ -111,8 +112,8 @@ def column_widths(width: int) -> list[int]:
     ([78], [59, 58], [66, 65, 65])
     """
     number = max(1, min(MAX_COLUMNS, (width + COLUMN_GAP) // (MIN_COLUMN_CELLS + COLUMN_GAP)))
-    room = width - COLUMN_GAP * (number - 1)
-    return [room // number + (1 if place < room % number else 0) for place in range(number)]
+    total_width = width - COLUMN_GAP * (number - 1)
+    return [total_width // number + (1 if index < total_width % number else 0) for index in range(number)]
 
 
 class ColumnsLayout(Layout):
@@ -125,19 +126,19 @@ class ColumnsLayout(Layout):
         parent.pre_layout(self)
         viewport = parent.app.viewport_size
         widths = column_widths(size.width)
-        filled = [0] * len(widths)
+        heights = [0] * len(widths)
         placements = []
         for child in children:
-            column = filled.index(min(filled))
+            column = heights.index(min(heights))
             width = widths[column]
             box = child._get_box_model(
                 Size(width, size.height), viewport, Fraction(width), Fraction(size.height), greedy=greedy
             )
             left = sum(widths[:column]) + COLUMN_GAP * column
             height = int(box.height)
-            region = Region(left + box.margin.left, filled[column] + box.margin.top, int(box.width), height)
+            region = Region(left + box.margin.left, heights[column] + box.margin.top, int(box.width), height)
             placements.append(WidgetPlacement(region, NULL_OFFSET, box.margin, child))
-            filled[column] += height + box.margin.height
+            heights[column] += height + box.margin.height
         return placements
 
 
@@ -166,10 +167,10 @@ class NoteLine(Static):
     NoteLine { height: auto; max-height: 2; padding: 0 1; color: $text-muted; display: none; }
     """
 
-    def show(self, words: str) -> None:
+    def show(self, text: str) -> None:
         """Change the text."""
-        self.display = bool(words)
-        self.update(Content(plain(words)))
+        self.display = bool(text)
+        self.update(Content(plain(text)))
 
 
 class WarningLine(NoteLine):
@@ -184,8 +185,8 @@ class OfferLine(Static):
     """A text on one line; it is cut before the key that accepts the offer.
 
     Args:
-        words: The offer.
-        how: The key that accepts it.
+        offer: The text.
+        key_hint: The key that accepts the offer.
     """
 
     DEFAULT_CSS = """
@@ -195,17 +196,17 @@ class OfferLine(Static):
     }
     """
 
-    def __init__(self, words: str, how: str) -> None:
+    def __init__(self, offer: str, key_hint: str) -> None:
         super().__init__()
-        self._words = words
-        self._how = how
+        self._offer = offer
+        self._key_hint = key_hint
 
     def render(self) -> Content:
         """Render the line."""
-        how = f": {self._how}"
-        words = plain(self._words)
-        room = max(1, self.content_size.width - len(how))
-        return Content(clip(words, room) + how)
+        key_hint = f": {self._key_hint}"
+        offer = plain(self._offer)
+        offer_width = max(1, self.content_size.width - len(key_hint))
+        return Content(clip(offer, offer_width) + key_hint)
 
 
 Draw = Callable[[int], Sequence[Content]]

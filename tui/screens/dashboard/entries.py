@@ -24,7 +24,7 @@ from tui.model.columns import COLUMNS, ColumnKind
 from tui.query.parse import equals_filter, quote
 from tui.text import begin_sentence, plain, plural
 from tui.widgets.charts.bars import BarRow
-from tui.widgets.details import Details, sections, whole_value
+from tui.widgets.details import Details, full_value, sections
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -306,7 +306,7 @@ def entry_details(entry: Entry, name: str) -> Details:
             continue
         known = COLUMNS.get(column)
         kind = known.kind if known is not None else ColumnKind.TEXT
-        text = metric(value, entry.values.get("unit")) if kind is ColumnKind.MEASURE else whole_value(kind, value)
+        text = metric(value, entry.values.get("unit")) if kind is ColumnKind.MEASURE else full_value(kind, value)
         lines.append((known.title if known is not None else column, text, ""))
     of = entry.metric or name
     return sections([("", lines), *([(definition(of).title, meaning_lines(of))] if of else [])])

@@ -55,7 +55,7 @@ class BarList(Widget, can_focus=True):
     }
     """
 
-    class _OfRow(Message):
+    class _RowMessage(Message):
         def __init__(self, bars: BarList, key: str) -> None:
             super().__init__()
             self.bars = bars
@@ -67,13 +67,13 @@ class BarList(Widget, can_focus=True):
             """The chart."""
             return self.bars
 
-    class RowOpened(_OfRow):
+    class RowOpened(_RowMessage):
         """The user opened a line."""
 
-    class RowHighlighted(_OfRow):
+    class RowHighlighted(_RowMessage):
         """The cursor moved to another line."""
 
-    class DetailRequested(_OfRow):
+    class DetailRequested(_RowMessage):
         """The user asked for the details of a line."""
 
     def __init__(self, rows: Sequence[BarRow] = (), *, empty: str = "", id: str | None = None) -> None:  # noqa: A002
@@ -95,9 +95,9 @@ class BarList(Widget, can_focus=True):
         """Whether there are lines to select."""
         return bool(self._rows)
 
-    def wait(self, sign: str) -> None:
+    def wait(self, placeholder: str) -> None:
         """Show a placeholder until the lines are computed; the chart can keep the focus meanwhile."""
-        self.show([], empty=sign)
+        self.show([], empty=placeholder)
         self.is_waiting = True
 
     def show(self, rows: Sequence[BarRow], *, empty: str = "") -> None:
@@ -106,7 +106,7 @@ class BarList(Widget, can_focus=True):
         self.is_waiting = False
         self._rows = tuple(rows)
         self._empty = empty
-        self.cursor = next((place for place, row in enumerate(self._rows) if row.key == key), 0)
+        self.cursor = next((index for index, row in enumerate(self._rows) if row.key == key), 0)
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -129,23 +129,23 @@ class BarList(Widget, can_focus=True):
         if style.reverse:
             # Reverse video uses a single color: several colors on a line could not be distinguished from the
             # background.
-            drawn = [shaded(segment.text) if _is_bar(segment.text) else segment.text for segment in strip]
-            return Strip([Segment(text, self.rich_style + style) for text in drawn], strip.cell_length)
+            texts = [shaded(segment.text) if _is_bar(segment.text) else segment.text for segment in strip]
+            return Strip([Segment(text, self.rich_style + style) for text in texts], strip.cell_length)
         return Strip([Segment(segment.text, (segment.style or style) + style) for segment in strip], strip.cell_length)
 
     def row_at(self, line: int) -> int:
         """Return the row of a line."""
         return line
 
-    def cursor_seen(self) -> None:
+    def cursor_moved(self) -> None:
         """Handle a move of the cursor."""
 
     def _move_to(self, row: int) -> None:
-        before = self.cursor
+        former = self.cursor
         self.cursor = max(0, min(row, len(self._rows) - 1))
         self.refresh()
-        self.cursor_seen()
-        if self._rows and self.cursor != before:
+        self.cursor_moved()
+        if self._rows and self.cursor != former:
             self.post_message(self.RowHighlighted(self, self._rows[self.cursor].key))
 
     def action_cursor_down(self) -> None:
@@ -180,8 +180,8 @@ class BarList(Widget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Select the clicked line; open it on a double click."""
-        at = event.get_content_offset(self)
-        if at is not None and (row := self.row_at(at.y)) < len(self._rows):
+        offset = event.get_content_offset(self)
+        if offset is not None and (row := self.row_at(offset.y)) < len(self._rows):
             self._move_to(row)
             if event.chain == 2:
                 self.action_open_row()
@@ -226,7 +226,7 @@ class TextList(BarList):
         """Return the wrapped lines of each text."""
         return [list(text.wrapped(width)) for text in self._texts]
 
-    def _ends(self) -> list[int]:
+    def _end_lines(self) -> list[int]:
         """Return the line after the end of each text."""
         return list(itertools.accumulate(map(len, self._lines(self.content_size.width))))
 
@@ -240,13 +240,13 @@ class TextList(BarList):
 
     def row_at(self, line: int) -> int:
         """Return the text that a line belongs to."""
-        return bisect.bisect_right(self._ends(), line)
+        return bisect.bisect_right(self._end_lines(), line)
 
-    def cursor_seen(self) -> None:
+    def cursor_moved(self) -> None:
         """Scroll to the selected text."""
-        box = next((each for each in self.ancestors if isinstance(each, VerticalScroll)), None)
-        if box is not None and self._texts:
-            ends = [0, *self._ends()]
-            top = self.region.y - box.content_region.y + round(box.scroll_y) + ends[self.cursor]
-            height = ends[self.cursor + 1] - ends[self.cursor]
-            box.scroll_to_region(Region(0, top, 1, height), animate=False)
+        scroll_view = next((ancestor for ancestor in self.ancestors if isinstance(ancestor, VerticalScroll)), None)
+        if scroll_view is not None and self._texts:
+            end_lines = [0, *self._end_lines()]
+            top = self.region.y - scroll_view.content_region.y + round(scroll_view.scroll_y) + end_lines[self.cursor]
+            height = end_lines[self.cursor + 1] - end_lines[self.cursor]
+            scroll_view.scroll_to_region(Region(0, top, 1, height), animate=False)

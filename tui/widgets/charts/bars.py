@@ -50,7 +50,7 @@ KIND_STYLES: Final = {
 """The character and color of each kind of work; ``memory`` is copies where memory sets are shown separately, ``whole``
 is time of unknown use."""
 
-_BY_SIZE: Final = tuple(KindStyle(fill, f"$group-{place}") for place, fill in enumerate("█▓▒░▚▤▥▞"))
+_STYLES_BY_SIZE: Final = tuple(KindStyle(fill, f"$group-{index}") for index, fill in enumerate("█▓▒░▚▤▥▞"))
 """For parts that are not kinds of work, such as op types: the larger the part, the lighter the color."""
 
 
@@ -60,12 +60,12 @@ def kind_style(part: int | str) -> KindStyle:
     >>> kind_style("cpu").fill, kind_style(0).fill, kind_style(8).fill
     ('▚', '█', '█')
     """
-    return KIND_STYLES[part] if isinstance(part, str) else _BY_SIZE[part % len(_BY_SIZE)]
+    return KIND_STYLES[part] if isinstance(part, str) else _STYLES_BY_SIZE[part % len(_STYLES_BY_SIZE)]
 
 
 MIN_BAR_CELLS: Final = 6
 """With fewer cells there is no bar, only the label."""
-MIN_BAR_BESIDE_CUT_LABEL: Final = 8
+MIN_BAR_CELLS_WITH_CUT_LABEL: Final = 8
 """The minimum width of a bar beside a label that is cut anyway."""
 MAX_BAR_CELLS: Final = 60
 MIN_LABEL_CELLS: Final = 12
@@ -127,15 +127,15 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
     share = SHARE_CELLS if any(row.percent is not None for row in rows) else 0
     label = max((cell_width(short_name(row.label) if row.symbol else row.label) for row in rows), default=0)
     swatch = SWATCH_CELLS if any(row.part is not None for row in rows) else _sign_cells(rows)
-    room = width - swatch - value - 1 - (share + 1 if share else 0)
+    free_cells = width - swatch - value - 1 - (share + 1 if share else 0)
     if all(row.share is None for row in rows):
-        return BarColumns(min(label, max(0, room)) if value or share else max(0, room), 0, value, share)
+        return BarColumns(min(label, max(0, free_cells)) if value or share else max(0, free_cells), 0, value, share)
     # The label has priority; a bar that would be too short to read is omitted.
-    least = MIN_BAR_CELLS if label < room - MIN_BAR_CELLS else MIN_BAR_BESIDE_CUT_LABEL
-    label = min(label, max(MIN_LABEL_CELLS, room - least - 1))
-    cells = min(MAX_BAR_CELLS, room - label - 1)
+    min_bar_cells = MIN_BAR_CELLS if label < free_cells - MIN_BAR_CELLS else MIN_BAR_CELLS_WITH_CUT_LABEL
+    label = min(label, max(MIN_LABEL_CELLS, free_cells - min_bar_cells - 1))
+    cells = min(MAX_BAR_CELLS, free_cells - label - 1)
     if cells < MIN_BAR_CELLS:
-        return BarColumns(max(0, room), 0, value, share)
+        return BarColumns(max(0, free_cells), 0, value, share)
     return BarColumns(label, cells, value, share)
 
 
@@ -148,19 +148,21 @@ def bar_lines(rows: Sequence[BarRow], columns: BarColumns, *, bar_style: str = "
     names = [plain(row.label) for row in rows]
     symbols = [name for name, row in zip(names, rows, strict=True) if row.symbol]
     sentences = [name for name, row in zip(names, rows, strict=True) if row.sentence]
-    others = [name for name, row in zip(names, rows, strict=True) if not row.symbol and not row.sentence]
+    plain_names = [name for name, row in zip(names, rows, strict=True) if not row.symbol and not row.sentence]
     labels = {
         **{name: clip_sentence(name, columns.label) for name in sentences},
-        **distinct_labels(others, columns.label),
+        **distinct_labels(plain_names, columns.label),
         **distinct_symbols(symbols, columns.label),
     }
-    signs = _sign_cells(rows)
+    sign_cells = _sign_cells(rows)
     # A line without a color sample is as wide as those with one.
     swatch = SWATCH_CELLS if any(row.part is not None for row in rows) else 0
     return [
-        Content.assemble(_sign(row, signs), pad(clip_sentence(name, columns.line), columns.line))
+        Content.assemble(_sign(row, sign_cells), pad(clip_sentence(name, columns.line), columns.line))
         if row.sentence and not row.value
-        else Content.assemble(_sign(row, signs), _bar_line(labels[name], row, columns, swatch, bar_style=bar_style))
+        else Content.assemble(
+            _sign(row, sign_cells), _bar_line(labels[name], row, columns, swatch, bar_style=bar_style)
+        )
         for name, row in zip(names, rows, strict=True)
     ]
 
@@ -178,13 +180,13 @@ def _sign(row: BarRow, cells: int) -> Content:
 def _bar_line(label: str, row: BarRow, columns: BarColumns, swatch: int, *, bar_style: str) -> Content:
     parts = [Content(pad(label, columns.label + (swatch if row.part is None else 0)))]
     if row.part is not None:
-        look = kind_style(row.part)
-        parts.insert(0, Content.assemble((look.fill, look.color), " "))
+        style = kind_style(row.part)
+        parts.insert(0, Content.assemble((style.fill, style.color), " "))
     if columns.bar:
-        drawn = bar(row.share, columns.bar) if row.share is not None else ""
+        bar_text = bar(row.share, columns.bar) if row.share is not None else ""
         parts += [
             Content(" "),
-            Content.styled(pad(drawn, columns.bar), _bar_color(row) or bar_style),
+            Content.styled(pad(bar_text, columns.bar), _bar_color(row) or bar_style),
         ]
     parts.append(Content(f" {pad(row.value, columns.value, right=True)}"))
     if columns.percent:
@@ -207,13 +209,13 @@ def shared_cells(values: Sequence[float], width: int) -> list[int]:
     total = sum(values)
     if total <= 0 or width <= 0:
         return [0] * len(values)
-    exact = [value / total * width for value in values]
-    cells = [max(1, int(part)) if value > 0 else 0 for part, value in zip(exact, values, strict=True)]
-    by_remainder = sorted(range(len(values)), key=lambda place: exact[place] - cells[place], reverse=True)
-    for place in by_remainder:
+    exact_cells = [value / total * width for value in values]
+    cells = [max(1, int(part)) if value > 0 else 0 for part, value in zip(exact_cells, values, strict=True)]
+    order = sorted(range(len(values)), key=lambda index: exact_cells[index] - cells[index], reverse=True)
+    for index in order:
         if sum(cells) >= width:
             break
-        cells[place] += 1 if values[place] > 0 else 0
+        cells[index] += 1 if values[index] > 0 else 0
     while sum(cells) > width:
         largest = max(range(len(cells)), key=cells.__getitem__)
         cells[largest] -= 1
@@ -231,13 +233,13 @@ def stacked_bar(values: Sequence[float], width: int, *, parts: Sequence[int | st
     >>> stacked_bar([3, 1], 8).plain, stacked_bar([3, 1], 8, parts=["other", "cpu"]).plain
     ('██████▓▓', '▓▓▓▓▓▓▚▚')
     """
-    looks = map(kind_style, parts if parts is not None else range(len(values)))
-    drawn = [
-        Content.styled(look.fill * cells, look.color)
-        for look, cells in zip(looks, shared_cells(values, width), strict=True)
+    styles = map(kind_style, parts if parts is not None else range(len(values)))
+    pieces = [
+        Content.styled(style.fill * cells, style.color)
+        for style, cells in zip(styles, shared_cells(values, width), strict=True)
         if cells
     ]
-    return Content("").join(drawn)
+    return Content("").join(pieces)
 
 
 class StackedBar(Widget):
@@ -281,20 +283,20 @@ def sparkline(values: Sequence[float | None], width: int) -> str:
     if width <= 0 or not values:
         return ""
     cells = min(width, len(values))
-    edges = [place * len(values) // cells for place in range(cells + 1)]
-    largest_of = [
+    edges = [index * len(values) // cells for index in range(cells + 1)]
+    maxima = [
         max((value for value in values[start:stop] if value is not None), default=None)
         for start, stop in itertools.pairwise(edges)
     ]
-    top = max((value for value in largest_of if value is not None), default=0)
+    largest = max((value for value in maxima if value is not None), default=0)
     return "".join(
-        " " if value is None else LEVELS[_level(value, top, len(LEVELS))] if top > 0 else LEVELS[0]
-        for value in largest_of
+        " " if value is None else LEVELS[_level(value, largest, len(LEVELS))] if largest > 0 else LEVELS[0]
+        for value in maxima
     )
 
 
-def _level(value: float, top: float, levels: int) -> int:
-    return max(0, min(levels - 1, int(value / top * levels)))
+def _level(value: float, largest: float, levels: int) -> int:
+    return max(0, min(levels - 1, int(value / largest * levels)))
 
 
 def histogram(durations_ns: pl.Series, bins: int) -> list[int]:
@@ -312,10 +314,10 @@ def histogram_line(durations_ns: pl.Series, width: int) -> str:
     >>> histogram_line(pl.Series([1000, 1000, 1000, 30_000, 1_000_000]), 30)
     '1 µs █        ▃         ▃ 1 ms'
     """
-    known = durations_ns.drop_nulls()
-    if not len(known):
+    recorded = durations_ns.drop_nulls()
+    if not len(recorded):
         return "–"
-    shortest, longest = known.min(), known.max()
+    shortest, longest = recorded.min(), recorded.max()
     if not isinstance(shortest, (int, float)) or not isinstance(longest, (int, float)):
         return "–"
     low, high = brief_duration(shortest), brief_duration(longest)
@@ -324,7 +326,7 @@ def histogram_line(durations_ns: pl.Series, width: int) -> str:
     cells = width - cell_width(low) - cell_width(high) - 2
     if cells < 4:
         return f"{low} … {high}"
-    counts = [count or None for count in histogram(known, cells)]
+    counts = [count or None for count in histogram(recorded, cells)]
     return f"{low} {sparkline(counts, cells)} {high}"
 
 
@@ -374,18 +376,18 @@ class BusyChart(Widget):
         """Render the lanes and the time axis."""
         lanes = self._lanes[:MAX_GPUS]
         heads = [self._head(lane) for lane in lanes]
-        label = max((cell_width(part) for head in heads for part in head), default=0)
-        room = max(8, self.content_size.width - label - 1)
-        drawn = []
+        label_width = max((cell_width(part) for head in heads for part in head), default=0)
+        chart_width = max(8, self.content_size.width - label_width - 1)
+        lines = []
         for lane, head in zip(lanes, heads, strict=True):
-            for place, line in enumerate(area_lines(lane.shares(room), self._lines)):
-                text = pad(head[place] if place < len(head) else "", label)
-                drawn.append(Content.assemble((text, "$text-muted"), " ", (line, "$bar")))
-        more = len(self._lanes) - len(lanes)
-        note = f"busy over the wall time{f', {more} more GPUs not shown' if more else ''}"
+            for index, line in enumerate(area_lines(lane.shares(chart_width), self._lines)):
+                text = pad(head[index] if index < len(head) else "", label_width)
+                lines.append(Content.assemble((text, "$text-muted"), " ", (line, "$bar")))
+        hidden = len(self._lanes) - len(lanes)
+        note = f"busy over the wall time{f', {hidden} more GPUs not shown' if hidden else ''}"
         end = brief_duration(self._span_ns)
-        axis = "0" + note.center(max(0, room - 1 - cell_width(end))) + end
-        return Content("\n").join([*drawn, Content.styled(" " * (label + 1) + axis, "$text-muted")])
+        axis = "0" + note.center(max(0, chart_width - 1 - cell_width(end))) + end
+        return Content("\n").join([*lines, Content.styled(" " * (label_width + 1) + axis, "$text-muted")])
 
     def _head(self, lane: BusyLane) -> list[str]:
         """Return the texts before the lines of a lane: name and share, on two lines if there is room."""
@@ -401,8 +403,8 @@ def area_lines(shares: Sequence[float], lines: int) -> list[str]:
     """
     steps = len(LEVELS)
     heights = [0 if share <= 0 else max(1, round(share * steps * lines)) for share in shares]
-    drawn = []
+    result = []
     for line in reversed(range(lines)):
         base = line * steps
-        drawn.append("".join(" " if height <= base else LEVELS[min(steps, height - base) - 1] for height in heights))
-    return drawn
+        result.append("".join(" " if height <= base else LEVELS[min(steps, height - base) - 1] for height in heights))
+    return result

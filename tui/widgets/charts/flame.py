@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 MIN_LABEL_CELLS: Final = 4
 """Narrower nodes have no label."""
-EDGE: Final = "▏"
-LINE: Final = "─"
+LEFT_EDGE: Final = "▏"
+RULE: Final = "─"
 KIND_STYLES: Final = ("tensor", "other", "unknown", "memory", "memset", "communication")
 MAX_LEVEL_LINES: Final = 3
 """The maximum height of a level: the name, its time, and a blank line."""
@@ -98,9 +98,9 @@ class FlameChart(Widget, can_focus=True):
         super().__init__(id=id)
         self._rows: pl.DataFrame | None = None
         self._empty = ""
-        self._around = self._starts = self._times = self._depths = np.zeros(0, np.int64)
-        self._marked = np.zeros(0, np.bool_)
-        self._whole = 0
+        self._parents = self._starts = self._times = self._depths = np.zeros(0, np.int64)
+        self._is_marked = np.zeros(0, np.bool_)
+        self._total_ns = 0
         self.zoomed = NONE
         """The row that is as wide as the chart; `NONE` for all."""
         self.cursor = 0
@@ -109,41 +109,41 @@ class FlameChart(Widget, can_focus=True):
 
     def show(self, rows: pl.DataFrame, empty: str = "") -> None:
         """Show other nodes, rows of `tui.analysis.ops.flame.flame_by`, optionally `with_growth`."""
-        before = self.current
+        former = self.current
         self._rows, self._empty = rows, empty
-        self._around, self._starts = rows["parent"].to_numpy(), rows["offset_ns"].to_numpy()
+        self._parents, self._starts = rows["parent"].to_numpy(), rows["offset_ns"].to_numpy()
         self._times = rows["gpu_ns"].to_numpy()
         self._depths = rows["level"].to_numpy() - 1
-        self._marked = np.zeros(rows.height, np.bool_)
-        self._whole = int(self._times[self._around == NONE].sum()) if rows.height else 0
+        self._is_marked = np.zeros(rows.height, np.bool_)
+        self._total_ns = int(self._times[self._parents == NONE].sum()) if rows.height else 0
         self.zoomed, self.cursor, self._top = NONE, 0, 0
-        if before is not None:
-            same = (rows["path"] == before["path"]) & (rows["what"] == before["what"])
-            self.cursor = int(same.arg_max() or 0) if same.any() else 0
+        if former is not None:
+            is_same = (rows["path"] == former["path"]) & (rows["what"] == former["what"])
+            self.cursor = int(is_same.arg_max() or 0) if is_same.any() else 0
         self._moved()
 
     @property
-    def _tall(self) -> int:
+    def _level_lines(self) -> int:
         """Return the height of each level; levels whose nodes are all too narrow to draw take no lines."""
         start, length = self._span
         if not length:
             return 1
         ends = self._starts + self._times
-        is_seen = (self._starts < start + length) & (ends > start)
-        is_seen &= 2 * self._times * self.size.width >= length
-        levels = int(self._depths[is_seen].max(initial=0)) + 1
+        is_visible = (self._starts < start + length) & (ends > start)
+        is_visible &= 2 * self._times * self.size.width >= length
+        levels = int(self._depths[is_visible].max(initial=0)) + 1
         return max(1, min(MAX_LEVEL_LINES, self.size.height // levels))
 
     @property
     def _span(self) -> tuple[int, int]:
         """Return the start and the time of the zoomed node."""
         if self.zoomed == NONE:
-            return 0, self._whole
+            return 0, self._total_ns
         return int(self._starts[self.zoomed]), int(self._times[self.zoomed])
 
-    def mark(self, found: pl.Series) -> None:
+    def mark(self, is_marked: pl.Series) -> None:
         """Highlight these nodes."""
-        self._marked = found.to_numpy()
+        self._is_marked = is_marked.to_numpy()
         self.refresh()
 
     @property
@@ -152,9 +152,9 @@ class FlameChart(Widget, can_focus=True):
         return self._rows
 
     @property
-    def found(self) -> list[int]:
+    def marked_rows(self) -> list[int]:
         """The rows that are highlighted."""
-        return [int(row) for row in np.flatnonzero(self._marked)]
+        return [int(row) for row in np.flatnonzero(self._is_marked)]
 
     @property
     def current(self) -> dict[str, Any] | None:
@@ -170,14 +170,14 @@ class FlameChart(Widget, can_focus=True):
             self.zoomed = NONE
         self._moved()
 
-    def _is_within(self, row: int, around: int) -> bool:
-        while row not in (NONE, around):
-            row = int(self._around[row])
-        return row == around
+    def _is_within(self, row: int, ancestor: int) -> bool:
+        while row not in (NONE, ancestor):
+            row = int(self._parents[row])
+        return row == ancestor
 
     def _moved(self) -> None:
         if len(self._depths):
-            height = max(1, self.size.height // self._tall)
+            height = max(1, self.size.height // self._level_lines)
             level = int(self._depths[self.cursor])
             self._top = min(max(self._top, level - height + 1), level)
         self.refresh()
@@ -188,13 +188,13 @@ class FlameChart(Widget, can_focus=True):
     def action_level(self, step: int) -> None:
         """Move to the parent of the node, or to its largest child."""
         if step < 0:
-            above = int(self._around[self.cursor]) if len(self._around) else NONE
-            if above != NONE:
-                self.move_to(above)
+            parent = int(self._parents[self.cursor]) if len(self._parents) else NONE
+            if parent != NONE:
+                self.move_to(parent)
         else:
-            inside = np.flatnonzero(self._around == self.cursor)
-            if len(inside):
-                self.move_to(int(inside[0]))
+            children = np.flatnonzero(self._parents == self.cursor)
+            if len(children):
+                self.move_to(int(children[0]))
 
     def action_beside(self, step: int) -> None:
         """Move to the next or the previous node of the level."""
@@ -202,12 +202,12 @@ class FlameChart(Widget, can_focus=True):
             return
         level = np.flatnonzero(self._depths == self._depths[self.cursor])
         if self.zoomed != NONE:
-            first = self._starts[self.zoomed]
-            last = first + self._times[self.zoomed]
-            level = level[(self._starts[level] >= first) & (self._starts[level] < last)]
+            start_ns = self._starts[self.zoomed]
+            end_ns = start_ns + self._times[self.zoomed]
+            level = level[(self._starts[level] >= start_ns) & (self._starts[level] < end_ns)]
         level = level[np.argsort(self._starts[level], kind="stable")]
-        place = int(np.flatnonzero(level == self.cursor)[0]) if self.cursor in level else 0
-        self.move_to(int(level[min(max(0, place + step), len(level) - 1)]))
+        index = int(np.flatnonzero(level == self.cursor)[0]) if self.cursor in level else 0
+        self.move_to(int(level[min(max(0, index + step), len(level) - 1)]))
 
     def action_zoom_in(self) -> None:
         """Make the node under the cursor as wide as the chart."""
@@ -218,7 +218,7 @@ class FlameChart(Widget, can_focus=True):
     def action_zoom_out(self) -> None:
         """Zoom out by one level."""
         if self.zoomed != NONE:
-            self.zoomed = int(self._around[self.zoomed])
+            self.zoomed = int(self._parents[self.zoomed])
             self._moved()
 
     def action_zoom_all(self) -> None:
@@ -228,44 +228,44 @@ class FlameChart(Widget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor on the node that was clicked; a second click zooms."""
-        row = self._node_at(event.x, event.y // self._tall + self._top)
+        row = self._node_at(event.x, event.y // self._level_lines + self._top)
         if row == self.cursor:
             self.action_zoom_in()
         elif row != NONE:
             self.move_to(row)
 
     def _node_at(self, x: int, level: int) -> int:
-        for row, first, last in self._line(level):
-            if first <= x < last:
+        for row, first_cell, end_cell in self._visible_nodes(level):
+            if first_cell <= x < end_cell:
                 return row
         return NONE
 
     # --- drawing -----------------------------------------------------------------------------------------------------
 
-    def _line(self, level: int) -> list[tuple[int, int, int]]:
+    def _visible_nodes(self, level: int) -> list[tuple[int, int, int]]:
         """Return the nodes of a level with their first cell and the one after their last; `NONE` for small ones."""
         width = self.size.width
         start, length = self._span
         rows = np.flatnonzero(self._depths == level)
         if not length or not len(rows) or not width:
             return []
-        first = np.floor((self._starts[rows] - start) * width / length + 0.5).astype(np.int64).clip(0, width)
-        last = np.floor((self._starts[rows] + self._times[rows] - start) * width / length + 0.5)
-        last = last.astype(np.int64).clip(0, width)
-        seen = (self._starts[rows] < start + length) & (self._starts[rows] + self._times[rows] > start)
+        first_cells = np.floor((self._starts[rows] - start) * width / length + 0.5).astype(np.int64).clip(0, width)
+        end_cells = np.floor((self._starts[rows] + self._times[rows] - start) * width / length + 0.5)
+        end_cells = end_cells.astype(np.int64).clip(0, width)
+        is_visible = (self._starts[rows] < start + length) & (self._starts[rows] + self._times[rows] > start)
         order = np.argsort(self._starts[rows], kind="stable")
-        drawn: list[tuple[int, int, int]] = []
-        for place in order[seen[order]].tolist():
-            row, begin, end = int(rows[place]), int(first[place]), int(last[place])
-            if end <= begin and row == self.cursor:
-                begin, end = min(begin, width - 1), min(begin, width - 1) + 1
-                if drawn and drawn[-1][2] > begin:
-                    drawn[-1] = (drawn[-1][0], drawn[-1][1], begin)
-            if end > begin:
-                begin = max(begin, drawn[-1][2]) if drawn else begin
-                if end > begin:
-                    drawn.append((row, begin, end))
-        return drawn
+        nodes: list[tuple[int, int, int]] = []
+        for index in order[is_visible[order]].tolist():
+            row, first_cell, end_cell = int(rows[index]), int(first_cells[index]), int(end_cells[index])
+            if end_cell <= first_cell and row == self.cursor:
+                first_cell, end_cell = min(first_cell, width - 1), min(first_cell, width - 1) + 1
+                if nodes and nodes[-1][2] > first_cell:
+                    nodes[-1] = (nodes[-1][0], nodes[-1][1], first_cell)
+            if end_cell > first_cell:
+                first_cell = max(first_cell, nodes[-1][2]) if nodes else first_cell
+                if end_cell > first_cell:
+                    nodes.append((row, first_cell, end_cell))
+        return nodes
 
     def render_line(self, y: int) -> Strip:
         """Render one line of a level: names first, then times."""
@@ -276,49 +276,49 @@ class FlameChart(Widget, can_focus=True):
             return Strip([Segment(pad(clip(plain(text), width), width), blank)], width)
         segments: list[Segment] = []
         used = 0
-        level, line = divmod(y, self._tall)
-        for row, first, last in self._line(level + self._top):
-            if first > used:
-                segments.append(Segment(" " * (first - used), blank))
-            segments += self._segments(self._label(row, last - first, line), self._style(row, first))
-            used = last
+        level, line = divmod(y, self._level_lines)
+        for row, first_cell, end_cell in self._visible_nodes(level + self._top):
+            if first_cell > used:
+                segments.append(Segment(" " * (first_cell - used), blank))
+            segments += self._segments(self._label(row, end_cell - first_cell, line), self._style(row, first_cell))
+            used = end_cell
         segments.append(Segment(" " * (width - used), blank))
         return Strip(segments, width)
 
     def _segments(self, label: str, style: Style) -> list[Segment]:
         """Return the segments of a label: on white, the 16 colors are too pale for its text."""
-        text = label[1:].rstrip(LINE)
+        text = label[1:].rstrip(RULE)
         if services_of(self).color != "16" or self.app.current_theme.dark or not text.strip():
             return [Segment(label, style)]
         ink = style + Style(color="default")
         parts = (label[:1], style), (text, ink), (label[1 + len(text) :], style)
-        return [Segment(part, of) for part, of in parts if part]
+        return [Segment(part, part_style) for part, part_style in parts if part]
 
-    def _label(self, row: int, width: int, line: int) -> str:
+    def _label(self, row: int, width: int, label_line: int) -> str:
         assert self._rows is not None
         few_colors = services_of(self).color in ("16", "none")
-        name, what = self._rows["node"][row], self._rows["what"][row]
-        fill = LINE if few_colors and not line else " "
+        name, kind = self._rows["node"][row], self._rows["what"][row]
+        fill = RULE if few_colors and not label_line else " "
         if width < MIN_LABEL_CELLS:
-            return (EDGE if few_colors or width > 1 else " ") + fill * (width - 1)
-        if line:
+            return (LEFT_EDGE if few_colors or width > 1 else " ") + fill * (width - 1)
+        if label_line:
             times = "compared_ns" if "compared_ns" in self._rows.columns else "gpu_ns"
             time = brief_duration(self._rows[times][row])
-            words = f"{time}  {brief_percent(self._rows['time_pct'][row])}" if line == 1 else ""
-            shown = words if len(words) < width else time if words and len(time) < width else ""
-            return EDGE + pad(shown, width - 1)
+            figures = f"{time}  {brief_percent(self._rows['time_pct'][row])}" if label_line == 1 else ""
+            text_shown = figures if len(figures) < width else time if figures and len(time) < width else ""
+            return LEFT_EDGE + pad(text_shown, width - 1)
         text = plain(str(name))
         if "growth_pct" in self._rows.columns:
             growth = self._rows["growth_pct"][row]
             change = "new" if growth is None else f"{growth:+.0f}%"
             if width > len(change) + MIN_LABEL_CELLS:
                 text = f"{change} {text}"
-        label = shorten_symbol(text, width - 1) if what == "kernel" else clip(text, width - 1)
-        return EDGE + label + fill * max(0, width - 1 - cell_width(label))
+        label = shorten_symbol(text, width - 1) if kind == "kernel" else clip(text, width - 1)
+        return LEFT_EDGE + label + fill * max(0, width - 1 - cell_width(label))
 
-    def _style(self, row: int, _first: int) -> Style:
+    def _style(self, row: int, _first_cell: int) -> Style:
         assert self._rows is not None
-        if self._marked[row]:
+        if self._is_marked[row]:
             style = self.get_component_rich_style("flamechart--found")
         elif "growth_ns" in self._rows.columns:
             growth = self._rows["growth_pct"][row]

@@ -31,7 +31,7 @@ WHISKER: Final = "│"
 OFF_SCALE: Final = "↑"
 """Above a bar that is longer than the scale."""
 UNKNOWN: Final = "?"
-"""In place of a bar whose time is unknown."""
+"""Instead of a bar of unknown time."""
 
 CELL_LEVELS: Final = len(LEVELS)
 SMOOTH_COLORS: Final = ("truecolor", "256")
@@ -40,20 +40,20 @@ ROUND_STEPS: Final = (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10)
 MAX_BAR_CELLS: Final = 12
 """The maximum width of a bar, with the blank beside it."""
 
-ON: Final = " on "
+ON_SEPARATOR: Final = " on "
 """Separates the two parts that share a cell: the first is the foreground, the second the background."""
 
 Cell = tuple[str, str]
-"""A character and what it shows: one of `PARTS`, two of them separated by `ON`, ``whole``, ``sign``, or nothing."""
+"""A character and its part: one of `PARTS`, two of them with `ON_SEPARATOR` between, ``whole``, ``sign``, or empty."""
 
 
-def shown_parts(columns: Iterable[Sequence[Cell]]) -> set[str]:
+def visible_parts(columns: Iterable[Sequence[Cell]]) -> set[str]:
     """Return the parts that the legend has to name.
 
-    >>> sorted(shown_parts([[("█", "tensor"), ("▃", "tensor on cpu")]]))
+    >>> sorted(visible_parts([[("█", "tensor"), ("▃", "tensor on cpu")]]))
     ['cpu', 'tensor']
     """
-    return {part for cells in columns for _, shown in cells for part in shown.split(ON)}
+    return {part for cells in columns for _, part_names in cells for part in part_names.split(ON_SEPARATOR)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ class BarStyle:
 
 def round_scale_ns(bars: Sequence[Bar]) -> int:
     """Return the time that the height of a chart represents: a round number whose half is round, too."""
-    wanted = scale_ns(bars)
-    if wanted <= 0:
+    minimum = scale_ns(bars)
+    if minimum <= 0:
         return 0
-    magnitude = 10 ** (len(str(wanted)) - 1)
-    return next(found for step in ROUND_STEPS if (found := int(step * magnitude)) >= wanted)
+    magnitude = 10 ** (len(str(minimum)) - 1)
+    return next(scale for step in ROUND_STEPS if (scale := int(step * magnitude)) >= minimum)
 
 
 def bar_width(number: int, cells: int) -> int:
@@ -86,29 +86,29 @@ def bar_width(number: int, cells: int) -> int:
     return max(1, min(MAX_BAR_CELLS, cells // number)) if number else 1
 
 
-def column(bar: Bar, look: BarStyle) -> list[Cell]:
+def column(bar: Bar, style: BarStyle) -> list[Cell]:
     """Return the cells of a bar, from the bottom."""
     if bar.mean_ns is None or bar.max_ns is None:
-        return [(UNKNOWN, "sign")] + [(" ", "")] * (look.lines - 1)
-    whole = look.lines * CELL_LEVELS
-    height = _height(bar.mean_ns, look)
-    longest = _height(bar.max_ns, look)
-    parts = _parts_ns(bar, min(bar.mean_ns, look.scale_ns))
-    cells = _smooth_cells(_steps(parts, height)) if look.smooth else _whole_cells(parts, _rounded(height))
+        return [(UNKNOWN, "sign")] + [(" ", "")] * (style.lines - 1)
+    total_steps = style.lines * CELL_LEVELS
+    height = _height(bar.mean_ns, style)
+    longest = _height(bar.max_ns, style)
+    parts = _parts_ns(bar, min(bar.mean_ns, style.scale_ns))
+    cells = _smooth_cells(_steps(parts, height)) if style.smooth else _solid_cells(parts, _rounded(height))
     if bar.last > bar.first:
         cells += [(WHISKER, "sign")] * (-(-longest // CELL_LEVELS) - len(cells))
-    cells += [(" ", "")] * (look.lines - len(cells))
-    if bar.max_ns > look.scale_ns and longest >= whole:
+    cells += [(" ", "")] * (style.lines - len(cells))
+    if bar.max_ns > style.scale_ns and longest >= total_steps:
         cells[-1] = (OFF_SCALE, "sign")
     return cells
 
 
-def _height(time_ns: float, look: BarStyle) -> int:
+def _height(time_ns: float, style: BarStyle) -> int:
     """Return the height in steps of a cell; a time above zero has at least one."""
-    if look.scale_ns <= 0 or time_ns <= 0:
+    if style.scale_ns <= 0 or time_ns <= 0:
         return 0
-    whole = look.lines * CELL_LEVELS
-    return max(1, min(whole, round(time_ns / look.scale_ns * whole)))
+    total_steps = style.lines * CELL_LEVELS
+    return max(1, min(total_steps, round(time_ns / style.scale_ns * total_steps)))
 
 
 def _rounded(height: int) -> int:
@@ -116,13 +116,13 @@ def _rounded(height: int) -> int:
     return max(int(height > 0), (height + CELL_LEVELS // 2) // CELL_LEVELS)
 
 
-def _parts_ns(bar: Bar, drawn_ns: float) -> list[tuple[str, float]]:
+def _parts_ns(bar: Bar, shown_ns: float) -> list[tuple[str, float]]:
     """Return the parts of a bar up to a time, from the bottom; the last part takes the rest."""
     parts = [(part, time) for part, time in zip(PARTS, bar.parts_ns, strict=bool(bar.parts_ns)) if time > 0]
     if not parts:
-        return [("whole", drawn_ns)]
-    ends = [min(end, drawn_ns) for end in accumulate(time for _, time in parts)][:-1]
-    times = [end - start for start, end in pairwise([0.0, *ends, drawn_ns])]
+        return [("whole", shown_ns)]
+    ends = [min(end, shown_ns) for end in accumulate(time for _, time in parts)][:-1]
+    times = [end - start for start, end in pairwise([0.0, *ends, shown_ns])]
     return [(part, time) for (part, _), time in zip(parts, times, strict=True) if time > 0]
 
 
@@ -155,20 +155,22 @@ def _smooth_cells(steps: Sequence[str]) -> list[Cell]:
             continue
         # If there are more than two, the largest are shown.
         (lower, below), (upper, above) = sorted(sorted(runs, key=itemgetter(1))[-2:], key=runs.index)
-        cells.append((LEVELS[max(1, round(CELL_LEVELS * below / (below + above))) - 1], f"{lower}{ON}{upper}"))
+        cells.append(
+            (LEVELS[max(1, round(CELL_LEVELS * below / (below + above))) - 1], f"{lower}{ON_SEPARATOR}{upper}")
+        )
     return cells
 
 
-def _whole_cells(parts: Sequence[tuple[str, float]], number: int) -> list[Cell]:
+def _solid_cells(parts: Sequence[tuple[str, float]], number: int) -> list[Cell]:
     """Return cells of one part each; a part of a quarter of a cell or more has one, as far as there are cells.
 
-    >>> _whole_cells([("tensor", 16), ("other", 37), ("memory", 3), ("cpu", 44)], 3)
+    >>> _solid_cells([("tensor", 16), ("other", 37), ("memory", 3), ("cpu", 44)], 3)
     [('█', 'tensor'), ('▓', 'other'), ('▚', 'cpu')]
     """
     total = sum(time for _, time in parts)
-    least = sorted((time for _, time in parts), reverse=True)[:number][-1] if number else 0
-    counted = [time if time >= least and 4 * time * number >= total else 0 for _, time in parts]
-    shares = shared_cells(counted, number)
+    smallest = sorted((time for _, time in parts), reverse=True)[:number][-1] if number else 0
+    counted_ns = [time if time >= smallest and 4 * time * number >= total else 0 for _, time in parts]
+    shares = shared_cells(counted_ns, number)
     return [
         (KIND_STYLES[part].fill, part) for (part, _), cells in zip(parts, shares, strict=True) for _ in range(cells)
     ]
@@ -188,7 +190,7 @@ MARKS: Final = {"warm-up": "w", "partial": "p", "tail": "t", "outside": "o"}
 PHASE_MARKS: Final = {phase: phase[0].upper() for phase in STEP_PHASES}
 """The letter below a step of a server, in the color of its phase."""
 CHOSEN: Final = "═"
-OTHERS: Final = "─"
+NOT_CHOSEN: Final = "─"
 SPAN: Final = "╍"
 POINTER: Final = "▲"
 
@@ -205,17 +207,17 @@ _LEGEND: Final = (
 )
 
 
-def _silent(_bar: Bar) -> str:
+def _no_readout(_bar: Bar) -> str:
     return ""
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class ChartHeader:
     """The texts above the bars."""
 
     summary: str = ""
     """A summary of all iterations."""
-    readout: Callable[[Bar], str] = field(default=_silent)
+    readout: Callable[[Bar], str] = field(default=_no_readout)
     """A description of the selected bar."""
 
 
@@ -232,7 +234,7 @@ class Drawing:
     """The selected bar."""
     marked: tuple[int, int] | None
     """The first and last row of the span."""
-    around: Around
+    header: ChartHeader
     width: int
     height: int
     styles: Mapping[str, Style]
@@ -249,50 +251,50 @@ class DrawnBars:
     legend: Strip
 
 
-def drawn_bars(of: Drawing) -> DrawnBars:
+def draw_bars(drawing: Drawing) -> DrawnBars:
     """Return the bars with their scale, from the top, and the legend."""
-    look = BarStyle(max(1, of.height - LINES_AROUND_BARS), round_scale_ns(of.bars), of.smooth)
-    columns = [column(bar, look) for bar in of.bars]
-    return DrawnBars(_bar_lines(of, look, columns), _legend(of, columns))
+    style = BarStyle(max(1, drawing.height - LINES_AROUND_BARS), round_scale_ns(drawing.bars), drawing.smooth)
+    columns = [column(bar, style) for bar in drawing.bars]
+    return DrawnBars(_bar_lines(drawing, style, columns), _legend(drawing, columns))
 
 
-def drawn(of: Drawing, bars: DrawnBars) -> list[Strip]:
+def draw_chart(drawing: Drawing, bars: DrawnBars) -> list[Strip]:
     """Return the lines of the chart, from the top."""
-    readout = of.around.readout(of.bars[of.pointer]) if of.pointer is not None else ""
+    readout = drawing.header.readout(drawing.bars[drawing.pointer]) if drawing.pointer is not None else ""
     return [
-        _words(of, of.around.summary, "words"),
-        _words(of, readout, "sign"),
+        _text_line(drawing, drawing.header.summary, "words"),
+        _text_line(drawing, readout, "sign"),
         *bars.lines,
-        _marks(of),
-        _numbers(of),
+        _mark_line(drawing),
+        _number_line(drawing),
         bars.legend,
     ]
 
 
-def _words(of: Drawing, text: str, style: str) -> Strip:
-    runs = _Runs(of)
-    runs.add(clip_parts(plain(text), of.width), style)
+def _text_line(drawing: Drawing, text: str, style: str) -> Strip:
+    runs = _StyledRuns(drawing)
+    runs.add(clip_parts(plain(text), drawing.width), style)
     return runs.strip()
 
 
-def _bar_lines(of: Drawing, look: BarStyle, columns: Sequence[list[Cell]]) -> list[Strip]:
+def _bar_lines(drawing: Drawing, bar_style: BarStyle, columns: Sequence[list[Cell]]) -> list[Strip]:
     """Return the bars with their scale, from the top."""
-    body = of.cells - (1 if of.cells >= 3 else 0)
-    chosen, aside = (_Wide(of, body, is_chosen=is_chosen) for is_chosen in (True, False))
-    wide = [
-        list(map((chosen if bar.is_chosen else aside).__getitem__, of_bar))
-        for bar, of_bar in zip(of.bars, columns, strict=True)
+    body = drawing.cells - (1 if drawing.cells >= 3 else 0)
+    chosen, aside = (_CellTexts(drawing, body, is_chosen=is_chosen) for is_chosen in (True, False))
+    texts_of_bars = [
+        list(map((chosen if bar.is_chosen else aside).__getitem__, bar_cells))
+        for bar, bar_cells in zip(drawing.bars, columns, strict=True)
     ]
-    top, middle = look.lines - 1, (look.lines - 1) // 2
-    times = {top: look.scale_ns, middle: look.scale_ns / 2}
+    top, middle = bar_style.lines - 1, (bar_style.lines - 1) // 2
+    times = {top: bar_style.scale_ns, middle: bar_style.scale_ns / 2}
     lines = []
-    for line in reversed(range(look.lines)):
-        text = brief_duration(times[line]) if line in times and look.scale_ns else ""
-        runs = _Runs(of)
+    for line in reversed(range(bar_style.lines)):
+        text = brief_duration(times[line]) if line in times and bar_style.scale_ns else ""
+        runs = _StyledRuns(drawing)
         runs.add(f"{clip(text, SCALE_CELLS - 1):>{SCALE_CELLS - 1}} ", "words")
-        for style, of_style in groupby([cells[line] for cells in wide], key=itemgetter(1)):
-            texts = [text for text, _ in of_style]
-            if ON not in style:
+        for style, run in groupby([cells[line] for cells in texts_of_bars], key=itemgetter(1)):
+            texts = [text for text, _ in run]
+            if ON_SEPARATOR not in style:
                 runs.add("".join(texts), style)
                 continue
             for text in texts:
@@ -303,41 +305,41 @@ def _bar_lines(of: Drawing, look: BarStyle, columns: Sequence[list[Cell]]) -> li
     return lines
 
 
-class _Wide(dict[Cell, tuple[str, str]]):
-    """Collects texts of the width of a bar, with their styles."""
+class _CellTexts(dict[Cell, tuple[str, str]]):
+    """Caches the text and the style of a cell, as wide as a bar."""
 
-    def __init__(self, of: Drawing, body: int, *, is_chosen: bool) -> None:
+    def __init__(self, drawing: Drawing, body: int, *, is_chosen: bool) -> None:
         super().__init__()
-        self._of, self._body, self._is_chosen = of, body, is_chosen
+        self._drawing, self._body, self._is_chosen = drawing, body, is_chosen
 
     def __missing__(self, cell: Cell) -> tuple[str, str]:
         character, part = cell
         style = part if self._is_chosen or not part else "aside"
-        if style == "aside" and ON in part:
-            character = KIND_STYLES[part.partition(ON)[0]].fill
-        text = character * self._body + " " * (self._of.cells - self._body)
+        if style == "aside" and ON_SEPARATOR in part:
+            character = KIND_STYLES[part.partition(ON_SEPARATOR)[0]].fill
+        text = character * self._body + " " * (self._drawing.cells - self._body)
         wide = self[cell] = text, style
         return wide
 
 
-def _marks(of: Drawing) -> Strip:
+def _mark_line(drawing: Drawing) -> Strip:
     """Return the line below the bars: marks, the chosen range, the span, and the cursor."""
-    runs = _Runs(of)
+    runs = _StyledRuns(drawing)
     runs.add(" " * SCALE_CELLS, "words")
-    phases = of.rows["phase"] if of.rows.height else None
-    for at, bar in enumerate(of.bars):
-        sign = CHOSEN if bar.is_chosen else OTHERS
+    phases = drawing.rows["phase"] if drawing.rows.height else None
+    for index, bar in enumerate(drawing.bars):
+        sign = CHOSEN if bar.is_chosen else NOT_CHOSEN
         style = "words"
-        if of.marked is not None and bar.first <= of.marked[1] and bar.last >= of.marked[0]:
+        if drawing.marked is not None and bar.first <= drawing.marked[1] and bar.last >= drawing.marked[0]:
             sign, style = SPAN, "span"
         elif not bar.is_numbered:
-            sign = MARKS.get(of.rows["phase"][bar.first], sign)
-        text = sign * of.cells
+            sign = MARKS.get(drawing.rows["phase"][bar.first], sign)
+        text = sign * drawing.cells
         phase = phases[bar.slowest] if phases is not None else None
         if phase in PHASE_MARKS and style != "span":
             text, style = PHASE_MARKS[phase] + text[1:], phase
-        if at == of.pointer:
-            middle = (of.cells - 1) // 2
+        if index == drawing.pointer:
+            middle = (drawing.cells - 1) // 2
             runs.add(text[:middle], style)
             runs.add(POINTER, "pointer")
             text = text[middle + 1 :]
@@ -345,62 +347,64 @@ def _marks(of: Drawing) -> Strip:
     return runs.strip()
 
 
-def _numbers(of: Drawing) -> Strip:
+def _number_line(drawing: Drawing) -> Strip:
     """Return the line of numbers: of the selected bar, the first, the last, and as many others as fit."""
-    line = [" "] * of.width
-    taken: list[tuple[int, int]] = []
-    numbered = [place for place, bar in enumerate(of.bars) if bar.is_numbered]
-    places = [*([of.pointer] if of.pointer is not None else []), *numbered[:1], *numbered[-1:]]
-    if numbered and all(bar.first == bar.last for bar in of.bars):
-        numbers = of.rows["iteration"].gather([of.bars[place].first for place in numbered]).to_list()
+    characters = [" "] * drawing.width
+    occupied: list[tuple[int, int]] = []
+    numbered = [index for index, bar in enumerate(drawing.bars) if bar.is_numbered]
+    positions = [*([drawing.pointer] if drawing.pointer is not None else []), *numbered[:1], *numbered[-1:]]
+    if numbered and all(bar.first == bar.last for bar in drawing.bars):
+        numbers = drawing.rows["iteration"].gather([drawing.bars[index].first for index in numbered]).to_list()
         longest = max((len(str(number)) for number in numbers), default=0)
-        every = next(step for step in NUMBER_STEPS if step * of.cells >= longest + MIN_NUMBER_GAP)
-        places += [place for place, number in zip(numbered, numbers, strict=True) if number % every == 0]
-    for place in dict.fromkeys(places):
-        bar = of.bars[place]
-        number = of.rows["iteration"][bar.slowest if place == of.pointer or bar.last == bar.first else bar.last]
+        number_step = next(step for step in NUMBER_STEPS if step * drawing.cells >= longest + MIN_NUMBER_GAP)
+        positions += [index for index, number in zip(numbered, numbers, strict=True) if number % number_step == 0]
+    for index in dict.fromkeys(positions):
+        bar = drawing.bars[index]
+        number = drawing.rows["iteration"][
+            bar.slowest if index == drawing.pointer or bar.last == bar.first else bar.last
+        ]
         text = "" if number is None else str(number)
-        start = max(0, min(SCALE_CELLS + place * of.cells + (of.cells - 1) // 2, of.width - len(text)))
-        if all(start > end or start + len(text) < begin for begin, end in taken):
-            line[start : start + len(text)] = text
-            taken.append((start, start + len(text)))
-    runs = _Runs(of)
-    runs.add("iteration".ljust(SCALE_CELLS) + "".join(line)[SCALE_CELLS:], "words")
+        start = max(0, min(SCALE_CELLS + index * drawing.cells + (drawing.cells - 1) // 2, drawing.width - len(text)))
+        if all(start > end or start + len(text) < begin for begin, end in occupied):
+            characters[start : start + len(text)] = text
+            occupied.append((start, start + len(text)))
+    runs = _StyledRuns(drawing)
+    runs.add("iteration".ljust(SCALE_CELLS) + "".join(characters)[SCALE_CELLS:], "words")
     return runs.strip()
 
 
-def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
+def _legend(drawing: Drawing, columns: Sequence[list[Cell]]) -> Strip:
     """Return the legend of the fills and signs that are on the screen, as far as there is room for whole entries."""
-    shown, used = set().union(*columns), shown_parts(columns)
-    entries = [(KIND_STYLES[part].fill, words, part) for part, words in _LEGEND if part in used]
-    if any(character == WHISKER for character, _ in shown):
+    cells_shown, parts_shown = set().union(*columns), visible_parts(columns)
+    entries = [(KIND_STYLES[part].fill, label, part) for part, label in _LEGEND if part in parts_shown]
+    if any(character == WHISKER for character, _ in cells_shown):
         entries.append((WHISKER, "longest of several", "sign"))
     if any(cells[-1][0] == OFF_SCALE for cells in columns):
         entries.append((OFF_SCALE, "longer", "sign"))
-    chosen = of.rows["aggregated"] if of.rows.height else None
+    chosen = drawing.rows["aggregated"] if drawing.rows.height else None
     if chosen is not None and chosen.null_count() < len(chosen):
         entries.append((CHOSEN, "in every view", "words"))
-    phases = [phase for phase in MARKS if of.rows.height and (of.rows["phase"] == phase).any()]
+    phases = [phase for phase in MARKS if drawing.rows.height and (drawing.rows["phase"] == phase).any()]
     entries += [(MARKS[phase], phase, "words") for phase in phases]
     entries += [
         (PHASE_MARKS[phase], phase, phase)
         for phase in PHASE_MARKS
-        if of.rows.height and (of.rows["phase"] == phase).any()
+        if drawing.rows.height and (drawing.rows["phase"] == phase).any()
     ]
-    runs, room = _Runs(of), of.width
-    for sign, words, part in entries:
-        if cell_width(f"{sign} {words}") <= room:
+    runs, free_cells = _StyledRuns(drawing), drawing.width
+    for sign, label, part in entries:
+        if cell_width(f"{sign} {label}") <= free_cells:
             runs.add(sign, part)
-            runs.add(f" {words}  ", "words")
-            room -= cell_width(f"{sign} {words}  ")
+            runs.add(f" {label}  ", "words")
+            free_cells -= cell_width(f"{sign} {label}  ")
     return runs.strip()
 
 
-class _Runs:
+class _StyledRuns:
     """Collects texts and joins neighbors of the same style."""
 
-    def __init__(self, of: Drawing) -> None:
-        self._of = of
+    def __init__(self, drawing: Drawing) -> None:
+        self._drawing = drawing
         self._parts: list[tuple[str, str]] = []
 
     def add(self, text: str, style: str) -> None:
@@ -412,10 +416,10 @@ class _Runs:
             self._parts.append((text, style))
 
     def strip(self) -> Strip:
-        segments = [Segment(text, _style(self._of.styles, style)) for text, style in self._parts]
-        return Strip(segments).adjust_cell_length(self._of.width, self._of.styles[""])
+        segments = [Segment(text, _style(self._drawing.styles, style)) for text, style in self._parts]
+        return Strip(segments).adjust_cell_length(self._drawing.width, self._drawing.styles[""])
 
 
 def _style(styles: Mapping[str, Style], name: str) -> Style:
-    lower, _, upper = name.partition(ON)
+    lower, _, upper = name.partition(ON_SEPARATOR)
     return styles[lower] + Style(bgcolor=styles[upper].color) if upper else styles[lower]

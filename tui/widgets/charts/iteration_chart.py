@@ -23,20 +23,20 @@ from tui.widgets.app_services import services_of
 from tui.widgets.charts.bars import KIND_STYLES
 from tui.widgets.charts.iteration_bars import (
     OFF_SCALE,
-    ON,
+    ON_SEPARATOR,
     SCALE_CELLS,
     SMOOTH_COLORS,
     WHISKER,
-    Around,
     BarStyle,
+    ChartHeader,
     Drawing,
     DrawnBars,
     bar_width,
     column,
-    drawn,
-    drawn_bars,
+    draw_bars,
+    draw_chart,
     round_scale_ns,
-    shown_parts,
+    visible_parts,
 )
 from tui.widgets.output_filters import direct_lines
 
@@ -88,7 +88,7 @@ def iterations_summary(profile: Profile, times: Mapping[str, Any] | None, chosen
     return "  ".join(part for part in parts if part)
 
 
-def chart_words(rows: pl.DataFrame, window: tuple[int, int], marked: tuple[int, int] | None) -> str:
+def chart_summary(rows: pl.DataFrame, window: tuple[int, int], marked: tuple[int, int] | None) -> str:
     """Return the marked iterations, and those in the chart if not all are; empty if there is neither.
 
     Args:
@@ -102,20 +102,24 @@ def chart_words(rows: pl.DataFrame, window: tuple[int, int], marked: tuple[int, 
     texts = []
     if marked is not None:
         span = numbers.slice(marked[0], marked[1] - marked[0] + 1).drop_nulls()
-        texts.append(f"span {_from_to(span, ':')}" if len(span) else "empty span")
+        texts.append(f"span {_range_text(span, ':')}" if len(span) else "empty span")
     if window[1] < rows.height:
-        shown = numbers.slice(*window).drop_nulls()
-        texts.append(f"chart: {_from_to(shown, ' to ')}, z all" if len(shown) else "chart: no iteration, z all")
+        numbers_shown = numbers.slice(*window).drop_nulls()
+        texts.append(
+            f"chart: {_range_text(numbers_shown, ' to ')}, z all"
+            if len(numbers_shown)
+            else "chart: no iteration, z all"
+        )
     return "  ".join(texts)
 
 
-def no_zoom(rows: int, step: int, least: int) -> str:
-    """Return why the chart cannot be zoomed in (1) or out (-1).
+def no_zoom(rows: int, step: int, min_rows: int) -> str:
+    """Return the reason why the chart cannot be zoomed in (1) or out (-1).
 
     Args:
         rows: The number of rows.
         step: 1 or -1.
-        least: The minimum number of shown rows.
+        min_rows: The minimum number of shown rows.
 
     >>> no_zoom(1, 1, 4), no_zoom(3, 1, 4)
     ('the chart has only one bar', 'the chart cannot show fewer than 3 iterations')
@@ -124,12 +128,12 @@ def no_zoom(rows: int, step: int, least: int) -> str:
         return "all iterations are in the chart"
     if rows == 1:
         return "the chart has only one bar"
-    return f"the chart cannot show fewer than {min(rows, least)} iterations"
+    return f"the chart cannot show fewer than {min(rows, min_rows)} iterations"
 
 
-def _from_to(numbers: pl.Series, between: str) -> str:
+def _range_text(numbers: pl.Series, separator: str) -> str:
     first, last = numbers[0], numbers[-1]
-    return f"{first}" if first == last else f"{first}{between}{last}"
+    return f"{first}" if first == last else f"{first}{separator}{last}"
 
 
 def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None) -> str:
@@ -160,19 +164,19 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None) -> st
         mean = brief_duration(bar.mean_ns)
         parts.append(f"longest of {numbers[0]} to {numbers[-1]}, mean {mean}")
     if row["duration_ns"] and row[USES[-1]] is not None:
-        shares = [(words, 100 * (row[use] or 0) / row["duration_ns"]) for use, words in _SHORT.items()]
+        shares = [(use_label, 100 * (row[use] or 0) / row["duration_ns"]) for use, use_label in _SHORT.items()]
         # If there is little room, the last parts are omitted.
         shares.sort(key=lambda share: -share[1])
-        parts += [f"{words} {_about(share)}" for words, share in shares if share]
+        parts += [f"{use_label} {_rounded_share(share)}" for use_label, share in shares if share]
     kernels = row["kernels_launched"]
     parts.append(f"{count(kernels)} kernel{'s' if kernels != 1 else ''}" if kernels is not None else "")
     return "  ".join(part for part in parts if part)
 
 
-def _about(share: float) -> str:
+def _rounded_share(share: float) -> str:
     """Format a share of 0 to 100 without decimals; only exactly 0 and 100 are written as 0% and 100%."""
-    whole = min(99, max(1, round(share))) if 0 < share < 100 else round(share)
-    return f"{'<' if share < 1 else '>' if 99 < share < 100 else ''}{whole}%"
+    pct = min(99, max(1, round(share))) if 0 < share < 100 else round(share)
+    return f"{'<' if share < 1 else '>' if 99 < share < 100 else ''}{pct}%"
 
 
 CHART_KEYS: Final = "b span  a show only these  p steady  E key  A earlier  + _ z zoom"
@@ -260,21 +264,23 @@ class IterationChart(Widget, can_focus=True):
         """The first and last row of the span, in the order in which they were marked."""
         self.span_is_open = False
         """Whether the span ends at the cursor."""
-        self.around = Around()
+        self.header = ChartHeader()
         self._bar_rows = BarRows(self.rows)
         self._bars: dict[tuple[int, int], list[Bar]] = {}
-        """The bars of each window that was shown or may be next, and the style that they were drawn in."""
+        """The bars of each window that was shown or may be shown next."""
         self._drawn_bars: dict[tuple[int, int], DrawnBars] = {}
         self._lines: list[Strip] = []
         self._styles: dict[str, Style] = {}
 
     # --- what is shown -----------------------------------------------------------------------------------------------
 
-    def show(self, rows: pl.DataFrame, around: Around) -> None:
+    def show(self, rows: pl.DataFrame, header: ChartHeader) -> None:
         """Show other rows; the zoom is reset if the iterations differ."""
-        same = rows.height == self.rows.height and rows.height > 0 and rows["iteration"].equals(self.rows["iteration"])
-        self.rows, self.around, self._bar_rows = rows, around, BarRows(rows)
-        if not same:
+        is_same = (
+            rows.height == self.rows.height and rows.height > 0 and rows["iteration"].equals(self.rows["iteration"])
+        )
+        self.rows, self.header, self._bar_rows = rows, header, BarRows(rows)
+        if not is_same:
             self.window, self.cursor, self.span, self.span_is_open = (0, rows.height), 0, None, False
         self._redraw()
 
@@ -310,10 +316,10 @@ class IterationChart(Widget, can_focus=True):
 
     def forget_span(self) -> bool:
         """Remove the span; False if there is none."""
-        had = self.span is not None
+        had_span = self.span is not None
         self.span, self.span_is_open = None, False
         self._redraw_cursor()
-        return had
+        return had_span
 
     def zoom(self, step: int) -> None:
         """Show half as many rows (1) or twice as many (-1), around the cursor."""
@@ -321,13 +327,13 @@ class IterationChart(Widget, can_focus=True):
 
     def _zoomed(self, step: int) -> tuple[int, int]:
         first, count = self.window
-        wanted = (
+        new_count = (
             max(min(MIN_ITERATIONS_SHOWN, self.rows.height), count // 2)
             if step > 0
             else min(self.rows.height, 2 * count)
         )
         share = (self.cursor - first) / count if count else 0
-        return self._within(round(self.cursor - share * wanted), wanted)
+        return self._within(round(self.cursor - share * new_count), new_count)
 
     def show_window(self, first: int, count: int) -> None:
         """Show these rows."""
@@ -343,15 +349,15 @@ class IterationChart(Widget, can_focus=True):
 
     def action_move(self, step: int) -> None:
         """Move to the next bar (1) or the previous one (-1)."""
-        shown = self._shown()
-        at = self._bar_of(self.cursor)
-        if at is None:
+        bars = self._shown()
+        index = self._bar_of(self.cursor)
+        if index is None:
             return
-        if 0 <= at + step < len(shown):
-            self._move_to(shown[at + step].slowest)
+        if 0 <= index + step < len(bars):
+            self._move_to(bars[index + step].slowest)
             return
         # Beyond the edge there are further rows: move by those of one bar.
-        row = self.cursor + step * max(1, self.window[1] // len(shown))
+        row = self.cursor + step * max(1, self.window[1] // len(bars))
         self._move_to(max(0, min(row, self.rows.height - 1)))
 
     def action_move_to_end(self, end: int) -> None:
@@ -361,9 +367,9 @@ class IterationChart(Widget, can_focus=True):
     def action_pan(self, step: int) -> None:
         """Scroll by half of the chart to the right (1) or the left (-1)."""
         first, count = self.window
-        by = step * max(1, count // 2)
-        self.show_window(first + by, count)
-        self._move_to(max(0, min(self.cursor + by, self.rows.height - 1)))
+        rows = step * max(1, count // 2)
+        self.show_window(first + rows, count)
+        self._move_to(max(0, min(self.cursor + rows, self.rows.height - 1)))
 
     def action_open(self) -> None:
         """Open the selected row."""
@@ -378,10 +384,10 @@ class IterationChart(Widget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Select the clicked bar."""
-        x = event.get_content_offset(self)
-        at = (x.x - SCALE_CELLS) // self._bar_cells() if x is not None else -1
-        if 0 <= at < len(self._shown()):
-            self._move_to(self._shown()[at].slowest)
+        offset = event.get_content_offset(self)
+        index = (offset.x - SCALE_CELLS) // self._bar_cells() if offset is not None else -1
+        if 0 <= index < len(self._shown()):
+            self._move_to(self._shown()[index].slowest)
 
     # --- drawing -----------------------------------------------------------------------------------------------------
 
@@ -416,7 +422,7 @@ class IterationChart(Widget, can_focus=True):
         return self._bars[window]
 
     def _bar_of(self, row: int) -> int | None:
-        return next((at for at, bar in enumerate(self._shown()) if bar.first <= row <= bar.last), None)
+        return next((index for index, bar in enumerate(self._shown()) if bar.first <= row <= bar.last), None)
 
     def _bar_cells(self) -> int:
         return self._cells_of(self._shown())
@@ -424,7 +430,7 @@ class IterationChart(Widget, can_focus=True):
     def _cells_of(self, bars: list[Bar]) -> int:
         return bar_width(len(bars), self.content_size.width - SCALE_CELLS)
 
-    def _looked_up(self) -> dict[str, Style]:
+    def _load_styles(self) -> dict[str, Style]:
         """Return the style of each part, cached because Textual takes long to compute them."""
         base = self.rich_style
         parts = {
@@ -440,31 +446,33 @@ class IterationChart(Widget, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Render one line."""
         if not self._lines:
-            here = chart_words(self.rows, self.window, self.marked)
-            of = replace(
+            summary = chart_summary(self.rows, self.window, self.marked)
+            drawing = replace(
                 self._drawing(self.window),
                 pointer=self._bar_of(self.cursor),
-                around=replace(self.around, summary="  ".join(word for word in (here, self.around.summary) if word)),
+                header=replace(self.header, summary="  ".join(word for word in (summary, self.header.summary) if word)),
             )
             if self.window not in self._drawn_bars:
-                self._drawn_bars[self.window] = drawn_bars(of)
-            self._lines = drawn(of, self._drawn_bars[self.window])
+                self._drawn_bars[self.window] = draw_bars(drawing)
+            self._lines = draw_chart(drawing, self._drawn_bars[self.window])
         return self._lines[y] if y < len(self._lines) else Strip.blank(self.content_size.width, self.rich_style)
 
     def draw_ahead(self) -> bool:
         """Compute the bars after zooming in or out by one step; return whether the other one is still missing."""
         if self.rows.is_empty() or not self._lines:
             return False
-        missing = [near for near in (self._zoomed(1), self._zoomed(-1)) if near not in self._drawn_bars]
+        missing = [
+            window_near for window_near in (self._zoomed(1), self._zoomed(-1)) if window_near not in self._drawn_bars
+        ]
         for window in missing[:1]:
-            self._drawn_bars[window] = drawn_bars(self._drawing(window))
+            self._drawn_bars[window] = draw_bars(self._drawing(window))
         return len(missing) > 1
 
     def _drawing(self, window: tuple[int, int]) -> Drawing:
         """Return the bars of a window, without the cursor."""
         colors = services_of(self).color
         if not self._styles:
-            self._styles = self._looked_up()
+            self._styles = self._load_styles()
         bars = self._bars_in(window)
         return Drawing(
             rows=self.rows,
@@ -472,7 +480,7 @@ class IterationChart(Widget, can_focus=True):
             cells=self._cells_of(bars),
             pointer=None,
             marked=self.marked,
-            around=self.around,
+            header=self.header,
             width=self.content_size.width,
             height=self.content_size.height,
             styles=self._styles,
@@ -544,50 +552,53 @@ class TimesChart(Widget):
         if self._rows is None:
             return Content("")
         colors = services_of(self).color
-        room = max(MIN_COLUMNS_CELLS, self.content_size.width - AXIS_CELLS)
-        shown = BarRows(self._rows).bars(0, self._rows.height, room)
-        longest = round_scale_ns(shown)
-        look = BarStyle(self._lines, longest, smooth=colors in SMOOTH_COLORS)
-        columns = [column(bar, look) for bar in shown]
-        cells = bar_width(len(shown), room)
+        chart_width = max(MIN_COLUMNS_CELLS, self.content_size.width - AXIS_CELLS)
+        bars = BarRows(self._rows).bars(0, self._rows.height, chart_width)
+        longest = round_scale_ns(bars)
+        style = BarStyle(self._lines, longest, smooth=colors in SMOOTH_COLORS)
+        columns = [column(bar, style) for bar in bars]
+        cells = bar_width(len(bars), chart_width)
         body = cells - (1 if cells >= MIN_COLUMN_CELLS_WITH_GAP else 0)
-        scale = [brief_duration(longest), *[""] * (look.lines - 1)]
+        scale = [brief_duration(longest), *[""] * (style.lines - 1)]
         lines = [
             Content.assemble(
-                (f"{text:>{AXIS_CELLS - 1}} ", "$text-muted"), *_drawn([of[line] for of in columns], cells, body)
+                (f"{text:>{AXIS_CELLS - 1}} ", "$text-muted"),
+                *_column_line([cells_of_bar[line] for cells_of_bar in columns], cells, body),
             )
-            for text, line in zip(scale, reversed(range(look.lines)), strict=True)
+            for text, line in zip(scale, reversed(range(style.lines)), strict=True)
         ]
         first, last = (str(self._rows["iteration"][place]) for place in (0, -1))
-        axis = first + last.rjust(cells * (len(shown) - 1) + body - cell_width(first))
-        used = shown_parts(columns)
+        axis = first + last.rjust(cells * (len(bars) - 1) + body - cell_width(first))
+        parts_shown = visible_parts(columns)
         parts = [
-            (KIND_STYLES[part].fill, KIND_STYLES[part].color, PART_LABELS[part]) for part in PART_LABELS if part in used
+            (KIND_STYLES[part].fill, KIND_STYLES[part].color, PART_LABELS[part])
+            for part in PART_LABELS
+            if part in parts_shown
         ]
-        signs = {character for of in columns for character, part in of if part == "sign"}
+        signs = {character for cells_of_bar in columns for character, part in cells_of_bar if part == "sign"}
         if not self._is_all:
             parts = [(ELLIPSIS, "$text-muted", "")]
-        parts += [(sign, "$foreground", words) for sign, words in SIGNS.items() if sign in signs]
+        parts += [(sign, "$foreground", label) for sign, label in SIGNS.items() if sign in signs]
         lines += [Content.styled(" " * AXIS_CELLS + axis, "$text-muted"), *_legend(parts, self.content_size.width)]
         return Content("\n").join(lines)
 
 
-def _drawn(line: Sequence[Cell], cells: int, body: int) -> list[tuple[str, str]]:
+def _column_line(line: Sequence[Cell], cells: int, body: int) -> list[tuple[str, str]]:
     """Return a line of the columns as texts with styles; neighbors of the same part are joined."""
     runs = []
-    for part, of in groupby(line, key=itemgetter(1)):
-        colors = [KIND_STYLES[shown].color for shown in part.split(ON) if shown in KIND_STYLES]
-        for character, _ in of:
+    for part, run in groupby(line, key=itemgetter(1)):
+        colors = [KIND_STYLES[name].color for name in part.split(ON_SEPARATOR) if name in KIND_STYLES]
+        for character, _ in run:
             # Blanks between columns have no background.
-            runs += [(character * body, ON.join(colors) or "$foreground"), (" " * (cells - body), "")]
+            runs += [(character * body, ON_SEPARATOR.join(colors) or "$foreground"), (" " * (cells - body), "")]
     return runs
 
 
 def _legend(parts: Sequence[tuple[str, str, str]], width: int) -> list[Content]:
     """Return the legend of signs, as far as there is room; no line if there are none."""
     pieces: list[tuple[str, str]] = []
-    for sign, color, words in parts:
-        piece = [(sign, color), (f" {words}  ", "$text-muted")]
+    for sign, color, label in parts:
+        piece = [(sign, color), (f" {label}  ", "$text-muted")]
         if sum(cell_width(text) for text, _ in [*pieces, *piece]) - 2 <= width:
             pieces += piece
     return [Content.assemble(*pieces)] if pieces else []

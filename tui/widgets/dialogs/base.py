@@ -1,4 +1,4 @@
-"""The parts that dialogs share: a titled box in the middle of the screen, and choices of values."""
+"""The base class of dialogs, choices of values, and the lines of menus."""
 
 from __future__ import annotations
 
@@ -97,25 +97,25 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
 
 
 def open_dialog(
-    app: App[Any], dialog: Screen[Result | None], closed: Callable[[Result | None], None] | None = None
+    app: App[Any], dialog: Screen[Result | None], callback: Callable[[Result | None], None] | None = None
 ) -> None:
     """Open a dialog over a view, unless another dialog is open.
 
     Args:
         app: The application.
         dialog: The dialog.
-        closed: Called with its result; None if it was left without one.
+        callback: Called with its result; None if it was left without one.
     """
     if not isinstance(app.screen, ModalScreen):
-        app.push_screen(dialog, closed)
+        app.push_screen(dialog, callback)
 
 
 class ChoiceLine(Widget, can_focus=True):
     """A choice of one of a few values on a line, with ``←`` and ``→``.
 
     Args:
-        label: What is chosen.
-        choices: Value and words of each choice.
+        label: The label of the line.
+        choices: Value and label of each choice.
         chosen: The initial value.
         id: The widget's id.
     """
@@ -148,7 +148,7 @@ class ChoiceLine(Widget, can_focus=True):
         super().__init__(id=id)
         self._label = label
         self._choices = choices
-        self._index = max(0, next((place for place, (value, _) in enumerate(choices) if value == chosen), 0))
+        self._index = max(0, next((index for index, (value, _) in enumerate(choices) if value == chosen), 0))
 
     @property
     def value(self) -> str:
@@ -160,31 +160,31 @@ class ChoiceLine(Widget, can_focus=True):
         current = "choiceline--current" if self.has_focus else "choiceline--chosen"
         label = f"{'>' if self.has_focus else ' '} {self._label}"
         parts = [Content.styled(label.ljust(self.LABEL_WIDTH), self.get_visual_style("choiceline--label"))]
-        line = 0
-        for place, (_, y, words) in enumerate(self._places(self.content_size.width)):
-            if y > line:
-                line = y
+        current_line = 0
+        for index, (_, y, choice) in enumerate(self._positions(self.content_size.width)):
+            if y > current_line:
+                current_line = y
                 parts.append(Content("\n" + " " * self.LABEL_WIDTH))
-            is_chosen = place == self._index
+            is_chosen = index == self._index
             style = self.get_visual_style(current) if is_chosen else ""
-            parts += [Content.styled(f"[{words}]" if is_chosen else f" {words} ", style), Content(" ")]
+            parts += [Content.styled(f"[{choice}]" if is_chosen else f" {choice} ", style), Content(" ")]
         return Content("").join(parts)
 
-    def _places(self, width: int) -> list[tuple[int, int, str]]:
+    def _positions(self, width: int) -> list[tuple[int, int, str]]:
         """Return the cell, line and text of each choice; those that do not fit go below the first one."""
-        places = []
+        positions = []
         x, y = self.LABEL_WIDTH, 0
-        for _, words in self._choices:
-            needed = len(words) + 2
-            if x > self.LABEL_WIDTH and x + needed > width:
+        for _, label in self._choices:
+            label_cells = len(label) + 2
+            if x > self.LABEL_WIDTH and x + label_cells > width:
                 x, y = self.LABEL_WIDTH, y + 1
-            places.append((x, y, words))
-            x += needed + 1
-        return places
+            positions.append((x, y, label))
+            x += label_cells + 1
+        return positions
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return the number of lines of the choices."""
-        return self._places(width)[-1][1] + 1
+        return self._positions(width)[-1][1] + 1
 
     def action_choose(self, step: int) -> None:
         """Choose the next (1) or the previous (-1) value."""
@@ -194,9 +194,9 @@ class ChoiceLine(Widget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Choose the clicked value."""
-        for place, (x, y, words) in enumerate(self._places(self.content_size.width)):
-            if y == event.y and x <= event.x < x + len(words) + 2:
-                self._index = place
+        for index, (x, y, label) in enumerate(self._positions(self.content_size.width)):
+            if y == event.y and x <= event.x < x + len(label) + 2:
+                self._index = index
                 self.refresh()
                 self.post_message(self.Chosen(self))
 
@@ -225,26 +225,26 @@ class MenuLines(OptionList):
 
     def action_cursor_down(self) -> None:
         """Move down; after the last line that can be chosen, scroll."""
-        if self.highlighted == self._last_enabled and self.scroll_offset.y < self.max_scroll_y:
+        if self.highlighted == self._last_enabled_index and self.scroll_offset.y < self.max_scroll_y:
             self.scroll_relative(y=SCROLL_LINES, animate=False)
         else:
             super().action_cursor_down()
 
     def action_cursor_up(self) -> None:
         """Move up; from lines that cannot be chosen to the last one that can."""
-        if self.highlighted == self._last_enabled and not self._shows_cursor:
+        if self.highlighted == self._last_enabled_index and not self._shows_cursor:
             self.scroll_relative(y=-SCROLL_LINES, animate=False)
         else:
             super().action_cursor_up()
 
     @property
-    def _last_enabled(self) -> int | None:
-        return max((place for place, option in enumerate(self.options) if not option.disabled), default=None)
+    def _last_enabled_index(self) -> int | None:
+        return max((index for index, option in enumerate(self.options) if not option.disabled), default=None)
 
     @property
     def _shows_cursor(self) -> bool:
-        first = self.scroll_offset.y
-        lines = self._lines[first : first + self.scrollable_content_region.height]
+        first_line = self.scroll_offset.y
+        lines = self._lines[first_line : first_line + self.scrollable_content_region.height]
         return any(option == self.highlighted for option, _ in lines)
 
     def render_line(self, y: int) -> Strip:
@@ -257,10 +257,10 @@ class MenuLines(OptionList):
         cursor = self.get_component_rich_style("menulines--cursor")
 
         def under_cursor(segment: Segment) -> Style:
-            own = segment.style or Style()
+            style = segment.style or Style()
             if not cursor.reverse and BAR_CHARACTERS.issuperset(segment.text):
-                return cursor + Style(color=own.color)
-            return cursor + Style(bold=True) if own.bold else cursor
+                return cursor + Style(color=style.color)
+            return cursor + Style(bold=True) if style.bold else cursor
 
-        drawn = [Segment(segment.text, under_cursor(segment)) for segment in strip]
-        return Strip(drawn, strip.cell_length).apply_meta({"option": option})
+        segments = [Segment(segment.text, under_cursor(segment)) for segment in strip]
+        return Strip(segments, strip.cell_length).apply_meta({"option": option})

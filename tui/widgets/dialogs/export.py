@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tui.output.export import About
 
-ENDINGS: Final = {"markdown": "md"}
+SUFFIXES: Final = {"markdown": "md"}
 CLIPBOARD: Final = "clipboard"
 """The choice that copies the rows, as tab-separated values with a title, to the terminal's clipboard."""
 MAX_CLIPBOARD_ROWS: Final = 5_000
@@ -38,8 +38,8 @@ SHORT_NAMES: Final = {"xlsx": "excel", "markdown": "md"}
 """The labels of formats whose names are long or unusual."""
 TARGET: Final = "Write to (full precision, base units)"
 TARGETS: Final = {"pdf": "Write to (values with units, as on screen)"}
-_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
-_NAME_MOST: Final = 48
+_INVALID_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_MAX_STEM_CHARACTERS: Final = 48
 
 
 def file_name(profile: str, table: str) -> str:
@@ -48,7 +48,7 @@ def file_name(profile: str, table: str) -> str:
     >>> file_name("run 3/../x.nvprof.log", "kernels"), file_name("", "kernels")
     ('run-3-..-x.nvprof-kernels', 'kernels')
     """
-    stem = _NOT_IN_NAMES.sub("-", profile.rpartition(".")[0] or profile).strip(".-")[:_NAME_MOST]
+    stem = _INVALID_CHARACTERS.sub("-", profile.rpartition(".")[0] or profile).strip(".-")[:_MAX_STEM_CHARACTERS]
     return f"{stem}-{table}" if stem else table
 
 
@@ -58,8 +58,8 @@ class ExportDialog(Dialog[str]):
     Args:
         name: The beginning of the file's name.
         scopes: For each choice of rows its value, its text and the number of rows: ``("shown", "128 shown", 128)``.
-        frame_of: The rows of a scope, with all columns (True) or those shown.
-        about: The description of the rows of a scope, for the header of the export.
+        get_frame: Returns the rows of a scope, with all columns (True) or those shown.
+        describe: Returns the description of the rows of a scope, for the header of the export.
     """
 
     TITLE_TEXT: ClassVar[str] = "Export"
@@ -83,20 +83,20 @@ class ExportDialog(Dialog[str]):
         self,
         name: str,
         scopes: Sequence[tuple[str, str, int]],
-        frame_of: Callable[[str, bool], pl.DataFrame],
-        about: Callable[[str], About],
+        get_frame: Callable[[str, bool], pl.DataFrame],
+        describe: Callable[[str], About],
     ) -> None:
         super().__init__()
         self._name = name
-        self._frame_of = frame_of
-        self._about = about
+        self._get_frame = get_frame
+        self._describe = describe
         formats = [(key, SHORT_NAMES.get(key, key)) for key in (*FORMATS, CLIPBOARD)]
         self._format = ChoiceLine("Format", formats, "csv", id="export-format")
         self._heights = {scope: height for scope, _, height in scopes}
-        self._rows = ChoiceLine("Rows", [(scope, words) for scope, words, _ in scopes], scopes[0][0], id="export-rows")
+        self._rows = ChoiceLine("Rows", [(scope, label) for scope, label, _ in scopes], scopes[0][0], id="export-rows")
         self._columns = ChoiceLine("Columns", [("shown", "shown"), ("all", "all")], "all", id="export-columns")
         self._path = PlainLine(f"{name}.csv", compact=True, select_on_focus=False, id="export-path")
-        self._named_for = self._format.value
+        self._suffix_format = self._format.value
         """The format that the suffix of the path is for."""
         self._answer = Static(id="export-answer")
         self._overwrites = ""
@@ -115,35 +115,35 @@ class ExportDialog(Dialog[str]):
         """Begin with the format."""
         self._format.focus()
 
-    def _say(self, words: str, *, wrong: bool = False) -> None:
-        self._answer.set_class(wrong, "-wrong")
-        self._answer.update(Content(plain(words)))
+    def _show_answer(self, text: str, *, is_error: bool = False) -> None:
+        self._answer.set_class(is_error, "-wrong")
+        self._answer.update(Content(plain(text)))
 
-    def _say_what_is_missing(self) -> None:
+    def _show_missing_package(self) -> None:
         """Show what has to be installed for the format, if anything."""
         missing = missing_package(self._format.value)
-        self._say(f"! {missing}" if missing else "", wrong=bool(missing))
+        self._show_answer(f"! {missing}" if missing else "", is_error=bool(missing))
 
     @on(ChoiceLine.Chosen)
     def _chosen(self, event: ChoiceLine.Chosen) -> None:
         event.stop()
-        chosen = self._format.value
-        self._path.disabled = chosen == CLIPBOARD
-        label = "To the terminal's clipboard" if chosen == CLIPBOARD else TARGETS.get(chosen, TARGET)
+        format_name = self._format.value
+        self._path.disabled = format_name == CLIPBOARD
+        label = "To the terminal's clipboard" if format_name == CLIPBOARD else TARGETS.get(format_name, TARGET)
         self.query_one("#export-path-label", Static).update(Content(label))
         self._name_for_format()
-        if chosen == CLIPBOARD or self._path.value.strip() != self._overwrites:
+        if format_name == CLIPBOARD or self._path.value.strip() != self._overwrites:
             self._overwrites = ""
-            self._say_what_is_missing()
+            self._show_missing_package()
 
     def _name_for_format(self) -> None:
         """Give the path the suffix of the format, once after each choice of a format, so that a typed suffix stays."""
-        chosen, path = self._format.value, Path(self._path.value)
-        if chosen in (CLIPBOARD, self._named_for):
+        format_name, path = self._format.value, Path(self._path.value)
+        if format_name in (CLIPBOARD, self._suffix_format):
             return
-        self._named_for = chosen
+        self._suffix_format = format_name
         if format_of(path.name) is not None:
-            self._path.value = str(path.with_suffix(f".{ENDINGS.get(chosen, chosen)}"))
+            self._path.value = str(path.with_suffix(f".{SUFFIXES.get(format_name, format_name)}"))
             self._path.cursor_position = len(self._path.value)
 
     @on(Input.Changed)
@@ -151,7 +151,7 @@ class ExportDialog(Dialog[str]):
         event.stop()
         if self._path.value.strip() != self._overwrites:
             self._overwrites = ""
-            self._say_what_is_missing()
+            self._show_missing_package()
 
     @on(Input.Submitted)
     def action_write(self) -> None:
@@ -161,37 +161,38 @@ class ExportDialog(Dialog[str]):
         self._name_for_format()
         if self._format.value == CLIPBOARD:
             if self._heights[rows] > MAX_CLIPBOARD_ROWS:
-                self._say(
-                    f"! too many rows for the clipboard (limit {count(MAX_CLIPBOARD_ROWS)}): write a file", wrong=True
+                self._show_answer(
+                    f"! too many rows for the clipboard (limit {count(MAX_CLIPBOARD_ROWS)}): write a file",
+                    is_error=True,
                 )
                 return
-            self.dismiss(copy_text(self.app, for_clipboard(self._frame_of(rows, all_columns), self._about(rows))))
+            self.dismiss(copy_text(self.app, for_clipboard(self._get_frame(rows, all_columns), self._describe(rows))))
             return
         text = self._path.value.strip()
         if not text:
-            self._say("! Name a file.", wrong=True)
+            self._show_answer("! Name a file.", is_error=True)
             return
         path = expand_user_path(text)
         if path_exists(text) and not path.is_dir() and self._overwrites != text:
             self._overwrites = text
             self._path.focus()
-            self._say(f"! {path} exists. Press enter again to replace it.", wrong=True)
+            self._show_answer(f"! {path} exists. Press enter again to replace it.", is_error=True)
             return
         if self._overwrites != text and not self._path.has_focus:
             self._path.focus()
-            self._say(f"Press enter to write {path.absolute()}")
+            self._show_answer(f"Press enter to write {path.absolute()}")
             return
-        self._say("writing…")
+        self._show_answer("writing…")
         self._write(rows, all_columns, path, self._format.value, overwrite=self._overwrites == text)
 
     @work(thread=True, exclusive=True, group="export", description="export")
     def _write(self, rows: str, all_columns: bool, path: Path, format_name: str, *, overwrite: bool) -> None:
         # Sorting millions of rows takes a while, too.
-        frame = self._frame_of(rows, all_columns)
+        frame = self._get_frame(rows, all_columns)
         try:
-            write_frame(frame, path, format_name, overwrite=overwrite, about=self._about(rows))
+            write_frame(frame, path, format_name, overwrite=overwrite, about=self._describe(rows))
         except ProftuiError as error:
-            self.app.call_from_thread(self._say, f"! {error}", wrong=True)
+            self.app.call_from_thread(self._show_answer, f"! {error}", is_error=True)
             return
         written = f"{count(frame.height)} row{'' if frame.height == 1 else 's'}"
         columns = f"{frame.width} column{'' if frame.width == 1 else 's'}"

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 
 class DistributionDialog(Dialog[str]):
-    """How the values of a column are distributed, as bars; ``enter`` gives the filter of a line.
+    """The distribution of the values of a column, as bars; ``enter`` returns the filter of a line.
 
     Args:
         column: The column.
-        found: Its values.
-        weight: The column of the sums.
+        distribution: Its values.
+        weight: The column of the sums; None: rows are counted.
     """
 
     KEYS: ClassVar[str] = "enter filter  X copy command  esc close"
@@ -58,26 +58,28 @@ class DistributionDialog(Dialog[str]):
     }
     """
 
-    def __init__(self, column: Column, found: Distribution, weight: Column | None) -> None:
+    def __init__(self, column: Column, distribution: Distribution, weight: Column | None) -> None:
         super().__init__()
-        self._column, self._found, self._weight = column, found, weight
-        self.command_names = [f"--values={column.name}"]
+        self._column, self._distribution, self._weight = column, distribution, weight
+        self.command_options = [f"--values={column.name}"]
         """Options that the command line adds to that of the table, to print this."""
 
     def compose_body(self) -> ComposeResult:
         """The percentiles, and a line for each value or bin."""
-        yield Static(Content(self._found.summary), id="distribution-summary")
-        lines = distribution_lines(self._found, self._weight, _line_cells(self.app.size.width), self._column.kind)
-        yield MenuLines(*(Content.assemble(words, (drawn, "$bar")) for words, drawn in lines))
+        yield Static(Content(self._distribution.summary), id="distribution-summary")
+        lines = distribution_lines(
+            self._distribution, self._weight, _line_cells(self.app.size.width), self._column.kind
+        )
+        yield MenuLines(*(Content.assemble(text, (bar_text, "$bar")) for text, bar_text in lines))
 
     def on_mount(self) -> None:
         """Show the column on the border."""
-        of = f", {self._weight.title} of each" if self._weight is not None else ""
-        self.query_one(".dialog--box").border_title = Content(f"{self._column.title}: rows{of}")
+        suffix = f", {self._weight.title} of each" if self._weight is not None else ""
+        self.query_one(".dialog--box").border_title = Content(f"{self._column.title}: rows{suffix}")
 
     def on_option_list_option_selected(self, event: MenuLines.OptionSelected) -> None:
         """Return the filter of the chosen line."""
-        self.dismiss(self._found.bins[event.option_index].query)
+        self.dismiss(self._distribution.bins[event.option_index].query)
 
     def action_step(self, is_down: bool) -> None:
         """Move down or up."""
@@ -92,34 +94,38 @@ def _line_cells(screen_width: int) -> int:
 
 def _labels(texts: Sequence[str], kind: ColumnKind, width: int) -> list[str]:
     """Fit texts to a width; similar C++ names stay distinct."""
-    harmless = [plain(text) for text in texts]
-    symbols = distinct_symbols(harmless, width) if kind is ColumnKind.SYMBOL else {}
-    return [pad(symbols.get(text) or clip_middle(text, width), width) for text in harmless]
+    plain_texts = [plain(text) for text in texts]
+    symbols = distinct_symbols(plain_texts, width) if kind is ColumnKind.SYMBOL else {}
+    return [pad(symbols.get(text) or clip_middle(text, width), width) for text in plain_texts]
 
 
 def distribution_lines(
-    found: Distribution, weight: Column | None, width: int, kind: ColumnKind = ColumnKind.TEXT
+    distribution: Distribution, weight: Column | None, width: int, kind: ColumnKind = ColumnKind.TEXT
 ) -> list[tuple[str, str]]:
     """Return a line for each value or bin: the value, the rows, the sum of the weight, and a bar.
 
     Args:
-        found: The values.
+        distribution: The values.
         weight: The column of the sums; None: there are none.
         width: Cells.
         kind: The kind of the values.
     """
-    sums = [format_value(weight.kind, one.weight) if weight is not None else "" for one in found.bins]
-    numbers = [count(one.rows) for one in found.bins]
-    cells_sum, cells_rows = max(map(len, sums), default=0), max(map(len, numbers), default=0)
-    label = min(max((cell_width(plain(one.label)) for one in found.bins), default=0), max(12, width // 2))
-    room = width - label - cells_sum - cells_rows - 6
-    parts = [one.weight or 0 if weight is not None else one.rows for one in found.bins]
-    most = max(parts, default=0)
+    sums = [
+        format_value(weight.kind, value_bin.weight) if weight is not None else "" for value_bin in distribution.bins
+    ]
+    numbers = [count(value_bin.rows) for value_bin in distribution.bins]
+    sum_cells, count_cells = max(map(len, sums), default=0), max(map(len, numbers), default=0)
+    label_width = min(
+        max((cell_width(plain(value_bin.label)) for value_bin in distribution.bins), default=0), max(12, width // 2)
+    )
+    bar_width = width - label_width - sum_cells - count_cells - 6
+    amounts = [value_bin.weight or 0 if weight is not None else value_bin.rows for value_bin in distribution.bins]
+    largest = max(amounts, default=0)
     lines = []
-    names = _labels([one.label for one in found.bins], kind, label)
-    for name, number, total, part in zip(names, numbers, sums, parts, strict=True):
-        drawn = bar(part / most, room) if most > 0 and room > 0 else ""
-        lines.append((f"{name}  {number:>{cells_rows}}  {total:>{cells_sum}}  ", drawn))
+    names = _labels([value_bin.label for value_bin in distribution.bins], kind, label_width)
+    for name, number, total, amount in zip(names, numbers, sums, amounts, strict=True):
+        bar_text = bar(amount / largest, bar_width) if largest > 0 and bar_width > 0 else ""
+        lines.append((f"{name}  {number:>{count_cells}}  {total:>{sum_cells}}  ", bar_text))
     return lines
 
 
@@ -163,13 +169,13 @@ class ColumnDialog(Dialog[str]):
 
 
 class PivotDialog(Dialog[str]):
-    """Sums over the values of two columns; ``enter`` gives the filter of a row.
+    """Sums over the values of two columns; ``enter`` returns the filter of a row.
 
     Args:
-        by: The column whose values are the rows.
-        across: The column whose values are the columns.
-        found: The sums.
-        weight: What they are of; None: rows.
+        rows_column: The column whose values are the rows.
+        columns_column: The column whose values are the columns.
+        pivot: The sums.
+        weight: The summed column; None: rows are counted.
     """
 
     KEYS: ClassVar[str] = "enter filter  X copy command  esc close"
@@ -182,28 +188,28 @@ class PivotDialog(Dialog[str]):
     }
     """
 
-    def __init__(self, by: Column, across: Column, found: Pivot, weight: Column | None) -> None:
+    def __init__(self, rows_column: Column, columns_column: Column, pivot: Pivot, weight: Column | None) -> None:
         super().__init__()
-        self._by, self._across, self._found, self._weight = by, across, found, weight
-        self.command_names = [f"--values={by.name}", f"--across={across.name}"]
+        self._by, self._across, self._distribution, self._weight = rows_column, columns_column, pivot, weight
+        self.command_options = [f"--values={rows_column.name}", f"--across={columns_column.name}"]
         """Options that the command line adds to that of the table, to print this."""
 
     def compose_body(self) -> ComposeResult:
         """The headings, then a line for each row."""
         width = _line_cells(self.app.size.width)
-        heading, *lines = pivot_lines(self._found, self._weight, width, self._by.kind)
+        heading, *lines = pivot_lines(self._distribution, self._weight, width, self._by.kind)
         yield Static(Content(heading), id="pivot-heading")
         yield MenuLines(*map(Content, lines))
 
     def on_mount(self) -> None:
         """Show both columns and the sum on the border."""
-        what = "rows" if self._weight is None else self._weight.title
-        title = f"{what} by {self._by.title} and {self._across.title}"
+        subject = "rows" if self._weight is None else self._weight.title
+        title = f"{subject} by {self._by.title} and {self._across.title}"
         self.query_one(".dialog--box").border_title = Content(title)
 
     def on_option_list_option_selected(self, event: MenuLines.OptionSelected) -> None:
         """Return the filter of the chosen row."""
-        self.dismiss(self._found.rows[event.option_index].query or None)
+        self.dismiss(self._distribution.rows[event.option_index].query or None)
 
     def action_step(self, is_down: bool) -> None:
         """Move down or up."""
@@ -215,29 +221,29 @@ PIVOT_CELLS: Final = 11
 """The width of a column of a pivot table, with a blank before it."""
 
 
-def pivot_lines(found: Pivot, weight: Column | None, width: int, by: ColumnKind = ColumnKind.TEXT) -> list[str]:
-    """The headings and rows of a pivot; columns that do not fit are counted in the heading.
+def pivot_lines(pivot: Pivot, weight: Column | None, width: int, row_kind: ColumnKind = ColumnKind.TEXT) -> list[str]:
+    """Return the headings and rows of a pivot; columns that do not fit are counted in the heading.
 
     Args:
-        found: The sums.
+        pivot: The sums.
         weight: The summed column; None: rows are counted.
         width: Cells.
-        by: The column of the rows.
+        row_kind: The kind of the values of the rows.
     """
     # Names take the remaining width.
-    room = max(10, width // 3, width - PIVOT_CELLS * (len(found.across) + 1))
-    label = min(max(cell_width(plain(row.label)) for row in found.rows), room)
-    fitting = max(1, (width - label) // PIVOT_CELLS - 1)
-    shown = min(fitting, len(found.across))
-    more = len(found.across) - shown
+    max_label_width = max(10, width // 3, width - PIVOT_CELLS * (len(pivot.across) + 1))
+    label_width = min(max(cell_width(plain(row.label)) for row in pivot.rows), max_label_width)
+    max_columns = max(1, (width - label_width) // PIVOT_CELLS - 1)
+    shown = min(max_columns, len(pivot.across))
+    omitted = len(pivot.across) - shown
     kind = ColumnKind.COUNT if weight is None else weight.kind
 
     def cell(text: str) -> str:
         return pad(clip_middle(plain(text), PIVOT_CELLS - 1), PIVOT_CELLS, right=True)
 
-    head = pad(f"+{more} columns" if more else "", label)
-    lines = [head + "".join(map(cell, ("all", *found.across[:shown])))]
-    for name, row in zip(_labels([row.label for row in found.rows], by, label), found.rows, strict=True):
+    head = pad(f"+{omitted} columns" if omitted else "", label_width)
+    lines = [head + "".join(map(cell, ("all", *pivot.across[:shown])))]
+    for name, row in zip(_labels([row.label for row in pivot.rows], row_kind, label_width), pivot.rows, strict=True):
         figures = (format_value(kind, number) if number else "–" for number in (row.total, *row.sums[:shown]))
         lines.append(name + "".join(map(cell, figures)))
     return lines
@@ -261,12 +267,12 @@ class NameText(Static):
 
 
 class CellDialog(Dialog[None]):
-    """Shows a cell's value whole, wrapped, with what its column means.
+    """Shows the full value of a cell, wrapped, and the meaning of its column.
 
     Args:
         column: The column.
         text: Its value as it is copied: in full precision and base units.
-        shown: The displayed value, if that differs.
+        displayed: The displayed value, if that differs.
     """
 
     KEYS: ClassVar[str] = "y copy  esc close"
@@ -283,11 +289,11 @@ class CellDialog(Dialog[None]):
     }
     """
 
-    def __init__(self, column: Column, text: str, *, shown: str = "") -> None:
+    def __init__(self, column: Column, text: str, *, displayed: str = "") -> None:
         super().__init__()
         self._column = column
         self._text = text
-        self._shown = shown
+        self._shown = displayed
 
     def compose_body(self) -> ComposeResult:
         """The text, then the column's definition."""
@@ -355,9 +361,9 @@ class NoteDialog(Dialog[str]):
     """Asks for the text of a note; an empty text deletes it.
 
     Args:
-        row: The title of the row.
+        row_title: The title of the row.
         text: The current note.
-        about: A sentence about the current note.
+        message: A sentence about the current note.
     """
 
     TITLE_TEXT: ClassVar[str] = "Note"
@@ -370,11 +376,11 @@ class NoteDialog(Dialog[str]):
     }
     """
 
-    def __init__(self, row: str, text: str, about: str) -> None:
+    def __init__(self, row_title: str, text: str, message: str) -> None:
         super().__init__()
-        self._row = row
+        self._row = row_title
         self._text = text
-        self._about = about
+        self._about = message
 
     def compose_body(self) -> ComposeResult:
         """The row, the text, and a sentence about it."""
@@ -386,9 +392,9 @@ class NoteDialog(Dialog[str]):
     @on(NoteEditor.Accepted)
     def _keep(self) -> None:
         text = self.query_one(NoteEditor).text
-        if why := length_error(text.strip()):
-            about = self.query_one("#note-about", Static)
-            about.add_class("-wrong")
-            about.update(Content(why))
+        if error := length_error(text.strip()):
+            message = self.query_one("#note-about", Static)
+            message.add_class("-wrong")
+            message.update(Content(error))
             return
         self.dismiss(text)

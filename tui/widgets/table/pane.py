@@ -566,7 +566,7 @@ class TablePane(Vertical):
         if column is not None and row is not None:
             value = row[column.name]
             shown = self.table.writer(column.name)
-            open_dialog(self.app, CellDialog(column, self._copied(value), shown=shown.with_unit(value)))
+            open_dialog(self.app, CellDialog(column, self._copied(value), displayed=shown.with_unit(value)))
 
     @property
     def idle_actions(self) -> Collection[str]:
