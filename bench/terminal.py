@@ -21,7 +21,7 @@ from pathlib import Path
 
 COLUMNS, LINES = 160, 50
 QUIET_S = 0.12
-"""Longer than all delays of the program; see `CURSOR_REST_S` and `TYPING_REST_S` of its widgets."""
+"""Longer than all delays of the program; see `CURSOR_DELAY_S` and `TYPING_DELAY_S` of its widgets."""
 QUIET_BARE_S = 0.03
 """The same for a program without delays."""
 PROBE_AFTER_S = 0.04

@@ -52,12 +52,12 @@ TERMINAL_SIZES: Final = ((80, 24), (120, 40), (200, 50))
 FAST_VIEW: Final = "issues"
 """A view that opens quickly, for tests that can start in any view."""
 
-CURSOR_REST_S = 0.002
+CURSOR_DELAY_S = 0.002
 """In tests: the seconds that the cursor rests before linked tables follow it."""
 
-filtering.CURSOR_REST_S = CURSOR_REST_S  # type: ignore[misc]
+filtering.CURSOR_DELAY_S = CURSOR_DELAY_S  # type: ignore[misc]
 # So soon that `wait_for_event_loop` waits for it: what a view does when its rows are there is done after `settle`.
-navigator.CHECK_EVERY_S = CURSOR_REST_S  # type: ignore[misc]
+navigator.CHECK_EVERY_S = CURSOR_DELAY_S  # type: ignore[misc]
 # A message stays until the next one: on a loaded machine it would be gone before the test looks.
 app.MESSAGE_SECONDS = app.WARNING_SECONDS = 2 * TIMEOUT_S  # type: ignore[misc]
 # On a loaded machine a key takes longer to take effect, and so does another thread that writes.

@@ -43,7 +43,7 @@ def table_of_keys(pilot: Pilot[None]) -> TablePane:
 
 def status_text(pilot: Pilot[None]) -> str:
     """Return the text of the status line of that table."""
-    return table_of_keys(pilot).status_line.status.line(400)
+    return table_of_keys(pilot).status_line.status.fitted_line(400)
 
 
 async def test_a_filter_becomes_global_on_request_and_one_key_removes_it() -> None:

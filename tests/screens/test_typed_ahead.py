@@ -111,7 +111,7 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
     """Some are typed while the files are read, others just before or after the first view is shown."""
     app = ProftuiApp(OpenOptions(paths=(sample_path("resnet50_training.nvprof.log"),)))
     go_on, seen = WorkerGate(), []
-    loaded = app.profile_loading._take
+    loaded = app.profile_loading._show_opened
 
     def arrive(opened_: opening.OpenedProfiles) -> None:
         if late == "before":

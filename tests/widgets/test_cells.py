@@ -21,35 +21,36 @@ def writer(name: str, values: object = None, **state: object) -> CellWriter:
 def test_one_unit_for_a_column_of_durations() -> None:
     total = writer("total_ns")
     assert total.title == "Total ms"
-    assert total.whole(353_980_000) == "353.98"
-    assert total.whole(209_360) == "0.21"
+    assert total.full_text(353_980_000) == "353.98"
+    assert total.full_text(209_360) == "0.21"
 
 
 def test_the_unit_that_the_user_selected() -> None:
     assert (writer("total_ns", unit="us").title, writer("total_ns", unit="s").title) == ("Total µs", "Total s")
-    assert writer("total_ns", unit="ns").whole(353_980_000) == "353,980,000"
+    assert writer("total_ns", unit="ns").full_text(353_980_000) == "353,980,000"
     assert units_of(SPEC.columns, KERNELS, TableState())["min_ns"] == "ms"
 
 
 def test_durations_as_shares_of_the_total() -> None:
     total = writer("total_ns", as_share=True)
     assert total.title == "Total %"
-    assert total.whole(377_000_000) == "50.00"
-    assert writer("calls", as_share=True).whole(48) == "48"
+    assert total.full_text(377_000_000) == "50.00"
+    assert writer("calls", as_share=True).full_text(48) == "48"
 
 
 def test_differences_have_a_sign_within_their_width() -> None:
     share = writer("delta_pct", [250.0, -1.0, 0.0, None])
-    assert [share.whole(value) for value in (250.0, -1.0, 0.0, None)] == ["+250.00", "-1.00", "0.00", "–"]
+    assert [share.full_text(value) for value in (250.0, -1.0, 0.0, None)] == ["+250.00", "-1.00", "0.00", "–"]
     assert share.width == len("+250.00")
     assert writer("delta_ns", [15_969_000, -5]).with_unit(15_969_000) == "+15.969 ms"
 
 
 def test_unknown_values_are_no_numbers() -> None:
     assert writer("registers").fitted(None, 5) == "–"
-    assert writer("total_ns", as_share=True).whole(None) == "–"
+    assert writer("total_ns", as_share=True).full_text(None) == "–"
     assert (
-        CellWriter(COLUMNS["uses_tensor_core"], ColumnFacts(pl.Series([None, True])), TableState()).whole(None) == "?"
+        CellWriter(COLUMNS["uses_tensor_core"], ColumnFacts(pl.Series([None, True])), TableState()).full_text(None)
+        == "?"
     )
     assert CellWriter(COLUMNS["std_ns"], ColumnFacts(pl.Series([None], dtype=pl.Float64)), TableState()).title == "Std"
 
@@ -105,13 +106,13 @@ def test_every_value_fits_the_width_of_its_column(name: str) -> None:
     for value in KERNELS[name].to_list():
         assert "#" not in written.fitted(value, written.width)
         if written.column.kind is not ColumnKind.SYMBOL:
-            assert written.fitted(value, written.width) == written.whole(value)
+            assert written.fitted(value, written.width) == written.full_text(value)
 
 
 def test_absent_values_can_have_a_text_within_the_width() -> None:
     column = replace(columns("iteration")[0], title="#", absent="outside")
     cells = CellWriter(column, ColumnFacts(pl.Series([3, None], dtype=pl.Int32)), TableState())
-    assert (cells.whole(None), cells.whole(3), cells.width) == ("outside", "3", len("outside"))
+    assert (cells.full_text(None), cells.full_text(3), cells.width) == ("outside", "3", len("outside"))
     assert CellWriter(column, ColumnFacts(pl.Series([3], dtype=pl.Int32)), TableState()).width == 1
 
 
@@ -136,7 +137,7 @@ def test_columns_that_are_compared_have_one_unit() -> None:
         "Candidate ms",
         "Diff ms",
     ]
-    assert [written[name].whole(CHANGED[name][0]) for name in ("a_total_ns", "b_total_ns")] == ["0.0015", "2.500"]
+    assert [written[name].full_text(CHANGED[name][0]) for name in ("a_total_ns", "b_total_ns")] == ["0.0015", "2.500"]
     units = units_of(CHANGED_COLUMNS, CHANGED, TableState())
     assert {units[name] for name in ("a_total_ns", "b_total_ns", "delta_ns")} == {"ms"}
 
@@ -157,8 +158,8 @@ def test_differences_and_fractions_fit_the_width_of_their_column(name: str) -> N
     for frame in (CHANGED, small):
         written = writers(CHANGED_COLUMNS, frame, TableState())[name]
         for value in frame[name].to_list():
-            assert written.fitted(value, written.width) == written.whole(value)
-            assert cell_width(written.whole(value)) <= max(written.width, 1)
+            assert written.fitted(value, written.width) == written.full_text(value)
+            assert cell_width(written.full_text(value)) <= max(written.width, 1)
 
 
 def test_the_width_of_many_fractions_fits_any_of_them() -> None:

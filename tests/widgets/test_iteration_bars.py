@@ -32,7 +32,7 @@ def test_parts_are_stacked() -> None:
 
 
 def test_the_axis_is_not_the_fill_of_a_part() -> None:
-    below = {*map(to_ascii, (drawing.CHOSEN, drawing.OTHERS, drawing.SPAN)), *drawing.MARKS.values()}
+    below = {*map(to_ascii, (drawing.CHOSEN, drawing.NOT_CHOSEN, drawing.SPAN)), *drawing.MARKS.values()}
     assert below.isdisjoint(to_ascii(look.fill) for look in KIND_STYLES.values())
 
 

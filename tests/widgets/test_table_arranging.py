@@ -263,7 +263,7 @@ async def test_a_key_cycles_shares_of_all_shares_of_shown_and_times() -> None:
         for _ in range(3):
             await pilot.press("percent_sign")
             row = app.pane.model.rows.record(0)
-            shown.append((app.pane.table.writer("total_ns").whole(row["total_ns"]), screen_text(app)))
+            shown.append((app.pane.table.writer("total_ns").full_text(row["total_ns"]), screen_text(app)))
         # 210.40 of 754.00 ms, then of 210.61 ms.
         assert [value for value, _ in shown[:2]] == ["27.90", "99.90"]
         assert "% of all" in shown[0][1]

@@ -9,7 +9,7 @@ from tui.analysis.expert.findings import EXPERT
 from tui.analysis.hardware_metrics import METRICS
 from tui.model.columns import columns
 from tui.model.table_spec import MIN_PINNED, UNINFORMATIVE_PRIORITY
-from tui.widgets.table.layout import COLUMN_GAP, GOOD_BAR_CELLS, GUTTER_CELLS, TableLayout, _grown, lay_out
+from tui.widgets.table.layout import COLUMN_GAP, GUTTER_CELLS, PREFERRED_BAR_CELLS, TableLayout, _grow_texts, lay_out
 from tui.widgets.table.model import MAX_SINGLE_LOOKUPS, TableRows
 
 COLUMNS = columns("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")
@@ -42,7 +42,7 @@ def test_the_least_important_columns_are_dropped_first_and_can_be_scrolled_to() 
     assert layout.placed[0].width == MIN_PINNED
     assert layout.sequence == ("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")
     assert layout.after == 2
-    scrolled = lay_out(COLUMNS, WIDTHS, 55, pinned="name", first=3)
+    scrolled = lay_out(COLUMNS, WIDTHS, 55, pinned="name", scrolled_out=3)
     assert placed_names(scrolled) == ["name", "avg_ns", "min_ns"]
     assert (scrolled.before, scrolled.after) == (3, 0)
 
@@ -180,7 +180,7 @@ def test_texts_that_are_compared_share_the_room() -> None:
             {**widths, **others},
             width,
             pinned="candidate",
-            pinned_least=spec.pinned_least,
+            min_pinned_cells=spec.pinned_least,
             name_last=True,
         )
         return {placed.column.name: placed.width for placed in layout.placed}
@@ -196,7 +196,9 @@ def test_codes_are_after_a_trailing_name() -> None:
     held = tuple(column for column in EXPERT.columns if column.name in widths)
 
     def shown(width: int) -> list[str]:
-        layout = lay_out(held, widths, width, pinned="message", pinned_least=48, name_last=True, behind=EXPERT.behind)
+        layout = lay_out(
+            held, widths, width, pinned="message", min_pinned_cells=48, name_last=True, behind=EXPERT.behind
+        )
         return [placed.column.name for placed in layout.placed]
 
     assert shown(80) == ["verdict", "cost_pct", "message"]
@@ -231,13 +233,15 @@ def test_texts_get_room_before_the_share_bar_and_uninformative_columns() -> None
     shown = (*columns("name", "time_pct", "reason"), replace(columns("min_ns")[0], priority=UNINFORMATIVE_PRIORITY))
     widths = {"name": 10, "time_pct": 6, "reason": 50, "min_ns": 8}
     least = GUTTER_CELLS + 10 + 6 + 50 + 2 * COLUMN_GAP
-    layout = lay_out(shown, widths, least + GOOD_BAR_CELLS + 1, pinned="name", bar_columns=("time_pct",))
+    layout = lay_out(shown, widths, least + PREFERRED_BAR_CELLS + 1, pinned="name", bar_columns=("time_pct",))
     assert [(placed.column.name, placed.width, placed.bar) for placed in layout.placed] == [
         ("name", 10, 0),
-        ("time_pct", 6, GOOD_BAR_CELLS),
+        ("time_pct", 6, PREFERRED_BAR_CELLS),
         ("reason", 50, 0),
     ]
-    wide = lay_out(shown, widths, least + GOOD_BAR_CELLS + 1 + 8 + COLUMN_GAP, pinned="name", bar_columns=("time_pct",))
+    wide = lay_out(
+        shown, widths, least + PREFERRED_BAR_CELLS + 1 + 8 + COLUMN_GAP, pinned="name", bar_columns=("time_pct",)
+    )
     assert [(placed.column.name, placed.width) for placed in wide.placed][2:] == [
         ("reason", 50),
         ("min_ns", 8),
@@ -246,8 +250,8 @@ def test_texts_get_room_before_the_share_bar_and_uninformative_columns() -> None
 
 def test_cut_texts_share_the_free_room() -> None:
     widths, whole = {"a": 5, "b": 5, "c": 5}, {"a": 7, "b": 50, "c": 50}
-    assert _grown(["a", "b", "c"], widths, whole, 20) == {"a": 7, "b": 14, "c": 14}
-    assert _grown(["a", "b", "c"], widths, whole, -3) == widths
+    assert _grow_texts(["a", "b", "c"], widths, whole, 20) == {"a": 7, "b": 14, "c": 14}
+    assert _grow_texts(["a", "b", "c"], widths, whole, -3) == widths
 
 
 def test_rows_are_found_by_their_keys_in_any_order() -> None:

@@ -376,7 +376,7 @@ async def test_exported_rows_are_the_shown_ones_in_their_order() -> None:
 def test_the_number_of_rows_is_unknown_before_they_are_shown() -> None:
     pane = TablePane(SPEC)
     assert pane.is_loading
-    assert TableStatus(is_loading=pane.is_loading and pane.frame.is_empty()).line(20).strip() == "loading…"
+    assert TableStatus(is_loading=pane.is_loading and pane.frame.is_empty()).fitted_line(20).strip() == "loading…"
 
 
 async def test_a_key_that_needs_a_row_says_why_there_is_none() -> None:

@@ -29,7 +29,7 @@ from tui.widgets.header_footer import Breadcrumbs, KeyFooter
 from tui.widgets.input_bars import CommandBar
 from tui.widgets.output_filters import DrawsAhead
 from tui.widgets.panel import WarningLine
-from tui.widgets.table.filtering import BUSY_AFTER_S
+from tui.widgets.table.filtering import SHOW_BUSY_AFTER_S
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
@@ -592,7 +592,9 @@ class ViewScreen(Screen[None]):
             take(_below(above, self.details(pane, row)))
             return
         # Details that are quick to compute replace the previous ones without a message.
-        self._detail_busy_timer = self.set_timer(BUSY_AFTER_S, partial(self._show_details_busy, self._detail_request))
+        self._detail_busy_timer = self.set_timer(
+            SHOW_BUSY_AFTER_S, partial(self._show_details_busy, self._detail_request)
+        )
         # After the frame of the move, which a working thread would delay.
         make = partial(self._make_in_thread, self._detail_request, pane, row, above, take)
         self.call_after_refresh(self._make_if_wanted, self._detail_request, make)

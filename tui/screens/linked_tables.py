@@ -16,7 +16,7 @@ from tui.cache.spill import spill_to_disk
 from tui.screens.base import NOTHING_ABOVE, WORKING, ViewBody
 from tui.tables import table
 from tui.widgets.table.cells import measure
-from tui.widgets.table.filtering import BUSY_AFTER_S
+from tui.widgets.table.filtering import SHOW_BUSY_AFTER_S
 from tui.widgets.table.pane import MIN_ROW_LINES, TablePane
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ class LinkedTables(ViewBody):
             self._say_working()
         else:
             # Rows that are quick to compute replace the old ones without an empty table in between.
-            self._busy_timer = self.set_timer(BUSY_AFTER_S, self._say_working)
+            self._busy_timer = self.set_timer(SHOW_BUSY_AFTER_S, self._say_working)
         make = partial(self._fill_in_thread, self._fill_request, level, self.view.profile, dict(self._selected))
         self.run_worker(make, thread=True, exclusive=True, group="fill")
 
@@ -443,7 +443,7 @@ class LinkedTables(ViewBody):
         for position, level in enumerate(self.levels):
             row = self._selected.get(level.name) if position < self.current else None
             way = HINT_UP if position < self.current else HINT_DOWN
-            self.pane(position).describe_folded(at=level.crumb(row) if row is not None else "", way=way)
+            self.pane(position).describe_folded(selected=level.crumb(row) if row is not None else "", keys_to_reach=way)
 
     def on_descendant_focus(self) -> None:
         """Make the focused table the current level."""

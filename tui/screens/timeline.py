@@ -246,7 +246,7 @@ class TimelineScreen(ViewScreen):
         self._show_status()
         if self._settling is not None:
             self._settling.cancel()
-        self._settling = call_after(self, filtering.CURSOR_REST_S, self._cursor_rested)
+        self._settling = call_after(self, filtering.CURSOR_DELAY_S, self._cursor_rested)
 
     def _show_top_work(self) -> None:
         """Show the GPU work with most time on the screen, in lines that the lanes do not need."""

@@ -35,7 +35,7 @@ MAX_NUMBER_CELLS: Final = 10
 """The width of a fraction: ``0.00012345``."""
 MAX_MEASURED_NUMBERS: Final = 2_048
 """If a column has more distinct numbers, its width is that of the longest possible number."""
-SIZES_SAMPLED: Final = 256
+MAX_MEASURED_SIZES: Final = 256
 MAX_MEASURED_NAMES: Final = 2_048
 """If a column has more distinct names, the longest whole name decides its width, although it may be shown shortened."""
 MAX_CACHED_TEXTS: Final = 4_096
@@ -77,31 +77,31 @@ class CellWriter:
         is_pinned: bool = False,
     ) -> None:
         self.column = column
-        self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
+        self._shortens_names = column.kind is ColumnKind.SYMBOL and not state.full_names
         # Parts of other texts, such as input lines or shapes, would mean nothing alone.
         are_distinct = (is_pinned and not (column.is_prose or column.is_path)) or column.kind is ColumnKind.SYMBOL
         self._cutter = Cutter(
             (lambda: _few_names(facts)) if are_distinct else tuple,
-            are_symbols=self._shortens,
+            are_symbols=self._shortens_names,
             are_sentences=column.is_prose,
             are_paths=column.is_path,
         )
         self._fitted: dict[tuple[str, int], str] = {}
         self.filled: dict[tuple[int, bool], dict[object, str]] = {}
         """Cached texts of values, by width and alignment."""
-        self._share_of = total_ns if state.as_share and column.kind is ColumnKind.DURATION else None
+        self._share_total_ns = total_ns if state.as_share and column.kind is ColumnKind.DURATION else None
         self.is_text = column.kind in _TEXTS
         if largest is None and not self.is_text:
             largest = max((abs(value) for value in facts.extent if value is not None), default=None)
         self._unit = column_unit(column.kind, largest, unit=state.unit)
-        if self._share_of is not None:
+        if self._share_total_ns is not None:
             self._unit = PERCENT
         symbol = ""
         if self._unit is not None and (largest or column.kind not in _TIMES):
             symbol = self._unit.symbol
         self.title = heading(f"{column.title} {column.sign}".rstrip(), symbol)
         """The heading with its sign and the common unit of the column."""
-        values = self._width_of_values(facts) if units is None else self._width_of_measures(facts.values, units)
+        values = self._values_width(facts) if units is None else self._measures_width(facts.values, units)
         self.width = max(cell_width(self.title), values)
         """The width of the values and the heading."""
 
@@ -109,55 +109,55 @@ class CellWriter:
         """Return the width with the sort marker, and its number if the table is sorted by several columns."""
         return max(self.width, cell_width(self.title) + (2 if columns > 1 else 1))
 
-    def _width_of_values(self, facts: ColumnFacts) -> int:
+    def _values_width(self, facts: ColumnFacts) -> int:
         kind = self.column.kind
         if self.is_text:
-            absent = cell_width(self.column.absent) if facts.values.null_count() else 0
-            return min(MAX_MEASURED_CELLS, max(absent, _text_width(facts, shorten=self._shortens)))
+            absent_width = cell_width(self.column.absent) if facts.values.null_count() else 0
+            return min(MAX_MEASURED_CELLS, max(absent_width, _text_width(facts, shorten=self._shortens_names)))
         if kind in _BYTES:
-            sizes = facts.distinct_values(SIZES_SAMPLED)
+            sizes = facts.distinct_values(MAX_MEASURED_SIZES)
             if sizes is None:
                 return MAX_SIZE_CELLS + (2 if kind is ColumnKind.RATE else 0)
-            return self._widest(sizes.to_list())
+            return self._max_width(sizes.to_list())
         if not facts.values.dtype.is_numeric():
-            others = facts.distinct_values(len(facts.values))
-            return self._widest([*([] if others is None else others), *([None] if facts.values.null_count() else [])])
+            flags = facts.distinct_values(len(facts.values))
+            return self._max_width([*([] if flags is None else flags), *([None] if facts.values.null_count() else [])])
         smallest = facts.extent[0]
         sign = 1 if smallest is not None and smallest < 0 else 0
-        least = 1
-        if kind in _TIMES or self._share_of is not None:
-            least = MAX_SMALL_TIME_CELLS + sign
+        min_width = 1
+        if kind in _TIMES or self._share_total_ns is not None:
+            min_width = MAX_SMALL_TIME_CELLS + sign
         elif facts.values.dtype.is_float():
             # The widest number may be neither the smallest nor the largest: 0.33333 is between 0 and 10.
             distinct = facts.distinct_values(MAX_MEASURED_NUMBERS) if len(facts.values) <= CODED_FROM else None
-            least = (
-                MAX_FRACTION_CELLS.get(kind, MAX_NUMBER_CELLS) + sign if distinct is None else self._widest(distinct)
+            min_width = (
+                MAX_FRACTION_CELLS.get(kind, MAX_NUMBER_CELLS) + sign if distinct is None else self._max_width(distinct)
             )
         if facts.values.null_count():
-            least = max(least, cell_width(self.column.absent))
-        return max(least, self._widest(value for value in facts.extent if value is not None))
+            min_width = max(min_width, cell_width(self.column.absent))
+        return max(min_width, self._max_width(value for value in facts.extent if value is not None))
 
-    def _width_of_measures(self, series: pl.Series, units: pl.Series) -> int:
+    def _measures_width(self, series: pl.Series, units: pl.Series) -> int:
         distinct = pl.DataFrame({"value": series, "unit": units}).unique()
-        least = 1
-        if distinct.height > SIZES_SAMPLED:
+        min_width = 1
+        if distinct.height > MAX_MEASURED_SIZES:
             # Fractions take no more; of large numbers, the largest of a unit is the widest.
-            least = MAX_MEASURE_CELLS
+            min_width = MAX_MEASURE_CELLS
             extremes = pl.concat_list(pl.min("value"), pl.max("value"))
             distinct = distinct.group_by("unit").agg(extremes).explode("value").select("value", "unit")
-            distinct = distinct.head(SIZES_SAMPLED)
-        return max(least, *(cell_width(self.measure(value, unit)) for value, unit in distinct.iter_rows()), 1)
+            distinct = distinct.head(MAX_MEASURED_SIZES)
+        return max(min_width, *(cell_width(self.measure(value, unit)) for value, unit in distinct.iter_rows()), 1)
 
     def measure(self, value: object, unit: object) -> str:
         """Return a value in the unit of its row."""
         number = value if isinstance(value, (int, float)) else None
-        named = None if unit is None else plain(str(unit))
-        return metric(number, named)
+        unit_name = None if unit is None else plain(str(unit))
+        return metric(number, unit_name)
 
-    def _widest(self, values: Iterable[object]) -> int:
-        return max((cell_width(self.whole(value)) for value in values), default=1)
+    def _max_width(self, values: Iterable[object]) -> int:
+        return max((cell_width(self.full_text(value)) for value in values), default=1)
 
-    def whole(self, value: object) -> str:
+    def full_text(self, value: object) -> str:
         """Return a value in full, without control characters."""
         text = self._unsigned(value)
         return signed(text, value) if self.column.is_signed and isinstance(value, (int, float)) else text
@@ -167,22 +167,22 @@ class CellWriter:
             return self.column.absent
         if self.is_text and value is not None:
             return plain(str(value))
-        if self._share_of is not None and isinstance(value, (int, float)):
-            value = 100 * value / self._share_of if self._share_of else None
+        if self._share_total_ns is not None and isinstance(value, (int, float)):
+            value = 100 * value / self._share_total_ns if self._share_total_ns else None
             return format_value(ColumnKind.PERCENT, value, unit=PERCENT, suffix=False)
         return format_value(self.column.kind, value, unit=self._unit, suffix=False)
 
     def with_unit(self, value: object) -> str:
         """Return a value with its own unit."""
         if self.is_text:
-            return self.whole(value)
+            return self.full_text(value)
         text = format_value(self.column.kind, value)
         return signed(text, value) if self.column.is_signed and isinstance(value, (int, float)) else text
 
     def fitted(self, value: object, width: int) -> str:
         """Return a value in at most ``width`` cells; a number that does not fit is shown as ``#``, never cut."""
         if not self.is_text or value is None:
-            text = self.whole(value)
+            text = self.full_text(value)
             return text if cell_width(text) <= width else "#" * width
         text = str(value)
         fitted = self._fitted.get((text, width))
@@ -223,8 +223,8 @@ def _text_width(facts: ColumnFacts, *, shorten: bool) -> int:
             # A character that is not ASCII takes three bytes and at most two cells: bytes are never too few.
             widths[shorten] = facts.longest_bytes
         else:
-            held = (text[:MAX_CHARACTERS] for text in names.cast(pl.String).to_list())
-            widths[shorten] = max((cell_width(short_name(text) if shorten else text) for text in held), default=1)
+            texts = (text[:MAX_CHARACTERS] for text in names.cast(pl.String).to_list())
+            widths[shorten] = max((cell_width(short_name(text) if shorten else text) for text in texts), default=1)
     return widths[shorten]
 
 
@@ -233,7 +233,7 @@ def writers(
     frame: pl.DataFrame,
     state: TableState,
     *,
-    share_of: float | None = None,
+    share_total_ns: float | None = None,
     pinned: str = "",
 ) -> dict[str, CellWriter]:
     """Return a writer for each column of a frame, by name.
@@ -242,7 +242,7 @@ def writers(
         columns: The columns; the frame has them all.
         frame: The rows.
         state: The user's choice of units, shares and names.
-        share_of: The total that shares refer to, in nanoseconds; None if there is none.
+        share_total_ns: The total that shares refer to, in nanoseconds; None if there is none.
         pinned: The column that gets the remaining width.
     """
     units = frame[UNIT_COLUMN] if UNIT_COLUMN in frame.columns else None
@@ -253,7 +253,7 @@ def writers(
             facts[column.name],
             state,
             largest=None if column.kind in _TEXTS else magnitude(frame, column),
-            total_ns=share_of,
+            total_ns=share_total_ns,
             units=units if column.kind is ColumnKind.MEASURE else None,
             is_pinned=pinned in (column.name, *column.compared_with),
         )

@@ -43,7 +43,7 @@ class ColumnChooser(Dialog[ColumnChoice]):
     Args:
         columns: All columns of the table, in the default order.
         choice: The current arrangement.
-        always: The column that distinguishes the rows: it cannot be hidden, and is first or last.
+        fixed_column: The column that distinguishes the rows: it cannot be hidden, and is first or last.
     """
 
     TITLE_TEXT: ClassVar[str] = "Columns"
@@ -68,22 +68,22 @@ class ColumnChooser(Dialog[ColumnChoice]):
     ColumnChooser #about { dock: bottom; height: 2; color: $text-muted; }
     """
 
-    def __init__(self, columns: Sequence[Column], choice: ColumnChoice, *, always: str = "") -> None:
+    def __init__(self, columns: Sequence[Column], choice: ColumnChoice, *, fixed_column: str = "") -> None:
         super().__init__()
-        self._of_the_table = tuple(columns)
-        self._always = always
-        self._take(choice)
+        self._default_columns = tuple(columns)
+        self._fixed_column = fixed_column
+        self._apply(choice)
 
-    def _take(self, choice: ColumnChoice) -> None:
-        order = {name: place for place, name in enumerate(choice.order)}
-        self._columns = sorted(self._of_the_table, key=lambda column: order.get(column.name, len(order)))
-        self._hidden = set(choice.hidden) - {self._always}
+    def _apply(self, choice: ColumnChoice) -> None:
+        order = {name: index for index, name in enumerate(choice.order)}
+        self._columns = sorted(self._default_columns, key=lambda column: order.get(column.name, len(order)))
+        self._hidden = set(choice.hidden) - {self._fixed_column}
         self._pinned = list(choice.pinned)
         self._name_last = choice.name_last
-        self._put_names()
+        self._move_names()
 
-    def _put_names(self) -> None:
-        self._columns.sort(key=lambda column: (column.name == self._always) is not (not self._name_last))
+    def _move_names(self) -> None:
+        self._columns.sort(key=lambda column: (column.name == self._fixed_column) is not (not self._name_last))
 
     def compose_body(self) -> ComposeResult:
         """The list, and the whole description of the column under the cursor."""
@@ -95,10 +95,12 @@ class ColumnChooser(Dialog[ColumnChoice]):
         self.query_one(OptionList).highlighted = 0
 
     def _options(self) -> list[Option]:
-        widest = max((len(column.title) for column in self._columns), default=0)
+        title_width = max((len(column.title) for column in self._columns), default=0)
         return [
             Option(
-                Content(f"{self._sign(column)} {pad(column.title, widest)}  {self._place_of(column)}  {column.help}"),
+                Content(
+                    f"{self._sign(column)} {pad(column.title, title_width)}  {self._placement(column)}  {column.help}"
+                ),
                 id=column.name,
             )
             for column in self._columns
@@ -107,8 +109,8 @@ class ColumnChooser(Dialog[ColumnChoice]):
     def _sign(self, column: Column) -> str:
         return "[ ]" if column.name in self._hidden else "[x]"
 
-    def _place_of(self, column: Column) -> str:
-        if column.name == self._always:
+    def _placement(self, column: Column) -> str:
+        if column.name == self._fixed_column:
             return "last  " if self._name_last else "first "
         return "pinned" if column.name in self._pinned else "      "
 
@@ -118,63 +120,63 @@ class ColumnChooser(Dialog[ColumnChoice]):
         options.add_options(self._options())
         options.highlighted = highlighted
 
-    def _place(self) -> int:
+    def _highlighted_index(self) -> int:
         return self.query_one(OptionList).highlighted or 0
 
-    def _redraw_at(self, name: str) -> None:
-        self._redraw(next(place for place, column in enumerate(self._columns) if column.name == name))
+    def _redraw_and_select(self, name: str) -> None:
+        self._redraw(next(index for index, column in enumerate(self._columns) if column.name == name))
 
     def action_cursor(self, step: int) -> None:
         """Move down or up."""
-        self.query_one(OptionList).highlighted = max(0, min(self._place() + step, len(self._columns) - 1))
+        self.query_one(OptionList).highlighted = max(0, min(self._highlighted_index() + step, len(self._columns) - 1))
 
-    def _changeable(self) -> str:
+    def _changeable_column(self) -> str:
         """Return the column under the cursor; empty, with a message, if it cannot be hidden."""
-        name = self._columns[self._place()].name
-        if name == self._always:
+        name = self._columns[self._highlighted_index()].name
+        if name == self._fixed_column:
             self.notify("This column cannot be hidden. n moves it to the end or the start.", markup=False)
             return ""
         return name
 
     def action_show_or_hide(self) -> None:
         """Show or hide the column under the cursor."""
-        name = self._changeable()
+        name = self._changeable_column()
         if name:
             self._hidden ^= {name}
-            self._redraw(self._place())
+            self._redraw(self._highlighted_index())
 
     def action_pin(self) -> None:
         """Pin the column under the cursor, or let it scroll again; a pinned one is shown."""
-        name = self._changeable()
+        name = self._changeable_column()
         if name in self._pinned:
             self._pinned.remove(name)
         elif name:
             self._pinned.append(name)
             self._hidden.discard(name)
-        self._redraw(self._place())
+        self._redraw(self._highlighted_index())
 
     def action_name_last(self) -> None:
         """Move the names to the end, or to the beginning."""
-        here = self._columns[self._place()].name
+        name = self._columns[self._highlighted_index()].name
         self._name_last = not self._name_last
-        self._put_names()
-        self._redraw_at(here)
+        self._move_names()
+        self._redraw_and_select(name)
 
     def action_reset(self) -> None:
         """Show all columns in the table's own order."""
-        self._take(ColumnChoice((), frozenset()))
+        self._apply(ColumnChoice((), frozenset()))
         self._redraw(0)
 
     def action_move(self, step: int) -> None:
         """Move the column under the cursor."""
-        here = self._place()
-        there = here + step
-        if not 0 <= there < len(self._columns):
+        index = self._highlighted_index()
+        new_index = index + step
+        if not 0 <= new_index < len(self._columns):
             return
-        if self._always in (self._columns[here].name, self._columns[there].name):
+        if self._fixed_column in (self._columns[index].name, self._columns[new_index].name):
             return
-        self._columns[here], self._columns[there] = self._columns[there], self._columns[here]
-        self._redraw(there)
+        self._columns[index], self._columns[new_index] = self._columns[new_index], self._columns[index]
+        self._redraw(new_index)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Show the whole description of the column."""
@@ -185,11 +187,13 @@ class ColumnChooser(Dialog[ColumnChoice]):
         """Accept the choice."""
         event.stop()
         names = tuple(column.name for column in self._columns)
-        is_own_order = [name for name in names if name != self._always] == [
-            column.name for column in self._of_the_table if column.name != self._always
+        is_default_order = [name for name in names if name != self._fixed_column] == [
+            column.name for column in self._default_columns if column.name != self._fixed_column
         ]
         self.dismiss(
-            ColumnChoice(() if is_own_order else names, frozenset(self._hidden), tuple(self._pinned), self._name_last)
+            ColumnChoice(
+                () if is_default_order else names, frozenset(self._hidden), tuple(self._pinned), self._name_last
+            )
         )
 
 
@@ -203,7 +207,7 @@ class ArrangementController:
     def __init__(self, pane: TablePane) -> None:
         self._pane = pane
         self._model = pane.model
-        self._remembered_of = ""
+        self._restored_name = ""
         """The name of the saved arrangement that was applied."""
 
     # --- order -------------------------------------------------------------------------------------------------------
@@ -216,10 +220,10 @@ class ArrangementController:
 
     def cycle_sort(self, name: str) -> None:
         """Sort by a column: largest first, smallest first, original order."""
-        now = self._model.state.sort
-        if now == ((name, True),):
+        sort = self._model.state.sort
+        if sort == ((name, True),):
             self._pane.set_sort(((name, False),))
-        elif now == ((name, False),):
+        elif sort == ((name, False),):
             self._pane.set_sort(None)
         else:
             self._pane.set_sort(((name, True),))
@@ -229,15 +233,15 @@ class ArrangementController:
         column = self._model.current_column()
         if column is None:
             return
-        now = self._model.sort
-        falls = dict(now).get(column.name)
-        if falls is None:
-            self._pane.set_sort((*now, (column.name, True)))
-        elif falls:
-            self._pane.set_sort(tuple((name, name != column.name and down) for name, down in now))
+        sort = self._model.sort
+        is_descending = dict(sort).get(column.name)
+        if is_descending is None:
+            self._pane.set_sort((*sort, (column.name, True)))
+        elif is_descending:
+            self._pane.set_sort(tuple((name, name != column.name and down) for name, down in sort))
         else:
-            rest = tuple(by for by in now if by[0] != column.name)
-            self._pane.set_sort(rest if rest and rest != self._model.spec.sort else None)
+            remaining = tuple(key for key in sort if key[0] != column.name)
+            self._pane.set_sort(remaining if remaining and remaining != self._model.spec.sort else None)
 
     def sort_left(self) -> None:
         """Sort by the column to the left of the sorted one."""
@@ -249,16 +253,16 @@ class ArrangementController:
 
     def _move_sort(self, step: int) -> None:
         sequence = self._pane.table.table_layout.sequence
-        name, falls = self._model.sort[0] if self._model.sort else (self._model.cursor_column, True)
+        name, is_descending = self._model.sort[0] if self._model.sort else (self._model.cursor_column, True)
         if name not in sequence:
             name = self._model.cursor_column
         if name not in sequence:
             # The rows are still being computed.
             return
-        place = sequence.index(name) + step
-        if 0 <= place < len(sequence):
-            self._pane.table.move_to_column(sequence[place])
-            self._pane.set_sort(((sequence[place], falls),))
+        index = sequence.index(name) + step
+        if 0 <= index < len(sequence):
+            self._pane.table.move_to_column(sequence[index])
+            self._pane.set_sort(((sequence[index], is_descending),))
 
     # --- which rows --------------------------------------------------------------------------------------------------
 
@@ -307,8 +311,10 @@ class ArrangementController:
         """Choose, order and pin the columns."""
         present = [column for column in self._model.spec.columns if column.name in self._model.frame.columns]
         state = self._model.state
-        now = ColumnChoice(state.order, state.hidden, state.pinned, state.name_last)
-        open_dialog(self._pane.app, ColumnChooser(present, now, always=self._model.spec.pinned), self._columns_chosen)
+        choice = ColumnChoice(state.order, state.hidden, state.pinned, state.name_last)
+        open_dialog(
+            self._pane.app, ColumnChooser(present, choice, fixed_column=self._model.spec.pinned), self._columns_chosen
+        )
 
     def _columns_chosen(self, choice: ColumnChoice | None) -> None:
         if choice is not None:
@@ -318,18 +324,18 @@ class ArrangementController:
 
     def hide_column(self) -> None:
         """Hide the column under the cursor."""
-        column = self._column_to_move("cannot be hidden: it identifies the rows")
+        column = self._movable_column("cannot be hidden: it identifies the rows")
         if column is None:
             return
         sequence = self._pane.table.table_layout.sequence
-        place = sequence.index(column.name)
-        self._pane.table.move_to_column(sequence[place + 1] if place + 1 < len(sequence) else sequence[place - 1])
+        index = sequence.index(column.name)
+        self._pane.table.move_to_column(sequence[index + 1] if index + 1 < len(sequence) else sequence[index - 1])
         self._pane.change(hidden=self._model.state.hidden | {column.name})
         self._pane.notify(plain(f"{column.title} is hidden: c shows it again"), markup=False)
 
     def pin_column(self) -> None:
         """Pin the column under the cursor, or let it scroll again."""
-        column = self._column_to_move("is always in place")
+        column = self._movable_column("is always in place")
         if column is None:
             return
         pinned = self._model.state.pinned
@@ -340,11 +346,11 @@ class ArrangementController:
         self._pane.table.move_to_column(column.name)
         self._pane.notify(plain(f"{column.title} {'scrolls again' if is_pinned else 'is pinned'}"), markup=False)
 
-    def _column_to_move(self, why_not: str) -> Column | None:
+    def _movable_column(self, reason: str) -> Column | None:
         """Return the column under the cursor, unless it identifies rows."""
         column = self._model.current_column()
         if column is not None and column.name == self._model.spec.pinned:
-            self._pane.notify(plain(f"{column.title} {why_not}"), markup=False)
+            self._pane.notify(plain(f"{column.title} {reason}"), markup=False)
             return None
         return column
 
@@ -366,37 +372,37 @@ class ArrangementController:
 
     def remembered(self, state: TableState) -> TableState:
         """Return the saved state, if the table is shown for the first time in this run."""
-        table, memory = self._remembered_as(), self._memory()
-        if memory is None or table == self._remembered_of:
+        table, arrangements = self._saved_name(), self._saved_arrangements()
+        if arrangements is None or table == self._restored_name:
             return state
-        self._remembered_of = table
-        arrangement = memory.get(table)
-        self._show_warning(memory)
+        self._restored_name = table
+        arrangement = arrangements.get(table)
+        self._show_warning(arrangements)
         return state if arrangement == PLAIN else arrangement.apply_to(state)
 
     def remember(self) -> None:
         """Save the arrangement for the next run."""
-        memory = self._memory()
-        if memory is None or not memory.keep(self._remembered_as(), Arrangement.from_state(self._model.state)):
+        arrangements = self._saved_arrangements()
+        if arrangements is None or not arrangements.keep(self._saved_name(), Arrangement.from_state(self._model.state)):
             return
 
         def write() -> None:
             # A home directory can be on a slow network: save in a thread.
-            memory.write()
-            self._pane.app.call_from_thread(self._show_warning, memory)
+            arrangements.write()
+            self._pane.app.call_from_thread(self._show_warning, arrangements)
 
         self._pane.run_worker(write, thread=True, group="remember")
 
-    def _show_warning(self, memory: Arrangements) -> None:
-        if memory.warning:
-            message, memory.warning = memory.warning, ""
+    def _show_warning(self, arrangements: Arrangements) -> None:
+        if arrangements.warning:
+            message, arrangements.warning = arrangements.warning, ""
             self._pane.notify(plain(message), severity="warning", markup=False)
 
-    def _memory(self) -> Arrangements | None:
+    def _saved_arrangements(self) -> Arrangements | None:
         """The saved arrangements; None if the app has none."""
         return services_of(self._pane).arrangements
 
-    def _remembered_as(self) -> str:
+    def _saved_name(self) -> str:
         """The name of the table's saved arrangement, which depends on the view."""
         screen = self._pane.screen
         view = screen.VIEW if isinstance(screen, HostsTables) else ""

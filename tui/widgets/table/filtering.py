@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from tui.query.apply import Applied
     from tui.widgets.table.pane import TablePane
 
-CURSOR_REST_S: Final = 0.05
+CURSOR_DELAY_S: Final = 0.05
 """How long the cursor must rest before linked tables follow it: a held key must not start a query for each row."""
-BUSY_AFTER_S: Final = 0.15
+SHOW_BUSY_AFTER_S: Final = 0.15
 """After this time, a message that rows or details are being computed replaces the old ones."""
 MESSAGE_AFTER_S: Final = 0.06
 """After this time, the status line says that the table is being filtered: each key is answered within 0.1 s."""
@@ -62,19 +62,19 @@ class Filtering:
             state.filter or state.find or state.sort or state.hides_small or state.as_share or global_filter
         )
         if model.frame.height <= MAX_ROWS_WITHOUT_THREAD or is_cheap:
-            self._take(model.apply(model.frame, state, model.units(), global_filter), keep_row=keep_row)
+            self._show_result(model.apply(model.frame, state, model.units(), global_filter), keep_row=keep_row)
             return
         if self._timer is None and not self.message:
             self._timer = self._pane.set_timer(MESSAGE_AFTER_S, self._show_message)
         self._pane.run_worker(
-            self._job(self._request, state, global_filter, keep_row=keep_row),
+            self._make_job(self._request, state, global_filter, keep_row=keep_row),
             thread=True,
             exclusive=True,
             group=APPLY_GROUP,
             exit_on_error=False,
         )
 
-    def _job(self, request: int, state: TableState, global_filter: str, *, keep_row: bool) -> Callable[[], None]:
+    def _make_job(self, request: int, state: TableState, global_filter: str, *, keep_row: bool) -> Callable[[], None]:
         model = self._model
         frame, units = model.frame, dict(model.units())
 
@@ -82,17 +82,17 @@ class Filtering:
             if get_current_worker().is_cancelled:
                 return
             applied = model.apply(frame, state, units, global_filter)
-            self._pane.app.call_from_thread(take, applied)
+            self._pane.app.call_from_thread(show, applied)
 
-        def take(applied: Applied) -> None:
+        def show(applied: Applied) -> None:
             # A later key requested something else meanwhile: do not show this result.
             if request == self._request and self._pane.is_mounted:
-                self._take(applied, keep_row=keep_row)
+                self._show_result(applied, keep_row=keep_row)
 
         return job
 
-    def _take(self, applied: Applied, *, keep_row: bool) -> None:
-        self._finish()
+    def _show_result(self, applied: Applied, *, keep_row: bool) -> None:
+        self._reset_message()
         model = self._model
         model.applied = applied
         self._pane.search.answer(applied)
@@ -106,16 +106,16 @@ class Filtering:
             valid = replace(model.state, filter=model.valid_filter)
             applied = model.apply(model.frame, valid, model.units(), self._pane.global_filter)
         model.take(applied, keep_row=keep_row)
-        self._pane.rows_taken()
+        self._pane.rows_applied()
 
     def cancel(self) -> None:
         """Cancel the running work, and return to the state of the rows on the screen."""
         self._request += 1
         self._model.state = self._model.shown_state
-        self._finish()
+        self._reset_message()
         self._pane.show_status()
 
-    def _finish(self) -> None:
+    def _reset_message(self) -> None:
         if self._timer is not None:
             self._timer.stop()
             self._timer = None

@@ -23,12 +23,12 @@ MIN_PINNED_CELLS_WITH_BAR: Final = 32
 """The pinned column is not made narrower than this for the share bar."""
 MAX_USER_PINNED_SHARE: Final = 0.6
 """The share of the width beside the name that columns pinned by the user may take, so that the others can scroll."""
-GOOD_BAR_CELLS: Final = 8
+PREFERRED_BAR_CELLS: Final = 8
 """Less important columns are omitted for a bar of this width."""
 MIN_BAR_CELLS: Final = 5
 """The minimum width of each of several bars; they are drawn in eighths of a cell."""
 MAX_BAR_CELLS: Final = 20
-BARS_FIRST_CELLS: Final = 100
+MIN_CELLS_WITH_BARS_FIRST: Final = 100
 """On narrower lines, figures have their room before bars."""
 MAX_TEXT_CELLS: Final = 28
 """The maximum width of a text other than the name, until all columns, names and bars have their width."""
@@ -84,92 +84,96 @@ class TableLayout:
         return next((placed for placed in self.placed if placed.column.name == name), None)
 
 
-def _columns_that_fit(
+def _fitting_columns(
     columns: Sequence[Column],
     widths: Mapping[str, int],
-    room: int,
+    free_cells: int,
     bar_columns: Collection[str],
-    name_more: int,
-    partners_more: int,
-    text_more: Mapping[str, int],
+    name_missing: int,
+    partners_missing: int,
+    text_missing: Mapping[str, int],
 ) -> set[str]:
     """Return the most important columns, up to the first that does not fit; then others that fit next to a whole name.
 
-    What says nothing comes beside whole texts only.
+    Uninformative columns are added only if all texts stay whole.
 
-    Those that belong together (`columns_by_priority`) are there together or not at all.
+    Columns that belong together (`columns_by_priority`) are shown together or not at all.
 
     Args:
-        columns: All but the pinned ones.
-        widths: Cells that each needs.
-        room: Cells beside the least of the name.
+        columns: All columns except the pinned ones.
+        widths: The width of each column.
+        free_cells: The cells beside the name at its minimum width.
         bar_columns: Columns that a bar follows.
-        name_more: Cells that the name needs above its least to be whole.
-        partners_more: Cells that the texts read against the name need to be whole, too.
-        text_more: Cells that each cut text needs to be whole.
+        name_missing: The cells that the name needs, beyond its minimum width, to be whole.
+        partners_missing: The same for the texts that are compared with the name.
+        text_missing: The same for each cut text.
     """
     chosen: set[str] = set()
-    are_barred = is_filling = is_full = is_silent_reached = False
+    are_bars_reserved = are_names_reserved = is_full = are_texts_reserved = False
     for group in columns_by_priority(columns):
         priority = group[0].priority
-        needs = sum(widths[column.name] + COLUMN_GAP for column in group)
-        if not are_barred and (priority >= BAR_PRIORITY or needs > room):
-            room -= (GOOD_BAR_CELLS + 1) * len(chosen.intersection(bar_columns))
-            are_barred = True
-        is_silent = priority >= UNINFORMATIVE_PRIORITY
-        if not is_filling and (needs > room or is_silent):
-            is_filling = True
-            room -= name_more + partners_more
-        if is_silent and is_full:
+        needed = sum(widths[column.name] + COLUMN_GAP for column in group)
+        if not are_bars_reserved and (priority >= BAR_PRIORITY or needed > free_cells):
+            free_cells -= (PREFERRED_BAR_CELLS + 1) * len(chosen.intersection(bar_columns))
+            are_bars_reserved = True
+        is_uninformative = priority >= UNINFORMATIVE_PRIORITY
+        if not are_names_reserved and (needed > free_cells or is_uninformative):
+            are_names_reserved = True
+            free_cells -= name_missing + partners_missing
+        if is_uninformative and is_full:
             # Uninformative columns come last.
             break
-        if is_silent and not is_silent_reached:
-            is_silent_reached = True
-            room -= sum(more for name, more in text_more.items() if name in chosen)
-        if needs <= room:
-            room -= needs
+        if is_uninformative and not are_texts_reserved:
+            are_texts_reserved = True
+            free_cells -= sum(missing for name, missing in text_missing.items() if name in chosen)
+        if needed <= free_cells:
+            free_cells -= needed
             chosen.update(column.name for column in group)
         else:
             is_full = True
     return chosen
 
 
-def _cut(columns: Sequence[Column], head: Column | None, widths: Mapping[str, int], least: int) -> Mapping[str, int]:
-    """Return the widths with texts limited to their maximum; texts that are compared with the name to ``least``."""
-    partners = head.compared_with if head else ()
-    texts = [column.name for column in columns if column.kind is ColumnKind.TEXT and column is not head]
-    return {**widths, **{name: min(widths[name], least if name in partners else MAX_TEXT_CELLS) for name in texts}}
+def _limit_texts(
+    columns: Sequence[Column], name_column: Column | None, widths: Mapping[str, int], min_pinned: int
+) -> Mapping[str, int]:
+    """Return the widths with texts limited to their maximum; those compared with the name to ``min_pinned``."""
+    partners = name_column.compared_with if name_column else ()
+    texts = [column.name for column in columns if column.kind is ColumnKind.TEXT and column is not name_column]
+    return {**widths, **{name: min(widths[name], min_pinned if name in partners else MAX_TEXT_CELLS) for name in texts}}
 
 
-def _shared(names: Sequence[str], whole: Mapping[str, int], room: int) -> Mapping[str, int]:
+def _share_cells(names: Sequence[str], full_widths: Mapping[str, int], free_cells: int) -> Mapping[str, int]:
     """Return equal widths for the name and the texts compared with it, but none wider than it needs."""
     shares: dict[str, int] = {}
-    for place, name in enumerate(sorted(names, key=whole.__getitem__)):
-        shares[name] = min(whole[name], room // (len(names) - place))
-        room -= shares[name]
+    for index, name in enumerate(sorted(names, key=full_widths.__getitem__)):
+        shares[name] = min(full_widths[name], free_cells // (len(names) - index))
+        free_cells -= shares[name]
     return shares
 
 
-def _grown(names: Sequence[str], widths: Mapping[str, int], whole: Mapping[str, int], spare: int) -> Mapping[str, int]:
-    """Return the widths with the remaining cells given to cut texts, those that need least first."""
-    grown = dict(widths)
-    missing = {name: whole[name] - widths[name] for name in names}
-    for place, name in enumerate(sorted(missing, key=missing.__getitem__)):
-        more = min(missing[name], max(0, spare) // (len(missing) - place))
-        grown[name] += more
-        spare -= more
-    return grown
+def _grow_texts(
+    names: Sequence[str], widths: Mapping[str, int], full_widths: Mapping[str, int], free_cells: int
+) -> Mapping[str, int]:
+    """Return the widths with the remaining cells given to cut texts; those that need the fewest cells come first."""
+    grown_widths = dict(widths)
+    missing = {name: full_widths[name] - widths[name] for name in names}
+    for index, name in enumerate(sorted(missing, key=missing.__getitem__)):
+        added = min(missing[name], max(0, free_cells) // (len(missing) - index))
+        grown_widths[name] += added
+        free_cells -= added
+    return grown_widths
 
 
-def _held(columns: Sequence[Column], widths: Mapping[str, int], room: int) -> list[Column]:
+def _pinned_that_fit(columns: Sequence[Column], widths: Mapping[str, int], free_cells: int) -> list[Column]:
     """Return the columns pinned by the user that leave room for others; the rest of them scroll."""
-    held: list[Column] = []
+    fitting: list[Column] = []
     for column in columns:
-        room -= widths[column.name] + COLUMN_GAP
-        if room < 0:
+        free_cells -= widths[column.name] + COLUMN_GAP
+        if free_cells < 0:
             break
-        held.append(column)
-    return held
+        fitting.append(column)
+    return fitting
 
 
 def lay_out(
@@ -178,13 +182,13 @@ def lay_out(
     width: int,
     *,
     pinned: str = "",
-    pinned_least: int = MIN_PINNED,
-    whole_least: int = 0,
+    min_pinned_cells: int = MIN_PINNED,
+    preferred_pinned_cells: int = 0,
     also_pinned: Sequence[str] = (),
     name_last: bool = False,
     behind: Collection[str] = (),
-    whole_name: bool = False,
-    first: int = 0,
+    shows_full_name: bool = False,
+    scrolled_out: int = 0,
     bar_columns: Collection[str] = (),
     unknown: Collection[str] = (),
     keeps_order: bool = False,
@@ -199,112 +203,139 @@ def lay_out(
         widths: The width of the contents and the heading of each column.
         width: Cells of the line.
         pinned: The column that never scrolls.
-        pinned_least: Its minimum width, if its texts are that long, before any other column is shown.
-        whole_least: The same, if bars have priority over less important columns, too.
+        min_pinned_cells: Its minimum width, if its texts are that long, before any other column is shown.
+        preferred_pinned_cells: The same, if bars have priority over less important columns, too.
         also_pinned: Further columns that do not scroll; as many as leave room for others.
         name_last: The pinned column is last, and gets all spare width.
         behind: With ``name_last``: columns that come after it, if there is room for them.
-        whole_name: With ``name_last``: all columns but one are hidden until the pinned one is whole.
-        first: The number of columns that are scrolled out at the left, without the pinned ones.
+        shows_full_name: With ``name_last``: all columns but one are hidden until the pinned one is whole.
+        scrolled_out: The number of columns that are scrolled out at the left, without the pinned ones.
         bar_columns: Columns that a share bar follows if there is room, in order of priority.
         unknown: Columns without values, and columns that are informative only above 0 without a value above 0. They
             come last, and are not counted if they do not fit.
         keeps_order: The user has ordered the columns: columns without values are not moved either.
     """
-    by_name = {column.name: column for column in columns}
-    silent = {
+    columns_by_name = {column.name: column for column in columns}
+    uninformative = {
         *unknown,
-        *(one.name for one in columns if one.only_above_zero and one.priority >= UNINFORMATIVE_PRIORITY),
+        *(column.name for column in columns if column.only_above_zero and column.priority >= UNINFORMATIVE_PRIORITY),
     }
-    later = {*silent, *(one.name for one in columns if one.priority >= UNINFORMATIVE_PRIORITY)}
-    head = by_name.get(pinned)
-    whole = widths
-    widths = _cut(columns, head, widths, pinned_least)
-    own = (pinned, *head.compared_with) if head else ()
-    least = max(pinned_least, whole_least, round(width * PINNED_SHARE))
-    if name_last and whole_name:
+    moved_back = {*uninformative, *(column.name for column in columns if column.priority >= UNINFORMATIVE_PRIORITY)}
+    name_column = columns_by_name.get(pinned)
+    full_widths = widths
+    widths = _limit_texts(columns, name_column, widths, min_pinned_cells)
+    name_and_partners = (pinned, *name_column.compared_with) if name_column else ()
+    max_name_cells = max(min_pinned_cells, preferred_pinned_cells, round(width * PINNED_SHARE))
+    if name_last and shows_full_name:
         # A name without a figure means little: the most important figure stays.
-        figure = min((column for column in columns if column is not head), key=lambda each: each.priority, default=None)
-        least = max(least, width - GUTTER_CELLS - (widths[figure.name] + COLUMN_GAP if figure else 0))
-    head_least = min(widths[pinned], least, width) if head else 0
-    room = width - GUTTER_CELLS - head_least + (0 if head else COLUMN_GAP)
+        figure = min(
+            (column for column in columns if column is not name_column),
+            key=lambda column: column.priority,
+            default=None,
+        )
+        max_name_cells = max(max_name_cells, width - GUTTER_CELLS - (widths[figure.name] + COLUMN_GAP if figure else 0))
+    min_name_cells = min(widths[pinned], max_name_cells, width) if name_column else 0
+    free_cells = width - GUTTER_CELLS - min_name_cells + (0 if name_column else COLUMN_GAP)
 
-    wanted = [by_name[name] for name in also_pinned if name in by_name and name != pinned]
-    held = _held(wanted, widths, round(room * MAX_USER_PINNED_SHARE))
-    room -= sum(widths[column.name] + COLUMN_GAP for column in held)
-    rest = [column for column in columns if column is not head and column not in held]
+    user_pinned = [columns_by_name[name] for name in also_pinned if name in columns_by_name and name != pinned]
+    fixed = _pinned_that_fit(user_pinned, widths, round(free_cells * MAX_USER_PINNED_SHARE))
+    free_cells -= sum(widths[column.name] + COLUMN_GAP for column in fixed)
+    scrolling = [column for column in columns if column is not name_column and column not in fixed]
 
-    are_first = whole_least and width >= BARS_FIRST_CELLS
-    for_bars = (GOOD_BAR_CELLS + 1) * len(set(bar_columns).intersection(by_name)) if are_first else 0
-    name_more = widths[pinned] - head_least if head else 0
-    text_more = {column.name: whole[column.name] - widths[column.name] for column in columns if column.name not in own}
-    partners_more = sum(max(0, whole[name] - widths[name]) for name in own[1:] if name in widths and name != pinned)
-    barred_later = () if for_bars else bar_columns
-    fitting = _columns_that_fit(rest, widths, room - for_bars, barred_later, name_more, partners_more, text_more)
-    last = [column.name for column in rest if name_last and column.name in behind and column.name in fitting]
-    room -= sum(widths[name] + COLUMN_GAP for name in last)
-    rest, fitting = [column for column in rest if column.name not in last], fitting.difference(last)
-    ordered = [column.name for column in rest if column.name in fitting]
+    are_bars_first = preferred_pinned_cells and width >= MIN_CELLS_WITH_BARS_FIRST
+    cells_for_bars = (
+        (PREFERRED_BAR_CELLS + 1) * len(set(bar_columns).intersection(columns_by_name)) if are_bars_first else 0
+    )
+    name_missing = widths[pinned] - min_name_cells if name_column else 0
+    text_missing = {
+        column.name: full_widths[column.name] - widths[column.name]
+        for column in columns
+        if column.name not in name_and_partners
+    }
+    partners_missing = sum(
+        max(0, full_widths[name] - widths[name]) for name in name_and_partners[1:] if name in widths and name != pinned
+    )
+    late_bar_columns = () if cells_for_bars else bar_columns
+    fitting = _fitting_columns(
+        scrolling, widths, free_cells - cells_for_bars, late_bar_columns, name_missing, partners_missing, text_missing
+    )
+    trailing = [column.name for column in scrolling if name_last and column.name in behind and column.name in fitting]
+    free_cells -= sum(widths[name] + COLUMN_GAP for name in trailing)
+    scrolling, fitting = [column for column in scrolling if column.name not in trailing], fitting.difference(trailing)
+    ordered = [column.name for column in scrolling if column.name in fitting]
     if not keeps_order:
         # Dashes, and values that are the same in every row, would separate the figures.
-        ordered.sort(key=lambda name: name in later)
-    ordered += sorted((column.name for column in rest if column.name not in fitting), key=lambda name: name in silent)
-    first = max(0, min(first, len(ordered) - 1))
+        ordered.sort(key=lambda name: name in moved_back)
+    ordered += sorted(
+        (column.name for column in scrolling if column.name not in fitting), key=lambda name: name in uninformative
+    )
+    scrolled_out = max(0, min(scrolled_out, len(ordered) - 1))
     shown: list[str] = []
     used = 0
-    for name in ordered[first:] if first else ordered[: len(fitting)]:
+    for name in ordered[scrolled_out:] if scrolled_out else ordered[: len(fitting)]:
         used += widths[name] + COLUMN_GAP
-        if used > room and (shown or not first):
+        if used > free_cells and (shown or not scrolled_out):
             used -= widths[name] + COLUMN_GAP
             break
         shown.append(name)
 
-    head_width = 0
+    name_width = 0
     bar = 0
-    spare = room + head_least - used
+    spare_cells = free_cells + min_name_cells - used
     pinned_target = widths.get(pinned, 0)
-    if not name_last and (are_first or not whole_least):
-        pinned_target = min(pinned_target, max(MIN_PINNED_CELLS_WITH_BAR, whole_least))
-    names = [*(column.name for column in held), *shown, *last]
+    if not name_last and (are_bars_first or not preferred_pinned_cells):
+        pinned_target = min(pinned_target, max(MIN_PINNED_CELLS_WITH_BAR, preferred_pinned_cells))
+    names = [*(column.name for column in fixed), *shown, *trailing]
     barred = [name for name in names if name in bar_columns]
-    while barred and spare - ((MIN_BAR_CELLS if len(barred) > 1 else GOOD_BAR_CELLS) + 1) * len(barred) < pinned_target:
+    while (
+        barred
+        and spare_cells - ((MIN_BAR_CELLS if len(barred) > 1 else PREFERRED_BAR_CELLS) + 1) * len(barred)
+        < pinned_target
+    ):
         barred.pop()
     if barred:
-        least = min(GOOD_BAR_CELLS, (spare - pinned_target) // len(barred) - 1)
-        whole_texts = widths.get(pinned, 0) + sum(text_more.get(name, 0) for name in names)
-        beside = (spare - whole_texts) // len(barred) - 1
+        preferred_cells = min(PREFERRED_BAR_CELLS, (spare_cells - pinned_target) // len(barred) - 1)
+        full_texts_width = widths.get(pinned, 0) + sum(text_missing.get(name, 0) for name in names)
+        bar_beside_full_texts = (spare_cells - full_texts_width) // len(barred) - 1
         # A shorter bar is good enough where it leaves all texts whole.
-        bar = min(MAX_BAR_CELLS, beside if beside >= MIN_BAR_CELLS else max(least, beside))
-        spare -= (bar + 1) * len(barred)
-    if head:
-        partners = [name for name in names if name in head.compared_with]
-        both = max(1, min(spare, width - GUTTER_CELLS)) + sum(widths[name] for name in partners)
-        shares = _shared([pinned, *partners], whole, both)
-        spare += sum(widths[name] for name in partners) - sum(shares.values())
+        bar = min(
+            MAX_BAR_CELLS,
+            bar_beside_full_texts
+            if bar_beside_full_texts >= MIN_BAR_CELLS
+            else max(preferred_cells, bar_beside_full_texts),
+        )
+        spare_cells -= (bar + 1) * len(barred)
+    if name_column:
+        partners = [name for name in names if name in name_column.compared_with]
+        shared_cells = max(1, min(spare_cells, width - GUTTER_CELLS)) + sum(widths[name] for name in partners)
+        shares = _share_cells([pinned, *partners], full_widths, shared_cells)
+        spare_cells += sum(widths[name] for name in partners) - sum(shares.values())
         widths = {**widths, **shares}
-        head_width = shares[pinned]
-    texts = [name for name in names if by_name[name].kind is ColumnKind.TEXT]
-    widths = _grown(texts, widths, whole, spare)
+        name_width = shares[pinned]
+    texts = [name for name in names if columns_by_name[name].kind is ColumnKind.TEXT]
+    widths = _grow_texts(texts, widths, full_widths, spare_cells)
 
-    line = [(by_name[name], widths[name]) for name in names]
-    if head:
-        line.insert(len(line) - len(last) if name_last else 0, (head, head_width))
+    widths_in_order = [(columns_by_name[name], widths[name]) for name in names]
+    if name_column:
+        widths_in_order.insert(len(widths_in_order) - len(trailing) if name_last else 0, (name_column, name_width))
     placed: list[PlacedColumn] = []
     x = GUTTER_CELLS
-    for column, wide in line:
-        column_width = wide if column is head and not placed else min(wide, width - x)
+    for column, wanted_width in widths_in_order:
+        column_width = wanted_width if column is name_column and not placed else min(wanted_width, width - x)
         if column_width <= 0:
             break
         placed.append(PlacedColumn(column, x, column_width, bar if column.name in barred else 0))
         x = placed[-1].end + COLUMN_GAP
-    still = [column.name for column in held]
-    heads = [head.name] if head else []
-    sequence = (*still, *ordered, *heads, *last) if name_last else (*heads, *still, *ordered)
-    left_out = ordered[first + len(shown) :]
+    fixed_names = [column.name for column in fixed]
+    name_columns = [name_column.name] if name_column else []
+    sequence = (
+        (*fixed_names, *ordered, *name_columns, *trailing) if name_last else (*name_columns, *fixed_names, *ordered)
+    )
+    omitted = ordered[scrolled_out + len(shown) :]
     return TableLayout(
         tuple(placed),
         sequence,
-        first,
-        sum(name not in silent for name in left_out),
-        len(still) if name_last else len(heads) + len(still),
+        scrolled_out,
+        sum(name not in uninformative for name in omitted),
+        len(fixed_names) if name_last else len(name_columns) + len(fixed_names),
     )

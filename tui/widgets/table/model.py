@@ -87,8 +87,8 @@ class TableRows:
         """Return the position at which a row of the frame is shown; None if it is filtered out."""
         if self.order is None:
             return source_row if 0 <= source_row < self.frame.height else None
-        places = (self.order == source_row).arg_true()
-        return int(places[0]) if len(places) else None
+        positions = (self.order == source_row).arg_true()
+        return int(positions[0]) if len(positions) else None
 
     def key(self, source_row: int, columns: Sequence[str]) -> Key:
         """Return the key of a row of the frame."""
@@ -102,37 +102,37 @@ class TableRows:
 
     def _find_key(self, key: Key, columns: Sequence[str]) -> int | None:
         """Return the first row with a key; row numbers, which are last in keys, are compared first."""
-        found: np.ndarray[Any, np.dtype[np.intp]] | None = None
+        rows: np.ndarray[Any, np.dtype[np.intp]] | None = None
         for column, value in reversed(list(zip(columns, key, strict=True))):
             values = self.frame[column]
-            values = values if found is None else values.gather(pl.Series(found))
+            values = values if rows is None else values.gather(pl.Series(rows))
             try:
-                same = (values.is_null() if value is None else values == value).fill_null(False).to_numpy()
+                is_equal = (values.is_null() if value is None else values == value).fill_null(False).to_numpy()
             except (pl.exceptions.PolarsError, TypeError, OverflowError):
                 # Keys saved with another input can have values of other types: they match nothing.
                 return None
-            found = np.flatnonzero(same) if found is None else found[same]
-        return int(found[0]) if found is not None and len(found) else None
+            rows = np.flatnonzero(is_equal) if rows is None else rows[is_equal]
+        return int(rows[0]) if rows is not None and len(rows) else None
 
     def find_keys(self, keys: Collection[Key], columns: Sequence[str]) -> list[int]:
         """Return the frame's row numbers of keys (the first of equal ones); unknown keys are skipped."""
-        known = [key for key in keys if len(key) == len(columns)]
-        if not known or not columns or any(column not in self._positions for column in columns):
+        complete = [key for key in keys if len(key) == len(columns)]
+        if not complete or not columns or any(column not in self._positions for column in columns):
             return []
-        if len(known) <= MAX_SINGLE_LOOKUPS:
-            return sorted({row for key in known if (row := self._find_key(key, columns)) is not None})
+        if len(complete) <= MAX_SINGLE_LOOKUPS:
+            return sorted({row for key in complete if (row := self._find_key(key, columns)) is not None})
         schema = {column: self.frame.schema[column] for column in columns}
         try:
-            wanted = pl.DataFrame(known, schema=schema, orient="row")
+            key_frame = pl.DataFrame(complete, schema=schema, orient="row")
         except (pl.exceptions.PolarsError, TypeError, OverflowError):
             # Keys that were saved with another input can hold values of another type: they match nothing here.
-            half = len(known) // 2
-            if not half:
+            middle = len(complete) // 2
+            if not middle:
                 return []
-            return sorted({*self.find_keys(known[:half], columns), *self.find_keys(known[half:], columns)})
+            return sorted({*self.find_keys(complete[:middle], columns), *self.find_keys(complete[middle:], columns)})
         numbered = self.frame.select(columns).with_row_index("row number")
-        found = numbered.join(wanted, on=list(columns), how="semi", nulls_equal=True)
-        return found.unique(subset=list(columns), keep="first", maintain_order=True)["row number"].to_list()
+        matches = numbered.join(key_frame, on=list(columns), how="semi", nulls_equal=True)
+        return matches.unique(subset=list(columns), keep="first", maintain_order=True)["row number"].to_list()
 
 
 class TableModel:
@@ -173,21 +173,21 @@ class TableModel:
         self.cursor_column = ""
         self.cursor_source_row: int | None = None
         """The frame's row number of the row that the user selected; None before the cursor was moved."""
-        self._wanted_cursor: Key | None = None
+        self._missing_cursor: Key | None = None
         """The key of a row to select once a frame has it."""
-        self._wanted_marks: frozenset[Key] = frozenset()
+        self._missing_marks: frozenset[Key] = frozenset()
         # Used for each rendered line: Polars takes a hundred times as long.
         self._found: NDArray[np.uint32] = np.empty(0, np.uint32)
         self._columns: tuple[Column, ...] = ()
-        self._columns_of: tuple[TableSpec, pl.DataFrame] | None = None
+        self._columns_source: tuple[TableSpec, pl.DataFrame] | None = None
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def load(self, frame: pl.DataFrame) -> None:
         """Replace the rows; cursor and marks stay, by key."""
-        cursor, marks = self.cursor_key() or self._wanted_cursor, self.mark_keys() or self._wanted_marks
+        cursor, marks = self.cursor_key() or self._missing_cursor, self.mark_keys() or self._missing_marks
         self.frame = frame
-        self.place(cursor, marks)
+        self.select_keys(cursor, marks)
 
     @property
     def current_row(self) -> Row | None:
@@ -215,12 +215,12 @@ class TableModel:
 
     def columns(self) -> tuple[Column, ...]:
         """The columns of the shown rows that the user has not hidden, in the user's order."""
-        of = self._columns_of
-        if of is None or of[0] is not self.spec or of[1] is not self.rows.frame:
-            self._columns_of = self.spec, self.rows.frame
+        source = self._columns_source
+        if source is None or source[0] is not self.spec or source[1] is not self.rows.frame:
+            self._columns_source = self.spec, self.rows.frame
             self._columns = prioritize(self.spec, self.rows.frame)
         hidden = self.shown_state.hidden
-        order = {name: place for place, name in enumerate(self.shown_state.order)}
+        order = {name: position for position, name in enumerate(self.shown_state.order)}
         present = [column for column in self._columns if column.name not in hidden or column.name == self.spec.pinned]
         return tuple(sorted(present, key=lambda column: order.get(column.name, len(order))))
 
@@ -231,8 +231,8 @@ class TableModel:
     @property
     def sort(self) -> Sort:
         """The sort order of the shown rows."""
-        wanted = self.spec.sort if self.shown_state.sort is None else self.shown_state.sort
-        return tuple(by for by in wanted if by[0] in self.rows.frame.columns)
+        keys = self.spec.sort if self.shown_state.sort is None else self.shown_state.sort
+        return tuple(key for key in keys if key[0] in self.rows.frame.columns)
 
     def is_unknown(self, name: str) -> bool:
         """Return whether all values of a column are null."""
@@ -249,7 +249,7 @@ class TableModel:
             self.columns(),
             self.rows.frame,
             self.shown_state,
-            share_of=self.share_of,
+            share_total_ns=self.share_of,
             pinned=self.spec.pinned,
         )
 
@@ -284,16 +284,20 @@ class TableModel:
             keep_row: If the row under the cursor is omitted, stay at the same position on the screen.
         """
         rows = TableRows(self.frame, applied.rows)
-        place = rows.shown_row(self.cursor_source_row) if self.cursor_source_row is not None else self._begin(rows)
-        if place is None:
-            place = self.cursor_row if keep_row else 0
+        position = (
+            rows.shown_row(self.cursor_source_row)
+            if self.cursor_source_row is not None
+            else self._initial_position(rows)
+        )
+        if position is None:
+            position = self.cursor_row if keep_row else 0
         self.shown_state = self.state
         self.shown_pct = applied.weight_shown_pct
         self.share_of = applied.share_base_shown if self.state.share_of_shown else applied.share_base
         self._found = applied.matches.to_numpy()
-        self.show_rows(rows, cursor_row=place)
+        self.show_rows(rows, cursor_row=position)
 
-    def _begin(self, rows: TableRows) -> int:
+    def _initial_position(self, rows: TableRows) -> int:
         """Return the initial position of the cursor."""
         if self.spec.cursor_on is None or self.state.sort is not None or self.state.filter:
             return 0
@@ -315,21 +319,21 @@ class TableModel:
 
     def found_at(self, row: int) -> int | None:
         """Return the number of a shown row among the found rows, from 1; None if it was not found."""
-        place = bisect_left(self._found, row)
-        return place + 1 if place < len(self._found) and self._found[place] == row else None
+        position = bisect_left(self._found, row)
+        return position + 1 if position < len(self._found) and self._found[position] == row else None
 
     def next_found(self, row: int, step: int) -> int | None:
         """Return the next (1) or previous (-1) found row, wrapping around; None if nothing was found."""
         if not len(self._found):
             return None
-        place = bisect_right(self._found, row) if step > 0 else bisect_left(self._found, row) - 1
-        return int(self._found[place % len(self._found)])
+        position = bisect_right(self._found, row) if step > 0 else bisect_left(self._found, row) - 1
+        return int(self._found[position % len(self._found)])
 
     @property
     def shows_first_only(self) -> bool:
         """Whether rows beyond the first few are omitted."""
-        most = self.shown_state.most_rows
-        return most is not None and self.applied is not None and self.applied.passed - self.applied.small > most
+        max_rows = self.shown_state.most_rows
+        return max_rows is not None and self.applied is not None and self.applied.passed - self.applied.small > max_rows
 
     @property
     def shares_of(self) -> str:
@@ -363,9 +367,9 @@ class TableModel:
         """Return the requested state with cursor and marks."""
         return replace(
             self.state,
-            cursor_key=self.cursor_key() or self._wanted_cursor,
+            cursor_key=self.cursor_key() or self._missing_cursor,
             cursor_column=self.cursor_column,
-            marks=self.mark_keys() or self._wanted_marks,
+            marks=self.mark_keys() or self._missing_marks,
         )
 
     def restore(self, state: TableState) -> None:
@@ -373,7 +377,7 @@ class TableModel:
         self.state = state
         if state.cursor_column:
             self.cursor_column = state.cursor_column
-        self.place(state.cursor_key, state.marks)
+        self.select_keys(state.cursor_key, state.marks)
 
     def cursor_key(self) -> Key | None:
         """The key of the row that the user selected."""
@@ -385,14 +389,14 @@ class TableModel:
         """The keys of the marked rows."""
         return TableRows(self.frame).keys(self.marks, self.key_columns) if self.marks else frozenset()
 
-    def place(self, cursor: Key | None, marks: frozenset[Key]) -> None:
+    def select_keys(self, cursor: Key | None, marks: frozenset[Key]) -> None:
         """Find the cursor and marks of a state in the frame; missing ones wait for a frame that has them."""
         places = self.find_keys([cursor]) if cursor is not None else []
         self.cursor_source_row = places[0] if places else None
-        self._wanted_cursor = None if places else cursor
+        self._missing_cursor = None if places else cursor
         marked = self.find_keys(marks)
         self.marks = set(marked)
-        self._wanted_marks = frozenset() if marked else marks
+        self._missing_marks = frozenset() if marked else marks
 
     def find_keys(self, keys: Collection[Key]) -> list[int]:
         """Return the frame's row numbers of keys; unknown keys are skipped."""

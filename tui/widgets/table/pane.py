@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 NO_MATCH_LINES: Final = 2
 """The lines for the text of a filter that leaves no rows."""
-OPENS_BAR: Final = frozenset({"find", "filter", "filter_column"})
+BAR_ACTIONS: Final = frozenset({"find", "filter", "filter_column"})
 ROW_ACTIONS: Final = frozenset(
     {
         "open_row",
@@ -67,7 +67,7 @@ MIN_ROW_LINES: Final = 3
 """With fewer lines only the status line is shown."""
 
 
-def _calls(method: Callable[[TablePane], Callable[[], None]]) -> Callable[[TablePane], None]:
+def _delegate(method: Callable[[TablePane], Callable[[], None]]) -> Callable[[TablePane], None]:
     """Return an action of the pane that calls a method of a controller."""
 
     def action(pane: TablePane) -> None:
@@ -93,7 +93,7 @@ class TablePane(Vertical):
     TablePane.-folded FrameTable { height: 0; }
     """
 
-    class _OfRow(Message):
+    class _RowMessage(Message):
         def __init__(self, pane: TablePane, row: Row | None) -> None:
             super().__init__()
             self.pane = pane
@@ -104,20 +104,20 @@ class TablePane(Vertical):
             """The pane."""
             return self.pane
 
-    class RowHighlighted(_OfRow):
+    class RowHighlighted(_RowMessage):
         """The cursor rests on a row, or there is none."""
 
-    class RowOpened(_OfRow):
+    class RowOpened(_RowMessage):
         """The user opened a row."""
 
         row: Row
 
-    class DetailRequested(_OfRow):
+    class DetailRequested(_RowMessage):
         """The user asked for the details of a row."""
 
         row: Row
 
-    class SourceLineRequested(_OfRow):
+    class SourceLineRequested(_RowMessage):
         """The user asked for the input line of a row; None if there is no single one."""
 
         row: Row
@@ -126,12 +126,12 @@ class TablePane(Vertical):
             super().__init__(pane, row)
             self.line = line
 
-    class TimelineRequested(_OfRow):
+    class TimelineRequested(_RowMessage):
         """The user asked for a row in the timeline."""
 
         row: Row
 
-    class NoteRequested(_OfRow):
+    class NoteRequested(_RowMessage):
         """The user asked to write a note on a row."""
 
         row: Row
@@ -178,15 +178,15 @@ class TablePane(Vertical):
 
     def compose(self) -> ComposeResult:
         """The table above the status line."""
-        yield from self._missing()
+        yield from self._unattached()
 
-    def _missing(self) -> list[Widget]:
+    def _unattached(self) -> list[Widget]:
         return [widget for widget in (self.table, self.status_line) if not widget.is_attached]
 
     def mount_in(self, parent: Widget) -> None:
         """Mount the pane with its widgets, so that it can be filled immediately."""
         parent.mount(self)
-        self.mount(*self._missing())
+        self.mount(*self._unattached())
 
     def on_resize(self, event: Resize) -> None:
         """If there is no room for a row, describe the table in the status line."""
@@ -196,24 +196,24 @@ class TablePane(Vertical):
             self.set_class(is_folded, "-folded")
             self.show_status()
 
-    def describe_folded(self, *, at: str, way: str) -> None:
+    def describe_folded(self, *, selected: str, keys_to_reach: str) -> None:
         """Set the text of the status line of a folded table.
 
         Args:
-            at: The selected row, or empty.
-            way: The keys that lead to it.
+            selected: The selected row, or empty.
+            keys_to_reach: The keys that lead to it.
         """
-        if self._status.describe_folded(plain(at), way):
+        if self._status.describe_folded(plain(selected), keys_to_reach):
             self.show_status()
 
     def focus_table(self) -> None:
         """Focus the table once it is mounted, unless the user began to type meanwhile."""
         screen = self.screen
-        before = screen.focused
+        focused_before = screen.focused
 
         def focus() -> None:
-            typed_into = screen.focused is not before and isinstance(screen.focused, Input)
-            if not typed_into and self.is_attached:
+            is_typing = screen.focused is not focused_before and isinstance(screen.focused, Input)
+            if not is_typing and self.is_attached:
                 screen.set_focus(self.table)
 
         self.app.call_later(focus)
@@ -270,20 +270,20 @@ class TablePane(Vertical):
         """The number of lines that the shown rows need; None if there are no rows and the reason is shown."""
         if self.frame.is_empty():
             return None
-        beside = sum(child.display for child in self.children if child is not self.table)
-        return HEADER_LINES + (len(self.model.rows) or NO_MATCH_LINES) + beside
+        other_lines = sum(child.display for child in self.children if child is not self.table)
+        return HEADER_LINES + (len(self.model.rows) or NO_MATCH_LINES) + other_lines
 
     def _adapt_height(self) -> None:
         if self._lines_laid_out != self.lines_of_use:
             self._lines_laid_out = self.lines_of_use
             self.refresh(layout=True)
 
-    def rows_taken(self) -> None:
+    def rows_applied(self) -> None:
         """Draw the rows after a filter, search or sort."""
         self._adapt_height()
         self.table.empty_text = self.model.no_match(self.global_filter) if self.frame.height else self._empty
         self.table.show_rows()
-        self.search.rows_taken()
+        self.search.rows_applied()
         self.show_status()
 
     def show_notes(self) -> None:
@@ -328,9 +328,9 @@ class TablePane(Vertical):
             self.show_status()
         self.state_changed()
 
-    def set_sort(self, by: Sort | None) -> None:
+    def set_sort(self, sort: Sort | None) -> None:
         """Sort by columns; None restores the original order."""
-        self.change(sort=by)
+        self.change(sort=sort)
 
     def set_filter(self, text: str) -> None:
         """Filter the rows; an empty text removes the filter. The query bar shows errors."""
@@ -363,23 +363,23 @@ class TablePane(Vertical):
         """Show the failure of a filter, so that it does not look as if it were still running."""
         if event.state is WorkerState.ERROR and event.worker.group == filtering.APPLY_GROUP:
             event.stop()
-            self._give_up()
+            self._cancel_filtering()
             self.notify(plain(f"failed: {event.worker.error}"), severity="error", markup=False)
 
-    def _give_up(self) -> None:
+    def _cancel_filtering(self) -> None:
         self.filtering.cancel()
-        self.search.give_up()
+        self.search.work_cancelled()
 
     def reach(self, key: Key) -> bool | None:
         """Select the row of a key; return False if it is not in the frame, None if it is filtered out."""
         model = self.model
-        found = model.find_keys([key])
-        if not found:
+        source_rows = model.find_keys([key])
+        if not source_rows:
             return False
-        place = model.rows.shown_row(found[0]) if model.rows.frame is model.frame else None
-        if place is None:
+        row = model.rows.shown_row(source_rows[0]) if model.rows.frame is model.frame else None
+        if row is None:
             return None
-        self.table.move_to(place)
+        self.table.move_to(row)
         return True
 
     def undo_smallest(self) -> bool:
@@ -388,7 +388,7 @@ class TablePane(Vertical):
         if self.search.is_open:
             self.search.bar.action_cancel()
         elif self.is_pending:
-            self._give_up()
+            self._cancel_filtering()
         elif model.marks:
             model.marks = set()
             self.table.refresh()
@@ -410,7 +410,7 @@ class TablePane(Vertical):
         self.show_status()
         if self._settle_timer is not None:
             self._settle_timer.cancel()
-        self._settle_timer = call_after(self, filtering.CURSOR_REST_S, self.cursor_settled)
+        self._settle_timer = call_after(self, filtering.CURSOR_DELAY_S, self.cursor_settled)
 
     def cursor_settled(self) -> None:
         """Post the row on which the cursor rests."""
@@ -447,27 +447,27 @@ class TablePane(Vertical):
         event.stop()
         self.search.cancelled()
 
-    action_find = _calls(lambda pane: pane.search.open_find)
-    action_filter = _calls(lambda pane: pane.search.open_filter)
-    action_filter_column = _calls(lambda pane: pane.search.open_filter_of_column)
-    action_carry_filter = _calls(lambda pane: pane.search.toggle_global_filter)
-    action_next_match = _calls(lambda pane: pane.search.next_match)
-    action_previous_match = _calls(lambda pane: pane.search.previous_match)
-    action_filter_equal = _calls(lambda pane: pane.search.filter_equal)
-    action_filter_not_equal = _calls(lambda pane: pane.search.filter_not_equal)
-    action_sort_column = _calls(lambda pane: pane.arrangement.sort_column)
-    action_sort_also = _calls(lambda pane: pane.arrangement.sort_also)
-    action_sort_left = _calls(lambda pane: pane.arrangement.sort_left)
-    action_sort_right = _calls(lambda pane: pane.arrangement.sort_right)
-    action_toggle_small = _calls(lambda pane: pane.arrangement.toggle_small)
-    action_toggle_names = _calls(lambda pane: pane.arrangement.toggle_names)
-    action_cycle_units = _calls(lambda pane: pane.arrangement.cycle_units)
-    action_toggle_share = _calls(lambda pane: pane.arrangement.toggle_share)
-    action_choose_columns = _calls(lambda pane: pane.arrangement.choose_columns)
-    action_hide_column = _calls(lambda pane: pane.arrangement.hide_column)
-    action_pin_column = _calls(lambda pane: pane.arrangement.pin_column)
-    action_name_last = _calls(lambda pane: pane.arrangement.name_last)
-    action_reset = _calls(lambda pane: pane.arrangement.reset)
+    action_find = _delegate(lambda pane: pane.search.open_find)
+    action_filter = _delegate(lambda pane: pane.search.open_filter)
+    action_filter_column = _delegate(lambda pane: pane.search.open_filter_of_column)
+    action_carry_filter = _delegate(lambda pane: pane.search.toggle_global_filter)
+    action_next_match = _delegate(lambda pane: pane.search.next_match)
+    action_previous_match = _delegate(lambda pane: pane.search.previous_match)
+    action_filter_equal = _delegate(lambda pane: pane.search.filter_equal)
+    action_filter_not_equal = _delegate(lambda pane: pane.search.filter_not_equal)
+    action_sort_column = _delegate(lambda pane: pane.arrangement.sort_column)
+    action_sort_also = _delegate(lambda pane: pane.arrangement.sort_also)
+    action_sort_left = _delegate(lambda pane: pane.arrangement.sort_left)
+    action_sort_right = _delegate(lambda pane: pane.arrangement.sort_right)
+    action_toggle_small = _delegate(lambda pane: pane.arrangement.toggle_small)
+    action_toggle_names = _delegate(lambda pane: pane.arrangement.toggle_names)
+    action_cycle_units = _delegate(lambda pane: pane.arrangement.cycle_units)
+    action_toggle_share = _delegate(lambda pane: pane.arrangement.toggle_share)
+    action_choose_columns = _delegate(lambda pane: pane.arrangement.choose_columns)
+    action_hide_column = _delegate(lambda pane: pane.arrangement.hide_column)
+    action_pin_column = _delegate(lambda pane: pane.arrangement.pin_column)
+    action_name_last = _delegate(lambda pane: pane.arrangement.name_last)
+    action_reset = _delegate(lambda pane: pane.arrangement.reset)
 
     # --- row actions -------------------------------------------------------------------------------------------------
 
@@ -526,37 +526,41 @@ class TablePane(Vertical):
         self.run_worker(partial(self._distribute, rows, column, weight), thread=True, exclusive=True, group="values")
 
     def _distribute(self, rows: pl.DataFrame, column: Column, weight: str) -> None:
-        found = distribution(rows, column, weight)
-        summed = next((one for one in self.spec.columns if one.name == weight), None)
-        self.app.call_from_thread(self._show_distribution, DistributionDialog(column, found, summed))
+        values = distribution(rows, column, weight)
+        weight_column = next(
+            (column_of_spec for column_of_spec in self.spec.columns if column_of_spec.name == weight), None
+        )
+        self.app.call_from_thread(self._show_distribution, DistributionDialog(column, values, weight_column))
 
     def _show_distribution(self, dialog: DistributionDialog | PivotDialog) -> None:
         if self.is_attached:
-            open_dialog(self.app, dialog, self._narrow)
+            open_dialog(self.app, dialog, self._add_filter_term)
 
     def action_show_pivot(self) -> None:
         """Choose a second column, then show a pivot table of the selected column and the second one."""
-        by = self.model.current_column()
-        others = [one for one in self.model.columns() if one.kind in COUNTED and one is not by]
-        if by is None or by.kind not in COUNTED or not others or self.model.shown_frame().is_empty():
+        rows_column = self.model.current_column()
+        choices = [column for column in self.model.columns() if column.kind in COUNTED and column is not rows_column]
+        if rows_column is None or rows_column.kind not in COUNTED or not choices or self.model.shown_frame().is_empty():
             self.notify("This column cannot be pivoted. Choose a column of names, kinds or counts.", markup=False)
             return
 
         def chosen(name: str | None) -> None:
-            across = next((one for one in others if one.name == name), None)
-            if across is not None:
-                self.run_worker(partial(self._pivot, by, across), thread=True, exclusive=True, group="values")
+            columns_column = next((column for column in choices if column.name == name), None)
+            if columns_column is not None:
+                self.run_worker(
+                    partial(self._pivot, rows_column, columns_column), thread=True, exclusive=True, group="values"
+                )
 
-        open_dialog(self.app, ColumnDialog(f"Pivot: {by.title} by", others), chosen)
+        open_dialog(self.app, ColumnDialog(f"Pivot: {rows_column.title} by", choices), chosen)
 
-    def _pivot(self, by: Column, across: Column) -> None:
+    def _pivot(self, rows_column: Column, columns_column: Column) -> None:
         rows = self.model.shown_frame()
-        weight = next((one for one in self.spec.columns if one.name == self.spec.weight), None)
+        weight = next((column for column in self.spec.columns if column.name == self.spec.weight), None)
         weight = weight if weight is not None and weight.name in rows.columns else None
-        found = pivot(rows, by, across, weight.name if weight is not None else "")
-        self.app.call_from_thread(self._show_distribution, PivotDialog(by, across, found, weight))
+        sums = pivot(rows, rows_column, columns_column, weight.name if weight is not None else "")
+        self.app.call_from_thread(self._show_distribution, PivotDialog(rows_column, columns_column, sums, weight))
 
-    def _narrow(self, term: str | None) -> None:
+    def _add_filter_term(self, term: str | None) -> None:
         if term:
             self.search.narrow(term)
 
@@ -566,7 +570,7 @@ class TablePane(Vertical):
         if column is not None and row is not None:
             value = row[column.name]
             shown = self.table.writer(column.name)
-            open_dialog(self.app, CellDialog(column, self._copied(value), displayed=shown.with_unit(value)))
+            open_dialog(self.app, CellDialog(column, self._copy_text(value), displayed=shown.with_unit(value)))
 
     @property
     def idle_actions(self) -> Collection[str]:
@@ -575,7 +579,7 @@ class TablePane(Vertical):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable keys that open the bar while a text is typed."""
-        return not (action in OPENS_BAR and self.search.is_open)
+        return not (action in BAR_ACTIONS and self.search.is_open)
 
     # --- marks, copies, exports --------------------------------------------------------------------------------------
 
@@ -592,7 +596,7 @@ class TablePane(Vertical):
         """Copy the selected cell, in full precision and base units."""
         column, row = self.model.current_column(), self._row_for_key()
         if column is not None and row is not None:
-            self.notify(copy_text(self.app, self._copied(row[column.name])), markup=False)
+            self.notify(copy_text(self.app, self._copy_text(row[column.name])), markup=False)
 
     def action_copy_rows(self) -> None:
         """Copy the marked rows, or the selected one, as tab-separated values with headings."""
@@ -607,52 +611,52 @@ class TablePane(Vertical):
         self.notify(copy_text(self.app, rows.write_csv(separator="\t")), markup=False)
 
     @staticmethod
-    def _copied(value: object) -> str:
+    def _copy_text(value: object) -> str:
         return "" if value is None else str(value)
 
     def action_export(self) -> None:
         """Open the export dialog."""
-        shown, whole, marked = len(self.model.rows), self.frame.height, len(self.model.marks)
+        shown, total, marked = len(self.model.rows), self.frame.height, len(self.model.marks)
         scopes = [("shown", f"{count(shown)} shown", shown)]
         if marked:
             scopes.insert(0, ("marked", f"{count(marked)} marked", marked))
-        if shown != whole:
-            scopes.append(("all", f"all {count(whole)}", whole))
+        if shown != total:
+            scopes.append(("all", f"all {count(total)}", total))
         dialog = ExportDialog(
-            file_name(services_of(self).opened_name, self.spec.name), scopes, self._rows_of, self._about
+            file_name(services_of(self).opened_name, self.spec.name), scopes, self._scope_rows, self._scope_description
         )
-        open_dialog(self.app, dialog, self._exported)
+        open_dialog(self.app, dialog, self._show_export_message)
 
-    def _rows_of(self, scope: str, all_columns: bool) -> pl.DataFrame:
+    def _scope_rows(self, scope: str, all_columns: bool) -> pl.DataFrame:
         if scope == "marked":
             return self.model.marked_rows(all_columns=all_columns)
         if scope == "all":
             return self.model.with_columns(self.frame, all_columns=all_columns)
         return self.model.shown_frame(all_columns=all_columns)
 
-    def _about(self, scope: str) -> About:
+    def _scope_description(self, scope: str) -> About:
         view_screen = self.screen if isinstance(self.screen, HostsTables) else None
         name = view_screen.VIEW if view_screen is not None else ""
         titles = [view.title for view in VIEWS if view.name == name]
         if self.spec.title not in titles:
             titles.append(self.spec.title)
         facts = view_screen.about(self.spec.title) if view_screen is not None else {}
-        about = About(services_of(self).opened_name, ", ".join(titles), name, **facts)
+        description = About(services_of(self).opened_name, ", ".join(titles), name, **facts)
         status = self.status_line.status
         if scope == "marked":
-            return replace(about, rows=f"{count(len(self.model.marks))} marked of {count(status.total)} rows")
+            return replace(description, rows=f"{count(len(self.model.marks))} marked of {count(status.total)} rows")
         if scope == "all":
-            return replace(about, rows=f"all {count(status.total)} rows")
+            return replace(description, rows=f"all {count(status.total)} rows")
         global_filter = "" if status.global_filter_reason else status.global_filter
         small = f", {status.small} hidden" if status.small else ""
         return replace(
-            about,
+            description,
             rows=f"{'first ' if status.is_cut else ''}{count(status.shown)} of {count(status.total)} rows{small}",
             filter=" and ".join(text for text in (status.filter, global_filter) if text),
-            order=sorted_by(self.spec, self.model.sort, in_words=True) if status.sorted_by else "",
+            order=sorted_by(self.spec, self.model.sort, with_words=True) if status.sorted_by else "",
         )
 
-    def _exported(self, message: str | None) -> None:
+    def _show_export_message(self, message: str | None) -> None:
         if message is not None:
             self.notify(message, markup=False)
 
@@ -661,14 +665,16 @@ class TablePane(Vertical):
     def column_help(self) -> list[tuple[str, str]]:
         """Return the heading, with its unit, and the meaning of the selected column."""
         column = self.model.current_column()
-        return [] if column is None else [(self.table.writer(column.name).title, _help(column))]
+        return [] if column is None else [(self.table.writer(column.name).title, _column_help(column))]
 
     def help_lines(self) -> list[tuple[str, str]]:
         """Return the heading and the meaning of each column."""
-        return [(column.title, _help(column)) for column in self.spec.columns if column.name in self.frame.columns]
+        return [
+            (column.title, _column_help(column)) for column in self.spec.columns if column.name in self.frame.columns
+        ]
 
 
-def _help(column: Column) -> str:
+def _column_help(column: Column) -> str:
     names = ", ".join((column.name, *column.aliases))
     unit = {ColumnKind.DURATION: "ns", ColumnKind.TIME: "ns", ColumnKind.SIZE: "bytes", ColumnKind.RATE: "bytes/s"}
     exported = f" in {unit[column.kind]}" if column.kind in unit else ""

@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 
-TYPING_REST_S: Final = 0.01
+TYPING_DELAY_S: Final = 0.01
 """Seconds without a key before the typed text is applied."""
 MAX_HISTORY: Final = 100
-ANSWER_STEP: Final = 12
+ANSWER_STEP_CELLS: Final = 12
 
 
 class QueryMode(StrEnum):
-    """What the text in the bar is used for."""
+    """The use of the text in the bar."""
 
     FIND = "find"
     FILTER = "filter"
@@ -56,7 +56,7 @@ class QueryMode(StrEnum):
         return QueryMode.FILTER if self is QueryMode.FIND else QueryMode.FIND
 
 
-class _FaultHighlighter(Highlighter):
+class _ErrorHighlighter(Highlighter):
     """Underlines the invalid part of the text."""
 
     def __init__(self) -> None:
@@ -83,18 +83,18 @@ class _QueryInput(EnteredLine):
     # The footer shows the key that accepts the text; Textual's own binding of it is hidden.
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "submit", "keep", key_display="enter")]
 
-    offered: str = ""
+    proposal: str = ""
     """The initial text; its last character is replaced ..."""
-    others: frozenset[str] = frozenset()
+    replacing: frozenset[str] = frozenset()
     """... if the first typed character is one of these."""
 
     def insert_text_at_cursor(self, text: str) -> None:
         end = len(self.value)
-        if text[:1] in self.others and self.value == self.offered and self.cursor_position == end:
+        if text[:1] in self.replacing and self.value == self.proposal and self.cursor_position == end:
             self.replace(text, end - 1, end)
         else:
             super().insert_text_at_cursor(text)
-        self.others = frozenset()
+        self.replacing = frozenset()
 
 
 class QueryBar(Horizontal):
@@ -144,7 +144,7 @@ class QueryBar(Horizontal):
     def __init__(self, complete: Callable[[str], str | None]) -> None:
         super().__init__()
         self.mode = QueryMode.FIND
-        self._highlighter = _FaultHighlighter()
+        self._highlighter = _ErrorHighlighter()
         self._input = _QueryInput(
             compact=True, select_on_focus=False, highlighter=self._highlighter, suggester=_Completion(complete)
         )
@@ -166,13 +166,13 @@ class QueryBar(Horizontal):
         """The typed text."""
         return self._input.value
 
-    def open(self, mode: QueryMode, text: str, *, others: frozenset[str] = frozenset()) -> None:
+    def open(self, mode: QueryMode, text: str, *, replacing: frozenset[str] = frozenset()) -> None:
         """Show the bar, which has been mounted, with a text.
 
         Args:
             mode: The effect of the text.
             text: The initial text.
-            others: Characters that, typed first, replace the last character of the text, which is only a proposal.
+            replacing: Characters that, typed first, replace the last character of the text, a proposal.
         """
         if not self._input.is_attached:
             # Not in `compose`, which would be too late for a key that follows immediately.
@@ -184,7 +184,7 @@ class QueryBar(Horizontal):
         with self._input.prevent(Input.Changed):
             self._input.value = text
         self._input.cursor_position = len(text)
-        self._input.offered, self._input.others = text, others
+        self._input.proposal, self._input.replacing = text, replacing
         self.add_class("-open")
         self.screen.set_focus(self._input)
 
@@ -193,30 +193,30 @@ class QueryBar(Horizontal):
         self._stop_settle_timer()
         self.remove_class("-open")
 
-    def type_on(self) -> None:
-        """Return to typing: the accepted text was not carried out."""
+    def resume_typing(self) -> None:
+        """Return to typing: the accepted text was not applied."""
         self._input.begin()
 
     def entry_done(self) -> None:
-        """Let the keys typed since act on the rows: the accepted text was carried out."""
+        """Let the keys typed since act on the rows: the accepted text was applied."""
         self._input.entry.done()
 
-    def answer(self, words: str, *, fault: tuple[int, int] | None = None, wrong: bool = False) -> None:
+    def answer(self, text: str, *, error_span: tuple[int, int] | None = None, is_error: bool = False) -> None:
         """Show how the text was understood, or an error.
 
         Args:
-            words: A short text, or empty.
-            fault: The range of invalid characters.
-            wrong: Whether the text is an error.
+            text: A short text, or empty.
+            error_span: The range of invalid characters.
+            is_error: Whether the text is an error.
         """
-        self._highlighter.span = fault
-        self._answer.set_class(wrong, "-wrong")
-        answer_text = f"! {words}" if wrong else words
+        self._highlighter.span = error_span
+        self._answer.set_class(is_error, "-wrong")
+        answer_text = f"! {text}" if is_error else text
         if answer_text != self._answer_text:
             self._answer_text = answer_text
             self._answer.update(Content(answer_text), layout=False)
             # Its width grows in steps, so that most texts need no new layout of the screen.
-            self._answer.styles.width = -(-cell_width(answer_text) // ANSWER_STEP) * ANSWER_STEP + 2
+            self._answer.styles.width = -(-cell_width(answer_text) // ANSWER_STEP_CELLS) * ANSWER_STEP_CELLS + 2
         self._input.refresh()
 
     def remember(self, text: str) -> None:
@@ -237,7 +237,7 @@ class QueryBar(Horizontal):
     def _typing(self, event: Input.Changed) -> None:
         event.stop()
         self._stop_settle_timer()
-        self._settle_timer = call_after(self, TYPING_REST_S, self._settle)
+        self._settle_timer = call_after(self, TYPING_DELAY_S, self._settle)
 
     def _settle(self) -> None:
         if self.is_open:
@@ -276,11 +276,11 @@ class QueryBar(Horizontal):
     def _recall(self, step: int) -> None:
         if self._recalled is None:
             self._typed = self.text
-        place = (len(self._history) if self._recalled is None else self._recalled) + step
-        if not 0 <= place <= len(self._history):
+        index = (len(self._history) if self._recalled is None else self._recalled) + step
+        if not 0 <= index <= len(self._history):
             return
-        self._recalled = place
-        text = self._typed if place == len(self._history) else self._history[place]
+        self._recalled = index
+        text = self._typed if index == len(self._history) else self._history[index]
         self._input.value = text
         self._input.cursor_position = len(text)
 
@@ -296,7 +296,7 @@ def hit_pattern(query: str) -> re.Pattern[str] | None:
     if not query:
         return None
     try:
-        words = sorted(set(_words(parse(query))), key=len, reverse=True)
+        words = sorted(set(_search_words(parse(query))), key=len, reverse=True)
     except QueryError:
         return None
     if not words:
@@ -305,7 +305,7 @@ def hit_pattern(query: str) -> re.Pattern[str] | None:
     return re.compile("|".join(re.escape(word) if smart_case(word) else f"(?i:{re.escape(word)})" for word in words))
 
 
-def _words(node: Node) -> Iterator[str]:
+def _search_words(node: Node) -> Iterator[str]:
     match node:
         case Contains(text=text) if text:
             yield text
@@ -313,7 +313,7 @@ def _words(node: Node) -> Iterator[str]:
             yield value
         case Both(terms=terms) | Either(terms=terms):
             for term in terms:
-                yield from _words(term)
+                yield from _search_words(term)
         case _:
             return
 
@@ -329,12 +329,12 @@ class SearchController:
         self._pane = pane
         self._model = pane.model
         self._bar: QueryBar | None = None
-        self._before = {QueryMode.FIND: "", QueryMode.FILTER: ""}
+        self._former_texts = {QueryMode.FIND: "", QueryMode.FILTER: ""}
         """The text of each mode before the bar was opened."""
         self._origin: int | None = None
         """The position of the cursor when the bar was opened."""
         self._goes_to_match = False
-        self._closes_bar = False
+        self._should_close = False
         """Whether the bar closes once the accepted text is known to be valid."""
 
     @property
@@ -352,7 +352,7 @@ class SearchController:
     # --- texts -------------------------------------------------------------------------------------------------------
 
     def set_filter(self, text: str) -> None:
-        """Keep the rows that match; an empty text keeps all. The query bar shows what is wrong with a text."""
+        """Keep the rows that match; an empty text keeps all. The query bar shows errors."""
         self._set(QueryMode.FILTER, text)
         self.bar.remember(text)
 
@@ -377,7 +377,7 @@ class SearchController:
         column = self._model.current_column()
         if column is None:
             return
-        term, hint, others = column_term(column, self._model.spec.columns, self._model.frame)
+        term, hint, replacing = column_term(column, self._model.spec.columns, self._model.frame)
         try:
             text = narrow(self._model.state.filter, term)
         except QueryError:
@@ -385,24 +385,26 @@ class SearchController:
             self.open_filter()
             return
         self._open(QueryMode.FILTER)
-        self.bar.open(QueryMode.FILTER, text, others=others)
+        self.bar.open(QueryMode.FILTER, text, replacing=replacing)
         self.bar.answer(plain(f"{column.title}: {hint}"))
 
     def toggle_global_filter(self) -> None:
         """Apply the filter of this table to every view; without one, remove the filter of all views."""
         services = services_of(self._pane)
-        own, global_filter = self._model.state.filter, self._pane.global_filter
-        if not own:
+        own_filter, global_filter = self._model.state.filter, self._pane.global_filter
+        if not own_filter:
             if not services.set_global_filter(""):
                 return
             message = "carried filter removed" if global_filter else "no filter to carry: f sets one"
             self._pane.notify(message, markup=False)
             return
         try:
-            spelled_out = as_global_filter(own, columns=self._model.spec.columns, units=self._model.units())
-            if not services.set_global_filter(narrow(global_filter, spelled_out) if global_filter else spelled_out):
+            portable_filter = as_global_filter(own_filter, columns=self._model.spec.columns, units=self._model.units())
+            if not services.set_global_filter(
+                narrow(global_filter, portable_filter) if global_filter else portable_filter
+            ):
                 return
-            if phase_of(spelled_out) is not None:
+            if phase_of(portable_filter) is not None:
                 self._pane.change(filter="")
                 return
         except QueryError as error:
@@ -416,9 +418,9 @@ class SearchController:
         if not self.bar.is_attached:
             self._pane.mount(self.bar, after=self._pane.table)
         if not self.bar.is_open:
-            self._before = {QueryMode.FIND: self._model.state.find, QueryMode.FILTER: self._model.state.filter}
+            self._former_texts = {QueryMode.FIND: self._model.state.find, QueryMode.FILTER: self._model.state.filter}
             self._origin = self._model.cursor_source_row
-        self.bar.open(mode, self._before[mode])
+        self.bar.open(mode, self._former_texts[mode])
 
     def _set(self, mode: QueryMode, text: str) -> None:
         if (self._model.state.find if mode is QueryMode.FIND else self._model.state.filter) == text:
@@ -439,7 +441,7 @@ class SearchController:
     def switched(self, event: QueryBar.Switched) -> None:
         """Move the text from find to filter, or back."""
         self._goes_to_match = event.mode is QueryMode.FIND
-        self._set(event.mode.other, self._before[event.mode.other])
+        self._set(event.mode.other, self._former_texts[event.mode.other])
         self._set(event.mode, event.text)
 
     def accepted(self, event: QueryBar.Accepted) -> None:
@@ -447,10 +449,10 @@ class SearchController:
         if event.mode is QueryMode.FILTER and self._chose_phase(event.text):
             return
         self._goes_to_match = event.mode is QueryMode.FIND
-        self._closes_bar = True
+        self._should_close = True
         self._set(event.mode, event.text)
-        if self._closes_bar and not self._pane.is_pending:
-            self._close_unless_wrong(self._model.applied)
+        if self._should_close and not self._pane.is_pending:
+            self._close_if_valid(self._model.applied)
 
     def _chose_phase(self, text: str) -> bool:
         """Return whether a filter names a phase in a table without phases; all views then show the phase."""
@@ -466,8 +468,8 @@ class SearchController:
         self._goes_to_match = False
         self._model.cursor_source_row = self._origin
         self.bar.close()
-        before = self._before
-        self._pane.change(find=before[QueryMode.FIND], filter=before[QueryMode.FILTER])
+        former = self._former_texts
+        self._pane.change(find=former[QueryMode.FIND], filter=former[QueryMode.FILTER])
         self._pane.focus_table()
 
     def answer(self, applied: Applied) -> None:
@@ -479,35 +481,35 @@ class SearchController:
             self._open(QueryMode.FILTER if applied.error else QueryMode.FIND)
             bar.open(bar.mode, self._model.state.filter if applied.error else self._model.state.find)
             # The text was not typed into the bar: esc restores the last valid one.
-            self._before = {
+            self._former_texts = {
                 QueryMode.FIND: "" if applied.find_error else self._model.state.find,
                 QueryMode.FILTER: self._model.valid_filter,
             }
         error = applied.error if bar.mode is QueryMode.FILTER else applied.find_error
         if error is not None:
-            bar.answer(plain(str(error)), fault=(error.start, error.end), wrong=True)
+            bar.answer(plain(str(error)), error_span=(error.start, error.end), is_error=True)
         else:
             bar.answer(plain(applied.reading if bar.mode is QueryMode.FILTER else applied.find_reading))
-        if self._closes_bar:
-            self._close_unless_wrong(applied)
+        if self._should_close:
+            self._close_if_valid(applied)
 
-    def _close_unless_wrong(self, applied: Applied | None) -> None:
-        self._closes_bar = False
+    def _close_if_valid(self, applied: Applied | None) -> None:
+        self._should_close = False
         mode = self.bar.mode
         if applied is None or (applied.error if mode is QueryMode.FILTER else applied.find_error) is None:
             self.bar.close()
             self._pane.focus_table()
             self.bar.entry_done()
         else:
-            self.bar.type_on()
+            self.bar.resume_typing()
 
-    def give_up(self) -> None:
+    def work_cancelled(self) -> None:
         """Return to typing after the work was cancelled."""
         if self.is_open:
-            self._closes_bar = False
-            self.bar.type_on()
+            self._should_close = False
+            self.bar.resume_typing()
 
-    def rows_taken(self) -> None:
+    def rows_applied(self) -> None:
         """Underline the matches, and go to the first one at or after the row where the search began."""
         self._pane.table.show_hits(hit_pattern(self._model.state.find))
         if not self._goes_to_match or not self._model.state.find:
@@ -532,14 +534,14 @@ class SearchController:
         self._go_to_match(-1)
 
     def _go_to_match(self, step: int) -> None:
-        here = self._model.cursor_row
-        row = self._model.next_found(here, step)
+        cursor_row = self._model.cursor_row
+        row = self._model.next_found(cursor_row, step)
         if row is None:
             message = "no match" if self._model.state.find else "no search text: / starts a search"
             self._pane.notify(message, markup=False)
             return
         self._pane.table.move_to(row)
-        if (row <= here) if step > 0 else (row >= here):
+        if (row <= cursor_row) if step > 0 else (row >= cursor_row):
             self._pane.notify("wrapped to the first match" if step > 0 else "wrapped to the last match", markup=False)
 
     def filter_equal(self) -> None:

@@ -31,8 +31,8 @@ SEPARATOR: Final = " · "
 FILTER: Final = "filter "
 MIN_FILTER_CELLS: Final = len(FILTER) + 12
 """In fewer cells a filter cannot be read."""
-LOW_IMPORTANCE: Final = 5
-"""The importance of parts that the table's head shows too, or that a key shows: the other parts come first."""
+REDUNDANT_IMPORTANCE: Final = 5
+"""The importance of parts that the headings or a key show too: other parts have priority."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ class TableStatus:
     marks_average: str = ""
     busy: str = ""
     """A description of the running work."""
-    at: str = ""
+    selected: str = ""
     """The selected row of a folded table."""
-    way: str = ""
+    keys_to_reach: str = ""
     """The keys that lead to a folded table."""
     columns_before: int = 0
     columns_after: int = 0
@@ -80,15 +80,17 @@ class TableStatus:
     def parts(self) -> list[tuple[int, str]]:
         """Importance (1 is dropped last) and text of each part, in order of display."""
         is_filtered = self.shown != self.total or bool(self.filter)
-        first = "first " if self.is_cut else ""
-        rows = f"{first}{count(self.shown)} of {count(self.total)} rows" if is_filtered else f"{count(self.total)} rows"
+        prefix = "first " if self.is_cut else ""
+        rows = (
+            f"{prefix}{count(self.shown)} of {count(self.total)} rows" if is_filtered else f"{count(self.total)} rows"
+        )
         if self.total == 1 and not is_filtered:
             rows = "1 row"
         if self.is_loading:
             rows = "loading…"
         parts = [(1, rows)]
-        if self.at:
-            parts.append((2, f"at {self.at}"))
+        if self.selected:
+            parts.append((2, f"at {self.selected}"))
         if self.weight_share is not None and is_filtered:
             parts.append((3, f"{percent(self.weight_share)} of {self.weight_title}"))
         if self.busy:
@@ -96,63 +98,65 @@ class TableStatus:
         if self.small:
             parts.append((2, f"{self.small} hidden: x shows"))
         if self.global_filter:
-            words = f"not here: {self.global_filter_reason}" if self.global_filter_reason else self.global_filter
-            parts.append((1, f"carried filter {words}"))
+            text = f"not here: {self.global_filter_reason}" if self.global_filter_reason else self.global_filter
+            parts.append((1, f"carried filter {text}"))
         if self.find:
-            place = f"{count(self.found_at)}/{count(self.found)}" if self.found_at else f"{count(self.found)} found"
-            parts.append((2, f"find {place}" if self.found else "find: no match"))
+            match_text = (
+                f"{count(self.found_at)}/{count(self.found)}" if self.found_at else f"{count(self.found)} found"
+            )
+            parts.append((2, f"find {match_text}" if self.found else "find: no match"))
         if self.marks:
             parts.append((2, self.marks))
         if self.marks_average:
-            parts.append((LOW_IMPORTANCE, f"avg {self.marks_average}"))
+            parts.append((REDUNDANT_IMPORTANCE, f"avg {self.marks_average}"))
         if self.shares_of:
             parts.append((2, f"% of {self.shares_of}"))
         if self.filter:
             parts.append((4, f"{FILTER}{self.filter}"))
         if self.sorted_by and self.total:
-            parts.append((LOW_IMPORTANCE, f"sorted by {self.sorted_by}"))
+            parts.append((REDUNDANT_IMPORTANCE, f"sorted by {self.sorted_by}"))
         return parts
 
-    def columns_out_of_sight(self, *, short: bool = False) -> str:
+    def hidden_columns_text(self, *, short: bool = False) -> str:
         """Return the number of columns that do not fit on each side."""
-        words = "" if short else " column" if self.columns_after == 1 else " columns"
-        after = f"+{self.columns_after}{words} →"
+        unit = "" if short else " column" if self.columns_after == 1 else " columns"
+        after = f"+{self.columns_after}{unit} →"
         sides = [f"← {self.columns_before}" if self.columns_before else "", after if self.columns_after else ""]
         return SEPARATOR.join(side for side in sides if side)
 
-    def line(self, width: int) -> str:
+    def fitted_line(self, width: int) -> str:
         """Return the whole line.
 
         If there is too little room, parts that are visible elsewhere are dropped first; then column counts are
         shortened, a long filter is cut, the title is dropped, and then the least important of the other parts.
         """
         title = f"{self.title}: " if self.title else ""
-        long_end = self.way or self.columns_out_of_sight()
-        short_end = self.way or self.columns_out_of_sight(short=True)
+        long_end = self.keys_to_reach or self.hidden_columns_text()
+        short_end = self.keys_to_reach or self.hidden_columns_text(short=True)
         parts = self.parts()
         while True:
-            least = max(parts, key=lambda part: part[0])
-            is_shown_elsewhere = least[0] == LOW_IMPORTANCE
+            last_part = max(parts, key=lambda part: part[0])
+            is_shown_elsewhere = last_part[0] == REDUNDANT_IMPORTANCE
             heads = (title,) if is_shown_elsewhere or len(parts) == 1 else (title, "")
             ends = (long_end,) if is_shown_elsewhere else (long_end, short_end)
-            for head in heads:
+            for start_title in heads:
                 for end in ends:
-                    room = width - (cell_width(end) + 2 if end else 0)
-                    missing_cells = cell_width(head + SEPARATOR.join(text for _, text in parts)) - room
-                    cells = cell_width(least[1]) - missing_cells
+                    free_cells = width - (cell_width(end) + 2 if end else 0)
+                    missing_cells = cell_width(start_title + SEPARATOR.join(text for _, text in parts)) - free_cells
+                    cells = cell_width(last_part[1]) - missing_cells
                     if (
                         missing_cells > 0
                         and end == ends[-1]
-                        and least[1].startswith(FILTER)
+                        and last_part[1].startswith(FILTER)
                         and cells >= MIN_FILTER_CELLS
                     ):
-                        parts[parts.index(least)] = (least[0], clip(least[1], cells))
+                        parts[parts.index(last_part)] = (last_part[0], clip(last_part[1], cells))
                         missing_cells = 0
                     if missing_cells <= 0 or (len(parts) == 1 and end == ends[-1]):
-                        start = head + SEPARATOR.join(text for _, text in parts)
-                        start = clip(start, max(0, room))
+                        start = start_title + SEPARATOR.join(text for _, text in parts)
+                        start = clip(start, max(0, free_cells))
                         return start + " " * max(0, width - cell_width(start) - cell_width(end)) + end
-            parts.remove(least)
+            parts.remove(last_part)
 
 
 class StatusLine(Widget):
@@ -179,7 +183,7 @@ class StatusLine(Widget):
 
     def render(self) -> Visual:
         """Render the line."""
-        return Content(self._status.line(self.content_size.width))
+        return Content(self._status.fitted_line(self.content_size.width))
 
 
 class StatusWriter:
@@ -196,15 +200,15 @@ class StatusWriter:
         self._folded = ("", "")
         self._marks: tuple[set[int], pl.DataFrame, tuple[str, str]] | None = None
 
-    def describe_folded(self, at: str, way: str) -> bool:
+    def describe_folded(self, selected: str, keys_to_reach: str) -> bool:
         """Set the selected row and the keys that lead to the folded table; return whether they changed.
 
         Args:
-            at: The selected row, or empty.
-            way: The keys that lead to it.
+            selected: The selected row, or empty.
+            keys_to_reach: The keys that lead to the table.
         """
-        before, self._folded = self._folded, (at, way)
-        return before != self._folded
+        former, self._folded = self._folded, (selected, keys_to_reach)
+        return former != self._folded
 
     def status(
         self, table: FrameTable, global_filter: str, busy: str, *, is_folded: bool, is_loading: bool
@@ -221,10 +225,10 @@ class StatusWriter:
         model = self._model
         layout, applied = table.table_layout, model.applied
         if self._marks is None or self._marks[0] is not model.marks or self._marks[1] is not model.frame:
-            words = marks_in_words(model.frame, model.marks, model.spec, model.excluded_sessions, model.total_weight)
-            self._marks = (model.marks, model.frame, words)
+            texts = marks_text(model.frame, model.marks, model.spec, model.excluded_sessions, model.total_weight)
+            self._marks = (model.marks, model.frame, texts)
         marks, average = self._marks[2]
-        at, way = self._folded if is_folded else ("", "")
+        selected, keys_to_reach = self._folded if is_folded else ("", "")
         return TableStatus(
             # The model may show another table by now, such as other groups of ops.
             title=model.spec.title if self._has_title else "",
@@ -234,7 +238,7 @@ class StatusWriter:
             weight_share=model.shown_pct,
             weight_title=weight_title(model.spec),
             is_cut=model.shows_first_only,
-            small=small_in_words(applied, model.spec) if applied else "",
+            small=small_rows_text(applied, model.spec) if applied else "",
             shares_of=model.shares_of,
             filter=plain(model.valid_filter),
             global_filter=plain(global_filter),
@@ -243,8 +247,8 @@ class StatusWriter:
             found=model.found_count,
             found_at=model.found_at(model.cursor_row),
             sorted_by="" if is_folded else sorted_by(model.spec, model.sort),
-            at=at,
-            way=way,
+            selected=selected,
+            keys_to_reach=keys_to_reach,
             marks=marks,
             marks_average=average,
             busy=busy,
@@ -253,11 +257,11 @@ class StatusWriter:
         )
 
 
-def sorted_by(spec: TableSpec, sort: Sort, *, in_words: bool = False) -> str:
+def sorted_by(spec: TableSpec, sort: Sort, *, with_words: bool = False) -> str:
     """Return the sort columns, with their directions as signs or words."""
     titles = {column.name: column.title for column in spec.columns}
-    down, up = ("descending", "ascending") if in_words else ("▼", "▲")
-    return ", ".join(f"{titles.get(name, name)} {down if falls else up}" for name, falls in sort)
+    down, up = ("descending", "ascending") if with_words else ("▼", "▲")
+    return ", ".join(f"{titles.get(name, name)} {down if is_descending else up}" for name, is_descending in sort)
 
 
 def weight_title(spec: TableSpec) -> str:
@@ -275,12 +279,12 @@ def _title(spec: TableSpec) -> str:
     return next((column.title for column in spec.columns if column.name == spec.weight), spec.weight)
 
 
-def marks_in_words(
+def marks_text(
     frame: pl.DataFrame,
     marks: Collection[int],
     spec: TableSpec,
     excluded_sessions: Collection[int],
-    of_all: Callable[[], int | float | None],
+    get_total: Callable[[], int | float | None],
 ) -> tuple[str, str]:
     """Return the number of marked rows, the sum of their weight with its share, and their average.
 
@@ -289,37 +293,43 @@ def marks_in_words(
         marks: Row numbers of the marked ones.
         spec: The table.
         excluded_sessions: Sessions that are excluded from sums.
-        of_all: The weight of all rows, if no session is excluded.
+        get_total: Returns the weight of all rows, if no session is excluded.
     """
     if not marks:
         return "", ""
-    words = f"{count(len(marks))} marked"
+    text = f"{count(len(marks))} marked"
     if spec.weight not in frame.columns:
-        return words, ""
+        return text, ""
     picked = pl.Series(sorted(marks), dtype=pl.UInt32)
     values = frame[spec.weight][picked].drop_nulls().to_list()
     if not values:
-        return words, ""
+        return text, ""
     kind = weight_kind(spec)
     total, average = (format_value(kind, value) for value in (sum(values), sum(values) / len(values)))
-    share = _share(frame, picked, spec.weight, excluded_sessions) if excluded_sessions else _part(sum(values), of_all())
-    in_percent = f", {percent(share)} of all" if share is not None else ""
-    return f"{words}: {total}{in_percent}", average if len(values) > 1 else ""
+    share = (
+        _marked_share(frame, picked, spec.weight, excluded_sessions)
+        if excluded_sessions
+        else _percentage(sum(values), get_total())
+    )
+    share_text = f", {percent(share)} of all" if share is not None else ""
+    return f"{text}: {total}{share_text}", average if len(values) > 1 else ""
 
 
-def _part(held: float, whole: float | None) -> float | None:
-    return 100 * held / whole if whole else None
+def _percentage(part: float, total: float | None) -> float | None:
+    return 100 * part / total if total else None
 
 
-def _share(frame: pl.DataFrame, picked: pl.Series, weight: str, excluded_sessions: Collection[int]) -> float | None:
+def _marked_share(
+    frame: pl.DataFrame, picked: pl.Series, weight: str, excluded_sessions: Collection[int]
+) -> float | None:
     mask = np.zeros(frame.height, dtype=bool)
     mask[picked.to_numpy()] = True
     return weight_pct(frame, weight, pl.Series(mask), excluded_sessions)
 
 
-def small_in_words(applied: Applied, spec: TableSpec) -> str:
+def small_rows_text(applied: Applied, spec: TableSpec) -> str:
     """Return the number and the sum of hidden small rows; empty if there are none."""
     if not applied.small:
         return ""
-    held = format_value(weight_kind(spec), applied.small_weight)
-    return f"{count(applied.small)} small ({held})"
+    total = format_value(weight_kind(spec), applied.small_weight)
+    return f"{count(applied.small)} small ({total})"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tui.widgets.table.model import Key
 
 
-LINES_AROUND: Final = 6
+OTHER_LINES: Final = 6
 """Lines of a screen around the rows of its tree: path, tabs, a note, headings, status line and footer."""
 MIN_UNFOLDED_SHARE: Final = 0.01
 """Groups with a smaller share of the time are folded when a tree is first shown."""
@@ -44,7 +44,7 @@ MIN_NAME_CELLS: Final = 16
 
 MAX_INDENTED_CELLS: Final = 40
 """The most room that indentation takes beside short names."""
-NAME_SHARE: Final = 0.45
+MIN_NAME_SHARE: Final = 0.45
 """Names have this part of a line before less important columns have theirs, if they need it."""
 
 TAIL_SHARE: Final = 0.75
@@ -83,13 +83,13 @@ class TreeWriter(CellWriter):
         column: The column of the names.
         facts: The facts of the names.
         state: The user's arrangement of the table.
-        deepest: The maximum depth, from 0.
+        max_depth: The maximum depth, from 0.
     """
 
-    def __init__(self, column: Column, facts: ColumnFacts, state: TableState, *, deepest: int) -> None:
+    def __init__(self, column: Column, facts: ColumnFacts, state: TableState, *, max_depth: int) -> None:
         super().__init__(column, facts, state, is_pinned=True)
-        self._deepest = deepest
-        self.width += INDENT_CELLS * deepest + 2
+        self._deepest = max_depth
+        self.width += INDENT_CELLS * max_depth + 2
 
     def fitted(self, value: object, width: int) -> str:
         """Return the indented name; the indentation is smaller if there is little room."""
@@ -97,12 +97,14 @@ class TreeWriter(CellWriter):
             return super().fitted(value, width)
         step = INDENT_CELLS if INDENT_CELLS * self._deepest + MIN_NAME_CELLS <= width else 1
         indent = max(0, min(step * value.depth, width - MIN_NAME_CELLS))
-        before = " " * indent + value.sign + " "
-        name, room = self.whole(str(value)), max(1, width - cell_width(before))
-        if cell_width(name) > room:
+        prefix = " " * indent + value.sign + " "
+        name, available_lines = self.full_text(str(value)), max(1, width - cell_width(prefix))
+        if cell_width(name) > available_lines:
             name = without_prefix(name)
         # Names of ops begin alike: keep their ends, except those of "(unattributed: ...)".
-        return before + (clip(name, room) if name.startswith("(") else clip_middle(name, room, tail=TAIL_SHARE))
+        return prefix + (
+            clip(name, available_lines) if name.startswith("(") else clip_middle(name, available_lines, tail=TAIL_SHARE)
+        )
 
 
 class TreeRows(TableRows):
@@ -113,9 +115,9 @@ class TreeRows(TableRows):
         height = rows.frame.height
         shown = np.arange(height) if rows.order is None else rows.order.to_numpy()
         self._depth = depth
-        self._holds = _parents(forest, np.arange(height))
-        self._open = _parents(forest, shown)
-        self._place = rows.frame.columns.index(column)
+        self._has_children = _parents(forest, np.arange(height))
+        self._has_shown_children = _parents(forest, shown)
+        self._name_index = rows.frame.columns.index(column)
         self._signs = ("▸", "▾", " ")
 
     def row(self, row: int) -> tuple[object, ...]:
@@ -123,9 +125,9 @@ class TreeRows(TableRows):
         values = super().row(row)
         source = self.source_row(row)
         folded, unfolded, none = self._signs
-        sign = none if not self._holds[source] else unfolded if self._open[source] else folded
-        name = tree_text(str(values[self._place]), int(self._depth[source]), sign)
-        return (*values[: self._place], name, *values[self._place + 1 :])
+        sign = none if not self._has_children[source] else unfolded if self._has_shown_children[source] else folded
+        name = tree_text(str(values[self._name_index]), int(self._depth[source]), sign)
+        return (*values[: self._name_index], name, *values[self._name_index + 1 :])
 
     def record(self, row: int) -> dict[str, object]:
         """Return a shown row as a dictionary, with the plain name."""
@@ -140,7 +142,7 @@ def _parents(forest: Forest, rows: Ints) -> Flags:
     return flags
 
 
-def _with_arrows_alone() -> list[BindingType]:
+def _arrow_bindings() -> list[BindingType]:
     """Return the bindings with arrow keys only for moving the cursor; h and l fold and unfold."""
     keys = {"table.left": "left", "table.right": "right"}
     return [
@@ -165,9 +167,9 @@ class TreeModel(TableModel):
         """The depth of each row, from 0."""
         self.unfolded: Flags = np.zeros(0, np.bool_)
         """The unfolded rows."""
-        self.room = 0
+        self.available_lines = 0
         """The number of lines for rows: a new tree is unfolded as far as they suffice."""
-        self._within: Ints = np.zeros(0, np.int64)
+        self._subtree_weights: Ints = np.zeros(0, np.int64)
         """The weight of each row with all of its descendants."""
         self._order: tuple[pl.DataFrame, Sort | None, Ints] | None = None
 
@@ -180,12 +182,18 @@ class TreeModel(TableModel):
             for depth, level in enumerate(self.forest.levels):
                 self.depth[level] = depth
             weight = self.spec.weight
-            values = frame[weight].fill_null(0).to_numpy().astype(np.int64) if weight in frame.columns else self._within
-            self._within = self.forest.subtree_sums(values) if height else np.zeros(0, np.int64)
-            self.unfolded = self._as_before(before, unfolded, frame, self.spec.key)
+            values = (
+                frame[weight].fill_null(0).to_numpy().astype(np.int64)
+                if weight in frame.columns
+                else self._subtree_weights
+            )
+            self._subtree_weights = self.forest.subtree_sums(values) if height else np.zeros(0, np.int64)
+            self.unfolded = self._restored_unfolding(before, unfolded, frame, self.spec.key)
         super().load(frame)
 
-    def _as_before(self, before: pl.DataFrame, unfolded: Flags, frame: pl.DataFrame, key: tuple[str, ...]) -> Flags:
+    def _restored_unfolding(
+        self, before: pl.DataFrame, unfolded: Flags, frame: pl.DataFrame, key: tuple[str, ...]
+    ) -> Flags:
         """Return the groups to unfold: as before, or down to the first branching if the tree is another one."""
         if before.height and all(name in before.columns for name in key):
             unfolded_rows = before.filter(pl.Series(unfolded)).select(key)
@@ -199,21 +207,21 @@ class TreeModel(TableModel):
         flags = np.zeros(frame.height, np.bool_)
         for root in self.forest.levels[0].tolist() if frame.height else ():
             self.unfold_to_branching(flags, root)
-        self._fill_room(flags)
+        self._unfold_to_fit(flags)
         return flags
 
-    def _fill_room(self, flags: Flags) -> None:
+    def _unfold_to_fit(self, flags: Flags) -> None:
         """Unfold the heaviest folded groups, one after the other, as long as their rows fit.
 
         A group with more than half of the total is always unfolded; one with negligible rows never.
         """
         sizes = self.forest.child_sums(np.ones(len(flags), np.int64))
-        whole = int(self._within[self.forest.levels[0]].sum()) if len(flags) else 0
-        inside = self.forest.child_sums(self._within)
+        whole = int(self._subtree_weights[self.forest.levels[0]].sum()) if len(flags) else 0
+        inside = self.forest.child_sums(self._subtree_weights)
         heavy = (sizes > 0) & (inside > whole * MIN_UNFOLDED_SHARE)
-        while self.room:
+        while self.available_lines:
             visible = self.forest.visible(flags)
-            left = self.room - int(visible.sum())
+            left = self.available_lines - int(visible.sum())
             fits = (sizes <= left) | (inside * 2 > whole)
             candidates = np.flatnonzero(heavy & visible & ~flags & fits)
             if left <= 0 or not len(candidates):
@@ -221,7 +229,7 @@ class TreeModel(TableModel):
             row = int(candidates[inside[candidates].argmax()])
             opened = flags.copy()
             self.unfold_to_branching(opened, row)
-            if int(self.forest.visible(opened).sum()) <= self.room or inside[row] * 2 > whole:
+            if int(self.forest.visible(opened).sum()) <= self.available_lines or inside[row] * 2 > whole:
                 flags[:] = opened
             heavy[row] = False
 
@@ -248,8 +256,8 @@ class TreeModel(TableModel):
         column = next((column for column in self.columns() if column.name == self.spec.pinned), None)
         if column is not None:
             facts = facts_of(self.rows.frame)[column.name]
-            deepest = int(self.depth.max(initial=0))
-            made[column.name] = TreeWriter(column, facts, self.shown_state, deepest=deepest)
+            max_depth = int(self.depth.max(initial=0))
+            made[column.name] = TreeWriter(column, facts, self.shown_state, max_depth=max_depth)
         return made
 
     def widths_shown(self) -> dict[str, int]:
@@ -265,7 +273,7 @@ class TreeModel(TableModel):
 
     def whole_least(self, width: int) -> int:
         """Return the width of whole names, because cut names are hard to read in a tree."""
-        return round(width * NAME_SHARE)
+        return round(width * MIN_NAME_SHARE)
 
     # --- folding -----------------------------------------------------------------------------------------------------
 
@@ -283,12 +291,15 @@ class TreeModel(TableModel):
         while True:
             flags[row] = True
             children = self.children(row)
-            heavy = children[self._within[children] > 0]
+            heavy = children[self._subtree_weights[children] > 0]
             if len(heavy) != 1 and len(children) != 1:
                 return
             inner = int(heavy[0] if len(heavy) else children[0])
-            within = int(self._within[self.children(inner)].sum())
-            if self._within[inner] * 2 < self._within[row] or within * 2 < self._within[inner]:
+            within = int(self._subtree_weights[self.children(inner)].sum())
+            if (
+                self._subtree_weights[inner] * 2 < self._subtree_weights[row]
+                or within * 2 < self._subtree_weights[inner]
+            ):
                 return
             row = inner
 
@@ -305,7 +316,7 @@ class TreeModel(TableModel):
 class TreeTable(FrameTable, inherit_bindings=False):
     """The table of a `TreePane`."""
 
-    BINDINGS: ClassVar = _with_arrows_alone()
+    BINDINGS: ClassVar = _arrow_bindings()
 
 
 class TreePane(TablePane):
@@ -326,7 +337,7 @@ class TreePane(TablePane):
         self, frame: pl.DataFrame, *, empty: str = "", is_loading: bool = False, spec: TableSpec | None = None
     ) -> None:
         """Show the rows of a tree; the first time, it is unfolded as far as the screen has room."""
-        self.tree_model.room = self.app.size.height - LINES_AROUND
+        self.tree_model.available_lines = self.app.size.height - OTHER_LINES
         super().show(frame, empty=empty, is_loading=is_loading, spec=spec)
 
     def _fold_to(self, unfolded: Flags, row: int | None) -> None:
@@ -373,8 +384,8 @@ class TreePane(TablePane):
         holds = np.zeros(len(depth), np.bool_)
         holds[forest.parent[forest.parent != NONE]] = True
         closed = holds & ~self.tree_model.unfolded & forest.visible(self.tree_model.unfolded)
-        deepest = int(depth.max(initial=0))
-        self._show_levels(int(depth[closed].min()) + 2 if closed.any() else deepest + 1)
+        max_depth = int(depth.max(initial=0))
+        self._show_levels(int(depth[closed].min()) + 2 if closed.any() else max_depth + 1)
 
     def _show_levels(self, levels: int) -> None:
         """Show a number of levels of the whole tree, at least one."""
