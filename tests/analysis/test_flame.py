@@ -16,7 +16,7 @@ def test_every_grouping_adds_up_to_group_ops(name: str) -> None:
     profile = with_iterations(load_one(str(SAMPLES / f"{name}.nvprof.log")))
     tops = group_ops(profile).filter(pl.col("parent") == -1).sort("session")["gpu_ns"].to_list()
     for grouping in GROUPINGS:
-        if grouping.why_not(profile):
+        if grouping.unavailable_reason(profile):
             continue
         rows = flame_by(profile, grouping.name)
         assert rows.filter(pl.col("parent") == -1).sort("session")["gpu_ns"].to_list() == tops

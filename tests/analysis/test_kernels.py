@@ -13,8 +13,8 @@ from tests.analysis.frames import copy, kernel, make_profile, summary_row
 from tests.profiles import load_one
 from tui.analysis.api_calls import API, API_INSTANCES, api, api_instances
 from tui.analysis.kernels import KERNEL_EXPORT, KERNELS, LAUNCHES, kernels, launches
-from tui.analysis.ops.op_instances import KERNELS_OF_OP, kernels_of_recorded_op
-from tui.analysis.ops.ops_by_name import OP_KERNELS, OPS, RECORDED_OPS, all_ops_by_name, kernels_of_op, ops
+from tui.analysis.ops.op_instances import RECORDED_OP_KERNELS, recorded_op_kernels
+from tui.analysis.ops.ops_by_name import OP_KERNELS, OPS, RECORDED_OPS, all_ops_by_name, inferred_op_kernels, ops
 
 if TYPE_CHECKING:
     from tui.model.table_spec import TableSpec
@@ -152,8 +152,8 @@ def test_an_empty_profile_has_empty_tables_with_their_columns() -> None:
         (API_INSTANCES, api_instances(empty, session=0, name="cudaFree")),
         (OPS, ops(empty)),
         (RECORDED_OPS, all_ops_by_name(empty)),
-        (KERNELS_OF_OP, kernels_of_recorded_op(empty, session=0, op="f")),
-        (OP_KERNELS, kernels_of_op(empty, session=0, op_type="gemm", direction=None)),
+        (RECORDED_OP_KERNELS, recorded_op_kernels(empty, session=0, op="f")),
+        (OP_KERNELS, inferred_op_kernels(empty, session=0, op_type="gemm", direction=None)),
     )
     for spec, frame in tables:
         assert frame.height == 0
@@ -217,10 +217,10 @@ def test_ops_sum_kernels_of_a_kind() -> None:
         ("memcpy DtoH", "memcpy DtoH", None, 1, 1, 3, "recorded"),
         ("unknown", "unknown", None, 1, 1, 2, "inferred"),
     ]
-    members = kernels_of_op(found, session=0, op_type="gemm", direction=None)
+    members = inferred_op_kernels(found, session=0, op_type="gemm", direction=None)
     assert members["name"].to_list() == ["nvjet_tst_64x32", GEMM]
-    assert kernels_of_op(found, session=0, op_type="pooling", direction="bprop")["calls"].to_list() == [1]
-    assert kernels_of_op(found, session=0, op_type="pooling", direction=None).height == 0
+    assert inferred_op_kernels(found, session=0, op_type="pooling", direction="bprop")["calls"].to_list() == [1]
+    assert inferred_op_kernels(found, session=0, op_type="pooling", direction=None).height == 0
 
 
 def test_an_op_of_one_kernel_has_its_printed_average() -> None:

@@ -13,11 +13,11 @@ from tests.analysis.op_profiles import op_profiles
 from tui.analysis.dashboard import ops_over_sessions
 from tui.analysis.kernels import kernels
 from tui.analysis.ops import groupings, op_type_rules
-from tui.analysis.ops.groupings import GROUPINGS, by_class, grouping_of, parse_classes
+from tui.analysis.ops.groupings import GROUPINGS, by_class, grouping_by_name, parse_classes
 from tui.analysis.ops.op_costs import recorded_ops
 from tui.analysis.ops.op_instances import instances
 from tui.analysis.ops.op_trees import TREES, by_range
-from tui.analysis.ops.op_types import kinds_of_work, op_type_summary, op_types
+from tui.analysis.ops.op_types import gpu_time_by_op_type, op_type_summary, op_types
 from tui.analysis.ops.ops_by_name import coverage, coverage_note, inferred_ops
 from tui.model.errors import ProftuiError
 from tui.model.forest import forest_of
@@ -79,7 +79,7 @@ def test_rows_of_a_group_add_up_to_it(profile: Profile) -> None:
 def test_every_level_of_every_tree_adds_up(profile: Profile) -> None:
     whole = without_zeros(gpu_time_by_session(profile))
     for tree in TREES:
-        if tree.why_not(profile):
+        if tree.unavailable_reason(profile):
             continue
         rows = tree.tree(profile)
         assert weight_by_session(rows, "gpu_self_ns") == whole, tree.name
@@ -102,13 +102,13 @@ def test_classes_are_the_users_and_other_always_exists(monkeypatch: pytest.Monke
         activities=[kernel("my_gemm", 5), kernel("my_gemm_relu", 7), kernel("flash", 3), copy("HtoD", 4)],
         summary=[summary_row("gpu", "my_gemm", 2, 30, session=1)],
     )
-    assert grouping_of("class").why_not(profile) == f"no kernel classes defined in {path}"
+    assert grouping_by_name("class").unavailable_reason(profile) == f"no kernel classes defined in {path}"
     assert by_class(profile).select("session", "kernel_class", "total_ns").rows() == [
         (1, "other", 30),
         (0, "other", 19),
     ]
     path.write_text('[[class]]\nname = "fused"\npattern = "RELU"\n\n[[class]]\nname = "gemm"\npattern = "gemm"\n')
-    assert grouping_of("class").why_not(profile) == ""
+    assert grouping_by_name("class").unavailable_reason(profile) == ""
     # my_gemm_relu is of the first class alone; what is in none stands last, of 0 if there is nothing.
     assert by_class(profile).select("session", "kernel_class", "total_ns", "calls").rows() == [
         (1, "gemm", 30, 2),
@@ -172,7 +172,7 @@ def test_an_average_is_of_the_work_whose_time_is_known() -> None:
     profile = make_profile(activities=[*work, {**fault, "start_ns": 60}, {**fault, "start_ns": 70}])
     figures = pl.col("total_ns", "avg_ns")
     assert inferred_ops(profile).select("calls", figures).rows() == [(4, 40, 20)]
-    assert grouping_of("config").rows(profile).select("calls", figures).rows() == [(4, 40, 20)]
+    assert grouping_by_name("config").rows(profile).select("calls", figures).rows() == [(4, 40, 20)]
     assert ops_over_sessions(profile).select("launches", figures).rows() == [(4, 40, 20)]
     several = make_profile(summary=[summary_row("gpu", "a", 4, 40), summary_row("gpu", "a", 3, None)])
     assert kernels(several).select("calls", figures).rows() == [(7, 40, 10)]
@@ -185,7 +185,7 @@ def test_configurations_with_equal_text_are_distinguished() -> None:
         kernel("k", 5, start_ns=at, static_shared_bytes=static, dynamic_shared_bytes=dynamic, **shape)
         for at, (static, dynamic) in enumerate(sizes)
     ]
-    by_config = grouping_of("config")
+    by_config = grouping_by_name("config")
     rows = by_config.rows(make_profile(activities=work))
     assert rows.height == 4
     assert rows["config"].n_unique() == 2
@@ -233,11 +233,11 @@ def test_steps_of_a_loop_are_one_range_with_a_descriptive_name() -> None:
 def test_rows_of_equal_time_have_a_stable_order() -> None:
     work = [kernel(f"volta_sgemm_{number}", 5, session=session) for session in range(9) for number in range(9)]
     profile = make_profile(activities=work)
-    assert kinds_of_work(profile)["session"].to_list() == list(range(9))
+    assert gpu_time_by_op_type(profile)["session"].to_list() == list(range(9))
     op = {"start_ns": 0, "duration_ns": 9, "op_source": "recorded"}
     ops = [{**op, "op": session, "session": session, "name": "aten::mm"} for session in range(9)]
     recorded = make_profile(ops=ops, activities=[{**row, "op": row["session"], "op_join": "launch"} for row in work])
-    assert kinds_of_work(recorded)["session"].to_list() == list(range(9))
+    assert gpu_time_by_op_type(recorded)["session"].to_list() == list(range(9))
     assert op_types(recorded)["session"].to_list() == list(range(9))
     assert recorded_ops(recorded)["session"].to_list() == list(range(9))
-    assert grouping_of("shapes").rows(recorded)["session"].to_list() == list(range(9))
+    assert grouping_by_name("shapes").rows(recorded)["session"].to_list() == list(range(9))

@@ -117,7 +117,7 @@ def test_the_first_rule_that_matches_decides() -> None:
 def test_every_op_type_of_the_rules_has_a_group() -> None:
     rules = op_rules.op_rules()
     assert {rule.op_type for rule in rules.rules} <= set(rules.groups)
-    assert rules.group_of("never heard of") == "never heard of"
+    assert rules.group_name("never heard of") == "never heard of"
 
 
 @pytest.fixture

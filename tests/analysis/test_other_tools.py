@@ -23,7 +23,7 @@ from tui.analysis.needs import (
     tool_of,
     tools_of,
 )
-from tui.analysis.ops.op_types import kinds_of_work
+from tui.analysis.ops.op_types import gpu_time_by_op_type
 from tui.analysis.ops.ops_by_name import ops
 from tui.analysis.sessions import replayed_sessions
 from tui.analysis.tool_report import FINDING, tool_report
@@ -220,7 +220,7 @@ def test_work_of_unknown_kind_is_called_unknown() -> None:
         ops=[{"op": 0, "name": "command_buffer", "start_ns": 0, "duration_ns": 9}],
         activities=[kernel("zzz", 4, op=0), kernel("ampere_sgemm_128x64_nn", 6, op=0)],
     )
-    kinds = kinds_of_work(recorded)
+    kinds = gpu_time_by_op_type(recorded)
     assert kinds["total_ns"].sum() == 10
     assert kinds["group"].null_count() == kinds["op_type"].null_count() == 0
     assert "unknown" in dashboard(recorded).split["group"].to_list()

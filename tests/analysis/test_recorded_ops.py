@@ -18,9 +18,9 @@ from tui.analysis.ops.groupings import by_shapes
 from tui.analysis.ops.op_attribution import PASSES, classified_work, op_tree, work_by_op
 from tui.analysis.ops.op_costs import costs_by_name as recorded_by_name
 from tui.analysis.ops.op_costs import op_instances, op_overheads, recorded_ops, self_times
-from tui.analysis.ops.op_instances import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
+from tui.analysis.ops.op_instances import Value, op_calls, recorded_op_kernels, recorded_op_launches
 from tui.analysis.ops.op_trees import by_caller, by_path, by_type
-from tui.analysis.ops.op_types import kinds_of_work, op_type_summary, op_types
+from tui.analysis.ops.op_types import gpu_time_by_op_type, op_type_summary, op_types
 from tui.analysis.ops.ops_by_name import (
     OPS,
     RECORDED_OPS,
@@ -29,7 +29,7 @@ from tui.analysis.ops.ops_by_name import (
     kernels_with_ops,
     ops,
     ops_spec,
-    with_columns_of,
+    with_schema,
 )
 from tui.analysis.ops.ops_by_name import all_ops_by_name as ops_by_name
 from tui.loaders.registry import load_one
@@ -161,7 +161,7 @@ def test_recursive_calls_count_once_and_others_each_time() -> None:
     own = profile_of_ops((op("f", 0, 50), op("f", 5, 40, 0)), launch_of(0, GEMM, 7), launch_of(1, GEMM, 2))
     assert recorded_ops(own).select("calls", "gpu_self_ns", "gpu_total_ns").rows() == [(2, 9, 11)]
     # Kernels of the op are told once, whatever calls whatever.
-    assert kernels_of_recorded_op(found, session=0, op="aten::linear")["total_ns"].to_list() == [11]
+    assert recorded_op_kernels(found, session=0, op="aten::linear")["total_ns"].to_list() == [11]
 
 
 def test_an_inner_call_of_equal_name_keeps_its_time() -> None:
@@ -186,7 +186,7 @@ def test_unknown_values_are_null() -> None:
     ]
     empty = make_profile(api_calls=[call("cudaMalloc", 0, 5)])
     assert (recorded_ops(empty).height, ops(empty).height, all_ops_by_name(empty).height) == (0, 0, 0)
-    assert (kinds_of_work(empty).height, op_types(empty).height, kernels_with_ops(empty).height) == (0, 0, 0)
+    assert (gpu_time_by_op_type(empty).height, op_types(empty).height, kernels_with_ops(empty).height) == (0, 0, 0)
 
 
 def test_work_of_a_missing_op_is_not_lost() -> None:
@@ -250,7 +250,7 @@ def test_kinds_of_work_add_up_and_follow_the_op_first() -> None:
         launch_of(1, RED, 2),
         launch_of(None, GEMM, 1, op_join="launch not recorded"),
     )
-    assert kinds_of_work(found).select("op_type", "group", "calls", "total_ns").rows() == [
+    assert gpu_time_by_op_type(found).select("op_type", "group", "calls", "total_ns").rows() == [
         ("layer norm", "normalization", 1, 5),
         ("memcpy HtoD", "memory", 1, 3),
         ("reduction", "reduction", 1, 2),
@@ -348,23 +348,23 @@ def test_ops_can_be_distinguished_by_their_shapes() -> None:
 
 def test_kernels_of_an_op_and_their_launches() -> None:
     found = linear()
-    rows = kernels_of_recorded_op(found, session=0, op="aten::linear")
+    rows = recorded_op_kernels(found, session=0, op="aten::linear")
     columns = ("launched_by", "name", "calls", "total_ns", "time_pct", "op_type", "group")
     assert rows.select(columns).rows() == [
         ("aten::addmm", GEMM, 2, 800, 80.0, "gemm", "gemm"),
         ("aten::addmm", "[CUDA memset]", 1, 20, 2.0, "memset", "memory"),
     ]
     of_gemm: dict[str, Any] = {"session": 0, "kind": "kernel", "name": GEMM, "launched_by": "aten::addmm"}
-    assert launches_of_recorded_op(found, **of_gemm, op="aten::linear")["duration_ns"].to_list() == [500, 300]
-    assert launches_of_recorded_op(found, **of_gemm, op="aten::relu").is_empty()
+    assert recorded_op_launches(found, **of_gemm, op="aten::linear")["duration_ns"].to_list() == [500, 300]
+    assert recorded_op_launches(found, **of_gemm, op="aten::relu").is_empty()
     reason = "launched outside any op"
-    rest = kernels_of_recorded_op(found, session=0, why_no_op=reason)
+    rest = recorded_op_kernels(found, session=0, why_no_op=reason)
     assert rest.select("launched_by", "name", "calls", "total_ns").rows() == [(None, RED, 2, 40)]
-    behind = launches_of_recorded_op(found, session=0, kind="kernel", name=RED, launched_by=None, why_no_op=reason)
+    behind = recorded_op_launches(found, session=0, kind="kernel", name=RED, launched_by=None, why_no_op=reason)
     assert behind["duration_ns"].to_list() == [30, 10]
-    totals = kernels_of_recorded_op(two_sessions(), session=2, why_no_op="totals only")
+    totals = recorded_op_kernels(two_sessions(), session=2, why_no_op="totals only")
     assert totals.select("name", "calls", "total_ns", "launched_by").rows() == [(RELU, 3, 90, None)]
-    assert kernels_of_recorded_op(found, session=0, op="aten::empty").is_empty()
+    assert recorded_op_kernels(found, session=0, op="aten::empty").is_empty()
     assert kernels_with_ops(found)["total_ns"].sum() == 1000
 
 
@@ -415,7 +415,7 @@ def test_parts_add_up_in_any_tree(tree: list[tuple[int, int, int]], work: list[t
     assert by_op["launches"].fill_null(0).sum() == len(work)
     assert work_by_op(found)["launches"].sum() == len(work)
     assert by_op["cpu_self_ns"].fill_null(0).sum() == roots["cpu_total_ns"].sum()
-    assert kinds_of_work(found)["total_ns"].sum() == sum(duration for _by, duration in work)
+    assert gpu_time_by_op_type(found)["total_ns"].sum() == sum(duration for _by, duration in work)
 
 
 def _ancestors(rows: list[dict[str, Any]], number: int) -> list[int]:
@@ -617,6 +617,6 @@ def test_passes_of_recordings_add_up_to_the_flat_totals(name: str) -> None:
 
 def test_rows_get_the_columns_of_a_schema_in_its_order_and_types() -> None:
     schema = {"missing": pl.String(), "calls": pl.Int64(), "time_pct": pl.Float64()}
-    rows = with_columns_of(pl.DataFrame({"time_pct": [50], "calls": [2], "more": ["x"]}), schema)
+    rows = with_schema(pl.DataFrame({"time_pct": [50], "calls": [2], "more": ["x"]}), schema)
     assert rows.schema == schema
     assert rows.rows() == [(None, 2, 50.0)]

@@ -16,7 +16,7 @@ from tui.analysis import tensor_core_use
 from tui.analysis.kernels import kernels, launches
 from tui.analysis.launch_calls import launch_origin
 from tui.analysis.ops.op_costs import recorded_ops
-from tui.analysis.ops.op_instances import kernels_of_recorded_op, launches_of_recorded_op
+from tui.analysis.ops.op_instances import recorded_op_kernels, recorded_op_launches
 from tui.analysis.tensor_core_use import (
     AS_RECORDED,
     ASSUMED,
@@ -138,9 +138,9 @@ def test_the_gpu_that_the_user_names_decides_everywhere() -> None:
         assert (origin.uses_tensor_core, origin.tensor_core_reason) == (uses, reason)
         assert recorded_ops(found)["uses_tensor_core"].to_list() == [uses]
         chosen = {"session": 0, "op": "aten::conv2d"}
-        assert kernels_of_recorded_op(found, **chosen)["uses_tensor_core"].to_list() == [uses]
+        assert recorded_op_kernels(found, **chosen)["uses_tensor_core"].to_list() == [uses]
         launch = {"kind": "kernel", "name": HALF, "launched_by": "aten::conv2d"}
-        assert launches_of_recorded_op(found, **chosen, **launch)["uses_tensor_core"].to_list() == [uses]
+        assert recorded_op_launches(found, **chosen, **launch)["uses_tensor_core"].to_list() == [uses]
 
 
 def test_the_users_rules_take_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

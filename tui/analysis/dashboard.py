@@ -38,8 +38,8 @@ from tui.analysis.kernels import NOT_PRINTED, kernels, unprinted_ns
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_type_rules import UNKNOWN
-from tui.analysis.ops.op_types import kinds_of_work
-from tui.analysis.ops.ops_by_name import all_ops_by_name, has_recorded_ops, inferred_ops, sessions_of_printed_ops
+from tui.analysis.ops.op_types import gpu_time_by_op_type
+from tui.analysis.ops.ops_by_name import all_ops_by_name, has_recorded_ops, inferred_ops, printed_op_sessions
 from tui.analysis.sessions import replayed_sessions, why_left_out, without_sessions
 from tui.analysis.tensor_core_efficiency import tensor_core_time, tensor_core_use
 from tui.analysis.tool_report import headlines
@@ -229,9 +229,9 @@ class Dashboard:
     """Performance summary."""
 
     split: pl.DataFrame
-    """GPU time by kind of work (`tui.analysis.ops.op_types.kinds_of_work`), largest first: group, calls, total_ns,
-    time_pct, members (op types that it sums). At most `SPLIT` rows and one called `REMAINING`; they add up to the GPU
-    time."""
+    """GPU time by kind of work (`tui.analysis.ops.op_types.gpu_time_by_op_type`), largest first: group, calls,
+    total_ns, time_pct, members (op types that it sums). At most `SPLIT` rows and one called `REMAINING`; they add up to
+    the GPU time."""
 
     ops: pl.DataFrame
     """Ops by GPU time, the largest first: op, op_type, direction, group, kernels, calls, launches, total_ns, avg_ns,
@@ -332,11 +332,11 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
     use = tensor_core_use(kernel_time)
     unprinted = unprinted_ns(profile)
     total_ns = unprinted + int(rows["total_ns"].sum())
-    with_ops = pl.concat([recorded_sessions(profile), sessions_of_printed_ops(profile)])
+    with_ops = pl.concat([recorded_sessions(profile), printed_op_sessions(profile)])
     return Dashboard(
         performance=performance(profile, rows, calls, busy, use),
         split=with_unprinted(
-            largest_groups(sum_over_sessions(kinds_of_work(profile), "op_type", "direction", "group")),
+            largest_groups(sum_over_sessions(gpu_time_by_op_type(profile), "op_type", "direction", "group")),
             unprinted,
             "group",
         ),

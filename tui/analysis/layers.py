@@ -10,7 +10,7 @@ import polars as pl
 
 from tui.analysis.activities import activities_where
 from tui.analysis.durations import total
-from tui.analysis.ops.inferred_ops import inferred_instances, instance_of_activities
+from tui.analysis.ops.inferred_ops import activity_instances, inferred_instances
 from tui.model.columns import COLUMNS, columns
 from tui.model.table_spec import TableSpec
 
@@ -169,7 +169,7 @@ def _inferred_work(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     )["own"]
     if not own.any():
         return activities_where(profile)
-    inside = instance_of_activities(profile)
+    inside = activity_instances(profile)
     return activities_where(profile, pl.lit(pl.Series(np.append(own.to_numpy(), False)[inside])))
 
 

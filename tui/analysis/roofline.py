@@ -14,7 +14,7 @@ from tui.analysis.flop_formulas import PAGED, WRAPPERS, Work
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.memory_formulas import EXPERT_CALLS, LISTED, NO_FORMULA, work_of_texts
-from tui.analysis.ops.op_attribution import PASSES, inner_calls, op_row_of_activities, op_tree, passes
+from tui.analysis.ops.op_attribution import PASSES, activity_op_rows, inner_calls, op_tree, passes
 from tui.analysis.ops.op_costs import op_instances
 from tui.analysis.ops.ops_by_name import all_ops_by_name, has_recorded_ops, ops, ops_spec
 from tui.analysis.tensor_core_use import with_verdicts
@@ -228,7 +228,7 @@ def _launched(profile: Profile, owner: Ints) -> pl.DataFrame:
     ``activities`` of a launch that takes nearly all of its time, else null), inner_row (the row of an op that launched
     nearly all of it).
     """
-    rows = op_row_of_activities(profile)
+    rows = activity_op_rows(profile)
     call_rows = np.where(rows != NONE, owner[rows], NONE)
     has_call = call_rows != NONE
     activities = with_verdicts(profile, profile["activities"].filter(pl.Series(has_call)))
@@ -312,7 +312,7 @@ def _call_work(profile: Profile) -> pl.DataFrame:
 
 def _list_kernels(profile: Profile) -> pl.DataFrame:
     """Return the first kernel of each call over lists of tensors: row, kernel."""
-    activities, rows = profile["activities"], op_row_of_activities(profile)
+    activities, rows = profile["activities"], activity_op_rows(profile)
     listed = profile["ops"]["name"].cast(pl.String).is_in(LISTED).fill_null(False).to_numpy()
     indices = np.flatnonzero((rows != NONE) & np.append(listed, False)[rows])
     launched = activities[indices].select(
@@ -604,7 +604,7 @@ def missing_rates_reason(profile: Profile, activity: int) -> str:
     if (_main_launches(profile)["activity"] == activity).any():
         return ""
     row = profile["activities"]["activity"].index_of(activity)
-    rows = op_row_of_activities(profile)
+    rows = activity_op_rows(profile)
     if row is None or rows[row] == NONE:
         return "the op that launched it is unknown"
     work = _call_work(profile)

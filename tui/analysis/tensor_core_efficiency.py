@@ -11,7 +11,7 @@ import polars as pl
 from tui.analysis.durations import total
 from tui.analysis.grouping import group_rows
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree
+from tui.analysis.ops.op_attribution import activity_op_rows, op_tree
 from tui.analysis.ops.op_type_rules import NAME_LIMIT, OVERLOAD, classify
 from tui.analysis.tensor_core_use import (
     ASSUMED,
@@ -121,7 +121,7 @@ def eligible_ops(profile: Profile) -> pl.DataFrame:
     tree = op_tree(ops)
     could: Flags = named.fill_null(False).to_numpy().copy()
     deepest = could & (tree.subtree_sums(could.astype(np.int64)) == 1)
-    rows = op_row_of_activities(profile)
+    rows = activity_op_rows(profile)
     launched = np.zeros(ops.height, np.bool_)
     launched[rows[(rows != NONE) & (_eligible_kernels(profile) == YES)]] = True
     own = could | (named.is_null().to_numpy() & launched)
@@ -142,7 +142,7 @@ def eligible_activities(profile: Profile) -> pl.Series:
     kernels, ops = _eligible_kernels(profile), profile["ops"]
     found = kernels.copy()
     if ops.height:
-        rows = op_row_of_activities(profile)
+        rows = activity_op_rows(profile)
         has_op = rows != NONE
         known = eligible_ops(profile)
         inside: Flags = op_tree(ops).with_descendants(known["deepest"].to_numpy().copy())

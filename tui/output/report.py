@@ -332,7 +332,7 @@ def _grouping_note(profile: Profile) -> str:
 
     first = first_tree(profile)
     grouped = f"Grouped {first.title}{', separately for each session' if profile['sessions'].height > 1 else ''}."
-    others = [tree.title for tree in TREES if not tree.why_not(profile) and tree != first]
+    others = [tree.title for tree in TREES if not tree.unavailable_reason(profile) and tree != first]
     if not others:
         return grouped
     words = "tree" if len(others) == 1 else "trees"

@@ -117,7 +117,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
             is_training = grouping.name == "module" and len(training_sessions(profile)) > 0
             return flame_by(profile, grouping.name), BACKWARD if is_training else ""
         for side in (sides.a, sides.b):
-            if why := grouping.why_not(side.profile):
+            if why := grouping.unavailable_reason(side.profile):
                 return flame_by(profile, grouping.name), f"Not compared: {why} in {side.label}."
         counts = sides.a.count, sides.b.count
         if sides.per_iteration and None in counts:

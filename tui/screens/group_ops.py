@@ -55,7 +55,7 @@ class GroupingChoice(Generic[GroupingT]):
     def current(self) -> GroupingT:
         """The current grouping."""
         profile = self._screen.profile
-        if self.chosen is not None and not self.chosen.why_not(profile):
+        if self.chosen is not None and not self.chosen.unavailable_reason(profile):
             return self.chosen
         return self._of_name(self._default(profile).name)
 
@@ -77,7 +77,7 @@ class GroupingChoice(Generic[GroupingT]):
         if found is None:
             names = ", ".join(grouping.name for grouping in self._groupings)
             raise CommandError(f"unknown grouping {text or '(no name)'}: choose {names}")
-        if reason := found.why_not(self._screen.profile):
+        if reason := found.unavailable_reason(self._screen.profile):
             raise CommandError(f"{found.title}: {reason}")
         return found.name
 
@@ -87,7 +87,7 @@ class GroupingChoice(Generic[GroupingT]):
         chosen = applicable[(applicable.index(current.name) + step) % len(applicable)]
         if chosen == current.name:
             others = [grouping for grouping in self._groupings if grouping.name not in applicable]
-            reasons = "; ".join(f"{one.title}: {one.why_not(self._screen.profile)}" for one in others)
+            reasons = "; ".join(f"{one.title}: {one.unavailable_reason(self._screen.profile)}" for one in others)
             self._screen.explorer.say(f"Only the grouping {current.title} is available; {reasons}")
         return chosen
 
@@ -104,7 +104,7 @@ class GroupingChoice(Generic[GroupingT]):
         tabs.show(names.index(self.current.name), [grouping in applicable for grouping in self._groupings])
 
     def _applicable(self) -> list[GroupingT]:
-        return [grouping for grouping in self._groupings if not grouping.why_not(self._screen.profile)]
+        return [grouping for grouping in self._groupings if not grouping.unavailable_reason(self._screen.profile)]
 
     def _of_name(self, name: str) -> GroupingT:
         return next(grouping for grouping in self._groupings if grouping.name == name)
@@ -142,7 +142,9 @@ class GroupedView(Generic[GroupingT]):
 
 def chosen_tree(profile: Profile, chosen: TreeGrouping | None) -> pl.DataFrame:
     """Return the tree that the user chose if it applies, else the default."""
-    return (chosen if chosen is not None and not chosen.why_not(profile) else first_tree(profile)).tree(profile)
+    return (chosen if chosen is not None and not chosen.unavailable_reason(profile) else first_tree(profile)).tree(
+        profile
+    )
 
 
 def place_message(gpu_ns: pl.Series) -> str:

@@ -14,7 +14,7 @@ from tui.analysis.needs import OPS, START_TIMES
 from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.analysis.ops.op_types import FOLDS, OP_TYPE_SUMMARY, op_type_summary
-from tui.analysis.ops.ops_by_name import coverage_note, kernels_with_ops, sessions_of_printed_ops
+from tui.analysis.ops.ops_by_name import coverage_note, kernels_with_ops, printed_op_sessions
 from tui.fmt import brief_duration, count
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
@@ -202,7 +202,7 @@ class OpTypesScreen(ViewScreen):
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Go to the ops of a type."""
-        with_ops = (recorded_sessions(self.profile), sessions_of_printed_ops(self.profile))
+        with_ops = (recorded_sessions(self.profile), printed_op_sessions(self.profile))
         recorded = any(row["session"] in sessions.to_list() for sessions in with_ops)
         several = self.profile["sessions"].height > 1
         query = ops_filter(row, recorded=recorded, several=several)

@@ -15,14 +15,14 @@ from tui.analysis.needs import GPU_WORK
 from tui.analysis.ops.groupings import GROUPINGS, Grouping
 from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_instances import (
-    KERNELS_OF_OP,
-    activities_of_recorded_op,
-    kernels_of_recorded_op,
-    launches_of_recorded_op,
+    RECORDED_OP_KERNELS,
     op_calls,
+    recorded_op_activities,
+    recorded_op_kernels,
+    recorded_op_launches,
 )
-from tui.analysis.ops.ops_by_name import OP_KERNELS, has_recorded_ops, kernels_in_scopes, kernels_of_op
-from tui.analysis.ops.work_groups import KERNELS_OF_GROUP, NO_GROUP, kernels_in
+from tui.analysis.ops.ops_by_name import OP_KERNELS, has_recorded_ops, inferred_op_kernels, kernels_in_scopes
+from tui.analysis.ops.work_groups import GROUP_KERNELS, NO_GROUP, kernels_in
 from tui.analysis.roofline import RATES, has_rates, ops_with_rates_spec, spec_with_rates
 from tui.keys import Scope, bindings_for
 from tui.model.table_spec import TableState
@@ -73,7 +73,7 @@ def kernels_of_selected_op(profile: Profile, above: Mapping[str, Row]) -> pl.Dat
     """Return the kernels of the selected op; none if no op is selected."""
     row = above.get("ops")
     if row is not None and is_recorded_op(row):
-        rows = kernels_of_recorded_op(profile, **op_arguments(row))
+        rows = recorded_op_kernels(profile, **op_arguments(row))
         if row["session"] in recorded_sessions(profile).to_list():
             return rows
         # Totals do not link kernels to ops; Proton's are listed below its scopes.
@@ -97,9 +97,9 @@ def kernels_of_selected_op(profile: Profile, above: Mapping[str, Row]) -> pl.Dat
             how="diagonal_relaxed",
         )
     if row is None:
-        rows = kernels_of_op(profile, session=-1, op_type="", direction=None)
+        rows = inferred_op_kernels(profile, session=-1, op_type="", direction=None)
     else:
-        rows = kernels_of_op(profile, session=row["session"], op_type=row["op_type"], direction=row["direction"])
+        rows = inferred_op_kernels(profile, session=row["session"], op_type=row["op_type"], direction=row["direction"])
     return rows.with_columns(pl.lit(None).alias(name) for name in RATES)
 
 
@@ -108,7 +108,7 @@ def launches_of_selected_kernel(profile: Profile, above: Mapping[str, Row]) -> p
     op, kernel = above.get("ops"), above.get("kernels")
     if op is None or kernel is None or not is_recorded_op(op):
         return launches_of_kernel(profile, above)
-    return launches_of_recorded_op(
+    return recorded_op_launches(
         profile, **op_arguments(op), kind=kernel["kind"], name=kernel["name"], launched_by=kernel["launched_by"]
     )
 
@@ -117,12 +117,12 @@ def kernels_spec(profile: Profile) -> TableSpec:
     """Return the table of the kernels of an op."""
     if not has_recorded_ops(profile):
         return OP_KERNELS
-    return spec_with_rates(KERNELS_OF_OP, after="launched_by") if has_rates(profile) else KERNELS_OF_OP
+    return spec_with_rates(RECORDED_OP_KERNELS, after="launched_by") if has_rates(profile) else RECORDED_OP_KERNELS
 
 
 def kernels_of_group_spec(profile: Profile) -> TableSpec:
     """Return the table of the kernels of a group."""
-    return spec_with_rates(KERNELS_OF_GROUP) if has_rates(profile) else KERNELS_OF_GROUP
+    return spec_with_rates(GROUP_KERNELS) if has_rates(profile) else GROUP_KERNELS
 
 
 def no_kernels_of_op(profile: Profile) -> str:
@@ -142,7 +142,7 @@ class ByName:
     name = "name"
     title = "by name"
 
-    def why_not(self, _profile: Profile) -> str:
+    def unavailable_reason(self, _profile: Profile) -> str:
         """Return an empty text: this grouping always applies."""
         return ""
 
@@ -336,9 +336,9 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         if pane.id != "ops" or not is_recorded_op(row) or row["why_no_op"] or not has_calls:
             return work_details(self, pane, row)
         chosen = op_arguments(row)
-        kernels_ns = kernels_of_recorded_op(self.profile, **chosen)["total_ns"].sum()
+        kernels_ns = recorded_op_kernels(self.profile, **chosen)["total_ns"].sum()
         calls = op_calls(self.profile, session=row["session"], op=row["op"])
-        gains = estimated_savings(self.profile, activities_of_recorded_op(self.profile, **chosen))
+        gains = estimated_savings(self.profile, recorded_op_activities(self.profile, **chosen))
         details = op_details(pane.spec, row, calls, kernels_ns=int(kernels_ns))
         return with_blocks(details, [("If its GPU work, with that of ops within it, were", gain_lines(gains))])
 

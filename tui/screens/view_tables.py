@@ -177,7 +177,7 @@ def _op_levels(profile: Profile, group_by: str | None) -> tuple[Level, ...]:
     if found is None:
         names = ", ".join(candidate.name for candidate in GROUPING_TABS)
         raise ProftuiError(f"--group-by {group_by}: no such grouping of ops", f"groupings: {names}")
-    if reason := found.why_not(profile):
+    if reason := found.unavailable_reason(profile):
         raise ProftuiError(f"--group-by {group_by}: {reason}")
     return levels_of(found)
 
@@ -187,7 +187,7 @@ def _tree_level(profile: Profile, group_by: str | None) -> Level:
     if tree is None:
         names = ", ".join(known.name for known in op_trees.TREES)
         raise ProftuiError(f"--group-by {group_by}: no such tree", f"trees: {names}")
-    if reason := tree.why_not(profile):
+    if reason := tree.unavailable_reason(profile):
         raise ProftuiError(f"--group-by {group_by}: {reason}")
     return _level("tree", op_trees.OP_FOREST, lambda of, _above: tree.tree(of))
 
@@ -200,6 +200,6 @@ def _flame_level(profile: Profile, group_by: str | None) -> Level:
     if found is None:
         names = ", ".join(grouping.name for grouping in flame.GROUPINGS)
         raise ProftuiError(f"--group-by {group_by}: the flame is not grouped by that", f"groupings: {names}")
-    if reason := found.why_not(profile):
+    if reason := found.unavailable_reason(profile):
         raise ProftuiError(f"--group-by {group_by}: {reason}")
     return _level("flame", flame.FLAME, lambda of, _above: flame.flame_by(of, found.name))

@@ -18,7 +18,7 @@ from tests.corpus import corpus_file, shared_file
 from tests.profiles import load_one
 from tui.analysis.devices import find_peaks, peak_option
 from tui.analysis.iterations.times import with_mfu
-from tui.analysis.ops.op_instances import kernels_of_recorded_op
+from tui.analysis.ops.op_instances import recorded_op_kernels
 from tui.analysis.roofline import (
     exported_op_work,
     exported_op_work_by_shape,
@@ -203,13 +203,13 @@ def test_kernels_below_an_op_have_rates_where_they_do_its_work_alone() -> None:
         *(launched(6, 500, "sort", start_ns=8000, activity=4), kernel("x", 9, start_ns=9000, device=0, activity=5)),
     ]
     profile = make_profile(ops=ops, activities=work, devices=H200)
-    rows = kernels_of_recorded_op(profile, session=0, op="aten::linear").select("name", "tflops_per_s", "bound").rows()
+    rows = recorded_op_kernels(profile, session=0, op="aten::linear").select("name", "tflops_per_s", "bound").rows()
     flops = 2 * 1024 * 256 * 512
     assert [(str(name), rate, bound) for name, rate, bound in rows] == [
         (GEMM, pytest.approx(flops / 2000 / 1e3), "memory"),
         ("zero", None, None),
     ]
-    assert kernels_of_recorded_op(profile, session=0, op="aten::unique")["tb_per_s"].to_list() == [None]
+    assert recorded_op_kernels(profile, session=0, op="aten::unique")["tb_per_s"].to_list() == [None]
     shared = "other launches of its op take more than 10% of the op's GPU time"
     assert [missing_rates_reason(profile, number) for number in range(6)] == [
         *("", shared, shared, shared),

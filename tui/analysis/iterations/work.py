@@ -16,7 +16,7 @@ from tui.analysis.kernels import LAUNCHES
 from tui.analysis.launch_calls import with_launched_by
 from tui.analysis.memo import once_per_profile
 from tui.analysis.occupancy import with_occupancy
-from tui.analysis.ops.op_attribution import op_classes, recorded_sessions, rows_of_ops, unattributed_reason
+from tui.analysis.ops.op_attribution import op_classes, op_rows, recorded_sessions, unattributed_reason
 from tui.analysis.ops.op_costs import NO_OP
 from tui.analysis.ops.op_type_rules import classify, op_rules
 from tui.analysis.ops.ops_by_name import op_name
@@ -368,7 +368,7 @@ def _with_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl.DataFram
 
 def _with_recorded_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl.DataFrame:
     ops = profile["ops"]
-    rows = rows_of_ops(work["op"], ops)
+    rows = op_rows(work["op"], ops)
     at = pl.Series(rows)
     at = at.set(at == NONE, None).cast(pl.UInt32)
     recorded = ops.select(

@@ -12,21 +12,21 @@ import polars as pl
 from tui.analysis.gpu_time.timelines import GpuUse, WorkKind, gpu_uses, work_kinds
 from tui.analysis.iterations.iteration_table import sources
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ops.inferred_ops import inferred_instances, instance_of_activities
-from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree, passes
+from tui.analysis.ops.inferred_ops import activity_instances, inferred_instances
+from tui.analysis.ops.op_attribution import activity_op_rows, op_tree, passes
 from tui.analysis.ops.op_trees import (
     INFERRED,
     SEPARATOR,
     TREES,
     TreeGrouping,
-    caller_places,
+    activity_nodes,
+    activity_tree,
+    caller_paths,
     first_tree,
-    layer_places,
-    nodes_of_activities,
+    layer_paths,
     nullable_rows,
-    range_places,
-    tree_of_activities,
-    type_places,
+    range_paths,
+    type_paths,
 )
 from tui.analysis.ops.op_type_rules import op_rules
 from tui.model.columns import COLUMNS, columns
@@ -67,8 +67,8 @@ def nodes_around(rows: pl.DataFrame, row: int) -> pl.DataFrame:
     starts, times = rows["offset_ns"].to_numpy(), rows["gpu_ns"].to_numpy()
     first, last = starts[row], starts[row] + times[row]
     keep = (starts < last) & (starts + times > first)
-    places = np.append(np.cumsum(keep) - 1, NONE)
-    parents = places[rows["parent"].to_numpy()]
+    positions = np.append(np.cumsum(keep) - 1, NONE)
+    parents = positions[rows["parent"].to_numpy()]
     return rows.with_columns(pl.Series("parent", parents, dtype=rows.schema["parent"])).filter(pl.Series(keep))
 
 
@@ -76,15 +76,15 @@ def nodes_around(rows: pl.DataFrame, row: int) -> pl.DataFrame:
 class FlameGrouping(TreeGrouping):
     """A grouping of GPU time."""
 
-    places: Callable[[Profile], tuple[pl.Series, pl.Series]]
+    paths: Callable[[Profile], tuple[pl.Series, pl.Series]]
     """The position and name of each activity's op in the tree; null if unknown."""
 
 
-def _op_places(places: Callable[[Profile], pl.Series], around: str) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:
+def _op_paths(places: Callable[[Profile], pl.Series], around: str) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:
     """Return the positions of activities from those of recorded ops; inferred ops are below their kind of work."""
 
-    def of(profile: Profile) -> tuple[pl.Series, pl.Series]:
-        rows = nullable_rows(op_row_of_activities(profile))
+    def paths_and_nodes(profile: Profile) -> tuple[pl.Series, pl.Series]:
+        rows = nullable_rows(activity_op_rows(profile))
         recorded = places(profile).cast(NAME).gather(rows)
         instances = inferred_instances(profile)
         op_type = instances["op_type"].cast(pl.String)
@@ -92,35 +92,35 @@ def _op_places(places: Callable[[Profile], pl.Series], around: str) -> Callable[
         inferred = pl.select(
             pl.concat_str(*([pl.lit(around)] if around else []), kind, separator=SEPARATOR)
         ).to_series()
-        inferred = inferred.cast(NAME).gather(nullable_rows(instance_of_activities(profile)))
-        op, _node = nodes_of_activities(profile)
+        inferred = inferred.cast(NAME).gather(nullable_rows(activity_instances(profile)))
+        op, _node = activity_nodes(profile)
         return pl.select(pl.coalesce(recorded, inferred)).to_series(), op.cast(NAME)
 
-    return of
+    return paths_and_nodes
 
 
-def _of_launches(places: Callable[[Profile], pl.Series]) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:
-    def of(profile: Profile) -> tuple[pl.Series, pl.Series]:
-        return places(profile).cast(NAME), nodes_of_activities(profile)[1].cast(NAME)
+def _launch_paths(places: Callable[[Profile], pl.Series]) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:
+    def paths_and_nodes(profile: Profile) -> tuple[pl.Series, pl.Series]:
+        return places(profile).cast(NAME), activity_nodes(profile)[1].cast(NAME)
 
-    return of
+    return paths_and_nodes
 
 
-def _module_places(profile: Profile) -> pl.Series:
+def _module_paths(profile: Profile) -> pl.Series:
     return passes(profile)["around"].cast(pl.String).fill_null("").str.replace_all("/", SEPARATOR, literal=True)
 
 
-def _iteration_places(profile: Profile) -> pl.Series:
+def _iteration_paths(profile: Profile) -> pl.Series:
     """Return for each activity its iteration and the part of the training step of its op."""
     activities = profile["activities"]
-    part = passes(profile)["pass"].cast(pl.String).str.strip_suffix("_gpu_ns")
-    part = part.gather(nullable_rows(op_row_of_activities(profile)))
+    step_pass = passes(profile)["pass"].cast(pl.String).str.strip_suffix("_gpu_ns")
+    step_pass = step_pass.gather(nullable_rows(activity_op_rows(profile)))
     number = activities["iteration"]
     iteration = pl.when(number.is_null()).then(pl.lit("(no iteration)")).otherwise(pl.format("iteration {}", number))
-    return pl.select(pl.concat_str(iteration, part, separator=SEPARATOR, ignore_nulls=True)).to_series()
+    return pl.select(pl.concat_str(iteration, step_pass, separator=SEPARATOR, ignore_nulls=True)).to_series()
 
 
-def _stack_places(profile: Profile) -> pl.Series:
+def _stack_paths(profile: Profile) -> pl.Series:
     """Return the call stack of each activity's op, outermost first, or that of the nearest op around it."""
     ops = profile["ops"]
     stacks = ops["stack"].cast(pl.String)
@@ -130,9 +130,9 @@ def _stack_places(profile: Profile) -> pl.Series:
     for level in tree.levels[1:]:
         missing = level[numbers[level] == NONE]
         numbers[missing] = numbers[tree.parent[missing]]
-    places = texts.str.split(";").list.reverse().list.join(SEPARATOR)
-    of_op = places.gather(nullable_rows(numbers)) if len(numbers) else pl.Series([], dtype=pl.String)
-    return of_op.gather(nullable_rows(op_row_of_activities(profile))).fill_null("(no call stack)")
+    paths = texts.str.split(";").list.reverse().list.join(SEPARATOR)
+    op_paths = paths.gather(nullable_rows(numbers)) if len(numbers) else pl.Series([], dtype=pl.String)
+    return op_paths.gather(nullable_rows(activity_op_rows(profile))).fill_null("(no call stack)")
 
 
 def _no_iterations(profile: Profile) -> str:
@@ -144,29 +144,32 @@ def _no_stacks(profile: Profile) -> str:
     return "" if profile["ops"]["stack"].count() else "call stacks not recorded (torch.profiler: with_stack=True)"
 
 
-_PLACES: Final = {
-    "module": _op_places(_module_places, INFERRED),
-    "caller": _op_places(caller_places, INFERRED),
-    "range": _of_launches(range_places),
-    "layer": _of_launches(layer_places),
-    "type": _op_places(type_places, ""),
+_FLAME_GROUPINGS: Final = {
+    "module": _op_paths(_module_paths, INFERRED),
+    "caller": _op_paths(caller_paths, INFERRED),
+    "range": _launch_paths(range_paths),
+    "layer": _launch_paths(layer_paths),
+    "type": _op_paths(type_paths, ""),
 }
 
 GROUPINGS: Final = (
-    *(FlameGrouping(tree.name, tree.title, tree.tree, tree.why_not, _PLACES[tree.name]) for tree in TREES),
+    *(
+        FlameGrouping(tree.name, tree.title, tree.tree, tree.unavailable_reason, _FLAME_GROUPINGS[tree.name])
+        for tree in TREES
+    ),
     FlameGrouping(
         "iteration",
         "by iteration and phase",
-        lambda profile: tree_of_activities(profile, _iteration_places(profile)),
+        lambda profile: activity_tree(profile, _iteration_paths(profile)),
         _no_iterations,
-        _of_launches(_iteration_places),
+        _launch_paths(_iteration_paths),
     ),
     FlameGrouping(
         "stack",
         "by CPU call stack",
-        lambda profile: tree_of_activities(profile, _stack_places(profile)),
+        lambda profile: activity_tree(profile, _stack_paths(profile)),
         _no_stacks,
-        _of_launches(_stack_places),
+        _launch_paths(_stack_paths),
     ),
 )
 """The groupings of the flame view: the trees of Group Ops, iterations and call stacks."""
@@ -199,13 +202,13 @@ def flame_by(profile: Profile, name: str) -> pl.DataFrame:
 
 @once_per_profile(*_FRAMES)
 def _flames(_profile: Profile) -> dict[str, Callable[[Profile], pl.DataFrame]]:
-    made: dict[str, pl.DataFrame] = {}
+    flames: dict[str, pl.DataFrame] = {}
 
     def maker(grouping: FlameGrouping) -> Callable[[Profile], pl.DataFrame]:
         def make(profile: Profile) -> pl.DataFrame:
-            if grouping.name not in made:
-                made[grouping.name] = _flame(profile, grouping)
-            return made[grouping.name]
+            if grouping.name not in flames:
+                flames[grouping.name] = _flame(profile, grouping)
+            return flames[grouping.name]
 
         return make
 
@@ -224,8 +227,8 @@ def _flame(profile: Profile, grouping: FlameGrouping) -> pl.DataFrame:
     rows = pl.concat([nodes, kernels], how="diagonal_relaxed")
     # Row numbers of the tree become indices of these rows.
     numbers = pl.Series("number", np.arange(nodes.height))
-    places = pl.DataFrame({"parent": nodes["number"], "place": numbers})
-    rows = rows.join(places, on="parent", how="left", maintain_order="left")
+    path_numbers = pl.DataFrame({"parent": nodes["number"], "place": numbers})
+    rows = rows.join(path_numbers, on="parent", how="left", maintain_order="left")
     parent = rows["place"].fill_null(NONE).to_numpy().astype(np.int64)
     forest = forest_of(parent)
     rank = rows.select(
@@ -234,18 +237,18 @@ def _flame(profile: Profile, grouping: FlameGrouping) -> pl.DataFrame:
     order = forest.display_order(rank.to_numpy())
     moved = np.empty(len(order), np.int64)
     moved[order] = np.arange(len(order))
-    above = np.where(parent == NONE, NONE, moved[parent])[order]
-    rows = rows[order].with_columns(pl.Series("parent", above, dtype=pl.Int64))
-    whole = pl.col("gpu_ns").filter(pl.col("parent") == NONE).sum().over("session")
+    parents = np.where(parent == NONE, NONE, moved[parent])[order]
+    rows = rows[order].with_columns(pl.Series("parent", parents, dtype=pl.Int64))
+    session_total = pl.col("gpu_ns").filter(pl.col("parent") == NONE).sum().over("session")
     kernel = pl.col("what") == KERNEL
-    below = rows.filter(kernel).group_by("parent").agg(pl.col("gpu_ns").sum().alias("in_kernels"))
-    own = rows.with_row_index("row").select(pl.col("row").cast(pl.Int64).alias("parent")).join(
-        below, on="parent", how="left", maintain_order="left"
+    kernel_sums = rows.filter(kernel).group_by("parent").agg(pl.col("gpu_ns").sum().alias("in_kernels"))
+    own_rows = rows.with_row_index("row").select(pl.col("row").cast(pl.Int64).alias("parent")).join(
+        kernel_sums, on="parent", how="left", maintain_order="left"
     )["in_kernels"]  # fmt: skip
     return rows.with_columns(
-        (pl.col("gpu_self_ns") - own.fill_null(0)).alias("gpu_self_ns"),
-        (100 * pl.col("gpu_ns") / whole).alias("time_pct"),
-        pl.Series("offset_ns", _offsets(above, rows["gpu_ns"].to_numpy()), dtype=pl.Int64),
+        (pl.col("gpu_self_ns") - own_rows.fill_null(0)).alias("gpu_self_ns"),
+        (100 * pl.col("gpu_ns") / session_total).alias("time_pct"),
+        pl.Series("offset_ns", _offsets(parents, rows["gpu_ns"].to_numpy()), dtype=pl.Int64),
     ).select(
         "session",
         "node",
@@ -267,13 +270,13 @@ def _offsets(parent: np.ndarray, gpu_ns: np.ndarray) -> np.ndarray:
     for level in forest_of(parent).levels:
         rows = np.sort(level)
         rows = rows[np.argsort(parent[rows], kind="stable")]
-        before = np.cumsum(gpu_ns[rows]) - gpu_ns[rows]
-        above = parent[rows]
+        earlier_ns = np.cumsum(gpu_ns[rows]) - gpu_ns[rows]
+        parents = parent[rows]
         first = np.ones(len(rows), np.bool_)
-        first[1:] = above[1:] != above[:-1]
-        start = before[first][np.cumsum(first) - 1] if len(rows) else before
-        around = np.where(above == NONE, 0, offsets[above])
-        offsets[rows] = before - start + around
+        first[1:] = parents[1:] != parents[:-1]
+        start = earlier_ns[first][np.cumsum(first) - 1] if len(rows) else earlier_ns
+        around = np.where(parents == NONE, 0, offsets[parents])
+        offsets[rows] = earlier_ns - start + around
     return offsets
 
 
@@ -283,7 +286,7 @@ _KERNEL_KINDS: Final = ("unknown", "tensor", "other", "memory", "memset", "commu
 def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> pl.DataFrame:
     """Return the kernels below the nodes whose own GPU time is exactly theirs."""
     activities = profile["activities"]
-    place, node = grouping.places(profile)
+    place, node = grouping.paths(profile)
     uses, kinds = gpu_uses(profile), work_kinds(profile)
     codes = np.full(len(uses), _KERNEL_KINDS.index("unknown"), np.int8)
     codes[uses == GpuUse.YES] = _KERNEL_KINDS.index("tensor")
@@ -314,10 +317,10 @@ def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> 
         .filter(pl.col("gpu_ns") > 0)
     )
     single = pl.len().over("session", "path") == 1
-    wanted = nodes.filter(single, pl.col("gpu_self_ns") > 0).select(
+    selected = nodes.filter(single, pl.col("gpu_self_ns") > 0).select(
         "session", pl.col("path").alias("around"), "number", "level", "gpu_self_ns"
     )
-    rows = rows.join(wanted, on=["session", "around"], how="inner", maintain_order="left")
+    rows = rows.join(selected, on=["session", "around"], how="inner", maintain_order="left")
     exact = pl.col("gpu_ns").sum().over("number") == pl.col("gpu_self_ns")
     return rows.filter(exact).select(
         "session",
@@ -340,13 +343,13 @@ def matching_nodes(rows: pl.DataFrame, text: str) -> tuple[pl.Series, int]:
         text: The text to find; a capital letter makes the search case-sensitive.
     """
     names = rows["node"] if text != text.lower() else rows["node"].str.to_lowercase()
-    found = names.str.contains(text, literal=True) if text else pl.repeat(False, rows.height, eager=True)
-    flags = found.fill_null(False).to_numpy()
+    is_match = names.str.contains(text, literal=True) if text else pl.repeat(False, rows.height, eager=True)
+    flags = is_match.fill_null(False).to_numpy()
     forest = forest_of(rows["parent"].to_numpy().astype(np.int64))
     inside = np.zeros(rows.height, np.bool_)
     for level in forest.levels[1:]:
-        above = forest.parent[level]
-        inside[level] = inside[above] | flags[above]
+        parents = forest.parent[level]
+        inside[level] = inside[parents] | flags[parents]
     outermost = pl.Series(flags & ~inside)
     return pl.Series(flags), int(rows["gpu_ns"].filter(outermost).sum())
 
@@ -361,10 +364,10 @@ def with_growth(rows: pl.DataFrame, baseline: pl.DataFrame, per: tuple[int, int]
         baseline: The baseline's, with the same grouping.
         per: The divisors of the times of candidate and baseline, such as their numbers of iterations.
     """
-    before = baseline.group_by("path", "what").agg(pl.col("gpu_ns").sum().alias("before_ns"))
-    now = rows.group_by("path", "what").agg(pl.col("gpu_ns").sum().alias("now_ns"))
-    joined = rows.select("path", "what").join(now, on=["path", "what"], how="left", maintain_order="left")
-    joined = joined.join(before, on=["path", "what"], how="left", maintain_order="left")
+    baseline_ns = baseline.group_by("path", "what").agg(pl.col("gpu_ns").sum().alias("before_ns"))
+    candidate_ns = rows.group_by("path", "what").agg(pl.col("gpu_ns").sum().alias("now_ns"))
+    joined = rows.select("path", "what").join(candidate_ns, on=["path", "what"], how="left", maintain_order="left")
+    joined = joined.join(baseline_ns, on=["path", "what"], how="left", maintain_order="left")
     candidate, base = pl.col("now_ns") / per[0], pl.col("before_ns") / per[1]
     growth = joined.select(
         candidate.round().cast(pl.Int64).alias("compared_ns"),

@@ -14,7 +14,7 @@ from tui.analysis.activities import with_shapes
 from tui.analysis.durations import complete_sum, share, total, untimed_calls
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops import op_instances as instances
-from tui.analysis.ops.op_attribution import op_row_of_activities, recorded_sessions, rows_of_ops, unattributed_reason
+from tui.analysis.ops.op_attribution import activity_op_rows, op_rows, recorded_sessions, unattributed_reason
 from tui.analysis.ops.op_costs import NO_OP, costs_by_name, op_instances, recorded_ops
 from tui.analysis.ops.op_type_rules import UNKNOWN, OpTypeRule, classify
 from tui.analysis.ops.ops_by_name import inferred_ops
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-OTHER: Final = "other"
+OTHER_CLASS: Final = "other"
 """The class of work that no pattern matches; always a separate row."""
 
 CLASSES: Final = TableSpec(
@@ -104,14 +104,14 @@ def parse_classes(text: str, source: str) -> tuple[OpTypeRule, ...]:
     return tuple(_class(entry, f"{source}: class {number}") for number, entry in enumerate(entries, 1))
 
 
-def _class(entry: object, where: str) -> OpTypeRule:
+def _class(entry: object, location: str) -> OpTypeRule:
     if not isinstance(entry, dict) or entry.keys() != {"name", "pattern"}:
-        raise ProftuiError(f"{where}: expected name and pattern", HINT)
+        raise ProftuiError(f"{location}: expected name and pattern", HINT)
     if not all(isinstance(value, str) and value for value in entry.values()):
-        raise ProftuiError(f"{where}: name and pattern must be strings", HINT)
-    if entry["name"] in (OTHER, UNKNOWN):
-        raise ProftuiError(f"{where}: {entry['name']} is reserved for kernels that match no pattern", HINT)
-    return OpTypeRule(entry["name"], "", checked_pattern(entry["pattern"], where), "")
+        raise ProftuiError(f"{location}: name and pattern must be strings", HINT)
+    if entry["name"] in (OTHER_CLASS, UNKNOWN):
+        raise ProftuiError(f"{location}: {entry['name']} is reserved for kernels that match no pattern", HINT)
+    return OpTypeRule(entry["name"], "", checked_pattern(entry["pattern"], location), "")
 
 
 def class_groups(profile: Profile) -> WorkGroups:
@@ -119,19 +119,20 @@ def class_groups(profile: Profile) -> WorkGroups:
     rules = kernel_classes()
     single, printed = (
         rows.select("session", "name")
-        .join(_classes_of_names(rows["name"], rules), on="name", how="left", maintain_order="left", nulls_equal=True)
+        .join(_class_by_name(rows["name"], rules), on="name", how="left", maintain_order="left", nulls_equal=True)
         .drop("name")
         for rows in (profile["activities"], totals_only(profile))
     )
     return group_equal_rows(single, printed)
 
 
-def _classes_of_names(names: pl.Series, rules: tuple[OpTypeRule, ...]) -> pl.DataFrame:
+def _class_by_name(names: pl.Series, rules: tuple[OpTypeRule, ...]) -> pl.DataFrame:
     """Return the class of each distinct name."""
     classes = classify(names, rules)
-    unknown = pl.col("op_type").cast(pl.String) == UNKNOWN
+    is_unknown = pl.col("op_type").cast(pl.String) == UNKNOWN
     return classes.select(
-        "name", pl.when(unknown).then(pl.lit(OTHER)).otherwise(pl.col("op_type")).cast(NAME).alias("kernel_class")
+        "name",
+        pl.when(is_unknown).then(pl.lit(OTHER_CLASS)).otherwise(pl.col("op_type")).cast(NAME).alias("kernel_class"),
     )
 
 
@@ -142,15 +143,15 @@ def by_class(profile: Profile) -> pl.DataFrame:
     has a row in every session; its sums are 0 if there is none.
     """
     rows = sum_work_groups(profile, class_groups(profile))
-    is_other = pl.col("kernel_class").cast(pl.String) == OTHER
+    is_other = pl.col("kernel_class").cast(pl.String) == OTHER_CLASS
     without_other = rows.filter(~pl.col("session").is_in(rows.filter(is_other)["session"].implode())).unique("session")
-    none = without_other.select(
+    empty_other = without_other.select(
         "session",
-        pl.lit(OTHER).cast(NAME).alias("kernel_class"),
+        pl.lit(OTHER_CLASS).cast(NAME).alias("kernel_class"),
         *(pl.lit(0, pl.Int64).alias(name) for name in ("calls", "total_ns", "kernels")),
         pl.lit(0.0).alias("time_pct"),
     )
-    return pl.concat([rows, none], how="diagonal_relaxed").sort(
+    return pl.concat([rows, empty_other], how="diagonal_relaxed").sort(
         is_other, "total_ns", "kernel_class", "session", descending=[False, True, False, False], nulls_last=True
     )
 
@@ -187,9 +188,9 @@ CONFIGS: Final = TableSpec(
 def config_groups(profile: Profile) -> WorkGroups:
     """Group all GPU work by session and launch configuration; other work by its kind."""
     activities = profile["activities"]
-    none = pl.all_horizontal(pl.col(name).is_null() for name in CONFIG_SHAPE)
+    has_no_config = pl.all_horizontal(pl.col(name).is_null() for name in CONFIG_SHAPE)
     kind = pl.col("kind").cast(pl.String)
-    single = activities.select("session", *CONFIG_SHAPE, pl.when(none).then(kind).alias("without"))
+    single = activities.select("session", *CONFIG_SHAPE, pl.when(has_no_config).then(kind).alias("without"))
     printed = totals_only(profile).select(
         "session",
         *(pl.lit(None, activities.schema[name]).alias(name) for name in CONFIG_SHAPE),
@@ -267,9 +268,9 @@ NOT_RECORDED: Final = "(ops not recorded)"
 def shape_groups(profile: Profile) -> WorkGroups:
     """Group all GPU work by session, op and the arguments of the op."""
     activities, ops = profile["activities"], profile["ops"]
-    rows = op_row_of_activities(profile)
+    rows = activity_op_rows(profile)
     # An op that only calls an op of the same name counts with it.
-    calls = rows_of_ops(op_instances(profile)["call"], ops)
+    calls = op_rows(op_instances(profile)["call"], ops)
     at = pl.Series(np.where(rows == NONE, NONE, calls[rows]) if ops.height else rows)
     at = at.set(at == NONE, None).cast(pl.UInt32)
     recorded = activities["session"].is_in(recorded_sessions(profile).implode())
@@ -347,22 +348,22 @@ class Grouping:
     """The columns that a row and its group share."""
     without: str = ""
     """The column of the groups whose value is in the first column of rows without an op."""
-    why_not: Callable[[Profile], str] = lambda _profile: ""
+    unavailable_reason: Callable[[Profile], str] = lambda _profile: ""
     """Return why the grouping is not available; empty if it is."""
 
-    def group_of(self, profile: Profile, row: Mapping[str, Any]) -> int:
+    def group_number(self, profile: Profile, row: Mapping[str, Any]) -> int:
         """Return the number of the group of a row of `rows`; `NO_GROUP` if it has no GPU work."""
         keys = self.groups(profile).keys
-        wanted = pl.all_horizontal(
+        matches = pl.all_horizontal(
             pl.col(name).cast(pl.String).eq_missing(pl.lit(None if row[name] is None else str(row[name])))
             for name in self.key
         )
         if self.without:
             label = pl.lit(str(row[self.key[1]]))
-            rest = pl.col(self.without).cast(pl.String) == label
-            wanted = wanted & pl.col(self.without).is_null() | rest & (pl.col("session") == row["session"])
-        found = keys.select(wanted.fill_null(False).arg_true()).to_series()
-        return int(found[0]) if len(found) else NO_GROUP
+            is_without_op = pl.col(self.without).cast(pl.String) == label
+            matches = matches & pl.col(self.without).is_null() | is_without_op & (pl.col("session") == row["session"])
+        groups = keys.select(matches.fill_null(False).arg_true()).to_series()
+        return int(groups[0]) if len(groups) else NO_GROUP
 
     def make(self, profile: Profile) -> None:
         """Compute the results of `rows` and `groups`."""
@@ -371,16 +372,16 @@ class Grouping:
 
     def kernels(self, profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
         """Return the kernels and memory operations of a row."""
-        return kernels_in(profile, self.groups(profile), self.group_of(profile, row))
+        return kernels_in(profile, self.groups(profile), self.group_number(profile, row))
 
     def launches(self, profile: Profile, row: Mapping[str, Any], *, kind: str, name: str) -> pl.DataFrame:
         """Return the launches of one kernel or memory operation of a row."""
-        return launches_in(profile, self.groups(profile), self.group_of(profile, row), kind=kind, name=name)
+        return launches_in(profile, self.groups(profile), self.group_number(profile, row), kind=kind, name=name)
 
     def activities(self, profile: Profile, row: Mapping[str, Any]) -> pl.Series:
         """Return the numbers of the activities of a row."""
-        here = np.flatnonzero(self.groups(profile).codes == self.group_of(profile, row))
-        return profile["activities"]["activity"].gather(pl.Series(here, dtype=pl.UInt32))
+        indices = np.flatnonzero(self.groups(profile).codes == self.group_number(profile, row))
+        return profile["activities"]["activity"].gather(pl.Series(indices, dtype=pl.UInt32))
 
 
 def _no_shapes(profile: Profile) -> str:
@@ -419,7 +420,7 @@ GROUPINGS: Final = (
         by_config,
         config_groups,
         ("session", *CONFIG_SHAPE, "without"),
-        why_not=_no_configs,
+        unavailable_reason=_no_configs,
     ),
     Grouping(
         "class",
@@ -428,7 +429,7 @@ GROUPINGS: Final = (
         by_class,
         class_groups,
         ("session", "kernel_class"),
-        why_not=_no_classes,
+        unavailable_reason=_no_classes,
     ),
     Grouping(
         "instance",
@@ -437,16 +438,16 @@ GROUPINGS: Final = (
         instances.by_instance,
         instances.instance_groups,
         ("session", "op_id"),
-        why_not=_no_launches,
+        unavailable_reason=_no_launches,
     ),
 )
 """The groupings other than by name."""
 
 
-def grouping_of(name: str) -> Grouping:
+def grouping_by_name(name: str) -> Grouping:
     """Return the grouping with a name.
 
-    >>> grouping_of("instance").title
+    >>> grouping_by_name("instance").title
     'by op instance'
     """
     return next(candidate for candidate in GROUPINGS if candidate.name == name)

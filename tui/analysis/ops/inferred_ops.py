@@ -170,7 +170,7 @@ def inferred_instances(profile: Profile) -> pl.DataFrame:
     return _instances_and_rows(profile)[0]
 
 
-def instance_of_activities(profile: Profile) -> Ints:
+def activity_instances(profile: Profile) -> Ints:
     """Return for each row of ``activities`` its row of `inferred_instances`, or `NO_INSTANCE`."""
     return _instances_and_rows(profile)[1]
 
@@ -179,7 +179,7 @@ def instance_of_activities(profile: Profile) -> Ints:
 def _instances_and_rows(profile: Profile) -> tuple[pl.DataFrame, Ints]:
     activities = profile["activities"]
     inside = np.full(activities.height, NO_INSTANCE, np.int64)
-    types, code = _types_of(activities["name"])
+    types, code = _distinct_types(activities["name"])
     open_session = ~activities["session"].is_in(recorded_sessions(profile).implode())
     usable = (open_session & activities["start_ns"].is_not_null()).to_numpy()
     if not usable.any():
@@ -192,11 +192,11 @@ def _instances_and_rows(profile: Profile) -> tuple[pl.DataFrame, Ints]:
     for key in keys:
         begins[1:] |= key[1:] != key[:-1]
     run = np.cumsum(begins) - 1
-    known = code != NO_INSTANCE
+    has_type = code != NO_INSTANCE
     # Drop runs of unknown types; renumber the others.
-    number = np.cumsum(known[begins]) - 1
-    inside[rows[known]] = number[run[known]]
-    first = np.flatnonzero(begins & known)
+    number = np.cumsum(has_type[begins]) - 1
+    inside[rows[has_type]] = number[run[has_type]]
+    first = np.flatnonzero(begins & has_type)
     if not len(first):
         return pl.DataFrame(schema=_SCHEMA), inside
     starts = np.flatnonzero(begins)
@@ -205,14 +205,14 @@ def _instances_and_rows(profile: Profile) -> tuple[pl.DataFrame, Ints]:
     timed = work["duration_ns"].is_not_null().to_numpy().astype(np.int64)
     begin = work["start_ns"].to_numpy()
     names = activities["name"].to_physical().fill_null(0).to_numpy()[rows].astype(np.uint64)
-    place = (np.arange(len(rows)) - starts[run]).astype(np.uint64)
-    mixed = (names + np.uint64(1)) * _MIX * (np.uint64(2) * place + np.uint64(1))
+    index = (np.arange(len(rows)) - starts[run]).astype(np.uint64)
+    mixed = (names + np.uint64(1)) * _MIX * (np.uint64(2) * index + np.uint64(1))
     mixed ^= mixed >> np.uint64(29)
-    instances = known[starts]
+    instances = has_type[starts]
 
     def reduce_runs(function: np.ufunc, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        found: npt.NDArray[np.generic] = function.reduceat(values, starts)[instances]
-        return found
+        reduced: npt.NDArray[np.generic] = function.reduceat(values, starts)[instances]
+        return reduced
 
     lines = work["line"].fill_null(np.iinfo(np.uint32).max).to_numpy()
     table = pl.DataFrame(
@@ -234,7 +234,7 @@ def _instances_and_rows(profile: Profile) -> tuple[pl.DataFrame, Ints]:
     return _with_ids(profile, table, types), inside
 
 
-def _types_of(names: pl.Series) -> tuple[pl.DataFrame, Ints]:
+def _distinct_types(names: pl.Series) -> tuple[pl.DataFrame, Ints]:
     """Return the distinct op types with direction, and the row of each name's type; `NO_INSTANCE` if unknown."""
     classes = classify(names)
     types = (
@@ -271,7 +271,7 @@ def _with_ids(profile: Profile, table: pl.DataFrame, types: pl.DataFrame) -> pl.
     # A run without iterations is numbered as one.
     with_iterations = profile["activities"]["session"].filter(profile["activities"]["iteration"].is_not_null()).unique()
     outside = (pl.col("iteration") == -1) & pl.col("session").is_in(with_iterations.implode())
-    unknown = np.iinfo(np.uint32).max
+    no_id = np.iinfo(np.uint32).max
     named = _with_words(types)
     described = (
         table.with_columns(pl.col("session").cast(pl.UInt32))
@@ -286,7 +286,7 @@ def _with_ids(profile: Profile, table: pl.DataFrame, types: pl.DataFrame) -> pl.
             *(pl.lit(None, pl.Int64).alias(name) for name in ("gpu_idle_ns", "cpu_own_ns", "cpu_overhead_ns")),
             *(pl.when(pl.col(name) == -1).then(None).otherwise(pl.col(name)).alias(name)
               for name in ("device", "stream", "iteration")),
-            pl.when(pl.col("line") == unknown).then(None).otherwise("line").alias("line"),
+            pl.when(pl.col("line") == no_id).then(None).otherwise("line").alias("line"),
         )
     )  # fmt: skip
     # Ids repeat from iteration to iteration: each is written once.
@@ -302,7 +302,7 @@ def _with_ids(profile: Profile, table: pl.DataFrame, types: pl.DataFrame) -> pl.
 
 def _with_words(types: pl.DataFrame) -> pl.DataFrame:
     """Return op types with the words of ids and phrases; types that are numbered together share a ``word_code``."""
-    word = (
+    type_word = (
         pl.col("op_type")
         .str.replace_all(r"\b(?:forward|backward)\b ?", "")
         .str.to_uppercase()
@@ -312,7 +312,7 @@ def _with_words(types: pl.DataFrame) -> pl.DataFrame:
     suffix = pl.when(pl.col("direction") == "bprop").then(pl.lit("_BPROP")).otherwise(pl.lit(""))
     return types.with_columns(
         pl.col("code").cast(pl.Int64),
-        word.alias("word"),
+        type_word.alias("word"),
         suffix.alias("suffix"),
         op_name(),
         pl.when(_is_memory()).then(pl.lit("recorded")).otherwise(pl.lit("inferred")).alias("op_source"),

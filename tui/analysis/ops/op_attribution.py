@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-def rows_of_ops(numbers: pl.Series, ops: pl.DataFrame) -> Ints:
+def op_rows(numbers: pl.Series, ops: pl.DataFrame) -> Ints:
     """Return the row of each op number in a frame of ops, or `NONE`; op numbers must be ascending."""
-    wanted = numbers.cast(pl.Int64).fill_null(NONE).to_numpy()
-    known = ops["op"].to_numpy().astype(np.int64)
-    if not len(known):
-        return np.full(len(wanted), NONE, np.int64)
-    if known[-1] - known[0] == len(known) - 1:
-        rows = wanted - known[0]
-        return np.where((wanted != NONE) & (rows >= 0) & (rows < len(known)), rows, NONE)
-    rows = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return np.where(known[rows] == wanted, rows, NONE)
+    values = numbers.cast(pl.Int64).fill_null(NONE).to_numpy()
+    ascending = ops["op"].to_numpy().astype(np.int64)
+    if not len(ascending):
+        return np.full(len(values), NONE, np.int64)
+    if ascending[-1] - ascending[0] == len(ascending) - 1:
+        rows = values - ascending[0]
+        return np.where((values != NONE) & (rows >= 0) & (rows < len(ascending)), rows, NONE)
+    rows = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    return np.where(ascending[rows] == values, rows, NONE)
 
 
 def op_tree(ops: pl.DataFrame) -> Forest:
@@ -43,7 +43,7 @@ def op_tree(ops: pl.DataFrame) -> Forest:
 
     Parents in another session and cycles are ignored.
     """
-    parent = rows_of_ops(ops["parent"], ops)
+    parent = op_rows(ops["parent"], ops)
     session = ops["session"].to_numpy()
     parent = np.where((parent != NONE) & (session[parent] == session), parent, NONE)
     return forest_of(parent)
@@ -61,10 +61,10 @@ def recorded_sessions(profile: Profile) -> pl.Series:
     return profile["ops"]["session"].unique().sort()
 
 
-def op_row_of_activities(profile: Profile) -> Ints:
+def activity_op_rows(profile: Profile) -> Ints:
     """Return for each row of ``activities`` the row of ``ops`` that launched it, or `NONE`."""
     activities, ops = profile["activities"], profile["ops"]
-    rows = rows_of_ops(activities["op"], ops)
+    rows = op_rows(activities["op"], ops)
     if ops.is_empty():
         return rows
     same = column_view(ops, "session").to_numpy()[rows] == column_view(activities, "session").to_numpy()
@@ -93,8 +93,10 @@ def inner_calls(profile: Profile, outer: Sequence[str], inner: Sequence[str]) ->
         pl.Series("row", owner[rows], dtype=pl.UInt32),
         pl.concat_list(pl.col("name", "input_shapes", "input_types", "input_values").cast(pl.String)).alias("call"),
     )
-    found = texts.group_by("row", maintain_order=True).agg("call")
-    return found.select("row", pl.Series("inner", [json.dumps(calls) for calls in found["call"].to_list()], pl.String))
+    calls_by_row = texts.group_by("row", maintain_order=True).agg("call")
+    return calls_by_row.select(
+        "row", pl.Series("inner", [json.dumps(calls) for calls in calls_by_row["call"].to_list()], pl.String)
+    )
 
 
 def op_names_at(ops: pl.DataFrame, rows: Ints) -> pl.Series:
@@ -120,7 +122,7 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
     """
     sessions = recorded_sessions(profile)
     activities = profile["activities"] if len(sessions) else profile["activities"].clear()
-    names = op_names_at(profile["ops"], op_row_of_activities(profile) if len(sessions) else np.zeros(0, np.int64))
+    names = op_names_at(profile["ops"], activity_op_rows(profile) if len(sessions) else np.zeros(0, np.int64))
     single = (
         activities.lazy()
         .select("session", "kind", "name", "short_name", "duration_ns", "op_join", "uses_tensor_core", "line")
@@ -183,11 +185,11 @@ def op_classes(profile: Profile) -> pl.DataFrame:
             pl.when(pl.col("op_type").cast(pl.String) != UNKNOWN).then(pl.col("op_type")).alias(f"{column}_told"),
             pl.col("direction").alias(f"{column}_direction"),
         )
-    known = names.join(by_name["op"], on="op", how="left").join(by_name["op_type"], on="op_type", how="left")
+    typed = names.join(by_name["op"], on="op", how="left").join(by_name["op_type"], on="op_type", how="left")
     recorded = pl.col("op_type").cast(pl.String)
     rule_type = pl.coalesce("op_type_told", "op_told").cast(pl.String)
     groups = rules.groups
-    return known.select(
+    return typed.select(
         "session",
         "op",
         pl.coalesce(recorded, rule_type).cast(NAME).alias("op_type"),
@@ -275,16 +277,16 @@ def passes(profile: Profile) -> pl.DataFrame:
     alike = ops.select("group", "name", "direction", "stack", pl.col("forward").is_not_null().alias("has_forward"))
     kinds = alike.unique(maintain_order=True).with_row_index("kind")
     kind = alike.join(kinds, on=alike.columns, how="left", nulls_equal=True, maintain_order="left")["kind"]
-    own = kinds.select(
+    own_kinds = kinds.select(
         pl.col("group").cast(pl.String).fill_null("").alias("group"),
         pl.col("name").cast(pl.String),
         pl.col("direction").cast(pl.String),
         "has_forward",
         pl.col("stack").cast(pl.String).str.contains("clip_grad").fill_null(False).alias("calls_clipping"),
     )
-    texts = own["group"].unique()
+    texts = own_kinds["group"].unique()
     # A recomputed forward runs inside the engine, in the checkpoint's backward op or in modules of its own.
-    known = pl.DataFrame({"group": texts}).with_columns(
+    group_facts = pl.DataFrame({"group": texts}).with_columns(
         pl.col("group").str.contains(_IN_ENGINE, literal=True).alias("in_engine"),
         pl.col("group").str.count_matches(_IN_ENGINE, literal=True).alias("engines"),
         pl.col("group").str.contains(_OPTIMIZER).alias("in_optimizer"),
@@ -297,9 +299,9 @@ def passes(profile: Profile) -> pl.DataFrame:
         ).alias("in_checkpoint"),
         pl.col("group").str.extract(_MODULE_IN_ENGINE).fill_null("").alias("within"),
     )
-    rows = own.join(known, on="group", how="left", maintain_order="left")
+    rows = own_kinds.join(group_facts, on="group", how="left", maintain_order="left")
     in_engine = pl.col("in_engine") | pl.col("name").str.starts_with(_IN_ENGINE)
-    again = (pl.col("in_checkpoint") | (pl.col("in_engine") & (pl.col("within") != ""))) & (
+    is_recomputed = (pl.col("in_checkpoint") | (pl.col("in_engine") & (pl.col("within") != ""))) & (
         (pl.col("direction") == "fprop") & ~pl.col("has_forward")
     )
     name = pl.col("name")
@@ -317,7 +319,7 @@ def passes(profile: Profile) -> pl.DataFrame:
         .then(pl.lit("optimizer_gpu_ns"))
         .when("hooks")
         .then(pl.lit("backward_gpu_ns"))
-        .when(again)
+        .when(is_recomputed)
         .then(pl.lit("recompute_gpu_ns"))
         .when((pl.col("direction") == "bprop") | in_engine)
         .then(pl.lit("backward_gpu_ns"))
@@ -328,8 +330,8 @@ def passes(profile: Profile) -> pl.DataFrame:
         in_engine.alias("in_engine"),
     )
     # Modules of a recomputation are those of the forward whose path ends with them.
-    whole = known.filter(~pl.col("in_engine"), pl.col("group") != "").select("group")
-    ends = whole.with_columns(
+    model_groups = group_facts.filter(~pl.col("in_engine"), pl.col("group") != "").select("group")
+    ends = model_groups.with_columns(
         pl.int_ranges(0, pl.col("group").str.count_matches("/", literal=True) + 1).alias("at")
     ).explode("at")
     ends = (
@@ -348,11 +350,11 @@ def passes(profile: Profile) -> pl.DataFrame:
     called = pl.concat_str(pl.when(pl.col("around") != "").then("around"), "name", separator="/", ignore_nulls=True)
     inside = rows.select(pl.when(called.is_in(texts.implode())).then(called).otherwise("around")).to_series()
     bare = pl.col("around").str.replace_all(_IN_ENGINE, "", literal=True)
-    is_own = pl.col("clips") | pl.col("hooks")
-    own_group = pl.when("clips").then(pl.lit(CLIPPING)).otherwise(pl.lit(HOOKS))
+    is_named_pass = pl.col("clips") | pl.col("hooks")
+    pass_name = pl.when("clips").then(pl.lit(CLIPPING)).otherwise(pl.lit(HOOKS))
     around = (
-        pl.when(is_own)
-        .then(pl.concat_str(own_group, pl.when(bare != "").then(bare), separator="/", ignore_nulls=True))
+        pl.when(is_named_pass)
+        .then(pl.concat_str(pass_name, pl.when(bare != "").then(bare), separator="/", ignore_nulls=True))
         .when((pl.col("pass") == "backward_gpu_ns") & pl.col("in_engine"))
         .then(
             pl.concat_str(
@@ -361,15 +363,15 @@ def passes(profile: Profile) -> pl.DataFrame:
         )
         .otherwise("around")
     )
-    of_kinds = rows.select(
+    passes_by_kind = rows.select(
         "pass",
         around.alias("around"),
-        (~is_own & (pl.col("pass") == "backward_gpu_ns")).alias("follows_forward"),
+        (~is_named_pass & (pl.col("pass") == "backward_gpu_ns")).alias("follows_forward"),
         pl.lit(inside.str.replace(_FORWARD_RANGE, "${1}backward${2}")).alias("as_backward"),
     )
-    forward = pl.Series(rows_of_ops(ops["forward"], ops))
-    partner = of_kinds["as_backward"].gather(kind.gather(forward.set(forward == NONE, None).cast(pl.UInt32)))
-    return of_kinds[kind].select(
+    forward = pl.Series(op_rows(ops["forward"], ops))
+    partner = passes_by_kind["as_backward"].gather(kind.gather(forward.set(forward == NONE, None).cast(pl.UInt32)))
+    return passes_by_kind[kind].select(
         "pass",
         pl.when(pl.col("follows_forward") & pl.lit(partner).is_not_null())
         .then(pl.lit(partner))

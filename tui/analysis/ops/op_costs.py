@@ -12,7 +12,7 @@ import polars as pl
 
 from tui.analysis.durations import complete_sum, sum_of_known, total, untimed_calls
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ops.op_attribution import classified_work, op_classes, op_row_of_activities, op_tree
+from tui.analysis.ops.op_attribution import activity_op_rows, classified_work, op_classes, op_tree
 from tui.analysis.tensor_core_efficiency import eligible_ops
 from tui.cache.spill import spill_to_disk
 from tui.correlation.launches import SLACK_NS, enclosing_rows, nest, thread_codes
@@ -56,24 +56,24 @@ def op_instances(profile: Profile) -> pl.DataFrame:
     """
     ops, activities = profile["ops"], profile["activities"]
     tree = op_tree(ops)
-    rows = op_row_of_activities(profile)
-    here = rows != NONE
-    launches = np.bincount(rows[here], minlength=ops.height).astype(np.int64)
-    untimed = np.bincount(rows[here & activities["duration_ns"].is_null().to_numpy()], minlength=ops.height)
+    rows = activity_op_rows(profile)
+    has_op = rows != NONE
+    launches = np.bincount(rows[has_op], minlength=ops.height).astype(np.int64)
+    untimed = np.bincount(rows[has_op & activities["duration_ns"].is_null().to_numpy()], minlength=ops.height)
     untimed = untimed.astype(np.int64)
     timed = launches - untimed
     gpu_self = np.zeros(ops.height, np.int64)
-    np.add.at(gpu_self, rows[here], activities["duration_ns"].fill_null(0).to_numpy()[here])
+    np.add.at(gpu_self, rows[has_op], activities["duration_ns"].fill_null(0).to_numpy()[has_op])
     duration = ops["duration_ns"].fill_null(0).to_numpy().astype(np.int64)
     thread = thread_codes(ops["pid"], ops["tid"])
     same_thread = (tree.parent != NONE) & (thread[tree.parent] == thread)
-    api_ns, api_count = _api_within(profile)
+    api_ns, api_count = _api_time_by_op(profile)
     with_gpu = ops["session"].is_in(column_view(activities, "session").unique().implode())
     with_api = ops["session"].is_in(column_view(profile["api_calls"], "session").unique().implode())
     cpu_self = duration - tree.child_sums(duration, same_thread) - api_ns
     call = _calls(ops, tree, same_thread & ((launches + api_count)[tree.parent] == 0))
-    unknown = ops["duration_ns"].is_null().to_numpy()
-    known = ~pl.lit(pl.Series(unknown | (tree.child_sums(unknown.astype(np.int64), same_thread) > 0)))
+    is_untimed = ops["duration_ns"].is_null().to_numpy()
+    is_known = ~pl.lit(pl.Series(is_untimed | (tree.child_sums(is_untimed.astype(np.int64), same_thread) > 0)))
     return (
         ops.select(
             "session",
@@ -94,7 +94,7 @@ def op_instances(profile: Profile) -> pl.DataFrame:
             pl.when(pl.col("with_gpu") & pl.Series((tree.subtree_sums(timed) > 0) | (tree.subtree_sums(untimed) == 0)))
             .then(pl.Series(tree.subtree_sums(gpu_self)))
             .alias("gpu_total_ns"),
-            pl.when(known).then(pl.Series(cpu_self)).alias("cpu_self_ns"),
+            pl.when(is_known).then(pl.Series(cpu_self)).alias("cpu_self_ns"),
             pl.when("api").then(pl.Series(api_ns)).alias("api_ns"),
             pl.when("api").then(pl.Series(api_count)).alias("api_calls"),
         )
@@ -102,7 +102,7 @@ def op_instances(profile: Profile) -> pl.DataFrame:
     )
 
 
-def _calls(ops: pl.DataFrame, tree: Forest, alone: Flags) -> Ints:
+def _calls(ops: pl.DataFrame, tree: Forest, is_alone: Flags) -> Ints:
     """Return the row of the op that each op is counted with.
 
     PyTorch's `key_averages` counts an op and its only child of the same name once: ``aten::layer_norm`` is recorded
@@ -111,13 +111,13 @@ def _calls(ops: pl.DataFrame, tree: Forest, alone: Flags) -> Ints:
     Args:
         ops: The ops.
         tree: Their tree.
-        alone: Whether the op's parent launched no work itself.
+        is_alone: Whether the op's parent launched no work itself.
     """
     itself = np.arange(ops.height, dtype=np.int64)
     name = ops["name"].to_physical().fill_null(0).to_numpy()
     children = tree.child_sums(np.ones(ops.height, np.int64))
-    again = (tree.parent != NONE) & alone & (name[tree.parent] == name) & (children[tree.parent] == 1)
-    call = np.where(again, tree.parent, itself)
+    is_repeated = (tree.parent != NONE) & is_alone & (name[tree.parent] == name) & (children[tree.parent] == 1)
+    call = np.where(is_repeated, tree.parent, itself)
     while True:
         further = call[call]
         if np.array_equal(further, call):
@@ -125,10 +125,10 @@ def _calls(ops: pl.DataFrame, tree: Forest, alone: Flags) -> Ints:
         call = further
 
 
-def _api_within(profile: Profile) -> tuple[Ints, Ints]:
+def _api_time_by_op(profile: Profile) -> tuple[Ints, Ints]:
     """Return time and number of the CUDA calls made directly in each op."""
     ops, all_calls = profile["ops"], profile["api_calls"].select("session", "pid", "tid", "start_ns", "duration_ns")
-    spent, made = np.zeros(ops.height, np.int64), np.zeros(ops.height, np.int64)
+    api_ns, call_counts = np.zeros(ops.height, np.int64), np.zeros(ops.height, np.int64)
     timed = (
         ops.select("session", "pid", "tid", "start_ns", "duration_ns")
         .with_row_index("row")
@@ -139,13 +139,13 @@ def _api_within(profile: Profile) -> tuple[Ints, Ints]:
         if calls.is_empty():
             continue
         nesting = nest(around, slack_ns=SLACK_NS)
-        for here in _outermost(calls).iter_slices(_AT_ONCE):
-            found = enclosing_rows(nesting, here["pid"], here["tid"], here["start_ns"])
-            inside = found.is_not_null()
-            rows = around["row"].gather(found.filter(inside)).to_numpy().astype(np.int64)
-            np.add.at(spent, rows, here["duration_ns"].filter(inside).to_numpy())
-            made += np.bincount(rows, minlength=ops.height)
-    return spent, made
+        for chunk in _outermost(calls).iter_slices(_AT_ONCE):
+            enclosing = enclosing_rows(nesting, chunk["pid"], chunk["tid"], chunk["start_ns"])
+            inside = enclosing.is_not_null()
+            rows = around["row"].gather(enclosing.filter(inside)).to_numpy().astype(np.int64)
+            np.add.at(api_ns, rows, chunk["duration_ns"].filter(inside).to_numpy())
+            call_counts += np.bincount(rows, minlength=ops.height)
+    return api_ns, call_counts
 
 
 def _outermost(calls: pl.DataFrame) -> pl.DataFrame:
@@ -157,8 +157,8 @@ def _outermost(calls: pl.DataFrame) -> pl.DataFrame:
     thread, start, end = thread[order], start[order], end[order]
     first = np.flatnonzero(np.concatenate(([True], thread[1:] != thread[:-1])))
     outer = np.ones(len(order), np.bool_)
-    for begin, until in pairwise([*first.tolist(), len(order)]):
-        outer[begin + 1 : until] = start[begin + 1 : until] >= np.maximum.accumulate(end[begin:until])[:-1]
+    for begin, stop in pairwise([*first.tolist(), len(order)]):
+        outer[begin + 1 : stop] = start[begin + 1 : stop] >= np.maximum.accumulate(end[begin:stop])[:-1]
     return calls if outer.all() and len(first) == 1 else calls[order[outer]]
 
 
@@ -237,7 +237,7 @@ def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
     From the innermost ops outwards, each passes the busy intervals of its work to the enclosing op.
     """
     activities = profile["activities"]
-    rows = op_row_of_activities(profile)
+    rows = activity_op_rows(profile)
     timed = (activities["start_ns"].is_not_null() & activities["duration_ns"].is_not_null()).to_numpy() & (rows != NONE)
     untimed = np.bincount(rows[~timed & (rows != NONE)], minlength=len(tree.parent)).astype(np.int64)
     start = activities["start_ns"].fill_null(0).to_numpy()[timed]
@@ -253,25 +253,27 @@ def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
     for level, ops in enumerate(tree.levels):
         depth[ops] = level
     by_level = spans.with_columns(pl.Series("level", depth[spans["op"].to_numpy()]))
-    own = {level: part.drop("level") for (level,), part in by_level.partition_by("level", as_dict=True).items()}
+    spans_by_level = {
+        level: part.drop("level") for (level,), part in by_level.partition_by("level", as_dict=True).items()
+    }
     idle, is_known = np.zeros(len(tree.parent), np.int64), tree.subtree_sums(untimed) == 0
-    left = WORK_LIMIT * (spans.height + 1000)
-    handed = spans.clear()
+    remaining_work = WORK_LIMIT * (spans.height + 1000)
+    child_spans = spans.clear()
     for level in range(len(tree.levels) - 1, -1, -1):
-        here = pl.concat([own.get(level, spans.clear()), handed])
-        if here.is_empty():
+        level_spans = pl.concat([spans_by_level.get(level, spans.clear()), child_spans])
+        if level_spans.is_empty():
             continue
-        left -= here.height
-        if left < 0:
+        remaining_work -= level_spans.height
+        if remaining_work < 0:
             is_known[np.concatenate(tree.levels[: level + 1])] = False
             break
-        intervals = merged_spans(here)
+        intervals = merged_spans(level_spans)
         sums = intervals.group_by("op", "device").agg(
             (pl.col("end").max() - pl.col("start").min() - (pl.col("end") - pl.col("start")).sum()).alias("idle")
         )
         np.add.at(idle, sums["op"].to_numpy(), sums["idle"].to_numpy())
         around = tree.parent[intervals["op"].to_numpy()]
-        handed = intervals.with_columns(pl.Series("op", around)).filter(pl.Series(around != NONE))
+        child_spans = intervals.with_columns(pl.Series("op", around)).filter(pl.Series(around != NONE))
     return idle, is_known
 
 
@@ -302,11 +304,11 @@ def _merged(spans: pl.DataFrame) -> pl.DataFrame:
     is_new = np.concatenate(([True], (op[1:] != op[:-1]) | (device[1:] != device[:-1])))
     # Ends are replaced by their ranks, so that group and end fit into one number.
     by_end = np.argsort(end, kind="stable")
-    place = np.empty_like(by_end)
-    place[by_end] = np.arange(len(end))
-    before = np.cumsum(is_new) * len(end)
-    reached = end[by_end[np.maximum.accumulate(before + place) - before]]
-    first = np.flatnonzero(is_new | np.concatenate(([True], start[1:] > reached[:-1])))
+    position = np.empty_like(by_end)
+    position[by_end] = np.arange(len(end))
+    offset = np.cumsum(is_new) * len(end)
+    latest_ends = end[by_end[np.maximum.accumulate(offset + position) - offset]]
+    first = np.flatnonzero(is_new | np.concatenate(([True], start[1:] > latest_ends[:-1])))
     return (
         spans[order[first]]
         .select("op", "device")
@@ -333,9 +335,9 @@ def self_times(profile: Profile) -> pl.DataFrame:
       the CPU and GPU time, overhead and idle time.
     """
     instances, activities = op_instances(profile), profile["activities"]
-    rows = op_row_of_activities(profile)
+    rows = activity_op_rows(profile)
     timed = activities["start_ns"].is_not_null() & activities["duration_ns"].is_not_null()
-    here = timed.to_numpy() & (rows != NONE)
+    has_op = timed.to_numpy() & (rows != NONE)
     work = spill_to_disk(
         activities.lazy()
         .select(
@@ -344,26 +346,26 @@ def self_times(profile: Profile) -> pl.DataFrame:
             pl.col("start_ns").alias("start"),
             (pl.col("start_ns") + pl.col("duration_ns")).alias("end"),
         )
-        .filter(pl.Series(here))
+        .filter(pl.Series(has_op))
         .collect()
     )
     busy, idle = np.zeros(instances.height, np.int64), np.zeros(instances.height, np.int64)
     per_gpu = pl.concat(
         [
-            merged_spans(part)
+            merged_spans(thread_spans)
             .group_by("op", "device")
             .agg(
                 (pl.col("end") - pl.col("start")).sum().alias("busy"), span=pl.col("end").max() - pl.col("start").min()
             )
-            for part in spans_by_thread(work)
+            for thread_spans in spans_by_thread(work)
         ]
     )
-    at = per_gpu["op"].to_numpy()
-    np.add.at(busy, at, per_gpu["busy"].to_numpy())
-    np.add.at(idle, at, (per_gpu["span"] - per_gpu["busy"]).to_numpy())
+    op_rows = per_gpu["op"].to_numpy()
+    np.add.at(busy, op_rows, per_gpu["busy"].to_numpy())
+    np.add.at(idle, op_rows, (per_gpu["span"] - per_gpu["busy"]).to_numpy())
     with_times = pl.col("session").is_in(activities["session"].filter(timed).unique().implode())
     untimed = np.bincount(rows[~timed.to_numpy() & (rows != NONE)], minlength=instances.height)
-    nothing_known = (untimed > 0) & (untimed == instances["launches"].fill_null(0).to_numpy())
+    is_unknown = (untimed > 0) & (untimed == instances["launches"].fill_null(0).to_numpy())
     return instances.select(
         "session",
         "op",
@@ -372,7 +374,7 @@ def self_times(profile: Profile) -> pl.DataFrame:
         "launches",
         "untimed_launches",
         pl.col("gpu_self_ns").alias("gpu_ns"),
-        pl.when(with_times & ~pl.lit(pl.Series(nothing_known))).then(pl.lit(pl.Series(busy))).alias("gpu_busy_ns"),
+        pl.when(with_times & ~pl.lit(pl.Series(is_unknown))).then(pl.lit(pl.Series(busy))).alias("gpu_busy_ns"),
         (pl.col("cpu_self_ns") + pl.col("api_ns").fill_null(0)).alias("cpu_own_ns"),
         pl.when(pl.col("api_ns").is_not_null()).then(pl.col("cpu_self_ns").clip(0)).alias("cpu_overhead_ns"),
         pl.when(with_times & pl.lit(pl.Series(untimed == 0))).then(pl.lit(pl.Series(idle))).alias("gpu_idle_ns"),
@@ -381,15 +383,15 @@ def self_times(profile: Profile) -> pl.DataFrame:
 
 def call_times(profile: Profile) -> pl.DataFrame:
     """Return `self_times` with one row per call; an op that only calls an op of its name counts once with it."""
-    own = self_times(profile)
-    if (own["call"] == own["op"]).all():
-        return own
-    sums = own.group_by("call").agg(
+    op_times = self_times(profile)
+    if (op_times["call"] == op_times["op"]).all():
+        return op_times
+    sums = op_times.group_by("call").agg(
         *(total(name).alias(name) for name in ("launches", "untimed_launches")),
         *(sum_of_known(name).alias(name) for name in TIMES),
     )
     return (
-        own.filter(pl.col("call") == pl.col("op"))
+        op_times.filter(pl.col("call") == pl.col("op"))
         .select("session", "op", "name", "call")
         .join(sums, on="call", how="left", maintain_order="left")
     )
@@ -450,7 +452,7 @@ def costs_by_name(profile: Profile, *also: str) -> pl.DataFrame:
     """
     instances = op_instances(profile)
     further = tuple(dict.fromkeys(("direction", "dtype", "stack", "op_source", "line", *also)))
-    of_calls = [
+    call_costs = [
         common
         for common in (
             _common_value_or("direction", pl.lit(MIXED)),
@@ -459,14 +461,16 @@ def costs_by_name(profile: Profile, *also: str) -> pl.DataFrame:
         )
         if common.meta.output_name() not in also
     ]
-    own = ("gpu_self_ns", "cpu_self_ns", "api_ns", "launches", "untimed_launches")
+    self_columns = ("gpu_self_ns", "cpu_self_ns", "api_ns", "launches", "untimed_launches")
     eligible = eligible_ops(profile).select("tc_eligible")
     rows = pl.concat([instances, profile["ops"].select(further), eligible], how="horizontal")
     repeated = pl.col("call") != pl.col("op")
     calls = rows.filter(~repeated)
     if calls.height < rows.height:
-        sums = rows.group_by(pl.col("call").alias("op")).agg(sum_of_known(column).alias(column) for column in own)
-        calls = calls.drop(own).join(sums, on="op", how="left", maintain_order="left")
+        sums = rows.group_by(pl.col("call").alias("op")).agg(
+            sum_of_known(column).alias(column) for column in self_columns
+        )
+        calls = calls.drop(self_columns).join(sums, on="op", how="left", maintain_order="left")
     gpu = pl.col("gpu_self_ns")
     return (
         calls.lazy()
@@ -486,7 +490,7 @@ def costs_by_name(profile: Profile, *also: str) -> pl.DataFrame:
             total("launches").alias("launches"),
             total("untimed_launches").alias("untimed_launches"),
             pl.col("tc_eligible").any(ignore_nulls=False),
-            *of_calls,
+            *call_costs,
             pl.col("op_source").first(),
             pl.col("line").min(),
         )
@@ -494,11 +498,11 @@ def costs_by_name(profile: Profile, *also: str) -> pl.DataFrame:
     )
 
 
-def _common_value_or(column: str, several: pl.Expr) -> pl.Expr:
+def _common_value_or(column: str, default: pl.Expr) -> pl.Expr:
     """Return the value of a column that all rows share, as text; else a given text."""
     values = pl.col(column)
     return (
-        pl.when(values.n_unique() == 1).then(values.cast(pl.String).first()).otherwise(several).cast(NAME).alias(column)
+        pl.when(values.n_unique() == 1).then(values.cast(pl.String).first()).otherwise(default).cast(NAME).alias(column)
     )
 
 
@@ -524,7 +528,7 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
         .group_by("session", "op", "why_no_op", maintain_order=True)
         .agg(pl.col("group").cast(pl.String).str.join(", ").alias("groups"))
     )
-    of_kernels = work.group_by("session", "op", "why_no_op").agg(
+    kernel_costs = work.group_by("session", "op", "why_no_op").agg(
         pl.col("name").n_unique().cast(pl.Int64).alias("kernels"),
         pl.col("uses_tensor_core").any(ignore_nulls=False),
         pl.when(pl.col("kernel_type").n_unique() == 1).then(pl.col("kernel_type").first()).alias("kernel_type"),
@@ -533,12 +537,12 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
         total("total_ns").alias("work_ns"),
         pl.col("line").min().alias("work_line"),
     )
-    of_kernels = of_kernels.join(groups, on=["session", "op", "why_no_op"], how="left", nulls_equal=True)
+    kernel_costs = kernel_costs.join(groups, on=["session", "op", "why_no_op"], how="left", nulls_equal=True)
     classes = op_classes(profile).rename({"direction": "named_direction"})
     ops = (
         costs_by_name(profile)
         .join(classes, on=["session", "op"], how="left")
-        .join(of_kernels.filter(pl.col("op").is_not_null()), on=["session", "op"], how="left")
+        .join(kernel_costs.filter(pl.col("op").is_not_null()), on=["session", "op"], how="left")
         .with_columns(
             pl.coalesce("op_type", "kernel_type"),
             pl.coalesce("direction", "named_direction"),
@@ -546,7 +550,7 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
             pl.when(pl.col("launches").is_not_null()).then(pl.col("kernels").fill_null(0)).alias("kernels"),
         )
     )
-    rest = of_kernels.filter(pl.col("op").is_null()).select(
+    unattributed = kernel_costs.filter(pl.col("op").is_null()).select(
         "session",
         pl.format(NO_OP, "why_no_op").cast(NAME).alias("op"),
         pl.col("kernel_type").alias("op_type"),
@@ -561,7 +565,7 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
     )
     session_ns = pl.col("gpu_self_ns").sum().over("session")
     return (
-        pl.concat([ops, rest], how="diagonal")
+        pl.concat([ops, unattributed], how="diagonal")
         .with_columns(pl.when(session_ns > 0).then(100 * pl.col("gpu_self_ns") / session_ns).alias("time_pct"))
         .select(*RECORDED)
         .sort(

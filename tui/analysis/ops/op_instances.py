@@ -13,12 +13,12 @@ from tui.analysis.durations import average, call_statistics, share, total
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.occupancy import with_occupancy
-from tui.analysis.ops.inferred_ops import NO_INSTANCE, inferred_instances, instance_of_activities
+from tui.analysis.ops.inferred_ops import NO_INSTANCE, activity_instances, inferred_instances
 from tui.analysis.ops.op_attribution import (
     WITHOUT_OP,
+    activity_op_rows,
     classified_work,
     op_names_at,
-    op_row_of_activities,
     op_tree,
     recorded_sessions,
     unattributed_reason,
@@ -81,13 +81,13 @@ def _recorded_instances(profile: Profile) -> pl.DataFrame:
 
     An op without a recorded id gets its name and its ordinal among the ops of that name in the iteration.
     """
-    own = self_times(profile).with_row_index("row").filter(pl.col("launches") > 0)
-    rows = op_row_of_activities(profile)
-    here = rows != NONE
+    op_times = self_times(profile).with_row_index("row").filter(pl.col("launches") > 0)
+    rows = activity_op_rows(profile)
+    has_op = rows != NONE
     starts = (
         profile["activities"]
-        .filter(pl.Series(here))
-        .select(pl.Series("row", rows[here], dtype=pl.UInt32), "start_ns", "device", "stream")
+        .filter(pl.Series(has_op))
+        .select(pl.Series("row", rows[has_op], dtype=pl.UInt32), "start_ns", "device", "stream")
         .group_by("row")
         .agg(pl.col("start_ns").min(), pl.col("device", "stream").first())
     )
@@ -98,7 +98,7 @@ def _recorded_instances(profile: Profile) -> pl.DataFrame:
     )
     further = profile["ops"].with_row_index("row").select("row", "op_id", "direction", "iteration", "op_source", "line")
     return (
-        own.join(starts, on="row", how="left", maintain_order="left")
+        op_times.join(starts, on="row", how="left", maintain_order="left")
         .join(further, on="row", how="left", maintain_order="left")
         .join(types, on=["session", "name"], how="left", maintain_order="left")
         .with_columns(
@@ -121,22 +121,23 @@ def instances(profile: Profile) -> pl.DataFrame:
     (`call_times.self_times`), op_source (recorded, nvtx, inferred), line. Work without an instance has a row for each
     session and iteration, with `UNATTRIBUTED` or the reason in ``op`` and no ``op_source``.
     """
-    rest = _unattributed_work(profile)
-    return (
-        pl.concat([_instances_with_labels(profile).select(_COLUMNS), rest.select(_COLUMNS)], how="vertical_relaxed")
-        .sort("session", "start_ns", nulls_last=True, maintain_order=True)
-    )  # fmt: skip
+    unattributed = _unattributed_work(profile)
+    return pl.concat(
+        [_instances_with_labels(profile).select(_COLUMNS), unattributed.select(_COLUMNS)], how="vertical_relaxed"
+    ).sort("session", "start_ns", nulls_last=True, maintain_order=True)
 
 
 def _unattributed_work(profile: Profile) -> pl.DataFrame:
     """Return the GPU work without an instance, by session, iteration and reason."""
     activities = profile["activities"]
-    left = _without_instance(profile)
+    unattributed = _without_instance(profile)
     printed = totals_only(profile)
     rows = pl.concat(
         [
-            activities.filter(left["open"]).select("session", "iteration", "duration_ns", "start_ns", "line")
-            .with_columns(left.filter(pl.col("open"))["why"].alias("op"), pl.lit(1, pl.Int64).alias("launches")),
+            activities.filter(unattributed["open"]).select("session", "iteration", "duration_ns", "start_ns", "line")
+            .with_columns(
+                unattributed.filter(pl.col("open"))["why"].alias("op"), pl.lit(1, pl.Int64).alias("launches")
+            ),
             printed.select(
                 "session",
                 pl.lit(None, pl.Int32).alias("iteration"),
@@ -171,9 +172,7 @@ def _without_instance(profile: Profile) -> pl.DataFrame:
     """Return for each activity whether it has no instance (``open``), and why."""
     activities = profile["activities"]
     recorded = activities["session"].is_in(recorded_sessions(profile).implode())
-    inside = pl.Series(instance_of_activities(profile) != NO_INSTANCE) | pl.Series(
-        op_row_of_activities(profile) != NONE
-    )
+    inside = pl.Series(activity_instances(profile) != NO_INSTANCE) | pl.Series(activity_op_rows(profile) != NONE)
     reason = pl.format(NO_OP, activities.select(unattributed_reason(pl.lit(False)))["why_no_op"])
     return activities.select(
         pl.lit(~inside).alias("open"),
@@ -185,20 +184,22 @@ def _without_instance(profile: Profile) -> pl.DataFrame:
 def instance_groups(profile: Profile) -> WorkGroups:
     """Group all GPU work by session and op, over all iterations."""
     named, activities = _instances_with_labels(profile), profile["activities"]
-    left, printed = _without_instance(profile), totals_only(profile)
-    reasons = activities.filter(left["open"]).select("session", left.filter(pl.col("open"))["why"].alias("label"))
+    unattributed, printed = _without_instance(profile), totals_only(profile)
+    reasons = activities.filter(unattributed["open"]).select(
+        "session", unattributed.filter(pl.col("open"))["why"].alias("label")
+    )
     totals = printed.select("session", pl.lit(TOTALS_ONLY).alias("label"))
     keyed = pl.concat([named.select("session", "label"), reasons, totals], how="vertical_relaxed")
     first, kinds = factorize(keyed)
     codes = np.zeros(activities.height, np.int64)
-    inferred = instance_of_activities(profile)
+    inferred = activity_instances(profile)
     codes[inferred != NO_INSTANCE] = kinds[inferred[inferred != NO_INSTANCE]]
     by_op = np.zeros(profile["ops"].height, np.int64)
-    of_ops = named["row"].is_not_null().to_numpy()
-    by_op[named["row"].drop_nulls().to_numpy()] = kinds[: named.height][of_ops]
-    rows = op_row_of_activities(profile)
+    has_op = named["row"].is_not_null().to_numpy()
+    by_op[named["row"].drop_nulls().to_numpy()] = kinds[: named.height][has_op]
+    rows = activity_op_rows(profile)
     codes[rows != NONE] = by_op[rows[rows != NONE]]
-    codes[left["open"].to_numpy()] = kinds[named.height : named.height + reasons.height]
+    codes[unattributed["open"].to_numpy()] = kinds[named.height : named.height + reasons.height]
     return WorkGroups(keyed[first].rename({"label": "op_id"}), codes, kinds[named.height + reasons.height :])
 
 
@@ -242,7 +243,7 @@ def by_instance(profile: Profile) -> pl.DataFrame:
     )
 
 
-KERNELS_OF_OP: Final = TableSpec(
+RECORDED_OP_KERNELS: Final = TableSpec(
     "op_kernels",
     "Kernels of the op",
     (
@@ -305,7 +306,7 @@ class OpCalls:
     """Threads that it ran on."""
 
 
-def kernels_of_recorded_op(
+def recorded_op_kernels(
     profile: Profile, *, session: int, op: str | None = None, why_no_op: str | None = None
 ) -> pl.DataFrame:
     """Return the kernels and memory operations launched in a recorded op, including nested ops.
@@ -325,8 +326,8 @@ def kernels_of_recorded_op(
         rows = kernels(profile).filter(pl.col("session") == session).with_columns(pl.lit(None, pl.String).alias("op"))
         rows = rows.with_columns(pl.lit(None).alias(name) for name in RATES)
     else:
-        work = _work_of(profile, session=session, op=op, why_no_op=why_no_op)
-        whole = rows_of_session(profile["activities"], session)["duration_ns"].sum()
+        work = _op_activities(profile, session=session, op=op, why_no_op=why_no_op)
+        session_gpu_ns = rows_of_session(profile["activities"], session)["duration_ns"].sum()
         rows = (
             work.lazy()
             .group_by("session", "op", "kind", "name")
@@ -336,24 +337,26 @@ def kernels_of_recorded_op(
                 pl.col("short_name").first(),
                 pl.col("line").min(),
             )
-            .with_columns((100 * pl.col("total_ns") / (whole or None)).alias("time_pct"))
+            .with_columns((100 * pl.col("total_ns") / (session_gpu_ns or None)).alias("time_pct"))
             .collect()
         )
         rows = with_verdicts_by_name(profile, rows)
         keys = ["op", "kind", "name"]
         rows = rows.join(launch_rates(profile, work, *keys), on=keys, how="left", nulls_equal=True)
     classes = classified_work(profile).filter(pl.col("session") == session)
-    own = classes.select("op", "kind", "name", "why_no_op", "op_type", "group", "rule")
-    own = own.filter(pl.col("why_no_op").is_null() if why_no_op is None else pl.col("why_no_op") == why_no_op)
+    classified = classes.select("op", "kind", "name", "why_no_op", "op_type", "group", "rule")
+    classified = classified.filter(
+        pl.col("why_no_op").is_null() if why_no_op is None else pl.col("why_no_op") == why_no_op
+    )
     return (
-        rows.with_columns(pl.col("op").cast(own.schema["op"]))
-        .join(own.drop("why_no_op"), on=["op", "kind", "name"], how="left", nulls_equal=True)
+        rows.with_columns(pl.col("op").cast(classified.schema["op"]))
+        .join(classified.drop("why_no_op"), on=["op", "kind", "name"], how="left", nulls_equal=True)
         .rename({"op": "launched_by"})
         .sort("total_ns", "name", "session", descending=[True, False, False], nulls_last=True)
     )
 
 
-def launches_of_recorded_op(
+def recorded_op_launches(
     profile: Profile,
     *,
     session: int,
@@ -364,7 +367,7 @@ def launches_of_recorded_op(
     why_no_op: str | None = None,
     gpu: str | None = None,
 ) -> pl.DataFrame:
-    """Return the launches of one row of `kernels_of_recorded_op`, as `tui.analysis.kernels.launches`.
+    """Return the launches of one row of `recorded_op_kernels`, as `tui.analysis.kernels.launches`.
 
     Args:
         profile: The profile.
@@ -376,7 +379,7 @@ def launches_of_recorded_op(
         why_no_op: Instead, the reason why they have no op.
         gpu: The user's name of the GPU, used if the input does not record it.
     """
-    work = _work_of(profile, session=session, op=op, why_no_op=why_no_op).filter(
+    work = _op_activities(profile, session=session, op=op, why_no_op=why_no_op).filter(
         pl.col("kind").cast(pl.String) == kind,
         pl.col("name").cast(pl.String) == name,
         pl.col("op").cast(pl.String).eq_missing(pl.lit(launched_by, pl.String)),
@@ -385,36 +388,42 @@ def launches_of_recorded_op(
     return with_occupancy(profile, with_shapes(work), gpu=gpu)
 
 
-def activities_of_recorded_op(
+def recorded_op_activities(
     profile: Profile, *, session: int, op: str | None = None, why_no_op: str | None = None
 ) -> pl.Series:
-    """Return the activity numbers behind `kernels_of_recorded_op`."""
-    return _work_of(profile, session=session, op=op, why_no_op=why_no_op)["activity"]
+    """Return the activity numbers behind `recorded_op_kernels`."""
+    return _op_activities(profile, session=session, op=op, why_no_op=why_no_op)["activity"]
 
 
-def _work_of(profile: Profile, *, session: int, op: str | None, why_no_op: str | None) -> pl.DataFrame:
+def _op_activities(profile: Profile, *, session: int, op: str | None, why_no_op: str | None) -> pl.DataFrame:
     """Return the activities behind a row of ops, with ``op`` as the name of their innermost op."""
     activities, ops = profile["activities"], profile["ops"]
-    rows = op_row_of_activities(profile)
+    rows = activity_op_rows(profile)
     if op is None:
-        wanted = pl.Series(rows == NONE)
+        is_selected = pl.Series(rows == NONE)
         reason = activities.select(unattributed_reason(pl.lit(False)))["why_no_op"]
-        wanted &= reason == (why_no_op or "")
+        is_selected &= reason == (why_no_op or "")
     else:
-        wanted = pl.Series(_within(profile, session, op)[rows] & (rows != NONE)) if ops.height else pl.Series(rows == 0)
-    found = (wanted & (activities["session"] == session)).arg_true()
-    return activities[found].with_columns(op_names_at(ops, rows[found.to_numpy()]))
+        is_selected = (
+            pl.Series(_is_within_op(profile, session, op)[rows] & (rows != NONE))
+            if ops.height
+            else pl.Series(rows == 0)
+        )
+    selected_rows = (is_selected & (activities["session"] == session)).arg_true()
+    return activities[selected_rows].with_columns(op_names_at(ops, rows[selected_rows.to_numpy()]))
 
 
-def _within(profile: Profile, session: int, op: str) -> npt.NDArray[np.bool_]:
+def _is_within_op(profile: Profile, session: int, op: str) -> npt.NDArray[np.bool_]:
     """Return flags for the ops that have this name, or run in one of that name."""
     ops = profile["ops"]
     named = ops.select((pl.col("name") == op) & (pl.col("session") == session)).to_series().fill_null(False)
     flags = named.to_numpy().copy()
     row = recorded_ops(profile).filter(pl.col("op") == op, pl.col("session") == session, pl.col("why_no_op").is_null())
     # Usually an op launches all its work itself.
-    alone = row.height == 1 and row["gpu_self_ns"][0] == row["gpu_total_ns"][0] and row["untimed_launches"][0] == 0
-    return flags if alone else op_tree(ops).with_descendants(flags)
+    has_no_children = (
+        row.height == 1 and row["gpu_self_ns"][0] == row["gpu_total_ns"][0] and row["untimed_launches"][0] == 0
+    )
+    return flags if has_no_children else op_tree(ops).with_descendants(flags)
 
 
 def op_calls(profile: Profile, *, session: int, op: str, limit: int = 5) -> OpCalls:
@@ -429,7 +438,7 @@ def op_calls(profile: Profile, *, session: int, op: str, limit: int = 5) -> OpCa
     ops = rows_of_session(profile["ops"], session)
     called = ops.filter(pl.col("name") == op)
     numbers = called["op"]
-    within = ops.filter(pl.col("parent").is_in(numbers.implode()))["name"]
+    child_names = ops.filter(pl.col("parent").is_in(numbers.implode()))["name"]
     backward = ops.filter(pl.col("forward").is_in(numbers.implode()))["name"]
     return OpCalls(
         input_shapes=_values(limit, called["input_shapes"]),
@@ -437,7 +446,7 @@ def op_calls(profile: Profile, *, session: int, op: str, limit: int = 5) -> OpCa
         stack=_values(limit, called["stack"]),
         group=_values(limit, called["group"]),
         parent=_values(limit, _names(ops, called["parent"])),
-        children=_values(limit, within),
+        children=_values(limit, child_names),
         forward=_values(limit, _names(ops, called["forward"])),
         backward=_values(limit, backward),
         direction=_values(limit, called["direction"]),
@@ -448,8 +457,8 @@ def op_calls(profile: Profile, *, session: int, op: str, limit: int = 5) -> OpCa
 
 def _names(ops: pl.DataFrame, numbers: pl.Series) -> pl.Series:
     """Return the names of the ops with these numbers."""
-    wanted = pl.DataFrame({"op": numbers.drop_nulls()})
-    return wanted.join(ops.select("op", "name"), on="op")["name"]
+    selected = pl.DataFrame({"op": numbers.drop_nulls()})
+    return selected.join(ops.select("op", "name"), on="op")["name"]
 
 
 def _values(limit: int, values: pl.Series) -> ArgumentValues:

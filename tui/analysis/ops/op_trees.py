@@ -12,10 +12,10 @@ import polars as pl
 from tui.analysis.durations import sum_of_known, total
 from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ops.inferred_ops import inferred_instances, instance_of_activities
+from tui.analysis.ops.inferred_ops import activity_instances, inferred_instances
 from tui.analysis.ops.op_attribution import (
     PASSES,
-    op_row_of_activities,
+    activity_op_rows,
     op_tree,
     passes,
     recorded_sessions,
@@ -24,7 +24,7 @@ from tui.analysis.ops.op_attribution import (
 from tui.analysis.ops.op_costs import recorded_ops, self_times
 from tui.analysis.ops.op_instances import UNATTRIBUTED
 from tui.analysis.ops.op_type_rules import UNKNOWN, op_rules
-from tui.analysis.ops.ops_by_name import inferred_ops, printed_ops, sessions_of_printed_ops
+from tui.analysis.ops.ops_by_name import inferred_ops, printed_op_sessions, printed_ops
 from tui.analysis.tensor_core_efficiency import eligible_ops
 from tui.analysis.tensor_core_use import verdicts_by_name
 from tui.correlation.launches import add_launch_columns, enclosing_rows, nest
@@ -98,16 +98,16 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
         profile: The profile of the sessions.
         leaves: As `LEAVES`; rows with the same place and node are summed.
     """
-    own = _sums_by_place(leaves)
-    groups = _groups(own, several=profile["sessions"].height > 1)
+    position_sums = _sums_by_position(leaves)
+    groups = _group_rows(position_sums, has_sessions=profile["sessions"].height > 1)
     # An op that contains other ops is a group with work of its own.
-    also = own.join(groups.filter(pl.col("key") != ""), on=["session", "key"], how="semi")
+    also = position_sums.join(groups.filter(pl.col("key") != ""), on=["session", "key"], how="semi")
     groups = groups.join(
         also.select("session", "key", *SUMMED, "op", "op_type", "op_source"), on=["session", "key"], how="left",
         maintain_order="left",
     )  # fmt: skip
-    own = own.join(also, on=["session", "key"], how="anti", maintain_order="left")
-    rows = pl.concat([groups, own], how="diagonal_relaxed").with_columns(pl.col("level").cast(pl.Int64))
+    position_sums = position_sums.join(also, on=["session", "key"], how="anti", maintain_order="left")
+    rows = pl.concat([groups, position_sums], how="diagonal_relaxed").with_columns(pl.col("level").cast(pl.Int64))
     if rows.is_empty():
         return _empty()
     rows = rows.with_row_index("row")
@@ -136,12 +136,12 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
     order = forest.display_order(rank.to_numpy())
     moved = np.empty(len(order), np.int64)
     moved[order] = np.arange(len(order))
-    above = rows["parent"].fill_null(NONE).to_numpy().astype(np.int64)
-    parent = np.where(above == NONE, NONE, moved[above])
-    whole = pl.col("gpu_self_ns").sum().over("session")
+    parents = rows["parent"].fill_null(NONE).to_numpy().astype(np.int64)
+    parent = np.where(parents == NONE, NONE, moved[parents])
+    session_total = pl.col("gpu_self_ns").sum().over("session")
     return (
         rows.with_columns(pl.Series("parent", parent))
-        .with_columns(pl.when(whole > 0).then(100 * pl.col("gpu_ns") / whole).alias("time_pct"))
+        .with_columns(pl.when(session_total > 0).then(100 * pl.col("gpu_ns") / session_total).alias("time_pct"))
         .select("session", "node", "path", "what", "level", "parent", *SUMMED, "time_pct", "gpu_self_ns",
                 "op", "op_type", "op_source")
         [order]
@@ -158,20 +158,20 @@ def _empty() -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _sums_by_place(leaves: pl.DataFrame) -> pl.DataFrame:
+def _sums_by_position(leaves: pl.DataFrame) -> pl.DataFrame:
     """Return the sums of ops by session, position and name, with level and path."""
     sums = (sum_of_known(name).alias(name) for name in SUMMED)
-    parts = pl.col("place").str.split(SEPARATOR)
-    too_deep = parts.list.len() > MAX_LEVELS
-    cut = pl.concat_list(parts.list.head(MAX_LEVELS - 1), parts.list.slice(MAX_LEVELS - 1).list.join("/")).list.join(
+    levels = pl.col("place").str.split(SEPARATOR)
+    too_deep = levels.list.len() > MAX_LEVELS
+    cut = pl.concat_list(levels.list.head(MAX_LEVELS - 1), levels.list.slice(MAX_LEVELS - 1).list.join("/")).list.join(
         SEPARATOR
     )
-    place = pl.when(too_deep).then(cut).otherwise("place")
+    path = pl.when(too_deep).then(cut).otherwise("place")
     depth = (
         pl.when(pl.col("place") == "").then(0).otherwise(pl.col("place").str.count_matches(SEPARATOR, literal=True) + 1)
     )
     return (
-        leaves.with_columns(place.alias("place"))
+        leaves.with_columns(path.alias("place"))
         .group_by("session", "place", "node", maintain_order=True)
         .agg(*sums, pl.col("op", "op_type", "op_source").first())
         .with_columns(
@@ -187,23 +187,23 @@ def _sums_by_place(leaves: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _groups(own: pl.DataFrame, *, several: bool) -> pl.DataFrame:
+def _group_rows(sums: pl.DataFrame, *, has_sessions: bool) -> pl.DataFrame:
     """Return all groups that ops are in, and their ancestors, with the parent of each; the session is the root.
 
     ``key`` is the place of the group, ``place`` that of its parent: null for a session, whose ``key`` is "".
     """
-    places = own.select("session", "place").unique(maintain_order=True)
-    roots = places.select("session").unique(maintain_order=True).with_columns(
+    paths = sums.select("session", "place").unique(maintain_order=True)
+    roots = paths.select("session").unique(maintain_order=True).with_columns(
         pl.lit(None, pl.String).alias("place"), pl.lit("").alias("key"), pl.lit("").alias("path"),
-        (pl.format("all of session {}", "session") if several else pl.lit("all")).alias("node"),
+        (pl.format("all of session {}", "session") if has_sessions else pl.lit("all")).alias("node"),
         pl.lit(1).alias("level"),
     )  # fmt: skip
-    parts = pl.col("place").str.split(SEPARATOR)
-    within = (
-        places.filter(pl.col("place") != "")
-        .with_columns(pl.int_ranges(1, parts.list.len() + 1).alias("depth"))
+    levels = pl.col("place").str.split(SEPARATOR)
+    ancestors = (
+        paths.filter(pl.col("place") != "")
+        .with_columns(pl.int_ranges(1, levels.list.len() + 1).alias("depth"))
         .explode("depth")
-        .with_columns(parts.list.head("depth").alias("names"))
+        .with_columns(levels.list.head("depth").alias("names"))
         .select(
             "session",
             pl.col("names").list.head(pl.col("depth") - 1).list.join(SEPARATOR).alias("place"),
@@ -214,7 +214,7 @@ def _groups(own: pl.DataFrame, *, several: bool) -> pl.DataFrame:
         )
         .unique(["session", "key"], maintain_order=True)
     )
-    return pl.concat([roots, within], how="vertical_relaxed").with_columns(pl.lit("group").alias("what"))
+    return pl.concat([roots, ancestors], how="vertical_relaxed").with_columns(pl.lit("group").alias("what"))
 
 
 def _sum(forest: Forest, values: pl.Series, unknown_rows: pl.Series | None = None) -> pl.Series:
@@ -227,10 +227,10 @@ def _sum(forest: Forest, values: pl.Series, unknown_rows: pl.Series | None = Non
     """
     sums = forest.subtree_sums(values.fill_null(0).to_numpy().astype(np.int64))
     total = pl.Series(values.name, sums)
-    known = forest.subtree_sums(values.is_not_null().to_numpy().astype(np.int64)) > 0
+    is_known = forest.subtree_sums(values.is_not_null().to_numpy().astype(np.int64)) > 0
     if unknown_rows is not None:
-        known &= (sums != 0) | (forest.subtree_sums(unknown_rows.to_numpy().astype(np.int64)) == 0)
-    return pl.select(pl.when(pl.lit(pl.Series(known))).then(pl.lit(total)).alias(values.name)).to_series()
+        is_known &= (sums != 0) | (forest.subtree_sums(unknown_rows.to_numpy().astype(np.int64)) == 0)
+    return pl.select(pl.when(pl.lit(pl.Series(is_known))).then(pl.lit(total)).alias(values.name)).to_series()
 
 
 INFERRED: Final = "(ops inferred from kernel names)"
@@ -244,7 +244,7 @@ _AT_ONCE: Final = 1 << 20
 """Launches processed together."""
 
 
-def place_chains(forest: Forest, names: pl.Series) -> tuple[pl.Series, Ints]:
+def numbered_paths(forest: Forest, names: pl.Series) -> tuple[pl.Series, Ints]:
     """Return the number of each row's place, the names from the root; and the texts of the places by number.
 
     Number 0 is no place. The loop runs once for each distinct place, not for each row.
@@ -253,12 +253,12 @@ def place_chains(forest: Forest, names: pl.Series) -> tuple[pl.Series, Ints]:
     codes = names.cast(pl.Categorical).to_physical().fill_null(0).to_numpy().astype(np.int64)
     width = int(codes.max(initial=0)) + 1
     for depth, level in enumerate(forest.levels[:MAX_LEVELS]):
-        above = chain[forest.parent[level]] if depth else np.zeros(len(level), np.int64)
-        pairs, first, which = np.unique(above * width + codes[level], return_index=True, return_inverse=True)
+        parent_chain = chain[forest.parent[level]] if depth else np.zeros(len(level), np.int64)
+        pairs, first, inverse = np.unique(parent_chain * width + codes[level], return_index=True, return_inverse=True)
         for pair, row in zip(pairs.tolist(), level[first].tolist(), strict=True):
             around = texts[pair // width]
             texts.append(f"{around}{SEPARATOR}{names[row]}" if around else str(names[row]))
-        chain[level] = which + (len(texts) - len(pairs))
+        chain[level] = inverse + (len(texts) - len(pairs))
     return pl.Series("place", texts), chain
 
 
@@ -277,14 +277,14 @@ def recorded_leaves(profile: Profile) -> pl.DataFrame:
     ``eligible`` and ``on_tc`` are flags: whether the op can use tensor cores, and whether it does. In sessions with
     backward ops, the columns `PASSES` divide the GPU time; ``around`` is that of `passes`.
     """
-    own = self_times(profile)
+    costs = self_times(profile)
     ops = profile["ops"]
     types = recorded_ops(profile).filter(pl.col("why_no_op").is_null())
     types = types.select("session", pl.col("op").cast(pl.String).alias("node"), pl.col("op_type").cast(pl.String))
     trains = pl.col("session").is_in(training_sessions(profile).implode())
     is_pass = {name: pl.when(pl.col("pass") == name).then(pl.col("gpu_ns")).otherwise(0) for name in PASSES}
     return (
-        own.rename({"op": "number"})
+        costs.rename({"op": "number"})
         .with_columns(
             ops["group"].cast(pl.String).alias("group"),
             ops["op_source"].cast(pl.String),
@@ -303,21 +303,21 @@ def recorded_leaves(profile: Profile) -> pl.DataFrame:
 def _on_tensor_cores(profile: Profile) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return for each recorded op whether a kernel that it launched itself uses tensor cores."""
     flags = np.zeros(profile["ops"].height, np.bool_)
-    rows = op_row_of_activities(profile)
+    rows = activity_op_rows(profile)
     on_tensor_cores = (
         verdicts_by_name(profile).filter(pl.col("uses_tensor_core")).select("session", "kind", "name", on_tc=True)
     )
     work = profile["activities"].select("session", "kind", "name", "uses_tensor_core")
-    for first, part in enumerate(work.iter_slices(_AT_ONCE)):
-        uses = part.join(on_tensor_cores, on=["session", "kind", "name"], how="left", maintain_order="left").select(
+    for first, chunk in enumerate(work.iter_slices(_AT_ONCE)):
+        uses = chunk.join(on_tensor_cores, on=["session", "kind", "name"], how="left", maintain_order="left").select(
             pl.coalesce("uses_tensor_core", "on_tc").fill_null(False)
         )
-        here = rows[first * _AT_ONCE : (first + 1) * _AT_ONCE]
-        flags[here[(here != NONE) & uses.to_series().to_numpy()]] = True
+        op_rows = rows[first * _AT_ONCE : (first + 1) * _AT_ONCE]
+        flags[op_rows[(op_rows != NONE) & uses.to_series().to_numpy()]] = True
     return flags
 
 
-def _by_place(ops: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
+def _grouped_by_position(ops: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
     """Group recorded ops by position and name."""
     sums = tuple(name for name in SUMMED if name in ops.columns)
     op = pl.coalesce("op_id", "node")
@@ -336,10 +336,10 @@ def _by_place(ops: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
 
 def _without_op(profile: Profile) -> pl.DataFrame:
     """Return the GPU work without an op in sessions with recorded ops, by reason."""
-    rest = recorded_ops(profile).filter(pl.col("why_no_op").is_not_null())
+    unattributed = recorded_ops(profile).filter(pl.col("why_no_op").is_not_null())
     trains = pl.col("session").is_in(training_sessions(profile).implode())
     return _leaves(
-        rest.select(
+        unattributed.select(
             "session",
             *(pl.when(trains).then("gpu_self_ns" if name == PASSES[-1] else pl.lit(0)).alias(name) for name in PASSES),
             pl.lit("").alias("place"),
@@ -362,7 +362,7 @@ def _inferred_leaves(profile: Profile, *around: str) -> pl.DataFrame:
     kind = op_type.replace_strict(rules.groups, default=op_type, return_dtype=pl.String)
     inferred = _leaves(
         inferred_ops(profile)
-        .filter(~pl.col("session").is_in(sessions_of_printed_ops(profile).implode()))
+        .filter(~pl.col("session").is_in(printed_op_sessions(profile).implode()))
         .with_columns((pl.col("calls") - pl.col("timed_calls")).alias("untimed_launches"))
         .rename({"calls": "launches"})
         .join(calls, on=keys, how="left", nulls_equal=True, maintain_order="left")
@@ -394,19 +394,21 @@ def by_path(profile: Profile) -> pl.DataFrame:
     distributed wrappers in backward under `HOOKS`, gradient clipping under `CLIPPING` (`op_attribution.passes`).
     """
     around = pl.col("around").str.replace_all("/", SEPARATOR, literal=True)
-    return _complete_forest(profile, _by_place(recorded_leaves(profile), around), INFERRED)
+    return _complete_forest(profile, _grouped_by_position(recorded_leaves(profile), around), INFERRED)
 
 
 @once_per_profile(*_FRAMES)
 def by_caller(profile: Profile) -> pl.DataFrame:
     """Return the tree of recorded ops by caller, outermost first."""
-    return _complete_forest(profile, _by_place(recorded_leaves(profile), pl.lit(caller_places(profile))), INFERRED)
+    return _complete_forest(
+        profile, _grouped_by_position(recorded_leaves(profile), pl.lit(caller_paths(profile))), INFERRED
+    )
 
 
-def caller_places(profile: Profile) -> pl.Series:
+def caller_paths(profile: Profile) -> pl.Series:
     """Return for each recorded op the place of its callers."""
     tree = op_tree(profile["ops"])
-    texts, chain = place_chains(tree, recorded_leaves(profile)["node"])
+    texts, chain = numbered_paths(tree, recorded_leaves(profile)["node"])
     around = np.where(tree.parent == NONE, 0, chain[tree.parent]) if len(chain) else chain
     return texts.gather(pl.Series(around, dtype=pl.UInt32))
 
@@ -414,24 +416,24 @@ def caller_places(profile: Profile) -> pl.Series:
 @once_per_profile(*_FRAMES)
 def by_type(profile: Profile) -> pl.DataFrame:
     """Return the tree of ops by kind of work, then op type."""
-    return _complete_forest(profile, _by_place(recorded_leaves(profile), pl.lit(type_places(profile))))
+    return _complete_forest(profile, _grouped_by_position(recorded_leaves(profile), pl.lit(type_paths(profile))))
 
 
-def type_places(profile: Profile) -> pl.Series:
+def type_paths(profile: Profile) -> pl.Series:
     """Return for each recorded op its kind of work and type."""
-    known = pl.col("op_type").fill_null(UNKNOWN)
-    kind = known.replace_strict(op_rules().groups, default=known, return_dtype=pl.String)
-    place = pl.when(kind == known).then(known).otherwise(pl.concat_str(kind, known, separator=SEPARATOR))
-    return recorded_leaves(profile).select(place.alias("place")).to_series()
+    op_type = pl.col("op_type").fill_null(UNKNOWN)
+    kind = op_type.replace_strict(op_rules().groups, default=op_type, return_dtype=pl.String)
+    path = pl.when(kind == op_type).then(op_type).otherwise(pl.concat_str(kind, op_type, separator=SEPARATOR))
+    return recorded_leaves(profile).select(path.alias("place")).to_series()
 
 
 @once_per_profile(*_FRAMES)
 def by_range(profile: Profile) -> pl.DataFrame:
     """Return the tree of GPU work by the NVTX ranges and annotations around its launches, outermost first."""
-    return tree_of_activities(profile, range_places(profile), by_totals=True)
+    return activity_tree(profile, range_paths(profile), by_totals=True)
 
 
-def range_places(profile: Profile) -> pl.Series:
+def range_paths(profile: Profile) -> pl.Series:
     """Return for each activity the ranges around its launch."""
     activities = profile["activities"]
     ranges = profile["ranges"].with_row_index("row").drop_nulls(["start_ns", "duration_ns"])
@@ -439,34 +441,34 @@ def range_places(profile: Profile) -> pl.Series:
     step = pl.col("iteration").is_not_null()
     name = pl.col("name").cast(pl.String).fill_null("?")
     ranges = ranges.with_columns(pl.when(step).then(name.str.replace(r"[0-9]+$", "*")).otherwise(name).alias("name"))
-    place = pl.Series("place", [NO_RANGE]).new_from_index(0, activities.height)
+    paths = pl.Series("place", [NO_RANGE]).new_from_index(0, activities.height)
     for session in ranges["session"].unique(maintain_order=True):
-        here = ranges.filter(pl.col("session") == session)
+        session_ranges = ranges.filter(pl.col("session") == session)
         rows = np.flatnonzero((activities["session"] == session).to_numpy())
         calls = rows_of_session(profile["api_calls"], session)
         work = add_launch_columns(activities[rows].select("correlation"), calls)
-        nesting = nest(here)
-        found = enclosing_rows(nesting, work["launch_pid"], work["launch_tid"], work["launch_ns"])
-        texts, chain = place_chains(forest_of(nesting.parent.astype(np.int64)), here["name"])
-        inside = found.is_not_null()
-        labels = texts.gather(pl.Series(chain[found.filter(inside).to_numpy()], dtype=pl.UInt32))
-        place = place.scatter(pl.Series(rows, dtype=pl.UInt32).filter(inside), labels)
-    return place
+        nesting = nest(session_ranges)
+        enclosing = enclosing_rows(nesting, work["launch_pid"], work["launch_tid"], work["launch_ns"])
+        texts, chain = numbered_paths(forest_of(nesting.parent.astype(np.int64)), session_ranges["name"])
+        inside = enclosing.is_not_null()
+        labels = texts.gather(pl.Series(chain[enclosing.filter(inside).to_numpy()], dtype=pl.UInt32))
+        paths = paths.scatter(pl.Series(rows, dtype=pl.UInt32).filter(inside), labels)
+    return paths
 
 
-def tree_of_activities(profile: Profile, place: pl.Series, *, by_totals: bool = False) -> pl.DataFrame:
+def activity_tree(profile: Profile, paths: pl.Series, *, by_totals: bool = False) -> pl.DataFrame:
     """Return the tree of GPU work by given places; ops are by name, or by the type of their kernels.
 
     Args:
         profile: The profile.
-        place: The place of each activity.
+        paths: The place of each activity.
         by_totals: Whether totals of sessions without single activities are placed in the ranges that they were printed
             in.
     """
     activities = profile["activities"]
-    op, node = nodes_of_activities(profile)
+    op, node = activity_nodes(profile)
     single = (
-        activities.select("session", place.alias("place"), node.alias("node"), op.alias("op"), "duration_ns")
+        activities.select("session", paths.alias("place"), node.alias("node"), op.alias("op"), "duration_ns")
         .group_by("session", "place", "node", maintain_order=True)
         .agg(
             pl.col("op").first(),
@@ -475,36 +477,38 @@ def tree_of_activities(profile: Profile, place: pl.Series, *, by_totals: bool = 
             total().alias("gpu_ns"),
         )
     )
-    in_ranges = _totals_in_ranges(profile) if by_totals else _leaves(pl.DataFrame(schema=LEAVES))
-    held = pl.concat([activities["session"].unique(), in_ranges["session"].unique()])
-    printed = _inferred_leaves(profile).filter(~pl.col("session").is_in(held.implode()))
-    totals = _without_op(profile).filter(~pl.col("session").is_in(held.implode()))
+    in_ranges = _range_totals(profile) if by_totals else _leaves(pl.DataFrame(schema=LEAVES))
+    sessions_with_ops = pl.concat([activities["session"].unique(), in_ranges["session"].unique()])
+    printed = _inferred_leaves(profile).filter(~pl.col("session").is_in(sessions_with_ops.implode()))
+    totals = _without_op(profile).filter(~pl.col("session").is_in(sessions_with_ops.implode()))
     return op_forest(profile, pl.concat([_leaves(single), in_ranges, printed, totals]))
 
 
 @once_per_profile(*_FRAMES)
-def _totals_in_ranges(profile: Profile) -> pl.DataFrame:
+def _range_totals(profile: Profile) -> pl.DataFrame:
     """Return printed kernels by range, for sessions in which each kernel is printed in one range only.
 
     Proton prints a kernel only in its innermost scope; nvprof prints it in every range around it.
     """
     key = ["session", "name"]
-    of_ranges = profile["summary"].filter(pl.col("section").cast(pl.String) == "nvtx", pl.col("range").is_not_null())
-    if of_ranges.is_empty():
-        return _leaves(of_ranges)
-    inside = of_ranges.group_by(key).agg(pl.col("total_ns").sum().alias("inside_ns"), pl.col("calls").sum().alias("in"))
-    whole = kernels(profile).select(*key, "short_name", "total_ns", "calls")
-    both = inside.join(whole, on=key, how="full", coalesce=True)
-    repeated = both.filter(pl.col("inside_ns") > pl.col("total_ns").fill_null(0))["session"].unique()
-    alone = pl.col("inside_ns").is_null() | (pl.col("inside_ns") < pl.col("total_ns"))
-    rest = both.filter(alone).select(
+    range_rows = profile["summary"].filter(pl.col("section").cast(pl.String) == "nvtx", pl.col("range").is_not_null())
+    if range_rows.is_empty():
+        return _leaves(range_rows)
+    inside = range_rows.group_by(key).agg(
+        pl.col("total_ns").sum().alias("inside_ns"), pl.col("calls").sum().alias("in")
+    )
+    totals = kernels(profile).select(*key, "short_name", "total_ns", "calls")
+    joined = inside.join(totals, on=key, how="full", coalesce=True)
+    repeated = joined.filter(pl.col("inside_ns") > pl.col("total_ns").fill_null(0))["session"].unique()
+    has_remainder = pl.col("inside_ns").is_null() | (pl.col("inside_ns") < pl.col("total_ns"))
+    remainder = joined.filter(has_remainder).select(
         *key,
         range=pl.lit(NO_RANGE),
         total_ns=pl.col("total_ns") - pl.col("inside_ns").fill_null(0),
         calls=pl.col("calls") - pl.col("in").fill_null(0),
     )
-    rows = pl.concat([of_ranges.select(rest.columns), rest], how="diagonal_relaxed").join(
-        whole.select(*key, "short_name"), on=key, how="left", maintain_order="left"
+    rows = pl.concat([range_rows.select(remainder.columns), remainder], how="diagonal_relaxed").join(
+        totals.select(*key, "short_name"), on=key, how="left", maintain_order="left"
     )
     node = pl.coalesce("short_name", "name").cast(pl.String)
     return _leaves(
@@ -514,15 +518,15 @@ def _totals_in_ranges(profile: Profile) -> pl.DataFrame:
     )
 
 
-def nodes_of_activities(profile: Profile) -> tuple[pl.Series, pl.Series]:
+def activity_nodes(profile: Profile) -> tuple[pl.Series, pl.Series]:
     """Return the op of each activity, recorded or inferred (null if none), and its label in trees."""
     ops, activities, instances = profile["ops"], profile["activities"], inferred_instances(profile)
-    named = ops["name"].cast(pl.String).gather(nullable_rows(op_row_of_activities(profile)))
-    inferred = instances["op"].gather(nullable_rows(instance_of_activities(profile)))
+    named = ops["name"].cast(pl.String).gather(nullable_rows(activity_op_rows(profile)))
+    inferred = instances["op"].gather(nullable_rows(activity_instances(profile)))
     recorded = activities["session"].is_in(recorded_sessions(profile).implode())
-    rest = pl.when(recorded).then(pl.lit("(no op)")).otherwise(pl.lit(UNATTRIBUTED))
+    missing_label = pl.when(recorded).then(pl.lit("(no op)")).otherwise(pl.lit(UNATTRIBUTED))
     op = pl.select(pl.coalesce(named, inferred)).to_series()
-    return op, pl.select(pl.coalesce(op, rest)).to_series()
+    return op, pl.select(pl.coalesce(op, missing_label)).to_series()
 
 
 def nullable_rows(rows: Ints) -> pl.Series:
@@ -534,13 +538,13 @@ def nullable_rows(rows: Ints) -> pl.Series:
 @once_per_profile(*_FRAMES)
 def by_layer(profile: Profile) -> pl.DataFrame:
     """Return the tree of inferred ops by layer of the network."""
-    return tree_of_activities(profile, layer_places(profile))
+    return activity_tree(profile, layer_paths(profile))
 
 
-def layer_places(profile: Profile) -> pl.Series:
+def layer_paths(profile: Profile) -> pl.Series:
     """Return for each activity the layer of its inferred op."""
     instances = inferred_instances(profile)
-    return instances["layer"].gather(nullable_rows(instance_of_activities(profile))).fill_null("(no layer)")
+    return instances["layer"].gather(nullable_rows(activity_instances(profile))).fill_null("(no layer)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -553,7 +557,7 @@ class TreeGrouping:
     """The title, as ``by module or range``."""
     tree: Callable[[Profile], pl.DataFrame]
     """The rows of the tree, as `op_forest`."""
-    why_not: Callable[[Profile], str]
+    unavailable_reason: Callable[[Profile], str]
     """Return why the grouping is not available; empty if it is."""
 
 
@@ -567,7 +571,7 @@ def _no_callers(profile: Profile) -> str:
 
 
 def _no_ranges(profile: Profile) -> str:
-    if _totals_in_ranges(profile).height:
+    if _range_totals(profile).height:
         return ""
     launched = profile["api_calls"].height > 0 and profile["activities"]["correlation"].count() > 0
     if profile["ranges"].is_empty():
@@ -603,7 +607,7 @@ class NamedGrouping(Protocol):
         """The title, such as ``by module or range``."""
 
     @property
-    def why_not(self) -> Callable[[Profile], str]:
+    def unavailable_reason(self) -> Callable[[Profile], str]:
         """Return why the grouping is not available for a profile; empty if it is."""
 
 
@@ -619,18 +623,18 @@ def find_grouping(text: str, groupings: Sequence[GroupingT]) -> GroupingT | None
     >>> find_grouping("", TREES) is None
     True
     """
-    wanted = text.lower()
+    prefix = text.lower()
     names = (
         (name, grouping)
         for grouping in groupings
         for name in (grouping.name, grouping.title.removeprefix("by ").lower())
     )
-    return next((one for name, one in names if wanted and name.startswith(wanted)), None)
+    return next((candidate for name, candidate in names if prefix and name.startswith(prefix)), None)
 
 
 def first_tree(profile: Profile) -> TreeGrouping:
     """Return the default tree of a profile: the first one with data."""
-    return next(tree for tree in TREES if not tree.why_not(profile))
+    return next(tree for tree in TREES if not tree.unavailable_reason(profile))
 
 
 def group_ops(profile: Profile) -> pl.DataFrame:

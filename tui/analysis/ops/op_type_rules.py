@@ -57,7 +57,7 @@ class Rules:
     op_rules: tuple[OpTypeRule, ...] = ()
     """The rules for ops that a framework records; the first match decides."""
 
-    def group_of(self, op_type: str) -> str:
+    def group_name(self, op_type: str) -> str:
         """Return the group of an op type; its own name if it is in no group."""
         return self.groups.get(op_type, op_type)
 
@@ -76,8 +76,12 @@ def op_rules() -> Rules:
     return rules_with_users(SHIPPED, op_type_rules_path(), parse_op_type_rules, _merge_rules)
 
 
-def _merge_rules(own: Rules, shipped: Rules) -> Rules:
-    return Rules((*own.rules, *shipped.rules), {**shipped.groups, **own.groups}, (*own.op_rules, *shipped.op_rules))
+def _merge_rules(user_rules: Rules, shipped: Rules) -> Rules:
+    return Rules(
+        (*user_rules.rules, *shipped.rules),
+        {**shipped.groups, **user_rules.groups},
+        (*user_rules.op_rules, *shipped.op_rules),
+    )
 
 
 def parse_op_type_rules(text: str, source: str) -> Rules:
@@ -93,8 +97,8 @@ def parse_op_type_rules(text: str, source: str) -> Rules:
             expression.
     """
     document = parse_user_file(text, source)
-    rules = _rules_of(document, "rule", source)
-    op_rules = _rules_of(document, "op_rule", source)
+    rules = _parse_rules(document, "rule", source)
+    op_rules = _parse_rules(document, "op_rule", source)
     groups = document.get("groups", {})
     if not isinstance(groups, dict) or not all(
         isinstance(members, list) and all(isinstance(member, str) for member in members) for members in groups.values()
@@ -103,21 +107,21 @@ def parse_op_type_rules(text: str, source: str) -> Rules:
     return Rules(rules, {member: group for group, members in groups.items() for member in members}, op_rules)
 
 
-def _rules_of(document: dict[str, Any], key: str, source: str) -> tuple[OpTypeRule, ...]:
-    return tuple(_rule(entry, where) for entry, where in tables(document, key, source))
+def _parse_rules(document: dict[str, Any], key: str, source: str) -> tuple[OpTypeRule, ...]:
+    return tuple(_rule(entry, location) for entry, location in tables(document, key, source))
 
 
-def _rule(entry: Mapping[str, Any], where: str) -> OpTypeRule:
-    unknown = entry.keys() - {"op_type", "direction", "pattern", "note"}
-    if unknown:
-        raise ProftuiError(f"{where}: has no key {', '.join(sorted(unknown))}", HINT)
+def _rule(entry: Mapping[str, Any], location: str) -> OpTypeRule:
+    unknown_keys = entry.keys() - {"op_type", "direction", "pattern", "note"}
+    if unknown_keys:
+        raise ProftuiError(f"{location}: has no key {', '.join(sorted(unknown_keys))}", HINT)
     values = {key: entry.get(key, "") for key in ("op_type", "direction", "pattern", "note")}
     for key, value in values.items():
         if not isinstance(value, str) or (key in ("op_type", "pattern") and not value):
-            raise ProftuiError(f"{where}: {key} must be a string", HINT)
+            raise ProftuiError(f"{location}: {key} must be a string", HINT)
     if values["direction"] not in DIRECTIONS:
-        raise ProftuiError(f"{where}: direction must be fprop, bprop or empty, not {values['direction']}", HINT)
-    checked_pattern(values["pattern"], where, tried=SHIPPED)
+        raise ProftuiError(f"{location}: direction must be fprop, bprop or empty, not {values['direction']}", HINT)
+    checked_pattern(values["pattern"], location, tried=SHIPPED)
     return OpTypeRule(**values)
 
 
@@ -155,23 +159,23 @@ def first_matches(patterns: tuple[str, ...], names: Sequence[str]) -> list[int |
 
     Results are cached, since views ask for the same names repeatedly.
     """
-    known = _known_matches(patterns)
-    if len(known) > MAX_CACHED_NAMES:
-        known.clear()
-    unknown = len(patterns)
-    had = {name: known.get(name, unknown) for name in names}
-    left = pl.Series("name", [name for name, number in had.items() if number == unknown], dtype=pl.String)
-    found: dict[str, int | None] = dict.fromkeys(left)
-    plain = left.str.replace(OVERLOAD, "$1")
+    cached = _known_matches(patterns)
+    if len(cached) > MAX_CACHED_NAMES:
+        cached.clear()
+    not_cached = len(patterns)
+    numbers = {name: cached.get(name, not_cached) for name in names}
+    remaining = pl.Series("name", [name for name, number in numbers.items() if number == not_cached], dtype=pl.String)
+    matched: dict[str, int | None] = dict.fromkeys(remaining)
+    plain = remaining.str.replace(OVERLOAD, "$1")
     for number, pattern in enumerate(patterns):
-        if left.is_empty():
+        if remaining.is_empty():
             break
         hit = plain.str.contains(_regex(pattern))
-        found.update(dict.fromkeys(left.filter(hit), number))
-        left, plain = left.filter(~hit), plain.filter(~hit)
-    known.update(found)
-    had |= found
-    return [had[name] for name in names]
+        matched.update(dict.fromkeys(remaining.filter(hit), number))
+        remaining, plain = remaining.filter(~hit), plain.filter(~hit)
+    cached.update(matched)
+    numbers |= matched
+    return [numbers[name] for name in names]
 
 
 @lru_cache(maxsize=8)

@@ -17,9 +17,9 @@ from tui.analysis.ops.ops_by_name import (
     has_recorded_ops,
     inferred_ops,
     op_name,
+    printed_op_sessions,
     printed_ops,
-    sessions_of_printed_ops,
-    with_columns_of,
+    with_schema,
 )
 from tui.model.columns import columns
 from tui.model.schema import NAME
@@ -54,7 +54,7 @@ OP_TYPES: Final = {
 """The columns of `op_types`."""
 
 
-def kinds_of_work(profile: Profile) -> pl.DataFrame:
+def gpu_time_by_op_type(profile: Profile) -> pl.DataFrame:
     """Return GPU time by op type and group.
 
     Columns: session, op_type, direction, group, calls (launches), timed_calls (of known duration), total_ns.
@@ -96,8 +96,8 @@ def op_types(profile: Profile) -> pl.DataFrame:
         pl.col("calls").alias("launches"), (pl.col("calls") - pl.col("timed_calls")).alias("untimed_launches")
     )
     if not has_recorded_ops(profile):
-        return with_columns_of(inferred, OP_TYPES)
-    inferred = inferred.filter(~pl.col("session").is_in(sessions_of_printed_ops(profile).implode()))
+        return with_schema(inferred, OP_TYPES)
+    inferred = inferred.filter(~pl.col("session").is_in(printed_op_sessions(profile).implode()))
     rules = op_rules()
     groups = op_classes(profile).select("session", "op", pl.col("group").alias("own_group"))
     no_op = pl.col("why_no_op").is_not_null()
@@ -140,7 +140,7 @@ def op_types(profile: Profile) -> pl.DataFrame:
         .with_columns(op_name())
         .with_columns(pl.coalesce("no_op", "op").alias("op"))
     )
-    return with_columns_of(pl.concat([recorded, inferred], how="diagonal_relaxed"), OP_TYPES).sort(
+    return with_schema(pl.concat([recorded, inferred], how="diagonal_relaxed"), OP_TYPES).sort(
         *("total_ns", "op", "op_type", "direction", "op_source", "session"),
         descending=[True, False, False, False, False, False],
         nulls_last=True,
@@ -213,18 +213,18 @@ def op_type_summary(profile: Profile) -> pl.DataFrame:
     are inferred op instances (`inferred_instances`), and their CPU time is null. Values per call are null for inputs
     with totals only. ``gpu_ns`` of all rows of a session adds up to its GPU time.
     """
-    parts = [_inferred_types(profile)]
+    frames = [_inferred_types(profile)]
     if has_recorded_ops(profile):
-        printed = sessions_of_printed_ops(profile)
-        parts = [parts[0].filter(~pl.col("session").is_in(printed.implode())), *_recorded_types(profile)]
-        parts.append(_printed_types(profile))
-    rows = pl.concat(parts, how="diagonal_relaxed")
-    wanted = [column.name for column in OP_TYPE_SUMMARY.columns]
-    missing = [pl.lit(None, pl.Int64).alias(name) for name in wanted if name not in (*rows.columns, "time_pct")]
+        printed = printed_op_sessions(profile)
+        frames = [frames[0].filter(~pl.col("session").is_in(printed.implode())), *_recorded_types(profile)]
+        frames.append(_printed_types(profile))
+    rows = pl.concat(frames, how="diagonal_relaxed")
+    column_names = [column.name for column in OP_TYPE_SUMMARY.columns]
+    missing = [pl.lit(None, pl.Int64).alias(name) for name in column_names if name not in (*rows.columns, "time_pct")]
     return (
         rows.with_columns(*missing)
         .with_columns(share("gpu_ns"))
-        .select("session", *(name for name in wanted if name != "session"))
+        .select("session", *(name for name in column_names if name != "session"))
         .with_columns(pl.col("op_type", "direction", "op_source").cast(NAME))
         .sort(
             *("gpu_ns", "cpu_own_ns", "op_type", "op_source", "session"),
@@ -276,10 +276,10 @@ def _recorded_types(profile: Profile) -> list[pl.DataFrame]:
             *_type_sums(),
         )
     )
-    rest = by_name.filter(pl.col("why_no_op").is_not_null()).select(
+    unattributed = by_name.filter(pl.col("why_no_op").is_not_null()).select(
         "session", pl.col("op").alias("op_type"), "launches", "untimed_launches", pl.col("gpu_self_ns").alias("gpu_ns")
     )
-    return [ops, rest]
+    return [ops, unattributed]
 
 
 def _printed_types(profile: Profile) -> pl.DataFrame:
@@ -306,7 +306,7 @@ def _printed_types(profile: Profile) -> pl.DataFrame:
 
 def _inferred_types(profile: Profile) -> pl.DataFrame:
     """Return the types of sessions without recorded ops, from instances, else from totals."""
-    known = (
+    inferred = (
         inferred_ops(profile)
         .with_columns(pl.col("op_type", "op_source").cast(pl.String))
         .group_by("session", "op_type")
@@ -332,4 +332,4 @@ def _inferred_types(profile: Profile) -> pl.DataFrame:
             *_type_sums(),
         )
     )
-    return known.join(instances.drop("gpu_ns"), on=["session", "op_type"], how="left")
+    return inferred.join(instances.drop("gpu_ns"), on=["session", "op_type"], how="left")

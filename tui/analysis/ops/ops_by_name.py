@@ -93,7 +93,7 @@ OP_KERNELS: Final = TableSpec(
     weight="total_ns",
 )
 
-_WORD: Final = {"fprop": "forward", "bprop": "backward"}
+_DIRECTION_WORDS: Final = {"fprop": "forward", "bprop": "backward"}
 
 
 def op_name() -> pl.Expr:
@@ -104,9 +104,11 @@ def op_name() -> pl.Expr:
     ['pooling backward', 'convolution backward data']
     """
     op_type = pl.col("op_type").cast(pl.String)
-    word = pl.col("direction").cast(pl.String).replace_strict(_WORD, default=None, return_dtype=pl.String)
+    direction_word = (
+        pl.col("direction").cast(pl.String).replace_strict(_DIRECTION_WORDS, default=None, return_dtype=pl.String)
+    )
     named = op_type.str.contains("(?:forward|backward)")
-    return pl.when(word.is_null() | named).then(op_type).otherwise(op_type + " " + word).alias("op")
+    return pl.when(direction_word.is_null() | named).then(op_type).otherwise(op_type + " " + direction_word).alias("op")
 
 
 def classified_kernels(profile: Profile) -> pl.DataFrame:
@@ -116,7 +118,7 @@ def classified_kernels(profile: Profile) -> pl.DataFrame:
     classes = classify(rows["name"], rules.rules)
     types = classes["op_type"].unique().cast(pl.String).to_list()
     groups = pl.DataFrame(
-        {"op_type": types, "group": [rules.group_of(op_type) for op_type in types]},
+        {"op_type": types, "group": [rules.group_name(op_type) for op_type in types]},
         schema={"op_type": NAME, "group": NAME},
     )
     return (
@@ -137,11 +139,11 @@ _NOT_OPS: Final = r"^ProfilerStep|^\[memory\]$"
 
 def kernels_in_scopes(profile: Profile) -> pl.DataFrame:
     """Return totals of kernels by the innermost scope of Proton around them: session, op, name, calls, total_ns."""
-    of_proton = profile["sessions"].filter(pl.col("format").cast(pl.String) == "proton")["session"]
+    proton_sessions = profile["sessions"].filter(pl.col("format").cast(pl.String) == "proton")["session"]
     in_scope = (pl.col("section").cast(pl.String) == "nvtx") & pl.col("range").is_not_null()
     return (
         profile["summary"]
-        .filter(in_scope, pl.col("session").is_in(of_proton.implode()))
+        .filter(in_scope, pl.col("session").is_in(proton_sessions.implode()))
         .group_by("session", "range", "name", maintain_order=True)
         .agg(total("calls").alias("calls"), total("total_ns").alias("total_ns"))
         .with_columns(op=pl.col("range").cast(pl.String).str.split(" / ").list.last())
@@ -152,10 +154,10 @@ def kernels_in_scopes(profile: Profile) -> pl.DataFrame:
 
 def _scopes(profile: Profile) -> pl.DataFrame:
     """Return the innermost scopes of Proton as ops; the type of each is that of its largest kernel."""
-    held = kernels_in_scopes(profile)
-    types = classify(held["name"].unique(), op_rules().rules).select("name", "op_type", "direction")
+    scope_kernels = kernels_in_scopes(profile)
+    types = classify(scope_kernels["name"].unique(), op_rules().rules).select("name", "op_type", "direction")
     return (
-        held.join(types, on="name", how="left", maintain_order="left")
+        scope_kernels.join(types, on="name", how="left", maintain_order="left")
         .sort("total_ns", descending=True, nulls_last=True, maintain_order=True)
         .group_by("session", "op", maintain_order=True)
         .agg(
@@ -216,17 +218,17 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
     ops = pl.concat([ops, _scopes(profile)], how="diagonal_relaxed").with_columns(
         group=types.replace_strict(rules.groups, default=types, return_dtype=pl.String)
     )
-    of_kernels = (
+    kernel_totals = (
         kernels(profile)
         .group_by("session")
         .agg(kernels_ns=total("total_ns"), line=pl.col("line").min())
         .join(unprinted(profile), on="session", how="left")
         .with_columns(pl.col("kernels_ns") + pl.col("unprinted_ns").fill_null(0))
     )
-    rest = (
+    remainder = (
         ops.group_by("session")
         .agg(pl.col("gpu_self_ns").sum())
-        .join(of_kernels, on="session")
+        .join(kernel_totals, on="session")
         .filter(pl.col("gpu_self_ns") > 0, pl.col("kernels_ns") > pl.col("gpu_self_ns"))
         .select(
             "session",
@@ -236,11 +238,11 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
             why_no_op=pl.lit(WITHOUT_OP[2]),
         )
     )
-    both = pl.concat([ops, rest], how="diagonal_relaxed").with_columns(share("gpu_self_ns"))
-    return with_columns_of(both, RECORDED)
+    all_rows = pl.concat([ops, remainder], how="diagonal_relaxed").with_columns(share("gpu_self_ns"))
+    return with_schema(all_rows, RECORDED)
 
 
-def sessions_of_printed_ops(profile: Profile) -> pl.Series:
+def printed_op_sessions(profile: Profile) -> pl.Series:
     """Return the sessions whose GPU time is that of `printed_ops`."""
     return printed_ops(profile).filter(pl.col("gpu_self_ns") > 0)["session"].unique()
 
@@ -276,13 +278,13 @@ def all_ops_by_name(profile: Profile) -> pl.DataFrame:
         "op_source",
         "line",
     )
-    parts = [inferred]
+    frames = [inferred]
     if has_recorded_ops(profile):
-        inferred = inferred.filter(~pl.col("session").is_in(sessions_of_printed_ops(profile).implode()))
-        parts = [recorded_ops(profile), printed_ops(profile), inferred]
-    rows = pl.concat(parts, how="diagonal")
+        inferred = inferred.filter(~pl.col("session").is_in(printed_op_sessions(profile).implode()))
+        frames = [recorded_ops(profile), printed_ops(profile), inferred]
+    rows = pl.concat(frames, how="diagonal")
     order = ("gpu_self_ns", "gpu_total_ns", "cpu_total_ns", "op", "session")
-    return with_columns_of(rows, RECORDED).sort(order, descending=[True, True, True, False, False], nulls_last=True)
+    return with_schema(rows, RECORDED).sort(order, descending=[True, True, True, False, False], nulls_last=True)
 
 
 def inferred_ops(profile: Profile) -> pl.DataFrame:
@@ -347,7 +349,7 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
     )
 
 
-def with_columns_of(rows: pl.DataFrame, schema: Mapping[str, Any]) -> pl.DataFrame:
+def with_schema(rows: pl.DataFrame, schema: Mapping[str, Any]) -> pl.DataFrame:
     """Return the rows with all columns of a schema, in its order."""
     return rows.select(
         pl.col(name).cast(dtype) if name in rows.columns else pl.lit(None, dtype).alias(name)
@@ -379,7 +381,7 @@ def kernels_with_ops(profile: Profile) -> pl.DataFrame:
     )
 
 
-def kernels_of_op(profile: Profile, *, session: int, op_type: str, direction: str | None) -> pl.DataFrame:
+def inferred_op_kernels(profile: Profile, *, session: int, op_type: str, direction: str | None) -> pl.DataFrame:
     """Return the kernels of an op of a session, with the rule that classifies each."""
     return classified_kernels(profile).filter(
         pl.col("session") == session,
@@ -424,12 +426,12 @@ def coverage(profile: Profile) -> Coverage:
     recorded, no_op = printed.filter(has_op)["gpu_self_ns"], printed.filter(~has_op)["gpu_self_ns"]
     if len(recorded_sessions(profile)):
         work = work_by_op(profile)
-        none = pl.col("why_no_op").is_in(WITHOUT_OP)
-        recorded = recorded.append(work.filter(~none.fill_null(False))["total_ns"])
-        no_op = no_op.append(work.filter(none)["total_ns"])
+        has_no_op = pl.col("why_no_op").is_in(WITHOUT_OP)
+        recorded = recorded.append(work.filter(~has_no_op.fill_null(False))["total_ns"])
+        no_op = no_op.append(work.filter(has_no_op)["total_ns"])
     classified = inferred.filter(pl.col("op_source") == "inferred")
-    whole = inferred.filter(pl.col("op_source") == "recorded")
-    memory, graphs = whole.filter(~graph)["total_ns"], whole.filter(graph)["total_ns"]
+    recorded_inferred = inferred.filter(pl.col("op_source") == "recorded")
+    memory, graphs = recorded_inferred.filter(~graph)["total_ns"], recorded_inferred.filter(graph)["total_ns"]
     parts = (
         recorded,
         memory,
@@ -446,25 +448,26 @@ def coverage_note(profile: Profile) -> str:
 
     As ``ops inferred from kernel names; 1.2 ms (0.3%) unclassified``.
     """
-    parts = coverage(profile)
-    if not parts.total_ns:
+    covered = coverage(profile)
+    if not covered.total_ns:
         return ""
 
     def share(part_ns: int) -> str:
-        return f"{brief_duration(part_ns)} ({brief_percent(100 * part_ns / parts.total_ns)} of GPU time)"
+        return f"{brief_duration(part_ns)} ({brief_percent(100 * part_ns / covered.total_ns)} of GPU time)"
 
     parts_text = []
-    if parts.recorded_ns or parts.no_op_ns:
+    if covered.recorded_ns or covered.no_op_ns:
         is_scopes = printed_ops(profile)["op_source"].cast(pl.String) == "nvtx"
-        what = "scope" if is_scopes.any() and is_scopes.all() and not len(recorded_sessions(profile)) else "op"
-        left_out = f"; {share(parts.no_op_ns)} not attributed to any {what}" if parts.no_op_ns else ""
-        parts_text.append(f"{what}s recorded{left_out}")
-    if parts.inferred_ns or parts.unknown_ns:
-        rest = f"{share(parts.unknown_ns)} unclassified" if parts.unknown_ns else "all classified"
-        parts_text.append(f"ops inferred from kernel names; {rest}")
-    if parts.graph_ns:
+        subject = "scope" if is_scopes.any() and is_scopes.all() and not len(recorded_sessions(profile)) else "op"
+        unattributed_text = f"; {share(covered.no_op_ns)} not attributed to any {subject}" if covered.no_op_ns else ""
+        parts_text.append(f"{subject}s recorded{unattributed_text}")
+    if covered.inferred_ns or covered.unknown_ns:
+        unclassified_text = f"{share(covered.unknown_ns)} unclassified" if covered.unknown_ns else "all classified"
+        parts_text.append(f"ops inferred from kernel names; {unclassified_text}")
+    if covered.graph_ns:
         parts_text.append(
-            f"{brief_percent(100 * parts.graph_ns / parts.total_ns)} of GPU time is in CUDA graphs recorded as a whole"
+            f"{brief_percent(100 * covered.graph_ns / covered.total_ns)} of GPU time is in CUDA graphs recorded as a "
+            "whole"
         )
     if not parts_text:
         parts_text.append("only memcpy and memset")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 
-KERNELS_OF_GROUP: Final = TableSpec(
+GROUP_KERNELS: Final = TableSpec(
     "group_kernels",
     "Kernels",
     (*KERNELS.columns, *columns("op_type", "direction", "rule")),
@@ -78,10 +78,10 @@ def factorize(rows: pl.DataFrame) -> tuple[Ints, Ints]:
     for column in rows:
         numbers = column.cast(pl.Categorical) if column.dtype == pl.String else column
         values = numbers.to_physical().cast(pl.Int64)
-        least = values.min()
-        known = values.fill_null((least if isinstance(least, int) else 0) - 1).to_numpy()
-        part = _dense(known)
-        kinds = _dense(part + kinds * (int(part.max(initial=0)) + 1))
+        minimum = values.min()
+        filled = values.fill_null((minimum if isinstance(minimum, int) else 0) - 1).to_numpy()
+        codes = _dense(filled)
+        kinds = _dense(codes + kinds * (int(codes.max(initial=0)) + 1))
     first = np.zeros(int(kinds.max(initial=-1)) + 1, np.int64)
     first[kinds[::-1]] = np.arange(rows.height)[::-1]
     return first, kinds
@@ -95,8 +95,8 @@ def _dense(values: Ints) -> Ints:
     if high - low > 4 * len(values) + 1024:
         dense: Ints = np.unique(values, return_inverse=True)[1].astype(np.int64)
         return dense
-    held = np.bincount(values - low) > 0
-    numbers: Ints = (np.cumsum(held) - 1)[values - low]
+    is_used = np.bincount(values - low) > 0
+    numbers: Ints = (np.cumsum(is_used) - 1)[values - low]
     return numbers
 
 
@@ -162,7 +162,7 @@ def kernels_in(profile: Profile, groups: WorkGroups, group: int) -> pl.DataFrame
     """
     activities = profile["activities"]
     work = activities.filter(pl.Series(groups.codes == group))
-    whole_ns = activities.filter(pl.col("session").is_in(work["session"].unique().implode()))["duration_ns"].sum()
+    session_gpu_ns = activities.filter(pl.col("session").is_in(work["session"].unique().implode()))["duration_ns"].sum()
     rows = (
         work.lazy()
         .group_by("session", "kind", "name")
@@ -173,7 +173,7 @@ def kernels_in(profile: Profile, groups: WorkGroups, group: int) -> pl.DataFrame
             pl.col("short_name").first(),
             pl.col("line").min(),
         )
-        .with_columns((100 * pl.col("total_ns") / (whole_ns or None)).alias("time_pct"))
+        .with_columns((100 * pl.col("total_ns") / (session_gpu_ns or None)).alias("time_pct"))
         .collect()
     )
     rows = with_verdicts_by_name(profile, rows)
@@ -189,7 +189,9 @@ def kernels_in(profile: Profile, groups: WorkGroups, group: int) -> pl.DataFrame
 
 def launches_in(profile: Profile, groups: WorkGroups, group: int, *, kind: str, name: str) -> pl.DataFrame:
     """Return the launches of one kernel in a group, as `tui.analysis.kernels.launches`."""
-    here = pl.Series(groups.codes == group)
-    wanted = here & profile["activities"].select((pl.col("kind") == kind) & (pl.col("name") == name)).to_series()
-    rows = with_verdicts(profile, with_launched_by(profile, profile["activities"].filter(wanted.fill_null(False))))
+    is_in_group = pl.Series(groups.codes == group)
+    is_selected = (
+        is_in_group & profile["activities"].select((pl.col("kind") == kind) & (pl.col("name") == name)).to_series()
+    )
+    rows = with_verdicts(profile, with_launched_by(profile, profile["activities"].filter(is_selected.fill_null(False))))
     return with_occupancy(profile, with_shapes(rows))
