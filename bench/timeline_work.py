@@ -13,7 +13,7 @@ from bench.generate_profile import read_frames
 from tui.analysis.timeline.drawing import lane_cells
 from tui.analysis.timeline.lookup import find_name, item_name, next_gap
 from tui.analysis.timeline.shown import shown_lanes
-from tui.analysis.timeline.window import whole_window
+from tui.analysis.timeline.window import full_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ def make_lanes(path: str) -> Measured:
 def _painted(path: str, part: Callable[[Window], Window]) -> Measured:
     profile = read_frames(Path(path).parent)
     shown = shown_lanes(profile)
-    window = part(whole_window(shown.begin_ns, shown.end_ns, CELLS, least_ns=1))
+    window = part(full_window(shown.begin_ns, shown.end_ns, CELLS, min_cell_ns=1))
     began = time.perf_counter()
     for _ in range(PAINTS):
         for lane in shown.lanes:

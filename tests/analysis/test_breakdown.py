@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, make_profile
 from tests.profiles import load_one
 from tui.analysis.gpu_time.breakdown import BREAKDOWN, Category, breakdown, breakdown_by_device
-from tui.analysis.gpu_time.host_calls import HostPhase, host_phases_of_names
+from tui.analysis.gpu_time.host_calls import HostPhase, host_phases_by_name
 from tui.analysis.gpu_time.timelines import GpuUse, gpu_uses
 from tui.analysis.tensor_core_use import with_verdicts
 
@@ -157,7 +157,7 @@ def test_api_calls_alone_are_cpu_time() -> None:
     ],
 )
 def test_host_phases_are_recognized_by_name(name: str, phase: HostPhase) -> None:
-    assert host_phases_of_names(pl.Series([name])).tolist() == [phase]
+    assert host_phases_by_name(pl.Series([name])).tolist() == [phase]
 
 
 @pytest.mark.parametrize("name", ["dlprof/dlprof_dldb.sqlite", "dlprof/w_Relu/dlprof_dldb.sqlite"])

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from tui.analysis.gpu_time import host_calls
-from tui.analysis.gpu_time.host_calls import HostPhase, host_phases_of_names, parse_phases
+from tui.analysis.gpu_time.host_calls import HostPhase, host_phases_by_name, parse_phases
 from tui.model.errors import ProftuiError
 
 
@@ -16,12 +16,12 @@ def test_the_users_rules_take_precedence(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "host_phases.toml"
     monkeypatch.setattr(host_calls, "user_phases_path", lambda: path)
     names = pl.Series(["feeder::pull", "aten::mm", "saving model"])
-    assert host_phases_of_names(names).tolist() == [HostPhase.NONE, HostPhase.NONE, HostPhase.IO]
+    assert host_phases_by_name(names).tolist() == [HostPhase.NONE, HostPhase.NONE, HostPhase.IO]
     path.write_text(
         '[[rule]]\nphase = "dataloader"\npattern = "^feeder::"\nnote = "ours"\n'
         '[[rule]]\nphase = "dataloader"\npattern = "^saving"\n'
     )
-    assert host_phases_of_names(names).tolist() == [HostPhase.DATALOADER, HostPhase.NONE, HostPhase.DATALOADER]
+    assert host_phases_by_name(names).tolist() == [HostPhase.DATALOADER, HostPhase.NONE, HostPhase.DATALOADER]
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_an_unreadable_file_of_the_user_is_named(tmp_path: Path, monkeypatch: py
     path.write_bytes(b"\xff\xfe\xff")
     monkeypatch.setattr(host_calls, "user_phases_path", lambda: path)
     with pytest.raises(ProftuiError, match="cannot be read"):
-        host_phases_of_names(pl.Series(["x"]))
+        host_phases_by_name(pl.Series(["x"]))

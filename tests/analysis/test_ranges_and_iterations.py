@@ -20,10 +20,10 @@ from tui.analysis.ranges import (
     RANGE_INSTANCES,
     RANGES,
     RANGES_MEANWHILE,
-    instances_of_range,
     range_instances,
     ranges_by_depth,
     ranges_by_name,
+    ranges_with_name,
     work_in_range,
 )
 from tui.model.aggregation import Aggregation
@@ -105,7 +105,7 @@ def test_gpu_work_belongs_to_ranges_open_in_its_thread_at_the_launch() -> None:
         (None, "open"): (1, None, None, None),
         (None, "nobody's"): (1, 100, None, None),
     }
-    steps = instances_of_range(TWO_THREADS, session=0, domain=None, name="step")
+    steps = ranges_with_name(TWO_THREADS, session=0, domain=None, name="step")
     assert steps.select("number", "start_ns", "range_gpu_ns", "range_kernels").rows() == [
         (0, 0, 110, 2),
         (2, 50, 5, 0),

@@ -18,7 +18,7 @@ from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.timeline import lanes as lanes_module
-from tui.analysis.timeline.drawing import GLYPHS, NOTHING, Signs, bins, lane_cells
+from tui.analysis.timeline.drawing import GLYPHS, NO_ITEM, Signs, bins, lane_cells
 from tui.analysis.timeline.lanes import BLOCK, COVERING_KINDS, GAP_BLOCK, ItemKind, Lane, LaneKind, flatten, lanes
 from tui.analysis.timeline.lookup import (
     TimeInterval,
@@ -35,7 +35,7 @@ from tui.analysis.timeline.lookup import (
     row_items,
 )
 from tui.analysis.timeline.shown import fitting_lanes, lane_label, lane_title, shown_lanes, timeline_lanes
-from tui.analysis.timeline.window import ruler, tracks, whole_window
+from tui.analysis.timeline.window import full_window, ruler, tracks
 from tui.text import to_ascii
 from tui.widgets.timeline.view import lane_heights
 
@@ -105,8 +105,8 @@ def test_a_slice_has_its_main_kind_and_its_busy_share() -> None:
     stream = lane_of(recorded_profile(), LaneKind.STREAM, 7)
     found = bins(stream, np.array([0, 100, 200, 300, 900, 1000]))
     assert found.busy_ns.tolist() == [0, 90, 60, 0, 50]
-    assert found.item_kinds.tolist() == [NOTHING, ItemKind.TENSOR, ItemKind.TENSOR, NOTHING, ItemKind.KERNEL]
-    assert found.begun.tolist() == [0, 2, 1, 0, 1]
+    assert found.item_kinds.tolist() == [NO_ITEM, ItemKind.TENSOR, ItemKind.TENSOR, NO_ITEM, ItemKind.KERNEL]
+    assert found.started.tolist() == [0, 2, 1, 0, 1]
 
 
 def test_a_kernel_precedes_an_overlapping_copy_where_streams_share_a_lane() -> None:
@@ -168,13 +168,13 @@ def test_the_slices_of_a_gpu_add_up_to_its_busy_time(given: tuple[Profile, int])
         assert timelines(profile) == ()
         return
     gpu = found[0]
-    window = whole_window(int(gpu.starts[0]), int(gpu.latest_ends[-1]), count, least_ns=1)
+    window = full_window(int(gpu.starts[0]), int(gpu.latest_ends[-1]), count, min_cell_ns=1)
     edges = np.append(window.edges(), gpu.latest_ends[-1] + 1000)
     row = busy_time(profile).row(0, named=True)
     result = timeline_lanes(profile).row(0, named=True)
     slices = bins(gpu, edges)
     assert min(int(slices.busy_ns.sum()), row["span_ns"]) == row["busy_ns"] == result["busy_ns"]
-    assert slices.begun.sum() == row["activities"] == result["count"]
+    assert slices.started.sum() == row["activities"] == result["count"]
     if gpu.resolution_ns == 1:
         # What slices say is the union of what lies in each.
         union = union_of(gpu.starts, gpu.ends)
@@ -349,16 +349,16 @@ def test_the_deepest_lanes_are_dropped_first() -> None:
 def test_zooming_keeps_the_moment_in_place_and_stays_in_bounds(
     begin: int, length: int, cells: int, data: st.DataObject
 ) -> None:
-    window = whole_window(begin, begin + length, cells, least_ns=1)
+    window = full_window(begin, begin + length, cells, min_cell_ns=1)
     assert window.first_ns == begin
     assert window.last_ns >= begin + length
     for _ in range(5):
         at = data.draw(st.integers(max(window.first_ns, begin), min(window.last_ns, begin + length) - 1))
         closer = window.zoomed_in(at)
         assert closer.cell_ns <= window.cell_ns
-        assert 0 <= closer.cell_of(at) < cells
+        assert 0 <= closer.cell_at(at) < cells
         if begin < closer.first_ns and closer.last_ns < begin + length:
-            assert closer.cell_of(at) == window.cell_of(at)
+            assert closer.cell_at(at) == window.cell_at(at)
         window = closer
     for _ in range(40):
         window = window.zoomed_out(window.first_ns)
@@ -367,13 +367,13 @@ def test_zooming_keeps_the_moment_in_place_and_stays_in_bounds(
 
 @given(st.integers(0, 10**13), st.integers(1, 10**9), st.integers(20, 300))
 def test_labels_of_the_ruler_are_at_their_times(first: int, cell: int, cells: int) -> None:
-    window = whole_window(first, first + cell * cells, cells, least_ns=1)
+    window = full_window(first, first + cell * cells, cells, min_cell_ns=1)
     found = ruler(window)
     units = {"s": 10**9, "ms": 10**6, "µs": 10**3, "ns": 1}
     for column, text in found.ticks:
         number, unit = text.lstrip("+").replace(",", "").split(" ")
         at = found.base_ns + round(float(number) * units[unit])
-        assert window.cell_of(at) == column
+        assert window.cell_at(at) == column
     columns = [column for column, _ in found.ticks]
     longest = max((len(text) for _, text in found.ticks), default=0)
     assert all(after - before >= min(14, max(10, longest + 3)) for before, after in pairwise(columns))
@@ -428,8 +428,8 @@ def test_kinds_are_stacked_in_a_lane_of_several_lines() -> None:
     assert cells.texts == ["▆", "█", " "]
     upper, lower = cells.tall(2)
     assert (upper[0], lower[0]) == (["▃", "▇", " "], ["█", "█", " "])
-    assert upper[1].tolist() == [ItemKind.KERNEL, ItemKind.TENSOR, NOTHING]
-    assert lower[1].tolist() == [ItemKind.TENSOR, ItemKind.TENSOR, NOTHING]
+    assert upper[1].tolist() == [ItemKind.KERNEL, ItemKind.TENSOR, NO_ITEM]
+    assert lower[1].tolist() == [ItemKind.TENSOR, ItemKind.TENSOR, NO_ITEM]
 
 
 def test_a_name_is_in_the_middle_line_of_a_tall_bar() -> None:

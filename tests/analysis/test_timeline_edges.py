@@ -12,7 +12,7 @@ from tui.analysis.timeline.drawing import bins, lane_cells
 from tui.analysis.timeline.lanes import ItemKind, lanes
 from tui.analysis.timeline.lookup import find_name, longest_lane_gaps, names_around
 from tui.analysis.timeline.shown import iteration_marks, shown_lanes, timeline_lanes
-from tui.analysis.timeline.window import whole_window
+from tui.analysis.timeline.window import full_window
 
 
 def test_items_without_duration_are_in_the_cell_of_their_start() -> None:
@@ -25,9 +25,9 @@ def test_items_without_duration_are_in_the_cell_of_their_start() -> None:
 def test_an_item_without_duration_at_the_end_is_visible() -> None:
     profile = make_profile(activities=[kernel("k", 10, start_ns=0, device=0), copy("DtoH", 0, start_ns=10, device=0)])
     shown = shown_lanes(profile)
-    assert (shown.end_ns, shown.until_ns) == (10, 11)
-    window = whole_window(shown.begin_ns, shown.until_ns, 5, least_ns=1)
-    assert bins(shown.lanes[0], window.edges()).begun.tolist() == [1, 0, 0, 1, 0]
+    assert (shown.end_ns, shown.window_end_ns) == (10, 11)
+    window = full_window(shown.begin_ns, shown.window_end_ns, 5, min_cell_ns=1)
+    assert bins(shown.lanes[0], window.edges()).started.tolist() == [1, 0, 0, 1, 0]
     assert timeline_lanes(profile)["busy_pct"].to_list() == [100.0]
 
 

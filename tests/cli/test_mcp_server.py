@@ -121,7 +121,7 @@ def test_links_that_lead_elsewhere_are_not_followed(tmp_path: Path, monkeypatch:
         with pytest.raises(ProftuiError, match="outside the folders"):
             profiles.files(path)
     looked_into: list[str] = []
-    monkeypatch.setattr("tui.analysis.found_profiles.format_of_path", looked_into.append)
+    monkeypatch.setattr("tui.analysis.found_profiles.detect_format", looked_into.append)
     assert profiles.list_folder(".").profiles == ()
     assert looked_into == []
     os.mkfifo(inside / "pipe")

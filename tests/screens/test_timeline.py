@@ -160,18 +160,18 @@ async def test_zoom_keeps_the_cursor_in_place_and_z_fits() -> None:
     async with open_profile(two_streams(), view="timeline") as pilot:
         await press(pilot, "j", "n", "n", "n")
         view = lanes_of(pilot)
-        place = view.window.cell_of(view.cursor_ns)
+        place = view.window.cell_at(view.cursor_ns)
         fitted = view.window
         await press(pilot, "plus", "equals_sign")
         assert view.window.cell_ns == 10_000
-        assert view.window.cell_of(view.cursor_ns) == place
+        assert view.window.cell_at(view.cursor_ns) == place
         await press(pilot, "underscore")
         assert view.window.cell_ns == 20_000
         await press(pilot, "z")
         assert view.window == fitted
         await press(pilot, "Z")
-        start = view.window.cell_of(2_060_000)
-        assert view.window.cell_of(2_360_000) - start == 15
+        start = view.window.cell_at(2_060_000)
+        assert view.window.cell_at(2_360_000) - start == 15
         assert "gemm_tens" in screen_line(pilot, "stream 7")
 
 
@@ -305,7 +305,7 @@ async def test_time_is_measured_from_a_mark() -> None:
         assert "M to here 1 ms, busy 35%, 2 started" in screen_text(pilot.app)
         await press(pilot, "Z")
         view = lanes_of(pilot)
-        assert view.window.cell_of(2_000_000) - view.window.cell_of(1_000_000) > view.window.cells // 3
+        assert view.window.cell_at(2_000_000) - view.window.cell_at(1_000_000) > view.window.cells // 3
         await press(pilot, "escape")
         assert view.mark_ns is None
 
@@ -477,7 +477,7 @@ async def test_ranks_of_a_run_are_shown_together_and_other_sessions_one_at_a_tim
         marked = underlined_cells(pilot, "1: GPU 1")
         await press(pilot, "a")
         assert lane_and_item(pilot)[0].startswith("GPU 1")
-        assert marked == [view.label_cells + view.window.cell_of(view.cursor_ns)]
+        assert marked == [view.label_cells + view.window.cell_at(view.cursor_ns)]
 
 
 async def test_a_launch_of_another_session_shows_that_session() -> None:

@@ -49,7 +49,7 @@ PREVIEWED: Final = 30
 """The first figures of at most this number of profiles, the newest, are read in advance."""
 QUICK_BYTES: Final = 4 << 20
 """Smaller files are read for their first figures."""
-_OF_OTHERS: Final = frozenset({"node_modules", "__pycache__", "site-packages"})
+_SKIPPED_FOLDERS: Final = frozenset({"node_modules", "__pycache__", "site-packages"})
 """Folders that belong to programs."""
 _SOURCE_CODE: Final = re.compile(
     r"\.(c|cc|cpp|cu|cuh|cxx|go|h|hip|hpp|java|jl|js|lua|py|pyi|pyx|rs|sh|toml|ts|yaml|yml)", re.IGNORECASE
@@ -61,7 +61,7 @@ _TRACE_HANDLER: Final = re.compile(r"(.+)_([0-9]+)\.([0-9]{13,19})\.pt\.trace\.j
 """File names of PyTorch's `tensorboard_trace_handler`: host, process, and time."""
 SAME_TIME_S: Final = 60
 """Profiles of the processes of one job are written within this number of seconds."""
-_PARTS_OF_A_RUN: Final = ("nsys-stats", "rocprof", "dlprof", "ascend", "caffe")
+_MULTI_FILE_FORMATS: Final = ("nsys-stats", "rocprof", "dlprof", "ascend", "caffe")
 """Prefixes of the names of formats with several files for one run."""
 
 PROFILES: Final = TableSpec(
@@ -125,7 +125,7 @@ class FoundProfiles:
 
 def find_profiles(
     folder: str,
-    go_on: Callable[[], bool] = lambda: True,
+    should_continue: Callable[[], bool] = lambda: True,
     *,
     lists_opened: bool = True,
     may_read: Callable[[str], bool] = lambda _path: True,
@@ -134,43 +134,43 @@ def find_profiles(
 
     Args:
         folder: The folder; empty: only profiles opened before.
-        go_on: Called between two files; False ends the search.
+        should_continue: Called between two files; False ends the search.
         lists_opened: Whether profiles opened before in other folders are included.
         may_read: Whether a path may be opened; others are omitted.
     """
     opened = opened_files()
-    candidates, left_out = _candidates(folder) if folder else ([], "")
-    here = {path for path, _size, _modified in candidates}
+    candidates, omitted = _candidates(folder) if folder else ([], "")
+    in_folder = {path for path, _size, _modified in candidates}
     for path in reversed(opened) if lists_opened else ():
-        if path not in here and (stamp := _stamp(path)) is not None:
+        if path not in in_folder and (stamp := _stamp(path)) is not None:
             candidates.append((path, *stamp))
-    found = []
+    profiles = []
     for path, bytes_, modified_ns in candidates:
-        if not go_on():
-            left_out = "search stopped"
+        if not should_continue():
+            omitted = "search stopped"
             break
         if not may_read(path):
             continue
-        before = opened.get(path)
-        known = before is not None and (before.size, before.modified_ns) == (bytes_, modified_ns)
-        figures = before.figures if before is not None and known else None
-        name = figures.format if figures is not None else format_of_path(path)
+        record = opened.get(path)
+        is_current = record is not None and (record.size, record.modified_ns) == (bytes_, modified_ns)
+        figures = record.figures if record is not None and is_current else None
+        name = figures.format if figures is not None else detect_format(path)
         if name:
-            at = before.opened if before is not None else None
-            found.append(FoundProfile(path, name, bytes_, modified_ns, at, _notes_on(path), figures))
-    found.sort(key=lambda one: (-one.modified_ns, one.path))
-    return FoundProfiles(tuple(found), left_out)
+            opened_at = record.opened if record is not None else None
+            profiles.append(FoundProfile(path, name, bytes_, modified_ns, opened_at, _notes_on(path), figures))
+    profiles.sort(key=lambda profile: (-profile.modified_ns, profile.path))
+    return FoundProfiles(tuple(profiles), omitted)
 
 
 def _candidates(folder: str) -> tuple[list[tuple[str, int, int]], str]:
     """Return the files that may be profiles (path, size, modified), the newest first, and what was omitted."""
-    found: list[tuple[str, int, int]] = []
+    stamped: list[tuple[str, int, int]] = []
     folders = 0
-    left_out = ""
+    omitted = ""
     for path in _folders(os.path.abspath(folder)):  # noqa: PTH100
         folders += 1
         if folders > MAX_FOLDERS:
-            left_out = f"only the first {MAX_FOLDERS:,} folders were searched"
+            omitted = f"only the first {MAX_FOLDERS:,} folders were searched"
             break
         if is_profile_folder(path):
             names = [path]
@@ -179,23 +179,23 @@ def _candidates(folder: str) -> tuple[list[tuple[str, int, int]], str]:
                 names = profile_files(path)
             except ProftuiError as error:
                 if "holds" in str(error):
-                    left_out = str(error)
+                    omitted = str(error)
                 continue
         profiles = [name for name in names if not _SOURCE_CODE.fullmatch(Path(name).suffix)]
-        found += [(name, *stamp) for name in profiles if (stamp := _stamp(name)) is not None]
-    found.sort(key=lambda one: (-one[2], one[0]))
-    if len(found) > MAX_FILES:
-        left_out = f"only the newest {MAX_FILES:,} of {len(found):,} files were searched"
-    return found[:MAX_FILES], left_out
+        stamped += [(name, *stamp) for name in profiles if (stamp := _stamp(name)) is not None]
+    stamped.sort(key=lambda entry: (-entry[2], entry[0]))
+    if len(stamped) > MAX_FILES:
+        omitted = f"only the newest {MAX_FILES:,} of {len(stamped):,} files were searched"
+    return stamped[:MAX_FILES], omitted
 
 
 def _folders(top: str) -> Iterator[str]:
     depth = top.rstrip(os.sep).count(os.sep)
-    for path, below, _names in os.walk(top):
+    for path, subfolders, _names in os.walk(top):
         yield path
-        below[:] = sorted(name for name in below if not name.startswith(".") and name not in _OF_OTHERS)
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith(".") and name not in _SKIPPED_FOLDERS)
         if path.count(os.sep) - depth >= DEEPEST or is_profile_folder(path):
-            below.clear()
+            subfolders.clear()
 
 
 def is_profile_folder(path: str) -> bool:
@@ -215,10 +215,10 @@ def _stamp(path: str) -> tuple[int, int] | None:
     return status.st_size, status.st_mtime_ns
 
 
-def format_of_path(path: str) -> str:
+def detect_format(path: str) -> str:
     """Return the format of a file by its content; empty if it is no profile.
 
-    >>> format_of_path("/dev/null")
+    >>> detect_format("/dev/null")
     ''
     """
     try:
@@ -228,8 +228,8 @@ def format_of_path(path: str) -> str:
 
 
 def _notes_on(path: str) -> int:
-    known = files((path,))
-    return len(Notes(known).by_name) if known is not None else 0
+    identified = files((path,))
+    return len(Notes(identified).by_name) if identified is not None else 0
 
 
 def are_unrelated(paths: Sequence[str]) -> bool:
@@ -238,32 +238,32 @@ def are_unrelated(paths: Sequence[str]) -> bool:
     Args:
         paths: Files that hold profiles.
     """
-    if len(paths) < 2 or all(format_of_path(path).startswith(_PARTS_OF_A_RUN) for path in paths):
+    if len(paths) < 2 or all(detect_format(path).startswith(_MULTI_FILE_FORMATS) for path in paths):
         return False
-    if are_numbered_parts(paths) or _are_of_one_trace_handler(paths):
+    if are_numbered_parts(paths) or _are_from_one_trace_handler(paths):
         return False
     heads = [registry.read_head(path) for path in paths]
-    ranks = [found[1] if (found := _RANK_IN_HEAD.search(head)) else b"" for head in heads]
+    ranks = [match[1] if (match := _RANK_IN_HEAD.search(head)) else b"" for head in heads]
     if all(ranks) and len(set(ranks)) > 1:
         return False
-    return not _are_of_one_command(paths, heads)
+    return not _are_from_one_command(paths, heads)
 
 
-def _are_of_one_trace_handler(paths: Sequence[str]) -> bool:
+def _are_from_one_trace_handler(paths: Sequence[str]) -> bool:
     """Return whether traces are of one process, or of several at the same time, by the names PyTorch gave them."""
     names = [_TRACE_HANDLER.match(Path(path).name) for path in paths]
-    found = [(name[1], name[2], int(name[3][:10])) for name in names if name is not None]
-    if len(found) < len(paths):
+    parsed = [(name[1], name[2], int(name[3][:10])) for name in names if name is not None]
+    if len(parsed) < len(paths):
         return False
-    seconds = [second for _host, _process, second in found]
-    processes = {(host, process) for host, process, _second in found}
+    seconds = [second for _host, _process, second in parsed]
+    processes = {(host, process) for host, process, _second in parsed}
     return len(processes) == 1 or max(seconds) - min(seconds) <= SAME_TIME_S
 
 
-def _are_of_one_command(paths: Sequence[str], heads: Sequence[bytes]) -> bool:
+def _are_from_one_command(paths: Sequence[str], heads: Sequence[bytes]) -> bool:
     """Return whether nvprof's logs are of several processes of one command that ended at the same time."""
-    found = [_COMMAND_IN_HEAD.search(head) for head in heads]
-    started = [(match[1], match[2].strip()) for match in found if match is not None]
+    matches = [_COMMAND_IN_HEAD.search(head) for head in heads]
+    started = [(match[1], match[2].strip()) for match in matches if match is not None]
     if len(started) < len(paths) or len({command for _process, command in started}) > 1:
         return False
     written = [stamp[1] / 1e9 for path in paths if (stamp := _stamp(path)) is not None]
@@ -280,13 +280,13 @@ def lists_profiles(path: str) -> bool:
     if not Path(path).is_dir() or is_profile_folder(path):
         return False
     try:
-        own = [file for file in profile_files(path) if format_of_path(file)]
+        direct_profiles = [file for file in profile_files(path) if detect_format(file)]
     except (ProftuiError, OSError):
-        own = []
-    if own:
-        return are_unrelated(own)
+        direct_profiles = []
+    if direct_profiles:
+        return are_unrelated(direct_profiles)
     candidates, _left_out = _candidates(path)
-    return any(format_of_path(file) for file, _size, _modified in candidates)
+    return any(detect_format(file) for file, _size, _modified in candidates)
 
 
 # --- first figures ----------------------------------------------------------------------------------------------------
@@ -319,53 +319,53 @@ def first_figures(profile: Profile) -> FirstFigures:
     )
 
 
-def quick_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True) -> FirstFigures | None:
+def quick_figures(candidate: FoundProfile, should_continue: Callable[[], bool] = lambda: True) -> FirstFigures | None:
     """Return the cached first figures of a file, else those of a small file, which is read; else None.
 
     Args:
-        found: The file.
-        go_on: Called while it is read; False stops reading.
+        candidate: The file.
+        should_continue: Called while it is read; False stops reading.
 
     Raises:
         ProftuiError: It cannot be read.
     """
-    if found.figures is not None:
-        return found.figures
-    fingerprint = fingerprint_of(found.path)
+    if candidate.figures is not None:
+        return candidate.figures
+    fingerprint = fingerprint_of(candidate.path)
     if fingerprint is not None:
-        cached = cache_entry.read_entry(name_of(found.path, None), found.path, fingerprint, CACHED_SCHEMAS)
+        cached = cache_entry.read_entry(name_of(candidate.path, None), candidate.path, fingerprint, CACHED_SCHEMAS)
         if cached is not None:
             return first_figures(cached.profile)
-    if found.size > QUICK_BYTES or Path(found.path).is_dir() or found.format == "nsys-report":
+    if candidate.size > QUICK_BYTES or Path(candidate.path).is_dir() or candidate.format == "nsys-report":
         return None
-    profile = registry.load_one(found.path, report=lambda _progress: go_on())
-    return None if profile.partial and not go_on() else first_figures(profile)
+    profile = registry.load_one(candidate.path, report=lambda _progress: should_continue())
+    return None if profile.partial and not should_continue() else first_figures(profile)
 
 
-def with_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True) -> FoundProfile | None:
+def with_figures(profile: FoundProfile, should_continue: Callable[[], bool] = lambda: True) -> FoundProfile | None:
     """Return a profile with its first figures if they are quick to get, or with its error; None if it is no profile.
 
     A text that only mentions a profiler is not a profile.
     """
     try:
-        figures = quick_figures(found, go_on)
+        figures = quick_figures(profile, should_continue)
     except NoProfileError:
         return None
     except ProftuiError as error:
-        return replace(found, error=str(error))
+        return replace(profile, error=str(error))
     except OSError as error:
-        return replace(found, error=error.strerror or str(error))
-    return replace(found, figures=figures, format=found.format if figures is None else figures.format)
+        return replace(profile, error=error.strerror or str(error))
+    return replace(profile, figures=figures, format=profile.format if figures is None else figures.format)
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
-def profiles_frame(found: Sequence[FoundProfile], folder: str, now: float | None = None) -> pl.DataFrame:
+def profiles_frame(profiles: Sequence[FoundProfile], folder: str, now: float | None = None) -> pl.DataFrame:
     """Return the rows of `PROFILES`.
 
     Args:
-        found: The profiles.
+        profiles: The profiles.
         folder: Paths below it are shown relative to it.
         now: Seconds since 1970; None: the current time.
     """
@@ -379,12 +379,12 @@ def profiles_frame(found: Sequence[FoundProfile], folder: str, now: float | None
             "gpu": profile.figures.gpu if profile.figures else None,
             "duration_ns": profile.figures.duration_ns if profile.figures else None,
             "size_bytes": profile.size,
-            "age": age_in_words(now - profile.modified_ns / 1e9),
-            "opened": None if profile.opened is None else age_in_words(now - profile.opened),
+            "age": format_age(now - profile.modified_ns / 1e9),
+            "opened": None if profile.opened is None else format_age(now - profile.opened),
             "notes": profile.notes,
             "modified": datetime.fromtimestamp(profile.modified_ns / 1e9).isoformat(" ", "minutes"),
         }
-        for profile in found
+        for profile in profiles
     ]
     schema = {
         **dict.fromkeys(("path", "file", "format", "gpu"), pl.String),
@@ -404,16 +404,16 @@ def _shown_path(path: str, top: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def age_in_words(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """Format a time span as ``3 days ago``.
 
-    >>> [age_in_words(s) for s in (-1, 30, 90, 7_300, 200_000, 3_000_000, 70_000_000)]
+    >>> [format_age(s) for s in (-1, 30, 90, 7_300, 200_000, 3_000_000, 70_000_000)]
     ['now', 'now', '1 min', '2 h', '2 d', '4 wk', '2 y']
     """
     if seconds < 60:
         return "now"
-    for unit, length, most in (("min", 60, 60), ("h", 3600, 48), ("d", 86_400, 15), ("wk", 604_800, 104)):
-        if seconds < most * length:
+    for unit, length, max_seconds in (("min", 60, 60), ("h", 3600, 48), ("d", 86_400, 15), ("wk", 604_800, 104)):
+        if seconds < max_seconds * length:
             return f"{int(seconds // length)} {unit}"
     return f"{int(seconds // 31_557_600)} y"
 
@@ -458,16 +458,16 @@ def complete_path(text: str, folder: str) -> str | None:
     typed_folder, name = os.path.split(text)
     try:
         with os.scandir(expand_user_path(os.path.join(folder, typed_folder or "."))) as entries:  # noqa: PTH118
-            found = [
+            matches = [
                 (entry.name, entry.is_dir())
                 for entry, _ in zip(entries, range(MAX_LISTED), strict=False)
                 if entry.name.startswith(name) and (name.startswith(".") or not entry.name.startswith("."))
             ]
     except (OSError, ValueError):
         return None
-    if not found:
+    if not matches:
         return None
-    first, is_folder = min(found)
+    first, is_folder = min(matches)
     completed = text[: len(text) - len(name)] + first + (os.sep if is_folder else "")
     return completed if completed != text and completed.isprintable() else None
 
@@ -478,21 +478,21 @@ _FIGURE: Final = 10
 """The width of a time in the preview."""
 
 
-def profile_preview(found: FoundProfile, width: int, height: int, *, is_looked: bool) -> list[str]:
+def profile_preview(profile: FoundProfile, width: int, height: int, *, is_looked: bool) -> list[str]:
     """Return the first figures of a profile as lines of at most ``width`` cells.
 
     Args:
-        found: The profile.
+        profile: The profile.
         width: The width in cells.
         height: The number of lines.
         is_looked: Whether its figures have been read.
     """
-    figures = found.figures
-    lines = [clip_middle(plain(Path(found.path).name), width)]
+    figures = profile.figures
+    lines = [clip_middle(plain(Path(profile.path).name), width)]
     if figures is None:
-        lines += [f"{found.format}, {size(found.size)}"]
-        if found.error:
-            lines += textwrap.wrap(plain(f"Cannot be read: {found.error}"), max(width, 10))
+        lines += [f"{profile.format}, {size(profile.size)}"]
+        if profile.error:
+            lines += textwrap.wrap(plain(f"Cannot be read: {profile.error}"), max(width, 10))
         else:
             lines += ["Not read yet. Enter opens it." if is_looked else "reading…"]
         return [clip(line, width) for line in lines[:height]]

@@ -56,16 +56,16 @@ def launched_work(profile: Profile) -> pl.DataFrame:
     """
     columns = profile["activities"].select("session", "kind", "duration_ns", "correlation")
     # One session at a time into preallocated columns.
-    parts = [
+    frames = [
         spill_to_disk(
-            _launched_work_of_session(work.drop_nulls("correlation"), rows_of_session(profile["api_calls"], session))
+            _session_launched_work(work.drop_nulls("correlation"), rows_of_session(profile["api_calls"], session))
         )
         for session, work in sorted(partition_by_session(columns).items())
     ]
-    return pl.concat(parts) if parts else pl.DataFrame(schema=_LAUNCHED_SCHEMA)
+    return pl.concat(frames) if frames else pl.DataFrame(schema=_LAUNCHED_SCHEMA)
 
 
-def _launched_work_of_session(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+def _session_launched_work(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """Return `launched_work` of one session."""
     is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
     return (
@@ -84,42 +84,48 @@ def launched_work_by_process(profile: Profile) -> pl.DataFrame:
     return launched_work(profile).sort(*PROCESS, "launch_ns")
 
 
-def with_launched_within(intervals: pl.DataFrame, work: pl.DataFrame, of: Sequence[str] = THREAD) -> pl.DataFrame:
+def with_launched_within(
+    intervals: pl.DataFrame, work: pl.DataFrame, thread_columns: Sequence[str] = THREAD
+) -> pl.DataFrame:
     """Add ``gpu_ns`` and ``kernels``: the GPU work launched in each interval, on its own thread.
 
     Both are null if the thread or the times of an interval are unknown, and in sessions without known launches.
 
     Args:
-        intervals: With the columns ``of``, start_ns and duration_ns.
+        intervals: With the columns ``thread_columns``, start_ns and duration_ns.
         work: `launched_work` of the same profile, or `launched_work_by_process`.
-        of: `THREAD`, or `PROCESS` for launches of any thread of the process.
+        thread_columns: `THREAD`, or `PROCESS` for launches of any thread of the process.
     """
     # Launches are sorted by thread: number the threads in that order.
-    is_next = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in of)
+    is_next = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in thread_columns)
     is_first = work.select(is_next.fill_null(True).alias("first"))["first"]
-    own = (is_first.cum_sum() - 1).fill_null(0)
-    threads = work.filter(is_first).select(of).with_row_index("thread")
-    code = intervals.select(of).join(threads, on=of, how="left", maintain_order="left")["thread"]
+    work_threads = (is_first.cum_sum() - 1).fill_null(0)
+    threads = work.filter(is_first).select(thread_columns).with_row_index("thread")
+    code = intervals.select(thread_columns).join(threads, on=thread_columns, how="left", maintain_order="left")[
+        "thread"
+    ]
     start = intervals["start_ns"].fill_null(0).to_numpy()
     end = start + intervals["duration_ns"].fill_null(0).to_numpy()
-    first, last = _places(own, work["launch_ns"].to_numpy(), code.fill_null(0), start, end)
-    known = pl.all_horizontal(pl.col(*of, "start_ns", "duration_ns").is_not_null()) & pl.col("session").is_in(
-        work["session"].unique().implode()
-    )
+    first, last = _launch_bounds(work_threads, work["launch_ns"].to_numpy(), code.fill_null(0), start, end)
+    is_known = pl.all_horizontal(pl.col(*thread_columns, "start_ns", "duration_ns").is_not_null()) & pl.col(
+        "session"
+    ).is_in(work["session"].unique().implode())
     launches_nothing = code.is_null().to_numpy()
 
-    def within(values: pl.Series) -> pl.Expr:
+    def interval_sums(values: pl.Series) -> pl.Expr:
         sums = np.concatenate(([0], np.cumsum(values.fill_null(0).cast(pl.Int64).to_numpy())))
-        return pl.when(known).then(pl.lit(pl.Series(np.where(launches_nothing, 0, sums[last] - sums[first]))))
+        return pl.when(is_known).then(pl.lit(pl.Series(np.where(launches_nothing, 0, sums[last] - sums[first]))))
 
     return intervals.with_columns(
-        within(work["duration_ns"]).alias("gpu_ns"), within(work["is_kernel"]).alias("kernels")
+        interval_sums(work["duration_ns"]).alias("gpu_ns"), interval_sums(work["is_kernel"]).alias("kernels")
     )
 
 
-def _places(own: pl.Series, launch: Ints, code: pl.Series, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+def _launch_bounds(
+    interval_threads: pl.Series, launch: Ints, code: pl.Series, start: Ints, end: Ints
+) -> tuple[Ints, Ints]:
     """Return the first launch and the one after the last of each interval; launches are sorted by thread and time."""
-    threads, codes = own.to_numpy().astype(np.int64), code.to_numpy().astype(np.int64)
+    threads, codes = interval_threads.to_numpy().astype(np.int64), code.to_numpy().astype(np.int64)
     moments = np.concatenate((launch, start, end))
     low, high = (int(moments.min()), int(moments.max())) if len(moments) else (0, 0)
     width = high - low + 1
@@ -145,9 +151,9 @@ def with_work(ranges: pl.DataFrame, profile: Profile) -> pl.DataFrame:
     its process. They are null if the thread or the times of the range are unknown, and in sessions without known
     launches.
     """
-    own = with_launched_within(ranges, launched_work(profile)).rename({"gpu_ns": WORK[0], "kernels": WORK[1]})
+    launched = with_launched_within(ranges, launched_work(profile)).rename({"gpu_ns": WORK[0], "kernels": WORK[1]})
     return (
-        with_launched_within(own, launched_work_by_process(profile), of=PROCESS)
+        with_launched_within(launched, launched_work_by_process(profile), thread_columns=PROCESS)
         .with_columns(
             (pl.col("gpu_ns") - pl.col(WORK[0])).alias(WORK[2]), (pl.col("kernels") - pl.col(WORK[1])).alias(WORK[3])
         )
@@ -155,7 +161,7 @@ def with_work(ranges: pl.DataFrame, profile: Profile) -> pl.DataFrame:
     )
 
 
-def work_while_open(ranges: pl.DataFrame, by: Sequence[str], profile: Profile) -> pl.DataFrame:
+def work_while_open(ranges: pl.DataFrame, keys: Sequence[str], profile: Profile) -> pl.DataFrame:
     """Return `WORK` of groups of ranges; each launch counts once, even if ranges of a group are nested.
 
     ``range_`` columns are of work launched while a range of the group was open on the launching thread, ``meanwhile_``
@@ -163,38 +169,40 @@ def work_while_open(ranges: pl.DataFrame, by: Sequence[str], profile: Profile) -
 
     Args:
         ranges: Columns of the model.
-        by: The columns that identify a group, including ``session``.
+        keys: The columns that identify a group, including ``session``.
         profile: The profile with the launches.
     """
     timed = ranges.filter(pl.all_horizontal(pl.col("start_ns", "duration_ns", "pid", "tid").is_not_null()))
-    own = with_launched_within(_intervals(timed, [*by, "pid", "tid"]), launched_work(profile))
-    whole = with_launched_within(_intervals(timed, [*by, "pid"]), launched_work_by_process(profile), of=PROCESS)
+    thread_work = with_launched_within(_intervals(timed, [*keys, "pid", "tid"]), launched_work(profile))
+    process_work = with_launched_within(
+        _intervals(timed, [*keys, "pid"]), launched_work_by_process(profile), thread_columns=PROCESS
+    )
     return (
-        own.group_by(by)
+        thread_work.group_by(keys)
         .agg(total("gpu_ns").alias(WORK[0]), total("kernels").alias(WORK[1]))
         .join(
-            whole.group_by(by).agg(total("gpu_ns").alias(WORK[2]), total("kernels").alias(WORK[3])),
-            on=by,
+            process_work.group_by(keys).agg(total("gpu_ns").alias(WORK[2]), total("kernels").alias(WORK[3])),
+            on=keys,
             nulls_equal=True,
         )
         .with_columns(pl.col(WORK[2]) - pl.col(WORK[0]), pl.col(WORK[3]) - pl.col(WORK[1]))
     )
 
 
-def _intervals(ranges: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+def _intervals(ranges: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Return the disjoint intervals in which a range of a group is open, as start_ns and duration_ns."""
     return (
-        ranges.select(*by, "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        ranges.select(*keys, "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
         .sort("start_ns")
-        .with_columns(pl.col("end_ns").cum_max().over(by).alias("reached"))
+        .with_columns(pl.col("end_ns").cum_max().over(keys).alias("reached"))
         .with_columns(
-            (pl.col("start_ns") > pl.col("reached").shift(1).over(by))
+            (pl.col("start_ns") > pl.col("reached").shift(1).over(keys))
             .fill_null(True)
             .cum_sum()
-            .over(by)
+            .over(keys)
             .alias("interval")
         )
-        .group_by(*by, "interval")
+        .group_by(*keys, "interval")
         .agg(pl.col("start_ns").min(), (pl.col("end_ns").max() - pl.col("start_ns").min()).alias("duration_ns"))
     )
 
@@ -260,7 +268,7 @@ INSTANCES_MEANWHILE: Final = replace(
     columns=tuple(column for column in RANGE_INSTANCES.columns if not column.name.startswith("range_")),
 )
 
-OF_A_NAME: Final = ("session", "domain", "name")
+NAME_KEYS: Final = ("session", "domain", "name")
 """Columns that distinguish the names of ranges."""
 
 
@@ -276,9 +284,9 @@ def ranges_by_name(profile: Profile) -> pl.DataFrame:
     rows of their own table.
     """
     ranges = profile["ranges"]
-    by_name = ranges.group_by(OF_A_NAME, maintain_order=True).agg(*call_statistics(), pl.col("line").min())
-    within = work_while_open(ranges, OF_A_NAME, profile)
-    single = by_name.join(within, on=OF_A_NAME, how="left", nulls_equal=True, maintain_order="left")
+    by_name = ranges.group_by(NAME_KEYS, maintain_order=True).agg(*call_statistics(), pl.col("line").min())
+    open_work = work_while_open(ranges, NAME_KEYS, profile)
+    single = by_name.join(open_work, on=NAME_KEYS, how="left", nulls_equal=True, maintain_order="left")
     return pl.concat([single, _printed_ranges(profile)], how="diagonal_relaxed").sort(
         "total_ns", "name", descending=[True, False], nulls_last=True
     )
@@ -286,10 +294,10 @@ def ranges_by_name(profile: Profile) -> pl.DataFrame:
 
 def _printed_ranges(profile: Profile) -> pl.DataFrame:
     """Return the ranges of sessions that have them as totals."""
-    own = profile["ranges"]["session"].unique().implode()
+    recorded = profile["ranges"]["session"].unique().implode()
     return (
         profile["summary"]
-        .filter(pl.col("section") == "nvtx", pl.col("range").is_null(), ~pl.col("session").is_in(own))
+        .filter(pl.col("section") == "nvtx", pl.col("range").is_null(), ~pl.col("session").is_in(recorded))
         .group_by("session", "name", maintain_order=True)
         .agg(*merged_call_statistics(), pl.col("line").min())
         .select(
@@ -322,12 +330,12 @@ def range_instances(profile: Profile) -> pl.DataFrame:
     )
 
 
-def ranges_by_other_threads(profile: Profile) -> pl.DataFrame:
+def concurrent_ranges(profile: Profile) -> pl.DataFrame:
     """Return `ranges_by_name`, most concurrent GPU work of other threads first."""
     return ranges_by_name(profile).sort("meanwhile_gpu_ns", descending=True, nulls_last=True, maintain_order=True)
 
 
-def instances_of_range(profile: Profile, *, session: int, domain: str | None, name: str) -> pl.DataFrame:
+def ranges_with_name(profile: Profile, *, session: int, domain: str | None, name: str) -> pl.DataFrame:
     """Return the ranges of one name, in time order."""
     rows = range_instances(profile)
     return rows.filter(
@@ -403,9 +411,9 @@ def names_at_depth(profile: Profile, *, session: int, depth: int | None) -> pl.D
     """Return the ranges of one depth by name, most time first, with the columns of `ranges_by_name` but line."""
     rows = profile["ranges"].filter(pl.col("session") == session, is_at_depth(depth))
     return (
-        rows.group_by(OF_A_NAME, maintain_order=True)
+        rows.group_by(NAME_KEYS, maintain_order=True)
         .agg(*call_statistics())
-        .join(work_while_open(rows, OF_A_NAME, profile), on=OF_A_NAME, how="left", nulls_equal=True)
+        .join(work_while_open(rows, NAME_KEYS, profile), on=NAME_KEYS, how="left", nulls_equal=True)
         .sort("total_ns", "name", descending=[True, False], nulls_last=True)
     )
 
@@ -420,11 +428,11 @@ def work_in_range(profile: Profile, row: Mapping[str, Any], *, meanwhile: bool =
     """
     if any(row[name] is None for name in ("pid", "tid", "start_ns", "duration_ns")):
         return activities_where(profile)
-    own = pl.col("tid") == row["tid"]
+    is_same_thread = pl.col("tid") == row["tid"]
     calls = profile["api_calls"].filter(
         pl.col("session") == row["session"],
         pl.col("pid") == row["pid"],
-        ~own if meanwhile else own,
+        ~is_same_thread if meanwhile else is_same_thread,
         pl.col("start_ns").is_between(row["start_ns"], row["start_ns"] + row["duration_ns"]),
     )
     numbers = calls["correlation"].drop_nulls().unique().to_list()

@@ -91,10 +91,10 @@ def lane_picture(profile: Profile, style: Style) -> list[str]:
 
 
 def _drawn(profile: Profile, shown: ShownLanes, style: Style) -> list[str]:
-    from tui.analysis.timeline.drawing import lane_cells, legend, whole_percent
+    from tui.analysis.timeline.drawing import integer_percent, lane_cells, legend
     from tui.analysis.timeline.lookup import item_name
     from tui.analysis.timeline.shown import fit_label, fitting_lanes, iteration_marks, lane_label
-    from tui.analysis.timeline.window import place_labels, ruler, whole_window
+    from tui.analysis.timeline.window import full_window, place_labels, ruler
 
     places = fitting_lanes(shown.lanes, MAX_LANES)[:MAX_LANES]
     labels, above = [], None
@@ -106,19 +106,19 @@ def _drawn(profile: Profile, shown: ShownLanes, style: Style) -> list[str]:
         above = lane
     room = min(max(map(cell_width, labels)), int(style.width * MAX_LABEL))
     cells = max(MIN_CELLS, style.width - room - 6)
-    window = whole_window(shown.begin_ns, shown.until_ns, cells, least_ns=shown.resolution_ns)
+    window = full_window(shown.begin_ns, shown.window_end_ns, cells, min_cell_ns=shown.resolution_ns)
     lines = [*style.wrapped(shown.note)] if shown.note else []
     lines.append(_line("", "", place_labels(ruler(window).ticks, cells, tick="╷"), room))
     session = shown.lanes[places[0]].session
     found = iteration_marks(profile, session, shown.shifts[session])
-    marks = [(window.cell_of(at), text) for at, text in found if text]
+    marks = [(window.cell_at(at), text) for at, text in found if text]
     if marks:
         lines.append(_line("iterations", "", place_labels(marks, cells, tick="╷"), room))
     for place, words in zip(places, labels, strict=True):
         lane = shown.lanes[place]
         edges = window.edges() - shown.shifts[lane.session]
         drawn = lane_cells(lane, edges, partial(item_name, profile, lane))
-        share = whole_percent(lane.segments.length_ns, shown.end_ns - shown.begin_ns)
+        share = integer_percent(lane.segments.length_ns, shown.end_ns - shown.begin_ns)
         shown_words = fit_label(words, lane.tid, room)
         lines.append(_line(shown_words, share, drawn.texts, room))
     entries = legend(shown.lanes[place] for place in places)

@@ -16,11 +16,11 @@ from tui.analysis.ranges import (
     NAMES_AT_DEPTH,
     RANGE_INSTANCES,
     RANGES_MEANWHILE,
-    instances_of_range,
+    concurrent_ranges,
     is_at_depth,
     names_at_depth,
     ranges_around,
-    ranges_by_other_threads,
+    ranges_with_name,
     work_in_range,
 )
 from tui.fmt import count, duration
@@ -54,8 +54,8 @@ def instances_of_selected(level: str) -> Callable[[Profile, Mapping[str, Row]], 
     def instances(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
         row = above.get(level)
         if row is None:
-            return instances_of_range(profile, session=-1, domain=None, name="")
-        return instances_of_range(profile, session=row["session"], domain=row["domain"], name=row["name"])
+            return ranges_with_name(profile, session=-1, domain=None, name="")
+        return ranges_with_name(profile, session=row["session"], domain=row["domain"], name=row["name"])
 
     return instances
 
@@ -89,8 +89,8 @@ def instances_at_depth(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
     """Return the ranges of the selected name at the selected depth."""
     depth, row = above.get("depths"), above.get("depth_names")
     if depth is None or row is None:
-        return instances_of_range(profile, session=-1, domain=None, name="")
-    found = instances_of_range(profile, session=row["session"], domain=row["domain"], name=row["name"])
+        return ranges_with_name(profile, session=-1, domain=None, name="")
+    found = ranges_with_name(profile, session=row["session"], domain=row["domain"], name=row["name"])
     return found.filter(is_at_depth(depth["depth"]))
 
 
@@ -170,7 +170,7 @@ class RangesScreen(ViewScreen):
                 Level(
                     "meanwhile_ranges",
                     RANGES_MEANWHILE,
-                    lambda profile, _above: ranges_by_other_threads(profile),
+                    lambda profile, _above: concurrent_ranges(profile),
                     range_name_crumb,
                     no_instances,
                     3,

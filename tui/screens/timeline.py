@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from tui.analysis.capabilities import missing_data_text
 from tui.analysis.needs import START_TIMES
-from tui.analysis.timeline.drawing import legend, other_symbols
+from tui.analysis.timeline.drawing import extra_symbols, legend
 from tui.analysis.timeline.lookup import (
     TimeInterval,
     find_critical_path,
@@ -128,7 +128,7 @@ class TimelineScreen(ViewScreen):
         view = self.lanes
         found = legend(view.shown.lanes if view.shown is not None else (), view.signs)
         signs = [(glyphs, words, COLORS[look]) for look, glyphs, words in found]
-        return signs + [(sign, words, "") for sign, words in other_symbols()]
+        return signs + [(sign, words, "") for sign, words in extra_symbols()]
 
     def item_details(self) -> Details:
         """Return the details of the item under the cursor, below the user's note on it."""

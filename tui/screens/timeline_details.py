@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 
 from tui.analysis.gpu_time.host_calls import NO_CALL, calls_during
-from tui.analysis.timeline.drawing import glyph_range, whole_percent
+from tui.analysis.timeline.drawing import glyph_range, integer_percent
 from tui.analysis.timeline.lanes import TITLES, ItemKind
 from tui.analysis.timeline.lookup import gap_at, item_name, items_at, lane_activity, names_around, names_in_slice
 from tui.analysis.timeline.shown import lane_title
@@ -96,7 +96,9 @@ def window_line(view: TimelineView, needle: str, found_at: int | None, width: in
         low, high = sorted((view.mark_ns, view.cursor_ns))
         lane, shift = shown.lanes[view.lane], view.shift(view.lane)
         part = lane_activity(lane, low - shift, high - shift)
-        busy = f", busy {whole_percent(part.busy_ns, high - low)}, {count(part.started)} started" if high > low else ""
+        busy = (
+            f", busy {integer_percent(part.busy_ns, high - low)}, {count(part.started)} started" if high > low else ""
+        )
         parts.append((1, f"M to here {brief_duration(high - low)}{busy}"))
     cell = window.cell_ns
     first, last = max(window.first_ns, window.begin_ns), min(window.last_ns, window.end_ns)

@@ -103,23 +103,23 @@ def breakdown_by_device(profile: Profile) -> pl.DataFrame:
     """
     use = gpu_uses(profile)
     memory_recorded = records_memory(profile)
-    of_session: dict[int, list[tuple[Timeline, IntervalSet]]] = {}
-    for line, busy in zip(adjusted_timelines(profile), busy_sets(profile), strict=True):
-        of_session.setdefault(line.session, []).append((line, busy))
+    timelines_by_session: dict[int, list[tuple[Timeline, IntervalSet]]] = {}
+    for timeline, busy in zip(adjusted_timelines(profile), busy_sets(profile), strict=True):
+        timelines_by_session.setdefault(timeline.session, []).append((timeline, busy))
     bounds = wall_bounds(profile)
     in_calls = call_intervals(profile)
     frames = {name: partition_by_session(profile[name]) for name in ("ops", "ranges")}
     rows: list[tuple[object, ...]] = []
     for session in profile["sessions"]["session"].to_list():
-        own = of_session.get(session, [])
-        ops, ranges = (parts.get(session, profile[name].clear()) for name, parts in frames.items())
+        session_timelines = timelines_by_session.get(session, [])
+        ops, ranges = (rows_by_session.get(session, profile[name].clear()) for name, rows_by_session in frames.items())
         if session not in bounds:
             continue
         host = _host(ops, in_calls.get(session, EMPTY), ranges, bounds[session])
-        if not own:
-            rows += _rows(session, None, EMPTY, host, use, memory_recorded=False)
-        for line, busy in own:
-            rows += _rows(session, line, busy, host, use, memory_recorded=session in memory_recorded)
+        if not session_timelines:
+            rows += _category_rows(session, None, EMPTY, host, use, memory_recorded=False)
+        for timeline, busy in session_timelines:
+            rows += _category_rows(session, timeline, busy, host, use, memory_recorded=session in memory_recorded)
     wall = pl.col("wall_ns")
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
         pl.when(wall > 0).then(100 * pl.col("time_ns") / wall).alias("wall_pct")
@@ -132,7 +132,7 @@ def breakdown(profile: Profile) -> pl.DataFrame:
     Columns: session, category, time_ns, wall_ns, wall_pct, why (see `breakdown_by_device`). Times add up to the wall
     time, percentages to 100.
     """
-    order = {str(category): place for place, category in enumerate(Category)}
+    order = {str(category): index for index, category in enumerate(Category)}
     mean = (
         breakdown_by_device(profile)
         .group_by("session", "category")
@@ -147,9 +147,9 @@ def breakdown(profile: Profile) -> pl.DataFrame:
     )
     # Rounding each running sum, not each part, keeps the sum of the parts.
     running = pl.col("time_ns").fill_null(0).cum_sum().over("session") / pl.col("devices")
-    whole = running.round().cast(pl.Int64)
+    wall_ns = running.round().cast(pl.Int64)
     return (
-        mean.with_columns(whole.alias("until"))
+        mean.with_columns(wall_ns.alias("until"))
         .with_columns(
             pl.when(pl.col("time_ns").is_not_null())
             .then(pl.col("until") - pl.col("until").shift(1).over("session").fill_null(0))
@@ -162,56 +162,56 @@ def breakdown(profile: Profile) -> pl.DataFrame:
     )
 
 
-def _rows(
+def _category_rows(
     session: int,
-    line: Timeline | None,
+    timeline: Timeline | None,
     busy: IntervalSet,
     host: _Host,
     use: npt.NDArray[np.int8],
     *,
     memory_recorded: bool,
 ) -> list[tuple[object, ...]]:
-    why: dict[Category, str | None] = {c: reason for c, reason in _NOT_RECORDED.items() if c not in host.sets}
+    reasons: dict[Category, str | None] = {c: reason for c, reason in _NOT_RECORDED.items() if c not in host.sets}
     times: dict[Category, int | None] = dict.fromkeys(_GPU_CATEGORIES)
     covered, covered_ns = EMPTY, 0
-    if line is None:
-        why |= dict.fromkeys((Category.TENSOR_CORES, Category.OTHER_KERNELS, Category.MEMORY), _NO_GPU_WORK)
+    if timeline is None:
+        reasons |= dict.fromkeys((Category.TENSOR_CORES, Category.OTHER_KERNELS, Category.MEMORY), _NO_GPU_WORK)
     else:
-        classes = line.take(use)
+        classes = timeline.take(use)
         counts = np.bincount(classes, minlength=len(GpuUse))
         # Time that overlaps an earlier category counts there; all categories together are the busy time.
         kinds = list(_GPU_CATEGORIES.values())
-        lengths = [*lengths_by_class(line, classes, [range(kind + 1) for kind in kinds[:-1]]), busy.length_ns]
-        for (category, kind), now in zip(_GPU_CATEGORIES.items(), lengths, strict=True):
+        lengths = [*lengths_by_class(timeline, classes, [range(kind + 1) for kind in kinds[:-1]]), busy.length_ns]
+        for (category, kind), length_ns in zip(_GPU_CATEGORIES.items(), lengths, strict=True):
             times[category] = 0
             if counts[kind]:
-                times[category], covered_ns = now - covered_ns, now
+                times[category], covered_ns = length_ns - covered_ns, length_ns
         if not counts[GpuUse.YES] and not counts[GpuUse.NO] and counts[GpuUse.UNKNOWN]:
             for category in (Category.TENSOR_CORES, Category.OTHER_KERNELS):
                 times[category] = None
-                why[category] = "tensor-core use of all kernels unknown"
+                reasons[category] = "tensor-core use of all kernels unknown"
         if not memory_recorded:
             times[Category.MEMORY] = None
-            why[Category.MEMORY] = "only kernels recorded"
+            reasons[Category.MEMORY] = "only kernels recorded"
         covered = busy
     if times[Category.UNKNOWN_KERNELS]:
-        why[Category.UNKNOWN_KERNELS] = "tensor-core use of these kernels unknown"
+        reasons[Category.UNKNOWN_KERNELS] = "tensor-core use of these kernels unknown"
     else:
         times.pop(Category.UNKNOWN_KERNELS)
     wall = host.last_ns - host.first_ns
     for category in HOST_CATEGORIES:
         times[category] = None
         if category in host.sets:
-            now = length_of_union(covered, host.sets[category])
-            times[category], covered_ns = now - covered_ns, now
+            length_ns = length_of_union(covered, host.sets[category])
+            times[category], covered_ns = length_ns - covered_ns, length_ns
             if category != HOST_CATEGORIES[-1]:
                 covered = covered | host.sets[category]
     times[Category.OTHER] = wall - covered_ns
     missing = [str(category) for category in times if times[category] is None]
     if missing:
-        why[Category.OTHER] = f"includes categories that are not recorded: {', '.join(missing)}"
-    device = line.device if line is not None else None
-    return [(session, device, str(c), time, wall, why.get(c)) for c, time in times.items()]
+        reasons[Category.OTHER] = f"includes categories that are not recorded: {', '.join(missing)}"
+    device = timeline.device if timeline is not None else None
+    return [(session, device, str(c), time, wall, reasons.get(c)) for c, time in times.items()]
 
 
 HOST_CATEGORIES: Final = (Category.DATALOADER, Category.IO, Category.CPU)
@@ -231,22 +231,26 @@ def wall_bounds(profile: Profile) -> dict[int, tuple[int, int]]:
     by_program = [*_bounds(profile["ops"]), *_bounds(marks)]
     recorded_sessions = {session for session, _, _ in by_program}
     by_calls = [bounds for bounds in _bounds(profile["api_calls"]) if bounds[0] not in recorded_sessions]
-    by_gpu = [(line.session, int(line.starts[0]), int(line.ends.max())) for line in timelines(profile)]
+    by_gpu = [(timeline.session, int(timeline.starts[0]), int(timeline.ends.max())) for timeline in timelines(profile)]
     # For a range of iterations these are their periods: CPU work ahead of them belongs to earlier ones.
     by_period = _bounds(_periods(profile))
     divided = {session for session, _, _ in by_period}
     by_host = [bounds for bounds in (*by_program, *by_calls) if bounds[0] not in divided]
-    found: dict[int, tuple[int, int]] = {}
+    walls: dict[int, tuple[int, int]] = {}
     for session, first, last in (*by_host, *by_period, *by_gpu):
-        known = found.get(session, (first, last))
-        found[session] = min(first, known[0]), max(last, known[1])
-    begun = {session: min(first for own, first, _ in by_gpu if own == session) for session, _, _ in by_gpu}
-    ended = {session: max(last for own, _, last in by_host if own == session) for session, _, _ in by_host}
-    for session, first in begun.items():
-        if first - ended.get(session, first) >= LATE_NS:
+        previous = walls.get(session, (first, last))
+        walls[session] = min(first, previous[0]), max(last, previous[1])
+    gpu_starts = {
+        session: min(first for gpu_session, first, _ in by_gpu if gpu_session == session) for session, _, _ in by_gpu
+    }
+    host_ends = {
+        session: max(last for gpu_session, _, last in by_host if gpu_session == session) for session, _, _ in by_host
+    }
+    for session, first in gpu_starts.items():
+        if first - host_ends.get(session, first) >= LATE_NS:
             # Until then the GPU ran unrecorded work, which everything here waited for.
-            found[session] = first, found[session][1]
-    return found
+            walls[session] = first, walls[session][1]
+    return walls
 
 
 def _periods(profile: Profile) -> pl.DataFrame:
@@ -278,12 +282,12 @@ def host_times(profile: Profile) -> dict[int, dict[Category, IntervalSet]]:
     bounds = wall_bounds(profile)
     in_calls = call_intervals(profile)
     frames = {name: partition_by_session(profile[name]) for name in ("ops", "ranges")}
-    found: dict[int, dict[Category, IntervalSet]] = {}
+    times: dict[int, dict[Category, IntervalSet]] = {}
     for session, limits in bounds.items():
-        ops, ranges = (parts.get(session, profile[name].clear()) for name, parts in frames.items())
+        ops, ranges = (rows_by_session.get(session, profile[name].clear()) for name, rows_by_session in frames.items())
         sets = _host(ops, in_calls.get(session, EMPTY), ranges, limits).sets
-        found[session] = {category: sets[category] for category in HOST_CATEGORIES if category in sets}
-    return found
+        times[session] = {category: sets[category] for category in HOST_CATEGORIES if category in sets}
+    return times
 
 
 def _host(ops: pl.DataFrame, in_calls: IntervalSet, ranges: pl.DataFrame, bounds: tuple[int, int]) -> _Host:
@@ -363,17 +367,17 @@ def utilization_in_chunks(profile: Profile, chunks: int = CHUNKS) -> pl.DataFram
     Columns: session, device, chunk (from 0), start_ns, duration_ns, busy_ns (union of its work), busy_pct (null in
     chunks without length). Chunks differ by 1 ns where the time cannot be divided.
     """
-    parts = [pl.DataFrame(schema=_OVER_TIME_SCHEMA)]
-    for line, working in zip(timelines(profile), busy_sets(profile), strict=True):
-        first, last = int(line.starts[0]), int(line.ends.max())
+    frames = [pl.DataFrame(schema=_OVER_TIME_SCHEMA)]
+    for timeline, working in zip(timelines(profile), busy_sets(profile), strict=True):
+        first, last = int(timeline.starts[0]), int(timeline.ends.max())
         edges = first + (last - first) * np.arange(chunks + 1, dtype=np.float64) / chunks
         bounds = np.round(edges - first).astype(np.int64) + first
         busy = np.diff(working.until(bounds))
-        parts.append(
+        frames.append(
             pl.DataFrame(
                 {
-                    "session": line.session,
-                    "device": pl.Series([line.device] * chunks, dtype=pl.Int32),
+                    "session": timeline.session,
+                    "device": pl.Series([timeline.device] * chunks, dtype=pl.Int32),
                     "chunk": np.arange(chunks),
                     "start_ns": bounds[:-1],
                     "duration_ns": np.diff(bounds),
@@ -381,7 +385,7 @@ def utilization_in_chunks(profile: Profile, chunks: int = CHUNKS) -> pl.DataFram
                 }
             ).cast(_OVER_TIME_SCHEMA)
         )
-    return _with_share(pl.concat(parts))
+    return _with_share(pl.concat(frames))
 
 
 def low_utilization(profile: Profile, chunks: int = CHUNKS, below_pct: float = LOW_PCT) -> pl.DataFrame:
@@ -389,14 +393,14 @@ def low_utilization(profile: Profile, chunks: int = CHUNKS, below_pct: float = L
 
     Columns: session, device, start_ns, duration_ns, busy_ns, busy_pct.
     """
-    by = ("session", "device")
+    keys = ("session", "device")
     is_low = pl.col("busy_pct") < below_pct
     return _with_share(
         utilization_in_chunks(profile, chunks)
         .with_columns(is_low.fill_null(False).alias("low"))
-        .with_columns(pl.col("low").rle_id().over(by).alias("interval"))
+        .with_columns(pl.col("low").rle_id().over(keys).alias("interval"))
         .filter("low")
-        .group_by(*by, "interval", maintain_order=True)
+        .group_by(*keys, "interval", maintain_order=True)
         .agg(pl.col("start_ns").min(), pl.col("duration_ns").sum(), pl.col("busy_ns").sum())
         .drop("interval")
     )
@@ -410,7 +414,7 @@ def _with_share(rows: pl.DataFrame) -> pl.DataFrame:
 def busy_intervals(profile: Profile) -> dict[tuple[int, int | None], IntervalSet]:
     """Return the busy intervals of each GPU, by session and device."""
     sets = zip(timelines(profile), busy_sets(profile), strict=True)
-    return {(line.session, line.device): busy for line, busy in sets}
+    return {(timeline.session, timeline.device): busy for timeline, busy in sets}
 
 
 def busy_over_time(

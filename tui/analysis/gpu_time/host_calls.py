@@ -97,7 +97,7 @@ def api_class(name: str) -> ApiClass:
     >>> [api_class(name).name for name in ("cudaStreamWaitEvent", "cuStreamWaitValue32")]
     ['OTHER', 'OTHER']
     """
-    return next((found for found, pattern in _PATTERNS if pattern.search(name)), ApiClass.OTHER)
+    return next((call_class for call_class, pattern in _PATTERNS if pattern.search(name)), ApiClass.OTHER)
 
 
 def api_classes(names: pl.Series) -> npt.NDArray[np.int8]:
@@ -116,7 +116,7 @@ NAMES_LIMIT: Final = 64
 class HostCalls:
     """The API calls of a session with known times, on all its threads."""
 
-    begun: Ints
+    starts: Ints
     """Start times, ascending."""
     any: IntervalSet
     """Times with any call active."""
@@ -131,18 +131,18 @@ class HostCalls:
         longer), call (the longest one of that class; of any class for `NO_CALL`), call_ns, api_ns, api_calls_begun.
         """
         parts = [self._in_block(intervals.part(block)) for block in blocks(len(intervals.starts))]
-        kind, call, call_ns, on, begun = (
+        kind, call, call_ns, in_call_ns, call_starts = (
             np.concatenate(column) for column in zip(*(parts or [self._in_block(EMPTY)]), strict=True)
         )
-        titles = pl.Series([NO_CALL, *(TITLES[found] for found in ApiClass)], dtype=NAME)
+        titles = pl.Series([NO_CALL, *(TITLES[call_class] for call_class in ApiClass)], dtype=NAME)
         names = pl.Series([None, *self.by_name], dtype=NAME)
         return pl.DataFrame(
             {
                 "cpu_in": titles.gather(pl.Series(kind + 1)),
                 "call": names.gather(pl.Series(call + 1)),
                 "call_ns": pl.Series(call_ns).set(pl.Series(call < 0), None),
-                "api_ns": on,
-                "api_calls_begun": begun.astype(np.int64, copy=False),
+                "api_ns": in_call_ns,
+                "api_calls_begun": call_starts.astype(np.int64, copy=False),
             }
         )
 
@@ -150,15 +150,17 @@ class HostCalls:
         """Return for each interval: class of call (-1: none), its call and time, time in any call, and call starts."""
         starts, ends = intervals.starts, intervals.ends
         first, last = (int(starts[0]), int(ends[-1])) if len(starts) else (0, 0)
-        on = self.any.around(first, last).within(starts, ends)
-        best, kind = ends - starts - on, np.full(len(starts), -1, np.int8)
-        for found, spans in self.by_class.items():
+        in_call_ns = self.any.around(first, last).within(starts, ends)
+        best, kind = ends - starts - in_call_ns, np.full(len(starts), -1, np.int8)
+        for call_class, spans in self.by_class.items():
             covered = spans.around(first, last).within(starts, ends)
             longer = covered > np.where(kind == -1, np.maximum(best - 1, 0), best)
-            kind, best = np.where(longer, np.int8(found), kind), np.where(longer, covered, best)
+            kind, best = np.where(longer, np.int8(call_class), kind), np.where(longer, covered, best)
         call, call_ns = self._longest(intervals, kind)
-        begun = np.searchsorted(self.begun, ends, side="left") - np.searchsorted(self.begun, starts, side="left")
-        return kind, call, call_ns, on, begun
+        call_starts = np.searchsorted(self.starts, ends, side="left") - np.searchsorted(
+            self.starts, starts, side="left"
+        )
+        return kind, call, call_ns, in_call_ns, call_starts
 
     def _longest(self, intervals: IntervalSet, kind: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
         """Return the index in `by_name` of the longest call in each interval (-1: none), and its time.
@@ -168,35 +170,39 @@ class HostCalls:
             kind: The class that the call of each interval must have; -1: any.
         """
         call, longest = np.full(len(kind), -1, np.int64), np.zeros(len(kind), np.int64)
-        for place, (name, spans) in enumerate(self.by_name.items()):
+        for index, (name, spans) in enumerate(self.by_name.items()):
             if not len(kind):
                 break
             spans = spans.around(int(intervals.starts[0]), int(intervals.ends[-1]))
-            at, call_at = overlapping_pairs(intervals, spans)
-            if not len(at):
+            interval_index, call_index = overlapping_pairs(intervals, spans)
+            if not len(interval_index):
                 continue
-            time = np.minimum(intervals.ends[at], spans.ends[call_at]) - np.maximum(
-                intervals.starts[at], spans.starts[call_at]
+            time = np.minimum(intervals.ends[interval_index], spans.ends[call_index]) - np.maximum(
+                intervals.starts[interval_index], spans.starts[call_index]
             )
-            first = np.flatnonzero(np.concatenate(([True], at[1:] != at[:-1])))
-            at, time = at[first], np.add.reduceat(time, first)
-            longer = (time > longest[at]) & ((kind[at] == -1) | (kind[at] == api_class(name)))
-            call[at[longer]], longest[at[longer]] = place, time[longer]
+            first = np.flatnonzero(np.concatenate(([True], interval_index[1:] != interval_index[:-1])))
+            interval_index, time = interval_index[first], np.add.reduceat(time, first)
+            longer = (time > longest[interval_index]) & (
+                (kind[interval_index] == -1) | (kind[interval_index] == api_class(name))
+            )
+            call[interval_index[longer]], longest[interval_index[longer]] = index, time[longer]
         return call, longest
 
 
-def _on_during(starts: Ints, lengths: Ints, intervals: Sequence[tuple[int, int]]) -> Ints:
+def _calls_during(starts: Ints, lengths: Ints, intervals: Sequence[tuple[int, int]]) -> Ints:
     """Return the indices of the calls that overlap any of some time intervals, ascending."""
-    found = [np.zeros(0, np.int64)]
+    indices = [np.zeros(0, np.int64)]
     for block in blocks(len(starts)):
-        begun = starts[block]
-        ended = begun + lengths[block]
-        first, last = begun.min(), ended.max()
-        here = [(begin, end) for begin, end in intervals if first < end and last >= begin]
-        if here:
-            on = np.logical_or.reduce([(begun < end) & (ended >= begin) for begin, end in here])
-            found.append(np.flatnonzero(on) + block.start)
-    return np.concatenate(found)
+        block_starts = starts[block]
+        block_ends = block_starts + lengths[block]
+        first, last = block_starts.min(), block_ends.max()
+        block_intervals = [(begin, end) for begin, end in intervals if first < end and last >= begin]
+        if block_intervals:
+            overlaps = np.logical_or.reduce(
+                [(block_starts < end) & (block_ends >= begin) for begin, end in block_intervals]
+            )
+            indices.append(np.flatnonzero(overlaps) + block.start)
+    return np.concatenate(indices)
 
 
 @once_per_profile("api_calls")
@@ -228,7 +234,7 @@ def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]]
     if calls.is_empty():
         return None
     if during is not None:
-        calls = calls[_on_during(calls["start_ns"].to_numpy(), calls["duration_ns"].to_numpy(), during)]
+        calls = calls[_calls_during(calls["start_ns"].to_numpy(), calls["duration_ns"].to_numpy(), during)]
     calls = calls.select("name", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
     if not calls["start_ns"].is_sorted():
         calls = calls.sort("start_ns", maintain_order=True)
@@ -236,15 +242,15 @@ def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]]
     by_class = unions_by_class(starts, ends, classify_values(calls["name"], api_classes))
     costs = calls.group_by("name").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("total_ns"))
     costly = costs.drop_nulls("name").sort("total_ns", "name", descending=[True, False])["name"].head(NAMES_LIMIT)
-    names = {name: place for place, name in enumerate(costly.cast(pl.String).to_list())}
+    names = {name: index for index, name in enumerate(costly.cast(pl.String).to_list())}
 
-    def places(distinct: pl.Series) -> npt.NDArray[np.int8]:
+    def name_indices(distinct: pl.Series) -> npt.NDArray[np.int8]:
         return np.array([names.get(name, -1) for name in distinct.to_list()], np.int8)
 
-    by_place = unions_by_class(starts, ends, classify_values(calls["name"], places))
-    by_name = {name: by_place[place] for name, place in names.items()}
-    of_classes = {ApiClass(found): spans for found, spans in by_class.items()}
-    return HostCalls(starts, union_of(starts, ends), of_classes, by_name)
+    unions = unions_by_class(starts, ends, classify_values(calls["name"], name_indices))
+    by_name = {name: unions[index] for name, index in names.items()}
+    class_unions = {ApiClass(call_class): spans for call_class, spans in by_class.items()}
+    return HostCalls(starts, union_of(starts, ends), class_unions, by_name)
 
 
 SHIPPED: Final = "host_phases.toml"
@@ -287,26 +293,26 @@ def parse_phases(text: str, source: str) -> tuple[tuple[HostPhase, str], ...]:
     Raises:
         ProftuiError: It is not TOML, or a rule has no known phase or no pattern that is a regular expression.
     """
-    found = []
-    for entry, where in tables(parse_user_file(text, source), "rule", source):
+    rules = []
+    for entry, location in tables(parse_user_file(text, source), "rule", source):
         phase, pattern = entry.get("phase"), entry.get("pattern")
         if phase not in _PHASES:
-            raise ProftuiError(f"{where}: phase must be {' or '.join(_PHASES)}, not {phase}", HINT)
+            raise ProftuiError(f"{location}: phase must be {' or '.join(_PHASES)}, not {phase}", HINT)
         if not isinstance(pattern, str) or not pattern:
-            raise ProftuiError(f"{where}: pattern must be a string", HINT)
-        found.append((_PHASES[phase], checked_pattern(pattern, where)))
-    return tuple(found)
+            raise ProftuiError(f"{location}: pattern must be a string", HINT)
+        rules.append((_PHASES[phase], checked_pattern(pattern, location)))
+    return tuple(rules)
 
 
-def host_phases_of_names(names: pl.Series) -> npt.NDArray[np.int8]:
+def host_phases_by_name(names: pl.Series) -> npt.NDArray[np.int8]:
     """Return the `HostPhase` of each name.
 
     >>> names = pl.Series(["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "aten::mm"])
-    >>> host_phases_of_names(names).tolist()
+    >>> host_phases_by_name(names).tolist()
     [1, 0]
     """
     text = names.cast(pl.String).fill_null("").str.slice(0, NAME_LIMIT)
-    found = pl.coalesce(
+    phases = pl.coalesce(
         pl.lit(None, pl.Int8),
         *(
             pl.when(pl.col("text").str.contains(f"(?i){pattern}")).then(pl.lit(int(phase), pl.Int8))
@@ -314,7 +320,7 @@ def host_phases_of_names(names: pl.Series) -> npt.NDArray[np.int8]:
         ),
         pl.lit(int(HostPhase.NONE), pl.Int8),
     )
-    return text.alias("text").to_frame().select(found).to_series().to_numpy()
+    return text.alias("text").to_frame().select(phases).to_series().to_numpy()
 
 
 def host_phases(profile: Profile, session: int) -> dict[HostPhase, IntervalSet]:
@@ -324,12 +330,12 @@ def host_phases(profile: Profile, session: int) -> dict[HostPhase, IntervalSet]:
 
 def phases_in(*frames: pl.DataFrame) -> dict[HostPhase, IntervalSet]:
     """Return `host_phases` for a session's rows of ``ops`` and of ``ranges``."""
-    found: dict[HostPhase, IntervalSet] = {}
+    intervals_by_phase: dict[HostPhase, IntervalSet] = {}
     for frame in frames:
         rows = frame.select("name", "start_ns", "duration_ns").drop_nulls(["start_ns", "duration_ns"])
-        phases = classify_values(rows["name"], host_phases_of_names)
+        phases = classify_values(rows["name"], host_phases_by_name)
         for phase in (HostPhase.DATALOADER, HostPhase.IO):
             chosen = rows.filter(pl.Series(phases == phase))
             if chosen.height:
-                found[phase] = found.get(phase, EMPTY) | intervals_of_rows(chosen)
-    return found
+                intervals_by_phase[phase] = intervals_by_phase.get(phase, EMPTY) | intervals_of_rows(chosen)
+    return intervals_by_phase

@@ -81,8 +81,8 @@ def overlap(profile: Profile) -> pl.DataFrame:
     directions = classify_values(profile["activities"]["copy_kind"], _direction)
     streams = profile["activities"]["stream"]
     rows = [
-        _row(line, busy.length_ns, line.take(kinds), line.take(directions), streams)
-        for line, busy in zip(timelines(profile), busy_sets(profile), strict=True)
+        _row(timeline, busy.length_ns, timeline.take(kinds), timeline.take(directions), streams)
+        for timeline, busy in zip(timelines(profile), busy_sets(profile), strict=True)
     ]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
         _share(pl.col("comm_ns") - pl.col("exposed_comm_ns"), pl.col("comm_ns")).alias("comm_hidden_pct"),
@@ -92,32 +92,36 @@ def overlap(profile: Profile) -> pl.DataFrame:
     )
 
 
-def _share(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-    return pl.when(whole > 0).then(100 * part / whole)
+def _share(part: pl.Expr, total: pl.Expr) -> pl.Expr:
+    return pl.when(total > 0).then(100 * part / total)
 
 
 def _direction(names: pl.Series) -> Classes:
     return np.array([_DIRECTIONS.get(name, 0) for name in names.to_list()], np.int8)
 
 
-def _row(line: Timeline, busy_ns: int, kinds: Classes, directions: Classes, streams: pl.Series) -> tuple[object, ...]:
+def _row(
+    timeline: Timeline, busy_ns: int, kinds: Classes, directions: Classes, streams: pl.Series
+) -> tuple[object, ...]:
     is_kernel = kinds != WorkKind.COPY
     computing = {WorkKind.COMPUTE, WorkKind.MEMSET}
     compute, comm, kernels, copies = lengths_by_class(
-        line,
+        timeline,
         kinds,
         (computing, {WorkKind.COMMUNICATION}, {*WorkKind} - {WorkKind.COPY}, {WorkKind.COPY}),
-        resolution_ns=line.resolution_ns,
+        resolution_ns=timeline.resolution_ns,
     )
     # With rounded starts, the sum of the parts can exceed the whole by less than the resolution.
     compute = min(compute, busy_ns)
     kernels = min(max(kernels, compute), busy_ns)
-    up, down, either = lengths_by_class(line, directions, ({1}, {2}, {1, 2}), resolution_ns=line.resolution_ns)
-    span = int(line.ends.max() - line.starts[0])
-    at_once = concurrency(line, is_kernel)
+    to_device, from_device, either = lengths_by_class(
+        timeline, directions, ({1}, {2}, {1, 2}), resolution_ns=timeline.resolution_ns
+    )
+    span = int(timeline.ends.max() - timeline.starts[0])
+    at_once = concurrency(timeline, is_kernel)
     return (
-        line.session,
-        line.device,
+        timeline.session,
+        timeline.device,
         span,
         compute,
         kernels - compute,
@@ -128,20 +132,20 @@ def _row(line: Timeline, busy_ns: int, kinds: Classes, directions: Classes, stre
         copies,
         kernels,
         max(0, copies + kernels - busy_ns),
-        up,
-        down,
-        max(0, up + down - either),
+        to_device,
+        from_device,
+        max(0, to_device + from_device - either),
         at_once.length_ns,
         at_once.max_concurrent,
-        _streams(line, is_kernel, streams),
+        _streams(timeline, is_kernel, streams),
     )
 
 
-def _streams(line: Timeline, is_kernel: npt.NDArray[np.bool_], streams: pl.Series) -> int | None:
+def _streams(timeline: Timeline, is_kernel: npt.NDArray[np.bool_], streams: pl.Series) -> int | None:
     """Return the number of streams with kernels; None if there are none, or some are unknown."""
     if streams.null_count():
-        named = streams.gather(pl.Series(line.rows_at(np.flatnonzero(is_kernel))))
+        named = streams.gather(pl.Series(timeline.rows_at(np.flatnonzero(is_kernel))))
         return named.n_unique() if len(named) and not named.null_count() else None
-    own = line.take(streams.to_numpy())
-    found = len(list(islice(distinct_values(own, is_kernel), FEW_STREAMS + 1)))
-    return (found if found <= FEW_STREAMS else len(np.unique(own[is_kernel]))) or None
+    stream_numbers = timeline.take(streams.to_numpy())
+    stream_count = len(list(islice(distinct_values(stream_numbers, is_kernel), FEW_STREAMS + 1)))
+    return (stream_count if stream_count <= FEW_STREAMS else len(np.unique(stream_numbers[is_kernel]))) or None

@@ -80,12 +80,12 @@ class FlameGrouping(TreeGrouping):
     """The position and name of each activity's op in the tree; null if unknown."""
 
 
-def _op_paths(places: Callable[[Profile], pl.Series], around: str) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:
+def _op_paths(paths: Callable[[Profile], pl.Series], around: str) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:
     """Return the positions of activities from those of recorded ops; inferred ops are below their kind of work."""
 
     def paths_and_nodes(profile: Profile) -> tuple[pl.Series, pl.Series]:
         rows = nullable_rows(activity_op_rows(profile))
-        recorded = places(profile).cast(NAME).gather(rows)
+        recorded = paths(profile).cast(NAME).gather(rows)
         instances = inferred_instances(profile)
         op_type = instances["op_type"].cast(pl.String)
         kind = op_type.replace_strict(op_rules().groups, default=op_type, return_dtype=pl.String)
@@ -99,9 +99,9 @@ def _op_paths(places: Callable[[Profile], pl.Series], around: str) -> Callable[[
     return paths_and_nodes
 
 
-def _launch_paths(places: Callable[[Profile], pl.Series]) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:
+def _launch_paths(paths: Callable[[Profile], pl.Series]) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:
     def paths_and_nodes(profile: Profile) -> tuple[pl.Series, pl.Series]:
-        return places(profile).cast(NAME), activity_nodes(profile)[1].cast(NAME)
+        return paths(profile).cast(NAME), activity_nodes(profile)[1].cast(NAME)
 
     return paths_and_nodes
 

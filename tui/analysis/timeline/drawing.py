@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
 
 
-NOTHING: Final = -1
+NO_ITEM: Final = -1
 """The number for no kind or no item."""
 MAX_OVERLAPPING: Final = 16
 """The most items, by descending start, among which one that spans a slice is searched."""
@@ -36,8 +36,8 @@ class Bins:
     busy_ns: Ints
     """How much of each something was active."""
     item_kinds: Kinds
-    """The item with most time in it, or the first one if none took time; `NOTHING` if there is none."""
-    begun: Ints
+    """The item with most time in it, or the first one if none took time; `NO_ITEM` if there is none."""
+    started: Ints
     """How many items started in each."""
     by_kind: Ints
     """The busy time of each of the lane's kinds, for each slice."""
@@ -52,20 +52,20 @@ def bins(lane: Lane, edges: Ints) -> Bins:
         lane: The lane.
         edges: Moments, in order.
     """
-    of_kinds = np.diff(lane.segments.time_before(edges), axis=0)
-    busy = of_kinds.sum(axis=1)
-    begun = np.searchsorted(lane.starts, edges, side="left")
-    item_kinds = np.full(len(edges) - 1, NOTHING, np.int8)
-    if of_kinds.shape[1]:
-        item_kinds = np.where(busy > 0, lane.segments.kinds[of_kinds.argmax(axis=1)], np.int8(NOTHING))
-    count = np.diff(begun)
+    kind_times = np.diff(lane.segments.time_before(edges), axis=0)
+    busy = kind_times.sum(axis=1)
+    started = np.searchsorted(lane.starts, edges, side="left")
+    item_kinds = np.full(len(edges) - 1, NO_ITEM, np.int8)
+    if kind_times.shape[1]:
+        item_kinds = np.where(busy > 0, lane.segments.kinds[kind_times.argmax(axis=1)], np.int8(NO_ITEM))
+    count = np.diff(started)
     moments = np.flatnonzero((busy <= 0) & (count > 0))
-    item_kinds[moments] = lane.item_kinds[begun[moments]]
-    return Bins(busy, item_kinds, count, of_kinds)
+    item_kinds[moments] = lane.item_kinds[started[moments]]
+    return Bins(busy, item_kinds, count, kind_times)
 
 
 def spanning_items(lane: Lane, edges: Ints, item_kinds: Kinds) -> Ints:
-    """Return the item that spans each slice, of the slice's kind; `NOTHING` if there is none.
+    """Return the item that spans each slice, of the slice's kind; `NO_ITEM` if there is none.
 
     Of several it is the latest started. Only the last `MAX_OVERLAPPING` that started before a slice are examined.
 
@@ -74,20 +74,20 @@ def spanning_items(lane: Lane, edges: Ints, item_kinds: Kinds) -> Ints:
         edges: Moments, in order.
         item_kinds: The kind of each slice, as in `Bins`.
     """
-    found = np.full(len(edges) - 1, NOTHING, np.int64)
-    at, until = np.searchsorted(lane.starts, edges[:-1], side="right") - 1, edges[1:]
-    left = np.flatnonzero(at >= 0)
+    spanning = np.full(len(edges) - 1, NO_ITEM, np.int64)
+    last_started, slice_ends = np.searchsorted(lane.starts, edges[:-1], side="right") - 1, edges[1:]
+    pending = np.flatnonzero(last_started >= 0)
     for back in range(MAX_OVERLAPPING):
-        items = at[left] - back
+        items = last_started[pending] - back
         # If no item reaches the end of a slice, no earlier item does either.
-        going = (items >= 0) & (lane.latest_ends[items] >= until[left])
-        left, items = left[going], items[going]
-        if not len(left):
+        is_active = (items >= 0) & (lane.latest_ends[items] >= slice_ends[pending])
+        pending, items = pending[is_active], items[is_active]
+        if not len(pending):
             break
-        spans = (lane.ends[items] >= until[left]) & (lane.item_kinds[items] == item_kinds[left])
-        found[left[spans]] = items[spans]
-        left = left[~spans]
-    return found
+        spans = (lane.ends[items] >= slice_ends[pending]) & (lane.item_kinds[items] == item_kinds[pending])
+        spanning[pending[spans]] = items[spans]
+        pending = pending[~spans]
+    return spanning
 
 
 GLYPHS: Final = {
@@ -179,11 +179,11 @@ class LaneCells:
     texts: list[str]
     """A character for each cell; a wide one is followed by an empty text."""
     item_kinds: Kinds
-    """What each cell is colored by; `NOTHING` where it is blank."""
+    """What each cell is colored by; `NO_ITEM` where it is blank."""
     solid: Flags
     """Which cells are part of a bar with a name: drawn in reverse."""
     items: Ints
-    """The item that is active throughout each cell, `NOTHING` if there is none."""
+    """The item that is active throughout each cell, `NO_ITEM` if there is none."""
     shares: npt.NDArray[np.float64]
     """The busy share of each of the lane's kinds, for each cell."""
     kinds: Kinds
@@ -203,26 +203,26 @@ class LaneCells:
         bases = 8 * np.arange(lines - 1, -1, -1)
         inside = np.diff(np.clip(tops - bases[:, None, None], 0, 8), axis=2, prepend=0)
         levels = inside.sum(axis=2).astype(np.int64)
-        item_kinds = np.full(levels.shape, NOTHING, np.int8)
+        item_kinds = np.full(levels.shape, NO_ITEM, np.int8)
         if len(self.kinds):
-            item_kinds = np.where(levels > 0, self.kinds[inside.argmax(axis=2)], np.int8(NOTHING))
-        moments = (levels[-1] == 0) & (self.item_kinds != NOTHING)
+            item_kinds = np.where(levels > 0, self.kinds[inside.argmax(axis=2)], np.int8(NO_ITEM))
+        moments = (levels[-1] == 0) & (self.item_kinds != NO_ITEM)
         levels[-1, moments], item_kinds[-1, moments] = 1, self.item_kinds[moments]
         texts: list[list[str]] = _TABLES[self.signs][item_kinds, levels].tolist()
         in_name = self.in_name
         for cell in np.flatnonzero(in_name).tolist():
             is_head = not self.solid[cell]
-            for number, line in enumerate(texts):
-                line[cell] = self.texts[cell] if is_head or number == (lines - 1) // 2 else " "
+            for number, characters in enumerate(texts):
+                characters[cell] = self.texts[cell] if is_head or number == (lines - 1) // 2 else " "
         item_kinds[:, in_name] = self.item_kinds[in_name]
         return list(zip(texts, item_kinds, strict=True))
 
     @property
     def in_name(self) -> Flags:
         """Which cells are part of a bar with a name, its head included."""
-        found = self.solid.copy()
-        found[:-1] |= self.solid[1:]
-        return found
+        is_named = self.solid.copy()
+        is_named[:-1] |= self.solid[1:]
+        return is_named
 
 
 def lane_cells(
@@ -236,12 +236,12 @@ def lane_cells(
         name: Returns the name of an item, for the bars; None: no names.
         signs: The characters of the kinds.
     """
-    found = bins(lane, edges)
+    contents = bins(lane, edges)
     cells = np.diff(edges)
-    levels = np.where(found.item_kinds == NOTHING, 0, np.clip(-(-8 * found.busy_ns // cells), 1, 8))
-    texts: list[str] = _TABLES[signs][found.item_kinds, levels].tolist()
+    levels = np.where(contents.item_kinds == NO_ITEM, 0, np.clip(-(-8 * contents.busy_ns // cells), 1, 8))
+    texts: list[str] = _TABLES[signs][contents.item_kinds, levels].tolist()
     solid = np.zeros(len(texts), np.bool_)
-    items = spanning_items(lane, edges, found.item_kinds)
+    items = spanning_items(lane, edges, contents.item_kinds)
     if name is not None:
         for first, last in _runs(items):
             kind = ItemKind(int(lane.item_kinds[items[first]]))
@@ -252,8 +252,8 @@ def lane_cells(
             label = shorten_symbol(label, room)
             texts[first:last] = [head, *_in_cells(pad(label, room))]
             solid[first + 1 : last] = True
-    shares = found.by_kind / cells[:, None]
-    return LaneCells(texts, found.item_kinds, solid, items, shares, lane.segments.kinds, signs)
+    shares = contents.by_kind / cells[:, None]
+    return LaneCells(texts, contents.item_kinds, solid, items, shares, lane.segments.kinds, signs)
 
 
 def _runs(items: Ints) -> list[tuple[int, int]]:
@@ -262,7 +262,7 @@ def _runs(items: Ints) -> list[tuple[int, int]]:
         return []
     changes = np.flatnonzero(items[1:] != items[:-1]) + 1
     firsts, lasts = np.concatenate(([0], changes)), np.concatenate((changes, [len(items)]))
-    chosen = (items[firsts] != NOTHING) & (lasts - firsts >= 2)
+    chosen = (items[firsts] != NO_ITEM) & (lasts - firsts >= 2)
     return list(zip(firsts[chosen].tolist(), lasts[chosen].tolist(), strict=True))
 
 
@@ -280,15 +280,15 @@ def _in_cells(text: str) -> list[str]:
     return cells
 
 
-def whole_percent(part: int, whole: int) -> str:
+def integer_percent(part: int, total: int) -> str:
     """Format a percentage without decimals; only exactly 0 and 100 are written as 0 and 100.
 
-    >>> whole_percent(1, 1000), whole_percent(999, 1000), whole_percent(5, 10), whole_percent(0, 0)
+    >>> integer_percent(1, 1000), integer_percent(999, 1000), integer_percent(5, 10), integer_percent(0, 0)
     ('<1%', '>99%', '50%', '')
     """
-    if whole <= 0:
+    if total <= 0:
         return ""
-    share = 100 * part / whole
+    share = 100 * part / total
     return "<1%" if 0 < share < 1 else ">99%" if 99 < share < 100 else f"{min(share, 100):.0f}%"
 
 
@@ -308,11 +308,11 @@ def legend(
     by_title: dict[str, ItemKind] = {}
     for kind in kinds:
         by_title.setdefault(_FILL_TITLES.get(kind, TITLES[kind]), kind)
-    return [(kind, "█", _brief(words) if brief else words) for words, kind in by_title.items()]
+    return [(kind, "█", _brief(meaning) if brief else meaning) for meaning, kind in by_title.items()]
 
 
-def _brief(words: str) -> str:
-    return _BRIEF_TITLES.get(words, words)
+def _brief(meaning: str) -> str:
+    return _BRIEF_TITLES.get(meaning, meaning)
 
 
 def glyph_range(glyphs: str) -> str:
@@ -324,7 +324,7 @@ def glyph_range(glyphs: str) -> str:
     return glyphs if len(glyphs) <= SHOWN_GLYPHS else f"{glyphs[0]}…{glyphs[-1]}"
 
 
-def other_symbols() -> list[tuple[str, str]]:
+def extra_symbols() -> list[tuple[str, str]]:
     """Return the other symbols of the timeline, and their meanings."""
     return [
         (

@@ -42,7 +42,7 @@ class ShownLanes:
         return max((int(lane.latest_ends[-1]) + self.shifts[lane.session] for lane in self.lanes), default=0)
 
     @property
-    def until_ns(self) -> int:
+    def window_end_ns(self) -> int:
         """The end of a window over everything; an item without duration gets a nanosecond."""
         ends = (
             max(int(lane.latest_ends[-1]), int(lane.starts[-1]) + 1) + self.shifts[lane.session] for lane in self.lanes
@@ -65,31 +65,31 @@ def shown_lanes(profile: Profile, session: int | None = None) -> ShownLanes:
         profile: The profile.
         session: The session to show if they cannot be shown together; None: the first.
     """
-    found = lanes(profile)
-    sessions = tuple(sorted({lane.session for lane in found}))
+    all_lanes = lanes(profile)
+    sessions = tuple(sorted({lane.session for lane in all_lanes}))
     if len(sessions) < 2:
-        return ShownLanes(found, dict.fromkeys(sessions, 0), sessions, "")
+        return ShownLanes(all_lanes, dict.fromkeys(sessions, 0), sessions, "")
     clock_origins = profile["sessions"].filter(pl.col("session").is_in(sessions)).select("session", "origin_ns")
     origins = {number: origin for number, origin in clock_origins.iter_rows() if origin is not None}
-    why = "their clocks are not comparable"
+    reason = "their clocks are not comparable"
     if len(origins) == len(sessions):
         zero = min(origins.values())
         shifts = {number: origin - zero for number, origin in origins.items()}
-        if _overlap(found, shifts):
+        if _overlap(all_lanes, shifts):
             return ShownLanes(
-                found, shifts, sessions, f"{len(sessions)} sessions, aligned by the clocks of their machines"
+                all_lanes, shifts, sessions, f"{len(sessions)} sessions, aligned by the clocks of their machines"
             )
-        why = "they did not run at the same time"
+        reason = "they did not run at the same time"
     chosen = session if session in sessions else sessions[0]
-    own = tuple(lane for lane in found if lane.session == chosen)
-    return ShownLanes(own, {chosen: 0}, sessions, f"session {chosen} of {len(sessions)}: {why}")
+    session_lanes = tuple(lane for lane in all_lanes if lane.session == chosen)
+    return ShownLanes(session_lanes, {chosen: 0}, sessions, f"session {chosen} of {len(sessions)}: {reason}")
 
 
-def _overlap(found: Sequence[Lane], shifts: Mapping[int, int]) -> bool:
+def _overlap(all_lanes: Sequence[Lane], shifts: Mapping[int, int]) -> bool:
     """Return whether all sessions were active at the same time."""
     begins: dict[int, int] = {}
     ends: dict[int, int] = {}
-    for lane in found:
+    for lane in all_lanes:
         first, last = int(lane.starts[0]) + shifts[lane.session], int(lane.latest_ends[-1]) + shifts[lane.session]
         begins[lane.session] = min(begins.get(lane.session, first), first)
         ends[lane.session] = max(ends.get(lane.session, last), last)
@@ -100,19 +100,19 @@ EXTRA_GPU_LANE_LINES: Final = 3
 """Lines that a GPU lane is to have besides its one."""
 
 
-def fitting_lanes(found: Sequence[Lane], room: int) -> list[int]:
+def fitting_lanes(all_lanes: Sequence[Lane], room: int) -> list[int]:
     """Return the lanes to draw in ``room`` lines: the deepest ranges and ops are dropped first.
 
     GPU lanes, API calls and the outermost ranges and ops of every thread are always among them. If there are few GPU
     lanes, they get up to a quarter of the lines in addition, to be taller than the others.
     """
-    depth = max((lane.depth for lane in found), default=0)
-    chosen = list(range(len(found)))
-    of_gpu = sum(lane.on_gpu for lane in found) or 1
-    room -= min(EXTRA_GPU_LANE_LINES, room // 4 // of_gpu) * of_gpu
+    depth = max((lane.depth for lane in all_lanes), default=0)
+    chosen = list(range(len(all_lanes)))
+    gpu_count = sum(lane.on_gpu for lane in all_lanes) or 1
+    room -= min(EXTRA_GPU_LANE_LINES, room // 4 // gpu_count) * gpu_count
     while len(chosen) > room and depth > 0:
         depth -= 1
-        chosen = [place for place in chosen if found[place].depth <= depth]
+        chosen = [index for index in chosen if all_lanes[index].depth <= depth]
     return chosen
 
 
@@ -137,25 +137,25 @@ def lane_label(lane: Lane, above: Lane | None) -> str:
         same = above.on_gpu and above.device == lane.device
     else:
         same = above.thread == lane.thread
-    whole = lane_title(lane)
+    title = lane_title(lane)
     if same:
-        own = whole.removeprefix(f"GPU {_number(lane.device)} ").removeprefix(f"thread {lane.tid} ")
-        return f"{prefix}  {own}"
-    return whole
+        remaining = title.removeprefix(f"GPU {_number(lane.device)} ").removeprefix(f"thread {lane.tid} ")
+        return f"{prefix}  {remaining}"
+    return title
 
 
-def fit_label(words: str, tid: int | None, cells: int) -> str:
+def fit_label(label: str, tid: int | None, cells: int) -> str:
     """Shorten the label of a lane to a number of cells; of a long thread number the end stays.
 
     >>> fit_label("thread 410982080032 API calls", 410982080032, 17), fit_label("thread 601 ranges", 601, 12)
     ('…080032 API calls', '601 ranges')
     """
-    before, thread, holds = words.partition(f"thread {tid} ")
-    room = cells - len(before) - len(holds) - 1
-    if cell_width(words) > cells and thread and room > 1:
+    prefix, thread, holds = label.partition(f"thread {tid} ")
+    room = cells - len(prefix) - len(holds) - 1
+    if cell_width(label) > cells and thread and room > 1:
         number = str(tid) if len(str(tid)) <= room else f"{ELLIPSIS}{str(tid)[1 - room :]}"
-        words = f"{before}{number} {holds}"
-    return clip(words, cells)
+        label = f"{prefix}{number} {holds}"
+    return clip(label, cells)
 
 
 def _number(value: int | None) -> str:
@@ -172,19 +172,19 @@ def iteration_marks(profile: Profile, session: int, shift_ns: int = 0) -> tuple[
     """
     if profile.steps is None:
         return ()
-    found = (
+    steps = (
         profile.steps.filter(pl.col("session") == session, pl.col("source") != "whole run")
         .drop_nulls(["iteration", "start_ns"])
         .sort("start_ns")
         .select("start_ns", "iteration", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
     )
     # An iteration with unknown end may not be over.
-    latest = found.with_columns(latest=pl.col("end_ns").cum_max(), after=pl.col("start_ns").shift(-1))
+    latest = steps.with_columns(latest=pl.col("end_ns").cum_max(), after=pl.col("start_ns").shift(-1))
     is_over = pl.col("after").is_null() | (pl.col("latest") < pl.col("after"))
     ended = latest.filter(pl.col("end_ns").is_not_null() & is_over)["latest"]
-    begun = ((start, str(number)) for start, number, _ in found.iter_rows())
-    marks = sorted((*begun, *((end, "") for end in ended)), key=itemgetter(0))
-    return tuple((at + shift_ns, text) for at, text in marks)
+    starts = ((start, str(number)) for start, number, _ in steps.iter_rows())
+    marks = sorted((*starts, *((end, "") for end in ended)), key=itemgetter(0))
+    return tuple((time_ns + shift_ns, text) for time_ns, text in marks)
 
 
 TIMELINE_LANES: Final = TableSpec(

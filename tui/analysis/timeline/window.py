@@ -35,7 +35,7 @@ class Window:
     """The start of the time that can be shown."""
     end_ns: int
     """The end of the time."""
-    least_ns: int
+    min_cell_ns: int
     """The minimum time of a cell: the coarsest resolution of start times."""
     cells: int
     """Cells on the screen."""
@@ -52,29 +52,29 @@ class Window:
     @property
     def fit_ns(self) -> int:
         """The time of a cell if the whole time is on the screen."""
-        return max(self.least_ns, -(-(self.end_ns - self.begin_ns) // self.cells), 1)
+        return max(self.min_cell_ns, -(-(self.end_ns - self.begin_ns) // self.cells), 1)
 
     def edges(self) -> Ints:
         """Return the starts of the cells, and the end of the last one."""
         return self.first_ns + self.cell_ns * np.arange(self.cells + 1, dtype=np.int64)
 
-    def cell_of(self, at_ns: int) -> int:
+    def cell_at(self, at_ns: int) -> int:
         """Return the cell of a moment; below 0 or at least ``cells`` if it is off screen."""
         return (at_ns - self.first_ns) // self.cell_ns
 
     def moved_to(self, first_ns: int) -> Window:
         """Return the window moved to another start, by whole cells and within the time."""
         last = max(self.begin_ns, self.end_ns - self.cells * self.cell_ns)
-        wanted = min(max(first_ns, self.begin_ns), last)
-        if wanted in (self.begin_ns, last):
-            return replace(self, first_ns=wanted)
-        return replace(self, first_ns=self.first_ns + round((wanted - self.first_ns) / self.cell_ns) * self.cell_ns)
+        start_ns = min(max(first_ns, self.begin_ns), last)
+        if start_ns in (self.begin_ns, last):
+            return replace(self, first_ns=start_ns)
+        return replace(self, first_ns=self.first_ns + round((start_ns - self.first_ns) / self.cell_ns) * self.cell_ns)
 
     def zoomed(self, cell_ns: int, at_ns: int) -> Window:
         """Return the window with other cells; a moment keeps its position on the screen."""
-        cell_ns = min(max(cell_ns, self.least_ns, 1), self.fit_ns)
-        place = min(max(self.cell_of(at_ns), 0), self.cells - 1)
-        return replace(self, cell_ns=cell_ns).moved_to(at_ns - place * cell_ns - (at_ns - self.first_ns) % cell_ns)
+        cell_ns = min(max(cell_ns, self.min_cell_ns, 1), self.fit_ns)
+        cell = min(max(self.cell_at(at_ns), 0), self.cells - 1)
+        return replace(self, cell_ns=cell_ns).moved_to(at_ns - cell * cell_ns - (at_ns - self.first_ns) % cell_ns)
 
     def zoomed_in(self, at_ns: int) -> Window:
         """Return the window one zoom step closer."""
@@ -90,7 +90,7 @@ class Window:
 
     def around(self, start_ns: int, end_ns: int, share: float) -> Window:
         """Return the window centered on an interval, which takes at most a share of the cells."""
-        cell_ns = max(1, self.least_ns)
+        cell_ns = max(1, self.min_cell_ns)
         while cell_ns < self.fit_ns and (end_ns - start_ns) > share * self.cells * cell_ns:
             cell_ns = step_above(cell_ns)
         cell_ns = min(cell_ns, self.fit_ns)
@@ -101,21 +101,21 @@ class Window:
 
     def showing(self, at_ns: int) -> Window:
         """Return the window moved so that a moment is visible; after a jump the moment is in the middle."""
-        cell = self.cell_of(at_ns)
+        cell = self.cell_at(at_ns)
         if 0 <= cell < self.cells:
             return self
-        near = -self.cells // 2 <= cell < self.cells * 3 // 2
-        if not near:
+        is_near = -self.cells // 2 <= cell < self.cells * 3 // 2
+        if not is_near:
             return self.moved_to(at_ns - self.cells * self.cell_ns // 2)
         # Move by a quarter of the screen, so that lanes are redrawn less often than the cursor moves.
-        by = max(1, self.cells // 4)
-        first = self.first_ns + (cell - self.cells + by if cell >= self.cells else cell - by + 1) * self.cell_ns
+        margin = max(1, self.cells // 4)
+        first = self.first_ns + (cell - self.cells + margin if cell >= self.cells else cell - margin + 1) * self.cell_ns
         return self.moved_to(first)
 
 
-def whole_window(begin_ns: int, end_ns: int, cells: int, *, least_ns: int) -> Window:
+def full_window(begin_ns: int, end_ns: int, cells: int, *, min_cell_ns: int) -> Window:
     """Return a window over all of the time."""
-    return Window(begin_ns, max(end_ns, begin_ns + 1), max(1, least_ns), max(1, cells), 1, begin_ns).fit()
+    return Window(begin_ns, max(end_ns, begin_ns + 1), max(1, min_cell_ns), max(1, cells), 1, begin_ns).fit()
 
 
 def step_above(value: int) -> int:
@@ -161,17 +161,17 @@ class Ruler:
 def ruler(window: Window) -> Ruler:
     """Return the labels of a window and the time that they count from.
 
-    >>> from tui.analysis.timeline.window import whole_window
-    >>> ruler(whole_window(0, 50_000_000, 50, least_ns=1)).ticks
+    >>> from tui.analysis.timeline.window import full_window
+    >>> ruler(full_window(0, 50_000_000, 50, least_ns=1)).ticks
     ((0, '0 ms'), (10, '10 ms'), (20, '20 ms'), (30, '30 ms'), (40, '40 ms'))
     """
-    found = _ruler(window, step_above(TICK_CELLS * window.cell_ns - 1))
-    if len(found.ticks) >= ENOUGH_TICKS:
-        return found
+    labels = _ruler(window, step_above(TICK_CELLS * window.cell_ns - 1))
+    if len(labels.ticks) >= ENOUGH_TICKS:
+        return labels
     closer = _ruler(window, step_above(CLOSE_TICK_CELLS * window.cell_ns - 1))
-    places = [place for place, _ in closer.ticks]
+    positions = [position for position, _ in closer.ticks]
     longest = max((len(label) for _, label in closer.ticks), default=0)
-    return closer if all(longest + 3 <= after - before for before, after in pairwise(places)) else found
+    return closer if all(longest + 3 <= right - left for left, right in pairwise(positions)) else labels
 
 
 def _ruler(window: Window, step: int) -> Ruler:
@@ -184,9 +184,9 @@ def _ruler(window: Window, step: int) -> Ruler:
     unit = next((unit for unit in _UNITS if step >= unit.scale / 10 and reach >= unit.scale), NANOSECONDS)
     first = -(-(window.first_ns - base) // step) * step + base
     ticks = []
-    for at in range(first, window.last_ns, step):
-        label = _written(at - base, unit, step)
-        ticks.append((window.cell_of(at), f"+{label}" if base else label))
+    for tick_ns in range(first, window.last_ns, step):
+        label = _written(tick_ns - base, unit, step)
+        ticks.append((window.cell_at(tick_ns), f"+{label}" if base else label))
     return Ruler(base, tuple(ticks))
 
 
@@ -219,10 +219,11 @@ def distinct_times(values_ns: Sequence[int]) -> list[str]:
     digits = len(str(scale)) - 1
     integer_parts = [f"{'-' if value < 0 else ''}{abs(value) // scale:,}" for value in values_ns]
     fractions = [f"{abs(value) % scale:0{digits}d}" if digits else "" for value in values_ns]
-    decimals = max((len(rest.rstrip("0")) for rest in fractions), default=0)
+    decimals = max((len(fraction.rstrip("0")) for fraction in fractions), default=0)
     point = "." if decimals else ""
     return [
-        f"{whole}{point}{rest[:decimals]} {unit.symbol}" for whole, rest in zip(integer_parts, fractions, strict=True)
+        f"{whole}{point}{fraction[:decimals]} {unit.symbol}"
+        for whole, fraction in zip(integer_parts, fractions, strict=True)
     ]
 
 
@@ -254,20 +255,20 @@ def place_labels(
     >>> "".join(place_labels([(0, "0 ms"), (8, "2 ms")], 16, tick="|", signs={3: "v"}))
     '|  v    |2 ms   '
     """
-    line = [" "] * cells
+    characters = [" "] * cells
     free = 0
     for cell, text in labels:
         if cell < free or not 0 <= cell < cells:
             continue
-        line[cell] = tick
+        characters[cell] = tick
         end = cell + 1 + len(text)
         if end <= cells and not any(cell < sign < end for sign in signs):
-            line[cell + 1 : end] = text
+            characters[cell + 1 : end] = text
             free = end + 1
     for cell, sign in signs.items():
         if 0 <= cell < cells:
-            line[cell] = sign
-    return line
+            characters[cell] = sign
+    return characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,23 +289,23 @@ def tracks(profile: Profile, shown: ShownLanes) -> tuple[Track, ...]:
 
 def _utilization(_: Profile, shown: ShownLanes) -> Iterator[Track]:
     """Yield the busy share of the GPUs; for several streams the time in which any was busy."""
-    of_gpus: dict[tuple[int, int | None], Lane] = {}
+    gpu_lanes: dict[tuple[int, int | None], Lane] = {}
     for lane in shown.lanes:
         if lane.on_gpu:
             # The lane of all streams, if any, comes before those of its streams.
-            of_gpus.setdefault((lane.session, lane.device), lane)
+            gpu_lanes.setdefault((lane.session, lane.device), lane)
 
     def shares(edges: Ints) -> Floats:
         busy = [
             np.diff(lane.segments.time_before(edges - shown.shifts[lane.session]).sum(axis=1))
-            for lane in of_gpus.values()
+            for lane in gpu_lanes.values()
         ]
-        found: Floats = np.clip(np.sum(busy, axis=0) / len(busy) / np.diff(edges), 0.0, 1.0)
-        return found
+        utilization: Floats = np.clip(np.sum(busy, axis=0) / len(busy) / np.diff(edges), 0.0, 1.0)
+        return utilization
 
-    if of_gpus:
-        several = f", mean of {len(of_gpus)}" if len(of_gpus) > 1 else ""
-        yield Track(f"GPU utilization{several}", None, shares)
+    if gpu_lanes:
+        mean_note = f", mean of {len(gpu_lanes)}" if len(gpu_lanes) > 1 else ""
+        yield Track(f"GPU utilization{mean_note}", None, shares)
 
 
 def _copies(profile: Profile, shown: ShownLanes) -> Iterator[Track]:
@@ -324,8 +325,8 @@ def _copies(profile: Profile, shown: ShownLanes) -> Iterator[Track]:
     moments = np.concatenate((starts, starts + lengths))
     order = np.argsort(moments, kind="stable")
     levels = np.maximum(np.cumsum(np.concatenate((rates, -rates))[order]), 0.0)
-    shares, most = _levels_over_time(moments[order], levels)
-    yield Track(f"copy peak {brief_rate(most * 1e9)}", ItemKind.COPY, shares)
+    shares, maximum = _levels_over_time(moments[order], levels)
+    yield Track(f"copy peak {brief_rate(maximum * 1e9)}", ItemKind.COPY, shares)
 
 
 def _memory(profile: Profile, shown: ShownLanes) -> Iterator[Track]:
@@ -341,32 +342,32 @@ def _memory(profile: Profile, shown: ShownLanes) -> Iterator[Track]:
     if rows.is_empty():
         return
     top = rows.row(rows["allocated_bytes"].arg_max() or 0, named=True)
-    of_device = rows.filter(
+    device_rows = rows.filter(
         pl.col("session") == top["session"], pl.col("device").eq_missing(pl.lit(top["device"], pl.Int32))
     ).sort("start_ns", maintain_order=True)
-    levels = of_device["allocated_bytes"].to_numpy().astype(np.float64)
-    shares, most = _levels_over_time(of_device["start_ns"].to_numpy(), levels)
-    yield Track(f"allocated, peak {brief_size(most)}", None, shares)
+    levels = device_rows["allocated_bytes"].to_numpy().astype(np.float64)
+    shares, maximum = _levels_over_time(device_rows["start_ns"].to_numpy(), levels)
+    yield Track(f"allocated, peak {brief_size(maximum)}", None, shares)
 
 
-def _by_ruler(rows: pl.DataFrame, shown: ShownLanes, *more: str) -> pl.DataFrame:
+def _by_ruler(rows: pl.DataFrame, shown: ShownLanes, *columns: str) -> pl.DataFrame:
     """Return the rows of the shown sessions, with starts on the ruler."""
     shift = pl.col("session").replace_strict(dict(shown.shifts), default=None, return_dtype=pl.Int64)
-    return rows.select("session", *more, start_ns=pl.col("start_ns") + shift).drop_nulls("start_ns")
+    return rows.select("session", *columns, start_ns=pl.col("start_ns") + shift).drop_nulls("start_ns")
 
 
 def _levels_over_time(moments: Ints, levels: Floats) -> tuple[Callable[[Ints], Floats], float]:
     """Return the highest level, and a function for means between edges; a level lasts until the next moment."""
-    most = float(levels.max(initial=0.0))
+    maximum = float(levels.max(initial=0.0))
     summed = np.concatenate(([0.0], np.cumsum(levels[:-1] * np.diff(moments))))
 
     def shares(edges: Ints) -> Floats:
-        if most <= 0:
+        if maximum <= 0:
             return np.zeros(len(edges) - 1)
         # The last level has no end.
-        beyond = np.maximum(edges - moments[-1], 0) * levels[-1]
-        means = np.diff(np.interp(edges, moments, summed) + beyond) / np.diff(edges)
-        found: Floats = np.clip(means / most, 0.0, 1.0)
-        return found
+        after_last = np.maximum(edges - moments[-1], 0) * levels[-1]
+        means = np.diff(np.interp(edges, moments, summed) + after_last) / np.diff(edges)
+        clipped: Floats = np.clip(means / maximum, 0.0, 1.0)
+        return clipped
 
-    return shares, most
+    return shares, maximum

@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tui.analysis.timeline.drawing import NOTHING, Signs, glyph_range, legend, whole_percent
+from tui.analysis.timeline.drawing import NO_ITEM, Signs, glyph_range, integer_percent, legend
 from tui.analysis.timeline.lanes import ItemKind
 from tui.analysis.timeline.shown import fit_label
 from tui.analysis.timeline.window import exact_time, place_labels, ruler
@@ -156,7 +156,7 @@ class TimelinePainter:
         width, height = self._size
         if view.shown is None or view.window is None or not view.shown.lanes:
             text = view.message if y == 0 else ""
-            return Strip([Segment(pad(f" {clip(text, width - 1)}", width), self._style(NOTHING + 1))], width)
+            return Strip([Segment(pad(f" {clip(text, width - 1)}", width), self._style(NO_ITEM + 1))], width)
         if y == 0:
             return self._ruler_line(view.window)
         if y == 1:
@@ -199,7 +199,7 @@ class TimelinePainter:
         if runs is None:
             runs = self._runs[key] = self._cell_runs(shown, place, drawn, line, window)
         if has_cursor:
-            return Strip([label, *self._with_cursor(runs, window.cell_of(view.cursor_ns))], self._size.width)
+            return Strip([label, *self._with_cursor(runs, window.cell_at(view.cursor_ns))], self._size.width)
         strip = self._strips[key] = Strip([label, *runs.segments], self._size.width)
         return strip
 
@@ -217,7 +217,7 @@ class TimelinePainter:
                 if line + 1 < len(drawn.lines):
                     # In a tall lane a match is underlined once, in the first line.
                     below = drawn.lines[line + 1][1]
-                    hits = hits & (cells.solid | ((of_line == NOTHING) & (below != NOTHING)))
+                    hits = hits & (cells.solid | ((of_line == NO_ITEM) & (below != NO_ITEM)))
                 looks[hits] |= _HIT
         begins = [0, *(np.flatnonzero(looks[1:] != looks[:-1]) + 1).tolist()]
         styles = looks[begins].tolist()
@@ -260,8 +260,8 @@ class TimelinePainter:
         lane, shift = shown.lanes[place], view.shift(place)
         for other, item in view.links:
             if other == place:
-                first = window.cell_of(int(lane.starts[item]) + shift)
-                last = window.cell_of(max(int(lane.ends[item]) - 1, int(lane.starts[item])) + shift)
+                first = window.cell_at(int(lane.starts[item]) + shift)
+                last = window.cell_at(max(int(lane.ends[item]) - 1, int(lane.starts[item])) + shift)
                 looks[max(first, 0) : max(last + 1, 0)] |= _LINK
         return looks
 
@@ -270,7 +270,7 @@ class TimelinePainter:
         if style is None:
             style = self._combined_style("")
             look = (number & (_SOLID - 1)) - 1
-            if look != NOTHING:
+            if look != NO_ITEM:
                 style += self._component(ItemKind(look).name.lower())
                 if number & _MISS:
                     style += self._faded(style, is_solid=bool(number & _SOLID))
@@ -313,7 +313,7 @@ class TimelinePainter:
         assert view.window is not None, "there are lanes"
         lane, window = shown.lanes[place], view.window
         span = min(window.last_ns, window.end_ns) - max(window.first_ns, window.begin_ns)
-        share = f"{whole_percent(busy_ns, span)} "
+        share = f"{integer_percent(busy_ns, span)} "
         room = view.label_cells - SHARE_CELLS - 1
         mark = ">" if has_cursor else " "
         words = self._labels.get((place, above))
@@ -342,7 +342,7 @@ class TimelinePainter:
         moments = {view.cursor_ns: "▼"}
         if view.mark_ns is not None and view.mark_ns != view.cursor_ns:
             moments[view.mark_ns] = "M"
-        signs = {window.cell_of(at): sign for at, sign in moments.items()}
+        signs = {window.cell_at(at): sign for at, sign in moments.items()}
         line = place_labels(found.ticks, window.cells, tick="╷", signs=signs)
         return self._head_line(base, line)
 
@@ -357,7 +357,7 @@ class TimelinePainter:
             if not text:
                 place += 1
                 continue
-            cell = window.cell_of(at)
+            cell = window.cell_at(at)
             placed.append((cell, text))
             # If several begin in one cell, only the first is shown.
             place = bisect_left(marks, window.first_ns + (cell + 1) * window.cell_ns, place + 1, key=itemgetter(0))

@@ -14,7 +14,7 @@ from tui.analysis.timeline.drawing import LaneCells, Signs, lane_cells
 from tui.analysis.timeline.lanes import ItemKind
 from tui.analysis.timeline.lookup import gap_at, item_name, items_at, main_item, next_gap
 from tui.analysis.timeline.shown import ShownLanes, fitting_lanes, lane_label
-from tui.analysis.timeline.window import Window, tracks, whole_window
+from tui.analysis.timeline.window import Window, full_window, tracks
 from tui.fmt import brief_duration, count
 from tui.keys import Scope, actions_of, bindings_for
 from tui.text import plain
@@ -231,7 +231,7 @@ class TimelineView(Widget, can_focus=True):
     def cell(self) -> tuple[int, int]:
         """Return the time of the cursor's cell on the clock of its lane."""
         assert self.window is not None, "there are lanes"
-        first = self.window.first_ns + self.window.cell_of(self.cursor_ns) * self.window.cell_ns
+        first = self.window.first_ns + self.window.cell_at(self.cursor_ns) * self.window.cell_ns
         shift = self.shift(self.lane)
         return first - shift, first - shift + self.window.cell_ns
 
@@ -279,11 +279,11 @@ class TimelineView(Widget, can_focus=True):
             return
         self._label_cells = None
         cells = max(1, self.size.width - self.label_cells)
-        new = whole_window(self.shown.begin_ns, self.shown.until_ns, cells, least_ns=self.shown.resolution_ns)
+        new = full_window(self.shown.begin_ns, self.shown.window_end_ns, cells, min_cell_ns=self.shown.resolution_ns)
         chosen, fitted = self._fitted
         old = chosen if self.window is fitted else self.window
         if old is not None and (old.cell_ns < old.fit_ns or self.is_in_gap):
-            new = Window(new.begin_ns, new.end_ns, new.least_ns, cells, old.cell_ns, old.first_ns)
+            new = Window(new.begin_ns, new.end_ns, new.min_cell_ns, cells, old.cell_ns, old.first_ns)
             new = new.zoomed(old.cell_ns, old.first_ns).moved_to(old.first_ns).showing(self.cursor_ns)
             self._fitted = old, new
         else:
@@ -368,7 +368,7 @@ class TimelineView(Widget, can_focus=True):
         """Move the cursor to a time on the ruler, a lane, and an item of it."""
         if self.window is None or self.shown is None:
             return
-        window, before, cell = self.window, self.lane, self.window.cell_of(self.cursor_ns)
+        window, before, cell = self.window, self.lane, self.window.cell_at(self.cursor_ns)
         self.cursor_ns = min(max(at_ns, self.window.begin_ns), self.window.end_ns - 1)
         self._item = item
         self.lane = self.lane if lane is None else lane
@@ -379,7 +379,7 @@ class TimelineView(Widget, can_focus=True):
         self.look_at(self.window.showing(self.cursor_ns))
         self.keep_lane_in_view()
         self.refresh(Region(0, 0, self.size.width, HEAD_LINES))
-        now = self.window.cell_of(self.cursor_ns)
+        now = self.window.cell_at(self.cursor_ns)
         if self.window is window and self.lane == before and 0 <= cell < window.cells:
             self.refresh_lane(before, cell)
             self.refresh_lane(before, now)
@@ -408,7 +408,7 @@ class TimelineView(Widget, can_focus=True):
 
     def _by_cells(self, cells: int) -> None:
         if self.window is not None:
-            cell = self.window.cell_of(self.cursor_ns) + cells
+            cell = self.window.cell_at(self.cursor_ns) + cells
             self.put_cursor(self.window.first_ns + cell * self.window.cell_ns)
 
     def action_cell(self, cells: int) -> None:

@@ -25,7 +25,7 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_kernels
-from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, host_phases_of_names
+from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, host_phases_by_name
 from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
 from tui.analysis.needs import Tool, tools_of
 from tui.text import plural
@@ -240,7 +240,7 @@ def _loading_evidence(case: Case) -> tuple[pl.DataFrame, str, str]:
     evidence = case.profile["ranges"].clear(), "ranges", ""
     for frame, view, column in (("ops", "ops-and-kernels", "op"), ("ranges", "ranges", "name")):
         names = case.names(frame, "")
-        loads = names.filter(pl.Series(host_phases_of_names(names) == HostPhase.DATALOADER))
+        loads = names.filter(pl.Series(host_phases_by_name(names) == HostPhase.DATALOADER))
         if loads.len():
             rows = case.profile[frame].filter(pl.col("name").is_in(loads.implode()))
             by_name = sort_by_largest(totals_by_name(rows, "calls", "duration_ns"), "duration_ns")
